@@ -112,6 +112,8 @@ export interface UpstreamResponse {
   status: number
   headers: Record<string, string>
   body: unknown
+  /** The beginning of an error's body that is not JSON. */
+  errorText?: string
 }
 
 /** What a pure function may know of the call besides its parameters. */
@@ -146,6 +148,16 @@ export interface Endpoint<Parameters extends TObject = TObject, Data extends TOb
   complete?: (parameters: Static<Parameters>, context: CallContext) => Static<Parameters>
   /** The request, or several where one call needs them; each pays from the cap. */
   request: (parameters: Static<Parameters>, context: CallContext) => UpstreamRequest | UpstreamRequest[]
+  /**
+   * Whether a 404 or 410 says that there is no such thing, by the form in which this upstream says so. Absent: nothing is
+   * looked up. Any other 404 is a route that has moved, which is a failure of the upstream.
+   */
+  isNotFound?: (answer: UpstreamResponse) => boolean
+  /**
+   * Statuses by which the upstream refuses values that nobody else can judge, such as the syntax of a query. Default: none,
+   * because the values are checked before the request, and any other 4xx is a failure of the upstream.
+   */
+  rejects?: number[]
   /** As the upstream's `classify`, consulted before it. */
   classify?: (answer: UpstreamResponse) => ResponseClass | undefined
   /** Maps a successful answer. Must not throw for any JSON: unreadable members become null, or it returns a ResponseClass. */

@@ -215,6 +215,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   UPSTREAM_ERROR: help(
     BACK_OFF,
     'The source answered with a server error, or the connection to it broke.',
+    'The source has moved the address, or refuses the gateway: a 404 that is not its own “not found”, or a 403 to a request without a key.',
     'Retries within the call’s time failed as well.',
   ),
   UPSTREAM_TIMEOUT: help(BACK_OFF, 'The source accepted the request and did not answer in time.'),

@@ -3,6 +3,7 @@ import { SHARED_BUCKET } from '../caps/bucket.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { contactWords } from '../catalog/limit-words.ts'
+import { GOOD_TO_RECOVER } from '../health/breaker.ts'
 import type { HealthCache } from '../health/health-watch.ts'
 import type { Log } from '../log.ts'
 import { storedCalls } from '../queue/call-job.ts'
@@ -72,6 +73,8 @@ async function readRow(
         return undefined
       }),
     readLastFailure(redis, slug),
+    // Otherwise a failure may stand beside good attempts of the last seconds.
+    health.read(slug),
   ])
   const row = describe(api)
   return {
@@ -103,7 +106,8 @@ function healthRow(health: HealthCache, slug: string, lastFailure: FailureRow | 
     since: view.since ?? null,
     cause: view.cause ?? null,
     checkedAt: checkedAt === 0 ? null : Math.round(checkedAt),
-    lastFailure,
+    // A reason that newer attempts have refuted is none.
+    lastFailure: view.goodInRow >= GOOD_TO_RECOVER ? null : lastFailure,
     halfOpenInMs: health.breakerWaitMs(slug) ?? null,
   }
 }

@@ -30,6 +30,8 @@ export interface HealthView {
   cause: string | undefined
   /** The first good attempt since Redis has lost no data: before it Healthy is an assumption. 0 where that is not known, Infinity for none. */
   firstOkAt: number
+  /** Good attempts since the last failure. */
+  goodInRow: number
   /** Code of the last failure. */
   lastCode: string | undefined
   /** When the last attempt for a caller, and the last probe, ended. Redis time, milliseconds; 0 for never. */
@@ -62,6 +64,7 @@ export function viewHealth(hash: Record<string, string>, now: number): HealthVie
     cause: hash.cause,
     firstOkAt:
       hash.at !== undefined && hash.okAt === undefined ? Number.POSITIVE_INFINITY : Number(hash.firstOkAt ?? 0),
+    goodInRow: Math.max(0, Number(hash.run ?? 0)),
     lastCode: hash.lastCode,
     lastCallAt: Number(hash.callAt ?? 0),
     lastProbeAt: Number(hash.probeAt ?? 0),

@@ -67,6 +67,8 @@ const codeHostSearch: Upstream = {
       complete: (parameters) => ({ ...parameters, q: singleSpaced('q', parameters.q) }),
       // The upstream's own default is 30.
       request: ({ q, per_page }) => ({ path: path`/search/repositories`, query: { q, per_page } }),
+      // The syntax of q, and qualifiers that name nothing.
+      rejects: [422],
       map: ({ body }) => search.read(body) ?? invalid(),
       example: recordedRepos(),
     }),

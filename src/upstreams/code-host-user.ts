@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { field, record, required } from '../catalog/fields.ts'
-import { filledText } from '../catalog/json.ts'
+import { filledText, members, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { invalid } from '../catalog/response-class.ts'
 import { endpoint, path, type Upstream } from '../catalog/upstream.ts'
@@ -72,6 +72,8 @@ const codeHostUser: Upstream = {
         key: ({ username }) => ({ username: username.toLowerCase() }),
       },
       request: ({ username }) => ({ path: path`/users/${username}` }),
+      // That of an unknown route leads to the front page of the documents.
+      isNotFound: ({ body }) => /users.*#get-a/.test(text(members(body).documentation_url) ?? ''),
       map: ({ body }) => profile.read(body) ?? invalid(),
       example: recordedProfile(),
     }),

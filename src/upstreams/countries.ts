@@ -4,7 +4,14 @@ import { field, record, required, type Source } from '../catalog/fields.ts'
 import { isObject, items, members, number, objects, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { failed, invalid, notFound } from '../catalog/response-class.ts'
-import { endpoint, path, singleSpaced, type Upstream, type UpstreamRequest } from '../catalog/upstream.ts'
+import {
+  endpoint,
+  path,
+  singleSpaced,
+  type Upstream,
+  type UpstreamRequest,
+  type UpstreamResponse,
+} from '../catalog/upstream.ts'
 
 const countryName = Type.String({
   minLength: 1,
@@ -85,11 +92,8 @@ const countries: Upstream = {
       acceptStatuses: [404],
       complete: ({ name }) => ({ name: trimmedName(name) }),
       request: ({ name }) => nameRequest(name),
-      map: ({ body }) => {
-        // A search that finds nothing is answered 404 with this text.
-        const isNone = members(body).error === 'Country not found'
-        return found.read({ results: isNone ? [] : readRecords(body) }) ?? invalid()
-      },
+      rejects: [400],
+      map: ({ body }) => found.read({ results: isNotFound({ body }) ? [] : readRecords(body) }) ?? invalid(),
       example: recordedName(),
     }),
     '/info': endpoint({
@@ -99,6 +103,8 @@ const countries: Upstream = {
       cache: { ...cache, key: ({ name }) => ({ name: name.toLowerCase() }) },
       complete: ({ name }) => ({ name: trimmedName(name) }),
       request: ({ name }) => nameRequest(name),
+      isNotFound,
+      rejects: [400],
       map: ({ body, parameters }) => {
         const records = readRecords(body)
         if (!records) return invalid()
@@ -121,6 +127,7 @@ const countries: Upstream = {
       cache,
       complete: ({ code }) => ({ code: code.toUpperCase() }),
       request: ({ code }) => codeRequest(code),
+      isNotFound,
       map: ({ body }) => {
         const results = readRecords(body)
         return results?.length === 0 ? notFound() : (found.read({ results }) ?? invalid())
@@ -135,6 +142,11 @@ export default countries
 /** The name as it is sent. */
 function trimmedName(name: string): string {
   return singleSpaced('name', searchableName(singleSpaced('name', name)))
+}
+
+/** An unknown code, and a search that finds nothing, are answered 404 with this text. */
+function isNotFound({ body }: Pick<UpstreamResponse, 'body'>): boolean {
+  return members(body).error === 'Country not found'
 }
 
 function nameRequest(name: string): UpstreamRequest {

@@ -3,7 +3,7 @@ import { field, record, required, type Source } from '../catalog/fields.ts'
 import { integer, items, members, nullable, number, objects, text } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { invalid } from '../catalog/response-class.ts'
-import { endpoint, InvalidParameter, path, type Upstream } from '../catalog/upstream.ts'
+import { endpoint, InvalidParameter, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
 
 // The data change with a new game, a few times in a decade; the upstream asks everyone to keep them.
 const cache = {
@@ -104,6 +104,7 @@ const creatureGame: Upstream = {
       cache,
       complete: ({ name }) => ({ name: creatureName(name) }),
       request: ({ name }) => ({ path: path`/api/v2/pokemon/${name}` }),
+      isNotFound,
       map: ({ body }) => creature.read(body) ?? invalid(),
       example: recordedCreature(),
     }),
@@ -120,6 +121,7 @@ const creatureGame: Upstream = {
       cache,
       complete: ({ name }) => ({ name: resourceName(name) }),
       request: ({ name }) => ({ path: path`/api/v2/ability/${name}` }),
+      isNotFound,
       map: ({ body }) => ability.read(body) ?? invalid(),
       example: recordedAbility(),
     }),
@@ -135,6 +137,11 @@ function creatureName(given: string): string {
   const suffix = suffixByKind.get(kind)
   if (suffix !== undefined) return `${species}-${suffix}${letter}`
   return String(numberOfSpecies.get(name) ?? name)
+}
+
+/** An unknown name is answered in plain text; an unknown route is a 400. */
+function isNotFound({ headers, errorText }: UpstreamResponse): boolean {
+  return errorText?.trim() === 'Not Found' && headers['content-type']?.startsWith('text/plain') === true
 }
 
 /** The name as the upstream writes it. An empty one would be answered with the list of all. */

@@ -159,6 +159,7 @@ const cryptoPrices: Upstream = {
           sparkline: 'false',
         },
       }),
+      isNotFound: ({ body }) => members(body).error === 'coin not found',
       map: ({ body }) => coin.read(body) ?? invalid(),
       example: recordedCoin(),
     }),

@@ -64,6 +64,8 @@ const dictionary: Upstream = {
       },
       complete: ({ word }) => ({ word: trimmed('word', word).toLowerCase() }),
       request: ({ word }) => ({ path: path`/api/v2/entries/en/${word}` }),
+      isNotFound: ({ body }) => members(body).title === 'No Definitions Found',
+      rejects: [400],
       map: ({ body, parameters }) => {
         if (!Array.isArray(body)) return invalid()
         const entries = objects(body)

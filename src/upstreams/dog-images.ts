@@ -32,11 +32,6 @@ const dogImages: Upstream = {
   caps: { concurrency: 4, rates: [{ max: 60, seconds: 60 }] },
   probe: { request: { path: path`/api/breeds/image/random` }, everySeconds: 300 },
   reservedParameters: ['format'],
-  // A 404 for the route itself says nothing of the breed: the API has changed.
-  classify: ({ status, body }) => {
-    const isRouteMissing = text(members(body).message)?.startsWith('No route found')
-    return status === 404 && isRouteMissing ? failed() : undefined
-  },
   endpoints: {
     '/random': endpoint({
       description: 'A random picture of any breed.',
@@ -65,6 +60,7 @@ const dogImages: Upstream = {
         if (sub === undefined) return { path: path`/api/breed/${main}/images/random` }
         return { path: path`/api/breed/${main}/${sub}/images/random` }
       },
+      isNotFound: ({ body }) => text(members(body).message)?.startsWith('Breed not found') === true,
       map: ({ body }) => readPicture(body),
       example: recordedBreed(),
     }),

@@ -1,8 +1,9 @@
 import Type from 'typebox'
 import { field, record, required } from '../catalog/fields.ts'
+import { members } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { invalid } from '../catalog/response-class.ts'
-import { endpoint, InvalidParameter, path, trimmed, type Upstream } from '../catalog/upstream.ts'
+import { endpoint, InvalidParameter, path, trimmed, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
 
 const TITLE_BYTES_MAX = 255
 
@@ -76,6 +77,8 @@ const encyclopedia: Upstream = {
       },
       complete: ({ title }) => ({ title: canonicalTitle(title) }),
       request: ({ title }) => ({ path: path`/api/rest_v1/page/summary/${title}` }),
+      isNotFound,
+      rejects: [400],
       map: ({ body }) => summary.read(body) ?? invalid(),
       example: recordedSummary(),
     }),
@@ -83,6 +86,12 @@ const encyclopedia: Upstream = {
 }
 
 export default encyclopedia
+
+/** An unknown title has the first form, until about 2025 the second, which an unknown route has without the detail. */
+function isNotFound({ body }: UpstreamResponse): boolean {
+  const { status, type, detail } = members(body)
+  return (status === 404 && type === 'Internal error') || detail === 'Page or revision not found.'
+}
 
 /** The title as the upstream spells it in its paths; another spelling would be answered with a redirect. */
 function canonicalTitle(title: string): string {

@@ -114,6 +114,7 @@ const geocoding: Upstream = {
         path: path`/search`,
         query: { q, format: 'jsonv2', addressdetails: 1, limit, 'accept-language': 'en' },
       }),
+      rejects: [400],
       map: ({ body }) => search.read({ results: body }) ?? invalid(),
       example: recordedSearch(),
     }),

@@ -72,6 +72,7 @@ const instantAnswers: Upstream = {
       cache: { seconds: secondsFresh, staleIfErrorSeconds: lifetime.day },
       complete: ({ q }) => ({ q: trimmed('q', q) }),
       request: ({ q }) => ({ path: path`/`, query: { q, format: 'json', no_html: '1', no_redirect: '1' } }),
+      rejects: [400],
       map: ({ body }) => answer.read(body) ?? invalid(),
       example: recordedSearch(),
     }),

@@ -2,9 +2,9 @@ import Type from 'typebox'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { filledText, integer, isObject, items, members, nullable, number, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
-import { failed, invalid, notFound, type ResponseClass, rejected } from '../catalog/response-class.ts'
+import { failed, invalid, notFound, rejected } from '../catalog/response-class.ts'
 import { defaulted, TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
-import { endpoint, InvalidParameter, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
+import { endpoint, InvalidParameter, path, type Upstream } from '../catalog/upstream.ts'
 
 /** Seconds an answer is fresh: who asks for years does not follow the minutes. Longer ranges take an hour. */
 const secondsByRange = new Map([
@@ -118,11 +118,15 @@ const marketQuotes: Upstream = {
         path: path`/v8/finance/chart/${symbol}`,
         query: { range, interval },
       }),
-      classify,
+      isNotFound: ({ body }) => chartError(body)?.code === 'Not Found',
+      classify: ({ status, body }) =>
+        status === 422 && chartError(body)
+          ? rejected('This interval is not available over this range: take a longer one.')
+          : undefined,
       map: ({ body, parameters: { range, interval } }) => {
-        const chart = members(members(body).chart)
-        if (isObject(chart.error)) return chart.error.code === 'Not Found' ? notFound() : failed()
-        const result = items(chart.result)[0]
+        const error = chartError(body)
+        if (error) return error.code === 'Not Found' ? notFound() : failed()
+        const result = items(members(members(body).chart).result)[0]
         if (!isObject(result) || !isObject(result.meta)) return invalid()
         // A half-known symbol is answered with an empty stub.
         if (result.meta.regularMarketPrice === 0 && text(result.meta.currency) === null) return notFound()
@@ -135,10 +139,9 @@ const marketQuotes: Upstream = {
 
 export default marketQuotes
 
-/** There is no key: a 401 ("Invalid Crumb") is the upstream's trouble with requests such as ours. */
-function classify({ status }: UpstreamResponse): ResponseClass | undefined {
-  if (status === 401) return failed()
-  return status === 422 ? rejected('This interval is not available over this range: take a longer one.') : undefined
+function chartError(body: unknown): Source | undefined {
+  const { error } = members(members(body).chart)
+  return isObject(error) ? error : undefined
 }
 
 function longestName({ longName, shortName, symbol }: Source): unknown {

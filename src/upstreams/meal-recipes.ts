@@ -2,7 +2,7 @@ import Type from 'typebox'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { filledText, items, members, text } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
-import { failed, invalid } from '../catalog/response-class.ts'
+import { invalid } from '../catalog/response-class.ts'
 import { TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
 import { endpoint, path, trimmed, type Upstream } from '../catalog/upstream.ts'
 
@@ -68,8 +68,6 @@ const mealRecipes: Upstream = {
     request: { path: path`/api/json/v1/1/list.php`, query: { c: 'list' } },
     everySeconds: 300,
   },
-  // Nothing found is 200 here: a 404 is a wrong key in the path or a page that has moved.
-  classify: ({ status }) => (status === 404 ? failed() : undefined),
   endpoints: {
     '/search': endpoint({
       description: 'Meals whose name contains a text, with ingredients and instructions.',
@@ -88,6 +86,7 @@ const mealRecipes: Upstream = {
       },
       complete: (parameters) => ({ ...parameters, s: trimmed('s', parameters.s) }),
       request: ({ s }) => ({ path: path`/api/json/v1/1/search.php`, query: { s } }),
+      rejects: [400],
       map: ({ body }) => recipes.read({ meals: mealsOf(body) }) ?? invalid(),
       example: recordedSearch(),
     }),
@@ -112,6 +111,7 @@ const mealRecipes: Upstream = {
       // The upstream writes blanks as underscores.
       complete: (parameters) => ({ ...parameters, i: trimmed('i', parameters.i).replace(/\s+/g, '_') }),
       request: ({ i }) => ({ path: path`/api/json/v1/1/filter.php`, query: { i } }),
+      rejects: [400],
       map: ({ body }) => byIngredient.read({ meals: mealsOf(body) }) ?? invalid(),
       example: recordedByIngredient(),
     }),

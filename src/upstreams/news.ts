@@ -133,6 +133,7 @@ const newsApi: Upstream = {
       cache,
       complete: ({ q, max }) => ({ q: trimmed('q', q), max }),
       request: ({ q, max }) => ({ path: path`/api/v4/search`, query: { q, lang: 'en', max } }),
+      rejects: [400],
       map: ({ body }) => news.read(body) ?? invalid(),
       example: recordedSearch(),
     }),

@@ -2,9 +2,9 @@ import Type from 'typebox'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { items, members, numeric, objects } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
-import { failed, invalid, type ResponseClass } from '../catalog/response-class.ts'
+import { invalid } from '../catalog/response-class.ts'
 import { defaulted } from '../catalog/shared-parameters.ts'
-import { endpoint, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
+import { endpoint, path, type Upstream } from '../catalog/upstream.ts'
 
 const limit = defaulted(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Items in the answer' }))
 
@@ -100,7 +100,6 @@ const predictionMarkets: Upstream = {
     request: { path: path`/markets/keyset`, query: { limit: 1, closed: 'false' } },
     everySeconds: 60,
   },
-  classify,
   endpoints: {
     '/markets': endpoint({
       description: 'Open prediction markets with the highest 24-hour volume.',
@@ -126,11 +125,6 @@ const predictionMarkets: Upstream = {
 }
 
 export default predictionMarkets
-
-/** The statuses of a refused country or network; there is no key that a 403 could be about. */
-function classify({ status }: UpstreamResponse): ResponseClass | undefined {
-  return status === 403 || status === 451 || status === 453 ? failed() : undefined
-}
 
 /** Without `closed` the answer starts with settled items, or has nothing else. */
 function openByVolume(limit: number) {

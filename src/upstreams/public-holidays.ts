@@ -1,9 +1,10 @@
 import Type from 'typebox'
 import { field, record, required } from '../catalog/fields.ts'
+import { members } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { invalid } from '../catalog/response-class.ts'
 import { countryCode } from '../catalog/shared-parameters.ts'
-import { endpoint, InvalidParameter, path, type Upstream } from '../catalog/upstream.ts'
+import { endpoint, InvalidParameter, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
 
 /** Years that the upstream serves, counted from the current one. */
 const YEARS_BACK_MAX = 1
@@ -71,6 +72,7 @@ const publicHolidays: Upstream = {
         return { year, countryCode: countryCode.toUpperCase() }
       },
       request: ({ year, countryCode }) => ({ path: path`/api/v4/Holidays/${countryCode}/${year}` }),
+      isNotFound,
       map: ({ body = [] }) => inYear.read({ holidays: body }) ?? invalid(),
       example: recordedHolidays(),
     }),
@@ -87,6 +89,7 @@ const publicHolidays: Upstream = {
       acceptStatuses: [204],
       complete: ({ countryCode }) => ({ countryCode: countryCode.toUpperCase() }),
       request: ({ countryCode }) => ({ path: path`/api/v4/Holidays/${countryCode}/Next` }),
+      isNotFound,
       map: ({ body = [] }) => next.read({ upcoming: body }) ?? invalid(),
       example: recordedNext(),
     }),
@@ -94,6 +97,10 @@ const publicHolidays: Upstream = {
 }
 
 export default publicHolidays
+
+function isNotFound({ body }: UpstreamResponse): boolean {
+  return members(body).title === 'Unknown country code'
+}
 
 function recordedHolidays() {
   return {

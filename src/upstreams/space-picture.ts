@@ -3,8 +3,8 @@ import { dateIn, isCalendarDate } from '../catalog/calendar.ts'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { filledText, htmlDecoded, members } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
-import { failed, invalid, type ResponseClass } from '../catalog/response-class.ts'
-import { endpoint, InvalidParameter, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
+import { invalid } from '../catalog/response-class.ts'
+import { endpoint, InvalidParameter, path, type Upstream } from '../catalog/upstream.ts'
 
 const FIRST_DATE = '1995-06-16'
 
@@ -66,7 +66,6 @@ const spacePicture: Upstream = {
     '_method',
     '_wpnonce',
   ],
-  classify: lostRoute,
   endpoints: {
     '/today': endpoint({
       description: 'Astronomy picture of the day: the latest, or that of a date.',
@@ -102,6 +101,7 @@ const spacePicture: Upstream = {
         date === undefined
           ? { path: path`/wp-json/wp/v2/apod-basic`, query: { per_page: '1' } }
           : { path: path`/wp-json/wp/v2/apod-basic/${date.slice(2).replaceAll('-', '')}` },
+      isNotFound: ({ body }) => members(body).code === 'apod_basic_not_found',
       map: ({ body, parameters }) => {
         const picture = pictureOfTheDay.read(Array.isArray(body) ? body[0] : body)
         if (!picture || (parameters.date !== undefined && parameters.date !== picture.date)) return invalid()
@@ -113,11 +113,6 @@ const spacePicture: Upstream = {
 }
 
 export default spacePicture
-
-/** A 404 without this code is no answer about a picture: the route itself has gone, as it did before. */
-function lostRoute({ status, body }: UpstreamResponse): ResponseClass | undefined {
-  return status === 404 && members(body).code !== 'apod_basic_not_found' ? failed() : undefined
-}
 
 /** The first frame or media file of the article, where the day's picture moves. */
 function playerUrl({ media_type, basic_html }: Source): string | undefined {

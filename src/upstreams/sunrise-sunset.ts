@@ -117,8 +117,9 @@ export default sunriseSunset
 function classifyStatusWord({ body }: UpstreamResponse): ResponseClass | undefined {
   const { status } = members(body)
   if (status === 'INVALID_TZID') return rejected('The upstream does not know this time zone.')
-  if (status === 'INVALID_REQUEST' || status === 'INVALID_DATE') return rejected()
-  return status === 'UNKNOWN_ERROR' ? failed() : undefined
+  // Place and day are checked before the request.
+  const isFailure = status === 'INVALID_REQUEST' || status === 'INVALID_DATE' || status === 'UNKNOWN_ERROR'
+  return isFailure ? failed() : undefined
 }
 
 /** A time of the day asked for; what does not happen that day is written as the first second of 1970. */

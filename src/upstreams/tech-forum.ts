@@ -2,7 +2,7 @@ import Type from 'typebox'
 import { field, record, required } from '../catalog/fields.ts'
 import { integer } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
-import { failed, invalid, notFound } from '../catalog/response-class.ts'
+import { invalid, notFound } from '../catalog/response-class.ts'
 import { endpoint, path, type Upstream } from '../catalog/upstream.ts'
 
 const top = record({ story_ids: field.integers('story_ids', 'Ids of the stories, as ranked') })
@@ -44,8 +44,6 @@ const techForum: Upstream = {
   probe: { request: { path: path`/v0/maxitem.json` }, everySeconds: 60 },
   // The database's own options: keys, and those that change what an answer looks like or whether there is one.
   reservedParameters: ['auth', 'access_token', 'ns', 'callback', 'download', 'format', 'print', 'shallow'],
-  // Item by item the database sometimes denies what everyone may read: its fault, no key would help.
-  classify: ({ status }) => (status === 401 ? failed() : undefined),
   endpoints: {
     '/topstories': endpoint({
       description: 'Ids of the current top stories (up to 500), best first. Fetch each with /story.',

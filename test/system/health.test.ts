@@ -221,7 +221,7 @@ describe('the health of an upstream', () => {
     for (const answer of refused) assert.deepEqual(left(answer), left(first))
   })
 
-  it('the health of an upstream is not touched by a 429, a "no such thing", a refused key, or a caller that leaves', async () => {
+  it('the health of an upstream is not touched by a 429, a "no such thing", what a caller added, or a caller that leaves', async () => {
     const call = (signal?: AbortSignal) =>
       send(gateway, '/v1/call/currency/latest', { key: account.live, ...(signal ? { signal } : {}) })
     // Not by what probes counted: that fades while the tests before take their time.
@@ -231,8 +231,15 @@ describe('the health of an upstream', () => {
     await until(async () => (await detail('currency')).health.parts.ok > 0.9)
     failWith('currency', 429, { 'retry-after': '1' })
     assert.equal((await call()).body.error.code, 'UPSTREAM_RATE_LIMITED')
-    failWith('currency', 401)
-    await until(async () => (await call()).body.error.code === 'UPSTREAM_AUTH_FAILED')
+    for (const [status, code] of [
+      [401, 'UPSTREAM_AUTH_FAILED'],
+      [404, 'UPSTREAM_NOT_FOUND'],
+      [400, 'UPSTREAM_REJECTED'],
+    ] as const) {
+      failWith('currency', status)
+      const added = () => send(gateway, '/v1/call/currency/latest?undeclared=1', { key: account.live })
+      await until(async () => (await added()).body.error.code === code)
+    }
     const left = new AbortController()
     // A probe that comes by at this time is answered: it has nobody who could leave.
     let isAborted = false
@@ -249,8 +256,9 @@ describe('the health of an upstream', () => {
     await assert.rejects(leaving)
     // A call like it that came before would take the request over.
     await until(() => isAborted)
-    failWith('currency', 404)
-    await until(async () => (await call()).status === 404)
+    upstream.play('currency', (_arrival, response) => void response.writeHead(404).end('{"message":"not found"}'))
+    const unknown = () => send(gateway, '/v1/call/currency/pair?from=EUR&to=QQQ', { key: account.live })
+    await until(async () => (await unknown()).status === 404)
     await until(async () => (await detail('currency')).health.parts.ok > 1.5)
     const { health } = await detail('currency')
     assert.deepEqual([health.parts.fail, health.status, health.score], [0, 'Healthy', 100])

@@ -121,7 +121,7 @@ describe('plan limits', () => {
     upstream.play('dog-images', (_arrival, response) => void response.writeHead(501).end('{}'))
     for (const answer of await burst([failing.live], 10, '/v1/call/dog-images/random')) assert.equal(answer.status, 502)
     upstream.play('timezone', (_arrival, response) => void response.writeHead(400).end('{}'))
-    for (const answer of await burst([failing.live], 3, '/v1/call/timezone/current?timezone=UTC'))
+    for (const answer of await burst([failing.live], 3, '/v1/call/timezone/current?timezone=UTC&undeclared=1'))
       assert.equal(answer.status, 400)
     const [last] = await burst([failing.live], 1)
     assert.equal(rateLimitOf(last ?? assert.fail()).month?.r, 40 - 3 - 1)

@@ -57,8 +57,8 @@ describe('a call', () => {
 
   it('a call is not tried again where that cannot help', async () => {
     for (const [status, expected] of [
-      [400, 400],
-      [404, 404],
+      [400, 502],
+      [404, 502],
       [401, 502],
       [302, 502],
     ] as const) {
@@ -66,6 +66,9 @@ describe('a call', () => {
       const before = upstream.arrivalsOf('dog-images').length
       assert.equal((await call(DOG)).status, expected)
       assert.equal(upstream.arrivalsOf('dog-images').length - before, 1, `${status}`)
+      // Or so many failures in a row would open the breaker.
+      upstream.play('dog-images', () => dog)
+      assert.equal((await call(DOG)).status, 200)
     }
   })
 

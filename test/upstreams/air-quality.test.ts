@@ -61,12 +61,12 @@ test('an answer without values is UPSTREAM_INVALID_RESPONSE, not a success of nu
   assert.equal(codeOf(airQuality, '/current', { body: rest }), 'UPSTREAM_INVALID_RESPONSE')
 })
 
-test('refused coordinates are UPSTREAM_REJECTED', () => {
+test('refused coordinates are UPSTREAM_ERROR, because they are checked before the request', () => {
   for (const reason of [
     'Latitude must be in range of -90 to 90°. Given: 999.0.',
     'Longitude must be in range of -180 to 180°. Given: 200.0.',
   ]) {
-    assert.equal(codeOf(airQuality, '/current', { status: 400, body: refusal(reason) }), 'UPSTREAM_REJECTED')
+    assert.equal(codeOf(airQuality, '/current', { status: 400, body: refusal(reason) }), 'UPSTREAM_ERROR')
   }
 })
 
@@ -79,8 +79,8 @@ test('an overload is UPSTREAM_ERROR', () => {
   assert.equal(codeOf(airQuality, '/current', answer), 'UPSTREAM_ERROR')
 })
 
-test('an unknown path is UPSTREAM_NOT_FOUND', () => {
-  assert.equal(codeOf(airQuality, '/current', { status: 404, body: refusal('Not Found') }), 'UPSTREAM_NOT_FOUND')
+test('an unknown path is UPSTREAM_ERROR', () => {
+  assert.equal(codeOf(airQuality, '/current', { status: 404, body: refusal('Not Found') }), 'UPSTREAM_ERROR')
 })
 
 test('what makes one call weigh as several is reserved', () => {

@@ -10,9 +10,9 @@ import { withDefaults } from '../support/upstream-call.ts'
 const repos = codeHostSearch.endpoints['/repos'] as Endpoint
 const recorded = repos.example.response as { items: Record<string, unknown>[] }
 
-function interpret(answer: Partial<UpstreamResponse>) {
+function interpret(answer: Partial<UpstreamResponse>, hasKey = false) {
   const answers = [{ status: 200, headers: {}, body: undefined, ...answer }]
-  return interpretAnswers({ upstream: codeHostSearch, endpoint: repos }, answers, {
+  return interpretAnswers({ upstream: codeHostSearch, endpoint: repos, hasKey }, answers, {
     parameters: withDefaults(repos, { q: 'tetris' }),
     context: { now: Date.now() },
   })
@@ -84,8 +84,10 @@ test('a search back end that is down is UPSTREAM_ERROR', () => {
   assert.deepEqual(interpret({ status: 503 }), { responseClass: failed() })
 })
 
-test('a wrong token is UPSTREAM_AUTH_FAILED', () => {
-  assert.deepEqual(interpret({ status: 401, body: { message: 'Bad credentials' } }), { responseClass: authFailed() })
+test('a wrong token is UPSTREAM_AUTH_FAILED, and without one the same answer is UPSTREAM_ERROR', () => {
+  const answer = { status: 401, body: { message: 'Bad credentials' } }
+  assert.deepEqual(interpret(answer, true), { responseClass: authFailed() })
+  assert.deepEqual(interpret(answer), { responseClass: failed() })
 })
 
 test('a 200 without items is not taken for an empty search', () => {

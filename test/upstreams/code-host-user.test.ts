@@ -9,9 +9,9 @@ import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 const profile = codeHostUser.endpoints['/profile'] as Endpoint
 const recorded = profile.example.response as Record<string, unknown>
 
-function interpret(answer: Partial<UpstreamResponse>) {
+function interpret(answer: Partial<UpstreamResponse>, hasKey = false) {
   const answers = [{ status: 200, headers: {}, body: undefined, ...answer }]
-  return interpretAnswers({ upstream: codeHostUser, endpoint: profile }, answers, {
+  return interpretAnswers({ upstream: codeHostUser, endpoint: profile, hasKey }, answers, {
     parameters: { username: 'jacquev6' },
     context: { now: Date.now() },
   })
@@ -28,8 +28,20 @@ test('the recorded profile maps to the recorded data', () => {
 })
 
 test('an unknown username is UPSTREAM_NOT_FOUND', () => {
+  for (const page of [
+    'rest/users/users#get-a-user',
+    'rest/reference/users#get-a-user',
+    'v3/users/#get-a-single-user',
+  ]) {
+    const body = { message: 'Not Found', documentation_url: `https://docs.github.com/${page}`, status: '404' }
+    assert.deepEqual(interpret({ status: 404, body }), { responseClass: notFound() })
+  }
+})
+
+test('an unknown route is UPSTREAM_ERROR', () => {
   const body = { message: 'Not Found', documentation_url: 'https://docs.github.com/rest', status: '404' }
-  assert.deepEqual(interpret({ status: 404, body }), { responseClass: notFound() })
+  assert.deepEqual(interpret({ status: 404, body }), { responseClass: failed() })
+  assert.deepEqual(interpret({ status: 404, body: { message: 'Not Found' } }), { responseClass: failed() })
 })
 
 test('a 403 with nothing remaining is our limit, until the reset it names', () => {
@@ -64,14 +76,16 @@ test('the abuse detection of older servers is a limit, for the time its Retry-Af
   assert.deepEqual(interpret({ status: 403, headers, body: { message } }), { responseClass: overLimit(90_000) })
 })
 
-test('a wrong token is UPSTREAM_AUTH_FAILED', () => {
+test('a wrong token is UPSTREAM_AUTH_FAILED, and without one the same answer is UPSTREAM_ERROR', () => {
   const body = { message: 'Bad credentials', documentation_url: 'https://developer.github.com/v3' }
-  assert.deepEqual(interpret({ status: 401, body }), { responseClass: authFailed() })
+  assert.deepEqual(interpret({ status: 401, body }, true), { responseClass: authFailed() })
+  assert.deepEqual(interpret({ status: 401, body }), { responseClass: failed() })
 })
 
-test('a 403 that is no limit, as for a missing User-Agent, is a refusal', () => {
+test('a 403 that is no limit, as for a missing User-Agent, is a failure without a key', () => {
   const headers = { 'x-ratelimit-remaining': '59' }
-  assert.deepEqual(interpret({ status: 403, headers }), { responseClass: authFailed() })
+  assert.deepEqual(interpret({ status: 403, headers }), { responseClass: failed() })
+  assert.deepEqual(interpret({ status: 403, headers }, true), { responseClass: authFailed() })
 })
 
 test('a 5xx of the upstream is UPSTREAM_ERROR', () => {

@@ -97,13 +97,21 @@ test('the list of all is an invalid response, not an empty creature', () => {
 
 test('an unknown name, answered in plain text, is not found and kept for an hour', () => {
   for (const endpoint of [creature, ability]) {
-    assert.equal(codeOf(endpoint, 404, undefined), 'UPSTREAM_NOT_FOUND')
+    const notFoundAnswer = { status: 404, headers: { 'content-type': 'text/plain; charset=utf-8' }, body: undefined }
+    const call = { parameters: { name: 'x' }, context }
+    const codeOfText = (errorText: string) => {
+      const result = interpretAnswers({ upstream: creatureGame, endpoint }, [{ ...notFoundAnswer, errorText }], call)
+      return 'responseClass' in result ? result.responseClass.code : assert.fail()
+    }
+    assert.equal(codeOfText('Not Found'), 'UPSTREAM_NOT_FOUND')
+    assert.equal(codeOfText('404 page not found'), 'UPSTREAM_ERROR')
+    assert.equal(codeOf(endpoint, 404, undefined), 'UPSTREAM_ERROR')
     assert.equal(endpoint.cache?.notFoundSeconds, 3_600)
   }
 })
 
-test('a plain text 400 is a rejection and 504 a failure', () => {
-  assert.equal(codeOf(creature, 400, undefined), 'UPSTREAM_REJECTED')
+test('a plain text 400, which an unknown route has, is a failure as 504 is', () => {
+  assert.equal(codeOf(creature, 400, undefined), 'UPSTREAM_ERROR')
   assert.equal(codeOf(creature, 504, undefined), 'UPSTREAM_ERROR')
 })
 

@@ -15,7 +15,10 @@ function interpret(
   body: unknown,
   headers = {},
 ) {
-  return interpretAnswers({ upstream: cryptoPrices, endpoint }, [{ status, headers, body }], { parameters, context })
+  return interpretAnswers({ upstream: cryptoPrices, endpoint, hasKey: true }, [{ status, headers, body }], {
+    parameters,
+    context,
+  })
 }
 
 function classOf(status: number, body: unknown, headers = {}, endpoint = price) {

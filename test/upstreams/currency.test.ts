@@ -70,13 +70,14 @@ test('an unsupported currency, a 404, is UPSTREAM_NOT_FOUND', () => {
   assert.equal(answered(pair, { from: 'USD', to: 'RUB' }, 404, { message: 'not found' }), 'UPSTREAM_NOT_FOUND')
 })
 
-test('an unknown path, a 404 with its own shape, is UPSTREAM_NOT_FOUND too', () => {
-  assert.equal(answered(latest, {}, 404, { status: 404, message: 'not found' }), 'UPSTREAM_NOT_FOUND')
+test('an unknown path, a 404 with its own shape, is UPSTREAM_ERROR', () => {
+  assert.equal(answered(latest, {}, 404, { status: 404, message: 'not found' }), 'UPSTREAM_ERROR')
+  assert.equal(answered(pair, usdToInr, 404, { status: 404, message: 'not found' }), 'UPSTREAM_ERROR')
 })
 
-test('a 422 for a bad pair or value is UPSTREAM_REJECTED', () => {
+test('a 422 for a bad pair or value is UPSTREAM_ERROR, because both are checked before the request', () => {
   for (const message of ['bad currency pair', 'invalid date', 'invalid currency: XYZ']) {
-    assert.equal(answered(pair, usdToInr, 422, { message }), 'UPSTREAM_REJECTED')
+    assert.equal(answered(pair, usdToInr, 422, { message }), 'UPSTREAM_ERROR')
   }
 })
 

@@ -59,7 +59,7 @@ test('a failure whose code cannot be read is UPSTREAM_ERROR', () => {
 })
 
 test('a failure with a status of its own is left to the status', () => {
-  assert.equal(codeOf(developmentIndicators, '/gdp', { status: 400, body: failure('105') }), 'UPSTREAM_REJECTED')
+  assert.equal(codeOf(developmentIndicators, '/gdp', { status: 400, body: failure('105') }), 'UPSTREAM_ERROR')
   assert.equal(codeOf(developmentIndicators, '/gdp', { status: 503 }), 'UPSTREAM_ERROR')
 })
 

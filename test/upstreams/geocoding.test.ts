@@ -113,9 +113,10 @@ test('nothing at the coordinates, 200 with an error text, is UPSTREAM_NOT_FOUND'
   assert.equal(answered(reverse, { body: { error: 'Unable to geocode' } }), 'UPSTREAM_NOT_FOUND')
 })
 
-test('a refused parameter, 400 with an error object, is UPSTREAM_REJECTED', () => {
+test('a 400 with an error object is UPSTREAM_REJECTED for a text, and UPSTREAM_ERROR for coordinates that were checked', () => {
   const body = { error: { code: 400, message: "Parameter 'lat' missing." } }
-  assert.equal(answered(reverse, { status: 400, body }), 'UPSTREAM_REJECTED')
+  assert.equal(answered(search, { status: 400, body }), 'UPSTREAM_REJECTED')
+  assert.equal(answered(reverse, { status: 400, body }), 'UPSTREAM_ERROR')
 })
 
 test('429 is UPSTREAM_RATE_LIMITED with the time it states', () => {
@@ -154,7 +155,8 @@ test('a search that took too long, a 503, is UPSTREAM_ERROR', () => {
 })
 
 test('a probe answer of 200 with a status that is not 0 is UPSTREAM_ERROR', () => {
-  const probed = (body: unknown) => classifyResponse(geocoding, undefined, { status: 200, headers: {}, body })?.code
+  const probed = (body: unknown) =>
+    classifyResponse({ upstream: geocoding, endpoint: undefined }, { status: 200, headers: {}, body })?.code
   assert.equal(probed({ status: 0, message: 'OK' }), undefined)
   assert.equal(probed({ status: 700, message: 'Database connection failed' }), 'UPSTREAM_ERROR')
 })

@@ -198,12 +198,12 @@ test('the home page answered for an unknown path is an invalid response', () => 
   assert.equal(classOf(200, {}).code, 'UPSTREAM_INVALID_RESPONSE')
 })
 
-test('HTTPS without a key is refused as a matter of the key', () => {
+test('HTTPS without a key, which only we could have asked for, is a failure', () => {
   const body = {
     status: 'fail',
     message: 'SSL unavailable for this endpoint, order a key at https://members.ip-api.com/',
   }
-  assert.equal(classOf(403, body).code, 'UPSTREAM_AUTH_FAILED')
+  assert.equal(classOf(403, body).code, 'UPSTREAM_ERROR')
 })
 
 test('over 45 a minute waits for the time in X-Ttl', () => {

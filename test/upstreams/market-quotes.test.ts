@@ -82,6 +82,8 @@ test('an unknown symbol is not found', () => {
   }
   assert.equal(classOf(404, body).code, 'UPSTREAM_NOT_FOUND')
   assert.equal(classOf(200, body).code, 'UPSTREAM_NOT_FOUND')
+  // A limiter that answers 404 says nothing of the symbol.
+  assert.equal(classOf(404, undefined).code, 'UPSTREAM_ERROR')
 })
 
 test('an interval too fine for the range is rejected, saying so', () => {
@@ -91,6 +93,7 @@ test('an interval too fine for the range is rejected, saying so', () => {
   const responseClass = classOf(422, body)
   assert.equal(responseClass.code, 'UPSTREAM_REJECTED')
   assert.match(responseClass.message ?? '', /interval/)
+  assert.equal(classOf(422, undefined).code, 'UPSTREAM_ERROR')
 })
 
 test('the plain text of a 429 is over the limit', () => {
@@ -127,6 +130,8 @@ test('the index stub of a half-known symbol is no quote', () => {
   const meta = { currency: null, symbol: 'CBA', instrumentType: 'INDEX', regularMarketPrice: 0.0 }
   const body = { chart: { result: [{ meta, timestamp: [], indicators: { quote: [{}] } }], error: null } }
   assert.equal(classOf(200, body).code, 'UPSTREAM_NOT_FOUND')
+  // A limiter that answers 404 says nothing of the symbol.
+  assert.equal(classOf(404, undefined).code, 'UPSTREAM_ERROR')
 })
 
 test('a price of 0 in a currency is a quote', () => {

@@ -11,7 +11,7 @@ const search = news.endpoints['/search'] ?? assert.fail()
 const context = { now: 0 }
 
 function classOf(status: number, body: unknown, headers: Record<string, string> = {}) {
-  const result = interpretAnswers({ upstream: news, endpoint: search }, [{ status, headers, body }], {
+  const result = interpretAnswers({ upstream: news, endpoint: search, hasKey: true }, [{ status, headers, body }], {
     parameters: withDefaults(search, { q: 'google', max: 5 }),
     context,
   })

@@ -133,11 +133,11 @@ test('members that the upstream leaves out are null', () => {
   assert.deepEqual([event?.tags, event?.markets], [['A'], []])
 })
 
-test('a bad parameter, and an offset on a keyset list, are rejected', () => {
-  assert.equal(classOf(422, { type: 'validation error', error: 'invalid integer' }).code, 'UPSTREAM_REJECTED')
+test('a bad parameter, and an offset on a keyset list, are failures, because the only value of a caller is checked', () => {
+  assert.equal(classOf(422, { type: 'validation error', error: 'invalid integer' }).code, 'UPSTREAM_ERROR')
   assert.equal(
     classOf(422, { type: 'validation error', error: 'offset is not allowed on keyset endpoints' }).code,
-    'UPSTREAM_REJECTED',
+    'UPSTREAM_ERROR',
   )
 })
 

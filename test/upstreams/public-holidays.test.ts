@@ -65,13 +65,13 @@ test('an unknown country code is UPSTREAM_NOT_FOUND', () => {
   }
 })
 
-test('a year that the upstream refuses is UPSTREAM_REJECTED', () => {
+test('a year that the upstream refuses is UPSTREAM_ERROR, because years are checked before the request', () => {
   const body = { title: 'Bad Request', status: 400 }
-  assert.equal(codeOf(publicHolidays, '/holidays', { status: 400, body }), 'UPSTREAM_REJECTED')
+  assert.equal(codeOf(publicHolidays, '/holidays', { status: 400, body }), 'UPSTREAM_ERROR')
 })
 
-test('a refused User-Agent, 403 from the network in front, is UPSTREAM_AUTH_FAILED', () => {
-  assert.equal(codeOf(publicHolidays, '/next', { status: 403 }), 'UPSTREAM_AUTH_FAILED')
+test('a refused User-Agent, 403 from the network in front, is UPSTREAM_ERROR', () => {
+  assert.equal(codeOf(publicHolidays, '/next', { status: 403 }), 'UPSTREAM_ERROR')
 })
 
 test('the same day comes twice, for other subdivisions and types', () => {

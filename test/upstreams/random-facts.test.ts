@@ -49,7 +49,7 @@ test('failures, whose bodies are not known, go by their status', () => {
   for (const path of paths) {
     assert.equal(codeOf(randomFacts, path, { status: 500 }), 'UPSTREAM_ERROR')
     assert.equal(codeOf(randomFacts, path, { status: 429 }), 'UPSTREAM_RATE_LIMITED')
-    assert.equal(codeOf(randomFacts, path, { status: 404 }), 'UPSTREAM_NOT_FOUND')
+    assert.equal(codeOf(randomFacts, path, { status: 404 }), 'UPSTREAM_ERROR')
   }
 })
 

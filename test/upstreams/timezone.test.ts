@@ -91,9 +91,9 @@ test('an offset is not a zone name', () => {
   assert.ok(Value.Check(current.parameters, { timezone: 'America/Port-au-Prince' }))
 })
 
-test('a zone the upstream does not know, a 400, is UPSTREAM_REJECTED', () => {
-  assert.equal(answered(400, null), 'UPSTREAM_REJECTED')
-  assert.equal(answered(400, undefined), 'UPSTREAM_REJECTED')
+test('a 400 is UPSTREAM_ERROR, because the zone is checked before the request', () => {
+  assert.equal(answered(400, null), 'UPSTREAM_ERROR')
+  assert.equal(answered(400, undefined), 'UPSTREAM_ERROR')
 })
 
 test('an answer without a time is UPSTREAM_INVALID_RESPONSE', () => {

@@ -94,7 +94,10 @@ test('an answer without code or results is UPSTREAM_INVALID_RESPONSE', () => {
 
 test('the probe’s list of categories, which has no code, is a sign of life', () => {
   const body = { trivia_categories: [{ id: 9, name: 'General Knowledge' }] }
-  assert.equal(classifyResponse(trivia, undefined, { status: 200, headers: {}, body }), undefined)
+  assert.equal(
+    classifyResponse({ upstream: trivia, endpoint: undefined }, { status: 200, headers: {}, body }),
+    undefined,
+  )
 })
 
 test('never more than one request in 5 seconds, and probes take few of them', () => {

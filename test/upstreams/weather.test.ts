@@ -68,13 +68,13 @@ test('an answer without the block is UPSTREAM_INVALID_RESPONSE, not a success of
   assert.equal(codeOf(weather, '/current', { body: refusal('Something went wrong.') }), 'UPSTREAM_INVALID_RESPONSE')
 })
 
-test('refused coordinates are UPSTREAM_REJECTED', () => {
+test('refused coordinates are UPSTREAM_ERROR, because they are checked before the request', () => {
   for (const reason of [
     'Latitude must be in range of -90 to 90°. Given: 200.0.',
     'Longitude must be in range of -180 to 180°. Given: 200.0.',
     "Parameter 'latitude' and 'longitude' must have the same number of elements",
   ]) {
-    assert.equal(codeOf(weather, '/current', { status: 400, body: refusal(reason) }), 'UPSTREAM_REJECTED')
+    assert.equal(codeOf(weather, '/current', { status: 400, body: refusal(reason) }), 'UPSTREAM_ERROR')
   }
 })
 

@@ -2,9 +2,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Type from 'typebox'
 import { members, text } from '../../src/catalog/json.ts'
-import { failed, notFound, ResponseClass, rejected } from '../../src/catalog/response-class.ts'
+import { authFailed, failed, notFound, overLimit, ResponseClass, rejected } from '../../src/catalog/response-class.ts'
 import { endpoint, path, type RateHeaders, type Upstream, type UpstreamResponse } from '../../src/catalog/upstream.ts'
-import { classifyResponse, interpretAnswers, rateLeft, requestedWaitMs } from '../../workers/upstream/interpret.ts'
+import {
+  classifyResponse,
+  interpretAnswers,
+  rateLeft,
+  requestedWaitMs,
+  type Sent,
+} from '../../workers/upstream/interpret.ts'
 
 const epochSeconds: RateHeaders = { remaining: 'x-left', reset: 'x-reset', resetIs: 'epoch-seconds' }
 const seconds: RateHeaders = { remaining: 'x-left', reset: 'x-reset', resetIs: 'seconds' }
@@ -45,8 +51,12 @@ function thrown(): never {
 }
 
 const NOW = Date.parse('2026-10-15T12:00:00Z')
-const codeOf = (answer: Partial<UpstreamResponse>, upstream = plain()) =>
-  classifyResponse(upstream, thing, { status: 200, headers: {}, body: {}, ...answer })?.code
+/** Of an answer to a request with a key. */
+const codeOf = (answer: Partial<UpstreamResponse>, upstream = plain()) => codeOfSent({ upstream, hasKey: true }, answer)
+const codeOfSent = (sent: Partial<Sent>, answer: Partial<UpstreamResponse>) => {
+  const whole = { status: 200, headers: {}, body: {}, ...answer }
+  return classifyResponse({ upstream: plain(), endpoint: thing, ...sent }, whole)?.code
+}
 
 const statusRows: [what: string, answer: Partial<UpstreamResponse>, code: string | undefined][] = [
   ['200 with JSON is mapped', { status: 200 }, undefined],
@@ -68,8 +78,6 @@ const statusRows: [what: string, answer: Partial<UpstreamResponse>, code: string
     { status, headers: { location: 'https://elsewhere.example/' } },
     'UPSTREAM_REDIRECT_BLOCKED',
   ]),
-  ['400 rejects the values', { status: 400 }, 'UPSTREAM_REJECTED'],
-  ['422 rejects the values', { status: 422 }, 'UPSTREAM_REJECTED'],
   ['401 refuses the key', { status: 401 }, 'UPSTREAM_AUTH_FAILED'],
   [
     '401 with nothing remaining still refuses the key',
@@ -88,15 +96,11 @@ const statusRows: [what: string, answer: Partial<UpstreamResponse>, code: string
     { status: 403, headers: { 'x-ratelimit-remaining': ' 0 ' } },
     'UPSTREAM_RATE_LIMITED',
   ],
-  ['404 is no such thing', { status: 404 }, 'UPSTREAM_NOT_FOUND'],
-  ['410 is no such thing', { status: 410, body: undefined }, 'UPSTREAM_NOT_FOUND'],
   ['429 is over the limit', { status: 429 }, 'UPSTREAM_RATE_LIMITED'],
   ['402 refuses the key', { status: 402 }, 'UPSTREAM_AUTH_FAILED'],
-  ...[405, 406, 408, 409, 413, 414, 418, 431, 451, 499].map((status): (typeof statusRows)[number] => [
-    `${status} rejects what was sent`,
-    { status },
-    'UPSTREAM_REJECTED',
-  ]),
+  ...[400, 404, 405, 406, 408, 409, 410, 413, 414, 418, 422, 431, 451, 499].map(
+    (status): (typeof statusRows)[number] => [`${status} to checked values is a failure`, { status }, 'UPSTREAM_ERROR'],
+  ),
   ...[500, 501, 502, 503, 504, 522, 599].map((status): (typeof statusRows)[number] => [
     `${status} is a failure`,
     { status },
@@ -116,22 +120,60 @@ for (const [what, answer, code] of statusRows) {
 test('a status that the endpoint accepts is mapped whatever it is', () => {
   const accepting = { ...thing, acceptStatuses: [204, 404] }
   for (const status of [204, 404]) {
-    assert.equal(classifyResponse(plain(), accepting, { status, headers: {}, body: undefined }), undefined)
+    assert.equal(
+      classifyResponse({ upstream: plain(), endpoint: accepting }, { status, headers: {}, body: undefined }),
+      undefined,
+    )
   }
   assert.equal(
-    classifyResponse(plain(), accepting, { status: 410, headers: {}, body: undefined })?.code,
-    'UPSTREAM_NOT_FOUND',
+    classifyResponse({ upstream: plain(), endpoint: accepting }, { status: 410, headers: {}, body: undefined })?.code,
+    'UPSTREAM_ERROR',
   )
+})
+
+test('404 and 410 are no such thing where the endpoint looks something up and the body says so', () => {
+  const lookUp = { ...thing, isNotFound: ({ body }: UpstreamResponse) => members(body).error === 'unknown thing' }
+  for (const status of [404, 410]) {
+    const codeWith = (body: unknown) => codeOfSent({ endpoint: lookUp }, { status, body })
+    assert.equal(codeWith({ error: 'unknown thing' }), 'UPSTREAM_NOT_FOUND')
+    for (const body of [undefined, null, {}, { error: 'Not Found' }]) assert.equal(codeWith(body), 'UPSTREAM_ERROR')
+  }
+  assert.equal(codeOfSent({ endpoint: lookUp }, { status: 400, body: { error: 'unknown thing' } }), 'UPSTREAM_ERROR')
+})
+
+test('a status that the endpoint names refuses the values, and no other does', () => {
+  const judged = { ...thing, rejects: [422] }
+  assert.equal(codeOfSent({ endpoint: judged }, { status: 422 }), 'UPSTREAM_REJECTED')
+  assert.equal(codeOfSent({ endpoint: judged }, { status: 400 }), 'UPSTREAM_ERROR')
+})
+
+test('after undeclared parameters every 4xx is about what the caller sent', () => {
+  const codeWith = (status: number) => codeOfSent({ hasUndeclared: true }, { status, body: undefined })
+  assert.deepEqual([404, 410].map(codeWith), ['UPSTREAM_NOT_FOUND', 'UPSTREAM_NOT_FOUND'])
+  assert.deepEqual([400, 405, 422, 451].map(codeWith), Array(4).fill('UPSTREAM_REJECTED'))
+  assert.deepEqual([401, 402, 403, 407].map(codeWith), Array(4).fill('UPSTREAM_AUTH_FAILED'))
+})
+
+test('without a key a refusal of it is a failure, whoever says so', () => {
+  const strict: Upstream = { ...plain(), classify: ({ body }) => (body === 'no key' ? authFailed() : undefined) }
+  for (const status of [401, 402, 403, 407]) assert.equal(codeOfSent({}, { status }), 'UPSTREAM_ERROR')
+  assert.equal(codeOfSent({ upstream: strict }, { body: 'no key' }), 'UPSTREAM_ERROR')
+  assert.equal(codeOfSent({ upstream: strict, hasKey: true }, { body: 'no key' }), 'UPSTREAM_AUTH_FAILED')
+})
+
+test('a probe has no values that a 4xx could be about', () => {
+  for (const status of [400, 404, 410, 422])
+    assert.equal(codeOfSent({ endpoint: undefined }, { status }), 'UPSTREAM_ERROR')
 })
 
 test('the endpoint judges before its upstream, and both before the status', () => {
   const strict: Upstream = { ...plain(), classify: ({ body }) => (text(body) === 'bad' ? failed() : undefined) }
   const stricter = { ...thing, classify: ({ body }: UpstreamResponse) => (body === 'bad' ? rejected() : undefined) }
   const answer = { status: 200, headers: {}, body: 'bad' }
-  assert.deepEqual(classifyResponse(strict, stricter, answer), rejected())
-  assert.deepEqual(classifyResponse(strict, thing, answer), failed())
-  assert.deepEqual(classifyResponse(strict, undefined, answer), failed())
-  assert.equal(classifyResponse(strict, thing, { ...answer, body: 'good' }), undefined)
+  assert.deepEqual(classifyResponse({ upstream: strict, endpoint: stricter }, answer), rejected())
+  assert.deepEqual(classifyResponse({ upstream: strict, endpoint: thing }, answer), failed())
+  assert.deepEqual(classifyResponse({ upstream: strict, endpoint: undefined }, answer), failed())
+  assert.equal(classifyResponse({ upstream: strict, endpoint: thing }, { ...answer, body: 'good' }), undefined)
 })
 
 const waitRows: [
@@ -210,13 +252,19 @@ for (const [what, headers, rateHeaders, ms] of waitRows) {
 }
 
 test('an answer over the limit carries the wait it asks for', () => {
-  const responseClass = classifyResponse(plain(), thing, {
-    status: 429,
-    headers: { 'retry-after': '12' },
-    body: undefined,
-  })
+  const responseClass = classifyResponse(
+    { upstream: plain(), endpoint: thing },
+    {
+      status: 429,
+      headers: { 'retry-after': '12' },
+      body: undefined,
+    },
+  )
   assert.equal(responseClass?.retryAfterMs, 12_000)
-  assert.equal(classifyResponse(plain(), thing, { status: 429, headers: {}, body: {} })?.retryAfterMs, undefined)
+  assert.equal(
+    classifyResponse({ upstream: plain(), endpoint: thing }, { status: 429, headers: {}, body: {} })?.retryAfterMs,
+    undefined,
+  )
 })
 
 test('a 403 with nothing remaining of another limit refuses the key', () => {
@@ -283,7 +331,7 @@ test('a responseClass of the mapping is the outcome', () => {
 })
 
 test('the first answer that is no success decides for all', () => {
-  assert.deepEqual(interpret({}, { status: 404 }, { status: 500 }), { responseClass: notFound() })
+  assert.deepEqual(interpret({}, { status: 429 }, { status: 500 }), { responseClass: overLimit() })
 })
 
 test('data that do not fit their schema are UPSTREAM_INVALID_RESPONSE, and the log is told where', () => {

@@ -38,7 +38,7 @@ function open(name: string, connection = redis) {
       pool.requests += 1
       const body = [-4, -3, -2, -1, 0].map((number) => number + 5 * pool.requests)
       await pool.answered
-      return { answer: { status: 200, headers: {}, body }, text: undefined }
+      return { answer: { status: 200, headers: {}, body }, text: undefined, responseClass: undefined }
     }
     const filling = { api, endpoint, rule, parameters: { count }, send }
     return (await takePrefetched({ redis: connection, log }, filling, new AbortController().signal))?.answer.body

@@ -198,6 +198,8 @@ async function store(
   const base = { storedAt: clock.now(), staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
   if (isFailure(outcome)) {
     if (outcome.code !== 'UPSTREAM_NOT_FOUND' || !rule.notFoundSeconds) return undefined
+    // After undeclared parameters a 404 may be anything: the upstream need not have said "not found" in its body.
+    if (origin.hasUndeclared) return undefined
     const message = outcome.message === undefined ? {} : { message: outcome.message }
     const entry = {
       ...base,

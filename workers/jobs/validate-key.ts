@@ -4,7 +4,7 @@ import { DelayedError, type Job } from 'bullmq'
 import { bucketOf, UNPROVEN_BUCKET } from '../../src/caps/bucket.ts'
 import { NO_PLACE } from '../../src/caps/cap.ts'
 import { type Api, type Catalog, withCallerKey } from '../../src/catalog/catalog.ts'
-import type { UpstreamResponse } from '../../src/catalog/upstream.ts'
+import type { ResponseClassCode } from '../../src/catalog/response-class.ts'
 
 import type { Db } from '../../src/db/database.ts'
 import { findProviderKey, setProviderKeyStatus, setValidationFailure } from '../../src/db/provider-keys.ts'
@@ -15,7 +15,6 @@ import { sendReply } from '../../src/queue/reply.ts'
 import { parseValidateKeyJob, TRY_AGAIN_MS } from '../../src/queue/validate-key-job.ts'
 import { memberOf, type WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
-import { classifyResponse } from '../upstream/interpret.ts'
 import { AttemptRecorder } from '../upstream/record-attempt.ts'
 import { sendOnce } from '../upstream/send-once.ts'
 import { buildWireRequest } from '../upstream/upstream-request.ts'
@@ -182,8 +181,8 @@ async function sendCheck(deps: ProcessorDeps, { api, entry, endsAt, signal }: Ch
   try {
     const request = api.upstream.credential?.check ?? api.upstream.probe.request
     const wire = buildWireRequest(api, request, { extra: [], key, contact: deps.contact })
-    const { answer } = await sendOnce(deps, sending, () => wire)
-    return verdictOf(api, answer)
+    const { responseClass } = await sendOnce(deps, sending, () => wire)
+    return verdictOf(responseClass?.code)
   } finally {
     recorder.flush()
   }
@@ -205,8 +204,7 @@ function madeUpKey(key: string): string {
   return madeUp === key ? `${key}x` : madeUp
 }
 
-function verdictOf({ upstream }: Api, answer: UpstreamResponse): Verdict {
-  const code = classifyResponse(upstream, undefined, answer)?.code
+function verdictOf(code: ResponseClassCode | undefined): Verdict {
   if (code === 'UPSTREAM_AUTH_FAILED') return { status: 'invalid' }
   // Answers that a refused key does not get.
   if (!code || code === 'UPSTREAM_NOT_FOUND' || code === 'UPSTREAM_REJECTED') return { status: 'valid' }

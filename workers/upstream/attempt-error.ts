@@ -39,3 +39,10 @@ export class StatusError extends Error {
     this.status = status
   }
 }
+
+/** The breaker is open: nothing was sent. */
+export class BreakerOpenError extends AttemptError {
+  constructor(waitMs: number) {
+    super('UPSTREAM_UNAVAILABLE', { isRetryable: false, retryAfterMs: waitMs })
+  }
+}

@@ -1,17 +1,36 @@
 import type { AttemptRecord } from '../../src/health/record.ts'
 
-const FAILURES = new Set(['UPSTREAM_ERROR', 'UPSTREAM_TIMEOUT', 'UPSTREAM_INVALID_RESPONSE', 'UPSTREAM_TOO_LARGE'])
+/** An answer, and its class when it is not data. */
+export interface ObservedResult {
+  answer: { status: number }
+  responseClass: { code: string } | undefined
+}
 
-/** Failures that undeclared parameters may have caused. */
-const OF_THE_ANSWER = new Set(['UPSTREAM_INVALID_RESPONSE', 'UPSTREAM_TOO_LARGE'])
+/** A failure unless it is followed. */
+export const REDIRECT = 'UPSTREAM_REDIRECT_BLOCKED'
 
-/** Our rate, our key, a redirect that we do not follow, a caller's values: they say nothing of health. */
-const NEUTRAL = new Set([
-  'UPSTREAM_RATE_LIMITED',
-  'UPSTREAM_AUTH_FAILED',
+/** What an upstream that works does not answer to a request without undeclared parameters. */
+const FAILURES = new Set([
+  'UPSTREAM_ERROR',
+  'UPSTREAM_TIMEOUT',
+  'UPSTREAM_INVALID_RESPONSE',
+  'UPSTREAM_TOO_LARGE',
   'UPSTREAM_REDIRECT_BLOCKED',
-  'UPSTREAM_REJECTED',
 ])
+
+/** Answers that undeclared parameters may have caused. */
+const OF_THE_ANSWER = new Set([
+  'UPSTREAM_INVALID_RESPONSE',
+  'UPSTREAM_TOO_LARGE',
+  'UPSTREAM_REDIRECT_BLOCKED',
+  'UPSTREAM_NOT_FOUND',
+])
+
+/** About the values of a call. A probe has nobody's values: the upstream refuses the gateway. */
+const ABOUT_VALUES = new Set(['UPSTREAM_REJECTED', 'UPSTREAM_NOT_FOUND'])
+
+/** Our rate, our key, a caller's values: they say nothing of health. */
+const NEUTRAL = new Set(['UPSTREAM_RATE_LIMITED', 'UPSTREAM_AUTH_FAILED', 'UPSTREAM_REJECTED'])
 
 /** Undefined code: the answer was data. */
 export function resultOf(
@@ -19,8 +38,7 @@ export function resultOf(
   { source, isPlain }: { source: 'call' | 'probe'; isPlain: boolean },
 ): AttemptRecord['result'] {
   if (code === undefined) return 'ok'
-  if (FAILURES.has(code)) return !isPlain && OF_THE_ANSWER.has(code) ? 'none' : 'fail'
-  // A probe has nobody's values: the refusal is for the gateway.
-  if (code === 'UPSTREAM_REJECTED' && source === 'probe') return 'fail'
+  if (!isPlain && OF_THE_ANSWER.has(code)) return 'none'
+  if (FAILURES.has(code) || (source === 'probe' && ABOUT_VALUES.has(code))) return 'fail'
   return NEUTRAL.has(code) ? 'none' : 'ok'
 }

@@ -18,6 +18,9 @@ export interface HttpExchange {
   text: string | undefined
 }
 
+/** Of an error's body that is not JSON, so many bytes are kept: an upstream may say "not found" in words. */
+const ERROR_TEXT_BYTES_MAX = 100
+
 /** The permit was too old when the connection was ready. Nothing was sent. */
 export class StalePermitError extends Error {}
 
@@ -59,7 +62,10 @@ export async function attempt(api: Api, request: WireRequest, options: AttemptOp
       encoding === undefined ? response.body : await decodeBody(response.body, encoding, { bytesMax, memory, signal })
     if (body.length > UNCOUNTED_BYTES_MAX) await memory?.take(body.length * PARSE_COST, signal)
     const json = parseJson(body)
-    return { answer: { status: response.status, headers: response.headers, body: json?.value }, text: json?.text }
+    const { status, headers } = response
+    const isWords = json === undefined && status >= 400
+    const words = isWords ? { errorText: body.toString('utf8', 0, ERROR_TEXT_BYTES_MAX) } : {}
+    return { answer: { status, headers, body: json?.value, ...words }, text: json?.text }
   } catch (cause) {
     memory?.giveBack()
     if (cause instanceof StalePermitError) throw cause

@@ -3,14 +3,13 @@ import type { CallContext, Endpoint, UpstreamRequest } from '../../src/catalog/u
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import type { AnswerMemory, MemoryShare } from './answer-memory.ts'
-import type { HttpExchange } from './attempt.ts'
 import { AttemptError, StatusError } from './attempt-error.ts'
-import { CLOSED_MS, classifyResponse, interpretAnswers, requestedWaitMs } from './interpret.ts'
+import { CLOSED_MS, type Interpretation, mapAnswers, requestedWaitMs } from './interpret.ts'
 import { type Filling, takePrefetched } from './item-pool.ts'
 import { attemptFailure, dataOutcome, failureOutcome, type Outcome } from './outcome.ts'
 import { AttemptRecorder } from './record-attempt.ts'
 import { type RetryBudget, withRetries } from './retry.ts'
-import { attemptTimeoutMs, type SendDeps, type Sending, sendOnce } from './send-once.ts'
+import { attemptTimeoutMs, type ClassifiedExchange, type SendDeps, type Sending, sendOnce } from './send-once.ts'
 import { buildWireRequest, redirectedRequest, type WireRequest } from './upstream-request.ts'
 
 export interface UpstreamDeps extends SendDeps {
@@ -42,9 +41,9 @@ async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory
     ownMs: upstreamCall.memory.waitedMs,
     traceparent: call.traceparent,
   })
-  const send = (request: UpstreamRequest, filling: Filling = {}): Promise<HttpExchange> =>
+  const send = (request: UpstreamRequest, filling: Filling = {}): Promise<ClassifiedExchange> =>
     sendWithRetries(deps, { ...upstreamCall, ...filling, recorder }, request)
-  const exchanges: HttpExchange[] = []
+  const exchanges: ClassifiedExchange[] = []
   // Undeclared parameters may change the answer.
   const pool = call.extra.length === 0 ? endpoint.pool : undefined
   try {
@@ -60,8 +59,7 @@ async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory
     if (upstreamCall.times.attempts > 0) return failure
     return { ...failure, isUnsent: true, ...(isRefused ? { isRefused } : {}) }
   }
-  const answers = exchanges.map(({ answer }) => answer)
-  const read = interpretAnswers({ upstream: api.upstream, endpoint }, answers, { parameters: call.parameters, context })
+  const read = readExchanges(exchanges, { endpoint, parameters: call.parameters, context })
   recorder.flush('data' in read ? undefined : read.responseClass.code)
   if (!('data' in read)) {
     const { code, retryAfterMs } = read.responseClass
@@ -71,13 +69,26 @@ async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory
   return call.raw ? { body: rawBody(exchanges), data: read.data } : dataOutcome(read.data)
 }
 
+function readExchanges(
+  exchanges: ClassifiedExchange[],
+  { endpoint, ...call }: { endpoint: Endpoint; parameters: Record<string, unknown>; context: CallContext },
+): Interpretation {
+  const refusal = exchanges.find(({ responseClass }) => responseClass)?.responseClass
+  if (refusal) return { responseClass: refusal }
+  return mapAnswers(
+    endpoint,
+    exchanges.map(({ answer }) => answer),
+    call,
+  )
+}
+
 type RecordedCall = UpstreamCall & { recorder: AttemptRecorder }
 
 function sendWithRetries(
   deps: UpstreamDeps,
   upstreamCall: RecordedCall,
   request: UpstreamRequest,
-): Promise<HttpExchange> {
+): Promise<ClassifiedExchange> {
   const { api, endpoint, call, currentKey, recorder, progress, times, remainingMs, signal } = upstreamCall
   const build = () => buildWireRequest(api, request, { extra: call.extra, key: currentKey(), contact: deps.contact })
   let wire = build()
@@ -85,7 +96,7 @@ function sendWithRetries(
     if (wire.key !== currentKey()) wire = build()
     return wire
   }
-  const run = async (attemptNumber: number): Promise<HttpExchange> => {
+  const run = async (attemptNumber: number): Promise<ClassifiedExchange> => {
     const attemptsBefore = times.attempts
     try {
       if (attemptNumber > 1) recorder.countRepeat()
@@ -105,22 +116,27 @@ function sendWithRetries(
   return withRetries(run, { isIdempotent, budget: deps.budgetOf(api), repeatMsMin, remainingMs, signal })
 }
 
+/** Request Timeout and Too Early (RFC 9110, 15.5.9; RFC 8470). */
+const MOMENTARY = new Set([408, 425])
+
 /** @throws AttemptError also where the answer says that the upstream failed, which may be repeated */
 async function sendAndCheck(
   deps: UpstreamDeps,
   upstreamCall: RecordedCall,
   currentWire: () => WireRequest,
-): Promise<HttpExchange> {
-  const { api, endpoint } = upstreamCall
+): Promise<ClassifiedExchange> {
+  const { api } = upstreamCall
   const { redirectsMax = 0 } = api.upstream
   const result = await (redirectsMax === 0
     ? sendOnce(deps, upstreamCall, currentWire)
     : followRedirects(deps, upstreamCall, { first: currentWire, redirectsMax }))
   const { status, headers } = result.answer
-  const code = classifyResponse(api.upstream, endpoint, result.answer)?.code
+  const code = result.responseClass?.code
   if (code !== 'UPSTREAM_ERROR') return result
   const retryAfterMs = requestedWaitMs(api.upstream, headers, Date.now())
-  throw new AttemptError(code, { isRetryable: true, cause: new StatusError(status), retryAfterMs })
+  // A route that has moved, or a refusal, is the same the next time.
+  const isRetryable = status < 400 || status >= 500 || MOMENTARY.has(status)
+  throw new AttemptError(code, { isRetryable, cause: new StatusError(status), retryAfterMs })
 }
 
 /** Within the upstream's own origin; each redirect is a request that takes a permit. */
@@ -128,7 +144,7 @@ async function followRedirects(
   deps: UpstreamDeps,
   upstreamCall: RecordedCall,
   { first, redirectsMax }: { first: () => WireRequest; redirectsMax: number },
-): Promise<HttpExchange> {
+): Promise<ClassifiedExchange> {
   const { api } = upstreamCall
   let currentWire = first
   for (let hops = redirectsMax; ; hops -= 1) {
@@ -140,7 +156,7 @@ async function followRedirects(
 }
 
 /** An array where one call took several requests. */
-function rawBody(exchanges: HttpExchange[]): Buffer {
+function rawBody(exchanges: ClassifiedExchange[]): Buffer {
   const texts = exchanges.map(({ text }) => text ?? 'null')
   return Buffer.from(texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(',')}]`)
 }

@@ -34,10 +34,8 @@ const OTHERS: Record<string, string> = {
 
 /** Holds nothing of the request. `isNetwork`: the upstream was not reached. */
 export function describeFailure(code: string, { status, error, ms }: Seen): { words: string; isNetwork: boolean } {
-  if (status !== undefined) {
-    const form = code === 'UPSTREAM_INVALID_RESPONSE' ? ', not in the expected form' : ''
-    return { words: `HTTP ${status}${form} in ${took(ms)}`, isNetwork: false }
-  }
+  if (status !== undefined)
+    return { words: `HTTP ${status}${meaningOf(code, status)} in ${took(ms)}`, isNetwork: false }
   const system = systemCode(error)
   const network = NETWORK[system]
   if (network !== undefined) return { words: network, isNetwork: true }
@@ -50,6 +48,14 @@ export function describeFailure(code: string, { status, error, ms }: Seen): { wo
     words: code === 'UPSTREAM_TIMEOUT' ? `no answer in ${took(ms)}` : `no answer after ${took(ms)}`,
     isNetwork: false,
   }
+}
+
+/** What is behind a status that counts as a failure of the upstream, where the status alone does not say it. */
+function meaningOf(code: string, status: number): string {
+  if (code === 'UPSTREAM_INVALID_RESPONSE') return ', not in the expected form'
+  if (code === 'UPSTREAM_REDIRECT_BLOCKED') return ', a redirect that is not followed'
+  if (status === 404 || status === 410) return ', as if the route had moved'
+  return status >= 400 && status < 500 ? ', a refusal of what is checked and correct' : ''
 }
 
 /** Errors of the HTTP client and of several addresses wrap it. */

@@ -19,24 +19,38 @@ export const CLOSED_MS = 60_000
 
 export type Interpretation = { data: Record<string, unknown> } | { responseClass: ResponseClass; cause?: unknown }
 
-/** Classifies the answers, then maps them to data that must fit the endpoint's schema. Never throws. */
+/** What an answer answers. */
+export interface Sent {
+  upstream: Upstream
+  /** Undefined for a request of ours: a probe, or the check of a key. */
+  endpoint: Endpoint | undefined
+  /** Whether the caller added parameters that the endpoint does not declare: an error may be about these. */
+  hasUndeclared?: boolean
+  hasKey?: boolean
+}
+
+/** Classifies the answers, then maps them. Never throws. */
 export function interpretAnswers(
-  { upstream, endpoint }: { upstream: Upstream; endpoint: Endpoint },
+  sent: Sent & { endpoint: Endpoint },
+  answers: UpstreamResponse[],
+  call: { parameters: Record<string, unknown>; context: CallContext },
+): Interpretation {
+  for (const answer of answers) {
+    const responseClass = classifyResponse(sent, answer)
+    if (responseClass) return { responseClass }
+  }
+  return mapAnswers(sent.endpoint, answers, call)
+}
+
+/** Maps answers, none of which has a class, to data that must fit the endpoint's schema. Never throws. */
+export function mapAnswers(
+  endpoint: Endpoint,
   answers: UpstreamResponse[],
   { parameters, context }: { parameters: Record<string, unknown>; context: CallContext },
 ): Interpretation {
-  for (const answer of answers) {
-    const responseClass = classifyResponse(upstream, endpoint, answer)
-    if (responseClass) return { responseClass }
-  }
   try {
     const bodies = answers.map((answer) => answer.body)
-    const mapped = endpoint.map({
-      body: bodies[0],
-      bodies,
-      parameters,
-      context,
-    })
+    const mapped = endpoint.map({ body: bodies[0], bodies, parameters, context })
     if (mapped instanceof ResponseClass) return { responseClass: mapped }
     if (!dataValidator(endpoint).Check(mapped)) return { responseClass: invalid(), cause: drift(endpoint, mapped) }
     return { data: mapped }
@@ -46,31 +60,37 @@ export function interpretAnswers(
 }
 
 /** Undefined when the answer is to be mapped. */
-export function classifyResponse(
-  upstream: Upstream,
-  endpoint: Endpoint | undefined,
-  answer: UpstreamResponse,
-): ResponseClass | undefined {
+export function classifyResponse(sent: Sent, answer: UpstreamResponse): ResponseClass | undefined {
+  const { upstream, endpoint, hasUndeclared, hasKey } = sent
   const own = endpoint?.classify?.(answer) ?? upstream.classify?.(answer)
-  if (own) return own
-  if (endpoint?.acceptStatuses?.includes(answer.status)) return undefined
-  return classifyStatus(upstream, answer)
+  if (!own && endpoint?.acceptStatuses?.includes(answer.status)) return undefined
+  const responseClass = own ?? classifyStatus(sent, answer)
+  // Without a key, and without what a caller added, nothing of ours is refused: the upstream serves nobody like us.
+  const isOurKey = hasKey || hasUndeclared || responseClass?.code !== 'UPSTREAM_AUTH_FAILED'
+  return isOurKey ? responseClass : failed()
 }
 
-function classifyStatus(upstream: Upstream, { status, headers, body }: UpstreamResponse): ResponseClass | undefined {
+function classifyStatus(sent: Sent, answer: UpstreamResponse): ResponseClass | undefined {
+  const { upstream } = sent
+  const { status, headers, body } = answer
   if (status >= 200 && status < 300) {
     const unusable = status === 204 || status === 205 || status === 206 || body === undefined
     return unusable ? invalid() : undefined
   }
   if (status === 304 || status < 200) return invalid()
   if (status < 400) return headers.location ? new ResponseClass('UPSTREAM_REDIRECT_BLOCKED') : invalid()
-  if (status === 404 || status === 410) return notFound()
   if (status === 429 || (status === 403 && isRateMarked(upstream, headers))) {
     return overLimit(requestedWaitMs(upstream, headers, Date.now()))
   }
   if (status === 401 || status === 402 || status === 403 || status === 407) return authFailed()
-  // Any other 4xx is about the caller's values.
-  return status < 500 ? rejected() : failed()
+  return status < 500 ? classifyRefusal(sent, answer) : failed()
+}
+
+/** A 4xx is about the caller's values if the endpoint says so, or if the caller added some: those nobody has checked. */
+function classifyRefusal({ endpoint, hasUndeclared }: Sent, answer: UpstreamResponse): ResponseClass {
+  const { status } = answer
+  if (status === 404 || status === 410) return hasUndeclared || endpoint?.isNotFound?.(answer) ? notFound() : failed()
+  return hasUndeclared || endpoint?.rejects?.includes(status) ? rejected() : failed()
 }
 
 function isRateMarked(upstream: Upstream, headers: Record<string, string>): boolean {

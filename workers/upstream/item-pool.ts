@@ -7,9 +7,7 @@ import type { RedisConnection } from '../../src/redis/connection.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
 import { extendLock, releaseLock } from '../../src/redis/lock.ts'
 import { loadScript } from '../../src/redis/script.ts'
-import type { HttpExchange } from './attempt.ts'
-import { classifyResponse } from './interpret.ts'
-import type { Sending } from './send-once.ts'
+import type { ClassifiedExchange, Sending } from './send-once.ts'
 
 const takeItems = loadScript(new URL('./lua/take-prefetched.lua', import.meta.url))
 const storeItems = loadScript(new URL('./lua/store-prefetched.lua', import.meta.url))
@@ -34,7 +32,7 @@ export interface PoolCall {
   endpoint: Endpoint
   rule: PrefetchRule<Parameters>
   parameters: Parameters
-  send: (request: UpstreamRequest, filling: Filling) => Promise<HttpExchange>
+  send: (request: UpstreamRequest, filling: Filling) => Promise<ClassifiedExchange>
 }
 
 export type Filling = Pick<Sending, 'ensureNeeded' | 'needless'>
@@ -55,7 +53,7 @@ export async function takePrefetched(
   deps: PoolDeps,
   call: PoolCall,
   signal: AbortSignal,
-): Promise<HttpExchange | undefined> {
+): Promise<ClassifiedExchange | undefined> {
   const { redis } = deps
   const { api, rule, parameters } = call
   const key = upstreamKeys.pool(api.slug, rule.key(parameters))
@@ -74,7 +72,11 @@ export async function takePrefetched(
 class NeedlessError extends Error {}
 
 /** Waits for a permit and fills the pool, unless another call does so before. @returns 'again' where another one is at it, or the pool cannot be filled */
-async function drawOrFill(deps: PoolDeps, call: PoolCall, pool: Pool): Promise<HttpExchange | undefined | 'again'> {
+async function drawOrFill(
+  deps: PoolDeps,
+  call: PoolCall,
+  pool: Pool,
+): Promise<ClassifiedExchange | undefined | 'again'> {
   const { redis, log } = deps
   const token = randomUUID()
   const looks = lookForItems(deps, pool)
@@ -143,12 +145,12 @@ function lookForItems(
 
 async function fill(
   { redis, log }: PoolDeps,
-  { api, endpoint, rule, parameters, send }: PoolCall,
+  { rule, parameters, send }: PoolCall,
   { key, unfillable, count, filling }: Pool & { filling: Filling },
-): Promise<HttpExchange | undefined> {
+): Promise<ClassifiedExchange | undefined> {
   const exchange = await send(rule.request(parameters), filling)
   // Refused or over its limit: so is this call.
-  if (classifyResponse(api.upstream, endpoint, exchange.answer)) return exchange
+  if (exchange.responseClass) return exchange
   // Fails open: the call has its answer, and a pool that was not filled costs another request.
   const remember = (storing: Promise<unknown>): Promise<unknown> =>
     storing.catch((error) => log.warn({ err: error, key }, 'failed to fill a pool'))
@@ -167,7 +169,7 @@ async function draw(redis: RedisConnection, { key, count }: Pool): Promise<unkno
   return texts.length === 0 ? undefined : texts.map((text) => JSON.parse(text))
 }
 
-function asExchange(rule: PrefetchRule<Parameters>, items: unknown[]): HttpExchange {
+function asExchange(rule: PrefetchRule<Parameters>, items: unknown[]): ClassifiedExchange {
   const body = rule.body(items)
-  return { answer: { status: 200, headers: {}, body }, text: JSON.stringify(body) }
+  return { answer: { status: 200, headers: {}, body }, text: JSON.stringify(body), responseClass: undefined }
 }

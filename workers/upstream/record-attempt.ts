@@ -12,8 +12,8 @@ import { enqueueProbe } from '../../src/queue/probe-job.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import type { Telemetry } from '../../src/telemetry/telemetry.ts'
 import { EndedUnsentError, isOurDoing, StalePermitError } from './attempt.ts'
-import { AttemptError } from './attempt-error.ts'
-import { resultOf } from './attempt-result.ts'
+import { AttemptError, BreakerOpenError } from './attempt-error.ts'
+import { type ObservedResult, REDIRECT, resultOf } from './attempt-result.ts'
 import { LOCK_LOST } from './call-end.ts'
 import { describeFailure, type Seen } from './failure-words.ts'
 import { onHanging } from './hanging.ts'
@@ -30,13 +30,6 @@ export interface HealthDeps {
   /** For probes that decide whether a breaker opens, or closes. */
   queues: CallQueues
   log: Log
-}
-
-/** The breaker is open: nothing was sent. */
-export class BreakerOpenError extends AttemptError {
-  constructor(waitMs: number) {
-    super('UPSTREAM_UNAVAILABLE', { isRetryable: false, retryAfterMs: waitMs })
-  }
 }
 
 export interface RecordedRequest {
@@ -103,10 +96,15 @@ export class AttemptRecorder {
     return waitMs ? new BreakerOpenError(waitMs) : undefined
   }
 
-  /** `classify` gives the code of an answer that is not data. @throws what `run` throws; BreakerOpenError */
-  async observe<T>(run: () => Promise<T>, classify: (result: T) => string | undefined): Promise<T> {
+  get isPlain(): boolean {
+    return this.#request.isPlain
+  }
+
+  /** @throws what `run` throws; BreakerOpenError */
+  async observe<T extends ObservedResult>(run: () => Promise<T>): Promise<T> {
     const { slug, source, isPlain, accountId, traceparent } = this.#request
     const slot = this.#isClosed() ? undefined : await this.#checkBreaker()
+    this.#forgetRedirects()
     const startedAt = performance.now() - this.#ownMs()
     const tookMs = (): number => performance.now() - startedAt - this.#ownMs()
     const span = this.#deps.telemetry.tracing.start('attempt', {
@@ -122,11 +120,11 @@ export class AttemptRecorder {
     const watch = this.#watchHanging(() => record('hanging', 'UPSTREAM_TIMEOUT'))
     try {
       const result = await run()
-      const code = classify(result)
+      const code = result.responseClass?.code
       span.end(code)
       this.#deps.unanswered.answered(slug)
-      const recorded = record(resultOf(code, this.#request), code, { status: httpStatusOf(result) })
-      if (recorded.result === 'fail') this.#submit(recorded)
+      const recorded = record(resultOf(code, this.#request), code, { status: result.answer.status })
+      if (recorded.result === 'fail' && code !== REDIRECT) this.#submit(recorded)
       else this.#answered.push(recorded)
       return result
     } catch (error) {
@@ -148,6 +146,11 @@ export class AttemptRecorder {
       Object.assign(last, { result: resultOf(code, this.#request), code })
     for (const answered of this.#answered.slice(0, -1)) answered.slot = undefined
     for (const answered of this.#answered.splice(0)) this.#submit(answered)
+  }
+
+  /** Another request follows where they lead, or is made beside them. */
+  #forgetRedirects(): void {
+    for (const answered of this.#answered) if (answered.code === REDIRECT) answered.result = 'none'
   }
 
   /** Settles when the attempts that have ended are counted, and their slot is free as far as this process knows. */
@@ -288,9 +291,4 @@ export class AttemptRecorder {
       log.warn({ err: error, slug }, 'failed to schedule a probe'),
     )
   }
-}
-
-function httpStatusOf(result: unknown): number | undefined {
-  const status: unknown = Object(Object(result).answer).status
-  return typeof status === 'number' ? status : undefined
 }

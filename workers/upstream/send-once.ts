@@ -2,17 +2,18 @@ import type { Dispatcher } from 'undici'
 import { type CapBucket, UNPROVEN_BUCKET } from '../../src/caps/bucket.ts'
 import type { UpstreamLimit } from '../../src/caps/cap.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
-import type { Endpoint, UpstreamResponse } from '../../src/catalog/upstream.ts'
+import type { ResponseClass } from '../../src/catalog/response-class.ts'
+import type { Endpoint } from '../../src/catalog/upstream.ts'
 import type { Log } from '../../src/log.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 import type { PermitRequest } from '../permits/late-join.ts'
 import type { Permit, PermitClient } from '../permits/permit-client.ts'
 import type { MemoryShare } from './answer-memory.ts'
 import { attempt, EndedUnsentError, type HttpExchange, StalePermitError } from './attempt.ts'
-import { AttemptError } from './attempt-error.ts'
+import { AttemptError, BreakerOpenError } from './attempt-error.ts'
 import { countPermitWait } from './count-permit-wait.ts'
 import { CLOSED_MS, classifyResponse, rateLeft } from './interpret.ts'
-import { type AttemptRecorder, BreakerOpenError, type HealthDeps } from './record-attempt.ts'
+import type { AttemptRecorder, HealthDeps } from './record-attempt.ts'
 import type { WireRequest } from './upstream-request.ts'
 
 const ATTEMPT_TIMEOUT_MS = 10_000
@@ -69,14 +70,18 @@ export interface CallProgress {
 /** After these alone it is certain that nothing was sent, so that neither the cap nor the caller is charged; any other attempt counts, even one that did not connect. */
 const UNSENT = [StalePermitError, EndedUnsentError, BreakerOpenError]
 
+export interface ClassifiedExchange extends HttpExchange {
+  /** Undefined when the answer is to be mapped. */
+  responseClass: ResponseClass | undefined
+}
+
 /** Sends one request under a permit. @throws AttemptError, GatewayError as `ensureOpen`, or the signal's reason */
 export async function sendOnce(
   deps: SendDeps,
   sending: Sending,
   currentWire: () => WireRequest,
-): Promise<HttpExchange> {
+): Promise<ClassifiedExchange> {
   const { api, endpoint, bucket, progress, remainingMs, signal, recorder } = sending
-  const classify = ({ answer }: HttpExchange) => classifyResponse(api.upstream, endpoint, answer)?.code
   while (true) {
     recorder.refuseWhenOpen()
     const permit = await acquirePermit(deps, sending)
@@ -86,15 +91,19 @@ export async function sendOnce(
     const timeoutMs = Math.min(fullMs, Math.max(1, remainingMs() - ANSWER_MS))
     try {
       const request = currentWire()
-      const send = () => {
+      const send = async (): Promise<ClassifiedExchange> => {
         progress.isUnderWay = true
         const client = deps.clientOf(api, bucket)
-        return attempt(api, request, { client, permit, progress, signal, timeoutMs, memory: sending.memory })
+        const options = { client, permit, progress, signal, timeoutMs, memory: sending.memory }
+        const exchange = await attempt(api, request, options)
+        const hasKey = request.key !== undefined
+        const sent = { upstream: api.upstream, endpoint, hasUndeclared: !recorder.isPlain, hasKey }
+        return { ...exchange, responseClass: classifyResponse(sent, exchange.answer) }
       }
-      const result = await recorder.observe(send, classify)
+      const result = await recorder.observe(send)
       const tookMs = performance.now() - startedAt
       // Before the permit ends: the next request must find the cap as the upstream reported it.
-      const limit = limitIn(sending, request, result.answer)
+      const limit = limitIn(sending, request, result)
       if (limit) await applyUpstreamLimit(deps, sending, { ...limit, observedBy: permit.id })
       endPermit(permit, sending, tookMs)
       return result
@@ -151,13 +160,12 @@ function endPermit(permit: Permit, { times, progress }: Sending, tookMs: number)
 
 /** What an answer says of the upstream's own limiter. */
 function limitIn(
-  { api, endpoint, bucket, currentKey }: Sending,
+  { api, bucket, currentKey }: Sending,
   request: WireRequest,
-  answer: UpstreamResponse,
+  { answer, responseClass }: ClassifiedExchange,
 ): Omit<UpstreamLimit, 'observedBy'> | undefined {
   // Operators replaced the key meanwhile: its limiter says nothing of the new one's. The limiter of an unproven key says nothing of other keys.
   if (request.key !== currentKey() || bucket === UNPROVEN_BUCKET) return undefined
-  const responseClass = classifyResponse(api.upstream, endpoint, answer)
   const isLimiting = responseClass?.code === 'UPSTREAM_RATE_LIMITED'
   const left = rateLeft(api.upstream, answer.headers)
   if (!isLimiting && !left) return undefined

@@ -45,7 +45,8 @@ export const UPSTREAM_STATEMENTS: Statement[] = [
   {
     says: "an upstream's definite no is 404 UPSTREAM_NOT_FOUND",
     holds: async (world) => {
-      const answer = await answeredBy(world, 'dictionary/define?word=qqqq', { status: 404 })
+      const body = '{"title":"No Definitions Found","message":"Sorry pal"}'
+      const answer = await answeredBy(world, 'dictionary/define?word=qqqq', { status: 404, body })
       assertFailure(answer, 404, 'UPSTREAM_NOT_FOUND')
     },
   },
