@@ -17,6 +17,8 @@ import { ClientLimits } from './http/client-limits.ts'
 import { closeBodies } from './http/closed-bodies.ts'
 import { isCallRoute, sendError } from './http/error-answer.ts'
 import { readForwarded } from './http/forwarded.ts'
+import { HeldBytes } from './http/held-bytes.ts'
+import { checkHeld, holdAnswer } from './http/holding.ts'
 import { readJsonBody } from './http/json-body.ts'
 import { compileSchemasOnUse } from './http/lazy-schemas.ts'
 import { collectMethods, refuseUnrouted } from './http/method-not-allowed.ts'
@@ -104,8 +106,10 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     },
     clientErrorHandler: (error, socket) => refuseConnection(error, socket as Socket, baseUrl),
   })
-  boundPipelining(app.server)
   readForwarded(app, isProxy)
+  const held = new HeldBytes()
+  boundPipelining(app.server, held, isProxy)
+  sweepHeld(app, held)
   await compileSchemasOnUse(app)
   closeBodies(app)
   const listRoutes = collectRoutes(app)
@@ -125,6 +129,24 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
   return app
 }
 
+/** How often it is looked at what connections hold without taking it, milliseconds. */
+const SWEEP_MS = 1_000
+
+function sweepHeld(app: FastifyInstance, held: HeldBytes): void {
+  let timer: NodeJS.Timeout | undefined
+  app.addHook('onListen', async () => {
+    timer = setInterval(() => {
+      const closed = held.sweep()
+      if (closed > 0)
+        app.log.warn(
+          { closed, bytes: held.total },
+          'closed connections of clients that took too little of their answers',
+        )
+    }, SWEEP_MS).unref()
+  })
+  app.addHook('onClose', async () => clearInterval(timer))
+}
+
 /** What is refused before a route or a body is looked at. */
 function checkRequests(app: FastifyInstance, { config }: Context, isProxy: IsProxy): void {
   const { baseUrl } = config.http
@@ -136,6 +158,7 @@ function checkRequests(app: FastifyInstance, { config }: Context, isProxy: IsPro
     clients.checkConnection(request)
     acceptPortalSession(request, baseUrl)
     if (isAnonymous(request)) clients.takeAnonymous(request)
+    checkHeld(request)
     if (request.url.length > URL_LENGTH_MAX) throw new GatewayError('URI_TOO_LONG')
     // Here, before the body is read: what is wrong with the body of a route that is not there does not matter.
     refuseUnrouted(request, allowedMethods)
@@ -160,6 +183,7 @@ function markAnswers(app: FastifyInstance, context: Context): void {
   // Not when the request comes: a call that was under way before the node began to end would keep its connection.
   // biome-ignore lint/complexity/useMaxParams: the form of Fastify's hooks.
   app.addHook('onSend', (request, reply, payload, done) => {
+    holdAnswer(request.raw, reply.raw, payload)
     if (context.isDraining) reply.header('connection', 'close')
     if (reply.statusCode === 401 && accounts.isOauthOn) {
       const challenge = String(reply.getHeader('www-authenticate') ?? 'Bearer')

@@ -12,11 +12,13 @@ import { type Db, openConnections, openDatabase } from './db/database.ts'
 import { GatewayError } from './errors.ts'
 import { HealthCache } from './health/health-watch.ts'
 import { AccountRequests } from './http/account-requests.ts'
+import { heldBytesMax } from './http/held-bytes.ts'
 import { AccountLimits } from './limits/account-limits.ts'
 import { CallCompletionBatcher } from './limits/call-completion-batcher.ts'
 import { BatchedLog, type Log } from './log.ts'
 import { SettingsSync } from './operator/upstream-settings.ts'
 import { CallQueues } from './queue/call-queue.ts'
+import { KeptResults } from './queue/kept-results.ts'
 import { ReplyInbox } from './queue/reply.ts'
 import { closeRedis, openRedis, type RedisConnection } from './redis/connection.ts'
 import { CallLog } from './telemetry/call-log.ts'
@@ -50,6 +52,8 @@ export interface Context {
   caps: UpstreamCaps
   queues: CallQueues
   replies: ReplyInbox
+  /** Results of asynchronous calls that were fetched lately. */
+  keptResults: KeptResults
   accountLimits: AccountLimits
   completions: CallCompletionBatcher
   monthLoads: SingleFlight<number>
@@ -61,6 +65,9 @@ export interface Context {
   /** Set when the node is to end: it finishes what it has and takes nothing new. */
   isDraining: boolean
 }
+
+/** Of the bytes that this process may hold for clients, what the results that it keeps may take. */
+const KEPT_RESULTS_SHARE = 1 / 8
 
 /** Connections to Postgres that serve strangers. */
 const STRANGERS_CONNECTIONS_MAX = 2
@@ -108,6 +115,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     caps: new UpstreamCaps({ redis, db, catalog }),
     queues: new CallQueues(redis, log),
     replies,
+    keptResults: new KeptResults(redis, Math.floor(heldBytesMax() * KEPT_RESULTS_SHARE)),
     accountLimits: new AccountLimits(redis),
     completions: new CallCompletionBatcher(redis, log),
     monthLoads: new SingleFlight(),

@@ -6,6 +6,7 @@ import type { Catalog } from '../catalog/catalog.ts'
 import { countMonthUsage } from '../db/usage.ts'
 import { GatewayError } from '../errors.ts'
 import type { AccountRequests } from '../http/account-requests.ts'
+import { holdForAccount } from '../http/holding.ts'
 import { type AccountLimits, type LimitQuery, type LimitState, STALE, withoutCall } from '../limits/account-limits.ts'
 import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
 import { LimitRefusedError } from '../limits/limit-refusal.ts'
@@ -93,6 +94,7 @@ export async function identifyCaller(
   const principal = await authenticateCall(deps, request)
   requireAudience(principal, request, deps.config.http.baseUrl)
   deps.accountRequests.checkRefusedCalls(principal.accountId)
+  holdForAccount(request, principal.accountId)
   return principal
 }
 

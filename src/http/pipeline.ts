@@ -1,7 +1,11 @@
-import type { Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
 import type { Socket } from 'node:net'
+import { clientOf } from '../limits/throttle.ts'
+import type { HeldBytes } from './held-bytes.ts'
+import { type HeldConnection, type Holding, noteHolding } from './holding.ts'
 import { RecentBytes } from './recent-bytes.ts'
+import type { IsProxy } from './trusted-proxies.ts'
 
 /** Requests of one connection that may be unanswered at once; the connection is not read while there are as many. */
 const UNANSWERED_MAX = 8
@@ -12,6 +16,13 @@ const LISTENERS_MAX = 10 + 2 * UNANSWERED_MAX
 /** Bytes of the shortest request there is. */
 const REQUEST_BYTES_MIN = 18
 
+/** What a connection, and a request that is not answered, take in Node and here besides the bytes that came and go. */
+const CONNECTION_BYTES = 8 * 1_024
+const REQUEST_BYTES = 8 * 1_024
+
+/** A client that takes fewer bytes than these between two sweeps, each a second, takes none. */
+const TAKEN_BYTES_MIN = 1_024
+
 const HEADER_END = Buffer.from('\r\n\r\n')
 
 const gates = new WeakMap<Socket, PipelineGate>()
@@ -19,12 +30,14 @@ const gates = new WeakMap<Socket, PipelineGate>()
 /**
  * Bounds HTTP/1.1 pipelining. Node hands over every request of what it has read at once, 1 700 in 64 KB, and each
  * answer is made before the first one is read. With this, a connection's requests are parsed only as fast as their
- * answers are taken.
+ * answers are taken, and what is held for each of them is counted. The connections of a proxy are many clients': what
+ * is held for their requests is assigned when the client is known.
  */
-export function boundPipelining(server: Server | HttpsServer): void {
+export function boundPipelining(server: Server | HttpsServer, held: HeldBytes, isProxy: IsProxy): void {
   const event = 'setSecureContext' in server ? 'secureConnection' : 'connection'
-  server.on(event, (socket: Socket) => gates.set(socket, new PipelineGate(socket)))
-  server.on('request', ({ socket }, response) => gates.get(socket)?.count(response))
+  server.on(event, (socket: Socket) => gates.set(socket, new PipelineGate(socket, held, isProxy)))
+  // Before the request is handled, which asks for what is held.
+  server.prependListener('request', (request, response) => gates.get(request.socket)?.count(request, response))
 }
 
 /** The bytes of a connection since its last complete request head; undefined for a server without the bound. */
@@ -33,26 +46,39 @@ export function recentBytes(socket: Socket): RecentBytes | undefined {
 }
 
 /** Stands between a socket and the HTTP parser. */
-class PipelineGate {
+class PipelineGate implements HeldConnection {
   readonly #socket: Socket
   readonly #parse: (chunk: Buffer) => void
   readonly recent = new RecentBytes()
+  readonly #held: HeldBytes
+  readonly #own: Holding
+  /** What is held for each request that is not answered, in their order, which is that of the answers. */
+  readonly #holdings: Holding[] = []
+  #newest: IncomingMessage | undefined
+  /** Of a request's head that has not arrived. */
+  #headBytes = 0
+  #takenBytes = 0
   #unparsed: Buffer | undefined
-  #unanswered = 0
   /** Requests whose head has arrived. */
   #heads = 0
   /** Paused here, and not by the parser for want of room in a body or on the socket. */
   #isPaused = false
   /** One listener for all answers of the connection spares a closure each. */
   readonly #onAnswered = (): void => {
-    this.#unanswered -= 1
-    if (!this.#isPaused || this.#unanswered >= UNANSWERED_MAX) return
+    this.#holdings.shift()?.release()
+    if (!this.#isPaused || this.#holdings.length >= UNANSWERED_MAX) return
     this.#isPaused = false
     if (!isPausedByNode(this.#socket)) this.#socket.resume()
   }
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, held: HeldBytes, isProxy: IsProxy) {
     this.#socket = socket
+    this.#held = held
+    const { remoteAddress: address } = socket
+    const client = address === undefined || isProxy(address) ? undefined : held.ownerOf('client', clientOf(address))
+    held.open(this)
+    this.#own = held.hold(this, CONNECTION_BYTES, client)
+    socket.once('close', () => this.#release())
     socket.setMaxListeners(LISTENERS_MAX)
     const [parse] = socket.listeners('data') as ((chunk: Buffer) => void)[]
     if (!parse) throw new Error('the HTTP parser does not listen to this socket')
@@ -61,38 +87,90 @@ class PipelineGate {
     socket.on('data', (chunk: Buffer) => {
       this.#unparsed = this.#unparsed ? Buffer.concat([this.#unparsed, chunk]) : chunk
       this.#feed()
+      this.#countOwn()
     })
-    socket.on('resume', () => this.#feed())
+    socket.on('resume', () => {
+      this.#feed()
+      this.#countOwn()
+    })
+  }
+
+  get copies(): boolean {
+    return 'encrypted' in this.#socket
   }
 
   /** Counts a request until its answer is written or its connection is gone. */
-  count(response: ServerResponse): void {
-    this.#unanswered += 1
+  count(request: IncomingMessage, response: ServerResponse): void {
+    const holding = this.#held.hold(this, REQUEST_BYTES, this.#own.client)
+    this.#holdings.push(holding)
+    this.#newest = request
+    noteHolding(request, holding)
     this.#heads += 1
     response.on('close', this.#onAnswered)
+  }
+
+  isIdle(): boolean {
+    this.#countOwn(this.#socket.readableLength)
+    const taken = this.#socket.bytesRead + takenBytes(this.#socket)
+    const isIdle = taken < this.#takenBytes + TAKEN_BYTES_MIN
+    if (!isIdle) this.#takenBytes = taken
+    return isIdle && (this.#socket.writableLength > 0 || this.#newest?.complete === false)
+  }
+
+  end(): void {
+    this.#release()
+    this.#socket.destroy()
+  }
+
+  #release(): void {
+    for (const holding of this.#holdings) holding.release()
+    this.#own.release()
+    this.#held.close(this)
+  }
+
+  /** `unread`: bytes that Node has read from the connection and keeps. */
+  #countOwn(unread = 0): void {
+    this.#own.set(CONNECTION_BYTES + this.#headBytes + (this.#unparsed?.length ?? 0) + unread)
+  }
+
+  /** Hands bytes to the parser. Those of the body of a request that was answered before are thrown away. */
+  #parseChunk(chunk: Buffer): void {
+    const heads = this.#heads
+    const isBody = this.#newest?.complete === false
+    this.recent.add(chunk)
+    this.#parse.call(this.#socket, chunk)
+    if (this.#heads !== heads) {
+      this.recent.endHead()
+      this.#headBytes = 0
+    }
+    if (this.#heads !== heads || isBody) this.#holdings.at(-1)?.add(chunk.length)
+    else this.#headBytes += chunk.length
   }
 
   #feed(): void {
     while (this.#unparsed && !this.#socket.destroyed) {
       // Node may have paused the socket between the call of `resume` and its event.
       if (isPausedByNode(this.#socket)) return
-      if (this.#unanswered >= UNANSWERED_MAX) {
+      if (this.#holdings.length >= UNANSWERED_MAX) {
         this.#isPaused = true
         this.#socket.pause()
         return
       }
       const bytes = this.#unparsed
-      const end = endOfRequests(bytes, UNANSWERED_MAX - this.#unanswered)
+      const end = endOfRequests(bytes, UNANSWERED_MAX - this.#holdings.length)
       const chunk = end < bytes.length ? bytes.subarray(0, end) : bytes
       this.#unparsed = end < bytes.length ? bytes.subarray(end) : undefined
-      const heads = this.#heads
-      this.recent.add(chunk)
-      this.#parse.call(this.#socket, chunk)
-      if (this.#heads !== heads) this.recent.endHead()
+      this.#parseChunk(chunk)
       // Node paused it: a body or the answers have no room. It resumes the socket itself.
       if (this.#unparsed && this.#socket.isPaused()) return
     }
   }
+}
+
+/** Bytes that the other side, or the kernel for it, has taken. Node has no public name for what waits below a write. */
+function takenBytes(socket: Socket): number {
+  const { _handle: handle } = socket as { _handle?: { bytesWritten?: number; writeQueueSize?: number } | null }
+  return (handle?.bytesWritten ?? 0) - (handle?.writeQueueSize ?? 0)
 }
 
 /**

@@ -6,14 +6,16 @@ import { cancelCall } from '../calls/cancel-call.ts'
 import { QueuePositions } from '../caps/queue-positions.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, retryAfterSeconds } from '../errors.ts'
+import { unitsOfBytes } from '../http/body-limits.ts'
 import { linkHeaders, mediaTypeOf, PRIVATE_ANSWER, replyError, replyHeaders } from '../http/call-answer.ts'
 import { writeFailure } from '../http/error-answer.ts'
+import { holdForAccount } from '../http/holding.ts'
 import { IdParams } from '../http/path-ids.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import { type AsyncCall, readAsyncCall } from '../queue/async-call.ts'
 import type { ReplyHead } from '../queue/reply-head.ts'
-import { readResult, readResultAge } from '../queue/results.ts'
+import { readResultAge } from '../queue/results.ts'
 
 /** How long after a call's deadline its result may still come, milliseconds; without one by then it was lost. */
 const LATE_MS = 5_000
@@ -50,7 +52,7 @@ const CANCEL_ROUTE = {
 
 /** Results of asynchronous calls. */
 export async function asyncCallRoutes(app: App, context: Context): Promise<void> {
-  const { redis, config, accountRequests } = context
+  const { config, accountRequests, keptResults } = context
   const principals = new WeakMap<object, Principal>()
   const positions = new QueuePositions(context.caps)
   app.addHook('onRequest', async (_request, reply) => void reply.headers(PRIVATE_ANSWER))
@@ -59,6 +61,7 @@ export async function asyncCallRoutes(app: App, context: Context): Promise<void>
   const findOwnCall = async (request: CallRequest): Promise<AsyncCall> => {
     const principal = await authenticateNow(context, request)
     principals.set(request, principal)
+    holdForAccount(request, principal.accountId)
     accountRequests.take(principal.accountId)
     requireAudience(principal, request, config.http.baseUrl)
     return await findCallOf(context, request, principal)
@@ -68,7 +71,9 @@ export async function asyncCallRoutes(app: App, context: Context): Promise<void>
     const { id } = call
     reply.header('x-call-id', id)
     if (call.mode === 'test') reply.header('x-gateway-mode', 'test')
-    const result = await readResult(redis, call)
+    const result = await keptResults.read(call)
+    // The request itself has taken one.
+    accountRequests.take(call.accountId, unitsOfBytes(result?.body.length ?? 0) - 1)
     if (!result && !(await isOverdue(context, call))) {
       return reply
         .status(202)

@@ -12,6 +12,7 @@ import { type GatewayError, publicError, retryAfterSeconds } from '../errors.ts'
 import { type BatchAnswer, BatchLines, BatchObject } from '../http/batch-answer.ts'
 import { MESSAGES_BYTES_MAX, unitsOfBody } from '../http/body-limits.ts'
 import { callerSocket } from '../http/caller-socket.ts'
+import { holdForAccount } from '../http/holding.ts'
 import type { App } from '../http/typed-app.ts'
 import { limitRefusal } from '../limits/limit-refusal.ts'
 import { requireAudience } from '../oauth/resources.ts'
@@ -100,6 +101,7 @@ export async function batchRoutes(app: App, context: Context): Promise<void> {
     const principal = await authenticateNow(context, request)
     requireAudience(principal, request, context.config.http.baseUrl)
     principals.set(request, principal)
+    holdForAccount(request, principal.accountId)
     context.accountRequests.take(principal.accountId, unitsOfBody(request.headers, MESSAGES_BYTES_MAX))
   })
   answerLimits(app, context, (request) => principals.get(request))

@@ -11,6 +11,7 @@ import { GatewayError } from '../errors.ts'
 import { MCP_UNITS } from '../http/account-requests.ts'
 import { MESSAGES_BYTES_MAX } from '../http/body-limits.ts'
 import { onBehalfOf } from '../http/caller-socket.ts'
+import { holdForAccount } from '../http/holding.ts'
 import { requireOwnOrigin } from '../http/own-origin.ts'
 import { SlugParams } from '../http/path-ids.ts'
 import type { App } from '../http/typed-app.ts'
@@ -113,6 +114,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     const principal = await authenticateNow(context, request)
     requireAudience(principal, request, baseUrl)
     principals.set(request, principal)
+    holdForAccount(request, principal.accountId)
     context.accountRequests.take(principal.accountId, MCP_UNITS)
   })
   answerLimits(app, context, (request) => principals.get(request))

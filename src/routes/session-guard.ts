@@ -5,6 +5,7 @@ import type { Context } from '../context.ts'
 import { findSessionUser, type SessionUser } from '../db/sessions.ts'
 import { GatewayError } from '../errors.ts'
 import { readBearer } from '../http/bearer.ts'
+import { holdForAccount } from '../http/holding.ts'
 import { acceptIdsInAnyCase } from '../http/path-ids.ts'
 import type { App } from '../http/typed-app.ts'
 
@@ -40,6 +41,7 @@ export function guardWithSession(scope: App, context: Context): void {
     const user = await findSessionUser(db, userId, sessionId)
     if (!user) throw new GatewayError('INVALID_TOKEN')
     sessions.set(request, { user, id: sessionId })
+    holdForAccount(request, user.id)
     accountRequests.takeForSession(user.id)
   })
   scope.addHook('preValidation', async (request) => {

@@ -6,6 +6,7 @@ import { closeApi } from './close-api.ts'
 import { operatorConsole } from './console.ts'
 import { hostileRequests } from './hostile-requests.ts'
 import { largeAnswers } from './large-answers.ts'
+import { bodyFlood, heldBodies, slowClients } from './large-bodies.ts'
 import { logFlood } from './log-flood.ts'
 import { logIns } from './log-ins.ts'
 import { manyAccounts, singleTenant } from './many-accounts.ts'
@@ -15,6 +16,7 @@ import { redisMemory } from './redis-memory.ts'
 import { revokedKey } from './revoked-key.ts'
 import type { Scenario } from './scenario.ts'
 import { unknownKeys } from './unknown-keys.ts'
+import { unreadPages, unreadResults } from './unread-answers.ts'
 import { usageRows } from './usage-rows.ts'
 
 const SCENARIOS: Scenario[] = [
@@ -33,6 +35,11 @@ const SCENARIOS: Scenario[] = [
   revokedKey,
   usageRows,
   logFlood,
+  unreadPages,
+  unreadResults,
+  bodyFlood,
+  heldBodies,
+  slowClients,
 ]
 
 /** How long an attack lasts, seconds. */

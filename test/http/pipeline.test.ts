@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { afterEach, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { HeldBytes } from '../../src/http/held-bytes.ts'
 import { boundPipelining } from '../../src/http/pipeline.ts'
 import { until } from '../support/gateway.ts'
 
@@ -25,7 +26,7 @@ async function close(): Promise<void> {
 
 async function listen(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<Socket> {
   server = createServer(answer)
-  boundPipelining(server)
+  boundPipelining(server, new HeldBytes(1e9), () => false)
   await once(server.listen(0, '127.0.0.1'), 'listening')
   client = connect((server.address() as AddressInfo).port, '127.0.0.1')
   await once(client, 'connect')

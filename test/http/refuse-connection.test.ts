@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
+import { HeldBytes } from '../../src/http/held-bytes.ts'
 import { boundPipelining } from '../../src/http/pipeline.ts'
 import { refuseConnection } from '../../src/http/refuse-connection.ts'
 import { until } from '../support/gateway.ts'
@@ -17,7 +18,7 @@ describe('a request head that is too long', () => {
     server = createServer({ maxHeaderSize: 16 * 1024 }, (request, response) => {
       request.resume().once('end', () => response.end('ok'))
     })
-    boundPipelining(server)
+    boundPipelining(server, new HeldBytes(1e9), () => false)
     server.on('connection', (socket: Socket) => (accepted = socket))
     server.on('clientError', (error, socket) => refuseConnection(error, socket as Socket, 'http://test'))
     await once(server.listen(0, '127.0.0.1'), 'listening')
