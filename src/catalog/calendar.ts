@@ -43,3 +43,18 @@ export function dateIn(timeZone: string): (time: number) => string {
   const format = formatOf(timeZone)
   return (time) => format.format(time)
 }
+
+/** Local date (YYYY-MM-DD), time (HH:mm:ss), day of the week and daylight saving time of a zone at a time, milliseconds. */
+export function localTimeIn(
+  timeZone: string,
+  time: number,
+): { date: string; time: string; dayOfWeek: string; isDst: boolean } {
+  const clock = new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short', timeStyle: 'medium' })
+  const offsetAt = (at: number): number => Date.parse(`${clock.format(at).replace(' ', 'T')}Z`) - at
+  const [date = '', localTime = ''] = clock.format(time).split(' ')
+  // In summer the clock is ahead of what it is in winter, on either hemisphere.
+  const year = Number(date.slice(0, 4))
+  const winter = Math.min(offsetAt(Date.UTC(year, 0, 1)), offsetAt(Date.UTC(year, 6, 1)))
+  const dayOfWeek = new Intl.DateTimeFormat('en', { timeZone, weekday: 'long' }).format(time)
+  return { date, time: localTime, dayOfWeek, isDst: offsetAt(time - (time % 1_000)) > winter }
+}

@@ -216,6 +216,11 @@ export interface Example<Parameters, Data> {
   now?: string
   /** The upstream's body (an array of bodies when `request` gives several requests). */
   response: unknown
+  /**
+   * What the upstream would have answered at the time of the recording for other parameters, when the recordings tell
+   * it; `response` is the one above. Undefined when they do not, and the answer to a test call says then for which parameters it was recorded.
+   */
+  responseFor?: (parameters: Parameters, response: unknown) => unknown
   data: Data
 }
 

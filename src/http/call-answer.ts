@@ -6,13 +6,14 @@ import { termsLink } from './terms-link.ts'
 
 /** The headers of a call's answer that come from its reply. */
 export function replyHeaders(
-  { times, cacheStatus, ageSeconds }: ReplyHead,
+  { times, cacheStatus, ageSeconds, recordedFor }: ReplyHead,
   admissionMs: number,
 ): Record<string, string> {
   return {
     'server-timing': serverTiming(admissionMs, times),
     ...(cacheStatus === undefined ? {} : { 'cache-status': cacheStatus }),
     ...(ageSeconds === undefined ? {} : { age: String(ageSeconds) }),
+    ...(recordedFor === undefined ? {} : { 'x-gateway-recorded-for': recordedFor }),
   }
 }
 

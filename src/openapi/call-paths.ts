@@ -111,6 +111,7 @@ export function success(content: JsonSchema): JsonSchema {
       Age: header('Age'),
       'Preference-Applied': header('PreferenceApplied'),
       'X-Gateway-Mode': header('GatewayMode'),
+      'X-Gateway-Recorded-For': header('GatewayRecordedFor'),
       Link: header('TermsLink'),
     },
     content,

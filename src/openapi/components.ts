@@ -87,6 +87,10 @@ export const headers: Record<string, JsonSchema> = {
     '<https://open-meteo.com/en/terms>; rel="terms-of-service"',
   ),
   GatewayMode: text('`test` where the answer comes from a recorded example', 'test'),
+  GatewayRecordedFor: text(
+    'Parameters for which the example was recorded, as a query string; absent when the data are right for those of the call',
+    'latitude=40.71&longitude=-74.01',
+  ),
   CacheStatus: text('Whether a stored answer was used (RFC 9211)', 'agw; hit; ttl=240'),
   ServerTiming: text('Where the time went, milliseconds', 'queue;dur=1.2, upstream;dur=84.0'),
   Challenge: text('Which credential is asked for (RFC 6750)', 'Bearer realm="agent-api-gateway"'),

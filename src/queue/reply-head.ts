@@ -25,6 +25,8 @@ export interface ReplyHead {
   /** As `Cache-Status` says it; undefined where no cache was read. */
   cacheStatus?: string
   ageSeconds?: number
+  /** Parameters of the recording that answers a test call which has others, as a query string. */
+  recordedFor?: string
   /** How long the answer is stored and fresh, milliseconds: identical calls need no request for so long. */
   freshMs?: number
   /** How many more requests the call's cap had room for at its worker's last poll; absent: not known, or none. */

@@ -56,6 +56,9 @@ const Results = Type.Object(
                 'Whether a stored answer served the call: hit is a fresh one, stale one past its time, miss none. Absent where nothing is stored',
             }),
           ),
+          recordedFor: Type.Optional(
+            Type.String({ description: 'As the header X-Gateway-Recorded-For of a call, in test mode' }),
+          ),
         },
         { additionalProperties: true },
       ),
@@ -152,7 +155,16 @@ async function run(
     const members = membersOf(body)
     for (const index of unit.indexes) {
       tally.ok += 1
-      const about = { index, ...refOf(items[index]), id: unit.job.id, status: 200, ...cacheOf(head.cacheStatus) }
+      const { cacheStatus, recordedFor } = head
+      const recorded = recordedFor === undefined ? {} : { recordedFor }
+      const about = {
+        index,
+        ...refOf(items[index]),
+        id: unit.job.id,
+        status: 200,
+        ...cacheOf(cacheStatus),
+        ...recorded,
+      }
       answer.write(index, [Buffer.from(`${JSON.stringify(about).slice(0, -1)},`), members])
     }
   }

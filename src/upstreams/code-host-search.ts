@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import { field, record, required } from '../catalog/fields.ts'
+import { items, members } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { invalid } from '../catalog/response-class.ts'
 import { defaulted, TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
@@ -80,6 +81,10 @@ export default codeHostSearch
 function recordedRepos() {
   return {
     parameters: { q: 'org:hub4j-test-org', per_page: 2 },
+    responseFor: ({ q, per_page }: { q: string; per_page: number }, response: unknown) =>
+      q === 'org:hub4j-test-org' && per_page <= 2
+        ? { ...members(response), items: items(members(response).items).slice(0, per_page) }
+        : undefined,
     // biome-ignore format: as recorded
     response: {
       total_count: 45, incomplete_results: false,

@@ -149,8 +149,18 @@ function recordedLatest() {
   }
 }
 
+/** The bank publishes rates of the euro; all others follow from these. With as many digits as the source gives. */
+function recordedRate({ from, to }: { from: string; to: string }) {
+  const { date, rates } = recordedLatest().response
+  const known: Record<string, number> = { EUR: 1, ...rates }
+  if (!Object.hasOwn(known, from) || !Object.hasOwn(known, to)) return undefined
+  const rate = Number((Number(known[to]) / Number(known[from])).toPrecision(5))
+  return { amount: 1, base: from, date, rates: { [to]: rate } }
+}
+
 function recordedPair() {
   return {
+    responseFor: recordedRate,
     parameters: { from: 'USD', to: 'INR' },
     // biome-ignore format: as recorded
     response: { amount: 1.0, base: 'USD', date: '2026-09-11', rates: { INR: 95.56 } },

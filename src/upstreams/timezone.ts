@@ -1,10 +1,14 @@
 import Type from 'typebox'
-import { isTimeZone, usualZoneName } from '../catalog/calendar.ts'
+import { isTimeZone, localTimeIn, usualZoneName } from '../catalog/calendar.ts'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { integer, text } from '../catalog/json.ts'
 import { invalid } from '../catalog/response-class.ts'
 import { TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
 import { endpoint, InvalidParameter, path, type Upstream } from '../catalog/upstream.ts'
+
+/** When the example was recorded. */
+const RECORDED_AT = Date.parse('2026-03-18T13:02:26.382Z')
+const RECORDED_FRACTION = '3823348'
 
 /** The upstream's two versions spell the names of the members in two ways. */
 const clock = record({
@@ -87,8 +91,20 @@ function isoDate(clock: Source): string | null {
   return [String(year).padStart(4, '0'), String(month).padStart(2, '0'), String(day).padStart(2, '0')].join('-')
 }
 
+/** The recorded moment in another zone. */
+function recordedIn({ timezone }: { timezone: string }) {
+  const { date, time, dayOfWeek, isDst } = localTimeIn(timezone, RECORDED_AT)
+  const [year, month, day] = date.split('-').map(Number)
+  const [hour, minute, seconds] = time.split(':').map(Number)
+  return {
+    ...{ year, month, day, hour, minute, seconds, milliSeconds: 382, dateTime: `${date}T${time}.${RECORDED_FRACTION}` },
+    ...{ time: time.slice(0, 5), timeZone: timezone, dayOfWeek, dstActive: isDst },
+  }
+}
+
 function recordedCurrent() {
   return {
+    responseFor: recordedIn,
     parameters: { timezone: 'Europe/Amsterdam' },
     // biome-ignore format: as recorded
     response: {

@@ -1,10 +1,17 @@
 import Type from 'typebox'
 import { field, record, required } from '../catalog/fields.ts'
-import { htmlDecoded, integer, items, members } from '../catalog/json.ts'
+import { htmlDecoded, integer, items, members, objects } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { failed, invalid, overLimit, type ResponseClass, rejected } from '../catalog/response-class.ts'
 import { defaulted } from '../catalog/shared-parameters.ts'
 import { endpoint, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
+
+interface Wanted {
+  amount: number
+  category?: number
+  difficulty?: string
+  type?: string
+}
 
 /** The upstream's only limit: one request in this time, whatever it asks. */
 const SPACING_SECONDS = 5
@@ -105,7 +112,7 @@ function classifyResponseCode({ status, body }: UpstreamResponse): ResponseClass
   return status === 200 && code !== null && code > 1 ? failed() : undefined
 }
 
-function questions(wanted: { amount: number; category?: number; difficulty?: string; type?: string }) {
+function questions(wanted: Wanted) {
   const { amount, category, difficulty, type } = wanted
   return { path: path`/api.php`, query: { amount, category, difficulty, type } }
 }
@@ -113,6 +120,14 @@ function questions(wanted: { amount: number; category?: number; difficulty?: str
 function recordedQuestions() {
   return {
     parameters: { amount: 10 },
+    // The recording names categories in words; a call has their numbers.
+    responseFor: ({ amount, category, difficulty, type }: Wanted, response: unknown) => {
+      if (category !== undefined) return undefined
+      const fitting = objects(members(response).results).filter(
+        (one) => (difficulty ?? one.difficulty) === one.difficulty && (type ?? one.type) === one.type,
+      )
+      return { response_code: 0, results: fitting.slice(0, amount) }
+    },
     // biome-ignore format: as recorded
     response: {
       response_code: 0,

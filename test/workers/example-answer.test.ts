@@ -3,7 +3,7 @@ import { before, describe, it } from 'node:test'
 import { type Catalog, loadCatalog } from '../../src/catalog/catalog.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { answerFromExample } from '../../workers/jobs/example-answer.ts'
-import { isFailure } from '../../workers/upstream/outcome.ts'
+import { isFailure, type Success } from '../../workers/upstream/outcome.ts'
 
 type Members = Record<string, unknown>
 
@@ -14,16 +14,30 @@ describe('the answer to a test key', () => {
   })
 
   async function answer(slug: string, path: string, parameters: Members): Promise<Members> {
+    return JSON.parse((await outcomeOf(slug, path, parameters)).body.toString()).data
+  }
+
+  async function outcomeOf(
+    slug: string,
+    path: string,
+    parameters: Members,
+    options: Partial<CallJob> = {},
+  ): Promise<Success> {
     const api = catalog.get(slug) ?? assert.fail(slug)
     const endpoint = api.endpoints.get(path) ?? assert.fail(path)
-    const completed = endpoint.endpoint.complete?.(parameters, { now: Date.now() }) ?? parameters
-    const job = { parameters: completed, raw: false } as CallJob
+    const defaults = endpoint.parameters.flatMap(({ name, schema }) =>
+      schema.default === undefined ? [] : [[name, schema.default]],
+    )
+    const given = { ...Object.fromEntries(defaults), ...parameters }
+    const now = Date.parse(endpoint.endpoint.example.now ?? new Date().toISOString())
+    const completed = endpoint.endpoint.complete?.(given, { now }) ?? given
+    const job = { parameters: completed, raw: false, extra: [], ...options } as unknown as CallJob
     const outcome = await answerFromExample({ api, endpoint }, job, {
       signal: new AbortController().signal,
       progress: {},
     })
     if (isFailure(outcome)) assert.fail(outcome.code)
-    return JSON.parse(outcome.body.toString()).data
+    return outcome
   }
 
   it('the answer to a test key is the recorded data where the call is the recorded one, for every endpoint', async () => {
@@ -46,6 +60,61 @@ describe('the answer to a test key', () => {
     }
     assert.ok(holidays.length > 0 && holidays.every(({ country_code }) => country_code === 'FR'))
     assert.equal((await answer('tech-forum', '/story', { id: '1' })).id, 1)
+  })
+
+  it('the answer to a test key says for which parameters it was recorded, unless it is right for those of the call', async () => {
+    const recordedFor = async (slug: string, path: string, parameters: Members, options?: Partial<CallJob>) =>
+      (await outcomeOf(slug, path, parameters, options)).recordedFor
+    for (const { slug, endpoints } of catalog.values()) {
+      for (const { path, endpoint } of endpoints.values()) {
+        assert.equal(await recordedFor(slug, path, endpoint.example.parameters), undefined, slug + path)
+        const extra: CallJob['extra'] = [['sort', 'asc']]
+        const parameters = Object.keys(endpoint.example.parameters)
+        const other = await recordedFor(slug, path, endpoint.example.parameters, { extra })
+        assert.ok(other !== undefined && parameters.every((name) => other.includes(`${name}=`)), slug + path)
+      }
+    }
+    const elsewhere = { latitude: 52.52, longitude: 13.41 }
+    assert.equal(await recordedFor('weather', '/current', elsewhere), 'latitude=40.71&longitude=-74.01')
+    assert.equal(await recordedFor('weather', '/current', elsewhere, { raw: true }), 'latitude=40.71&longitude=-74.01')
+    assert.equal(await recordedFor('countries', '/info', { name: 'France' }), 'name=India')
+    assert.equal(await recordedFor('mock-data', '/posts', { id: 7 }), 'id=1')
+    assert.equal(await recordedFor('currency', '/pair', { from: 'GBP', to: 'XXX' }), 'from=USD&to=INR')
+  })
+
+  it('the answer to a test key has the right rate for every pair of currencies that the recordings have', async () => {
+    const { rates } = await answer('currency', '/latest', {})
+    const known: Record<string, number> = { EUR: 1, ...(rates as Record<string, number>) }
+    for (const from of Object.keys(known)) {
+      for (const to of ['EUR', 'USD', 'JPY', 'GBP'].filter((code) => code !== from)) {
+        const pair = await answer('currency', '/pair', { from, to })
+        assert.deepEqual([pair.from, pair.to, pair.date], [from, to, '2025-04-04'])
+        const right = Number(known[to]) / Number(known[from])
+        assert.ok(Math.abs(Number(pair.rate) / right - 1) < 1e-4, `${from} ${to} ${pair.rate}`)
+      }
+    }
+    assert.equal((await answer('currency', '/pair', { from: 'USD', to: 'EUR' })).rate, 0.9044)
+  })
+
+  it('the answer to a test key has the time of every zone at the recorded moment', async () => {
+    const clockIn = (timezone: string) => answer('timezone', '/current', { timezone })
+    const { datetime, dst_active, day_of_week, date, time } = await clockIn('Australia/Sydney')
+    assert.deepEqual([datetime, dst_active, day_of_week], ['2026-03-19T00:02:26.3823348', true, 'Thursday'])
+    assert.deepEqual([date, time], ['2026-03-19', '00:02'])
+    assert.equal((await clockIn('Asia/Kolkata')).datetime, '2026-03-18T18:32:26.3823348')
+    assert.equal((await clockIn('America/New_York')).dst_active, true)
+  })
+
+  it('the answer to a test key has as many items as are asked for, of the kind that is asked for', async () => {
+    const count = async (slug: string, path: string, parameters: Members, name: string) =>
+      ((await answer(slug, path, parameters))[name] as Members[]).length
+    assert.equal(await count('news', '/search', { q: 'google', max: 1 }, 'articles'), 1)
+    assert.equal(await count('code-host-search', '/repos', { q: 'org:hub4j-test-org', per_page: 1 }, 'repositories'), 1)
+    assert.equal(await count('trivia', '/questions', { amount: 2 }, 'results'), 2)
+    const { results } = (await answer('trivia', '/questions', { amount: 50, difficulty: 'hard' })) as {
+      results: Members[]
+    }
+    assert.ok(results.length > 0 && results.every(({ difficulty }) => difficulty === 'hard'))
   })
 
   it('the answer to a test key leaves alone what has the name of a parameter and is another thing', async () => {

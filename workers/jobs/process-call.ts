@@ -164,7 +164,10 @@ function toReply({ log, permitClientOf }: ProcessorDeps, call: AnswerableCall, r
     ...(freshMs === undefined ? {} : { freshMs }),
     ...(times.attempts === 0 ? {} : roomOf(permitClientOf(call, bucketOf(call)))),
   }
-  if (!isFailure(outcome)) return { head, body: outcome.body }
+  if (!isFailure(outcome)) {
+    const { body, recordedFor } = outcome
+    return { head: recordedFor === undefined ? head : { ...head, recordedFor }, body }
+  }
   const { cause, isRefused, isCutShort: _isCutShort, isUnsent: _isUnsent, ...failure } = outcome
   // The API node logs the cause in words; only an unforeseen error needs its stack.
   const level = failure.code === 'INTERNAL_ERROR' ? 'error' : 'debug'

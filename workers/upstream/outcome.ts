@@ -8,6 +8,8 @@ export interface Success {
   body: Buffer
   /** Where it was just mapped: storage time may depend on it. */
   data?: Record<string, unknown>
+  /** See `ReplyHead`. */
+  recordedFor?: string
 }
 
 export interface Failure {
