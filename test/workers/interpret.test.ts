@@ -219,8 +219,8 @@ const waitRows: [
   ['a date that is none', { 'retry-after': 'Thu, 99 Foo 2026' }, undefined, undefined],
   ['an empty header', { 'retry-after': '' }, undefined, undefined],
   ['negative seconds, which are none', { 'retry-after': '-5' }, undefined, undefined],
-  ['a fraction, which is none', { 'retry-after': '1.5' }, undefined, undefined],
-  ['the header twice', { 'retry-after': '5, 7' }, undefined, undefined],
+  ['a fraction', { 'retry-after': '1.5' }, undefined, 1_500],
+  ['the header twice: the longer wait', { 'retry-after': '7, 5' }, undefined, 7_000],
   ['seconds to the reset', { 'x-left': '0', 'x-reset': '40' }, seconds, 40_000],
   ['the time of the reset', { 'x-left': '0', 'x-reset': String(NOW / 1_000 + 50) }, epochSeconds, 50_000],
   [

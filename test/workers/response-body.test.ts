@@ -22,6 +22,48 @@ for (const [what, encoding, bytes] of [
   })
 }
 
+const inARow: [encoding: string, bytes: Buffer][] = [
+  ['identity, gzip', gzipSync(TEXT)],
+  ['gzip, identity', gzipSync(TEXT)],
+  ['gzip,', gzipSync(TEXT)],
+  ['GZIP , BR', brotliCompressSync(gzipSync(TEXT))],
+  ['br, gzip', gzipSync(brotliCompressSync(TEXT))],
+  ['deflate, gzip', gzipSync(deflateRawSync(TEXT))],
+  ['gzip, gzip', gzipSync(gzipSync(TEXT))],
+  ['gzip, br, deflate, x-gzip', gzipSync(deflateSync(brotliCompressSync(gzipSync(TEXT))))],
+  ['identity, identity, identity, identity, identity', TEXT],
+  ['none', TEXT],
+  ['UTF-8', TEXT],
+  ['utf8, gzip', gzipSync(TEXT)],
+  [' ', TEXT],
+]
+for (const [encoding, bytes] of inARow) {
+  test(`a body in ${encoding} is decoded, the last coding first, and no step passes its bound`, async () => {
+    assert.deepEqual(await decodeBody(bytes, encoding, { bytesMax: BYTES_MAX, signal }), TEXT)
+    if (bytes === TEXT) return
+    await assert.rejects(decodeBody(bytes, encoding, { bytesMax: TEXT.length - 1, signal }), { code: 'BODY_TOO_LARGE' })
+  })
+}
+
+test('a body whose inner coding is larger than its bound is refused at that step', async () => {
+  const huge = gzipSync(gzipSync(Buffer.alloc(50_000_000, ' '), { level: 0 }))
+  await assert.rejects(decodeBody(huge, 'gzip, gzip', { bytesMax: BYTES_MAX, signal }), { code: 'BODY_TOO_LARGE' })
+})
+
+for (const encoding of [
+  'zstd',
+  'gzip, zstd',
+  'zstd, gzip',
+  'gzip, gzip, gzip, gzip, gzip',
+  'constructor',
+  'gzip gzip',
+]) {
+  test(`a body in ${encoding} is not decoded`, async () => {
+    const decoding = decodeBody(gzipSync(TEXT), encoding, { bytesMax: BYTES_MAX, signal })
+    await assert.rejects(decoding, { code: 'BODY_UNREADABLE' })
+  })
+}
+
 test('a small body that unpacks to a large one waits for memory before it is decoded further', async () => {
   const large = Buffer.alloc(1_000_000, ' ')
   const memory = new AnswerMemory(0)

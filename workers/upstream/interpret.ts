@@ -9,6 +9,7 @@ import {
   rejected,
 } from '../../src/catalog/response-class.ts'
 import type { CallContext, Endpoint, Upstream, UpstreamResponse } from '../../src/catalog/upstream.ts'
+import { parseHttpDate, readRetryAfter } from './retry-after.ts'
 
 /** A wrong header must not close an API for days. */
 const RETRY_AFTER_MS_MIN = 1_000
@@ -108,26 +109,14 @@ function isOurLimit({ rateHeaders }: Upstream, headers: Record<string, string>):
 
 /** From `Retry-After` (RFC 9110, 10.2.3) or the upstream's rate headers, clamped to 1 s … 1 h. */
 export function requestedWaitMs(upstream: Upstream, headers: Record<string, string>, now: number): number | undefined {
-  const waitMs = retryAfterMs(headers['retry-after'], answeredAt(headers, now)) ?? usedUpMs(upstream, headers, now)
+  const waitMs = readRetryAfter(headers['retry-after'], answeredAt(headers, now)) ?? usedUpMs(upstream, headers, now)
   return waitMs === undefined ? undefined : Math.min(Math.max(waitMs, RETRY_AFTER_MS_MIN), RETRY_AFTER_MS_MAX)
-}
-
-function retryAfterMs(value: string | undefined, now: number): number | undefined {
-  if (value === undefined) return undefined
-  if (/^\d+$/.test(value.trim())) return Number(value) * 1_000
-  // Dates begin with a weekday; Date.parse would find one in other texts too.
-  const date = parseDate(value)
-  return Number.isNaN(date) ? undefined : date - now
-}
-
-function parseDate(value: string): number {
-  return /^\s*[A-Z][a-z]{2}/.test(value) ? Date.parse(value) : Number.NaN
 }
 
 /** When the upstream answered, by its own clock; `now` where it does not say. */
 function answeredAt(headers: Record<string, string>, now: number): number {
-  const date = parseDate(headers.date ?? '')
-  return Number.isNaN(date) ? now : date + (wholeNumber(headers.age) ?? 0) * 1_000
+  const date = parseHttpDate(headers.date ?? '')
+  return date === undefined ? now : date + (wholeNumber(headers.age) ?? 0) * 1_000
 }
 
 function usedUpMs(upstream: Upstream, headers: Record<string, string>, now: number): number | undefined {

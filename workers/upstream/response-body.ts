@@ -58,18 +58,38 @@ export class BodyReader {
   }
 }
 
+/** Codings of one body; each takes time and memory of its own. */
+const CODINGS_MAX = 4
+
+/** Names of no coding: some servers write the charset, or that there is no coding, where a coding belongs. */
+const NO_CODINGS = new Set(['', 'identity', 'none', 'utf-8', 'utf8'])
+
 /**
- * A small body may unpack to a huge one: decoded bytes have the same bounds as those read.
+ * Undoes the codings of a body, which are listed in the order in which the server applied them (RFC 9110, 8.4). A small
+ * body may unpack to a huge one: the bytes of every step have the same bounds as those read.
+ *
  * @throws BodyTooLargeError, BodyUnreadableError, the signal's reason
  */
 export async function decodeBody(bytes: Buffer, encoding: string, bounds: BodyBounds): Promise<Buffer> {
-  const name = encoding.trim().toLowerCase()
-  if (name === '' || name === 'identity' || bytes.length === 0) return bytes
-  const createDecoder = Object.hasOwn(DECODERS, name) ? DECODERS[name] : undefined
-  if (!createDecoder) throw new BodyUnreadableError('body has an encoding that was not requested')
+  if (bytes.length === 0) return bytes
+  const names = encoding
+    .split(',')
+    .map((name) => name.trim().toLowerCase())
+    .filter((name) => !NO_CODINGS.has(name))
+  if (names.length > CODINGS_MAX) throw new BodyUnreadableError('body has too many encodings')
+  if (!names.every((name) => Object.hasOwn(DECODERS, name)))
+    throw new BodyUnreadableError('body has an encoding that was not requested')
+  let decoded = bytes
+  for (const name of names.reverse()) decoded = await undoCoding(decoded, name, bounds)
+  return decoded
+}
+
+async function undoCoding(bytes: Buffer, name: string, bounds: BodyBounds): Promise<Buffer> {
+  const decoder = DECODERS[name]?.(bytes)
+  if (decoder === undefined || bytes.length === 0) return bytes
   const body = new BodyReader(bounds)
   try {
-    for await (const chunk of createDecoder(bytes).end(bytes)) await body.add(chunk)
+    for await (const chunk of decoder.end(bytes)) await body.add(chunk)
   } catch (cause) {
     if (bounds.signal.aborted || cause instanceof BodyTooLargeError) throw cause
     throw new BodyUnreadableError('body does not decode', { cause })

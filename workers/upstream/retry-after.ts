@@ -1,0 +1,102 @@
+const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
+
+/** Milliseconds of the units that servers write behind a number, against the grammar. Without a unit: seconds. */
+const UNITS: Record<string, number> = {
+  '': 1_000,
+  ms: 1,
+  msec: 1,
+  millisecond: 1,
+  milliseconds: 1,
+  s: 1_000,
+  sec: 1_000,
+  secs: 1_000,
+  second: 1_000,
+  seconds: 1_000,
+  m: 60_000,
+  min: 60_000,
+  mins: 60_000,
+  minute: 60_000,
+  minutes: 60_000,
+  h: 3_600_000,
+  hour: 3_600_000,
+  hours: 3_600_000,
+}
+
+/**
+ * The wait of a `Retry-After` (RFC 9110, 10.2.3), milliseconds, rounded up to whole ones: seconds or a date, and what
+ * servers write besides, which are fractions, units and dates of RFC 3339. Of a header that came several times the
+ * longest wait holds, so that none is shorter than the server asked for. Negative for a date in the past.
+ *
+ * @param now when the server answered, by its own clock, milliseconds
+ * @returns undefined when nothing of the value can be read
+ */
+export function readRetryAfter(value: string | undefined, now: number): number | undefined {
+  // Dates have a comma behind the weekday; a header that came twice is joined by commas too.
+  const items = (value ?? '').split(/(?<!(?:^|[\s,])(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*),/i)
+  const waits = items.flatMap((item) => waitOf(item.trim().replace(/^"(.*)"$/, '$1'), now) ?? [])
+  return waits.length === 0 ? undefined : Math.ceil(Math.max(...waits))
+}
+
+function waitOf(item: string, now: number): number | undefined {
+  const [, digits, unit = ''] = /^\+?((?:\d+\.?\d*|\.\d+)(?:e\+?\d{1,3})?)\s*([a-z]*)\.?$/i.exec(item) ?? []
+  if (digits !== undefined) {
+    const unitMs = UNITS[unit.toLowerCase()]
+    return unitMs === undefined ? undefined : Number(digits) * unitMs
+  }
+  const at = parseHttpDate(item)
+  return at === undefined ? undefined : at - now
+}
+
+/**
+ * A date of HTTP in any of its three forms (RFC 9110, 5.6.7) or of RFC 3339. Always GMT unless it names an offset,
+ * whatever the time zone of this process. Milliseconds since 1970; undefined when it is no date.
+ */
+export function parseHttpDate(text: string): number | undefined {
+  const trimmed = text.trim()
+  const [, day = '', month = '', year = '', time = '', zone = 'GMT'] =
+    /^(?:[a-z]{3,9},?\s+)?(\d{1,2})[\s-]([a-z]{3})[a-z]*[\s-](\d{2}|\d{4})\s+([\d:]+)\s*([a-z]{1,5}|[-+]\d{2}:?\d{2})?$/i.exec(
+      trimmed,
+    ) ?? []
+  if (day !== '') return dateOf({ day, month, year, time, zone })
+  const asctime = /^[a-z]{3}\s+([a-z]{3})\s+(\d{1,2})\s+([\d:]+)\s+(?:(?:GMT|UTC)\s+)?(\d{4})$/i.exec(trimmed)
+  if (asctime) {
+    const [, asctimeMonth = '', asctimeDay = '', asctimeTime = '', asctimeYear = ''] = asctime
+    return dateOf({ day: asctimeDay, month: asctimeMonth, year: asctimeYear, time: asctimeTime, zone: 'GMT' })
+  }
+  const rfc3339 = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?)\s*(Z|[-+]\d{2}:?\d{2})?$/i.exec(trimmed)
+  if (!rfc3339) return undefined
+  const parsed = Date.parse(`${rfc3339[1]}T${rfc3339[2]}Z`)
+  return Number.isNaN(parsed) ? undefined : parsed - (offsetMs(rfc3339[3] ?? 'Z') ?? 0)
+}
+
+interface DateParts {
+  day: string
+  month: string
+  year: string
+  time: string
+  zone: string
+}
+
+function dateOf({ day, month, year, time, zone }: DateParts): number | undefined {
+  const monthIndex = MONTHS.indexOf(month.toLowerCase())
+  const [, hour, minute, second = 0] = /^(\d{1,2}):(\d{2})(?::(\d{2}))?$/.exec(time) ?? []
+  const offset = offsetMs(zone)
+  if (monthIndex < 0 || hour === undefined || offset === undefined) return undefined
+  if (Number(day) > 31 || Number(hour) > 23 || Number(minute) > 59 || Number(second) > 60) return undefined
+  return Date.UTC(fullYear(year), monthIndex, Number(day), Number(hour), Number(minute), Number(second)) - offset
+}
+
+/** A year of two digits that seems more than fifty years ahead is in the past (RFC 9110, 5.6.7). */
+function fullYear(year: string): number {
+  if (year.length === 4) return Number(year)
+  const thisYear = new Date().getUTCFullYear()
+  const inThisCentury = thisYear - (thisYear % 100) + Number(year)
+  return inThisCentury > thisYear + 50 ? inThisCentury - 100 : inThisCentury
+}
+
+function offsetMs(zone: string): number | undefined {
+  if (/^(GMT|UTC|UT|Z)$/i.test(zone)) return 0
+  const [, sign, hours, minutes] = /^([-+])(\d{2}):?(\d{2})$/.exec(zone) ?? []
+  if (sign === undefined) return undefined
+  return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * 60_000
+}
