@@ -28,18 +28,18 @@ export function endpointPaths(catalog: Catalog, named: NamedSchemas): Record<str
 
 /** The error answers of all calls, as `components.responses`. */
 export function callErrorComponents(named: NamedSchemas): Record<string, JsonSchema> {
-  const { '4XX': _, ...responses } = errorResponses(CALL_CODES, true, named)
+  const { default: _, ...responses } = errorResponses(CALL_CODES, true, named)
   return Object.fromEntries(Object.entries(responses).map(([status, response]) => [`CallError${status}`, response]))
 }
 
 /** The same, as a call's operation refers to them. */
 export function errorReferences(): Record<string, JsonSchema> {
-  const { '4XX': refused = {}, ...responses } = errorResponses(CALL_CODES, true, new Map())
+  const { default: refused = {}, ...responses } = errorResponses(CALL_CODES, true, new Map())
   const references = Object.keys(responses).map((status): [string, JsonSchema] => [
     status,
     { $ref: `#/components/responses/CallError${status}` },
   ])
-  return { ...Object.fromEntries(references), '4XX': refused }
+  return { ...Object.fromEntries(references), default: refused }
 }
 
 function endpointOperation(api: Api, { path, endpoint, parameters }: ApiEndpoint, named: NamedSchemas): JsonSchema {

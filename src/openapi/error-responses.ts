@@ -4,7 +4,7 @@ import { STATUS_CODES } from '../node-http.ts'
 import type { DocumentedRoute } from './route-list.ts'
 import { type JsonSchema, type NamedSchemas, nameSchema, toDocumentSchema } from './schemas.ts'
 
-/** Refusals of a request as such, whatever its route: they are described once, as `4XX`. */
+/** Refusals of a request as such, whatever its route: they are described once, as `default`. */
 const TRANSPORT_CODES: ErrorCode[] = [
   'METHOD_NOT_ALLOWED',
   'REQUEST_TIMEOUT',
@@ -48,7 +48,7 @@ export function codesOf(route: DocumentedRoute): ErrorCode[] {
   return ALL_CODES.filter((code) => codes.has(code))
 }
 
-/** The error answers of these codes by status, each code with its example; refusals of the request as such are `4XX`. */
+/** The error answers of these codes by status, each code with its example; refusals of the request as such are `default`. */
 export function errorResponses(codes: ErrorCode[], isCall: boolean, named: NamedSchemas): Record<string, JsonSchema> {
   const responses: Record<string, JsonSchema> = {}
   for (const [status, group] of Map.groupBy(codes, (code) => ERRORS[code].status)) {
@@ -61,11 +61,11 @@ export function errorResponses(codes: ErrorCode[], isCall: boolean, named: Named
       },
     }
   }
-  responses['4XX'] = { $ref: `#/components/responses/${isCall ? 'CallRefused' : 'Refused'}` }
+  responses.default = { $ref: `#/components/responses/${isCall ? 'CallRefused' : 'Refused'}` }
   return responses
 }
 
-/** The `4XX` answers: a refusal of the request as such. */
+/** The `default` answers: a refusal of the request as such. */
 export function refusedResponses(named: NamedSchemas): Record<string, JsonSchema> {
   const refused = (isCall: boolean): JsonSchema => ({
     description: `The request as such was refused: ${TRANSPORT_CODES.join(', ')}`,

@@ -53,7 +53,7 @@ export function genericPath(catalog: Catalog, named: NamedSchemas, example: Docu
       200: anySuccess(named, example),
       202: { $ref: '#/components/responses/CallAccepted' },
       ...errorReferences(),
-      '4XX': { $ref: '#/components/responses/CallFailure' },
+      default: { $ref: '#/components/responses/CallFailure' },
     },
   }
   return {
@@ -111,7 +111,7 @@ export function withCallOutcome(
   example: DocumentExamples['call'],
 ): Record<string, JsonSchema> {
   const responses: Record<string, JsonSchema> = { ...own, 200: anySuccess(named, example) }
-  const { '4XX': _, ...ofCalls } = errorResponses(CALL_CODES, true, named)
+  const { default: _, ...ofCalls } = errorResponses(CALL_CODES, true, named)
   for (const [status, response] of Object.entries(ofCalls)) {
     const both = [own[status], response].flatMap((answer) => jsonMedia(answer) ?? [])
     responses[status] = {

@@ -37,7 +37,7 @@ interface Described {
 /** What a request that fits no route of the document may be answered with. */
 const REFUSALS = new Set([400, 401, 404, 405, 408, 413, 414, 415, 431, 503])
 
-/** What the `4XX` answer of an operation stands for. */
+/** What the `default` answer of an operation stands for. */
 const TRANSPORT = new Set([408, 413, 414, 415, 431])
 
 const GENERIC_CALL = '/v1/call/{apiSlug}/{endpoint}'
@@ -91,7 +91,7 @@ function declaredResponse(
   const own = resolve(operation.responses[status])
   const generic = resolve(paths[GENERIC_CALL]?.[method.toLowerCase()]?.responses[status])
   if (path.startsWith('/v1/call/') && generic && (!own || contentType.startsWith(RAW_TYPE))) return generic
-  return own ?? (TRANSPORT.has(status) ? resolve(operation.responses['4XX']) : undefined)
+  return own ?? (TRANSPORT.has(status) ? resolve(operation.responses.default) : undefined)
 }
 
 function checkResponse(document: Described, where: string, { content }: Response, answer: CheckedAnswer): void {

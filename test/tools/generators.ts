@@ -7,9 +7,10 @@ import { parseArgs, promisify } from 'node:util'
 const HELP = `Usage: node test/tools/generators.ts --key <test key> [--url http://localhost:3000] [--keep]
 
 Makes clients from the document of a running gateway as a newcomer would, with the generators' newest known releases:
-openapi-typescript with openapi-fetch, @hey-api/openapi-ts, swagger-typescript-api, and Postman's own converter. The
-ten natural lines must compile under strict rules and print a temperature; the first call of the collection must be
-answered 200. Installs the generators into a temporary folder (about a minute, needs the package registry).
+openapi-typescript with openapi-fetch, @hey-api/openapi-ts, swagger-typescript-api, oazapfts, orval, kubb, and Postman's
+own converter. The natural lines must compile under strict rules, with all that was generated, and print a temperature;
+the first call of the collection must be answered 200. Installs the generators into a temporary folder, because they
+are 300 packages and 200 MB (about two minutes, needs the package registry; their install scripts do not run).
 
 Exit code: 0 all of them work, 1 one does not, 2 the run could not start.`
 
@@ -17,9 +18,17 @@ const run = promisify(execFile)
 
 const PACKAGES = [
   '@hey-api/openapi-ts@0.99.0',
+  '@kubb/cli@4.39.3',
+  '@kubb/core@4.39.3',
+  '@kubb/plugin-client@4.39.3',
+  '@kubb/plugin-oas@4.39.3',
+  '@kubb/plugin-ts@4.39.3',
+  '@oazapfts/runtime@1.2.0',
+  'oazapfts@6.4.0',
   'openapi-fetch@0.17.0',
   'openapi-to-postmanv2@6.3.3',
   'openapi-typescript@7.13.0',
+  'orval@8.38.0',
   'swagger-typescript-api@13.13.0',
   'tsx@4.23.15',
   'typescript@5.9.3',
@@ -62,10 +71,56 @@ const { data } = await api.v1.weatherCurrent({ latitude: 40.71, longitude: -74.0
 const celsius: number | null = data.data.temperature_c
 console.log(celsius)`,
   },
+  oazapfts: {
+    command: ['oazapfts', 'openapi.json', 'oaz.ts'],
+    lines: `import { defaults, weatherCurrent } from './oaz'
+defaults.baseUrl = process.env.URL ?? ''
+const { data: answer } = await weatherCurrent(40.71, -74.01, { headers: { 'X-Api-Key': process.env.KEY } })
+if (answer.status !== 'success') throw new Error(answer.error.code)
+const celsius: number | null = answer.data.temperature_c
+console.log(celsius)`,
+  },
+  orval: {
+    command: ['orval', '--config', 'orval.config.mjs'],
+    lines: `import { weatherCurrent } from './orval'
+const headers = { 'X-Api-Key': process.env.KEY ?? '' }
+const answer = await weatherCurrent({ latitude: 40.71, longitude: -74.01 }, { headers })
+if (answer.status !== 200) throw new Error(JSON.stringify(answer.data))
+const celsius: number | null = answer.data.data.temperature_c
+console.log(celsius)`,
+  },
+  kubb: {
+    command: ['kubb', 'generate', '--config', 'kubb.config.mjs'],
+    lines: `import { weatherCurrent } from './kubb'
+const headers = { 'X-Api-Key': process.env.KEY ?? '' }
+const { data } = await weatherCurrent({ latitude: 40.71, longitude: -74.01 }, { headers })
+const celsius: number | null = data.temperature_c
+console.log(celsius)`,
+  },
 }
 
+/** Settings of the generators that take them from a file alone. */
+const SETTINGS = {
+  'orval.config.mjs': (url: string) =>
+    `export default { gateway: { input: './openapi.json', output: { target: './orval.ts', client: 'fetch', baseUrl: '${url}' } } }`,
+  'kubb.config.mjs': (url: string) =>
+    `import { defineConfig } from '@kubb/core'
+import { pluginClient } from '@kubb/plugin-client'
+import { pluginOas } from '@kubb/plugin-oas'
+import { pluginTs } from '@kubb/plugin-ts'
+export default defineConfig({
+  root: '.',
+  input: { path: './openapi.json' },
+  output: { path: './kubb', clean: true },
+  plugins: [pluginOas(), pluginTs(), pluginClient({ client: 'fetch', baseURL: '${url}' })],
+})`,
+}
+
+// Kubb writes imports with their extension.
 const COMPILER_OPTIONS =
-  '--noEmit --strict --target es2022 --module esnext --moduleResolution bundler --skipLibCheck --types node'.split(' ')
+  '--noEmit --strict --target es2022 --module esnext --moduleResolution bundler --skipLibCheck --types node --allowImportingTsExtensions'.split(
+    ' ',
+  )
 
 interface Gateway {
   url: string
@@ -116,7 +171,9 @@ async function prepare(folder: string, url: string): Promise<void> {
   await writeFile(join(folder, 'package.json'), '{"type":"module","private":true}')
   await writeFile(join(folder, 'openapi.json'), await (await fetch(`${url}/openapi.json`)).text())
   console.log('Installing the generators …')
-  await run('npm', ['install', '--no-audit', '--no-fund', ...PACKAGES, '@types/node@24'], { cwd: folder })
+  for (const [file, settings] of Object.entries(SETTINGS)) await writeFile(join(folder, file), settings(url))
+  const quietly = ['--no-audit', '--no-fund', '--ignore-scripts']
+  await run('npm', ['install', ...quietly, ...PACKAGES, '@types/node@24'], { cwd: folder })
 }
 
 /** Generates, compiles and runs the lines. @returns what they printed */
