@@ -112,6 +112,53 @@ const CapAnswer = Type.Object(
   { description: 'What its source allows the gateway' },
 )
 
+/** What a credential has left. */
+export const Allowance = Type.Object({
+  minuteLeft: Type.Integer({ description: 'Calls left in this minute' }),
+  monthLeft: nullable(Type.Integer({ description: 'Calls left in this month; null for test calls' })),
+  inFlightLeft: Type.Integer({ description: 'Calls that may be under way besides those that are' }),
+})
+export type Allowance = Static<typeof Allowance>
+
+/** What a call with a credential would meet now. */
+export const Quote = Type.Object(
+  {
+    waitMs: nullable(
+      Type.Integer({
+        description: 'Until a call could be sent to the source, milliseconds; null: not known, or never',
+      }),
+    ),
+    limitedBy: Type.Union(
+      [
+        Type.Enum(
+          [
+            'credential',
+            'plan',
+            'account',
+            'operator',
+            'provider-key',
+            'in-flight',
+            'minute',
+            'month',
+            'health',
+            'source',
+          ],
+          { description: 'What a call waits for, or is refused for' },
+        ),
+        Type.Null(),
+      ],
+      { description: 'null: nothing' },
+    ),
+    ...Allowance.properties,
+    stored: Type.Array(Type.String(), {
+      description: 'Endpoints whose answer to a call without parameters is stored: it needs no request to the source',
+    }),
+    health: status('Of the source'),
+  },
+  { description: 'What a call with this credential would meet now; takes nothing' },
+)
+export type Quote = Static<typeof Quote>
+
 /** One API, with its health, limits and terms. */
 export const ApiDetail = Type.Object({
   ...ApiEntry.properties,
@@ -126,5 +173,6 @@ export const ApiDetail = Type.Object({
     { description: 'Terms of its source' },
   ),
   docs: Type.String({ description: 'Page of the API' }),
+  now: Type.Optional(Quote),
 })
 export type ApiDetail = Static<typeof ApiDetail>

@@ -1,6 +1,7 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/server'
 import Type, { type Static } from 'typebox'
 import { type Api, type ApiEndpoint, type Catalog, isOpen } from '../catalog/catalog.ts'
+import { Allowance, type Quote } from '../catalog/catalog-answer.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { rankApis } from '../catalog/search.ts'
 import { unknownApi } from '../catalog/unknown-api.ts'
@@ -27,6 +28,7 @@ const SearchOutput = Type.Object({
   total: Type.Integer({ description: 'APIs that match, of which the first are listed' }),
   categories: Type.Array(Type.String()),
   hint: Type.Optional(Type.String({ description: 'What to do where nothing matches' })),
+  now: Type.Optional(Allowance),
   apis: Type.Array(
     Type.Object({
       api: Type.String({ description: 'Name for describe_api and call_api' }),
@@ -97,7 +99,7 @@ export const CATALOG_TOOLS: Tool[] = [
     name: 'describe_api',
     title: 'Describe an API',
     description:
-      'Endpoints of one API with their parameters, data and an example, and how it stands: health, plan, limits, terms. Read it before the first call_api.',
+      'Endpoints of one API with their parameters, data and an example, and how it stands: health, plan, limits, terms, and in now what a call would meet at this moment. Read it before the first call_api.',
     inputSchema: objectSchema(DescribeInput),
     outputSchema: objectSchema(DescribeOutput),
     annotations: LOCAL_HINTS,
@@ -129,9 +131,16 @@ const INPUTS = {
   call_apis: BatchInput,
 }
 
+/** What calls with the credential of the message would meet now; undefined when that cannot be read in time. */
+export interface Quotes {
+  allowance: () => Promise<Allowance | undefined>
+  of: (api: Api, endpoints: ApiEndpoint[]) => Promise<Quote | undefined>
+}
+
 /** What the tools need to know besides their input. */
 export interface CatalogToolDeps extends Observer {
   catalog: Catalog
+  quotes: Quotes
   baseUrl: string
   send: SendCall
   /** Sends many calls at once, and waits for all of them. */
@@ -148,14 +157,20 @@ export async function runCatalogTool(
   const schema = INPUTS[name as keyof typeof INPUTS]
   const input: unknown = checkArguments(schema, adaptTo(schema, given))
   const { catalog, baseUrl, send } = deps
-  if (name === 'search_apis') return structured(searchApis(input as Static<typeof SearchInput>, deps))
+  if (name === 'search_apis') {
+    const now = await deps.quotes.allowance()
+    return structured({ ...(now && { now }), ...searchApis(input as Static<typeof SearchInput>, deps) })
+  }
   if (name === 'call_apis') return await callApis(input as Static<typeof BatchInput>, deps)
   const { api: slug, endpoint: path } = input as { api: string; endpoint?: string }
   const api = catalog.get(slug)
   if (!api || api.isSwitchedOff) return refusal(unknownApi(catalog, slug), baseUrl)
   const endpoint = path === undefined ? undefined : endpointOf(api, path)
   if (path !== undefined && !endpoint) return refusal(unknownEndpoint(api), baseUrl)
-  if (!endpoint || name === 'describe_api') return structured(describeApi(api, deps, { baseUrl, endpoint }))
+  if (!endpoint || name === 'describe_api') {
+    const now = await deps.quotes.of(api, endpoint ? [endpoint] : [...api.endpoints.values()])
+    return structured({ ...(now && { now }), ...describeApi(api, deps, { baseUrl, endpoint }) })
+  }
   const { endpoint: called, parameters = {}, ...selection } = callOf(input as Static<typeof CallInput>)
   checkFields(selection, endpoint)
   return await callAsTool(send, { api, endpoint, parameters, selection }, catalogForm(slug, called))

@@ -1,5 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { type Api, type ApiEndpoint, isOpen } from '../catalog/catalog.ts'
+import { Quote } from '../catalog/catalog-answer.ts'
 import { cacheWords, capWords } from '../catalog/limit-words.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import { typescriptType } from '../clients/typescript-types.ts'
@@ -64,6 +65,7 @@ export const DescribeOutput = Type.Object({
   source_limits: Type.String({ description: 'What the source allows all callers together; calls over it wait' }),
   terms: Type.String({ description: 'With their address and the attribution that is to be shown' }),
   docs: Type.String(),
+  now: Type.Optional(Quote),
   endpoints: Type.Array(
     Type.Object({
       path: Type.String(),
@@ -83,7 +85,7 @@ export const DescribeOutput = Type.Object({
 type Description = Static<typeof DescribeOutput>
 
 /** Longest description, characters: it goes into a model's context, and once more beside it as structured content. */
-const DESCRIPTION_LENGTH_MAX = 3_900
+const DESCRIPTION_LENGTH_MAX = 3_500
 
 /** How much is said of an endpoint's data, the fullest first. */
 const FORMS = [

@@ -19,7 +19,7 @@ import type { AsyncCall } from '../queue/async-call.ts'
 import { apiTools, runEndpointTool } from './api-tools.ts'
 import { type CallClient, callIdOf, type SendCall } from './call-client.ts'
 import { failureOf, type ResultForm, resultOf } from './call-tool.ts'
-import { CATALOG_TOOLS, catalogForm, runCatalogTool } from './catalog-tools.ts'
+import { CATALOG_TOOLS, catalogForm, type Quotes, runCatalogTool } from './catalog-tools.ts'
 import type { Observer } from './describe-api.ts'
 import { invalidArguments } from './invalid-arguments.ts'
 import { readTaskId } from './task-id.ts'
@@ -38,6 +38,7 @@ export interface McpDeps extends Observer {
   catalog: Catalog
   baseUrl: string
   client: CallClient
+  quotes: Quotes
 }
 
 /** Which generation of the protocol a request speaks: with a handshake, up to 2025-11-25, or without, from 2026-07-28. */

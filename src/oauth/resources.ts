@@ -6,7 +6,7 @@ import { isInProcess } from '../http/caller-socket.ts'
 /** The one scope of access tokens. */
 export const CALL_SCOPE = 'call'
 
-const CALLS = /^\/v1\/(?:call\/|calls\/|batch(?:[?]|$))/
+const CALLS = /^\/v1\/(?:call\/|calls\/|catalog\/|batch(?:[?]|$))/
 const MCP = /^\/mcp(?:\/[^/]+)?(?=\/?$)/
 
 /** Every request passes here. Few addresses need to be parsed. */

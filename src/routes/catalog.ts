@@ -1,6 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import Type, { type Static } from 'typebox'
+import { authenticateNow, type Principal } from '../admission/authenticate.ts'
+import { readQuote } from '../admission/quote.ts'
+import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { SHARED_BUCKET } from '../caps/bucket.ts'
 import type { CapState } from '../caps/cap.ts'
 import { type Api, isOpen } from '../catalog/catalog.ts'
@@ -15,8 +18,11 @@ import { findLastHealthChange, type HealthChange, listHealthChanges } from '../d
 import type { HealthView } from '../health/health-view.ts'
 import { publicStateOf } from '../health/public-state.ts'
 import { openToAnyOrigin } from '../http/any-origin.ts'
+import { readBearer } from '../http/bearer.ts'
+import { PRIVATE_ANSWER } from '../http/call-answer.ts'
 import { Renderings } from '../http/rendering.ts'
 import type { App } from '../http/typed-app.ts'
+import { requireAudience } from '../oauth/resources.ts'
 
 const CatalogQuery = Type.Object({
   q: Type.Optional(
@@ -70,17 +76,16 @@ function routeDetail(app: App, context: Context): void {
   const { catalog } = context
   const details = new LRUCache<string, Promise<ApiDetail>>({ max: DETAILS_MAX, ttl: DETAIL_MS })
   const options = {
-    config: { errors: ['API_NOT_FOUND', 'INVALID_ENCODING'] as const },
+    config: { errors: ['API_NOT_FOUND', 'INVALID_ENCODING', ...CREDENTIAL_ERRORS] as const },
     schema: {
       summary: 'One API with its health, limits and terms',
+      description: 'With a credential, `now` says what a call with it would meet at this moment.',
       tags: ['Catalog'],
       params: Type.Object({ slug: Type.String({ description: 'An api_name of the catalog' }) }),
       response: { 200: ApiDetail },
     },
   }
-  app.get('/v1/catalog/:slug', options, async ({ params }): Promise<ApiDetail> => {
-    const api = catalog.get(params.slug)
-    if (!api || !isListed(api)) throw apiNotFound(offeredApis(catalog), params.slug)
+  const detailOf = async (api: Api): Promise<ApiDetail> => {
     const kept = details.get(api.slug)
     if (kept) return await kept
     const detail = readDetail(context, api)
@@ -88,7 +93,37 @@ function routeDetail(app: App, context: Context): void {
     // A failure reaches those who waited for it and is not kept.
     detail.catch(() => details.delete(api.slug))
     return await detail
-  })
+  }
+  app.get(
+    '/v1/catalog/:slug',
+    options,
+    async (request: FastifyRequest<{ Params: { slug: string } }>, reply: FastifyReply): Promise<ApiDetail> => {
+      const principal = await callerOf(context, request)
+      const { slug } = request.params
+      const api = catalog.get(slug)
+      if (!api || !isListed(api)) throw apiNotFound(offeredApis(catalog), slug)
+      reply.header('vary', 'authorization, x-api-key, x-gateway-mode')
+      if (!principal) return await detailOf(api)
+      reply.headers(PRIVATE_ANSWER)
+      const endpoints = [...api.endpoints.values()]
+      const [detail, read] = await Promise.all([detailOf(api), readQuote(context, principal, { api, endpoints })])
+      if (!read) return detail
+      reply.headers(rateLimitHeaders(read.limits))
+      return { ...detail, now: read.quote }
+    },
+  )
+}
+
+const CREDENTIAL_ERRORS = ['INVALID_API_KEY', 'INVALID_TOKEN', 'TOKEN_EXPIRED', 'RATE_LIMIT_EXCEEDED'] as const
+
+/** Who sends a request with a credential, whose requests are counted as on other routes; undefined without one. */
+async function callerOf(context: Context, request: FastifyRequest): Promise<Principal | undefined> {
+  const { headers } = request
+  if (headers['x-api-key'] === undefined && readBearer(headers) === undefined) return undefined
+  const principal = await authenticateNow(context, request)
+  requireAudience(principal, request, context.config.http.baseUrl)
+  context.accountRequests.take(principal.accountId)
+  return principal
 }
 
 async function readDetail({ caps, config, strangersDb, health }: Context, api: Api): Promise<ApiDetail> {

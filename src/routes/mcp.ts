@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest, InjectOptions } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { answerLimits } from '../admission/answer-limits.ts'
 import { authenticateNow, type Principal } from '../admission/authenticate.ts'
+import { readAllowance, readQuote } from '../admission/quote.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { unknownApi } from '../catalog/unknown-api.ts'
 import type { Context } from '../context.ts'
@@ -105,6 +106,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     tier: principals.get(request)?.tier ?? 'developer',
     allowedApis: principals.get(request)?.connection?.apis ?? null,
     providerKeys: principals.get(request)?.providerKeys ?? new Map(),
+    quotes: quotesFor(context, principals.get(request)),
     client: clientFor(app, context, { request, reply, sender: senderOf(principals.get(request), request.ip) }),
   })
 
@@ -151,6 +153,13 @@ function chosenApis(catalog: Catalog, names: string): Api[] {
     if (!api || api.isSwitchedOff) throw unknownApi(catalog, name.trim())
     return api
   })
+}
+
+function quotesFor(context: Context, principal: Principal | undefined): McpDeps['quotes'] {
+  return {
+    allowance: async () => principal && (await readAllowance(context, principal))?.allowance,
+    of: async (api, endpoints) => principal && (await readQuote(context, principal, { api, endpoints }))?.quote,
+  }
 }
 
 function senderOf(principal: Principal | undefined, address: string): MessageSender {

@@ -129,6 +129,39 @@ describe('the MCP servers', () => {
     assert.match(meanwhile ?? '', /^Live calls go through, but many of them fail/)
   })
 
+  it('the MCP servers and the catalog say what a call with the credential would meet now, and take nothing for it', async () => {
+    upstream.play('currency', () => upstreams.get('currency')?.endpoints['/latest']?.example.response)
+    const caller = await signUp(gateway)
+    const fresh = { waitMs: 0, limitedBy: null, minuteLeft: 1_000, inFlightLeft: 50, health: 'Healthy' }
+    const inCatalog = async (slug: string, credential: Record<string, string>) =>
+      await send(gateway, `/v1/catalog/${slug}`, { headers: credential })
+    const byMcp = async (api: string, key: string) =>
+      await withClient('/mcp', { 'x-api-key': key }, async (client) => {
+        const { structuredContent }: Result = await client.callTool({ name: 'describe_api', arguments: { api } })
+        return structuredContent.now
+      })
+    const bearer = { authorization: `Bearer ${caller.token}` }
+    for (const credential of [{ 'x-api-key': caller.live }, bearer]) {
+      const { body, headers } = await inCatalog('dog-images', credential)
+      assert.deepEqual(body.now, { ...fresh, monthLeft: 1_000, stored: [] })
+      assert.equal(headers.get('cache-control'), 'private, no-store')
+      assert.match(headers.get('ratelimit') ?? '', /"minute";r=1000/)
+    }
+    assert.deepEqual(await byMcp('dog-images', caller.test), { ...fresh, monthLeft: null, stored: [] })
+    assert.equal((await inCatalog('news', bearer)).body.now.limitedBy, 'plan')
+    assert.equal((await send(gateway, '/v1/call/currency/latest', { key: caller.live })).status, 200)
+    const after = { ...fresh, minuteLeft: 999, monthLeft: 999, stored: ['/latest'] }
+    assert.deepEqual(await byMcp('currency', caller.live), after)
+    await withClient('/mcp', { 'x-api-key': caller.live }, async (client) => {
+      const { structuredContent }: Result = await client.callTool({ name: 'search_apis', arguments: {} })
+      assert.deepEqual(structuredContent.now, { minuteLeft: 999, monthLeft: 999, inFlightLeft: 50 })
+    })
+    const anonymous = await inCatalog('dog-images', {})
+    assert.equal(anonymous.body.now, undefined)
+    assert.doesNotMatch(anonymous.headers.get('cache-control') ?? '', /private|no-store/)
+    assert.equal((await inCatalog('dog-images', { 'x-api-key': 'agw_live_no' })).body.code, 'INVALID_API_KEY')
+  })
+
   it('the MCP servers offer no API that waits for the operator, and say what to do where nothing matches', async () => {
     await withClient('/mcp', withKey(), async (client) => {
       const all: Result = await client.callTool({ name: 'search_apis', arguments: { limit: 50 } })

@@ -1,0 +1,134 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { cacheKeys } from '../cache/cache-key.ts'
+import { type ResponseCache, stalenessMs } from '../cache/response-cache.ts'
+import { bucketOf, type CapBucket } from '../caps/bucket.ts'
+import type { CapState } from '../caps/cap.ts'
+import type { UpstreamCaps } from '../caps/upstream-caps.ts'
+import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
+import type { Allowance, Quote } from '../catalog/catalog-answer.ts'
+import { GatewayError } from '../errors.ts'
+import { ANY_VERSION, type LimitState } from '../limits/account-limits.ts'
+import { planOf, reaches } from '../limits/plans.ts'
+import { type AdmissionDeps, limitQuery } from './admit.ts'
+import type { Principal } from './authenticate.ts'
+import { chooseProviderKey } from './provider-key-choice.ts'
+
+export interface QuoteDeps extends AdmissionDeps {
+  caps: Pick<UpstreamCaps, 'of'>
+  cache: ResponseCache
+}
+
+/** Longest that an answer waits for a quote, milliseconds. Fails open: the answer comes without it. */
+const READ_MS_MAX = 250
+
+/** What the credential has left. Undefined when it cannot be read in time. */
+export async function readAllowance(
+  deps: AdmissionDeps,
+  principal: Principal,
+): Promise<{ allowance: Allowance; limits: LimitState } | undefined> {
+  const limits = await inTime(readLimits(deps, principal))
+  return limits && { allowance: allowanceOf(limits), limits }
+}
+
+/**
+ * What a call of an API would meet now: the checks of admission in their order, none of which takes anything. The
+ * readings are sent together, so that they cost one round trip. Undefined when they cannot be read in time.
+ */
+export async function readQuote(
+  deps: QuoteDeps,
+  principal: Principal,
+  { api, endpoints }: { api: Api; endpoints: ApiEndpoint[] },
+): Promise<{ quote: Quote; limits: LimitState } | undefined> {
+  const access = accessTo(api, principal)
+  const isLive = principal.mode === 'live'
+  const read = await inTime(
+    Promise.all([
+      readLimits(deps, principal),
+      isLive && access.bucket !== undefined ? deps.caps.of(api, access.bucket).read() : undefined,
+      isLive ? storedOf(deps, principal, { api, endpoints }) : [],
+    ]),
+  )
+  const [limits, cap, stored] = read ?? []
+  if (!limits || !stored) return undefined
+  const { status } = deps.health.of(api.slug)
+  const breakerWaitMs = isLive ? (deps.health.breakerWaitMs(api.slug) ?? 0) : 0
+  const limit = access.limitedBy
+    ? { waitMs: null, limitedBy: access.limitedBy }
+    : (accountLimit(limits) ?? sourceLimit(breakerWaitMs, cap))
+  return { quote: { ...limit, ...allowanceOf(limits), stored, health: status }, limits }
+}
+
+async function inTime<T>(reading: Promise<T>): Promise<T | undefined> {
+  return await Promise.race([reading.catch(() => undefined), delay(READ_MS_MAX, undefined, { ref: false })])
+}
+
+async function readLimits(deps: AdmissionDeps, principal: Principal): Promise<LimitState | undefined> {
+  const { accountId, mode, connection, tier } = principal
+  // The principal was compared with the account's version when the request came.
+  const subject = { accountId, mode, connection, version: ANY_VERSION }
+  const query = { ...limitQuery(deps, principal, 0), subject, plan: deps.config.plans[planOf(tier)] }
+  const limits = await deps.accountLimits.read(query)
+  return typeof limits === 'symbol' ? undefined : limits
+}
+
+/** Whether the account may call the API at all, and which cap its requests come out of. */
+function accessTo(api: Api, principal: Principal): { limitedBy?: NonNullable<Quote['limitedBy']>; bucket?: CapBucket } {
+  const { tier, connection, missing, mode } = principal
+  if (connection?.apis && !connection.apis.includes(api.slug)) return { limitedBy: 'credential' }
+  if (!reaches(tier, api.tierRequired)) return { limitedBy: 'plan' }
+  if (missing && mode === 'live') return { limitedBy: 'account' }
+  try {
+    return { bucket: bucketOf({ providerKey: chooseProviderKey(api, principal) }) }
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    return { limitedBy: error.code.startsWith('PROVIDER_KEY') ? 'provider-key' : 'operator' }
+  }
+}
+
+type Limit = Pick<Quote, 'waitMs' | 'limitedBy'>
+
+/** In the order in which a call is refused. Nobody knows when a call in flight ends. */
+function accountLimit(limits: LimitState): Limit | undefined {
+  const { minuteLeft, monthLeft, inFlightLeft } = allowanceOf(limits)
+  if (inFlightLeft === 0) return { waitMs: null, limitedBy: 'in-flight' }
+  if (minuteLeft === 0) return { waitMs: Math.ceil(limits.minute.resetMs), limitedBy: 'minute' }
+  return monthLeft === 0 ? { waitMs: Math.ceil(limits.month?.resetMs ?? 0), limitedBy: 'month' } : undefined
+}
+
+function sourceLimit(breakerWaitMs: number, cap: CapState | undefined): Limit {
+  if (breakerWaitMs > 0) return { waitMs: Math.ceil(breakerWaitMs), limitedBy: 'health' }
+  const waitMs = Math.max(0, Math.ceil(cap?.nextSlotMs ?? 0))
+  return { waitMs, limitedBy: waitMs > 0 ? 'source' : null }
+}
+
+function allowanceOf({ plan, minute, month, application, inFlight }: LimitState): Allowance {
+  const ofApplication = application ? application.perMonth - application.used : Number.POSITIVE_INFINITY
+  return {
+    minuteLeft: Math.max(0, plan.perMinute - minute.used),
+    monthLeft: month ? Math.max(0, Math.min(plan.perMonth - month.used, ofApplication)) : null,
+    inFlightLeft: Math.max(0, plan.inFlight - inFlight),
+  }
+}
+
+/** Paths of the endpoints whose answer to a call without parameters is stored and fresh. */
+async function storedOf(
+  { cache, health }: QuoteDeps,
+  { accountId }: Principal,
+  { api: { slug }, endpoints }: { api: Api; endpoints: ApiEndpoint[] },
+): Promise<string[]> {
+  const found = await Promise.all(
+    endpoints.map(async ({ path, endpoint, parameters: declared }) => {
+      if (declared.some(({ required }) => required)) return []
+      const defaults = declared.flatMap(({ name, schema }) =>
+        schema.default === undefined ? [] : [[name, schema.default] as const],
+      )
+      const now = health.now()
+      const given = Object.fromEntries(defaults)
+      const parameters = endpoint.complete?.(given, { now }) ?? given
+      const keys = cacheKeys(endpoint, { slug, endpoint: path, parameters, extra: [], raw: false, accountId })
+      const entry = keys && (await cache.get(keys.entry))
+      return entry && stalenessMs(entry, now) <= 0 ? [path] : []
+    }),
+  )
+  return found.flat()
+}
