@@ -1,9 +1,12 @@
 import { PassThrough } from 'node:stream'
+import { bufferedBytes } from './holding.ts'
 
 /** How a batch is answered. A line comes in parts, of which the last is the body of the call's answer, where it has one. */
 export interface BatchAnswer {
   type: string
   stream: PassThrough
+  /** Bytes that wait to be read. */
+  readonly bytes: number
   write: (index: number, line: Buffer[]) => void
   end: (totals: object) => void
 }
@@ -21,6 +24,10 @@ export class BatchLines implements BatchAnswer {
   readonly type = 'application/x-ndjson; charset=utf-8'
   readonly stream = new PassThrough()
 
+  get bytes(): number {
+    return bufferedBytes(this.stream)
+  }
+
   write(_index: number, line: Buffer[]): void {
     writeParts(this.stream, [...line, LINE_END])
   }
@@ -35,16 +42,23 @@ export class BatchObject implements BatchAnswer {
   readonly type = 'application/json; charset=utf-8'
   readonly stream = new PassThrough()
   readonly #lines: Buffer[][]
+  #lineBytes = 0
 
   constructor(count: number) {
     this.#lines = new Array(count)
   }
 
+  get bytes(): number {
+    return this.#lineBytes + bufferedBytes(this.stream)
+  }
+
   write(index: number, line: Buffer[]): void {
     this.#lines[index] = line
+    this.#lineBytes += bytesOf(line)
   }
 
   end(totals: object): void {
+    this.#lineBytes = 0
     for (const [index, line] of this.#lines.entries()) {
       writeParts(this.stream, [Buffer.from(index === 0 ? '{"results":[' : ','), ...line])
     }
@@ -54,7 +68,11 @@ export class BatchObject implements BatchAnswer {
 
 function writeParts(stream: PassThrough, parts: Buffer[]): void {
   if (!stream.writable) return
-  const bytes = parts.reduce((sum, part) => sum + part.length, 0)
+  const bytes = bytesOf(parts)
   if (bytes <= JOINED_BYTES_MAX) stream.write(Buffer.concat(parts, bytes))
   else for (const part of parts) stream.write(part)
+}
+
+function bytesOf(parts: Buffer[]): number {
+  return parts.reduce((sum, part) => sum + part.length, 0)
 }

@@ -165,6 +165,6 @@ export function holdAnswer(request: Held, response: ServerResponse, payload: unk
 }
 
 /** Bytes that wait on either side of a stream. */
-function bufferedBytes(stream: Readable & { writableLength?: number }): number {
+export function bufferedBytes(stream: Readable & { writableLength?: number }): number {
   return stream.readableLength + (stream.writableLength ?? 0)
 }

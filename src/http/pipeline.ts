@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { clientOf } from '../limits/throttle.ts'
+import { FairTurns } from './fair-turns.ts'
 import type { HeldBytes } from './held-bytes.ts'
 import { type HeldConnection, type Holding, noteHolding } from './holding.ts'
 import { RecentBytes } from './recent-bytes.ts'
@@ -35,7 +36,8 @@ const gates = new WeakMap<Socket, PipelineGate>()
  */
 export function boundPipelining(server: Server | HttpsServer, held: HeldBytes, isProxy: IsProxy): void {
   const event = 'setSecureContext' in server ? 'secureConnection' : 'connection'
-  server.on(event, (socket: Socket) => gates.set(socket, new PipelineGate(socket, held, isProxy)))
+  const turns = new FairTurns()
+  server.on(event, (socket: Socket) => gates.set(socket, new PipelineGate(socket, { held, turns, isProxy })))
   // Before the request is handled, which asks for what is held.
   server.prependListener('request', (request, response) => gates.get(request.socket)?.count(request, response))
 }
@@ -51,6 +53,7 @@ class PipelineGate implements HeldConnection {
   readonly #parse: (chunk: Buffer) => void
   readonly recent = new RecentBytes()
   readonly #held: HeldBytes
+  readonly #turns: FairTurns
   readonly #own: Holding
   /** What is held for each request that is not answered, in their order, which is that of the answers. */
   readonly #holdings: Holding[] = []
@@ -63,17 +66,22 @@ class PipelineGate implements HeldConnection {
   #heads = 0
   /** Paused here, and not by the parser for want of room in a body or on the socket. */
   #isPaused = false
+  /** Until its client's next turn. */
+  #isWaiting = false
   /** One listener for all answers of the connection spares a closure each. */
   readonly #onAnswered = (): void => {
     this.#holdings.shift()?.release()
-    if (!this.#isPaused || this.#holdings.length >= UNANSWERED_MAX) return
-    this.#isPaused = false
-    if (!isPausedByNode(this.#socket)) this.#socket.resume()
+    if (!this.#isWaiting && this.#holdings.length < UNANSWERED_MAX) this.#resume()
+  }
+  readonly #onTurn = (): void => {
+    this.#isWaiting = false
+    this.#resume()
   }
 
-  constructor(socket: Socket, held: HeldBytes, isProxy: IsProxy) {
+  constructor(socket: Socket, { held, turns, isProxy }: { held: HeldBytes; turns: FairTurns; isProxy: IsProxy }) {
     this.#socket = socket
     this.#held = held
+    this.#turns = turns
     const { remoteAddress: address } = socket
     const client = address === undefined || isProxy(address) ? undefined : held.ownerOf('client', clientOf(address))
     held.open(this)
@@ -142,18 +150,36 @@ class PipelineGate implements HeldConnection {
     if (this.#heads !== heads) {
       this.recent.endHead()
       this.#headBytes = 0
+      if (this.#own.client) this.#turns.begin(this.#own.client, this.#heads - heads)
     }
     if (this.#heads !== heads || isBody) this.#holdings.at(-1)?.add(chunk.length)
     else this.#headBytes += chunk.length
   }
 
+  #pause(): void {
+    this.#isPaused = true
+    this.#socket.pause()
+  }
+
+  #resume(): void {
+    if (!this.#isPaused) return
+    this.#isPaused = false
+    if (!isPausedByNode(this.#socket)) this.#socket.resume()
+  }
+
+  /** Whether the client's turn has come; those of a proxy are not known before the requests are. */
+  #hasTurn(): boolean {
+    const { client } = this.#own
+    this.#isWaiting = client !== undefined && !this.#turns.mayBegin(client, this.#onTurn)
+    return !this.#isWaiting
+  }
+
   #feed(): void {
-    while (this.#unparsed && !this.#socket.destroyed) {
+    while (this.#unparsed && !this.#socket.destroyed && !this.#isWaiting) {
       // Node may have paused the socket between the call of `resume` and its event.
       if (isPausedByNode(this.#socket)) return
-      if (this.#holdings.length >= UNANSWERED_MAX) {
-        this.#isPaused = true
-        this.#socket.pause()
+      if (this.#holdings.length >= UNANSWERED_MAX || !this.#hasTurn()) {
+        this.#pause()
         return
       }
       const bytes = this.#unparsed

@@ -12,7 +12,7 @@ import { type GatewayError, publicError, retryAfterSeconds } from '../errors.ts'
 import { type BatchAnswer, BatchLines, BatchObject } from '../http/batch-answer.ts'
 import { MESSAGES_BYTES_MAX, unitsOfBody } from '../http/body-limits.ts'
 import { callerSocket } from '../http/caller-socket.ts'
-import { holdForAccount } from '../http/holding.ts'
+import { holdForAccount, holdingOf } from '../http/holding.ts'
 import type { App } from '../http/typed-app.ts'
 import { limitRefusal } from '../limits/limit-refusal.ts'
 import { requireAudience } from '../oauth/resources.ts'
@@ -141,9 +141,16 @@ async function run(
   socket.once('close', onClose)
   if (socket.destroyed) onClose()
   const tally = { ok: 0, failed: 0, deduplicated: 0 }
+  // A caller that does not read lets all of it wait here.
+  const holding = holdingOf(request.raw)
+  holding?.follow(() => answer.bytes)
+  const write = (index: number, line: Buffer[]): void => {
+    answer.write(index, line)
+    holding?.measure()
+  }
   const refuse = (index: number, error: GatewayError, id?: string): void => {
     tally.failed += 1
-    answer.write(index, [failureLine({ index, item: items[index], id, error, baseUrl })])
+    write(index, [failureLine({ index, item: items[index], id, error, baseUrl })])
   }
   const emit = (unit: BatchUnit, outcome: BatchOutcome): void => {
     tally.deduplicated += unit.indexes.length - 1
@@ -165,7 +172,7 @@ async function run(
         ...cacheOf(cacheStatus),
         ...recorded,
       }
-      answer.write(index, [Buffer.from(`${JSON.stringify(about).slice(0, -1)},`), members])
+      write(index, [Buffer.from(`${JSON.stringify(about).slice(0, -1)},`), members])
     }
   }
   try {

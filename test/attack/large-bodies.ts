@@ -29,8 +29,9 @@ export const bodyFlood: Scenario = {
     const end = performance.now() + seconds * 1_000
     let sent = 0
     const flood = async (head: string, body: string): Promise<void> => {
+      const bytes = Buffer.from(head + body)
       while (performance.now() < end) {
-        await sendOnce(gateway.url, head + body, end)
+        await sendOnce(gateway.url, bytes, end)
         sent += 1
       }
     }
@@ -104,7 +105,7 @@ function times<T>(count: number, start: () => T): T[] {
 }
 
 /** Sends bytes on a connection of its own and waits until it is answered or closed. */
-async function sendOnce(url: string, bytes: string, end: number): Promise<void> {
+async function sendOnce(url: string, bytes: Buffer, end: number): Promise<void> {
   const socket: Socket = connect(Number(new URL(url).port), '127.0.0.1')
   socket.on('error', () => undefined)
   const signal = AbortSignal.timeout(Math.max(1, Math.ceil(end - performance.now())))

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { send, signUp } from '../support/client.ts'
+import { Worker } from 'node:worker_threads'
+import { signUp } from '../support/client.ts'
 import type { Gateway } from '../support/gateway.ts'
 import { percentile, residentMb } from './scenario.ts'
 
@@ -32,31 +33,22 @@ export async function watch(gateway: Gateway, seconds: number, attack: () => Pro
   const [node] = gateway.web
   const { token } = await signUp(gateway)
   const isAlive = () => node?.exitCode === null && node.signalCode === null
-  const latencies: number[] = []
   const before = await residentMb(node?.pid ?? 0)
-  let [memoryMb, failed, isOver] = [before, 0, false]
-  const look = async (): Promise<void> => {
-    while (!isOver && isAlive()) {
-      const startedAt = performance.now()
-      const status = await send(gateway, '/v1/me', { token, signal: AbortSignal.timeout(20_000) }).then(
-        (answer) => answer.status,
-        () => 0,
-      )
-      if (status === 200) latencies.push(performance.now() - startedAt)
-      else failed += 1
-      await delay(20)
-    }
-  }
+  let [memoryMb, isOver] = [before, false]
+  const other = new Worker(new URL('look.ts', import.meta.url), { workerData: { url: gateway.url, token } })
+  const looked = once(other, 'message')
   const measure = async (): Promise<void> => {
     while (!isOver && isAlive()) {
       memoryMb = Math.max(memoryMb, await residentMb(node?.pid ?? 0).catch(() => 0))
       await delay(20)
     }
   }
-  const looking = [look(), measure()]
+  const measuring = measure()
   const [sockets] = await Promise.all([attack(), delay(seconds * 1_000)])
   isOver = true
-  await Promise.all(looking)
+  await measuring
+  other.postMessage('over')
+  const [{ latencies, failed }] = (await looked) as [{ latencies: number[]; failed: number }]
   for (const socket of sockets) socket.destroy()
   const isReady = isAlive() && (await fetch(`${gateway.url}/readyz`).catch(() => undefined))?.status === 200
   const p99Ms = percentile(latencies, 0.99)

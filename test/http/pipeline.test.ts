@@ -152,4 +152,28 @@ describe('requests that are sent behind each other', () => {
     await until(() => bodies.length === sent.length, 10_000)
     assert.deepEqual(bodies, sent)
   })
+
+  it('requests that are sent behind each other on many connections leave the next turn to another client', async () => {
+    const turns: number[] = []
+    let turn = 0
+    const count = (): void => {
+      turn += 1
+      if (turns.length < 1_601) setImmediate(count)
+    }
+    await listen((_request, response) => {
+      turns.push(turn)
+      response.end()
+    })
+    const port = client?.remotePort ?? 0
+    const flood = Array.from({ length: 200 }, () => connect(port, '127.0.0.1').resume())
+    await Promise.all(flood.map((socket) => once(socket, 'connect')))
+    setImmediate(count)
+    for (const socket of flood) socket.write(get('/').repeat(8))
+    client?.resume().write(get('/'))
+    await until(() => turns.length === 1_601)
+    for (const socket of flood) socket.destroy()
+    const byTurn = Map.groupBy<number, number>(turns, (at) => at)
+    const inOneTurn = Math.max(...[...byTurn.values()].map((begun) => begun.length))
+    assert.ok(inOneTurn <= 2 * 128 + 8, `${inOneTurn} requests were begun in one turn`)
+  })
 })

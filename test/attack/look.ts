@@ -1,0 +1,24 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { parentPort, workerData } from 'node:worker_threads'
+
+/** In a thread of its own: what sends an attack is busy, and would count its own time. */
+const { url, token } = workerData as { url: string; token: string }
+const latencies: number[] = []
+let [failed, isOver] = [0, false]
+parentPort?.once('message', () => {
+  isOver = true
+})
+while (!isOver) {
+  const startedAt = performance.now()
+  try {
+    const signal = AbortSignal.timeout(20_000)
+    const response = await fetch(`${url}/v1/me`, { headers: { authorization: `Bearer ${token}` }, signal })
+    await response.arrayBuffer()
+    if (response.status !== 200) failed += 1
+    latencies.push(performance.now() - startedAt)
+  } catch {
+    failed += 1
+  }
+  await delay(20)
+}
+parentPort?.postMessage({ latencies, failed })
