@@ -183,6 +183,8 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'Many unknown API keys, connections, or requests without an account from one address.',
     'More requests of an account in a second than an agent or a page needs: of MCP, for results, or to account routes.',
     'Many provider keys saved or checked, or members added to teams, in a minute.',
+    'More calls refused in a second than a client that reads the errors makes.',
+    'More answers that were not read, or bodies that have not arrived, than one address or account may have.',
     'More than 200 API keys and connections of applications made in a day.',
     'More than 3 mails to prove an address in an hour.',
   ),

@@ -92,7 +92,7 @@ export class HeldBytes implements HoldingLedger {
 
   disown(owner: Owner, holding: Holding): void {
     owner.holdings.delete(holding)
-    if (owner.holdings.size === 0) this.#owners.delete(owner.key)
+    if (owner.holdings.size === 0 && this.#owners.get(owner.key) === owner) this.#owners.delete(owner.key)
   }
 
   /** Whether an owner may start nothing new, the largest of its answers left aside: one of any size may come. */
