@@ -5,6 +5,7 @@ import {
   BACKFILL_AFTER_MS,
   COLD_START_HOLD_MS,
   LEASE_MS,
+  REPLY_MS,
   ROUND_TRIP_MS_MAX,
   WAITER_TTL_MS,
   WINDOW_MARGIN_MS,
@@ -45,6 +46,8 @@ const PLANNING_PACE = {
   /** A longer queue is planned at intervals, not at each call. */
   PLANNED_LENGTH_MAX: 128,
   PLAN_EVERY_MS: 250,
+  /** A call whose slot leaves less than this, and the answer time, until its deadline is too late. */
+  REPLY_MS,
 }
 
 /** How long an eviction waits for its call's worker, and a poll's reply for a worker that sends the poll again: longer than any call may take. Milliseconds. */

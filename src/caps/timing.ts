@@ -16,5 +16,8 @@ export const WAITER_TTL_MS = 1_500
 /** How long a cap stays closed after Redis lost its past, milliseconds; no longer than its window. */
 export const COLD_START_HOLD_MS = 60_000 + WINDOW_MARGIN_MS
 
+/** Time for the reply between the end of the last attempt and the caller's deadline, milliseconds. */
+export const REPLY_MS = 200
+
 /** How long after a loss the counts in Postgres are complete: workers write them down every second. Milliseconds. */
 export const BACKFILL_AFTER_MS = 3_000

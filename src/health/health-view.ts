@@ -5,7 +5,7 @@ import {
   failShare,
   type HealthStatus,
   healthScore,
-  p95OfHistogram,
+  quantileOfHistogram,
   type ScoreParts,
   scoreParts,
 } from './score.ts'
@@ -25,6 +25,8 @@ export interface HealthView {
     /** Milliseconds; undefined when no answer is recent enough. */
     p95Ms: number | undefined
   }
+  /** How long half of the answers take at most, milliseconds; undefined when no answer is recent enough. */
+  usualMs: number | undefined
   /** When the status began, milliseconds since the epoch; undefined when it never changed. */
   since: number | undefined
   cause: string | undefined
@@ -51,7 +53,7 @@ export function viewHealth(hash: Record<string, string>, now: number): HealthVie
   const ok = decay(Number(hash.ok ?? 0), elapsedMs)
   const fail = decay(Number(hash.fail ?? 0), elapsedMs)
   const weights = (hash.hist ?? '').split(',').map((weight) => decay(Number(weight), elapsedMs))
-  const p95Ms = p95OfHistogram(weights)
+  const p95Ms = quantileOfHistogram(weights, 0.95)
   const status = readStatus(hash.state)
   const isOpen = hash.open === '1'
   const unclampedScore = healthScore(ok, fail, p95Ms)
@@ -60,6 +62,7 @@ export function viewHealth(hash: Record<string, string>, now: number): HealthVie
     score: clampToBand(unclampedScore, status),
     unclampedScore,
     parts: { ...scoreParts(ok, fail, p95Ms), ok, fail, failShare: failShare(ok, fail), p95Ms },
+    usualMs: quantileOfHistogram(weights, 0.5),
     since: hash.since === undefined ? undefined : Number(hash.since),
     cause: hash.cause,
     firstOkAt:

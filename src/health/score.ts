@@ -83,13 +83,13 @@ export function clampToBand(score: number, status: HealthStatus): number {
 }
 
 /**
- * The 95th percentile of a histogram over `LATENCY_BOUNDS_MS`, taken evenly within its bucket; undefined when it is
- * empty or too old to say anything. Milliseconds.
+ * A quantile of a histogram over `LATENCY_BOUNDS_MS`, 0.95 for the 95th percentile, taken evenly within its bucket;
+ * undefined when it is empty or too old to say anything. Milliseconds.
  */
-export function p95OfHistogram(weights: number[]): number | undefined {
+export function quantileOfHistogram(weights: number[], quantile: number): number | undefined {
   const total = weights.reduce((sum, weight) => sum + weight, 0)
   if (total < LATENCY_WEIGHT_MIN) return undefined
-  const rank = total * 0.95
+  const rank = total * quantile
   let below = 0
   for (const [index, bound] of LATENCY_BOUNDS_MS.entries()) {
     const weight = weights[index] ?? 0

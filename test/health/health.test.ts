@@ -25,7 +25,7 @@ import {
   OTHERS_FAILURES_MIN,
   OWN_FAILURES_MIN,
   PRIOR_ATTEMPTS,
-  p95OfHistogram,
+  quantileOfHistogram,
   scoreParts,
 } from '../../src/health/score.ts'
 import { createLog } from '../../src/log.ts'
@@ -114,7 +114,7 @@ describe('the health score', () => {
         for (const sample of samples) weights[bucketOf(sample)] = (weights[bucketOf(sample)] ?? 0) + 1
         const sorted = samples.toSorted((a, b) => a - b)
         const exact = sorted[Math.ceil(samples.length * 0.95 - 1e-9) - 1] ?? 0
-        assert.equal(bucketOf(p95OfHistogram(weights) ?? 0), bucketOf(exact))
+        assert.equal(bucketOf(quantileOfHistogram(weights, 0.95) ?? 0), bucketOf(exact))
       }),
     )
   })
@@ -204,7 +204,7 @@ class Model {
   }
 
   score(): number {
-    return healthScore(this.ok, this.fail, p95OfHistogram(this.weights))
+    return healthScore(this.ok, this.fail, quantileOfHistogram(this.weights, 0.95))
   }
 
   #needed(): number {

@@ -9,6 +9,7 @@ import { applySettings, loadCatalog } from '../../src/catalog/catalog.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { HealthCache } from '../../src/health/health-watch.ts'
+import { recordSuccesses } from '../../src/health/record.ts'
 import { createLog } from '../../src/log.ts'
 import { RedisClock } from '../../src/redis/clock.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
@@ -43,8 +44,8 @@ async function openClients({ redis, db }: Pick<Awaited<ReturnType<typeof open>>,
   const catalog = await loadCatalog(new Map())
   const caps = new UpstreamCaps({ redis, db, catalog })
   const grants = new GrantLedger(db, new RedisClock(redis, log), log)
-  const health = new HealthCache({ redis, redisUrls: [], log }, [])
-  return { catalog, caps, clients: new PermitClients({ caps, catalog, log, grants, health }) }
+  const health = new HealthCache({ redis, redisUrls: [], log }, ['weather'])
+  return { catalog, caps, health, clients: new PermitClients({ caps, catalog, log, grants, health }) }
 }
 
 /** The permit client of an API whose cap has room for a thousand requests a second, `concurrency` at once. */
@@ -96,6 +97,53 @@ test('permits that are wanted and that end in one turn of the event loop are one
   await until(async () => (await leases()) === 0)
   monitor.close()
   assert.equal(scripts, 2)
+})
+
+/** A cap with one request a second, whose upstream takes 400 ms, and waiters with as much time as they say. */
+async function openNarrow(t: TestContext) {
+  const { redis, db } = await open(t)
+  const { catalog, clients, health } = await openClients({ redis, db })
+  const api = catalog.get('weather') ?? assert.fail()
+  applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 1 }] } })
+  await recordSuccesses(redis, 'weather', { latenciesMs: [400, 400, 400] })
+  await health.read('weather')
+  const client = clients.of(api, SHARED_BUCKET)
+  const acquire = (id: string, remainingMs: () => number) =>
+    client.acquire({ member: `${id}|call`, tag: 0 }, remainingMs, new AbortController().signal)
+  const log = () => redis.zcard(capKeys.of('weather', SHARED_BUCKET, 'log'))
+  return { acquire, log }
+}
+
+const withCode = (code: string) => (error: unknown) => error instanceof AttemptError && error.code === code
+
+test('a permit that comes when less than the usual answer time is left is given back, and the next waiter has it', async (t) => {
+  const { acquire, log } = await openNarrow(t)
+  const first = await acquire('first', () => 30_000)
+  let leftMs = 30_000
+  const late = acquire('late', () => leftMs)
+  const next = acquire('next', () => 30_000)
+  // All but the time that the answer takes.
+  leftMs = 400
+  await assert.rejects(late, (error: unknown) => {
+    assert.ok(withCode('UPSTREAM_CAP_EXHAUSTED')(error))
+    return (error as AttemptError).retryAfterMs !== undefined && (error as AttemptError).retryAfterMs !== 0
+  })
+  const permit = await next
+  // The first one's, if its window is not over yet, and this one's.
+  assert.ok((await log()) <= 2)
+  first.release(1)
+  permit.release(1)
+})
+
+test('a permit that comes at once is not used either when the call has no time left for an answer', async (t) => {
+  const { acquire, log } = await openNarrow(t)
+  await assert.rejects(
+    acquire('late', () => 599 - 200),
+    withCode('DEADLINE_EXCEEDED'),
+  )
+  const permit = await acquire('next', () => 700)
+  assert.equal(await log(), 1)
+  permit.release(1)
 })
 
 test('a permit is usable when it comes although Redis takes longer to answer than a permit lasts', async (t) => {

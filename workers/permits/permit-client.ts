@@ -1,7 +1,9 @@
 import { type AcquireResult, type Cap, NO_PLACE, type PermitId } from '../../src/caps/cap.ts'
-import { LEASE_MS, PERMIT_AGE_MS_MAX, ROUND_TRIP_MS_MAX } from '../../src/caps/timing.ts'
+import { LEASE_MS, PERMIT_AGE_MS_MAX, REPLY_MS, ROUND_TRIP_MS_MAX } from '../../src/caps/timing.ts'
+import { SLOW_MS } from '../../src/health/score.ts'
 import type { Log } from '../../src/log.ts'
-import { groupOrAccountOf } from '../../src/queue/wait-queue-entry.ts'
+import { AttemptError } from '../upstream/attempt-error.ts'
+import { firstWaiters } from './first-waiters.ts'
 import { HeldPermits } from './held-permits.ts'
 import { acquireOrJoin, type PermitRequest, type PermitWaiter, PlaceNeededError, tooLateError } from './late-join.ts'
 
@@ -16,10 +18,6 @@ const POLL_MS_MIN = 5
 
 /** How long ended permits wait for a poll that asks for others, where the cap had room: nobody waits for them. Milliseconds. */
 const RELEASE_PAUSE_MS = 10
-
-/** Waiters in one poll, lowest tags first; bounded per share, or a spent one would hide the others. */
-const WAITERS_PER_POLL = 64
-const WAITERS_PER_SHARE = 16
 
 export interface Permit {
   id: PermitId
@@ -47,6 +45,8 @@ export interface PermitClientDeps {
   onGranted: (granted: number) => void
   /** Whether an operator holds the calls of the upstream: those that wait go on waiting. */
   isHeld: () => boolean
+  /** How long the upstream usually takes to answer, milliseconds. */
+  usualMs: () => number
   /** Calls back when the health of the upstream has changed. @returns how to stop */
   onHealthChange: (listener: () => void) => () => void
 }
@@ -60,6 +60,7 @@ export class PermitClient {
   readonly #log: Log
   readonly #onGranted: PermitClientDeps['onGranted']
   readonly #isHeld: PermitClientDeps['isHeld']
+  readonly #usualMs: PermitClientDeps['usualMs']
   readonly #onHealthChange: PermitClientDeps['onHealthChange']
   #stopListening: (() => void) | undefined
   readonly #held: HeldPermits
@@ -73,12 +74,13 @@ export class PermitClient {
   /** How many more requests the cap had room for at the last poll. */
   room = 0
 
-  constructor({ cap, log, onGranted, isHeld, onHealthChange }: PermitClientDeps) {
+  constructor({ cap, log, onGranted, isHeld, usualMs, onHealthChange }: PermitClientDeps) {
     this.#cap = cap
     this.#log = log.child({ cap: cap.name })
     this.#held = new HeldPermits(cap, this.#log)
     this.#onGranted = onGranted
     this.#isHeld = isHeld
+    this.#usualMs = usualMs
     this.#onHealthChange = onHealthChange
   }
 
@@ -185,7 +187,7 @@ export class PermitClient {
   /** Sends what was released, and asks for permits. @returns milliseconds until the next poll */
   async #exchange(): Promise<number> {
     this.#pollAgain = false
-    const waiters = this.#isHeld() ? [] : this.#firstWaiters()
+    const waiters = this.#isHeld() ? [] : firstWaiters(this.#waitersByTag)
     const released = this.#held.drainReleased()
     if (waiters.length === 0) {
       if (released.ids.length > 0 && (await this.#cap.release(released)).isWaitedFor) this.room = 0
@@ -234,22 +236,6 @@ export class PermitClient {
     }
   }
 
-  #firstWaiters(): LocalWaiter[] {
-    if (this.#waitersByTag.length <= WAITERS_PER_SHARE) return [...this.#waitersByTag]
-    const first: LocalWaiter[] = []
-    const counts = new Map<string, number>()
-    for (const waiter of this.#waitersByTag) {
-      // On caps without shares a group is no share: its accounts have fewer waiters in a poll, and wait a poll longer at most.
-      const share = groupOrAccountOf(waiter.member)
-      const count = counts.get(share) ?? 0
-      if (count >= WAITERS_PER_SHARE) continue
-      counts.set(share, count + 1)
-      first.push(waiter)
-      if (first.length === WAITERS_PER_POLL) break
-    }
-    return first
-  }
-
   #rejectTooLate(closedForMs: number): void {
     for (const { member, tag, mayLackPlace = false, remainingMs } of [...this.#waitersByTag]) {
       if (remainingMs() >= closedForMs) continue
@@ -265,6 +251,11 @@ export class PermitClient {
       return
     }
     this.#remove(waiter)
+    if (!this.#isAnsweredInTime(waiter)) {
+      this.#releaseUnused(id)
+      void this.#rejectUnanswerable(waiter)
+      return
+    }
     this.#held.add(id)
     waiter.resolve({
       id,
@@ -276,6 +267,24 @@ export class PermitClient {
       },
       releaseUnused: () => this.#releaseUnused(id),
     })
+  }
+
+  /** A request that starts later than this would only use up the cap: its caller reads a timeout. */
+  #isAnsweredInTime({ remainingMs }: LocalWaiter): boolean {
+    const leftMs = remainingMs() - REPLY_MS
+    return leftMs >= SLOW_MS || leftMs >= this.#usualMs()
+  }
+
+  /** The next waiter has its permit. What used up its time was the wait for the cap, or else ours. */
+  async #rejectUnanswerable({ hasWaited, tag, mayLackPlace = false, reject }: LocalWaiter): Promise<void> {
+    if (!hasWaited) {
+      reject(new AttemptError('DEADLINE_EXCEEDED', { isRetryable: false }))
+      return
+    }
+    const hadPlace = tag !== NO_PLACE && !mayLackPlace
+    const { nextSlotMs } = await this.#cap.read().catch(() => ({ nextSlotMs: POLL_INTERVAL_MS }))
+    const retryAfterMs = Math.max(1, nextSlotMs)
+    reject(tooLateError({ reason: 'cap', retryAfterMs }, { isRefused: !hadPlace }))
   }
 
   #releaseUnused(id: PermitId): void {

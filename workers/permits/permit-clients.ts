@@ -12,8 +12,11 @@ export interface PermitClientsDeps {
   catalog: Catalog
   log: Log
   grants: GrantLedger
-  health: Pick<HealthCache, 'onChange'>
+  health: Pick<HealthCache, 'onChange' | 'of'>
 }
+
+/** Answer time of an upstream whose own is not known, milliseconds. */
+const USUAL_MS_DEFAULT = 100
 
 /** A client that is forgotten while calls wait in it or hold its permits goes on serving them. */
 export class PermitClients {
@@ -30,7 +33,8 @@ export class PermitClients {
           health.onChange((changed) => {
             if (changed === slug) listener()
           })
-        return new PermitClient({ cap, log, onGranted, isHeld, onHealthChange })
+        const usualMs = (): number => health.of(slug).usualMs ?? USUAL_MS_DEFAULT
+        return new PermitClient({ cap, log, onGranted, isHeld, usualMs, onHealthChange })
       },
       CAPS_KEPT_MAX,
     )

@@ -1,6 +1,7 @@
 import type { Dispatcher } from 'undici'
 import { type CapBucket, UNPROVEN_BUCKET } from '../../src/caps/bucket.ts'
 import type { UpstreamLimit } from '../../src/caps/cap.ts'
+import { REPLY_MS } from '../../src/caps/timing.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { ResponseClass } from '../../src/catalog/response-class.ts'
 import type { Endpoint } from '../../src/catalog/upstream.ts'
@@ -17,9 +18,6 @@ import type { AttemptRecorder, HealthDeps } from './record-attempt.ts'
 import type { WireRequest } from './upstream-request.ts'
 
 const ATTEMPT_TIMEOUT_MS = 10_000
-
-/** Time between the last attempt and the deadline for the reply, milliseconds. */
-const ANSWER_MS = 200
 
 export interface SendDeps extends HealthDeps {
   log: Log
@@ -88,7 +86,7 @@ export async function sendOnce(
     if (sending.ensureOpen || sending.ensureNeeded) await ensureUsableOrGiveBack(sending, permit)
     const startedAt = performance.now()
     const fullMs = attemptTimeoutMs(deps, api)
-    const timeoutMs = Math.min(fullMs, Math.max(1, remainingMs() - ANSWER_MS))
+    const timeoutMs = Math.min(fullMs, Math.max(1, remainingMs() - REPLY_MS))
     try {
       const request = currentWire()
       const send = async (): Promise<ClassifiedExchange> => {

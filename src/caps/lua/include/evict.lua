@@ -20,8 +20,10 @@ local function readDeadlines()
   return deadlines
 end
 
--- Whether a call that is granted at that time still makes its deadline.
-local function isTooLate(deadline, at) return at > now and deadline ~= nil and at + state.serviceMs > deadline end
+-- Whether a call that is granted at that time is not answered by its deadline.
+local function isTooLate(deadline, at)
+  return at > now and deadline ~= nil and at + state.serviceMs + REPLY_MS > deadline
+end
 
 -- Planning takes time in proportion to the queue: a long one is planned a few times a second, not at each call.
 local function takePlanningTurn(length)
