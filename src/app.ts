@@ -1,4 +1,4 @@
-import type { ServerOptions } from 'node:http'
+import type { IncomingMessage, ServerOptions } from 'node:http'
 import type { Socket } from 'node:net'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, {
@@ -24,7 +24,14 @@ import { compileSchemasOnUse } from './http/lazy-schemas.ts'
 import { collectMethods, refuseUnrouted } from './http/method-not-allowed.ts'
 import { boundPipelining } from './http/pipeline.ts'
 import { redirectToHttps } from './http/redirect-to-https.ts'
-import { checkHost, createRequestId, noteRequest, refuseConnection, URL_LENGTH_MAX } from './http/refuse-connection.ts'
+import {
+  checkExpectation,
+  checkHost,
+  createRequestId,
+  noteRequest,
+  refuseConnection,
+  URL_LENGTH_MAX,
+} from './http/refuse-connection.ts'
 import { type IsProxy, trustProxies } from './http/trusted-proxies.ts'
 import { challengeFor, mcpAddress, originForm } from './oauth/resources.ts'
 import { collectRoutes, type DocumentedRoute } from './openapi/route-list.ts'
@@ -107,6 +114,8 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     clientErrorHandler: (error, socket) => refuseConnection(error, socket as Socket, baseUrl),
   })
   readForwarded(app, isProxy)
+  // Otherwise Node answers with a bare 417.
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   const held = new HeldBytes()
   boundPipelining(app.server, held, isProxy)
   sweepHeld(app, held)
@@ -155,6 +164,8 @@ function checkRequests(app: FastifyInstance, { config }: Context, isProxy: IsPro
   const allowedMethods = collectMethods(app)
   const check = (request: FastifyRequest): void => {
     checkHost(request.raw)
+    checkExpectation(request.raw)
+    forgetEmptyCredentials(request.raw)
     clients.checkConnection(request)
     acceptPortalSession(request, baseUrl)
     if (isAnonymous(request)) clients.takeAnonymous(request)
@@ -191,6 +202,12 @@ function markAnswers(app: FastifyInstance, context: Context): void {
     }
     done(null, payload)
   })
+}
+
+/** A header without a value is absent: a script sends it when a variable is not set. */
+function forgetEmptyCredentials({ headers }: Pick<IncomingMessage, 'headers'>): void {
+  for (const name of ['x-api-key', 'authorization'])
+    if (/^[\s,]*$/.test(String(headers[name] ?? 'none'))) delete headers[name]
 }
 
 /** Whether no account answers for a request: its route needs no credential, or it has none. */

@@ -20,9 +20,13 @@ const CODE_POINTS_MAX = 256
 /** A hash of a password nobody has: compared against when the address is unknown, so that both take the same time. */
 let decoy: Promise<string> | undefined
 
+/** One form of texts that look the same, whatever keyboard wrote them (RFC 8265, 4.2.2; NIST SP 800-63B, 3.1.1.2). */
+const normalised = (password: string): string => password.normalize('NFC')
+
 /** Whether a text may be a password: 8 to 256 code points, any of them. */
 export function isAcceptablePassword(password: string): boolean {
-  const length = [...password.slice(0, 2 * CODE_POINTS_MAX + 1)].length
+  // A code point has at most four in another form, of two units each.
+  const length = [...normalised(password.slice(0, 8 * CODE_POINTS_MAX + 1))].length
   return length >= CODE_POINTS_MIN && length <= CODE_POINTS_MAX
 }
 
@@ -32,7 +36,7 @@ export function isAcceptablePassword(password: string): boolean {
  * @throws GatewayError LOGIN_THROTTLED when too many wait already
  */
 export function hashPassword(password: string, client = ''): Promise<string> {
-  return withHashSlot(client, () => hash(password, OPTIONS))
+  return withHashSlot(client, () => hash(normalised(password), OPTIONS))
 }
 
 /**
@@ -43,13 +47,22 @@ export function hashPassword(password: string, client = ''): Promise<string> {
 export async function isPasswordOf(passwordHash: string | undefined, password: string, client = ''): Promise<boolean> {
   decoy ??= hash('no account has this password', OPTIONS)
   const against = passwordHash ?? (await decoy)
-  const matches = await withHashSlot(client, () => verify(against, password))
+  const isOf = (form: string): Promise<boolean> => withHashSlot(client, () => verify(against, form))
+  const form = normalised(password)
+  // Hashes of earlier versions are of the raw text.
+  const matches = (await isOf(form)) || (form !== password && (await isOf(password)))
   return matches && passwordHash !== undefined
 }
 
 /** Whether a hash was made with other costs than today's and is to be made again at the next log-in. */
 export function isOutdatedHash(passwordHash: string): boolean {
   return !passwordHash.startsWith('$argon2id$') || needsRehash(passwordHash, OPTIONS)
+}
+
+/** Whether a hash that matches a password is of its raw text, so that its other forms would be refused. */
+export async function isHashOfRawText(passwordHash: string, password: string, client = ''): Promise<boolean> {
+  const form = normalised(password)
+  return form !== password && !(await isPasswordOf(passwordHash, form, client))
 }
 
 let running = 0

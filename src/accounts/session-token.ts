@@ -49,7 +49,12 @@ export async function verifySessionToken(
   now: number,
 ): Promise<SessionClaims & { expiresAt: number }> {
   // The library also takes padding and line breaks: other spellings of a token that we never wrote.
-  if (!COMPACT_JWS.test(token)) throw new GatewayError('INVALID_TOKEN')
+  if (!COMPACT_JWS.test(token)) {
+    throw new GatewayError('INVALID_TOKEN', {
+      message: 'This is neither an API key (agw_…) nor a session token.',
+      hint: 'Send an API key, which the portal shows when it is made, or a session token of POST /v1/auth/login',
+    })
+  }
   try {
     const { payload } = await jwtVerify(token, ({ kid }) => secretOf(secrets, kid), {
       algorithms: ['HS256'],

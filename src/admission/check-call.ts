@@ -28,6 +28,9 @@ export interface CheckedTarget {
   scenario: string | undefined
 }
 
+/** HEAD is a GET whose answer has no body (RFC 9110, 9.1): it makes the same call and is charged for it. */
+const METHODS = ['GET', 'HEAD', 'POST']
+
 /** All checks without a round trip, in the order in which failures are reported. @throws GatewayError */
 export function checkCall(
   { catalog, config }: { catalog: Catalog; config: { callTimeoutMs: number } },
@@ -36,9 +39,7 @@ export function checkCall(
 ): CheckedCall {
   const url = request.raw.url ?? ''
   const target = findEndpoint(catalog, url)
-  if (request.method !== 'GET' && request.method !== 'POST') {
-    throw new GatewayError('METHOD_NOT_ALLOWED', { allow: ['GET', 'POST'] })
-  }
+  if (!METHODS.includes(request.method)) throw new GatewayError('METHOD_NOT_ALLOWED', { allow: METHODS })
   // Read late: a refusal by the plan is answered before one for the body.
   const given = () => [...queryParameters(splitUrl(url).query), ...bodyParameters(readBody(request))]
   const allowed = checkTarget(target, given, { principal, callerAddress: request.ip })

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Tier } from '../catalog/upstream.ts'
 import type { Db } from './database.ts'
+import { asciiEmail, comparableEmail } from './email-address.ts'
 import type { User } from './schema.ts'
 
 /** What tells how far an account can be trusted. */
@@ -28,7 +29,7 @@ export async function insertUser(db: Db, user: NewUser): Promise<void> {
     .insertInto('users')
     .values({
       id: user.id,
-      email: user.email,
+      email: asciiEmail(user.email),
       password_hash: user.passwordHash,
       // The service shows no terms, so nobody accepts any.
       terms_accepted_at: null,
@@ -38,15 +39,7 @@ export async function insertUser(db: Db, user: NewUser): Promise<void> {
     .execute()
 }
 
-/**
- * How addresses are compared: A to Z are as a to z, and no other letter is as one of them. Every account's address is
- * ASCII; what Postgres and JavaScript make lower case of others (U+0130) differs.
- */
-export function comparableEmail(email: string): string {
-  return email.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
-}
-
-/** The account of an address, whatever its case. */
+/** The account of an address, whatever its case, and in whatever form its domain is. */
 export function findUserByEmail(db: Db, email: string): Promise<User | undefined> {
   return db.selectFrom('users').selectAll().where(sql`lower(email)`, '=', comparableEmail(email)).executeTakeFirst()
 }
@@ -87,12 +80,13 @@ export function searchUsers(
   { text, isUnapproved }: { text: string; isUnapproved: boolean },
   countMax: number,
 ): Promise<User[]> {
+  const given = asciiEmail(text)
   return db
     .selectFrom('users')
     .selectAll()
     .$if(isUnapproved, (query) => query.where('approved_at', 'is', null).where('disabled_at', 'is', null))
-    .where(sql<boolean>`(position(lower(${text}) in lower(email)) > 0 or id::text = lower(${text}))`)
-    .orderBy(sql`lower(${text}) in (lower(email), id::text)`, 'desc')
+    .where(sql<boolean>`(position(lower(${given}) in lower(email)) > 0 or id::text = lower(${given}))`)
+    .orderBy(sql`lower(${given}) in (lower(email), id::text)`, 'desc')
     .orderBy('created_at', 'desc')
     .orderBy('id')
     .limit(countMax)

@@ -1,4 +1,5 @@
 import Fastify, { type FastifyInstance } from 'fastify'
+import { asciiEmail } from '../db/email-address.ts'
 
 /**
  * Values are taken as they were sent: none is turned into another type, and no member is dropped in silence. What is
@@ -57,10 +58,20 @@ type Compilers = Awaited<ReturnType<typeof defaultCompilers>>
 
 /** Those that Fastify sets up for an instance whose routes have schemas. */
 async function defaultCompilers(options: { validateSchema: boolean }) {
-  const app = Fastify({ ajv: { customOptions: { ...AJV_OPTIONS, ...options } } })
+  const app = Fastify({ ajv: { customOptions: { ...AJV_OPTIONS, ...options }, onCreate: takeInternationalDomains } })
   app.post('/', { schema: { body: {}, response: { 200: {} } } }, async () => undefined)
   await app.ready()
   const { validatorCompiler, serializerCompiler } = app
   if (!validatorCompiler || !serializerCompiler) throw new Error('Fastify has set up no compilers of schemas')
   return { validatorCompiler, serializerCompiler }
+}
+
+/** An address is checked in the form in which it is stored. The pattern is that of the plugin of formats, for ASCII. */
+function takeInternationalDomains(ajv: {
+  formats: Record<string, unknown>
+  addFormat: (name: string, check: (text: string) => boolean) => unknown
+}): void {
+  const { email } = ajv.formats
+  if (!(email instanceof RegExp)) throw new TypeError('the validator has no pattern for an address')
+  ajv.addFormat('email', (address: string) => email.test(asciiEmail(address)))
 }

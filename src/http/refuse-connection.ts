@@ -23,7 +23,51 @@ export function noteRequest(request: FastifyRequest, reply: FastifyReply): void 
 
 const CODES: Record<string, ErrorCode> = {
   HPE_HEADER_OVERFLOW: 'HEADERS_TOO_LARGE',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'PAYLOAD_TOO_LARGE',
   ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
+}
+
+/** What the parser of HTTP found wrong, for whoever wrote the request. Other codes are told without a reason. */
+const REASONS: Record<string, string> = {
+  HPE_INVALID_METHOD: 'its method is not one of HTTP',
+  HPE_INVALID_URL: 'its address is not valid',
+  HPE_INVALID_VERSION: 'its version of HTTP is not 1.0 or 1.1',
+  HPE_INVALID_CONSTANT: 'its first line is not a method, an address and a version',
+  HPE_INVALID_HEADER_TOKEN: 'a header field has a character that is not allowed',
+  HPE_INVALID_CONTENT_LENGTH: 'Content-Length is not one whole number',
+  HPE_UNEXPECTED_CONTENT_LENGTH: 'Content-Length stands twice, or beside Transfer-Encoding',
+  HPE_INVALID_TRANSFER_ENCODING: 'Transfer-Encoding is not chunked',
+  HPE_INVALID_CHUNK_SIZE: 'the size of a chunk is not a hexadecimal number',
+  HPE_INVALID_EOF_STATE: 'it ends before it is complete',
+  HPE_CR_EXPECTED: 'a line does not end with CR and LF',
+  HPE_LF_EXPECTED: 'a line does not end with CR and LF',
+  HPE_STRICT: 'a line does not end with CR and LF',
+}
+
+/** The refusal of bytes that the parser of HTTP does not take. */
+function parserRefusal(cause: ParseError, socket: Socket): GatewayError {
+  const code = isLongAddress(cause, socket) ? 'URI_TOO_LONG' : CODES[cause.code ?? '']
+  if (code) return new GatewayError(code)
+  if (cause.code === 'HPE_INVALID_URL' && /^Invalid char/i.test(cause.reason ?? '')) {
+    return new GatewayError('INVALID_ENCODING', {
+      message: 'The address holds characters that an address may not hold as they are.',
+      hint: 'Percent-encode the address as UTF-8: ü is %C3%BC, a blank is %20',
+    })
+  }
+  const reason = REASONS[cause.code ?? '']
+  return new GatewayError('VALIDATION_ERROR', {
+    message: `The request is not valid HTTP${reason === undefined ? '' : `: ${reason}`}.`,
+    ...(reason === undefined ? { hint: 'Send the request with a library that writes HTTP/1.1' } : {}),
+  })
+}
+
+/** @throws GatewayError VALIDATION_ERROR for an expectation that we do not know (RFC 9110, 10.1.1) */
+export function checkExpectation({ headers }: IncomingMessage): void {
+  if (headers.expect === undefined || /^100-continue$/i.test(headers.expect.trim())) return
+  throw new GatewayError('VALIDATION_ERROR', {
+    message: 'The header field Expect can only be 100-continue.',
+    hint: 'Send the request without Expect',
+  })
 }
 
 /** How long what still comes is read and thrown away behind a refusal, milliseconds: a reset would take the answer along. */
@@ -34,11 +78,7 @@ const refused = new WeakSet<Socket>()
 /**
  * Answers bytes that are no HTTP request we take, then closes. There may be no request to answer, only a socket.
  */
-export function refuseConnection(
-  cause: Error & { code?: string; rawPacket?: unknown },
-  socket: Socket,
-  baseUrl: string,
-): void {
+export function refuseConnection(cause: Error & ParseError, socket: Socket, baseUrl: string): void {
   // What comes behind the bytes that were refused is refused by the parser too.
   if (refused.has(socket)) return
   const last = newest.get(socket)
@@ -47,8 +87,7 @@ export function refuseConnection(
   // Behind a call that still waits for its answer, ours would be taken for that answer.
   const isInterleaved = isArriving ? last.reply.raw.headersSent : isAnswering
   if (cause.code === 'ECONNRESET' || !socket.writable || isInterleaved) return void socket.destroy()
-  const code = isLongAddress(cause, socket) ? 'URI_TOO_LONG' : CODES[cause.code ?? '']
-  const error = new GatewayError(code ?? 'VALIDATION_ERROR', code ? {} : { message: 'The request is not valid HTTP.' })
+  const error = parserRefusal(cause, socket)
   const url = isArriving ? last.request.url : addressOf(cause, socket)
   const body = JSON.stringify(errorBody(error, baseUrl, isCallRoute(url)))
   const head = [
@@ -69,6 +108,8 @@ export const URL_LENGTH_MAX = 8 * 1024
 
 interface ParseError {
   code?: string
+  /** The parser's own words. */
+  reason?: string
   rawPacket?: unknown
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Config } from '../config.ts'
-import { comparableEmail } from '../db/users.ts'
+import { comparableEmail } from '../db/email-address.ts'
 import { GatewayError } from '../errors.ts'
 import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'

@@ -1,11 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import Type from 'typebox'
 import { publicNetworkOf } from '../accounts/client-network.ts'
-import { hashPassword, isAcceptablePassword, isOutdatedHash, isPasswordOf } from '../accounts/password.ts'
+import {
+  hashPassword,
+  isAcceptablePassword,
+  isHashOfRawText,
+  isOutdatedHash,
+  isPasswordOf,
+} from '../accounts/password.ts'
 import { SESSION_MS, signSessionToken } from '../accounts/session-token.ts'
 import { mailVerification } from '../accounts/verification-mail.ts'
 import type { Context } from '../context.ts'
 import { sqlState, UNIQUE_VIOLATION } from '../db/database.ts'
+import { asciiEmail } from '../db/email-address.ts'
 import { deleteSurplusSessions, insertSession } from '../db/sessions.ts'
 import { findUser, findUserByEmail, insertUser, updatePasswordHash } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
@@ -72,7 +79,7 @@ export async function authRoutes(app: App, context: Context): Promise<void> {
     const { email, password } = request.body
     if (!isAcceptablePassword(password)) throw unacceptablePassword('password')
     const client = { address: request.ip, network: publicNetworkOf(request.ip) ?? null }
-    const user = { id: randomUUID(), email }
+    const user = { id: randomUUID(), email: asciiEmail(email) }
     const passwordHash = await limitSignups(context, client, () =>
       createUser(context, { ...user, password, ...client }),
     )
@@ -147,7 +154,9 @@ async function logIn(
   const matches = await isPasswordOf(user?.password_hash, password, client)
   if (!user || !matches || user.disabled_at) throw new GatewayError('INVALID_CREDENTIALS')
   await takeThrottle(context, throttle)
-  if (!isOutdatedHash(user.password_hash)) return await startSession(context, user.id, user.password_hash)
+  const isCurrent =
+    !isOutdatedHash(user.password_hash) && !(await isHashOfRawText(user.password_hash, password, client))
+  if (isCurrent) return await startSession(context, user.id, user.password_hash)
   const passwordHash = await hashPassword(password, client)
   // Another log-in may have done so just before.
   const isUpdated = await updatePasswordHash(db, user, passwordHash)

@@ -95,7 +95,7 @@ function routeCreation(app: App, context: Context): void {
       environment,
       key_hash: hashApiKey(config.secrets.keyPepper, key),
       last_four: key.slice(-4),
-      label: label ?? null,
+      label: label?.normalize('NFC') ?? null,
       expires_at: expiresAt,
     }
     await limitCredentials(context, user.id, () => addKey(db, row, teamId?.toLowerCase()))

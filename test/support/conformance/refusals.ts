@@ -49,11 +49,11 @@ export const REFUSAL_STATEMENTS: Statement[] = [
     'ENDPOINT_NOT_FOUND',
   ),
   {
-    says: 'another method than GET and POST is 405 with Allow, before the plan is looked at',
+    says: 'another method than GET, HEAD and POST is 405 with Allow, before the plan is looked at',
     holds: async ({ send, free }) => {
       const answer = await send('/v1/call/news/top', { method: 'DELETE', key: free.live })
       assertFailure(answer, 405, 'METHOD_NOT_ALLOWED')
-      assert.equal(answer.headers.get('allow'), 'GET, POST')
+      assert.equal(answer.headers.get('allow'), 'GET, HEAD, POST')
     },
   },
   {
