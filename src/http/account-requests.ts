@@ -5,8 +5,8 @@ import { isInProcess } from './caller-socket.ts'
 /** Seconds of requests that may come at once. */
 const BURST_SECONDS = 2
 
-/** A message of the Model Context Protocol may be answered with every tool, and costs more than other requests. */
-export const MCP_UNITS = 2
+/** Seconds of requests that work which is done already may use up ahead. */
+const OWED_SECONDS = 10
 
 /**
  * Bounds the requests of an account that count for no limit of its plan, in this process. Every request outside the proxy
@@ -15,9 +15,11 @@ export const MCP_UNITS = 2
  */
 export class AccountRequests {
   readonly #buckets: TokenBuckets
+  readonly #owedMax: number
 
   /** 0: no bound. */
   constructor(perSecond: number) {
+    this.#owedMax = perSecond * OWED_SECONDS
     this.#buckets = new TokenBuckets({ perSecond, burst: perSecond * BURST_SECONDS })
   }
 
@@ -29,6 +31,11 @@ export class AccountRequests {
   /** A request with a key or an access token. @throws GatewayError RATE_LIMIT_EXCEEDED */
   take(accountId: string, units = 1): void {
     this.#take(accountId, units)
+  }
+
+  /** Work that a request turned out to be, when it is done: later requests wait for it. */
+  chargeWork(accountId: string, units: number): void {
+    this.#buckets.charge(accountId, units, this.#owedMax)
   }
 
   /** A call that was refused: the account's plan does not count it, and it costs work all the same. */

@@ -40,11 +40,11 @@ export class TokenBuckets {
     return Math.max(0, Math.ceil(((1 - this.#filled(subject).tokens) / this.#perSecond) * 1_000))
   }
 
-  /** Takes what there is of so many tokens, for work that is done already. */
-  charge(subject: string, count: number): void {
+  /** Takes so many tokens for work that is done already. What is not there is owed, up to `owedMax`. */
+  charge(subject: string, count: number, owedMax = 0): void {
     if (this.#perSecond === 0) return
     const bucket = this.#filled(subject)
-    bucket.tokens = Math.max(0, bucket.tokens - count)
+    bucket.tokens = Math.max(-owedMax, bucket.tokens - count)
   }
 
   refund(subject: string): void {

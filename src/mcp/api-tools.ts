@@ -24,7 +24,11 @@ export interface EndpointTool {
   form: ResultForm
 }
 
-const ABOUT = Object(objectSchema(Type.Object(About)).properties)
+/** Stands in each of the tools. What the members hold, the hint and the note say. */
+const ABOUT = {
+  ...Object(objectSchema(Type.Object(About)).properties),
+  truncated: { type: 'object' },
+}
 
 type Tools = ReadonlyMap<string, EndpointTool>
 

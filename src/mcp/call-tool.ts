@@ -18,8 +18,8 @@ export interface ToolCall {
 
 /** What a result says besides the data. A model reads these members; it does not see `_meta`. */
 export const About = {
-  mode: Type.Optional(Type.Literal('test', { description: 'Present when the data are a recorded example' })),
-  note: Type.Optional(Type.String({ description: 'For which parameters the example was recorded' })),
+  mode: Type.Optional(Type.Literal('test')),
+  note: Type.Optional(Type.String()),
   truncated: Type.Optional(Truncated),
 }
 

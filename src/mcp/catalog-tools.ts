@@ -1,7 +1,7 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/server'
 import Type, { type Static } from 'typebox'
 import { type Api, type ApiEndpoint, type Catalog, isOpen } from '../catalog/catalog.ts'
-import { Allowance, type Quote } from '../catalog/catalog-answer.ts'
+import type { Allowance, Quote } from '../catalog/catalog-answer.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { rankApis } from '../catalog/search.ts'
 import { unknownApi } from '../catalog/unknown-api.ts'
@@ -28,7 +28,11 @@ const SearchOutput = Type.Object({
   total: Type.Integer({ description: 'APIs that match, of which the first are listed' }),
   categories: Type.Array(Type.String()),
   hint: Type.Optional(Type.String({ description: 'What to do where nothing matches' })),
-  now: Type.Optional(Allowance),
+  now: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), {
+      description: 'Calls left: minuteLeft, monthLeft, inFlightLeft',
+    }),
+  ),
   apis: Type.Array(
     Type.Object({
       api: Type.String({ description: 'Name for describe_api and call_api' }),

@@ -1,6 +1,5 @@
 import Type, { type Static } from 'typebox'
 import { type Api, type ApiEndpoint, isOpen } from '../catalog/catalog.ts'
-import { Quote } from '../catalog/catalog-answer.ts'
 import { cacheWords, capWords } from '../catalog/limit-words.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import { typescriptType } from '../clients/typescript-types.ts'
@@ -65,7 +64,12 @@ export const DescribeOutput = Type.Object({
   source_limits: Type.String({ description: 'What the source allows all callers together; calls over it wait' }),
   terms: Type.String({ description: 'With their address and the attribution that is to be shown' }),
   docs: Type.String(),
-  now: Type.Optional(Quote),
+  /** As `Quote` says, whose schema would be a tenth of the list of tools. */
+  now: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), {
+      description: 'What a call would meet now: waitMs, limitedBy, minuteLeft, monthLeft, inFlightLeft, stored, health',
+    }),
+  ),
   endpoints: Type.Array(
     Type.Object({
       path: Type.String(),
@@ -96,6 +100,7 @@ const FORMS = [
   { hasComments: false, hasExample: false, depthMax: 1 },
 ]
 type Form = (typeof FORMS)[number]
+const SHORTEST = FORMS.at(-1)
 
 /** An API, or one endpoint of it, in the fullest form that is short enough for a model. */
 export function describeApi(
@@ -115,13 +120,34 @@ export function describeApi(
     docs: `${baseUrl}/docs/apis/${slug}.md`,
   }
   const described = endpoint ? [endpoint] : [...endpoints.values()]
-  let description: Description = { ...about, endpoints: [] }
+  const charactersMax = DESCRIPTION_LENGTH_MAX - JSON.stringify(about).length
   for (const form of FORMS) {
-    description = { ...about, endpoints: described.map((each) => describeEndpoint(each, form)) }
-    if (JSON.stringify(description).length <= DESCRIPTION_LENGTH_MAX) break
+    const parts = described.map((each) => rendered(each, form))
+    if (form !== SHORTEST && sum(parts.map(({ length }) => length)) > charactersMax) continue
+    return { ...about, endpoints: parts.map(({ description }) => description) }
   }
-  return description
+  return { ...about, endpoints: [] }
 }
+
+interface Rendered {
+  description: Description['endpoints'][number]
+  length: number
+}
+
+/** What is said of an endpoint is the same for everybody, and comes from a file that does not change while a process runs. */
+const renderedBy = new Map(FORMS.map((form) => [form, new WeakMap<ApiEndpoint, Rendered>()]))
+
+function rendered(endpoint: ApiEndpoint, form: Form): Rendered {
+  const ofForm = renderedBy.get(form)
+  const known = ofForm?.get(endpoint)
+  if (known) return known
+  const description = describeEndpoint(endpoint, form)
+  const made = { description, length: JSON.stringify(description).length + 1 }
+  ofForm?.set(endpoint, made)
+  return made
+}
+
+const sum = (numbers: number[]): number => numbers.reduce((total, number) => total + number, 0)
 
 function describeEndpoint(apiEndpoint: ApiEndpoint, form: Form): Description['endpoints'][number] {
   const { path, endpoint } = apiEndpoint

@@ -18,8 +18,9 @@ const HINTED_CHARACTERS_MAX = 200
 
 export const Truncated = Type.Object(
   {
-    path: Type.String({ description: 'List, text or object that was cut' }),
-    of: Type.Integer({ description: 'Its items, characters or members' }),
+    /** The list, text or object that was cut, and its items, characters or members in all. */
+    path: Type.String(),
+    of: Type.Integer(),
     shown: Type.Integer(),
     hint: Type.String(),
   },

@@ -14,6 +14,7 @@ import type { Api, Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { apiMarkdown } from '../docs/api-markdown.ts'
 import { llmsText } from '../docs/markdown.ts'
+import type { Renderings } from '../http/rendering.ts'
 import { INTERFACE_VERSION } from '../openapi/components.ts'
 import type { AsyncCall } from '../queue/async-call.ts'
 import { apiTools, runEndpointTool } from './api-tools.ts'
@@ -39,6 +40,8 @@ export interface McpDeps extends Observer {
   baseUrl: string
   client: CallClient
   quotes: Quotes
+  /** Resources, which are the same for everybody until the catalog changes. */
+  rendered: Renderings<string>
 }
 
 /** Which generation of the protocol a request speaks: with a handshake, up to 2025-11-25, or without, from 2026-07-28. */
@@ -155,10 +158,11 @@ function createServer(offer: Offer, deps: McpDeps, era: Era): Server {
   }))
   // There are none; clients ask wherever there are resources, and show a refusal as a failure of the server.
   server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }))
-  server.setRequestHandler('resources/read', ({ params }) => {
+  server.setRequestHandler('resources/read', async ({ params }) => {
     const resource = resources.find(({ uri }) => uri === params.uri)
     if (!resource) throw invalidArguments('There is no resource of this address.')
-    return { contents: [{ uri: resource.uri, mimeType: resource.mimeType, text: resource.read() }] }
+    const text = await deps.rendered.get(resource.uri, resource.read)
+    return { contents: [{ uri: resource.uri, mimeType: resource.mimeType, text }] }
   })
   if (era === 'modern') serveTasks(server, offer, deps.client)
   return server

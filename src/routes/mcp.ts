@@ -9,12 +9,13 @@ import type { Api, Catalog } from '../catalog/catalog.ts'
 import { unknownApi } from '../catalog/unknown-api.ts'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
-import { MCP_UNITS } from '../http/account-requests.ts'
+import { publicStateOf } from '../health/public-state.ts'
 import { MESSAGES_BYTES_MAX } from '../http/body-limits.ts'
 import { onBehalfOf } from '../http/caller-socket.ts'
 import { holdForAccount } from '../http/holding.ts'
 import { requireOwnOrigin } from '../http/own-origin.ts'
 import { SlugParams } from '../http/path-ids.ts'
+import { Renderings } from '../http/rendering.ts'
 import type { App } from '../http/typed-app.ts'
 import { clientOf } from '../limits/throttle.ts'
 import type { CallClient, CallOutcome } from '../mcp/call-client.ts'
@@ -52,6 +53,20 @@ const ONE_MESSAGE = {
     message:
       'A request takes one message: revision 2025-06-18 of the protocol removed arrays of messages. Send each message in a request of its own.',
   },
+}
+
+/**
+ * Characters of answers that cost as much as a request, those of the tool and those of the call behind it. A tools/list
+ * of all APIs, 120,000 characters, takes five times the processor time of a ping.
+ */
+const CHARACTERS_PER_UNIT = 32 * 1024
+
+/** Units besides that of the request, by what a message does: most make a server, a result and its check. */
+function unitsOf(message: unknown): number {
+  const { method, params } = Object(message)
+  if (typeof method !== 'string' || method === 'ping' || method.startsWith('notifications/')) return 0
+  const calls: unknown = Object(Object(params).arguments).calls
+  return Array.isArray(calls) ? 1 + calls.length : 1
 }
 
 /** Headers of the caller that its calls carry too. */
@@ -99,6 +114,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
   const { catalog, config, health } = context
   const { baseUrl } = config.http
   const principals = new WeakMap<FastifyRequest, Principal>()
+  const rendered = new Renderings<string>(() => publicStateOf(catalog, health))
   const depsOf = (request: FastifyRequest, reply: FastifyReply): McpDeps => ({
     catalog,
     baseUrl,
@@ -106,9 +122,25 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     tier: principals.get(request)?.tier ?? 'developer',
     allowedApis: principals.get(request)?.connection?.apis ?? null,
     providerKeys: principals.get(request)?.providerKeys ?? new Map(),
+    rendered,
     quotes: quotesFor(context, principals.get(request)),
-    client: clientFor(app, context, { request, reply, sender: senderOf(principals.get(request), request.ip) }),
+    client: clientFor(app, context, {
+      request,
+      reply,
+      sender: senderOf(principals.get(request), request.ip),
+      onAnswer: ({ body }) => charge(request, Math.floor(body.length / CHARACTERS_PER_UNIT)),
+    }),
   })
+
+  // Taken where the message is answered: before that nobody knows what it costs.
+  const charge = (request: FastifyRequest, units: number): void => {
+    const { accountId } = principals.get(request) ?? {}
+    if (accountId !== undefined && units > 0) context.accountRequests.chargeWork(accountId, units)
+  }
+  const answer = (request: FastifyRequest, reply: FastifyReply, response: Response) => {
+    charge(request, unitsOf(request.body))
+    return send(reply, response, (characters) => charge(request, Math.floor(characters / CHARACTERS_PER_UNIT)))
+  }
 
   app.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store')
@@ -117,7 +149,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     requireAudience(principal, request, baseUrl)
     principals.set(request, principal)
     holdForAccount(request, principal.accountId)
-    context.accountRequests.take(principal.accountId, MCP_UNITS)
+    context.accountRequests.take(principal.accountId)
   })
   answerLimits(app, context, (request) => principals.get(request))
   app.addHook('preValidation', async ({ body }, reply) => {
@@ -130,8 +162,8 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     async (request: FastifyRequest<{ Querystring: Static<typeof Chosen> }>, reply: FastifyReply) => {
       const { answerApiMessage, answerCatalogMessage } = await loadProtocol()
       const { apis } = request.query
-      if (apis === undefined) return send(reply, await answerCatalogMessage(depsOf(request, reply), request))
-      return send(reply, await answerApiMessage(chosenApis(catalog, apis), depsOf(request, reply), request))
+      if (apis === undefined) return answer(request, reply, await answerCatalogMessage(depsOf(request, reply), request))
+      return answer(request, reply, await answerApiMessage(chosenApis(catalog, apis), depsOf(request, reply), request))
     },
   )
 
@@ -141,7 +173,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     async (request: FastifyRequest<{ Params: Static<typeof SlugParams> }>, reply: FastifyReply) => {
       const apis = chosenApis(catalog, request.params.slug)
       const { answerApiMessage } = await loadProtocol()
-      return send(reply, await answerApiMessage(apis, depsOf(request, reply), request))
+      return answer(request, reply, await answerApiMessage(apis, depsOf(request, reply), request))
     },
   )
 }
@@ -174,7 +206,14 @@ function clientFor(
     request,
     reply,
     sender,
-  }: { request: Pick<FastifyRequest, 'headers' | 'ip' | 'raw'>; reply: FastifyReply; sender: MessageSender },
+    onAnswer,
+  }: {
+    request: Pick<FastifyRequest, 'headers' | 'ip' | 'raw'>
+    reply: FastifyReply
+    sender: MessageSender
+    /** Is called with each answer, which the tool reads. */
+    onAnswer: (outcome: CallOutcome) => void
+  },
 ): CallClient {
   const headers = Object.fromEntries(
     CARRIED.flatMap((name) => (request.headers[name] === undefined ? [] : [[name, String(request.headers[name])]])),
@@ -186,7 +225,9 @@ function clientFor(
   }
   const inject = async (options: InjectOptions): Promise<CallOutcome> => {
     const { statusCode, headers: answered, body } = await answerTo(options)
-    return { status: statusCode, headers: answered, body }
+    const outcome = { status: statusCode, headers: answered, body }
+    onAnswer(outcome)
+    return outcome
   }
   const left = new AbortController()
   reply.raw.once('close', () => {
@@ -208,7 +249,9 @@ function clientFor(
         lines += chunk.split('\n').length - 1
         if (lines > 0) await onLines(lines)
       }
-      return { status: answer.statusCode, headers: answer.headers, body }
+      const outcome = { status: answer.statusCode, headers: answer.headers, body }
+      onAnswer(outcome)
+      return outcome
     },
     look: (callId) => inject({ method: 'GET', url: `/v1/calls/${callId}` }),
     cancel: (callId) => inject({ method: 'DELETE', url: `/v1/calls/${callId}` }),
@@ -224,12 +267,33 @@ function loadProtocol() {
   return import('../mcp/answer-message.ts')
 }
 
-/** Passes an answer on; a stream as it comes, with a header that keeps proxies from buffering it. */
-async function send(reply: FastifyReply, response: Response): Promise<FastifyReply> {
+/**
+ * Passes an answer on; a stream as it comes, with a header that keeps proxies from buffering it.
+ *
+ * @param onLength is called at the end with the characters of the answer; of a stream with its bytes
+ */
+async function send(
+  reply: FastifyReply,
+  response: Response,
+  onLength: (length: number) => void,
+): Promise<FastifyReply> {
   const type = response.headers.get('content-type')
   reply.status(response.status)
   if (type !== null) reply.type(type)
   if (response.body === null) return reply.send()
-  if (!type?.startsWith('text/event-stream')) return reply.send(await response.text())
-  return reply.header('x-accel-buffering', 'no').send(Readable.fromWeb(response.body as ReadableStream))
+  if (!type?.startsWith('text/event-stream')) {
+    const text = await response.text()
+    onLength(text.length)
+    return reply.send(text)
+  }
+  let length = 0
+  const counted = new TransformStream<Uint8Array, Uint8Array>({
+    transform: (chunk, controller) => {
+      length += chunk.length
+      controller.enqueue(chunk)
+    },
+    flush: () => onLength(length),
+  })
+  const stream = response.body.pipeThrough(counted)
+  return reply.header('x-accel-buffering', 'no').send(Readable.fromWeb(stream as ReadableStream))
 }

@@ -10,6 +10,7 @@ import { bodyFlood, heldBodies, slowClients } from './large-bodies.ts'
 import { logFlood } from './log-flood.ts'
 import { logIns } from './log-ins.ts'
 import { manyAccounts, singleTenant } from './many-accounts.ts'
+import { mcpWork } from './mcp-work.ts'
 import { onePerson } from './one-person.ts'
 import { pipelining } from './pipelining.ts'
 import { redisMemory } from './redis-memory.ts'
@@ -33,6 +34,7 @@ const SCENARIOS: Scenario[] = [
   hostileRequests,
   operatorConsole,
   revokedKey,
+  mcpWork,
   usageRows,
   logFlood,
   unreadPages,

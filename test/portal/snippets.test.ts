@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { after, before, describe, it, type TestContext } from 'node:test'
 import { promisify } from 'node:util'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
@@ -69,6 +71,20 @@ describe('the snippets of the portal', () => {
     const script = code.replaceAll(PLACEHOLDER, account.test)
     const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', script])
     assert.match(stdout, /Current temperature/)
+  })
+
+  it('the snippets of the portal for the MCP SDK compile against the package that they name', async (t: TestContext) => {
+    // Below the project's packages, where the compiler finds them as it would in a project of the reader.
+    const folder = await mkdtemp(join(import.meta.dirname, '../../node_modules/.snippet-'))
+    t.after(() => rm(folder, { recursive: true }))
+    const file = join(folder, 'snippet.mts')
+    await writeFile(file, clientSetups(`${gateway.url}/mcp`).TypeScript ?? assert.fail())
+    const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'esnext', '--types', 'node']
+    const compiler = join(import.meta.dirname, '../../node_modules/.bin/tsc')
+    const { stdout } = await run(compiler, [...options, '--skipLibCheck', '--ignoreConfig', file], {
+      cwd: folder,
+    }).catch((error) => error)
+    assert.equal(stdout, '')
   })
 
   it('the snippets of the portal for MCP name an address that answers with the key in the header', async () => {

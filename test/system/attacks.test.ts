@@ -10,6 +10,7 @@ import { createApiKey } from '../../src/accounts/api-key.ts'
 import { closeApi } from '../attack/close-api.ts'
 import { bodyFlood, heldBodies, slowClients } from '../attack/large-bodies.ts'
 import { manyAccounts, takeWholeCap } from '../attack/many-accounts.ts'
+import { mcpWork } from '../attack/mcp-work.ts'
 import { onePersonShort } from '../attack/one-person.ts'
 import { pipelining } from '../attack/pipelining.ts'
 import { redisMemory } from '../attack/redis-memory.ts'
@@ -34,7 +35,7 @@ describe('one caller', () => {
     const slugs = scenarios.flatMap((scenario) => scenario.slugs ?? [])
     gateway = await startGateway({
       environment: Object.assign(
-        upstream.environment(...slugs, 'code-host-search'),
+        upstream.environment(...slugs, ...(mcpWork.slugs ?? []), 'code-host-search'),
         { UPSTREAM_CODE_HOST_SEARCH_CAPS: 'concurrency=4,12/3600' },
         ...scenarios.map(({ environment }) => environment),
       ),
@@ -112,6 +113,14 @@ describe('one caller', () => {
     assert.ok(Number(figures['rows of the day']) <= 240, JSON.stringify(figures))
     assert.ok(Number(figures['reports answered']) > 0, JSON.stringify(figures))
     assert.equal(figures['of them not 200'], 0, JSON.stringify(figures))
+  })
+
+  it('one account’s MCP messages cost units by their work, and its large task is answered in part', async () => {
+    const url = await gateway.startWeb(mcpWork.environment)
+    const { figures } = await mcpWork.run({ ...gateway, url }, 1, upstream)
+    assert.ok(Number(figures['refused with 429']) > 0, JSON.stringify(figures))
+    assert.ok(Number(figures['messages answered']) > 0, JSON.stringify(figures))
+    assert.ok(Number(figures['longest answer, characters']) < 150_000, JSON.stringify(figures))
   })
 
   it('one account has one usage report at a time, a few more wait, and the rest are refused with a time', async () => {
