@@ -12,15 +12,16 @@ class GatewayError(Exception):
         self.docs: str = error["docs"]
         #: HTTP status.
         self.status: int = status
-        after = headers.get("Retry-After") or ""
         #: Seconds until it may be tried again, where that is known.
-        self.retry_after: Optional[int] = int(after) if after.isdigit() else None
+        self.retry_after: Optional[float] = _seconds_of(headers.get("Retry-After"))
         #: Names the request in the gateway's logs.
         self.request_id: Optional[str] = headers.get("X-Request-Id")
 
 
 class _Transport:
     def __init__(self, key: str, base_url: str, retries_max: int, retry_wait_max: float, timeout: float):
+        if not key or key.isspace():
+            raise ValueError("There is no API key. Set AGW_API_KEY, or pass key.")
         self._key = key
         self._base_url = base_url.rstrip("/")
         self._retries_max = retries_max
@@ -43,7 +44,8 @@ class _Transport:
             try:
                 return self._send(api, endpoint, parameters or {}, headers or {})
             except GatewayError as error:
-                if error.code not in _RETRYABLE or retries >= self._retries_max:
+                is_passing = error.code in _RETRYABLE or (error.code in _FOREIGN and error.status in _PASSING)
+                if not is_passing or retries >= self._retries_max:
                     raise
                 wait = error.retry_after
                 if wait is None:
@@ -56,21 +58,55 @@ class _Transport:
 
     def _send(self, api: str, endpoint: str, parameters: Dict[str, Any], headers: Dict[str, str]) -> Any:
         given = {name: _text(value) for name, value in parameters.items() if value is not None}
-        url = f"{self._base_url}/v1/call/{urllib.parse.quote(api, safe='')}/{urllib.parse.quote(endpoint, safe='')}"
+        url = f"{self._base_url}/v1/call/{urllib.parse.quote(api, safe='')}/{urllib.parse.quote(endpoint.lstrip('/'), safe='')}"
         if given:
             url += "?" + urllib.parse.urlencode(given)
-        request = urllib.request.Request(
-            url, headers={**headers, "Authorization": f"Bearer {self._key}", "Accept": "application/json"}
-        )
+        credential = {"Authorization": f"Bearer {self._key}"} if self._key.startswith("eyJ") else {"X-Api-Key": self._key}
         try:
-            with urllib.request.urlopen(request, timeout=self._timeout) as response:
-                status, received, answer = response.status, response.headers, _json_of(response)
-        except urllib.error.HTTPError as failure:
-            with failure:
-                status, received, answer = failure.code, failure.headers, _json_of(failure)
+            request = urllib.request.Request(url, headers={**headers, **credential, "Accept": "application/json"})
+            try:
+                with _OPENER.open(request, timeout=self._timeout) as response:
+                    status, received, answer = response.status, response.headers, _json_of(response)
+            except urllib.error.HTTPError as failure:
+                with failure:
+                    status, received, answer = failure.code, failure.headers, _json_of(failure)
+        except (OSError, http.client.HTTPException, ValueError) as cause:
+            words = {"code": "NO_ANSWER", "message": f"No answer arrived: {cause}.", "hint": "", "docs": ""}
+            raise GatewayError(0, {}, words) from cause
         if status < 300 and isinstance(answer, dict) and answer.get("status") == "success":
             return answer["data"]
         raise GatewayError(status, received, _error_of(answer, status))
+
+
+# Codes of this client, for answers of somebody else and for none.
+_FOREIGN = frozenset(["INVALID_ANSWER", "NO_ANSWER"])
+
+# Statuses of proxies and balancers that pass by themselves; 0 is no answer.
+_PASSING = frozenset([0, 408, 425, 429, 500, 502, 503, 504])
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect is an answer: the key never goes to another address."""
+
+    def redirect_request(self, req, fp, code, msg, headers, newurl):
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects)
+
+
+def _seconds_of(after: Optional[str]) -> Optional[float]:
+    """Seconds of a Retry-After, which is a number or a date; None for anything else."""
+    text = (after or "").strip()
+    try:
+        if re.fullmatch(r"[0-9]+", text):
+            return int(text)
+        if re.fullmatch(r"[0-9]*[.][0-9]+", text):
+            return float(text)
+        at = email.utils.parsedate_tz(text)
+        return None if at is None else max(0, email.utils.mktime_tz(at) - time.time())
+    except (ValueError, OverflowError):
+        return None
 
 
 def _json_of(response: Any) -> Any:

@@ -45,8 +45,7 @@ export class GatewayError extends Error {
     this.status = status
     this.hint = error.hint
     this.docs = error.docs
-    const seconds = Number(headers.get('retry-after') ?? Number.NaN)
-    this.retryAfter = Number.isFinite(seconds) ? seconds : undefined
+    this.retryAfter = secondsOf(headers.get('retry-after'))
     this.requestId = headers.get('x-request-id') ?? undefined
   }
 }
@@ -79,6 +78,9 @@ export class Transport {
   readonly #options: GatewayOptions
 
   constructor(options: GatewayOptions) {
+    // Programs without types pass a variable that is not set.
+    if (typeof options.key !== 'string' || options.key.trim() === '')
+      throw new TypeError('There is no API key. Set AGW_API_KEY, or pass key.')
     this.#options = options
   }
 
@@ -94,7 +96,7 @@ export class Transport {
       try {
         return (await this.#send(path, parameters, options)) as T
       } catch (error) {
-        if (!(error instanceof GatewayError) || !RETRYABLE.has(error.code) || retries >= retriesMax) throw error
+        if (!(error instanceof GatewayError) || !isPassing(error) || retries >= retriesMax) throw error
         // Without a Retry-After: half a second, then twice as long each time, spread so that callers do not come together.
         const waitMs =
           error.retryAfter === undefined ? 500 * 2 ** retries * (0.5 + Math.random()) : error.retryAfter * 1_000
@@ -110,16 +112,18 @@ export class Transport {
     for (const [name, value] of Object.entries(parameters)) {
       if (value !== undefined && value !== null) query.set(name, String(value))
     }
-    const names = path.split('/').map(encodeURIComponent).join('/')
-    const response = await send(
-      `${baseUrl.replace(/\/+$/, '')}/v1/call/${names}${query.size === 0 ? '' : `?${query}`}`,
-      {
-        headers: { ...headers, authorization: `Bearer ${key}`, accept: 'application/json' },
+    const names = path.replace(/^\/+/, '').split(/\/+/).map(encodeURIComponent).join('/')
+    const credential = key.startsWith('eyJ') ? { authorization: `Bearer ${key}` } : { 'x-api-key': key }
+    const response = await orNoAnswer(
+      signal,
+      send(`${baseUrl.replace(/\/+$/, '')}/v1/call/${names}${query.size === 0 ? '' : `?${query}`}`, {
+        headers: { ...headers, ...credential, accept: 'application/json' },
+        // A redirect is an answer: the key never goes to another address.
+        redirect: 'manual',
         ...(signal === undefined ? {} : { signal }),
-      },
+      }),
     )
-    // A body that breaks off or is aborted throws as the request itself does.
-    const answer = parse(await response.text())
+    const answer = parse(await orNoAnswer(signal, response.text()))
     if (response.ok && answer?.status === 'success') return answer.data
     const unreadable = { code: 'INVALID_ANSWER', message: `HTTP ${response.status} without an answer of the gateway.` }
     throw new GatewayError(
@@ -128,6 +132,35 @@ export class Transport {
       failureOf(answer) ?? { ...unreadable, hint: '', docs: '' },
     )
   }
+}
+
+/** Statuses of proxies and balancers that pass by themselves; 0 is no answer. */
+const PASSING: ReadonlySet<number> = new Set([0, 408, 425, 429, 500, 502, 503, 504])
+
+/** Whether the same call may succeed: our codes say so, and of an answer of somebody else its status does. */
+function isPassing({ code, status }: GatewayError): boolean {
+  return RETRYABLE.has(code) || ((code === 'INVALID_ANSWER' || code === 'NO_ANSWER') && PASSING.has(status))
+}
+
+/** A connection that fails, or breaks while the answer comes, is a failure that passes; an abort stays what it is. */
+async function orNoAnswer<T>(signal: AbortSignal | undefined, exchange: Promise<T>): Promise<T> {
+  try {
+    return await exchange
+  } catch (cause) {
+    if (signal?.aborted) throw cause
+    const words = { code: 'NO_ANSWER', message: `No answer arrived: ${cause}.`, hint: '', docs: '' }
+    const error = new GatewayError(0, new Headers(), words)
+    error.cause = cause
+    throw error
+  }
+}
+
+/** Seconds of a Retry-After, which is a number or a date; undefined for anything else. */
+function secondsOf(after: string | null): number | undefined {
+  const text = (after ?? '').trim()
+  if (/^(\d+|\d*\.\d+)$/.test(text)) return Number(text)
+  const at = /^[A-Z][a-z]{2}/.test(text) ? Date.parse(/GMT$/.test(text) ? text : `${text} GMT`) : Number.NaN
+  return Number.isNaN(at) ? undefined : Math.max(0, (at - Date.now()) / 1_000)
 }
 
 function parse(text: string): Answer | null | undefined {

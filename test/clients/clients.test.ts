@@ -23,6 +23,7 @@ interface Scripted {
   status: number
   code?: string
   retryAfter?: number
+  location?: string
   /** Sent as it is. */
   body?: string
 }
@@ -50,12 +51,15 @@ describe('the clients in one file', () => {
       arrivals.push({
         at: performance.now(),
         path: request.url ?? '',
-        authorization: request.headers.authorization,
+        authorization: request.headers['x-api-key'] as string | undefined,
       })
-      const { status, code, retryAfter, body: given } = script.shift() ?? { status: 200 }
+      const { status, code, retryAfter, location, body: given } = script.shift() ?? { status: 200 }
       const failure = { code, message: 'It failed.', hint: 'Wait.', docs: '' }
       const body = status === 200 ? { status: 'success', data: { id: 1 } } : { status: 'error', error: failure }
-      response.writeHead(status, retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) })
+      response.writeHead(status, {
+        ...(retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }),
+        ...(location === undefined ? {} : { location }),
+      })
       response.end(given ?? JSON.stringify(body))
     }).listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -105,7 +109,7 @@ describe('the clients in one file', () => {
       const [first, second] = arrivals
       assert.equal(arrivals.length, 2)
       assert.ok((second?.at ?? 0) - (first?.at ?? 0) >= 990)
-      assert.deepEqual([first?.path, first?.authorization], ['/v1/call/mock-data/posts?id=1', 'Bearer k'])
+      assert.deepEqual([first?.path, first?.authorization], ['/v1/call/mock-data/posts?id=1', 'k'])
     })
 
     it(`the clients in one file in ${name} throws what no retry can mend, and what must wait too long, at once`, async (context) => {
@@ -114,7 +118,7 @@ describe('the clients in one file', () => {
       assert.deepEqual(await call(), ['UPSTREAM_NOT_FOUND', null])
       script = [{ status: 429, code: 'MONTHLY_QUOTA_EXCEEDED', retryAfter: 86_400 }]
       assert.deepEqual(await call(), ['MONTHLY_QUOTA_EXCEEDED', 86_400])
-      script = [{ status: 500, body: '<html>' }]
+      script = [{ status: 501, body: '<html>' }]
       assert.deepEqual(await call(), ['INVALID_ANSWER', null])
       assert.equal(arrivals.length, 3)
     })
@@ -126,9 +130,24 @@ describe('the clients in one file', () => {
       assert.deepEqual(await call(), ['NOT_FOUND', null])
       const strangers = ['{"error":"no route"}', '{"error":{"reason":"none"}}', '[]', 'null', '<html>', '{"data":{}}']
       for (const [index, body] of strangers.entries()) {
-        script = [{ status: index % 2 === 0 ? 502 : 200, body }]
+        script = [{ status: index % 2 === 0 ? 404 : 200, body }]
         assert.deepEqual(await call(), ['INVALID_ANSWER', null], body)
       }
+    })
+
+    it(`the clients in one file in ${name} calls again when a balancer answers, and follows no redirect with the key`, async (context) => {
+      if (await skipWithoutPython(context)) return
+      script = [
+        { status: 503, retryAfter: 0, body: '<html>' },
+        { status: 502, retryAfter: 0, body: '' },
+      ]
+      assert.deepEqual(await call(), { id: 1 })
+      assert.equal(arrivals.length, 3)
+      script = [{ status: 302, body: '', location: `${url}/elsewhere` }]
+      assert.deepEqual(await call(), ['INVALID_ANSWER', null])
+      assert.equal(arrivals.length, 4)
+      const nobody = await call('http://127.0.0.1:1')
+      assert.deepEqual(nobody, ['NO_ANSWER', null])
     })
 
     it(`the clients in one file in ${name} takes an address with a slash at its end`, async (context) => {
