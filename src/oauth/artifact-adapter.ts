@@ -36,11 +36,11 @@ export interface ArtifactDeps {
 const DEFAULT_SECONDS = 3_600
 
 /** Tokens and ids of artifacts are kept as hashes: who reads the table cannot use them. */
-function artifactHash(id: string): Buffer {
+export function artifactHash(id: string): Buffer {
   return hash('sha256', id, 'buffer')
 }
 
-/** Where the authorization server keeps its codes, tokens, grants and sign-ins: sealed, in Postgres. */
+/** Where the authorization server keeps codes, tokens and grants: sealed, in Postgres. */
 export class ArtifactAdapter implements Adapter {
   readonly #kind: string
   readonly #deps: ArtifactDeps
@@ -146,10 +146,10 @@ function withOneSpelling(payload: AdapterPayload, baseUrl: string): AdapterPaylo
  *
  * @throws Error for bytes that are not of this record
  */
-function openStored(
+export function openStored(
   { config, log }: ArtifactDeps,
   { record, secretId, sealed }: { record: string; secretId: string; sealed: Buffer },
-  reseal: (resealed: Resealed) => Promise<void>,
+  reseal?: (resealed: Resealed) => Promise<void>,
 ): AdapterPayload | undefined {
   const { encryption } = config.secrets
   if (!encryption.some(({ id }) => id === secretId)) {
@@ -157,7 +157,7 @@ function openStored(
     return undefined
   }
   const text = open(encryption, record, { secretId, bytes: sealed })
-  if (isOutdated(encryption, { secretId })) {
+  if (reseal && isOutdated(encryption, { secretId })) {
     const fresh = seal(encryption, record, text)
     reseal({ before: secretId, secretId: fresh.secretId, sealed: fresh.bytes }).catch((error) =>
       log.debug({ err: error }, 'failed to seal a record of OAuth anew'),

@@ -1,5 +1,11 @@
 import { createPrivateKey, createPublicKey, hkdfSync } from 'node:crypto'
-import Provider, { type Configuration, errors, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider'
+import Provider, {
+  type Adapter,
+  type Configuration,
+  errors,
+  interactionPolicy,
+  type KoaContextWithOIDC,
+} from 'oidc-provider'
 import type { Catalog } from '../catalog/catalog.ts'
 import { findUser } from '../db/users.ts'
 import { ArtifactAdapter, type ArtifactDeps, ClientAdapter } from './artifact-adapter.ts'
@@ -7,6 +13,7 @@ import { adaptMetadata, checkRedirects, GRANT_TYPES, RESPONSE_TYPES } from './cl
 import { limitRefreshes } from './refresh.ts'
 import { allowFormPost, answerFailure, isRefusedUnasked, renderError, tellOfDocument } from './refusals.ts'
 import { CALL_SCOPE, isResource } from './resources.ts'
+import { SignInAdapter } from './sign-in-adapter.ts'
 import { withTokenUse } from './token-use.ts'
 
 export interface AuthorizationDeps extends ArtifactDeps {
@@ -62,6 +69,7 @@ export function createAuthorizationServer(deps: AuthorizationDeps): Provider {
       if (policy) context.set('content-security-policy', policy)
       renderError(context as KoaContextWithOIDC, deps, context.state.refusal)
     }
+    if (context.status < 500) await context.state.endSignIn?.()
     allowFormPost(context)
     tellOfDocument(context)
   })
@@ -82,7 +90,7 @@ const EXTRA_CLIENT_METADATA: NonNullable<Configuration['extraClientMetadata']> =
 function configurationOf(deps: AuthorizationDeps): Configuration {
   const { config, db } = deps
   return {
-    adapter: (kind: string) => (kind === 'Client' ? new ClientAdapter(deps) : new ArtifactAdapter(kind, deps)),
+    adapter: (kind: string) => adapterOf(kind, deps),
     routes: {
       authorization: AUTHORIZATION_PATH,
       token: '/oauth/token',
@@ -133,6 +141,11 @@ function configurationOf(deps: AuthorizationDeps): Configuration {
     jwks: { keys: [signingKey(config.secrets.encryption[0]?.bytes ?? Buffer.alloc(0))] },
     renderError: (context, _out, error) => renderError(context, deps, error),
   }
+}
+
+function adapterOf(kind: string, deps: AuthorizationDeps): Adapter {
+  if (kind === 'Client') return new ClientAdapter(deps)
+  return kind === 'Interaction' ? new SignInAdapter(deps) : new ArtifactAdapter(kind, deps)
 }
 
 function featuresOf(deps: AuthorizationDeps): NonNullable<Configuration['features']> {

@@ -1,5 +1,5 @@
 import type { errors, KoaContextWithOIDC } from 'oidc-provider'
-import { isDependencyAway } from '../errors.ts'
+import { DependencyError, isDependencyAway } from '../errors.ts'
 import type { AuthorizationDeps } from './authorization-server.ts'
 import { oneLine } from './foreign-text.ts'
 
@@ -58,13 +58,16 @@ export function isRefusedUnasked({ state, oidc }: Answering): boolean {
   return oidc?.entities.Interaction?.result === undefined
 }
 
-/** A failure that is not the client's. Without Postgres sign-ins wait; applications that are signed in go on for a minute. */
+/**
+ * A failure that is not the client's. Without Postgres or Redis sign-ins wait; applications that are signed in go on for a
+ * minute.
+ */
 export function answerFailure(context: KoaContextWithOIDC, { log }: AuthorizationDeps, error: Error): void {
-  if (!isDependencyAway(error)) {
+  if (!isDependencyAway(error) && !(error instanceof DependencyError)) {
     log.error({ err: error }, 'failed to serve a sign-in')
     return
   }
-  log.warn({ err: error }, 'failed to serve a sign-in without the database')
+  log.warn({ err: error }, 'failed to serve a sign-in without a store')
   context.status = 503
   context.set('retry-after', '2')
   if (!context.response.is('html')) {

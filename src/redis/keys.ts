@@ -127,6 +127,12 @@ export const keys = {
   loginFailures: (account: string, client: string): string => `${PREFIX}:{login:${account}:${client}}`,
   /** Sorted set: units that one client took of a throttle, by millisecond. As long as the throttle's window. */
   throttle: (name: string, subject: string): string => `${PREFIX}:{throttle:${name}:${subject}}`,
+  /** String: a sign-in that no user has finished, sealed. 30 min. */
+  signIn: (hash: string): string => `${PREFIX}:{sign-ins}:${hash}`,
+  /** Sorted set: keys of the sign-ins that one client began, by time. 30 min after the last. */
+  signInsOf: (client: string): string => `${PREFIX}:{sign-ins}:of:${client}`,
+  /** Sorted set: keys of all these sign-ins, by time. 30 min after the last. */
+  allSignIns: `${PREFIX}:{sign-ins}:all`,
   /** Hash: heartbeats of all processes. No end; those of dead processes are deleted when it is read. */
   processes: `${PREFIX}:{processes}`,
   /** Hash: counts of one minute of the whole fleet. 2 h. */
