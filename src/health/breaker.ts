@@ -1,8 +1,22 @@
 /**
- * When an upstream is tried at all. The breaker opens on failures in a row, and only where the requests were plain: a
- * probe's, or those of two accounts without undeclared parameters. What one caller adds or chooses may be why a request
- * fails, so that such failures alone lead to a probe, which decides.
+ * When an upstream is tried at all. The breaker opens on failures in a row, and only if the requests were plain: a
+ * probe's, or those of as many callers without undeclared parameters. What a caller adds or chooses may be why a request
+ * fails, so each caller has one vote, and failures of fewer callers lead to a probe, which decides.
  */
+
+/** How long a failure of a caller is its vote, and keeps the half-open slot from it. Milliseconds. */
+export const VOTE_MS = 120_000
+
+/** Callers whose failures are kept, the latest of each. */
+export const VOTERS_MAX = 32
+
+/** So many callers' failures within `VOTE_MS` make an API of a low score Down without a probe. */
+export const VOTES_TO_BE_DOWN = 5
+
+/** Who has a vote: the widest network around an account (one person may have many in it), or an account with a share of its own. */
+export function voterOf({ accountId, group }: { accountId: string; group?: string | undefined }): string {
+  return group?.split('/')[0] ?? accountId
+}
 
 /** Failures in a row that open the breaker of an upstream which answered everything before them. */
 export const FAILURES_TO_OPEN = 5

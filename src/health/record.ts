@@ -13,6 +13,9 @@ import {
   HALF_OPEN_PAUSE_MS_MIN,
   QUIET_MS_TO_OPEN,
   SUCCESSES_TO_CLOSE,
+  VOTE_MS,
+  VOTERS_MAX,
+  VOTES_TO_BE_DOWN,
 } from './breaker.ts'
 import {
   AVAILABILITY_POINTS,
@@ -21,8 +24,6 @@ import {
   LATENCY_BOUNDS_MS,
   LATENCY_POINTS,
   LATENCY_WEIGHT_MIN,
-  OTHERS_FAILURES_MIN,
-  OWN_FAILURES_MIN,
   PRIOR_ATTEMPTS,
   SLOW_MS,
 } from './score.ts'
@@ -44,8 +45,8 @@ export interface AttemptRecord {
   source: 'call' | 'probe'
   /** Whether it was without undeclared parameters: others' failures may be their callers' doing. */
   isPlain: boolean
-  /** Whose call it was, an account or those that count as one: failures of one alone neither open the breaker nor make the API Down. */
-  accountId?: string | undefined
+  /** Whose call it was, see `voterOf`: failures of few callers neither open the breaker nor make the API Down. */
+  voter?: string | undefined
   /** Token with which the attempt acquired its half-open slot, when the breaker was open. */
   slot?: string | undefined
   /** Failures in a row that open the breaker after a clean record, where that is fewer than usual. */
@@ -71,19 +72,21 @@ const RECORD_ATTEMPT = loadScript(new URL('./lua/record-attempt.lua', import.met
   LATENCY_BOUNDS_MS,
   LATENCY_POINTS,
   LATENCY_WEIGHT_MIN,
-  OTHERS_FAILURES_MIN,
-  OWN_FAILURES_MIN,
   PRIOR_ATTEMPTS,
   QUIET_MS_TO_OPEN,
   SLOW_MS,
   SUCCESSES_TO_CLOSE,
   HALF_OPEN_PAUSE_MS_MIN,
   HALF_OPEN_PAUSE_MS_MAX,
+  VOTE_MS,
+  VOTERS_MAX,
+  VOTES_TO_BE_DOWN,
 })
 
 const ACQUIRE_SLOT = loadScript(new URL('./lua/acquire-half-open-slot.lua', import.meta.url), {
   HALF_OPEN_PAUSE_MS_MIN,
   HEALTH_CHANNEL: channels.health,
+  VOTE_MS,
 })
 
 /**
@@ -128,9 +131,9 @@ interface Counted extends Omit<AttemptRecord, 'latencyMs'> {
 }
 
 async function record(redis: RedisConnection, slug: string, counted: Counted): Promise<Recorded> {
-  const { now = '', result, latencies, code = '', source, slot = '', isPlain, accountId = '' } = counted
+  const { now = '', result, latencies, code = '', source, slot = '', isPlain, voter = '' } = counted
   const { failuresToOpen = FAILURES_TO_OPEN, isRepeat = false } = counted
-  const flags = [isPlain ? 1 : 0, accountId, failuresToOpen, isRepeat ? 1 : 0]
+  const flags = [isPlain ? 1 : 0, voter, failuresToOpen, isRepeat ? 1 : 0]
   const values = [now, result, latencies, code, source, slot, slug, ...flags]
   const keys = [upstreamKeys.health(slug), upstreamKeys.healthChanges(slug)]
   const reply = (await RECORD_ATTEMPT.run(redis, keys, values)) as [string, number, number, number, number]
@@ -138,19 +141,19 @@ async function record(redis: RedisConnection, slug: string, counted: Counted): P
   return { state, changed: changed === 1, score, needsProbe: needsProbe === 1, hasClosed: hasClosed === 1 }
 }
 
-/** The breaker has closed meanwhile, the half-open slot is this attempt's, or how long until there may be one: see `halfOpenWaitMs`. */
-export type HalfOpenAnswer = { kind: 'closed' } | { kind: 'slot' } | { kind: 'wait'; waitMs: number }
+/** The breaker has closed meanwhile, the half-open slot is this attempt's, a probe must have it, or how long until there may be one: see `halfOpenWaitMs`. */
+export type HalfOpenAnswer = { kind: 'closed' | 'slot' | 'probe' } | { kind: 'wait'; waitMs: number }
 
 /**
  * Acquires the half-open slot of an open breaker, which one attempt at a time can hold. `isForced` (an operator's probe)
- * skips the breaker's pause, but not an attempt that is under way.
+ * skips the breaker's pause, but not an attempt that is under way. A `voter` whose calls failed of late leaves the slot to a probe.
  */
 export async function acquireHalfOpenSlot(
   redis: RedisConnection,
   slug: string,
-  { token, isForced, now }: { token: string; isForced?: boolean; now?: number },
+  { token, isForced, voter = '', now }: { token: string; isForced?: boolean; voter?: string | undefined; now?: number },
 ): Promise<HalfOpenAnswer> {
-  const values = [now ?? '', token, HALF_OPEN_LEASE_MS, slug, isForced ? 1 : 0]
+  const values = [now ?? '', token, HALF_OPEN_LEASE_MS, slug, isForced ? 1 : 0, voter]
   const reply = await ACQUIRE_SLOT.run(redis, [upstreamKeys.health(slug)], values)
   const [kind, waitMs] = reply as [HalfOpenAnswer['kind'], number]
   return kind === 'wait' ? { kind, waitMs } : { kind }

@@ -32,15 +32,6 @@ export const LATENCY_BOUNDS_MS = [
 /** Sum of samples below which nothing is known of the latency any more. */
 export const LATENCY_WEIGHT_MIN = 0.01
 
-/**
- * Failures, decayed, of others than the account with most of them, from which a low score makes an API Down for everybody:
- * two within two minutes. A probe that fails does so too.
- */
-export const OTHERS_FAILURES_MIN = 1.5
-
-/** Failures, decayed, below which an account is no longer the one with most of them. */
-export const OWN_FAILURES_MIN = 0.5
-
 /** What is left of a sum after a time; a clock that went back forgets nothing. */
 export function decay(value: number, elapsedMs: number): number {
   return value * 2 ** (-Math.max(0, elapsedMs) / HALF_LIFE_MS)

@@ -27,8 +27,8 @@ const PEOPLE: Person[] = [
     address: (index) => `2001:470:1234:${hex(index)}00::1`,
   },
   {
-    ...{ name: 'one IPv4 address, proven', slug: 'dictionary', path: (index) => `define?word=word${index}` },
-    body: [{ word: 'word', meanings: [{ partOfSpeech: 'noun', definitions: [{ definition: 'what is said' }] }] }],
+    ...{ name: 'one IPv4 address, proven', slug: 'meal-recipes', path: (index) => `search?s=meal${index}` },
+    body: { meals: null },
     ...{ address: () => '203.0.113.7', areProven: true },
   },
   {

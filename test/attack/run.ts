@@ -4,6 +4,7 @@ import { startUpstreamServer } from '../support/upstream-server.ts'
 import { accountRows } from './account-rows.ts'
 import { closeApi } from './close-api.ts'
 import { operatorConsole } from './console.ts'
+import { halfOpen } from './half-open.ts'
 import { hostileRequests } from './hostile-requests.ts'
 import { largeAnswers } from './large-answers.ts'
 import { bodyFlood, heldBodies, slowClients } from './large-bodies.ts'
@@ -22,6 +23,7 @@ import { usageRows } from './usage-rows.ts'
 
 const SCENARIOS: Scenario[] = [
   closeApi,
+  halfOpen,
   pipelining,
   manyAccounts,
   singleTenant,

@@ -8,6 +8,9 @@ import {
   HALF_OPEN_LEASE_MS,
   QUIET_MS_TO_OPEN,
   recheckPauseMs,
+  VOTE_MS,
+  VOTES_TO_BE_DOWN,
+  voterOf,
 } from '../../src/health/breaker.ts'
 import { halfOpenWaitMs, viewHealth } from '../../src/health/health-view.ts'
 import { type AttemptRecord, acquireHalfOpenSlot, recordAttempt, recordSuccesses } from '../../src/health/record.ts'
@@ -22,8 +25,6 @@ import {
   healthScore,
   LATENCY_BOUNDS_MS,
   latencyFactor,
-  OTHERS_FAILURES_MIN,
-  OWN_FAILURES_MIN,
   PRIOR_ATTEMPTS,
   quantileOfHistogram,
   scoreParts,
@@ -120,21 +121,21 @@ describe('the health score', () => {
   })
 })
 
+const VOTERS = ['a', 'b', 'c', 'd', 'e'] as const
+
 /** The state as the contract words it, over `score.ts`: what the script in Redis must do. */
 class Model {
   state: HealthStatus = 'Healthy'
   isOpen = false
   ok = 0
   fail = 0
-  ownAccount = ''
-  own = 0
+  voters = new Map<string, number>()
   weights = Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, () => 0)
   run = 0
   okBefore = 0
   failBefore = 0
   okAt = 0
   at = 0
-  accounts = new Set<string>()
   isProbed = false
   confirmAt = 0
   needsProbe = false
@@ -146,9 +147,9 @@ class Model {
   justClosed = false
 
   record(now: number, attempt: AttemptRecord): void {
-    const { result, latencyMs, source, isPlain, accountId = '', slot, isRepeat } = attempt
+    const { result, latencyMs, source, isPlain, voter = '', slot, isRepeat } = attempt
     const elapsed = this.at === 0 ? 0 : now - this.at
-    for (const name of ['ok', 'fail', 'own', 'okBefore', 'failBefore'] as const) this[name] = decay(this[name], elapsed)
+    for (const name of ['ok', 'fail', 'okBefore', 'failBefore'] as const) this[name] = decay(this[name], elapsed)
     this.weights = this.weights.map((weight) => decay(weight, elapsed))
     this.at = now
     this.needsProbe = false
@@ -161,19 +162,11 @@ class Model {
     }
     const isFailure = (result === 'fail' || result === 'late') && isPlain
     const isInRow = result === 'fail' || result === 'hanging'
-    if (isFailure && !isRepeat) {
-      this.fail += 1
-      if (source === 'call') this.#countOwn(accountId)
-    }
+    if (isFailure && !isRepeat) this.fail += 1
+    if ((isFailure || isInRow) && isPlain && source === 'call') this.voters.set(voter, now)
     if (isInRow) this.run = Math.min(this.run, 0) - 1
-    if (this.run >= 0) {
-      this.accounts.clear()
-      this.isProbed = false
-    }
-    if (isInRow && isPlain) {
-      if (source === 'probe') this.isProbed = true
-      else this.accounts.add(accountId)
-    }
+    if (this.run >= 0) this.isProbed = false
+    if (isInRow && source === 'probe') this.isProbed = true
     if (this.isOpen) this.#tryAgain(now, result, slot)
     else if (isInRow && -this.run >= this.#needed() && now - this.okAt >= QUIET_MS_TO_OPEN) this.#decide(now)
     if (result === 'ok') this.okAt = now
@@ -184,7 +177,7 @@ class Model {
     }
     const score = this.score()
     const isBelowDown = isFailure && score < 40 && this.state !== 'Down'
-    const isDoubtful = isBelowDown && source !== 'probe' && this.fail - this.own < OTHERS_FAILURES_MIN
+    const isDoubtful = isBelowDown && source !== 'probe' && this.#votes(now) < VOTES_TO_BE_DOWN
     if (isDoubtful && now - this.confirmAt >= CONFIRM_SCORE_EVERY_MS) {
       this.confirmAt = now
       this.needsProbe = true
@@ -195,12 +188,9 @@ class Model {
     else if (this.state === 'Degraded' && score >= 80 && this.run >= 3) this.#go('Healthy')
   }
 
-  #countOwn(accountId: string): void {
-    if (this.own < OWN_FAILURES_MIN && accountId !== this.ownAccount) {
-      this.ownAccount = accountId
-      this.own = 0
-    }
-    if (accountId === this.ownAccount) this.own += 1
+  /** Callers whose latest failure is a vote still. */
+  #votes(now: number, since = 0): number {
+    return [...this.voters.values()].filter((at) => now - at < VOTE_MS && at >= since).length
   }
 
   score(): number {
@@ -214,7 +204,7 @@ class Model {
   }
 
   #decide(now: number): void {
-    if (this.isProbed || this.accounts.size > 1) {
+    if (this.isProbed || this.#votes(now, this.okAt) >= 5) {
       this.isOpen = true
       this.#go('Down')
       this.pause = 1_000
@@ -276,12 +266,14 @@ describe('health in Redis', () => {
   /** Good attempts of one account. */
   const succeed = (name: string, now: number, times = 1) =>
     recordSuccesses(redis, name, { latenciesMs: Array.from({ length: times }, () => 20), now })
-  /** Failed attempts one after another, of two accounts alternately by default. */
+  /** Failed attempts one after another, of five callers in turn by default. */
+  let failures = 0
   const fail = async (name: string, now: number, times = 1, attempt: Partial<AttemptRecord> = {}) => {
     const needed: boolean[] = []
     for (let index = 0; index < times; index += 1) {
-      const accountId = index % 2 === 0 ? 'a' : 'b'
-      const failed = { ...plain, result: 'fail', code: 'UPSTREAM_ERROR', accountId, ...attempt, now } as const
+      failures += 1
+      const voter = VOTERS[failures % VOTERS.length]
+      const failed = { ...plain, result: 'fail', code: 'UPSTREAM_ERROR', voter, ...attempt, now } as const
       needed.push((await recordAttempt(redis, name, failed)).needsProbe)
     }
     return needed
@@ -295,7 +287,7 @@ describe('health in Redis', () => {
       latencyMs: fc.integer({ min: 0, max: 15_000 }),
       source: fc.constantFrom('call', 'call', 'call', 'probe'),
       isPlain: fc.constantFrom(true, true, false),
-      accountId: fc.constantFrom('a', 'b'),
+      voter: fc.constantFrom(...VOTERS),
       asksForTrial: fc.boolean(),
       isRepeat: fc.constantFrom(false, false, true),
     })
@@ -354,7 +346,7 @@ describe('health in Redis', () => {
     assert.equal((await view(name, START + 3_000)).firstOkAt, START + 1_000)
   })
 
-  it('health in Redis opens the breaker at five plain failures in a row of two accounts, and not at four', async () => {
+  it('health in Redis opens the breaker at five plain failures in a row of five callers, and not at four', async () => {
     const name = slug()
     await succeed(name, START, 40)
     await fail(name, START + 2_000, 4)
@@ -396,16 +388,16 @@ describe('health in Redis', () => {
 
   it('health in Redis keeps the breaker closed for failures of one account alone, and asks for a probe, which decides', async () => {
     const name = slug()
-    assert.deepEqual(await fail(name, START, 6, { accountId: 'a' }), [false, false, false, true, false, false])
+    assert.deepEqual(await fail(name, START, 6, { voter: 'a' }), [false, false, false, true, false, false])
     assert.equal((await view(name, START)).isOpen, false)
     const probe = { ...plain, source: 'probe', code: 'UPSTREAM_ERROR', now: START + 10 } as const
     await recordAttempt(redis, name, { ...probe, result: 'fail' })
     assert.equal((await view(name, START + 10)).isOpen, true)
 
     const well = slug()
-    await fail(well, START, 5, { accountId: 'a' })
+    await fail(well, START, 5, { voter: 'a' })
     await recordAttempt(redis, well, { ...probe, result: 'ok' })
-    assert.deepEqual(await fail(well, START + 20, 4, { accountId: 'a' }), [false, false, false, false])
+    assert.deepEqual(await fail(well, START + 20, 4, { voter: 'a' }), [false, false, false, false])
   })
 
   it('health in Redis is not Down for everybody by the failures of one account, however many; a probe or others decide', async () => {
@@ -414,22 +406,22 @@ describe('health in Redis', () => {
     for (const name of [probed, joined]) {
       // Good answers between them keep the breaker closed.
       for (let index = 0; index < 40; index += 1) {
-        asked += (await fail(name, START + index, 3, { accountId: 'a' })).filter(Boolean).length
+        asked += (await fail(name, START + index, 3, { voter: 'a' })).filter(Boolean).length
         await succeed(name, START + index)
       }
-      await fail(name, START + 40, 1, { accountId: 'b' })
+      await fail(name, START + 40, 1, { voter: 'b' })
       const { status, unclampedScore } = await view(name, START + 40)
       assert.deepEqual([status, unclampedScore < 40], ['Degraded', true])
     }
     assert.equal(asked, 2, 'a probe is asked for at once, and once a minute')
     await fail(probed, START + 50, 1, { source: 'probe' })
-    await fail(joined, START + 50, 1, { accountId: 'c' })
+    for (const voter of ['c', 'd', 'e']) await fail(joined, START + 50, 1, { voter })
     for (const name of [probed, joined]) assert.equal((await view(name, START + 50)).status, 'Down')
     // Much later what others failed with is forgotten.
     const later = slug()
     await fail(later, START, 2)
     await succeed(later, START)
-    await fail(later, START + 20 * HALF_LIFE_MS, 20, { accountId: 'a' })
+    await fail(later, START + 20 * HALF_LIFE_MS, 20, { voter: 'a' })
     assert.equal((await view(later, START + 20 * HALF_LIFE_MS)).status, 'Degraded')
   })
 
@@ -453,7 +445,7 @@ describe('health in Redis', () => {
       for (let index = 0; index < 400; index += 1) {
         const now = START + (index * 1_000) / perSecond
         if (index < 12 ? index % 2 === 0 : isGood()) await succeed(name, now)
-        else await fail(name, now, 1, { accountId: index % 2 === 0 ? 'a' : 'b' })
+        else await fail(name, now)
         if ((await view(name, now)).isOpen) opened += 1
       }
       assert.equal(opened, 0, `${perSecond} a second`)
@@ -483,6 +475,31 @@ describe('health in Redis', () => {
     assert.deepEqual(answers.map(({ kind }) => kind).toSorted(), ['slot', 'wait', 'wait'])
     const late = await acquireHalfOpenSlot(redis, name, { token: 'd', now: START + 1_001 + HALF_OPEN_LEASE_MS })
     assert.equal(late.kind, 'slot')
+  })
+
+  it('health in Redis leaves the half-open slot of an open breaker to a probe while the calls of a caller failed of late', async () => {
+    const name = slug()
+    await fail(name, START, 5)
+    const acquire = (voter: string, now: number) => acquireHalfOpenSlot(redis, name, { token: voter, voter, now })
+    assert.deepEqual(await acquire('a', START + 1_000), { kind: 'probe' })
+    assert.deepEqual(await acquire('a', START + 500), { kind: 'wait', waitMs: 500 })
+    assert.deepEqual(await acquire('other', START + 1_000), { kind: 'slot' })
+    await recordAttempt(redis, name, { ...plain, result: 'none', slot: 'other', now: START + 1_000 })
+    assert.deepEqual(await acquire('a', START + VOTE_MS - 1), { kind: 'probe' })
+    assert.deepEqual(await acquire('a', START + VOTE_MS), { kind: 'slot' })
+  })
+
+  it('health in Redis counts all that one wide network fails with as the vote of one caller', async () => {
+    assert.equal(voterOf({ accountId: 'a', group: 'h1/q2/h3/h4' }), voterOf({ accountId: 'b', group: 'h1/q5/h6/h7' }))
+    assert.equal(voterOf({ accountId: 'a' }), 'a')
+    const name = slug()
+    const asked = await fail(name, START, 40, { voter: 'h1' })
+    assert.deepEqual([asked.filter(Boolean).length, (await view(name, START)).isOpen], [1, false])
+    // More voters than are kept.
+    for (let index = 0; index < 40; index += 1) await fail(name, START, 1, { voter: `v${index}` })
+    const { voters } = await redis.hgetall(upstreamKeys.health(name))
+    assert.equal(voters?.split(',').length, 32)
+    assert.ok(voters?.endsWith(`v39@${START}`))
   })
 
   it('a half-open attempt that is allowed at once is not refused by a process whose clock lags a little', () => {
@@ -574,9 +591,7 @@ describe('health in Redis', () => {
 
   it('health in Redis counts a change once when many workers see it at once', async () => {
     const name = slug()
-    await Promise.all(
-      Array.from({ length: 50 }, (_, index) => fail(name, START, 1, { accountId: index % 2 === 0 ? 'a' : 'b' })),
-    )
+    await Promise.all(Array.from({ length: 50 }, (_, index) => fail(name, START, 1, { voter: VOTERS[index % 5] })))
     const changes = await redis.xrange(upstreamKeys.healthChanges(name), '-', '+')
     assert.deepEqual(
       changes.map(([, fields]) => fields[5]),

@@ -8,6 +8,7 @@ import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import { createApiKey } from '../../src/accounts/api-key.ts'
 import { closeApi } from '../attack/close-api.ts'
+import { halfOpen } from '../attack/half-open.ts'
 import { bodyFlood, heldBodies, slowClients } from '../attack/large-bodies.ts'
 import { manyAccounts, takeWholeCap } from '../attack/many-accounts.ts'
 import { mcpWork } from '../attack/mcp-work.ts'
@@ -28,7 +29,7 @@ import { ROOT } from '../tools/sources.ts'
 describe('one caller', () => {
   let gateway: Gateway
   let upstream: UpstreamServer
-  const scenarios = [closeApi, manyAccounts, onePersonShort, redisMemory, pipelining]
+  const scenarios = [closeApi, manyAccounts, onePersonShort, halfOpen, redisMemory, pipelining]
 
   before(async () => {
     upstream = await startUpstreamServer()
@@ -76,6 +77,9 @@ describe('one caller', () => {
 
   it('one caller with many networks, or with old and proven accounts, leaves room in an hourly cap for others', () =>
     assertHeld(onePersonShort, 1))
+
+  it('one caller of many accounts whose calls make an upstream fail keeps nobody from it', () =>
+    assertHeld(halfOpen, 1))
 
   it('one caller fills what its plan lets it keep of results, and no more of Redis', () => assertHeld(redisMemory, 0))
 

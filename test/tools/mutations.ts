@@ -338,8 +338,28 @@ export const MUTATIONS: Mutation[] = [
   health(
     'record-attempt',
     'failures of one account open a breaker',
-    'elseif isDue and isRowPlain then',
+    'elseif isDue and isOwnFault then',
     'elseif isDue then',
+  ),
+  health('record-attempt', 'a caller has a vote for each failure', ' and not (isVote and voter == account)'),
+  health('record-attempt', 'votes are for ever', 'now - tonumber(at) < VOTE_MS and ', ''),
+  health(
+    'record-attempt',
+    'votes of before a good attempt open a breaker',
+    "tonumber(voter[2]) >= num('okAt')",
+    'true',
+  ),
+  health(
+    'record-attempt',
+    'voters are kept without bound',
+    'if #voters > VOTERS_MAX then table.remove(voters, 1) end\n',
+  ),
+  health('record-attempt', 'the failure of a probe opens no breaker', 'hasProbeFailed or votesInRow', 'votesInRow'),
+  health(
+    'record-attempt',
+    'a probe that failed before a good attempt opens a breaker',
+    'run < 0 and (h.rowPlain',
+    '(h.rowPlain',
   ),
   health('record-attempt', 'failures of one account make an API Down', ' and not isDoubtful then', ' then'),
   health('record-attempt', 'a low score of one account is never looked into', 'or isDoubtful and', 'or false and'),
@@ -626,6 +646,18 @@ export const MUTATIONS: Mutation[] = [
     'every attempt is announced',
     "if to ~= from or isAnnounced then redis.call('PUBLISH'",
     "if true then redis.call('PUBLISH'",
+  ),
+  health(
+    'acquire-half-open-slot',
+    'a caller whose calls failed long ago gets no slot',
+    'if voter == caller and now - tonumber(at) < VOTE_MS then',
+    'if voter == caller and VOTE_MS then',
+  ),
+  health(
+    'acquire-half-open-slot',
+    'a caller whose calls fail holds the slot',
+    "then return {'probe', 0} end",
+    'then end',
   ),
   health(
     'acquire-half-open-slot',

@@ -131,15 +131,16 @@ test('the last try of a validation leaves the time at which another one tries th
 test('failed validations of two accounts that count as one are failures of one caller to the health of the API', async (t) => {
   const { upstream, redis, saveKey, enqueue, validate } = await open(t)
   upstream.play(NEWS, (_, response) => void response.writeHead(503).end())
-  const group = 'network'
+  const group = 'network/narrower'
   for (const providerKeyId of [await saveKey(), await saveKey()]) {
     await enqueue({ providerKeyId, group })
     const before = await redis.hget(healthKey(NEWS), 'run')
     await validate()
     await until(async () => (await redis.hget(healthKey(NEWS), 'run')) !== before)
   }
-  const { run, rowAccount, rowPlain } = await redis.hgetall(healthKey(NEWS))
-  assert.deepEqual({ run, rowAccount, rowPlain }, { run: '-2', rowAccount: group, rowPlain: '0' })
+  const { run, voters, rowPlain } = await redis.hgetall(healthKey(NEWS))
+  assert.deepEqual({ run, rowPlain }, { run: '-2', rowPlain: '0' })
+  assert.match(voters ?? '', /^network@\d+(\.\d+)?$/)
 })
 
 const CRYPTO = 'crypto-prices'

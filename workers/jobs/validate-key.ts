@@ -10,6 +10,7 @@ import type { Db } from '../../src/db/database.ts'
 import { findProviderKey, setProviderKeyStatus, setValidationFailure } from '../../src/db/provider-keys.ts'
 import type { ProviderKey, ValidationFailureCode } from '../../src/db/schema.ts'
 import { GatewayError } from '../../src/errors.ts'
+import { voterOf } from '../../src/health/breaker.ts'
 import { announced } from '../../src/limits/account-version.ts'
 import { sendReply } from '../../src/queue/reply.ts'
 import { parseValidateKeyJob, TRY_AGAIN_MS } from '../../src/queue/validate-key-job.ts'
@@ -159,7 +160,7 @@ async function sendCheck(deps: ProcessorDeps, { api, entry, endsAt, signal }: Ch
     slug: api.slug,
     source: 'call',
     isPlain: true,
-    accountId: entry.shareGroup ?? entry.accountId,
+    voter: voterOf({ accountId: entry.accountId, group: entry.shareGroup }),
     concurrency: api.caps.concurrency,
   })
   const sending = {

@@ -1,5 +1,6 @@
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { CallContext, Endpoint, UpstreamRequest } from '../../src/catalog/upstream.ts'
+import { voterOf } from '../../src/health/breaker.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import type { AnswerMemory, MemoryShare } from './answer-memory.ts'
@@ -36,7 +37,7 @@ async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory
     slug: api.slug,
     source: 'call',
     isPlain: call.extra.length === 0,
-    accountId: call.group ?? call.accountId,
+    voter: voterOf(call),
     concurrency: api.caps.concurrency,
     ownMs: upstreamCall.memory.waitedMs,
     traceparent: call.traceparent,

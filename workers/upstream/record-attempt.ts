@@ -37,8 +37,8 @@ export interface RecordedRequest {
   source: 'call' | 'probe'
   /** Whether a caller added nothing to it. */
   isPlain: boolean
-  /** Or the accounts that count as one: accounts are free, and two of one person are not two callers. */
-  accountId?: string
+  /** See `voterOf`; absent for a probe. */
+  voter?: string
   /** Requests that the upstream takes at once: when all of them hang, that is enough to know. */
   concurrency: number
   /** Skips the pause of an open breaker. */
@@ -54,7 +54,7 @@ export type FailureWords = Omit<FailureRow, 'at'>
 
 type ObservedAttempt = AttemptRecord & { seen: Seen }
 
-/** For a call with undeclared parameters, while a probe is the half-open attempt. Milliseconds. */
+/** For a call that leaves the half-open attempt to a probe. Milliseconds. */
 const HALF_OPEN_PROBE_MS = 1_000
 
 /**
@@ -102,7 +102,7 @@ export class AttemptRecorder {
 
   /** @throws what `run` throws; BreakerOpenError */
   async observe<T extends ObservedResult>(run: () => Promise<T>): Promise<T> {
-    const { slug, source, isPlain, accountId, traceparent } = this.#request
+    const { slug, source, isPlain, voter, traceparent } = this.#request
     const slot = this.#isClosed() ? undefined : await this.#checkBreaker()
     this.#forgetRedirects()
     const startedAt = performance.now() - this.#ownMs()
@@ -114,7 +114,7 @@ export class AttemptRecorder {
     })
     const record = (result: AttemptRecord['result'], code?: string, seen?: Omit<Seen, 'ms'>): ObservedAttempt => {
       const latencyMs = tookMs()
-      const attempt = { result, ...(code === undefined ? {} : { code }), latencyMs, source, isPlain, accountId, slot }
+      const attempt = { result, ...(code === undefined ? {} : { code }), latencyMs, source, isPlain, voter, slot }
       return { ...attempt, seen: { ...seen, ms: latencyMs } }
     }
     const watch = this.#watchHanging(() => record('hanging', 'UPSTREAM_TIMEOUT'))
@@ -172,22 +172,27 @@ export class AttemptRecorder {
   }
 
   async #checkBreaker(): Promise<string | undefined> {
-    const { redis, health } = this.#deps
-    const { slug, isForced, isPlain } = this.#request
+    const { redis } = this.#deps
+    const { slug, isForced, isPlain, voter } = this.#request
     // The failure before a repeat may have opened the breaker.
     await this.#counted
     if (this.#slot !== undefined) return this.#slot
     if (this.#breakerWaitMs() === undefined) return undefined
     this.refuseWhenOpen()
-    if (!isPlain) {
-      this.#scheduleProbe(`half-open-${health.of(slug).halfOpenAt}`)
-      throw new BreakerOpenError(HALF_OPEN_PROBE_MS)
-    }
+    if (!isPlain) this.#leaveToProbe()
     const token = randomUUID()
-    const answer = await acquireHalfOpenSlot(redis, slug, { token, isForced: isForced === true })
+    const answer = await acquireHalfOpenSlot(redis, slug, { token, voter, isForced: isForced === true })
     if (answer.kind === 'wait') throw new BreakerOpenError(answer.waitMs)
+    if (answer.kind === 'probe') this.#leaveToProbe()
     if (answer.kind === 'slot') this.#slot = token
     return this.#slot
+  }
+
+  /** A call that may fail by its caller's doing says nothing of the upstream. @throws BreakerOpenError */
+  #leaveToProbe(): never {
+    const { health } = this.#deps
+    this.#scheduleProbe(`half-open-${health.of(this.#request.slug).halfOpenAt}`)
+    throw new BreakerOpenError(HALF_OPEN_PROBE_MS)
   }
 
   /** The code that an error counts as; undefined: it does not count. Cut short by its call, a long attempt is a timeout. */

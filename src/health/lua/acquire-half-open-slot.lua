@@ -1,10 +1,11 @@
 --[[ Acquires the half-open slot of an open breaker: one attempt at a time may hold it. A token that holds it has it.
      Input   KEYS[1] health hash
-             ARGV[1] time; ARGV[2] token of the attempt; ARGV[3] lease, ms; ARGV[4] slug; ARGV[5] 1: skips the pause
-     Output  {'closed', 0} · {'slot', 0} · {'wait', ms until one may ask again} ]]
+             ARGV[1] time; ARGV[2] token of the attempt; ARGV[3] lease, ms; ARGV[4] slug; ARGV[5] 1: skips the pause;
+             ARGV[6] the caller, empty for a probe: one that failed of late would only hold the breaker open
+     Output  {'closed', 0} · {'slot', 0} · {'wait', ms until one may ask again} · {'probe', 0}: a probe is to be made instead ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./read-health.lua"
-local token, leaseMs, slug, isForced = ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5] == '1'
+local token, leaseMs, slug, isForced, caller = ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5] == '1', ARGV[6]
 if h.open ~= '1' then return {'closed', 0} end
 local holder, waitMs = h.trialBy or '', num('trialAt') - now
 if waitMs > 0 then
@@ -13,6 +14,9 @@ if waitMs > 0 then
   -- The lease is for a holder that died: an attempt takes no longer than the pause after it, or about so.
   if holder ~= '' then return {'wait', math.ceil(math.min(waitMs, math.max(num('pause'), HALF_OPEN_PAUSE_MS_MIN)))} end
   if not isForced then return {'wait', math.ceil(waitMs)} end
+end
+for voter, at in string.gmatch(caller ~= '' and h.voters or '', '([^@,]+)@([^,]+)') do
+  if voter == caller and now - tonumber(at) < VOTE_MS then return {'probe', 0} end
 end
 redis.call('HSET', key, 'trialBy', token, 'trialAt', text(now + leaseMs))
 redis.call('PUBLISH', HEALTH_CHANNEL, slug)

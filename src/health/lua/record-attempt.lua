@@ -7,7 +7,7 @@
              ARGV[3]  latencies of good attempts, ms, with commas between
              ARGV[4]  code; ARGV[5] source: call or probe; ARGV[6] token of its half-open slot
              ARGV[7]  slug
-             ARGV[8]  1: plain, without undeclared parameters; ARGV[9] account
+             ARGV[8]  1: plain, without undeclared parameters; ARGV[9] the caller that has a vote: see voterOf
              ARGV[10] failures in a row that open the breaker after a clean record
              ARGV[11] 1: its call was counted as failed already: one more failure in a row, none more of the score
      Output  {state, 1 when it changed, score, 1 when a probe must decide whether the breaker opens, 1 when it closed} ]]
@@ -39,15 +39,7 @@ if result == 'ok' then
     weights[bucket] = (weights[bucket] or 0) + 1
   end
 end
--- Of the failures, how many are of the account that has most of them, or had lately: the rest are those of others and of probes.
-local ownAccount, own = h.ownAccount or '', math.min(num('own') * factor, fail)
-if isFailure and not isRepeat then
-  fail = fail + 1
-  if source == 'call' and account ~= '' then
-    if account ~= ownAccount and own < OWN_FAILURES_MIN then ownAccount, own = account, 0 end
-    if account == ownAccount then own = own + 1 end
-  end
-end
+if isFailure and not isRepeat then fail = fail + 1 end
 if isInRow then run = math.min(run, 0) - 1 end
 local hist = {}
 for i = 1, #LATENCY_BOUNDS_MS + 1 do
@@ -74,14 +66,22 @@ local quick = 1
 if p95 then quick = math.min(math.max((SLOW_MS - p95) / (SLOW_MS - FAST_MS), 0), 1) end
 local score = math.floor(AVAILABILITY_POINTS * math.max(0, 1 - 2 * share) + LATENCY_POINTS * quick + 0.5)
 
--- Whether the failures in a row are the upstream's own: a probe's, or plain ones of two accounts.
-local rowAccount, isRowPlain = h.rowAccount or '', h.rowPlain == '1'
-if run >= 0 then rowAccount, isRowPlain = '', false end
-if isInRow and isPlain then
-  if source == 'probe' then isRowPlain = true
-  elseif rowAccount == '' then rowAccount = account
-  elseif rowAccount ~= account then isRowPlain = true end
+-- Each caller has one vote, however often its calls fail: callers of late, and how many of them since the last good attempt.
+local voters, votesInRow = {}, 0
+local isVote = (isFailure or isInRow) and isPlain and source == 'call' and account ~= ''
+for voter, at in string.gmatch(h.voters or '', '([^@,]+)@([^,]+)') do
+  if now - tonumber(at) < VOTE_MS and not (isVote and voter == account) then voters[#voters + 1] = { voter, at } end
 end
+if isVote then voters[#voters + 1] = { account, text(now) } end
+if #voters > VOTERS_MAX then table.remove(voters, 1) end
+local voterTexts = {}
+for index, voter in ipairs(voters) do
+  voterTexts[index] = voter[1] .. '@' .. voter[2]
+  if tonumber(voter[2]) >= num('okAt') then votesInRow = votesInRow + 1 end
+end
+local hasProbeFailed = run < 0 and (h.rowPlain == '1' or isInRow and source == 'probe')
+-- Whether the failures in a row are the upstream's own.
+local isOwnFault = hasProbeFailed or votesInRow >= math.max(2, failuresToOpen)
 local needed = failuresToOpen
 local shareBefore = failBefore / (okBefore + failBefore + PRIOR_ATTEMPTS)
 if shareBefore > 0 then
@@ -99,8 +99,8 @@ local halfOpenAt, holder, pause, good = num('trialAt'), h.trialBy or '', num('pa
 local isAnnounced, needsProbe = false, 0
 -- A good attempt makes no status worse: what failed before it was judged then.
 local isBelowDown = isFailure and score < 40 and from ~= 'Down'
--- What one account's calls alone show may be its own doing: for everybody it is no worse than Degraded until a probe fails too.
-local isDoubtful = isBelowDown and source ~= 'probe' and fail - own < OTHERS_FAILURES_MIN
+-- What few callers' calls show may be their own doing: for everybody it is no worse than Degraded until a probe fails too.
+local isDoubtful = isBelowDown and source ~= 'probe' and #voters < VOTES_TO_BE_DOWN
 local confirmAt = num('confirmAt')
 if isOpen then
   -- Attempts that were under way when the breaker opened are counted and decide nothing.
@@ -120,7 +120,7 @@ if isOpen then
       halfOpenAt = now + pause
     end
   end
-elseif isDue and isRowPlain then
+elseif isDue and isOwnFault then
   isOpen, to, cause, isAnnounced = true, 'Down', 'failures-in-a-row', true
   pause, good, holder = HALF_OPEN_PAUSE_MS_MIN, 0, ''
   halfOpenAt = now + pause
@@ -136,7 +136,7 @@ end
 
 redis.call('HSET', key, 'state', to, 'open', isOpen and 1 or 0, 'at', text(now), 'ok', text(ok), 'fail', text(fail),
   'run', run, 'hist', table.concat(hist, ','), 'okBefore', text(okBefore), 'failBefore', text(failBefore),
-  'ownAccount', ownAccount, 'own', text(own), 'rowAccount', rowAccount, 'rowPlain', isRowPlain and 1 or 0, 'confirmAt', text(confirmAt),
+  'voters', table.concat(voterTexts, ','), 'rowPlain', hasProbeFailed and 1 or 0, 'confirmAt', text(confirmAt),
   'trialAt', text(halfOpenAt), 'trialBy', holder, 'pause', text(pause), 'good', good)
 if result == 'ok' then
   redis.call('HSET', key, 'okAt', text(now))
