@@ -30,18 +30,13 @@ export class UpstreamCaps {
   }
 }
 
-/** The requests with unproven keys in a window, as a part of those of the shared cap, in addition to them. */
+/** Of the requests in a window that the shared cap allows, at most this part has unproven keys: see `ofSharedCap`. */
 const UNPROVEN_PART = 1 / 4
-
-/** A longer window is cut to this, with as many requests: else made-up keys would keep the owners of true ones waiting for hours. */
-const UNPROVEN_WINDOW_SECONDS_MAX = 600
 
 function rulesOf({ caps, forCallerKeys }: Api, bucket: CapBucket): Caps {
   if (bucket === SHARED_BUCKET) return caps
   if (bucket !== UNPROVEN_BUCKET) return forCallerKeys.caps
-  const rates = caps.rates.map(({ max, seconds }) => ({
-    max: Math.max(1, Math.floor(max * UNPROVEN_PART)),
-    seconds: Math.min(seconds, UNPROVEN_WINDOW_SECONDS_MAX),
-  }))
-  return { concurrency: Math.max(1, Math.floor(caps.concurrency * UNPROVEN_PART)), rates }
+  const partOf = (max: number): number => Math.max(1, Math.floor(max * UNPROVEN_PART))
+  const rates = caps.rates.map(({ max, seconds }) => ({ max: partOf(max), seconds }))
+  return { concurrency: partOf(caps.concurrency), rates }
 }

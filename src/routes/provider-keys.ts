@@ -29,10 +29,11 @@ import { enqueueRevalidateKey, enqueueValidateKey, type ValidateKeyJob } from '.
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /**
- * Keys that one account, or the accounts that count as one, may save or have validated a minute: each costs a request to the
- * upstream from the gateway's address.
+ * Validations of keys for one API that an account, or the Free accounts of one network, may cause an hour by saving a key or
+ * asking: each is a request of the shared cap.
  */
-const VALIDATIONS_PER_MINUTE = 20
+const VALIDATIONS_PER_HOUR = 10
+const HOUR_MS = 3_600_000
 
 /** How long a validation is waited for, milliseconds; it goes on after that. */
 const VALIDATE_WAIT_MS = 10_000
@@ -90,7 +91,7 @@ function routeSaving(app: App, context: Context): void {
     const { user } = sessionOf(request)
     const userId = user.id
     const { key } = request.body
-    await takeValidation(context, user)
+    await takeValidation(context, user, slug)
     const sealed = seal(config.secrets.encryption, providerKeyRecord(userId, slug), key)
     const row = {
       id: randomUUID(),
@@ -146,7 +147,7 @@ function routeValidation(app: App, context: Context): void {
     const { slug } = knownApi(catalog, request.params.apiSlug)
     const key = await findProviderKeyOf(db, user.id, slug)
     if (!key) throw noProviderKey()
-    await takeValidation(context, user)
+    await takeValidation(context, user, slug)
     if (isHeld(catalog, slug)) {
       await noteHold(db, key)
       // Nobody waits for it: one job is enough, however often it is asked for.
@@ -196,13 +197,14 @@ function validationOf({ config }: Context, user: SessionUser, providerKeyId: str
 }
 
 /** A validation is a request to the upstream: who may make no live calls may have none made. @throws GatewayError */
-async function takeValidation(context: Context, user: SessionUser): Promise<void> {
+async function takeValidation(context: Context, user: SessionUser, slug: string): Promise<void> {
   const { accounts, secrets } = context.config
   checkLiveCalls({ mode: 'live', missing: missingForLiveCalls(user, accounts.signup) })
   await takeThrottle(context, {
     name: 'key-validate',
-    subject: shareGroupOf(user, secrets.keyPepper),
-    max: VALIDATIONS_PER_MINUTE,
+    subject: `${shareGroupOf(user, secrets.keyPepper)} ${slug}`,
+    max: VALIDATIONS_PER_HOUR,
+    windowMs: HOUR_MS,
     code: 'RATE_LIMIT_EXCEEDED',
     hint: 'Wait before saving or validating more provider keys',
   })

@@ -10,6 +10,7 @@ import { largeAnswers } from './large-answers.ts'
 import { bodyFlood, heldBodies, slowClients } from './large-bodies.ts'
 import { logFlood } from './log-flood.ts'
 import { logIns } from './log-ins.ts'
+import { madeUpKeys } from './made-up-keys.ts'
 import { manyAccounts, singleTenant } from './many-accounts.ts'
 import { mcpWork } from './mcp-work.ts'
 import { onePerson } from './one-person.ts'
@@ -28,6 +29,7 @@ const SCENARIOS: Scenario[] = [
   manyAccounts,
   singleTenant,
   onePerson,
+  madeUpKeys,
   unknownKeys,
   redisMemory,
   largeAnswers,

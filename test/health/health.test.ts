@@ -400,6 +400,14 @@ describe('health in Redis', () => {
     assert.deepEqual(await fail(well, START + 20, 4, { voter: 'a' }), [false, false, false, false])
   })
 
+  it('health in Redis counts no vote of before the last good attempt for the breaker', async () => {
+    const name = slug()
+    for (const voter of ['b', 'c', 'd', 'e']) await fail(name, START, 1, { voter })
+    await succeed(name, START + 10)
+    await fail(name, START + 2_000, 6, { voter: 'a' })
+    assert.equal((await view(name, START + 2_000)).isOpen, false)
+  })
+
   it('health in Redis is not Down for everybody by the failures of one account, however many; a probe or others decide', async () => {
     const [probed, joined] = [slug(), slug()]
     let asked = 0

@@ -11,7 +11,7 @@ import { startCall } from '../../src/queue/results.ts'
 import { enqueueRevalidateKey } from '../../src/queue/validate-key-job.ts'
 import { memberOf, type WaitQueueEntry, waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
 import { type CachedOutcome, type CachingDeps, callThroughCache } from '../cache/cached-call.ts'
-import type { PermitRequest } from '../permits/late-join.ts'
+import { ofSharedCap, type PermitRequest } from '../permits/late-join.ts'
 import { CALLER_LEFT, DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
 import { attemptFailure, type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { ProviderKeys } from '../upstream/provider-keys.ts'
@@ -116,9 +116,11 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
 function permitRequestOf(known: KnownCall, { isSecondRun }: Pick<CallRun, 'isSecondRun'>): PermitRequest {
   const { ticket, deadline } = known.call
   const member = memberOf(waitQueueIdentity(known.call))
+  const lateJoin = { entry: () => queueEntry(known), deadline, isSecondRun }
+  const ofShared = known.call.providerKey?.isUnproven ? { ofShared: ofSharedCap({ member, lateJoin }) } : {}
   // A follower has no place of its own: it joins when it needs one.
-  if (ticket && !ticket.isFollower) return { member, tag: ticket.tag, mayLackPlace: isSecondRun }
-  return { member, tag: NO_PLACE, lateJoin: { entry: () => queueEntry(known), deadline, isSecondRun } }
+  if (ticket && !ticket.isFollower) return { member, tag: ticket.tag, mayLackPlace: isSecondRun, ...ofShared }
+  return { member, tag: NO_PLACE, lateJoin, ...ofShared }
 }
 
 function queueEntry({ endpoint, call }: KnownCall): WaitQueueEntry {

@@ -1,6 +1,5 @@
 import { randomInt } from 'node:crypto'
 import { DelayedError, type Job } from 'bullmq'
-
 import { bucketOf, UNPROVEN_BUCKET } from '../../src/caps/bucket.ts'
 import { NO_PLACE } from '../../src/caps/cap.ts'
 import { type Api, type Catalog, withCallerKey } from '../../src/catalog/catalog.ts'
@@ -15,6 +14,7 @@ import { announced } from '../../src/limits/account-version.ts'
 import { sendReply } from '../../src/queue/reply.ts'
 import { parseValidateKeyJob, TRY_AGAIN_MS } from '../../src/queue/validate-key-job.ts'
 import { memberOf, type WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
+import { ofSharedCap } from '../permits/late-join.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
 import { AttemptRecorder } from '../upstream/record-attempt.ts'
 import { sendOnce } from '../upstream/send-once.ts'
@@ -163,15 +163,16 @@ async function sendCheck(deps: ProcessorDeps, { api, entry, endsAt, signal }: Ch
     voter: voterOf({ accountId: entry.accountId, group: entry.shareGroup }),
     concurrency: api.caps.concurrency,
   })
+  const member = memberOf(entry)
+  const lateJoin = { entry: () => entry, deadline: deps.clock.now() + VALIDATE_MS_MAX }
   const sending = {
     api,
     endpoint: undefined,
     currentKey: () => key,
     bucket: entry.bucket,
     permitRequest: {
-      member: memberOf(entry),
-      tag: NO_PLACE,
-      lateJoin: { entry: () => entry, deadline: deps.clock.now() + VALIDATE_MS_MAX },
+      ...{ member, tag: NO_PLACE, lateJoin },
+      ...(entry.bucket === UNPROVEN_BUCKET ? { ofShared: ofSharedCap({ member, lateJoin }) } : {}),
     },
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
     progress: {},

@@ -1,4 +1,5 @@
-import type { Cap, Waiter } from '../../src/caps/cap.ts'
+import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { type Cap, NO_PLACE, type Waiter } from '../../src/caps/cap.ts'
 import { refusalOf } from '../../src/caps/refusal.ts'
 import type { Log } from '../../src/log.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
@@ -18,8 +19,16 @@ export interface PermitWaiter extends Waiter {
 }
 
 export interface PermitRequest extends PermitWaiter {
+  /** With a key that the upstream has not taken yet: it may count the request for the gateway's address. */
+  ofShared?: PermitRequest
   /** Of a call without a place: how it joins the wait queue when it must, and until when a permit is of use. */
   lateJoin?: { entry: () => WaitQueueEntry; deadline: CallJob['deadline']; isSecondRun?: boolean }
+}
+
+/** For a permit of the shared cap beside the one of unproven keys: a member of the same share, which joins the queue if it must. */
+export function ofSharedCap({ member, lateJoin }: Required<Pick<PermitRequest, 'member' | 'lateJoin'>>): PermitRequest {
+  const entry = (): WaitQueueEntry => ({ ...lateJoin.entry(), bucket: SHARED_BUCKET, coalescedKey: undefined })
+  return { member, tag: NO_PLACE, lateJoin: { ...lateJoin, entry } }
 }
 
 /** A permit would come too late, for the reason that admission would give a new call. `isRefused`: it never had a place, and costs nothing. */
@@ -34,7 +43,7 @@ export function tooLateError(
 /** Acquires a permit. A call without a place joins the wait queue first, unless there is room. @throws AttemptError */
 export async function acquireOrJoin<Permit>(
   { cap, log }: { cap: Cap; log: Log },
-  { lateJoin, ...waiter }: PermitRequest,
+  { lateJoin, ofShared: _ofShared, ...waiter }: PermitRequest,
   acquire: (waiter: PermitWaiter) => Promise<Permit>,
 ): Promise<Permit> {
   try {

@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici'
-import { type CapBucket, UNPROVEN_BUCKET } from '../../src/caps/bucket.ts'
+import { type CapBucket, SHARED_BUCKET, UNPROVEN_BUCKET } from '../../src/caps/bucket.ts'
 import type { UpstreamLimit } from '../../src/caps/cap.ts'
 import { REPLY_MS } from '../../src/caps/timing.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
@@ -143,9 +143,36 @@ async function acquirePermit(deps: SendDeps, sending: Sending): Promise<Permit> 
     const ends = needless ? AbortSignal.any([signal, needless]) : signal
     const permit = await deps.permitClientOf(api, bucket).acquire(request, remainingMs, ends)
     progress.hadPermit = true
-    return permit
+    const { ofShared } = permitRequest
+    if (!ofShared) return permit
+    try {
+      const shared = deps.permitClientOf(api, SHARED_BUCKET)
+      return bothOf(
+        await shared.acquire({ ...ofShared, refusalByHealth: () => recorder.refusalByBreaker() }, remainingMs, ends),
+        permit,
+      )
+    } catch (error) {
+      permit.releaseUnused()
+      throw error
+    }
   } finally {
     endWait()
+  }
+}
+
+/** The upstream sees the request under the first of the permits; the second bounds how many of its kind there are. */
+function bothOf(first: Permit, second: Permit): Permit {
+  return {
+    ...first,
+    hasWaited: first.hasWaited || second.hasWaited,
+    release: (tookMs) => {
+      first.release(tookMs)
+      second.release(tookMs)
+    },
+    releaseUnused: () => {
+      first.releaseUnused()
+      second.releaseUnused()
+    },
   }
 }
 
