@@ -1,6 +1,7 @@
 import { SingleFlight } from '../src/async/single-flight.ts'
 import { endOverdueCalls } from '../src/calls/end-overdue-calls.ts'
 import { type Api, type Catalog, loadCatalog } from '../src/catalog/catalog.ts'
+import { sourcesOf } from '../src/catalog/fallback.ts'
 import { probeEverySeconds, probeSlowdown } from '../src/catalog/probe-interval.ts'
 import { type Db, openDatabase } from '../src/db/database.ts'
 import { deleteOldHealthChanges } from '../src/db/health-changes.ts'
@@ -58,7 +59,7 @@ await runProcess('probe', async () => {
   const redis = openRedis(config.redisUrls, 'blocking', log)
   const db = openDatabase(config.databaseUrl, log)
   const catalog = await loadCatalog(config.upstreams.bySlug, config.upstreams)
-  const health = new HealthCache({ redis, redisUrls: config.redisUrls, log }, catalog.keys())
+  const health = new HealthCache({ redis, redisUrls: config.redisUrls, log }, sourcesOf(catalog))
   health.open()
   const settings = new SettingsSync({ config, log, catalog, db, redis })
   await settings.open()
@@ -128,8 +129,8 @@ async function startWork(deps: ProbeDeps): Promise<NodeJS.Timeout[]> {
 
 /** A probe when the breaker allows its next attempt, so that it need not be a caller's. */
 async function scheduleHalfOpenProbes({ catalog, queues, health, scheduled, log }: ProbeDeps): Promise<void> {
-  for (const api of catalog.values()) {
-    const { halfOpenAt, isSlotTaken } = health.of(api.slug)
+  for (const api of sourcesOf(catalog)) {
+    const { halfOpenAt, isSlotTaken } = health.ofSource(api.slug)
     if (halfOpenAt === undefined || isSlotTaken || !isTriedByProbe(api) || scheduled.get(api.slug) === halfOpenAt)
       continue
     scheduled.set(api.slug, halfOpenAt)
@@ -144,8 +145,8 @@ async function scheduleHalfOpenProbes({ catalog, queues, health, scheduled, log 
 
 /** An upstream in trouble without calls would stay so until its next probe. Open breakers have half-open probes. */
 async function recheckTroubled({ catalog, queues, health, log }: ProbeDeps): Promise<void> {
-  for (const api of catalog.values()) {
-    const { status, isOpen, since = 0, lastCallAt, lastProbeAt } = health.of(api.slug)
+  for (const api of sourcesOf(catalog)) {
+    const { status, isOpen, since = 0, lastCallAt, lastProbeAt } = health.ofSource(api.slug)
     if (status === 'Healthy' || isOpen || !api.enabled) continue
     const triedAt = Math.max(lastCallAt, lastProbeAt)
     const pauseMs =

@@ -2,6 +2,7 @@ import { memoize } from '../src/async/memoize.ts'
 import { ResponseCache } from '../src/cache/response-cache.ts'
 import { UpstreamCaps } from '../src/caps/upstream-caps.ts'
 import { type Api, loadCatalog } from '../src/catalog/catalog.ts'
+import { sourcesOf } from '../src/catalog/fallback.ts'
 import { unknownVariables } from '../src/catalog/unknown-variables.ts'
 import type { Config } from '../src/config.ts'
 import { isSameRedis } from '../src/context.ts'
@@ -48,7 +49,7 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
   const clock = new RedisClock(redis, log)
   const catalog = await loadCatalog(config.upstreams.bySlug, config.upstreams)
   for (const sentence of unknownVariables(config.upstreams.variables, catalog)) log.warn(sentence)
-  const health = new HealthCache({ redis, redisUrls: config.redisUrls, log }, catalog.keys())
+  const health = new HealthCache({ redis, redisUrls: config.redisUrls, log }, sourcesOf(catalog))
   const settings = new SettingsSync({ config, log, catalog, db, redis })
   const grants = new GrantLedger(db, clock, log)
   for (const part of [clock, health, grants]) part.open()

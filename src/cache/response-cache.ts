@@ -31,6 +31,8 @@ export interface CacheEntry {
   /** Of a stored failure, which says that there is no such thing. */
   code?: ErrorCode
   message?: string
+  /** The fallback source of the API answered. */
+  isFromFallback?: true
   body: Buffer
 }
 

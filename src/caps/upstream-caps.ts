@@ -1,5 +1,6 @@
 import { memoizeRecent } from '../async/memoize.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
+import { sourceNamed } from '../catalog/fallback.ts'
 import type { Caps } from '../catalog/upstream.ts'
 import { capKeys } from '../redis/keys.ts'
 import { type CapBucket, SHARED_BUCKET, UNPROVEN_BUCKET } from './bucket.ts'
@@ -21,7 +22,7 @@ export class UpstreamCaps {
     this.of = memoizeRecent(
       ({ slug }, bucket) => capKeys.prefix(slug, bucket),
       ({ slug }, bucket) => {
-        const api = deps.catalog.get(slug)
+        const api = sourceNamed(deps.catalog, slug)
         if (!api) throw new Error(`the catalog has no ${slug}`)
         return new Cap(deps, { slug, bucket }, () => rulesOf(api, bucket))
       },

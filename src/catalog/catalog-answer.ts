@@ -159,18 +159,30 @@ export const Quote = Type.Object(
 )
 export type Quote = Static<typeof Quote>
 
+const TermsAnswer = Type.Object(
+  {
+    summary: Type.String({ description: 'The terms in a sentence' }),
+    url: nullable(Type.String({ description: 'The terms in full' })),
+    attribution: nullable(Type.String({ description: 'Credit that the source asks for' })),
+  },
+  { description: 'Terms of its source' },
+)
+
 /** One API, with its health, limits and terms. */
 export const ApiDetail = Type.Object({
   ...ApiEntry.properties,
   health: Health,
   limits: CapAnswer,
-  terms: Type.Object(
-    {
-      summary: Type.String({ description: 'The terms in a sentence' }),
-      url: nullable(Type.String({ description: 'The terms in full' })),
-      attribution: nullable(Type.String({ description: 'Credit that the source asks for' })),
-    },
-    { description: 'Terms of its source' },
+  terms: TermsAnswer,
+  fallback: nullable(
+    Type.Object(
+      {
+        name: Type.String({ description: 'Host of its website' }),
+        answering: Type.Boolean({ description: 'Whether it answers calls now, because the source of the API is down' }),
+        terms: TermsAnswer,
+      },
+      { description: 'A second source, which answers when the source of the API fails; null: there is none' },
+    ),
   ),
   docs: Type.String({ description: 'Page of the API' }),
   now: Type.Optional(Quote),

@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { Compile, type Validator } from 'typebox/schema'
 import type { Config, UpstreamSettings } from '../config.ts'
+import { FALLBACK, fallbackUpstream, fallbackVariables } from './fallback.ts'
 import type { Caps, Endpoint, Tier, Upstream } from './upstream.ts'
 
 /** Every API of the catalog, by slug: the upstreams' files under the settings of this deployment. */
@@ -47,6 +48,8 @@ export interface Api {
   /** Settings of the environment, on which those of operators lie. */
   configured: ConfiguredUpstream
   endpoints: Map<string, ApiEndpoint>
+  /** The source that answers when this one fails. It is no API of its own: the catalog does not list it. */
+  fallback: Api | undefined
 }
 
 /** What operators changed of an upstream while it runs; what is absent stays as the file and the environment say. */
@@ -100,26 +103,34 @@ export async function loadCatalog(
   { isOperatorNamed }: Pick<Config['upstreams'], 'isOperatorNamed'> = { isOperatorNamed: false },
 ): Promise<Catalog> {
   const catalog: Catalog = new Map()
-  for (const [slug, upstream] of await loadUpstreams()) {
-    const configured = { ...settings.get(slug), isOperatorNamed }
+  const create = (slug: string, upstream: Upstream, variables = slug): Api => {
+    const configured = { ...settings.get(variables), isOperatorNamed }
     const endpoints = Object.entries(upstream.endpoints).map(([path, endpoint]): [string, ApiEndpoint] => [
       path,
       createEndpoint(path, endpoint),
     ])
-    catalog.set(slug, {
+    // An operator who chose the address of the first source is asked for that of the second: calls may not go elsewhere.
+    const mayFallBack = configured.url === undefined || settings.get(fallbackVariables(slug))?.url !== undefined
+    const fallback = mayFallBack ? fallbackUpstream(upstream) : undefined
+    return {
       slug,
       upstream,
       configured,
       endpoints: new Map(endpoints),
+      fallback: fallback && create(`${slug}${FALLBACK}`, fallback, fallbackVariables(slug)),
       ...mergeSettings(upstream, configured, {}),
-    })
+    }
   }
+  for (const [slug, upstream] of await loadUpstreams()) catalog.set(slug, create(slug, upstream))
   return catalog
 }
 
 /** Puts operators' settings in force for an API of this process, in place of those before; the one way it changes. */
 export function applySettings(api: Api, settings: OperatorSettings): void {
   Object.assign(api, mergeSettings(api.upstream, api.configured, settings))
+  const { enabled, pausedMode } = settings
+  const ofBoth = { ...(enabled === undefined ? {} : { enabled }), ...(pausedMode === undefined ? {} : { pausedMode }) }
+  if (api.fallback) applySettings(api.fallback, ofBoth)
 }
 
 /** Whether live calls can be made at all, with a key of the caller's where one is needed. */
@@ -137,7 +148,7 @@ function mergeSettings(
   upstream: Upstream,
   configured: ConfiguredUpstream,
   settings: OperatorSettings,
-): Omit<Api, 'slug' | 'upstream' | 'configured' | 'endpoints'> {
+): Omit<Api, 'slug' | 'upstream' | 'configured' | 'endpoints' | 'fallback'> {
   const { credential } = upstream
   const key = credential && (settings.key ?? configured.key)
   const isKeyed = key !== undefined

@@ -1,4 +1,5 @@
 import type { Catalog } from './catalog.ts'
+import { fallbackVariables } from './fallback.ts'
 import { rankApis } from './search.ts'
 
 const SUFFIXES = ['URL', 'KEY', 'CAPS']
@@ -8,7 +9,11 @@ const SUFFIXES = ['URL', 'KEY', 'CAPS']
  * error would otherwise be silence.
  */
 export function unknownVariables(names: string[], catalog: Catalog): string[] {
-  const known = new Map([...catalog.keys()].map((slug) => [variableOf(slug), slug]))
+  const slugs = [...catalog.values()].flatMap(({ slug, fallback }) => [
+    slug,
+    ...(fallback ? [fallbackVariables(slug)] : []),
+  ])
+  const known = new Map(slugs.map((slug) => [variableOf(slug), slug]))
   return names.flatMap((name) => {
     const [, middle = '', suffix = ''] = /^UPSTREAM_(.+)_([A-Z0-9]+)$/.exec(name) ?? []
     const isSetting = SUFFIXES.includes(suffix)

@@ -40,8 +40,22 @@ export interface Upstream {
   reservedParameters?: string[]
   /** Sees every answer first, whatever its status; says what it means, or nothing to leave it to the status. */
   classify?: (answer: UpstreamResponse) => ResponseClass | undefined
+  /** Another source of the same data, which answers when this one fails. */
+  fallback?: FallbackSource
   /** Keyed by endpoint path, `/current`. */
   endpoints: Record<string, Endpoint>
+}
+
+/**
+ * Another source of an upstream's data, with an address, terms and caps of its own. Parameters, data and lifetimes of its
+ * endpoints are those of the upstream's endpoints of the same path.
+ */
+export interface FallbackSource
+  extends Pick<
+    Upstream,
+    'terms' | 'baseUrl' | 'headers' | 'caps' | 'attemptTimeoutMs' | 'bodyBytesMax' | 'probe' | 'classify'
+  > {
+  endpoints: Record<string, Pick<Endpoint, 'request' | 'isNotFound' | 'rejects' | 'classify' | 'map' | 'example'>>
 }
 
 /** What the upstream allows one source address; never exceeded in any rolling window. */

@@ -2,6 +2,7 @@ import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
 import { dataFields } from '../catalog/data-fields.ts'
 import { endpointErrors } from '../catalog/endpoint-errors.ts'
 import { exampleCall } from '../catalog/example-call.ts'
+import { sourceName } from '../catalog/fallback.ts'
 import { cacheWords, capWords } from '../catalog/limit-words.ts'
 import { parameterWords } from '../catalog/parameter-words.ts'
 import { ERRORS } from '../errors.ts'
@@ -23,10 +24,23 @@ export function apiMarkdown(api: Api, baseUrl: string, condition?: Condition): s
     `- Limits at the source, for all callers of this gateway together: ${capWords(api.caps)}`,
     `- Terms: ${terms.summary}${terms.url ? ` <${terms.url}>` : ''}`,
     ...(terms.attribution ? [`- Attribution: ${terms.attribution}`] : []),
+    ...fallbackLines(api),
     `- MCP: ${baseUrl}/mcp/${slug}`,
     '',
     ...[...api.endpoints.values()].flatMap((endpoint) => endpointMarkdown(api, endpoint, baseUrl)),
   ].join('\n')
+}
+
+function fallbackLines({ upstream, fallback }: Api): string[] {
+  if (!fallback) return []
+  const { terms } = fallback.upstream
+  const [first, second] = [sourceName(upstream), sourceName(fallback.upstream)]
+  return [
+    `- Sources: ${first}; ${second} answers when it fails. The \`Link\` header of an answer names its source with rel="via".`,
+    `- Limits at ${second}: ${capWords(fallback.caps)}`,
+    `- Terms of ${second}: ${terms.summary}${terms.url ? ` <${terms.url}>` : ''}`,
+    ...(terms.attribution ? [`- Attribution of ${second}: ${terms.attribution}`] : []),
+  ]
 }
 
 function stateWords({ word, since, reason, effect }: Condition): string {

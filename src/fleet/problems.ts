@@ -220,7 +220,9 @@ function upstreamProblems(row: UpstreamRow, { at }: Facts): Problem[] {
       text: `${slug} is ${health.status}${since}${cause}${isOpen ? due : ''}`,
       callers: isOpen
         ? 'Callers get 502 UPSTREAM_UNAVAILABLE at once, or a stored answer.'
-        : `${isDown ? 'Many' : 'Some'} callers get 502 or wait longer.`,
+        : health.answeredBy === null
+          ? `${isDown ? 'Many' : 'Some'} callers get 502 or wait longer.`
+          : `Callers are answered by ${health.answeredBy}.`,
       todo: isDown ? 'Probe it; pause or disable it if it stays down.' : 'Probe it, and watch it.',
       runbook: isDown ? 'upstream-down' : 'upstream-degraded',
     })

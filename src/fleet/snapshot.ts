@@ -54,6 +54,8 @@ export interface HealthRow {
   /** When the last attempt or probe ended; null: it was never tried, and the status says nothing. */
   checkedAt: number | null
   lastFailure: FailureRow | null
+  /** The fallback source that answers while the source is down; null: none does. */
+  answeredBy: string | null
   /** Until the breaker's next half-open attempt; null while it is closed. */
   halfOpenInMs: number | null
 }

@@ -2,6 +2,7 @@ import type { JobType, Queue } from 'bullmq'
 import { SHARED_BUCKET } from '../caps/bucket.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
+import { sourceName } from '../catalog/fallback.ts'
 import { contactWords } from '../catalog/limit-words.ts'
 import { GOOD_TO_RECOVER } from '../health/breaker.ts'
 import type { HealthCache } from '../health/health-watch.ts'
@@ -81,7 +82,7 @@ async function readRow(
     ...row,
     // Whoever paused the queue itself, past the setting, holds its calls.
     paused: row.paused ?? (jobs.isPaused ? 'hold' : null),
-    health: healthRow(health, slug, lastFailure),
+    health: healthRow(health, api, lastFailure),
     queue: queueRow(jobs, cap?.ahead ?? 0),
     cap: cap ? capRow(api, cap) : null,
     recent: recentOf(minutes, slug),
@@ -97,7 +98,7 @@ function capRow({ caps }: Api, cap: { underWay: number; nextSlotMs: number; left
   }
 }
 
-function healthRow(health: HealthCache, slug: string, lastFailure: FailureRow | null): HealthRow {
+function healthRow(health: HealthCache, { slug, fallback }: Api, lastFailure: FailureRow | null): HealthRow {
   const view = health.of(slug)
   const checkedAt = Math.max(view.lastCallAt, view.lastProbeAt)
   return {
@@ -108,6 +109,7 @@ function healthRow(health: HealthCache, slug: string, lastFailure: FailureRow | 
     checkedAt: checkedAt === 0 ? null : Math.round(checkedAt),
     // A reason that newer attempts have refuted is none.
     lastFailure: view.goodInRow >= GOOD_TO_RECOVER ? null : lastFailure,
+    answeredBy: view.isServedByFallback && fallback ? sourceName(fallback.upstream) : null,
     halfOpenInMs: health.breakerWaitMs(slug) ?? null,
   }
 }

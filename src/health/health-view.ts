@@ -45,6 +45,8 @@ export interface HealthView {
   halfOpenAt: number | undefined
   /** Whether a half-open attempt is under way. */
   isSlotTaken: boolean
+  /** The source is down, and a fallback source answers. */
+  isServedByFallback?: true
 }
 
 /** Reads the hash that `record.ts` writes; an upstream nobody tried yet is healthy. */
@@ -75,6 +77,12 @@ export function viewHealth(hash: Record<string, string>, now: number): HealthVie
     halfOpenAt: isOpen ? Number(hash.trialAt ?? 0) : undefined,
     isSlotTaken: isOpen && (hash.trialBy ?? '') !== '' && Number(hash.trialAt ?? 0) > now,
   }
+}
+
+/** The health of an API whose source is down while a fallback source answers its callers. */
+export function servedByFallback(view: HealthView): HealthView {
+  const score = clampToBand(view.unclampedScore, 'Degraded')
+  return { ...view, status: 'Degraded', score, isOpen: false, isServedByFallback: true }
 }
 
 /** By so much this process's idea of Redis' clock may lag; what Redis allows at once must not be refused for it. */

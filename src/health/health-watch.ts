@@ -2,13 +2,19 @@ import type { Log } from '../log.ts'
 import { RedisClock } from '../redis/clock.ts'
 import { openRedis, type RedisConnection } from '../redis/connection.ts'
 import { channels, upstreamKeys } from '../redis/keys.ts'
-import { type HealthView, halfOpenWaitMs, viewHealth } from './health-view.ts'
+import { type HealthView, halfOpenWaitMs, servedByFallback, viewHealth } from './health-view.ts'
 
 /** How often every upstream is read again, milliseconds: a message that got lost is made good by then. */
 const POLL_MS = 10_000
 
 /** What was read longer ago may be untrue by now, milliseconds. */
 const STALE_MS = POLL_MS + 5_000
+
+/** A source, and the one that answers when it fails. */
+export interface HealthSource {
+  slug: string
+  fallback?: { slug: string } | undefined
+}
 
 export interface HealthCacheDeps {
   redis: RedisConnection
@@ -25,6 +31,8 @@ export class HealthCache {
   readonly #redis: RedisConnection
   readonly #redisUrls: string[]
   readonly #slugs: string[]
+  /** The fallback source of each API that has one. */
+  readonly #fallbacks = new Map<string, string>()
   readonly #log: Log
   readonly #clock: RedisClock
   readonly #hashes = new Map<string, Record<string, string>>()
@@ -34,10 +42,12 @@ export class HealthCache {
   #isReading = false
   #readAt = performance.now()
 
-  constructor({ redis, redisUrls, log }: HealthCacheDeps, slugs: Iterable<string>) {
+  constructor({ redis, redisUrls, log }: HealthCacheDeps, sources: Iterable<HealthSource>) {
     this.#redis = redis
     this.#redisUrls = redisUrls
-    this.#slugs = [...slugs]
+    const all = [...sources]
+    this.#slugs = all.map(({ slug }) => slug)
+    for (const { slug, fallback } of all) if (fallback) this.#fallbacks.set(slug, fallback.slug)
     this.#log = log
     this.#clock = new RedisClock(redis, log)
   }
@@ -68,13 +78,30 @@ export class HealthCache {
     return this.#redis.status !== 'ready' || performance.now() - this.#readAt > STALE_MS
   }
 
-  /** Health of an upstream now. */
+  /** Health of an API now, as its callers find it: while its source is down, a fallback source answers that is not down. */
   of(slug: string): HealthView {
+    const view = this.ofSource(slug)
+    if (view.status !== 'Down') return view
+    const fallback = this.#fallbacks.get(slug)
+    return fallback === undefined || this.ofSource(fallback).status === 'Down' ? view : servedByFallback(view)
+  }
+
+  /** Health of one source now. */
+  ofSource(slug: string): HealthView {
     return viewHealth(this.#hashes.get(slug) ?? {}, this.now())
   }
 
-  /** `halfOpenWaitMs` of an upstream now. */
+  /** How long until calls of an API may be sent: as `sourceWaitMs`, and not at all while a fallback source can be tried. */
   breakerWaitMs(slug: string): number | undefined {
+    const waitMs = this.sourceWaitMs(slug)
+    if (!waitMs) return waitMs
+    const fallback = this.#fallbacks.get(slug)
+    const fallbackMs = fallback === undefined ? waitMs : this.sourceWaitMs(fallback)
+    return fallbackMs ? Math.min(waitMs, fallbackMs) : undefined
+  }
+
+  /** `halfOpenWaitMs` of one source now. */
+  sourceWaitMs(slug: string): number | undefined {
     return halfOpenWaitMs(this.#hashes.get(slug) ?? {}, this.now())
   }
 

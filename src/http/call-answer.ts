@@ -1,4 +1,5 @@
 import type { Catalog } from '../catalog/catalog.ts'
+import { sourceName } from '../catalog/fallback.ts'
 import { GatewayError } from '../errors.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { CallTimes, ReplyHead } from '../queue/reply-head.ts'
@@ -58,4 +59,18 @@ export function linkHeaders(catalog: Catalog, slug: string): Record<string, stri
   const api = catalog.get(slug)
   const link = api && termsLink(api.upstream.terms)
   return link === undefined ? {} : { link }
+}
+
+/** Which source answered, with its terms and licence, where an API has two: `via` (RFC 4287, 4.2.7.2) is the source of the data. */
+export function sourceHeaders(
+  catalog: Catalog,
+  slug: string,
+  { isFromFallback }: Pick<ReplyHead, 'isFromFallback'>,
+): Record<string, string> {
+  const api = catalog.get(slug)
+  if (!api?.fallback) return {}
+  const { upstream } = isFromFallback ? api.fallback : api
+  const { terms, baseUrl } = upstream
+  const via = `<${terms.url ?? baseUrl}>; rel="via"; title="${sourceName(upstream)}"`
+  return { link: [termsLink(terms), via].filter(Boolean).join(', ') }
 }

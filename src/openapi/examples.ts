@@ -177,6 +177,7 @@ function catalogExamples(api: Api, baseUrl: string): Record<string, MediaExample
       rates: api.caps.rates.map(({ max, seconds }) => ({ max, seconds, left: max })),
     },
     terms: { summary, url, attribution },
+    fallback: null,
     docs: `${baseUrl}/apis/${api.slug}`,
   }
   return { getCatalog: json({ data: [entry], total: 1 }), getCatalogBySlug: json(detail) }

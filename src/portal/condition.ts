@@ -1,4 +1,5 @@
 import type { Api } from '../catalog/catalog.ts'
+import { sourceName } from '../catalog/fallback.ts'
 import { servesStored } from '../catalog/limit-words.ts'
 import { ERRORS, type ErrorCode } from '../errors.ts'
 import { causeWords, isRecovery } from '../fleet/words.js'
@@ -71,7 +72,8 @@ export function changeWords(change: { cause: string; from?: string; to: string; 
   return `${why}; the last failure: ${ERRORS[code as ErrorCode].message}`
 }
 
-function effectOf(api: Api, { status, isOpen }: HealthView): string {
+function effectOf(api: Api, { status, isOpen, isServedByFallback }: HealthView): string {
+  if (isServedByFallback && api.fallback) return `${sourceName(api.fallback.upstream)} answers live calls meanwhile.`
   // By its score alone an API may be down while its breaker is closed.
   const often = status === 'Down' ? 'many of them fail or take' : 'may fail or take'
   if (!isOpen) return `Live calls go through, but ${often} longer. ${testCalls(api)}`

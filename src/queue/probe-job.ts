@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { JobsOptions } from 'bullmq'
+import { apiSlugOf } from '../catalog/fallback.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { upstreamKeys } from '../redis/keys.ts'
 import type { CallQueues } from './call-queue.ts'
@@ -48,7 +49,9 @@ export async function enqueueProbe(
     ...(isDecisive ? { isDecisive } : {}),
     ...(outcomeId ? { outcomeId } : {}),
   }
-  await queues.of(slug).add(PROBE_JOB, data, { ...PROBE_JOB_OPTIONS, delay: delayMs, jobId: name })
+  const apiSlug = apiSlugOf(slug)
+  const jobId = slug === apiSlug ? name : `fallback-${name}`
+  await queues.of(apiSlug).add(PROBE_JOB, data, { ...PROBE_JOB_OPTIONS, delay: delayMs, jobId })
 }
 
 /** @throws Error when it is no probe of this version */

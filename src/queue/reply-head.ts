@@ -27,6 +27,8 @@ export interface ReplyHead {
   ageSeconds?: number
   /** Parameters of the recording that answers a test call which has others, as a query string. */
   recordedFor?: string
+  /** The fallback source of the API answered. */
+  isFromFallback?: true
   /** How long the answer is stored and fresh, milliseconds: identical calls need no request for so long. */
   freshMs?: number
   /** How many more requests the call's cap had room for at its worker's last poll; absent: not known, or none. */

@@ -7,7 +7,14 @@ import { QueuePositions } from '../caps/queue-positions.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, retryAfterSeconds } from '../errors.ts'
 import { unitsOfBytes } from '../http/body-limits.ts'
-import { linkHeaders, mediaTypeOf, PRIVATE_ANSWER, replyError, replyHeaders } from '../http/call-answer.ts'
+import {
+  linkHeaders,
+  mediaTypeOf,
+  PRIVATE_ANSWER,
+  replyError,
+  replyHeaders,
+  sourceHeaders,
+} from '../http/call-answer.ts'
 import { writeFailure } from '../http/error-answer.ts'
 import { holdForAccount } from '../http/holding.ts'
 import { IdParams } from '../http/path-ids.ts'
@@ -82,7 +89,10 @@ export async function asyncCallRoutes(app: App, context: Context): Promise<void>
     }
     if (result) reply.headers(replyHeaders(result.head, 0))
     reply.headers(linkHeaders(context.catalog, call.slug))
-    if (result && !result.head.code) return reply.type(mediaTypeOf(call)).send(result.body)
+    if (result && !result.head.code) {
+      reply.headers(sourceHeaders(context.catalog, call.slug, result.head))
+      return reply.type(mediaTypeOf(call)).send(result.body)
+    }
     // As the call would have answered: its envelope, not this route's.
     const error = result ? await keptError(context, call, result.head) : new GatewayError('DEADLINE_EXCEEDED')
     const retryAfter = retryAfterSeconds(error)

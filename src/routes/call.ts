@@ -14,6 +14,7 @@ import {
   PRIVATE_ANSWER,
   replyError,
   replyHeaders,
+  sourceHeaders,
   timingWithoutReply,
 } from '../http/call-answer.ts'
 import { callerSocket } from '../http/caller-socket.ts'
@@ -101,6 +102,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
     throw noteFailure(observed, replyError(head), principal)
   }
   observed.ended(200)
+  reply.headers(sourceHeaders(context.catalog, job.slug, head))
   return reply.type(mediaTypeOf(job)).send(body)
 }
 

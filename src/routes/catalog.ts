@@ -10,6 +10,7 @@ import { type Api, isOpen } from '../catalog/catalog.ts'
 import { ApiDetail, CatalogAnswer } from '../catalog/catalog-answer.ts'
 import { shownScore, toEntry } from '../catalog/catalog-entry.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
+import { sourceName } from '../catalog/fallback.ts'
 import { rankApis } from '../catalog/search.ts'
 import { apiNotFound } from '../catalog/unknown-api.ts'
 import type { Caps } from '../catalog/upstream.ts'
@@ -137,14 +138,25 @@ async function readDetail({ caps, config, strangersDb, health }: Context, api: A
     .of(api, SHARED_BUCKET)
     .read()
     .catch(() => undefined)
-  const { summary, url = null, attribution = null } = api.upstream.terms
   return {
     ...toEntry(api, view.score),
     health: toHealth(api, view, { history, last }),
     limits: toCapState(api.caps, cap),
-    terms: { summary, url, attribution },
+    terms: termsAnswer(api),
+    fallback: api.fallback
+      ? {
+          name: sourceName(api.fallback.upstream),
+          answering: view.isServedByFallback === true,
+          terms: termsAnswer(api.fallback),
+        }
+      : null,
     docs: `${config.http.baseUrl}/apis/${api.slug}`,
   }
+}
+
+function termsAnswer({ upstream }: Api): ApiDetail['terms'] {
+  const { summary, url = null, attribution = null } = upstream.terms
+  return { summary, url, attribution }
 }
 
 function toCapState({ concurrency, rates }: Caps, cap: CapState | undefined): ApiDetail['limits'] {

@@ -1,10 +1,13 @@
 import Type from 'typebox'
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import { filledText, items, members, objects, text, texts } from '../catalog/json.ts'
+import { filledText, isObject, items, members, objects, text, texts } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { invalid, notFound } from '../catalog/response-class.ts'
 import { TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
-import { endpoint, path, trimmed, type Upstream } from '../catalog/upstream.ts'
+import { endpoint, type FallbackSource, path, trimmed, type Upstream } from '../catalog/upstream.ts'
+
+/** Wiktionary has two levels; an answer with thousands is not followed further. */
+const SENSE_DEPTH_MAX = 3
 
 const definition = record({
   word: required.text('word', 'The word, as the source writes it'),
@@ -28,6 +31,36 @@ const definition = record({
   }),
 })
 
+const freeDictionary: FallbackSource = {
+  terms: {
+    summary: 'Free service without a key or a promise of uptime. Text from Wiktionary, CC BY-SA 4.0.',
+    url: 'https://freedictionaryapi.com',
+    licence: 'https://creativecommons.org/licenses/by-sa/4.0/',
+    attribution: 'Definitions from Wiktionary (CC BY-SA 4.0) by freedictionaryapi.com; link to source_urls',
+  },
+  baseUrl: 'https://freedictionaryapi.com',
+  // No limit is published; clients that met one waited for minutes.
+  caps: { concurrency: 2, rates: [{ max: 30, seconds: 60 }] },
+  attemptTimeoutMs: 8_000,
+  probe: { request: { path: path`/api/v1/entries/en/polenta` }, everySeconds: 600 },
+  endpoints: {
+    '/define': {
+      request: ({ word }) => ({ path: path`/api/v1/entries/en/${text(word) ?? ''}` }),
+      // The form of its 404 is not known; a page for people is that of a lost route.
+      isNotFound: ({ headers }) => !headers['content-type']?.startsWith('text/html'),
+      rejects: [400],
+      map: ({ body, parameters }) => {
+        const { entries } = members(body)
+        if (!Array.isArray(entries)) return invalid()
+        const english = objects(entries).filter(isEnglish)
+        if (english.length === 0) return notFound()
+        return definition.read(fromFreeDictionary(members(body), english, text(parameters.word))) ?? invalid()
+      },
+      example: recordedFreeDictionary(),
+    },
+  },
+}
+
 const dictionary: Upstream = {
   displayName: 'Dictionary',
   category: 'reference',
@@ -48,6 +81,8 @@ const dictionary: Upstream = {
   attemptTimeoutMs: 5_000,
   // A common word would be answered from Cloudflare's cache while the origin is down.
   probe: { request: { path: path`/api/v2/entries/en/polenta` }, everySeconds: 600 },
+  // The origin has failed for months.
+  fallback: freeDictionary,
   endpoints: {
     '/define': endpoint({
       description: 'Meanings of an English word, of all its etymologies.',
@@ -92,6 +127,45 @@ function joined(entries: Source[], word: string): Source {
     sourceUrls: [...new Set(entries.flatMap((entry) => texts(entry.sourceUrls)))],
     license: first.license,
   }
+}
+
+/** An entry without a language counts as of the language that was asked for. */
+function isEnglish({ language }: Source): boolean {
+  const code = text(members(language).code)
+  return code === null || code.toLowerCase() === 'en'
+}
+
+/** One entry as `joined` makes it, of those of the second source: one for each part of speech and etymology. */
+function fromFreeDictionary({ word, source }: Source, entries: Source[], asked: string | null): Source {
+  const pronunciations = entries.flatMap((entry) => objects(entry.pronunciations))
+  const ipa = pronunciations.filter(({ type }) => type === undefined || /^ipa$/i.test(text(type) ?? ''))
+  const { url, license } = members(source)
+  return {
+    word: filledText(word) ?? asked,
+    phonetic: firstFilled(ipa.map((pronunciation) => pronunciation.text)),
+    meanings: entries.map((entry) => ({
+      ...entry,
+      definitions: sensesOf(entry.senses).map((sense) => ({ ...sense, example: firstFilled(examplesOf(sense)) })),
+    })),
+    sourceUrls: [url],
+    license: isObject(license) ? license : undefined,
+  }
+}
+
+/** The senses that say something, each followed by those below it. */
+function sensesOf(senses: unknown, depth = 0): Source[] {
+  return objects(senses).flatMap((sense) => {
+    const own = filledText(sense.definition) === null ? [] : [sense]
+    return depth < SENSE_DEPTH_MAX ? [...own, ...sensesOf(sense.subsenses, depth + 1)] : own
+  })
+}
+
+/** The first example, else the first quotation. */
+function examplesOf({ examples, quotes }: Source): unknown[] {
+  return [
+    ...items(examples).map((example) => text(example) ?? members(example).text),
+    ...objects(quotes).map(({ text }) => text),
+  ]
 }
 
 function firstFilled(values: unknown[]): string | null {
@@ -179,6 +253,60 @@ function recordedDefine() {
       ],
       audio_url: 'https://api.dictionaryapi.dev/media/pronunciations/en/hello-au.mp3', source_urls: ['https://en.wiktionary.org/wiki/hello'],
       license: { name: 'CC BY-SA 3.0', url: 'https://creativecommons.org/licenses/by-sa/3.0' },
+    },
+  }
+}
+
+function recordedFreeDictionary() {
+  return {
+    parameters: { word: 'hello' },
+    // biome-ignore format: as clients read it
+    response: {
+      word: 'hello',
+      entries: [
+        {
+          language: { code: 'en', name: 'English' }, partOfSpeech: 'interjection',
+          pronunciations: [{ type: 'ipa', text: '/həˈləʊ/', tags: ['Received Pronunciation'] }, { type: 'ipa', text: '/həˈloʊ/', tags: ['General American'] }],
+          forms: [],
+          senses: [
+            {
+              definition: 'A greeting (salutation) said when meeting someone or acknowledging someone’s arrival or presence.', tags: [],
+              examples: ['Hello, everyone.'], quotes: [], synonyms: ['greetings', 'hi'], antonyms: ['goodbye'], subsenses: [],
+            },
+          ],
+          synonyms: [], antonyms: [],
+        },
+        {
+          language: { code: 'en', name: 'English' }, partOfSpeech: 'noun', pronunciations: [], forms: [{ word: 'hellos', tags: ['plural'] }],
+          senses: [{ definition: '"Hello!" or an equivalent greeting.', tags: ['countable'], examples: [], quotes: [], synonyms: ['greeting'], antonyms: [] }],
+          synonyms: [], antonyms: [],
+        },
+      ],
+      source: {
+        url: 'https://en.wiktionary.org/wiki/hello', license: { name: 'CC BY-SA 4.0', url: 'https://creativecommons.org/licenses/by-sa/4.0/' },
+      },
+    },
+    // biome-ignore format: as mapped
+    data: {
+      word: 'hello', phonetic: '/həˈləʊ/',
+      meanings: [
+        {
+          part_of_speech: 'interjection',
+          definitions: [
+            {
+              definition: 'A greeting (salutation) said when meeting someone or acknowledging someone’s arrival or presence.', example: 'Hello, everyone.',
+              synonyms: ['greetings', 'hi'], antonyms: ['goodbye'],
+            },
+          ],
+          synonyms: [], antonyms: [],
+        },
+        {
+          part_of_speech: 'noun',
+          definitions: [{ definition: '"Hello!" or an equivalent greeting.', example: null, synonyms: ['greeting'], antonyms: [] }], synonyms: [], antonyms: [],
+        },
+      ],
+      audio_url: null, source_urls: ['https://en.wiktionary.org/wiki/hello'],
+      license: { name: 'CC BY-SA 4.0', url: 'https://creativecommons.org/licenses/by-sa/4.0/' },
     },
   }
 }

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { Compile } from 'typebox/compile'
 import { type Api, loadCatalog } from '../../src/catalog/catalog.ts'
+import { sourceNamed, sourcesOf } from '../../src/catalog/fallback.ts'
 import { ResponseClass } from '../../src/catalog/response-class.ts'
 import {
   type Endpoint,
@@ -62,6 +63,23 @@ for (const slug of slugs) {
       })
       await t.test(`${path}: whatever JSON comes with whatever status maps to fitting data or a responseClass`, () => {
         checkArbitraryAnswers(upstream, endpointAt(upstream, path))
+      })
+      await t.test(`${path}: no text as a parameter leads anywhere but to its own resource`, () => {
+        checkHostileTexts(slug, path)
+      })
+    }
+  })
+}
+
+for (const { slug, upstream } of sourcesOf(catalog).filter((source) => !slugs.includes(source.slug))) {
+  test(slug, async (t) => {
+    for (const [path, endpoint] of Object.entries(upstream.endpoints)) {
+      await t.test(`${path}: its example makes a request and maps to its data`, () => checkExample(upstream, endpoint))
+      await t.test(`${path}: every change of its example maps to fitting data or a responseClass`, () => {
+        checkChangedAnswers(upstream, endpoint)
+      })
+      await t.test(`${path}: whatever JSON comes with whatever status maps to fitting data or a responseClass`, () => {
+        checkArbitraryAnswers(upstream, endpoint)
       })
       await t.test(`${path}: no text as a parameter leads anywhere but to its own resource`, () => {
         checkHostileTexts(slug, path)
@@ -221,7 +239,7 @@ function hostileTextsFor(usual: string): string[] {
 }
 
 function checkHostileTexts(slug: string, path: string): void {
-  const api = catalog.get(slug)
+  const api = sourceNamed(catalog, slug)
   assert.ok(api)
   const endpoint = endpointAt(api.upstream, path)
   const example = endpoint.example.parameters

@@ -15,6 +15,7 @@ const healthy: HealthRow = {
   cause: null,
   checkedAt: NOW - 1_000,
   lastFailure: null,
+  answeredBy: null,
   halfOpenInMs: null,
 }
 const noCalls: RecentCalls = { answered: 0, refused: 0, failed: 0, codes: {}, upstreamP95: null, lastMinute: {} }

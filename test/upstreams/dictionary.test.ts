@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { fallbackUpstream } from '../../src/catalog/fallback.ts'
 import { failed, invalid, notFound, overLimit } from '../../src/catalog/response-class.ts'
 import { type Endpoint, InvalidParameter } from '../../src/catalog/upstream.ts'
 import dictionary from '../../src/upstreams/dictionary.ts'
@@ -125,4 +126,71 @@ test('a definition is kept for a week and a month longer on failures, a missing 
   assert.equal(define.cache?.seconds, 604_800)
   assert.equal(define.cache?.staleIfErrorSeconds, 2_592_000)
   assert.equal(define.cache?.notFoundSeconds, 3_600)
+})
+
+const second = fallbackUpstream(dictionary) ?? assert.fail()
+
+/** An answer of the second source. */
+function interpretSecond(status: number, body: unknown) {
+  const endpoint = second.endpoints['/define'] as Endpoint
+  return interpretAnswers({ upstream: second, endpoint }, [{ status, headers: {}, body }], {
+    parameters: { word: 'hello' },
+    context: { now: 0 },
+  })
+}
+
+function secondData(body: unknown) {
+  const result = interpretSecond(200, body)
+  return 'data' in result ? result.data : assert.fail(result.responseClass.code)
+}
+
+test('the second source asks for the word in lower case, as one segment, and knows no such word in two ways', () => {
+  const endpoint = second.endpoints['/define'] as Endpoint
+  const parameters = endpoint.complete?.({ word: ' Ice Cream ' }, { now: 0 }) ?? {}
+  assert.deepEqual(endpoint.request(parameters, { now: 0 }), { path: '/api/v1/entries/en/ice%20cream' })
+  assert.deepEqual(interpretSecond(404, { message: 'Word not found' }), { responseClass: notFound() })
+  assert.deepEqual(interpretSecond(200, { word: 'hello', entries: [] }), { responseClass: notFound() })
+  const foreign = { language: { code: 'de' }, senses: [{ definition: 'A.' }] }
+  assert.deepEqual(interpretSecond(200, { word: 'hello', entries: [foreign] }), { responseClass: notFound() })
+  for (const body of [{}, [], null, 'x', { entries: null }]) {
+    assert.deepEqual(interpretSecond(200, body), { responseClass: invalid() })
+  }
+})
+
+test('every member of the second source may be missing', () => {
+  assert.deepEqual(secondData({ entries: [{}] }), {
+    ...{ word: 'hello', phonetic: null, audio_url: null, source_urls: [], license: null },
+    meanings: [{ part_of_speech: null, definitions: [], synonyms: [], antonyms: [] }],
+  })
+  const senses = [
+    { definition: 'A.' },
+    {},
+    { definition: '' },
+    null,
+    { definition: 'B.', examples: [], quotes: [{ text: 'Q.' }] },
+  ]
+  const { meanings } = secondData({ word: 'x', entries: [{ senses }] })
+  assert.deepEqual((meanings as { definitions: unknown }[])[0]?.definitions, [
+    { definition: 'A.', example: null, synonyms: [], antonyms: [] },
+    { definition: 'B.', example: 'Q.', synonyms: [], antonyms: [] },
+  ])
+})
+
+test('senses below a sense follow it, and the phonetic is the first in IPA', () => {
+  const pronunciations = [
+    { type: 'enPR', text: 'hĕ-lō′' },
+    { type: 'ipa', text: '' },
+    { type: 'ipa', text: '/x/' },
+  ]
+  const senses = [
+    { definition: 'A.', subsenses: [{ definition: 'A1.', subsenses: [{ definition: 'A1a.' }] }] },
+    { definition: 'B.' },
+  ]
+  const data = secondData({ word: 'x', entries: [{ pronunciations: [] }, { pronunciations, senses }] })
+  assert.equal(data.phonetic, '/x/')
+  const [, meaning] = data.meanings as { definitions: { definition: string }[] }[]
+  assert.deepEqual(
+    meaning?.definitions.map(({ definition }) => definition),
+    ['A.', 'A1.', 'A1a.', 'B.'],
+  )
 })

@@ -44,7 +44,7 @@ async function openClients({ redis, db }: Pick<Awaited<ReturnType<typeof open>>,
   const catalog = await loadCatalog(new Map())
   const caps = new UpstreamCaps({ redis, db, catalog })
   const grants = new GrantLedger(db, new RedisClock(redis, log), log)
-  const health = new HealthCache({ redis, redisUrls: [], log }, ['weather'])
+  const health = new HealthCache({ redis, redisUrls: [], log }, [{ slug: 'weather' }])
   return { catalog, caps, health, clients: new PermitClients({ caps, catalog, log, grants, health }) }
 }
 

@@ -10,7 +10,8 @@ import { ERRORS, type ErrorCode } from '../../src/errors.ts'
 import { memberOf, waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
 import type { Permit } from '../permits/permit-client.ts'
-import { callUpstream, type UpstreamCall, type UpstreamDeps } from '../upstream/call-upstream.ts'
+import type { UpstreamCall, UpstreamDeps } from '../upstream/call-upstream.ts'
+import { callWithFallback } from '../upstream/call-with-fallback.ts'
 import { isCutShort, isFailure, isOfOneCall, type Outcome } from '../upstream/outcome.ts'
 import type { Answer, CoalescedRequest, RequestCoalescer, SharedAnswer } from './request-coalescer.ts'
 
@@ -43,7 +44,7 @@ const WITHOUT_REQUEST: Partial<Record<ErrorCode, string>> = {
 export async function callThroughCache(deps: CachingDeps, upstreamCall: UpstreamCall): Promise<CachedOutcome> {
   const { call, endpoint } = upstreamCall
   const keys = cacheKeys(endpoint, call)
-  if (!keys) return { outcome: await callUpstream(deps, upstreamCall) }
+  if (!keys) return { outcome: await callWithFallback(deps, upstreamCall) }
   const now = deps.clock.now()
   const entry = await deps.cache.get(keys.entry)
   if (entry && stalenessMs(entry, now) <= 0) return served(deps, entry)
@@ -92,8 +93,8 @@ function served(deps: CachingDeps, entry: CacheEntry, { kind = 'hit', detail }: 
   }
 }
 
-function storedOutcome({ body, code, message }: CacheEntry): Outcome {
-  if (code === undefined) return { body }
+function storedOutcome({ body, code, message, isFromFallback }: CacheEntry): Outcome {
+  if (code === undefined) return { body, ...(isFromFallback ? { isFromFallback } : {}) }
   return { code, ...(message === undefined ? {} : { message }) }
 }
 
@@ -173,7 +174,7 @@ async function fetchAnswer(
   const remainingMs = (): number => request.deadline - deps.clock.now()
   const ofRequest = { progress, signal, remainingMs, ensureNeeded, callSignal: upstreamCall.signal }
   try {
-    const outcome = await callUpstream(deps, { ...upstreamCall, ...ofRequest })
+    const outcome = await callWithFallback(deps, { ...upstreamCall, ...ofRequest })
     return { outcome, freshMs: await store(deps, upstreamCall, { key: keys.entry, outcome }) }
   } catch (error) {
     if (error instanceof StoredMeanwhileError) return { outcome: storedOutcome(error.entry), found: error.entry }
@@ -219,6 +220,7 @@ async function store(
     freshMs: freshSeconds * 1_000,
     staleWhileRevalidateMs: (rule.staleWhileRevalidateSeconds ?? 0) * 1_000,
     staleIfErrorMs: (rule.staleIfErrorSeconds ?? 0) * 1_000,
+    ...(outcome.isFromFallback ? { isFromFallback: true } : {}),
     body: outcome.body,
   })
   return isStored ? freshSeconds * 1_000 : undefined

@@ -248,7 +248,7 @@ export class RequestCoalescer {
     if (frame === null) return undefined
     const { head, body } = decodeFrame<OutcomeHead>(frame)
     if (!leaders.has(head.leader)) return undefined
-    return head.failure ?? { body }
+    return head.failure ?? { body, ...(head.isFromFallback && { isFromFallback: true }) }
   }
 }
 
@@ -288,10 +288,13 @@ function endReason({ hasLostLock }: LocalRequest, why: string): unknown {
 interface OutcomeHead {
   leader: string
   failure?: Failure
+  isFromFallback?: true
 }
 
 function outcomeFrame(outcome: Outcome, leader: string): Buffer {
-  if (!isFailure(outcome)) return encodeFrame({ leader } satisfies OutcomeHead, outcome.body)
-  const { cause: _cause, ...failure } = outcome
-  return encodeFrame({ leader, failure } satisfies OutcomeHead, Buffer.alloc(0))
+  if (isFailure(outcome)) {
+    const { cause: _cause, ...failure } = outcome
+    return encodeFrame({ leader, failure } satisfies OutcomeHead, Buffer.alloc(0))
+  }
+  return encodeFrame({ leader, ...(outcome.isFromFallback && { isFromFallback: true }) }, outcome.body)
 }

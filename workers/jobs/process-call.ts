@@ -165,8 +165,9 @@ function toReply({ log, permitClientOf }: ProcessorDeps, call: AnswerableCall, r
     ...(times.attempts === 0 ? {} : roomOf(permitClientOf(call, bucketOf(call)))),
   }
   if (!isFailure(outcome)) {
-    const { body, recordedFor } = outcome
-    return { head: recordedFor === undefined ? head : { ...head, recordedFor }, body }
+    const { body, recordedFor, isFromFallback } = outcome
+    const ofBody = { ...(recordedFor === undefined ? {} : { recordedFor }), ...(isFromFallback && { isFromFallback }) }
+    return { head: { ...head, ...ofBody }, body }
   }
   const { cause, isRefused, isCutShort: _isCutShort, isUnsent: _isUnsent, ...failure } = outcome
   // The API node logs the cause in words; only an unforeseen error needs its stack.

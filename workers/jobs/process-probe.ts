@@ -1,6 +1,7 @@
 import type { Job } from 'bullmq'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
+import { sourceNamed } from '../../src/catalog/fallback.ts'
 import { probeEverySeconds } from '../../src/catalog/probe-interval.ts'
 import { RECHECK_MS } from '../../src/health/breaker.ts'
 import { type ProbeOutcome, parseProbeJob, writeProbeOutcome } from '../../src/queue/probe-job.ts'
@@ -19,7 +20,7 @@ const PROBE_MS_MAX = 30_000
 /** Sends the upstream's cheapest request, on its cap. Skipped where real traffic shows the health. */
 export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const { slug, isForced = false, isDecisive = false, outcomeId } = parseProbeJob(job.data)
-  const api = deps.catalog.get(slug)
+  const api = sourceNamed(deps.catalog, slug)
   if (!api?.enabled || (api.pausedMode === 'refuse' && !isForced)) return null
   if (!isForced && isFresh(deps, api)) return null
   const recorder = new AttemptRecorder(deps, {
@@ -57,7 +58,7 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
     // Health has the outcome: a failed probe is no failed job.
     if (!(error instanceof AttemptError) && !timeout.aborted) throw error
     failure =
-      deps.catalog.get(slug)?.pausedMode === 'hold'
+      sourceNamed(deps.catalog, slug)?.pausedMode === 'hold'
         ? { code: 'API_PAUSED', words: 'the API is paused and holds its probes', isNetwork: false }
         : { code: 'NO_PERMIT', words: 'no slot of the cap in time', isNetwork: false }
     if (error instanceof AttemptError) failure = { ...failure, code: error.code, words: error.message }
@@ -88,7 +89,7 @@ async function report(
 }
 
 function isFresh({ health }: ProcessorDeps, api: Api): boolean {
-  const { status, lastCallAt, lastProbeAt } = health.of(api.slug)
+  const { status, lastCallAt, lastProbeAt } = health.ofSource(api.slug)
   if (status === 'Down') return false
   const healthyMs = probeEverySeconds(api) * 1_000
   const everyMs = status === 'Degraded' ? Math.min(RECHECK_MS, healthyMs) : healthyMs

@@ -150,7 +150,9 @@ function leaveWhenSettled(
 ): CachedOutcome {
   const { times, progress, isSecondRun, signal } = run
   const leaveNow = (): void => {
-    const mayHavePlace = (known.call.ticket !== undefined || isSecondRun) && times.attempts === 0
+    // A request to a fallback source leaves a place at the first source unused.
+    const isPlaceUsed = times.attempts > 0 && known.api.fallback === undefined
+    const mayHavePlace = (known.call.ticket !== undefined || isSecondRun) && !isPlaceUsed
     // A lost lock leaves it to the worker that has the job now.
     if (mayHavePlace && signal.reason !== LOCK_LOST) leaveInBackground(deps, known)
   }

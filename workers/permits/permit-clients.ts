@@ -2,6 +2,7 @@ import { type Memoized, memoizeRecent } from '../../src/async/memoize.ts'
 import type { CapBucket } from '../../src/caps/bucket.ts'
 import { CAPS_KEPT_MAX, type UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
+import { sourceNamed } from '../../src/catalog/fallback.ts'
 import type { HealthCache } from '../../src/health/health-watch.ts'
 import type { Log } from '../../src/log.ts'
 import type { GrantLedger } from './grant-ledger.ts'
@@ -12,7 +13,7 @@ export interface PermitClientsDeps {
   catalog: Catalog
   log: Log
   grants: GrantLedger
-  health: Pick<HealthCache, 'onChange' | 'of'>
+  health: Pick<HealthCache, 'onChange' | 'ofSource'>
 }
 
 /** Answer time of an upstream whose own is not known, milliseconds. */
@@ -28,12 +29,12 @@ export class PermitClients {
       ({ slug }, bucket) => {
         const cap = caps.of({ slug }, bucket)
         const onGranted = (granted: number): void => grants.add({ slug, bucket, caps: cap.rules, granted })
-        const isHeld = (): boolean => catalog.get(slug)?.pausedMode === 'hold'
+        const isHeld = (): boolean => sourceNamed(catalog, slug)?.pausedMode === 'hold'
         const onHealthChange = (listener: () => void) =>
           health.onChange((changed) => {
             if (changed === slug) listener()
           })
-        const usualMs = (): number => health.of(slug).usualMs ?? USUAL_MS_DEFAULT
+        const usualMs = (): number => health.ofSource(slug).usualMs ?? USUAL_MS_DEFAULT
         return new PermitClient({ cap, log, onGranted, isHeld, usualMs, onHealthChange })
       },
       CAPS_KEPT_MAX,

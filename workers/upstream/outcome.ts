@@ -10,6 +10,8 @@ export interface Success {
   data?: Record<string, unknown>
   /** See `ReplyHead`. */
   recordedFor?: string
+  /** The fallback source of the API answered. */
+  isFromFallback?: true
 }
 
 export interface Failure {

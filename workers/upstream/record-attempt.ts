@@ -86,7 +86,7 @@ export class AttemptRecorder {
   /** 0: now, undefined: the breaker is closed; its own slot keeps nothing waiting. */
   #breakerWaitMs(): number | undefined {
     const { slug, isForced } = this.#request
-    const waitMs = this.#deps.health.breakerWaitMs(slug)
+    const waitMs = this.#deps.health.sourceWaitMs(slug)
     return waitMs !== undefined && (isForced || this.#slot !== undefined) ? 0 : waitMs
   }
 
@@ -191,7 +191,7 @@ export class AttemptRecorder {
   /** A call that may fail by its caller's doing says nothing of the upstream. @throws BreakerOpenError */
   #leaveToProbe(): never {
     const { health } = this.#deps
-    this.#scheduleProbe(`half-open-${health.of(this.#request.slug).halfOpenAt}`)
+    this.#scheduleProbe(`half-open-${health.ofSource(this.#request.slug).halfOpenAt}`)
     throw new BreakerOpenError(HALF_OPEN_PROBE_MS)
   }
 
@@ -216,7 +216,7 @@ export class AttemptRecorder {
 
   /** By when this upstream would long have answered, milliseconds. */
   #longMs(leastMs: number): number {
-    const { p95Ms } = this.#deps.health.of(this.#request.slug).parts
+    const { p95Ms } = this.#deps.health.ofSource(this.#request.slug).parts
     return Math.max(leastMs, HANGING_P95_TIMES * (p95Ms ?? 0))
   }
 

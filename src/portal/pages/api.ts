@@ -1,4 +1,5 @@
 import type { Api } from '../../catalog/catalog.ts'
+import { sourceName } from '../../catalog/fallback.ts'
 import { capWords } from '../../catalog/limit-words.ts'
 import { type Html, html } from '../../http/html.ts'
 import type { ApiView, Visit } from '../catalog-view.ts'
@@ -36,13 +37,25 @@ ${planTable(visit.plans, 'Your plan, over all APIs')}
 <section class="card" aria-labelledby="health-title"><h2 id="health-title">Health of the last 24 hours</h2>${healthOfTheDay(condition, past)}</section>
 <section class="card" aria-labelledby="terms-title">
 <h2 id="terms-title">Terms of the source</h2>
-<p>${upstream.terms.summary}</p>
-${upstream.terms.attribution ? html`<p>Show: <q>${upstream.terms.attribution}</q></p>` : ''}
-${upstream.terms.url ? html`<p><a href="${upstream.terms.url}" rel="noreferrer noopener">Read the terms</a></p>` : ''}
+${termsOf(upstream)}
+${api.fallback ? secondSource(api, api.fallback) : ''}
 </section>
 </div>
 </div>
 </div>`
+}
+
+function termsOf({ terms }: Api['upstream']): Html {
+  return html`<p>${terms.summary}</p>
+${terms.attribution ? html`<p>Show: <q>${terms.attribution}</q></p>` : ''}
+${terms.url ? html`<p><a href="${terms.url}" rel="noreferrer noopener">Read the terms</a></p>` : ''}`
+}
+
+function secondSource({ upstream }: Api, fallback: Api): Html {
+  const [first, second] = [sourceName(upstream), sourceName(fallback.upstream)]
+  return html`<h3>Second source: ${second}</h3>
+<p>It answers when ${first} fails: ${capWords(fallback.caps)}. The <code>Link</code> header of an answer names its source with <code>rel="via"</code>.</p>
+${termsOf(fallback.upstream)}`
 }
 
 /** What a caller has to know before calling an API that is not healthy. */

@@ -1,0 +1,54 @@
+/** Sources that answer when that of an API fails. Each has caps, health and a breaker of its own, under a name of its own. */
+import type { Upstream } from './upstream.ts'
+
+/** Ends the name of a fallback source, after the slug of its API; no slug has a dot. */
+export const FALLBACK = '.fallback'
+
+/** The slug of the API that a source serves, whose queue its probes are in. */
+export function apiSlugOf(source: string): string {
+  return source.endsWith(FALLBACK) ? source.slice(0, -FALLBACK.length) : source
+}
+
+/** The slug by which the environment names a fallback source: `UPSTREAM_DICTIONARY_FALLBACK_URL`. */
+export function fallbackVariables(slug: string): string {
+  return `${slug}-fallback`
+}
+
+/** An API or a fallback source by its name. */
+export function sourceNamed<Source extends { fallback: Source | undefined }>(
+  catalog: ReadonlyMap<string, Source>,
+  name: string,
+): Source | undefined {
+  return name.endsWith(FALLBACK) ? catalog.get(apiSlugOf(name))?.fallback : catalog.get(name)
+}
+
+/** The APIs of a catalog and their fallback sources. */
+export function sourcesOf<Source extends { fallback: Source | undefined }>(
+  catalog: ReadonlyMap<string, Source>,
+): Source[] {
+  return [...catalog.values()].flatMap((api) => (api.fallback ? [api, api.fallback] : [api]))
+}
+
+/** The name of a source for people: the host of its website. */
+export function sourceName({ terms, baseUrl }: Pick<Upstream, 'terms' | 'baseUrl'>): string {
+  return new URL(terms.url ?? baseUrl).hostname
+}
+
+/** An upstream's fallback source as an upstream: what the source does not say of itself is as the upstream says. */
+export function fallbackUpstream(upstream: Upstream): Upstream | undefined {
+  const { fallback } = upstream
+  if (!fallback) return undefined
+  const { displayName, category, description, tags, tierRequired } = upstream
+  const endpoints = Object.entries(fallback.endpoints).flatMap(([path, own]) => {
+    const endpoint = upstream.endpoints[path]
+    if (!endpoint) return []
+    const { parameters, data, complete, cache } = endpoint
+    const shared = { description: endpoint.description, parameters, data }
+    return [[path, { ...shared, ...(complete && { complete }), ...(cache && { cache }), ...own }] as const]
+  })
+  return {
+    ...{ displayName, category, description, tags, tierRequired },
+    ...fallback,
+    endpoints: Object.fromEntries(endpoints),
+  }
+}

@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict'
+import type { ServerResponse } from 'node:http'
+import { after, afterEach, before, describe, it } from 'node:test'
+import { healthKey } from '../../src/health/health-keys.ts'
+import { createLog } from '../../src/log.ts'
+import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
+import { channels } from '../../src/redis/keys.ts'
+import { type Account, send, signUp } from '../support/client.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
+
+const FIRST = 'dictionary'
+const SECOND = 'dictionary-fallback'
+
+describe('a fallback source', () => {
+  let gateway: Gateway
+  let upstream: UpstreamServer
+  let account: Account
+  let redis: RedisConnection
+
+  before(async () => {
+    upstream = await startUpstreamServer()
+    gateway = await startGateway({
+      isLocal: true,
+      environment: {
+        ...upstream.environment(FIRST, SECOND),
+        UPSTREAM_DICTIONARY_CAPS: 'concurrency=20,10000/1',
+        UPSTREAM_DICTIONARY_FALLBACK_CAPS: 'concurrency=4,100/600',
+        PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":50}}',
+      },
+    })
+    account = await signUp(gateway)
+    redis = openRedis([gateway.services.redisUrl], 'blocking', createLog({ level: 'silent', pretty: false }, 'test'))
+  })
+  after(async () => {
+    await closeRedis(redis)
+    await gateway.stop()
+    await upstream.close()
+  })
+
+  const wordOf = (url: string) => url.split('/').at(-1)
+  const answerFirst = () => upstream.play(FIRST, ({ url }) => [{ word: wordOf(url), meanings: [], phonetics: [] }])
+  const answerSecond = () =>
+    upstream.play(SECOND, ({ url }) => ({
+      word: wordOf(url),
+      entries: [{ partOfSpeech: 'noun', senses: [{ definition: 'D.' }] }],
+    }))
+  const failWith = (slug: string, status: number) =>
+    upstream.play(slug, (_arrival, response) => void response.writeHead(status).end())
+  const hang = (slug: string) => upstream.play(slug, (_arrival, _response: ServerResponse) => undefined)
+  const define = (word: string, headers: Record<string, string> = {}) =>
+    send(gateway, `/v1/call/dictionary/define?word=${word}`, { key: account.live, headers })
+  const countOf = (slug: string) => upstream.arrivalsOf(slug).length
+  const textOf = async (path: string) => (await gateway.apps.get(gateway.url)?.inject(path))?.body ?? assert.fail()
+  const detail = async () => (await send(gateway, '/v1/catalog/dictionary')).body
+  const source = (link: string | null) => /<([^>]+)>; rel="via"; title="([^"]+)"/.exec(link ?? '')?.[2]
+  /** Both sources as if nothing had been tried; a probe that was under way may note a failure once more. */
+  const forget = async () => {
+    answerFirst()
+    answerSecond()
+    await until(async () => {
+      for (const slug of ['dictionary', 'dictionary.fallback']) {
+        await redis.del(healthKey(slug))
+        await redis.publish(channels.health, slug)
+      }
+      return (await detail()).health.status === 'Healthy'
+    })
+  }
+
+  afterEach(forget)
+
+  it('a fallback source is not asked while the first source answers or knows no such word, and the answer says which one answered', async () => {
+    answerFirst()
+    answerSecond()
+    const answer = await define('first')
+    assert.equal(answer.status, 200)
+    assert.equal(answer.body.data.word, 'first')
+    assert.equal(source(answer.headers.get('link')), 'dictionaryapi.dev')
+    upstream.play(FIRST, (_arrival, response) => {
+      response.writeHead(404, { 'content-type': 'application/json' }).end('{"title":"No Definitions Found"}')
+    })
+    assert.equal((await define('nosuchword')).body.error.code, 'UPSTREAM_NOT_FOUND')
+    assert.equal(countOf(SECOND), 0)
+  })
+
+  it('a fallback source answers when the first fails, once each, and stored answers still say so', async () => {
+    failWith(FIRST, 522)
+    const before = countOf(FIRST)
+    const answer = await define('second')
+    assert.equal(answer.status, 200, answer.text)
+    assert.deepEqual(Object.keys(answer.body.data).slice(0, 3), ['word', 'phonetic', 'meanings'])
+    assert.equal(answer.body.data.meanings[0].definitions[0].definition, 'D.')
+    assert.equal(source(answer.headers.get('link')), 'freedictionaryapi.com')
+    assert.match(answer.headers.get('link') ?? '', /by-sa\/4\.0.*rel="license"/)
+    assert.equal(countOf(FIRST) - before, 1, 'the second source is the repeat')
+    const arrived = countOf(SECOND)
+    const stored = await define('second')
+    assert.match(stored.headers.get('cache-status') ?? '', /hit/)
+    assert.equal(source(stored.headers.get('link')), 'freedictionaryapi.com')
+    assert.equal(countOf(SECOND), arrived)
+    const pending = await define('later', { prefer: 'respond-async' })
+    assert.equal(pending.status, 202)
+    const later = `/v1/calls/${pending.headers.get('x-call-id')}`
+    await until(async () => (await send(gateway, later, { key: account.live })).status === 200)
+    assert.equal(
+      source((await send(gateway, later, { key: account.live })).headers.get('link')),
+      'freedictionaryapi.com',
+    )
+  })
+
+  it('a fallback source keeps the API Degraded and its calls answered while the breaker of the first is open', async () => {
+    failWith(FIRST, 502)
+    let word = 0
+    const next = () => {
+      word += 1
+      return define(`open${word}`)
+    }
+    await until(async () => {
+      const before = countOf(FIRST)
+      assert.equal((await next()).status, 200)
+      return countOf(FIRST) === before
+    })
+    const arrived = countOf(FIRST)
+    for (let index = 0; index < 5; index += 1) {
+      const answer = await next()
+      assert.equal(answer.status, 200, answer.text)
+      assert.equal(source(answer.headers.get('link')), 'freedictionaryapi.com')
+    }
+    assert.ok(countOf(FIRST) - arrived <= 2, 'half-open attempts alone')
+    await until(async () => (await detail()).health.status === 'Degraded')
+    const { health, fallback } = await detail()
+    assert.ok(health.score >= 40 && health.score < 80)
+    assert.deepEqual([fallback.name, fallback.answering], ['freedictionaryapi.com', true])
+    assert.match(fallback.terms.summary, /CC BY-SA 4\.0/)
+    const page = await textOf('/apis/dictionary')
+    assert.match(page, /freedictionaryapi\.com answers live calls meanwhile/)
+    assert.match(page, /Second source: freedictionaryapi\.com/)
+    const markdown = await textOf('/docs/apis/dictionary.md')
+    assert.match(markdown, /Sources: dictionaryapi\.dev; freedictionaryapi\.com answers when it fails/)
+    // What a caller added is for the first source alone, and so is its own JSON.
+    assert.equal((await define('raw', { accept: 'application/vnd.upstream+json' })).status, 502)
+    assert.equal((await define('extra&more=1')).status, 502)
+  })
+
+  it('a fallback source that knows no such word ends the call with 404, and one that fails leaves the failure of the first', async () => {
+    failWith(FIRST, 500)
+    upstream.play(
+      SECOND,
+      (_arrival, response) => void response.writeHead(404, { 'content-type': 'application/json' }).end('{}'),
+    )
+    const unknown = await define('unknownword')
+    assert.deepEqual([unknown.status, unknown.body.error.code], [404, 'UPSTREAM_NOT_FOUND'])
+    failWith(SECOND, 503)
+    const failed = await define('failingword')
+    assert.deepEqual([failed.status, failed.body.error.code], [502, 'UPSTREAM_ERROR'])
+    await until(async () => {
+      await define(`down${Math.random()}`)
+      return (await detail()).health.status === 'Down'
+    })
+    assert.equal((await define('downword')).status, 502)
+    assert.equal((await detail()).fallback.answering, false)
+  })
+
+  it('a fallback source answers within the deadline of the call when the first one hangs', async () => {
+    hang(FIRST)
+    answerSecond()
+    const startedAt = performance.now()
+    const answer = await define('hanging')
+    assert.equal(answer.status, 200, answer.text)
+    assert.ok(performance.now() - startedAt < 9_000)
+  })
+
+  it("a fallback source's cap is exact, whatever the first one fails", async () => {
+    failWith(FIRST, 500)
+    answerSecond()
+    const arrived = countOf(SECOND)
+    const answers = await Promise.all(Array.from({ length: 45 }, (_, index) => define(`cap${index}`)))
+    for (let index = 45; index < 130; index += 5) {
+      answers.push(...(await Promise.all([0, 1, 2, 3, 4].map((more) => define(`cap${index + more}`)))))
+    }
+    assert.ok(countOf(SECOND) <= 100, `${countOf(SECOND)} requests`)
+    assert.ok(countOf(SECOND) - arrived > 20)
+    assert.ok(answers.some(({ status }) => status !== 200))
+    for (const { status } of answers) assert.ok(status === 200 || status === 502 || status === 503, `${status}`)
+  })
+})

@@ -1,0 +1,62 @@
+import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { NO_PLACE } from '../../src/caps/cap.ts'
+import type { Api } from '../../src/catalog/catalog.ts'
+import type { Endpoint } from '../../src/catalog/upstream.ts'
+import { ERRORS } from '../../src/errors.ts'
+import { memberOf, waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
+import { callUpstream, type UpstreamCall, type UpstreamDeps } from './call-upstream.ts'
+import { type Failure, isFailure, type Outcome } from './outcome.ts'
+import { RetryBudget } from './retry.ts'
+
+/** With less time left a fallback source is not tried, milliseconds. */
+const FALLBACK_MS_MIN = 500
+
+/** The fallback source is the repeat of what the first source failed. */
+class NoRepeats extends RetryBudget {
+  override take(): boolean {
+    return false
+  }
+}
+
+const NO_REPEATS = new NoRepeats()
+
+/**
+ * Sends a call to the source of its API. When that source fails or its breaker is open, the call goes to the fallback source, if
+ * the API has one, within what is left of the call's time. The first source has half of the time, and repeats nothing.
+ */
+export async function callWithFallback(deps: UpstreamDeps, upstreamCall: UpstreamCall): Promise<Outcome> {
+  const { api, call, remainingMs } = upstreamCall
+  const fallback = api.fallback?.endpoints.get(call.endpoint)
+  // A raw answer has the form of the first source, and undeclared parameters are meant for it.
+  if (!api.fallback || !fallback || call.raw || call.extra.length > 0) return callUpstream(deps, upstreamCall)
+  const attemptTimeoutMsMax = Math.min(deps.attemptTimeoutMsMax, Math.ceil(remainingMs() / 2))
+  const first = await callUpstream({ ...deps, attemptTimeoutMsMax, budgetOf: () => NO_REPEATS }, upstreamCall)
+  if (!isFailure(first) || !hasSourceFailed(first) || remainingMs() < FALLBACK_MS_MIN) return first
+  const second = await callUpstream(deps, atFallback(upstreamCall, api.fallback, fallback.endpoint))
+  if (!isFailure(second)) return { ...second, isFromFallback: true }
+  if (!hasSourceFailed(second) && ERRORS[second.code].status < 500) return second
+  // The failure of a source that was sent a request says more than that of a source that was not.
+  return first.isUnsent && !second.isUnsent ? second : first
+}
+
+function hasSourceFailed({ code }: Failure): boolean {
+  return ERRORS[code].status === 502
+}
+
+/** The call as it goes to the fallback source: under its cap, without a place in its wait queue so far. */
+function atFallback(upstreamCall: UpstreamCall, fallback: Api, endpoint: Endpoint): UpstreamCall {
+  const { call, progress } = upstreamCall
+  const identity = waitQueueIdentity(call)
+  const weight = call.ticket?.weight ?? call.weight ?? 1
+  const entry = { ...identity, slug: fallback.slug, bucket: SHARED_BUCKET, weight }
+  progress.hadPermit = false
+  return {
+    ...upstreamCall,
+    ...{ api: fallback, endpoint, currentKey: () => fallback.key, bucket: SHARED_BUCKET },
+    permitRequest: {
+      member: memberOf(identity),
+      tag: NO_PLACE,
+      lateJoin: { entry: () => entry, deadline: call.deadline },
+    },
+  }
+}
