@@ -7,6 +7,7 @@ import { GatewayError, isDependencyAway } from '../errors.ts'
 import { announced } from '../limits/account-version.ts'
 import { limitCredentials } from '../limits/credential-limit.ts'
 import type { ArtifactDeps } from './artifact-adapter.ts'
+import { oneLine } from './foreign-text.ts'
 import { redirectWords } from './redirect-words.ts'
 import { CALL_SCOPE, resourceOf } from './resources.ts'
 
@@ -75,12 +76,19 @@ export async function readConsent(deps: ConsentDeps, exchange: Exchange): Promis
   const { clientId, clientName } = client
   const redirect = new URL(String(interaction.params.redirect_uri))
   return {
-    clientName: clientName ?? clientId,
-    clientHost: /^https:/.test(clientId) ? new URL(clientId).host : null,
-    redirectHost: redirectWords(redirect),
+    clientName: oneLine(clientName ?? '') || oneLine(clientId),
+    clientHost: /^https:/.test(clientId) ? shortHost(new URL(clientId).host) : null,
+    redirectHost: shortHost(redirectWords(redirect)),
     resource: requestedResource(deps, interaction.params),
   }
 }
+
+/** A host whose end is always seen: it says whose the host is, whatever stands before it. */
+function shortHost(host: string): string {
+  return host.length <= HOST_LENGTH_MAX ? host : `…${host.slice(1 - HOST_LENGTH_MAX)}`
+}
+
+const HOST_LENGTH_MAX = 80
 
 /**
  * Records what a user decided; with a yes there is a connection.
@@ -108,7 +116,7 @@ export async function decideConsent(
     id,
     user_id: userId,
     client_id: client.clientId,
-    client_name: clientName.slice(0, 100),
+    client_name: clientName,
     redirect_host: redirectHost,
     resource,
     apis,

@@ -531,6 +531,41 @@ describe('an application that signs in', () => {
     }
   })
 
+  it('an application that signs in has the warning, where it goes back to and the buttons on the first screen, whatever its name is', async (t) => {
+    const names = [
+      `Agent API Gateway SECURITY NOTICE \u202e${'Your account is at risk. '.repeat(500)}`,
+      '\ufdfd'.repeat(1_000),
+      `a${'\u0301'.repeat(2_000)}\n`.repeat(2),
+      '<h1>x</h1>\n'.repeat(500),
+    ]
+    const redirect = `https://${'a'.repeat(60)}.${'b'.repeat(60)}.evil.example/cb`
+    await visitPortal(t, { gateway, browser }, async (page) => {
+      await signUpIn(page)
+      for (const client_name of names) {
+        const hostile = await registerApp(url, redirect, { client_name })
+        await page.goto(authorizeUrl(url, hostile).href)
+        for (const [width, height] of [
+          [1_280, 720],
+          [375, 667],
+        ] as const) {
+          await page.setViewportSize({ width, height })
+          for (const shown of [
+            page.getByText('Go on only if you started this'),
+            page.locator('[data-redirect-host]'),
+            page.getByRole('button', { name: 'Allow' }),
+            page.getByRole('button', { name: 'Refuse' }),
+          ]) {
+            await shown.waitFor()
+            const box = (await shown.boundingBox()) ?? assert.fail()
+            const isInside = box.x >= 0 && box.x + box.width <= width && box.y >= 0 && box.y + box.height <= height
+            assert.ok(isInside, `${await shown.textContent()} at ${JSON.stringify(box)} of ${width} x ${height}`)
+          }
+        }
+        assert.match((await page.locator('[data-redirect-host]').textContent()) ?? '', /evil\.example$/)
+      }
+    })
+  })
+
   it('an application that signs in is agreed to in a browser, called with, listed and ended there', async (t) => {
     const landed = Promise.withResolvers<URL>()
     const receiver = createServer((request, response) => {

@@ -26,18 +26,18 @@ export async function startConnect(view) {
   await show()
 }
 
-/** The name is free text of the application: the hosts beside it tell who it is. */
+/** What the gateway knows stands first. The name is free text of the application, on one line whatever it is. */
 function whoAsks({ clientName, clientHost, redirectHost, resource }) {
   return [
-    el('p', { class: 'lead' }, el('strong', { 'data-client': true }, clientName), ' wants to call APIs for you.'),
+    el('p', { class: 'notice' }, 'Go on only if you started this in that application a moment ago.'),
     el(
       'dl',
       { class: 'facts' },
-      ...fact('Application', clientHost ? `described at ${clientHost}` : 'registered itself; its name is not verified'),
       ...fact('Goes back to', el('code', { 'data-redirect-host': true }, redirectHost)),
+      ...fact('Application', clientHost ? `described at ${clientHost}` : 'registered itself; its name is not verified'),
+      ...fact('Calls itself', el('strong', { 'data-client': true, class: 'one-line' }, clientName)),
       ...fact('Good for', el('code', {}, resource)),
     ),
-    el('p', { class: 'small' }, 'Go on only if you started this in that application a moment ago.'),
   ]
 }
 
@@ -112,7 +112,10 @@ async function consentForm({ resource }, { email }, onLoggedOut) {
         ...(perMonth === undefined ? {} : { perMonth: Number(perMonth) }),
       })
     },
-    el('p', {}, 'Account: ', el('strong', {}, email), '. Its calls count against your plan.'),
+    el('button', { class: 'button big', type: 'submit' }, 'Allow'),
+    ' ',
+    actionButton('Refuse', {}, () => decide({ allow: false })),
+    el('p', {}, 'Account, whose plan counts the calls: ', el('strong', { class: 'one-line' }, email)),
     // In this page: the menu's log-out leads away from the sign-in.
     actionButton('Use another account', {}, async () => {
       await api('/portal/logout', { method: 'POST' })
@@ -131,9 +134,6 @@ async function consentForm({ resource }, { email }, onLoggedOut) {
       { class: 'small' },
       'It cannot see or change your account, keys or teams. You end it under Account, Connected apps.',
     ),
-    el('button', { class: 'button big', type: 'submit' }, 'Allow'),
-    ' ',
-    actionButton('Refuse', {}, () => decide({ allow: false })),
   )
   return [form]
 }
