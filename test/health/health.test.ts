@@ -403,7 +403,8 @@ describe('health in Redis', () => {
   it('health in Redis counts no vote of before the last good attempt for the breaker', async () => {
     const name = slug()
     for (const voter of ['b', 'c', 'd', 'e']) await fail(name, START, 1, { voter })
-    await succeed(name, START + 10)
+    // Enough that five in a row are needed.
+    await succeed(name, START + 10, 100)
     await fail(name, START + 2_000, 6, { voter: 'a' })
     assert.equal((await view(name, START + 2_000)).isOpen, false)
   })

@@ -342,18 +342,14 @@ export const MUTATIONS: Mutation[] = [
     'elseif isDue then',
   ),
   health('record-attempt', 'a caller has a vote for each failure', ' and not (isVote and voter == account)'),
-  health('record-attempt', 'votes are for ever', 'now - tonumber(at) < VOTE_MS and ', ''),
+  health('record-attempt', 'votes are for ever', 'now - tonumber(at) < VOTE_MS and ', 'VOTE_MS and '),
   health(
     'record-attempt',
     'votes of before a good attempt open a breaker',
     "tonumber(voter[2]) >= num('okAt')",
     'true',
   ),
-  health(
-    'record-attempt',
-    'voters are kept without bound',
-    'if #voters > VOTERS_MAX then table.remove(voters, 1) end\n',
-  ),
+  health('record-attempt', 'voters are kept without bound', '> VOTERS_MAX then', '> 2 * VOTERS_MAX then'),
   health('record-attempt', 'the failure of a probe opens no breaker', 'hasProbeFailed or votesInRow', 'votesInRow'),
   health(
     'record-attempt',

@@ -83,6 +83,7 @@ async function open(t: TestContext, listener: RequestListener, { slowConnections
       coalescer = new RequestCoalescer(deps.redis),
       signal = new AbortController().signal,
       joinsLate = false,
+      extra = [] as [string, string][],
     } = {},
   ) => {
     const now = deps.clock.now()
@@ -91,7 +92,7 @@ async function open(t: TestContext, listener: RequestListener, { slowConnections
       endpoint,
       call: {
         ...{ v: 1, id, accountId: 'account', mode: 'live', slug: SLUG, endpoint: 'summary' },
-        ...{ parameters: { title }, extra: [], raw: false, isAsync: false, replyTo: '' },
+        ...{ parameters: { title }, extra, raw: false, isAsync: false, replyTo: '' },
         ...{ limitsAcquiredAt: Math.floor(now), deadline: Math.floor(now + timeMs) },
       },
       currentKey: () => undefined,
@@ -248,4 +249,24 @@ test('a call whose repeat joined the queue late, and is evicted, is told of the 
   await deps.caps.of(api, SHARED_BUCKET).applyUpstreamLimit({ closedForMs: 600_000, observedBy: '' })
   assert.equal(Reflect.get(await failed, 'code'), 'UPSTREAM_ERROR')
   assert.equal(paths.length, 1)
+})
+
+test('a limit that undeclared parameters meet closes the cap for nobody and has a probe look, a plain one closes it for an hour at most', async (t) => {
+  const { deps, api, call } = await open(t, ({ url }, response) => {
+    const limits = url?.includes('ensemble') || url?.includes('Limited')
+    if (limits) response.writeHead(429, { 'retry-after': '90000' }).end()
+    else response.writeHead(200, { 'content-type': 'application/json' }).end('{"title":"Earth","extract":"A planet."}')
+  })
+  const limited = await call('provoked', { extra: [['ensemble', '1']] })
+  assert.equal(Reflect.get(limited, 'code'), 'UPSTREAM_RATE_LIMITED')
+  const closedUntil = async () => Number(await deps.redis.hget(capKeys.of(SLUG, SHARED_BUCKET, 'state'), 'closed'))
+  assert.equal(await closedUntil(), 0)
+  await until(async () => {
+    const jobs = await deps.queues.of(SLUG).getJobs(['prioritized', 'waiting', 'delayed'])
+    return jobs.some(({ name }) => name === 'probe')
+  })
+  assert.ok(!('code' in (await call('honest'))))
+  await call('plain', { title: 'Limited' })
+  const forMs = (await closedUntil()) - deps.clock.now()
+  assert.ok(api && forMs > 3_500_000 && forMs < 3_601_000, `${forMs}`)
 })

@@ -13,7 +13,7 @@ import { parseHttpDate, readRetryAfter } from './retry-after.ts'
 
 /** A wrong header must not close an API for days. */
 const RETRY_AFTER_MS_MIN = 1_000
-const RETRY_AFTER_MS_MAX = 3_600_000
+export const RETRY_AFTER_MS_MAX = 3_600_000
 
 /** For an upstream that limits without saying for how long, milliseconds. */
 export const CLOSED_MS = 60_000

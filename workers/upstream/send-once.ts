@@ -6,6 +6,7 @@ import type { Api } from '../../src/catalog/catalog.ts'
 import type { ResponseClass } from '../../src/catalog/response-class.ts'
 import type { Endpoint } from '../../src/catalog/upstream.ts'
 import type { Log } from '../../src/log.ts'
+import { enqueueProbe } from '../../src/queue/probe-job.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 import type { PermitRequest } from '../permits/late-join.ts'
 import type { Permit, PermitClient } from '../permits/permit-client.ts'
@@ -13,7 +14,7 @@ import type { MemoryShare } from './answer-memory.ts'
 import { attempt, EndedUnsentError, type HttpExchange, StalePermitError } from './attempt.ts'
 import { AttemptError, BreakerOpenError } from './attempt-error.ts'
 import { countPermitWait } from './count-permit-wait.ts'
-import { CLOSED_MS, classifyResponse, rateLeft } from './interpret.ts'
+import { CLOSED_MS, classifyResponse, RETRY_AFTER_MS_MAX, rateLeft } from './interpret.ts'
 import type { AttemptRecorder, HealthDeps } from './record-attempt.ts'
 import type { WireRequest } from './upstream-request.ts'
 
@@ -101,7 +102,7 @@ export async function sendOnce(
       const result = await recorder.observe(send)
       const tookMs = performance.now() - startedAt
       // Before the permit ends: the next request must find the cap as the upstream reported it.
-      const limit = limitIn(sending, request, result)
+      const limit = limitIn(deps, sending, { request, result })
       if (limit) await applyUpstreamLimit(deps, sending, { ...limit, observedBy: permit.id })
       endPermit(permit, sending, tookMs)
       return result
@@ -185,19 +186,36 @@ function endPermit(permit: Permit, { times, progress }: Sending, tookMs: number)
 
 /** What an answer says of the upstream's own limiter. */
 function limitIn(
-  { api, bucket, currentKey }: Sending,
-  request: WireRequest,
-  { answer, responseClass }: ClassifiedExchange,
+  deps: SendDeps,
+  { api, bucket, currentKey, recorder }: Sending,
+  { request, result }: { request: WireRequest; result: ClassifiedExchange },
 ): Omit<UpstreamLimit, 'observedBy'> | undefined {
+  const { answer, responseClass } = result
   // Operators replaced the key meanwhile: its limiter says nothing of the new one's. The limiter of an unproven key says nothing of other keys.
   if (request.key !== currentKey() || bucket === UNPROVEN_BUCKET) return undefined
   const isLimiting = responseClass?.code === 'UPSTREAM_RATE_LIMITED'
   const left = rateLeft(api.upstream, answer.headers)
   if (!isLimiting && !left) return undefined
+  // What a caller added may be why: the limit is that caller's alone until a plain probe meets it too.
+  if (!recorder.isPlain) {
+    if (isLimiting) probeLimit(deps, api.slug)
+    return undefined
+  }
   return {
-    closedForMs: isLimiting ? (responseClass.retryAfterMs ?? CLOSED_MS) : undefined,
+    closedForMs: isLimiting ? Math.min(responseClass.retryAfterMs ?? CLOSED_MS, RETRY_AFTER_MS_MAX) : undefined,
     remaining: left && { requests: left.remaining, resetMs: left.resetMs },
   }
+}
+
+/** Probes use the cap: callers must not be able to use it up by them. Milliseconds. */
+const LIMIT_PROBE_EVERY_MS = 300_000
+
+/** Has a probe find out whether a limit that a caller's own parameters met holds for all. */
+function probeLimit({ queues, health, log }: SendDeps, slug: string): void {
+  const name = `limit-${Math.floor(health.now() / LIMIT_PROBE_EVERY_MS)}`
+  enqueueProbe(queues, slug, { name, isForced: true }).catch((error) =>
+    log.warn({ err: error, slug }, 'failed to schedule a probe'),
+  )
 }
 
 async function applyUpstreamLimit(
