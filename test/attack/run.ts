@@ -18,6 +18,8 @@ import { pipelining } from './pipelining.ts'
 import { redisMemory } from './redis-memory.ts'
 import { revokedKey } from './revoked-key.ts'
 import type { Scenario } from './scenario.ts'
+import { signIns } from './sign-ins.ts'
+import { silentDns } from './silent-dns.ts'
 import { unknownKeys } from './unknown-keys.ts'
 import { unreadPages, unreadResults } from './unread-answers.ts'
 import { usageRows } from './usage-rows.ts'
@@ -41,6 +43,8 @@ const SCENARIOS: Scenario[] = [
   mcpWork,
   usageRows,
   logFlood,
+  silentDns,
+  signIns,
   unreadPages,
   unreadResults,
   bodyFlood,

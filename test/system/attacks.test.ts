@@ -16,6 +16,8 @@ import { onePersonShort } from '../attack/one-person.ts'
 import { pipelining } from '../attack/pipelining.ts'
 import { redisMemory } from '../attack/redis-memory.ts'
 import type { Scenario } from '../attack/scenario.ts'
+import { signIns } from '../attack/sign-ins.ts'
+import { silentDns } from '../attack/silent-dns.ts'
 import { unreadPages, unreadResults } from '../attack/unread-answers.ts'
 import { usageRows } from '../attack/usage-rows.ts'
 import { CLIENT_LIMITS, HEAP_MIB_MAX, MEMORY_MB_MAX } from '../attack/watch.ts'
@@ -29,7 +31,7 @@ import { ROOT } from '../tools/sources.ts'
 describe('one caller', () => {
   let gateway: Gateway
   let upstream: UpstreamServer
-  const scenarios = [closeApi, manyAccounts, onePersonShort, halfOpen, redisMemory, pipelining]
+  const scenarios = [closeApi, manyAccounts, onePersonShort, halfOpen, redisMemory, pipelining, silentDns, signIns]
 
   before(async () => {
     upstream = await startUpstreamServer()
@@ -80,6 +82,12 @@ describe('one caller', () => {
 
   it('one caller of many accounts whose calls make an upstream fail keeps nobody from it', () =>
     assertHeld(halfOpen, 1))
+
+  it('one caller keeps no node from Postgres by names of which no name server says anything', () =>
+    assertHeld(silentDns, 1))
+
+  it('one caller without an account begins sign-ins, and leaves nothing and leads nowhere', () =>
+    assertHeld(signIns, 1))
 
   it('one caller fills what its plan lets it keep of results, and no more of Redis', () => assertHeld(redisMemory, 0))
 
