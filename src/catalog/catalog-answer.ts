@@ -52,7 +52,9 @@ const Change = Type.Object({
   at: Type.String({ format: 'date-time', description: 'When it changed' }),
   from: status('State before'),
   to: status('State after'),
-  cause: Type.String({ description: 'score, failures-in-a-row or trials-passed' }),
+  cause: Type.String({
+    description: 'score, failures-in-a-row, trials-passed, members-back, or `lacks` with the members that answers lack',
+  }),
   code: nullable(Type.String({ description: 'Code of the attempt that decided it' })),
   score: Type.Integer({ description: 'Score after the change, 0 to 100' }),
 })

@@ -38,6 +38,8 @@ export interface Upstream {
   probe: Probe
   /** Names a caller may not send besides those the request itself sets: they would change auth or the answer's shape. */
   reservedParameters?: string[]
+  /** Members of the data that only some things have, besides those that are null in a recorded answer. */
+  mayLack?: string[]
   /** Sees every answer first, whatever its status; says what it means, or nothing to leave it to the status. */
   classify?: (answer: UpstreamResponse) => ResponseClass | undefined
   /** Another source of the same data, which answers when this one fails. */
@@ -162,10 +164,7 @@ export interface Endpoint<Parameters extends TObject = TObject, Data extends TOb
   complete?: (parameters: Static<Parameters>, context: CallContext) => Static<Parameters>
   /** The request, or several where one call needs them; each pays from the cap. */
   request: (parameters: Static<Parameters>, context: CallContext) => UpstreamRequest | UpstreamRequest[]
-  /**
-   * Whether a 404 or 410 says that there is no such thing, by the form in which this upstream says so. Absent: nothing is
-   * looked up. Any other 404 is a route that has moved, which is a failure of the upstream.
-   */
+  /** Whether a 404 or 410 has this upstream's form of "no such thing". Any other is a failure: the route has moved. */
   isNotFound?: (answer: UpstreamResponse) => boolean
   /**
    * Statuses by which the upstream refuses values that nobody else can judge, such as the syntax of a query. Default: none,

@@ -1,7 +1,7 @@
 import { processProblems } from './process-problems.ts'
 import { refusalProblems, serviceProblems } from './refusal-problems.ts'
 import type { RedisState, Snapshot, UpstreamRow } from './snapshot.ts'
-import { countOf, span } from './words.js'
+import { causeWords, countOf, isOfLackingMembers, span } from './words.js'
 
 /** Something that an operator should look at, in words. */
 export interface Problem {
@@ -204,29 +204,8 @@ function isUnreached({ health }: UpstreamRow): boolean {
 }
 
 function upstreamProblems(row: UpstreamRow, { at }: Facts): Problem[] {
-  const { slug, enabled, isSwitchedOff, health, queue, paused } = row
-  const problems: Problem[] = []
-  if (enabled && health !== null && health.status !== 'Healthy') {
-    const isDown = health.status === 'Down'
-    // By its score alone the breaker may be closed.
-    const isOpen = health.halfOpenInMs !== null
-    const since = health.since === null ? '' : ` for ${span(Math.max(0, at - health.since))}`
-    const cause = health.lastFailure ? `: ${health.lastFailure.words}` : ''
-    const due = health.halfOpenInMs ? `; next attempt in ${span(health.halfOpenInMs)}` : '; next attempt due'
-    problems.push({
-      rank: isDown ? 0 : 2,
-      label: health.status,
-      slug,
-      text: `${slug} is ${health.status}${since}${cause}${isOpen ? due : ''}`,
-      callers: isOpen
-        ? 'Callers get 502 UPSTREAM_UNAVAILABLE at once, or a stored answer.'
-        : health.answeredBy === null
-          ? `${isDown ? 'Many' : 'Some'} callers get 502 or wait longer.`
-          : `Callers are answered by ${health.answeredBy}.`,
-      todo: isDown ? 'Probe it; pause or disable it if it stays down.' : 'Probe it, and watch it.',
-      runbook: isDown ? 'upstream-down' : 'upstream-degraded',
-    })
-  }
+  const { slug, enabled, isSwitchedOff, queue, paused } = row
+  const problems: Problem[] = [...healthProblems(row, at)]
   if (paused !== null && !isSwitchedOff) {
     const waits =
       queue !== null && queue.waiting > 0 ? `; ${queue.waiting} waiting, oldest ${span(queue.oldestMs)}` : ''
@@ -268,4 +247,42 @@ function upstreamProblems(row: UpstreamRow, { at }: Facts): Problem[] {
     })
   }
   return problems
+}
+
+function healthProblems({ slug, enabled, health }: UpstreamRow, at: number): Problem[] {
+  if (!enabled || health === null || health.status === 'Healthy') return []
+  const isDown = health.status === 'Down'
+  // By its score alone the breaker may be closed.
+  const isOpen = health.halfOpenInMs !== null
+  const since = health.since === null ? '' : ` for ${span(Math.max(0, at - health.since))}`
+  const isLacking = !isDown && health.lastFailure === null && isOfLackingMembers(health.cause)
+  const words = isLacking ? causeWords({ cause: health.cause, to: health.status }) : health.lastFailure?.words
+  const cause = words ? `: ${words}` : ''
+  const due = health.halfOpenInMs ? `; next attempt in ${span(health.halfOpenInMs)}` : '; next attempt due'
+  const problem = { label: health.status, slug, runbook: isDown ? 'upstream-down' : 'upstream-degraded' }
+  const text = `${slug} is ${health.status}${since}${cause}${isOpen ? due : ''}`
+  if (isLacking) {
+    return [
+      {
+        ...problem,
+        rank: 2,
+        text,
+        callers: 'Callers get answers in which these members are null.',
+        todo: 'Compare an answer of the source with the recorded one in its file: members may have other names.',
+      },
+    ]
+  }
+  return [
+    {
+      ...problem,
+      rank: isDown ? 0 : 2,
+      text,
+      callers: isOpen
+        ? 'Callers get 502 UPSTREAM_UNAVAILABLE at once, or a stored answer.'
+        : health.answeredBy === null
+          ? `${isDown ? 'Many' : 'Some'} callers get 502 or wait longer.`
+          : `Callers are answered by ${health.answeredBy}.`,
+      todo: isDown ? 'Probe it; pause or disable it if it stays down.' : 'Probe it, and watch it.',
+    },
+  ]
 }

@@ -9,4 +9,5 @@ export interface HealthChangeWords {
   to: string
 }
 export function isRecovery(change: Pick<HealthChangeWords, 'from' | 'to'>): boolean
+export function isOfLackingMembers(cause: string | null | undefined): boolean
 export function causeWords(change: HealthChangeWords): string

@@ -28,6 +28,14 @@ const CAUSES = {
   score: 'too many recent calls failed or were slow',
   'failures-in-a-row': 'several calls in a row failed',
   'trials-passed': 'three attempts in a row succeeded',
+  'members-back': 'answers have again what they lacked',
+}
+
+const LACKS = 'lacks '
+
+/** Whether a state began because answers lack members that they always had; its cause names them. */
+export function isOfLackingMembers(cause) {
+  return cause?.startsWith(LACKS) === true
 }
 
 const STATES = ['Healthy', 'Degraded', 'Down']
@@ -41,5 +49,6 @@ export function isRecovery({ from, to }) {
 export function causeWords({ cause, from, to }) {
   if (!cause) return ''
   if (cause === 'score' && isRecovery({ from, to })) return 'calls succeed again'
+  if (isOfLackingMembers(cause)) return `answers lack ${cause.slice(LACKS.length)}`
   return CAUSES[cause] ?? 'the source failed'
 }

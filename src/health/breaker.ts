@@ -43,6 +43,16 @@ export const CONFIRM_SCORE_EVERY_MS = 60_000
 export const HALF_OPEN_PAUSE_MS_MIN = 1_000
 export const HALF_OPEN_PAUSE_MS_MAX = 300_000
 
+/** Answers in a row that lack a member until that is an alarm, of which those of one account count up to this many. */
+export const LACKING_TO_ALARM = 5
+export const LACKING_PER_ACCOUNT_MAX = 3
+
+/** How long a member that answers sometimes lack raises no alarm after the last of these, milliseconds. */
+export const ORDINARY_MS = 7 * 86_400_000
+
+/** So many members of an endpoint are named. */
+export const LACKING_NAMED_MAX = 5
+
 /** Half-open attempts that must succeed before the breaker closes. */
 export const SUCCESSES_TO_CLOSE = 3
 

@@ -10,6 +10,19 @@ const POLL_MS = 10_000
 /** What was read longer ago may be untrue by now, milliseconds. */
 const STALE_MS = POLL_MS + 5_000
 
+/** `ordinary`: answers lack it at times, last then; `since`: the answers of an alarm lack it; `good`: but so many had it since. */
+export type KnownMembers = Record<string, KnownMember>
+
+/** `by`: how many of the `count` answers were of each caller; `probedAt`: when a probe was last to decide. */
+interface KnownMember {
+  ordinary?: number
+  since?: number
+  good?: number
+  count?: number
+  by?: Record<string, number>
+  probedAt?: number
+}
+
 /** A source, and the one that answers when it fails. */
 export interface HealthSource {
   slug: string
@@ -36,6 +49,7 @@ export class HealthCache {
   readonly #log: Log
   readonly #clock: RedisClock
   readonly #hashes = new Map<string, Record<string, string>>()
+  readonly #members = new Map<string, { text: string; members: KnownMembers }>()
   readonly #listeners = new Set<(slug: string) => void>()
   #subscriber: RedisConnection | undefined
   #timer: NodeJS.Timeout | undefined
@@ -89,6 +103,17 @@ export class HealthCache {
   /** Health of one source now. */
   ofSource(slug: string): HealthView {
     return viewHealth(this.#hashes.get(slug) ?? {}, this.now())
+  }
+
+  /** What is known of members that answers of an upstream lack, by endpoint and name; undefined as long as none did. */
+  membersOf(slug: string): KnownMembers | undefined {
+    const text = this.#hashes.get(slug)?.members
+    if (text === undefined) return undefined
+    const parsed = this.#members.get(slug)
+    if (parsed?.text === text) return parsed.members
+    const members = JSON.parse(text) as KnownMembers
+    this.#members.set(slug, { text, members })
+    return members
   }
 
   /** How long until calls of an API may be sent: as `sourceWaitMs`, and not at all while a fallback source can be tried. */

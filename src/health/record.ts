@@ -11,6 +11,10 @@ import {
   HALF_OPEN_LEASE_MS,
   HALF_OPEN_PAUSE_MS_MAX,
   HALF_OPEN_PAUSE_MS_MIN,
+  LACKING_NAMED_MAX,
+  LACKING_PER_ACCOUNT_MAX,
+  LACKING_TO_ALARM,
+  ORDINARY_MS,
   QUIET_MS_TO_OPEN,
   SUCCESSES_TO_CLOSE,
   VOTE_MS,
@@ -56,6 +60,16 @@ export interface AttemptRecord {
    * it was repeated. The breaker counts each.
    */
   isRepeat?: boolean
+  /** What a good answer lacks of the members that the recorded answers have. */
+  members?: MembersSeen | undefined
+}
+
+/** Members of an answer's data that matter to the alarm: see note-members.lua. */
+export interface MembersSeen {
+  endpoint: string
+  lacks: string[]
+  /** Of those that answers lacked lately. */
+  has: string[]
 }
 
 const RECORD_ATTEMPT = loadScript(new URL('./lua/record-attempt.lua', import.meta.url), {
@@ -71,7 +85,11 @@ const RECORD_ATTEMPT = loadScript(new URL('./lua/record-attempt.lua', import.met
   HEALTH_CHANNEL: channels.health,
   LATENCY_BOUNDS_MS,
   LATENCY_POINTS,
+  LACKING_NAMED_MAX,
+  LACKING_PER_ACCOUNT_MAX,
+  LACKING_TO_ALARM,
   LATENCY_WEIGHT_MIN,
+  ORDINARY_MS,
   PRIOR_ATTEMPTS,
   QUIET_MS_TO_OPEN,
   SLOW_MS,
@@ -123,6 +141,8 @@ export interface Recorded {
   needsProbe: boolean
   /** Whether this attempt closed the breaker. */
   hasClosed: boolean
+  /** Endpoint whose recorded call a probe must make: the members that answers lack may be one account's doing. */
+  probedEndpoint: string | undefined
 }
 
 interface Counted extends Omit<AttemptRecord, 'latencyMs'> {
@@ -132,13 +152,15 @@ interface Counted extends Omit<AttemptRecord, 'latencyMs'> {
 
 async function record(redis: RedisConnection, slug: string, counted: Counted): Promise<Recorded> {
   const { now = '', result, latencies, code = '', source, slot = '', isPlain, voter = '' } = counted
-  const { failuresToOpen = FAILURES_TO_OPEN, isRepeat = false } = counted
-  const flags = [isPlain ? 1 : 0, voter, failuresToOpen, isRepeat ? 1 : 0]
+  const { failuresToOpen = FAILURES_TO_OPEN, isRepeat = false, members } = counted
+  const noted = members ? JSON.stringify(members) : ''
+  const flags = [isPlain ? 1 : 0, voter, failuresToOpen, isRepeat ? 1 : 0, noted]
   const values = [now, result, latencies, code, source, slot, slug, ...flags]
   const keys = [upstreamKeys.health(slug), upstreamKeys.healthChanges(slug)]
-  const reply = (await RECORD_ATTEMPT.run(redis, keys, values)) as [string, number, number, number, number]
-  const [state, changed, score, needsProbe, hasClosed] = reply
-  return { state, changed: changed === 1, score, needsProbe: needsProbe === 1, hasClosed: hasClosed === 1 }
+  const reply = (await RECORD_ATTEMPT.run(redis, keys, values)) as [string, number, number, number, number, string]
+  const [state, changed, score, needsProbe, hasClosed, probed] = reply
+  const flagsOf = { changed: changed === 1, needsProbe: needsProbe === 1, hasClosed: hasClosed === 1 }
+  return { state, score, ...flagsOf, probedEndpoint: probed === '' ? undefined : probed }
 }
 
 /** The breaker has closed meanwhile, the half-open slot is this attempt's, a probe must have it, or how long until there may be one: see `halfOpenWaitMs`. */

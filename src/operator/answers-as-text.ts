@@ -2,7 +2,7 @@ import { styleText } from 'node:util'
 import type { Static } from 'typebox'
 import type { OverviewAnswer } from '../fleet/overview-answer.ts'
 import type { QueueAnswer } from '../fleet/queue-answer.ts'
-import { countOf, percent, span } from '../fleet/words.js'
+import { causeWords, countOf, percent, span } from '../fleet/words.js'
 import type { UserAnswer } from './change-user.ts'
 import type { UpstreamAnswer } from './describe-upstream.ts'
 import { textTable, wrapped } from './text-table.ts'
@@ -80,7 +80,9 @@ function overviewRow({ slug, enabled, paused, health, queue, caps, recent }: Ups
       : caps.rates.map(({ left, max, seconds }) => `${left}/${max} per ${window(seconds)}`).join(', '),
     recent === null ? UNKNOWN : String(all),
     recent === null || all === 0 ? '' : percent(recent.failed / all),
-    health !== null && health.status !== 'Healthy' ? (health.lastFailure?.words ?? health.cause ?? '') : '',
+    health !== null && health.status !== 'Healthy'
+      ? (health.lastFailure?.words ?? causeWords({ cause: health.cause, to: health.status }))
+      : '',
   ]
 }
 

@@ -2,7 +2,7 @@ import type { Api } from '../catalog/catalog.ts'
 import { sourceName } from '../catalog/fallback.ts'
 import { servesStored } from '../catalog/limit-words.ts'
 import { ERRORS, type ErrorCode } from '../errors.ts'
-import { causeWords, isRecovery } from '../fleet/words.js'
+import { causeWords, isOfLackingMembers, isRecovery } from '../fleet/words.js'
 import type { HealthView } from '../health/health-view.ts'
 import { planOf } from '../limits/plans.ts'
 
@@ -68,12 +68,15 @@ export function changeWords(change: { cause: string; from?: string; to: string; 
   const words = causeWords(change) || 'the source failed'
   const why = words.charAt(0).toUpperCase() + words.slice(1)
   const { code } = change
-  if (!code || isRecovery(change) || !Object.hasOwn(ERRORS, code)) return `${why}.`
+  // The last failure has nothing to do with what answers lack.
+  if (!code || isOfLackingMembers(change.cause) || isRecovery(change) || !Object.hasOwn(ERRORS, code)) return `${why}.`
   return `${why}; the last failure: ${ERRORS[code as ErrorCode].message}`
 }
 
-function effectOf(api: Api, { status, isOpen, isServedByFallback }: HealthView): string {
+function effectOf(api: Api, { status, isOpen, isServedByFallback, cause }: HealthView): string {
   if (isServedByFallback && api.fallback) return `${sourceName(api.fallback.upstream)} answers live calls meanwhile.`
+  if (status === 'Degraded' && isOfLackingMembers(cause))
+    return `Live calls go through; what the source no longer sends is null in their answers. ${testCalls(api)}`
   // By its score alone an API may be down while its breaker is closed.
   const often = status === 'Down' ? 'many of them fail or take' : 'may fail or take'
   if (!isOpen) return `Live calls go through, but ${often} longer. ${testCalls(api)}`

@@ -19,6 +19,8 @@ export interface ProbeJob {
   isForced?: boolean
   /** It alone may open the breaker: calls could not tell whether the upstream hangs. */
   isDecisive?: boolean
+  /** The recorded call of this endpoint is made instead: what its answer lacks, all answers lack. */
+  endpoint?: string
   /** The operator API waits for the outcome, under this id. */
   outcomeId?: string
 }
@@ -39,14 +41,16 @@ export async function enqueueProbe(
     isForced,
     isDecisive,
     delayMs = 0,
+    endpoint,
     outcomeId,
-  }: { name: string; isForced?: boolean; isDecisive?: boolean; delayMs?: number; outcomeId?: string },
+  }: Omit<ProbeJob, 'v' | 'slug'> & { name: string; delayMs?: number },
 ): Promise<void> {
   const data: ProbeJob = {
     v: 1,
     slug,
     ...(isForced ? { isForced } : {}),
     ...(isDecisive ? { isDecisive } : {}),
+    ...(endpoint ? { endpoint } : {}),
     ...(outcomeId ? { outcomeId } : {}),
   }
   const apiSlug = apiSlugOf(slug)
@@ -56,13 +60,14 @@ export async function enqueueProbe(
 
 /** @throws Error when it is no probe of this version */
 export function parseProbeJob(data: unknown): ProbeJob {
-  const { v, slug, isForced, isDecisive, outcomeId } = Object(data)
+  const { v, slug, isForced, isDecisive, endpoint, outcomeId } = Object(data)
   if (v !== 1 || typeof slug !== 'string') throw new Error('job data do not fit a probe of version 1')
   return {
     v,
     slug,
     isForced: isForced === true,
     isDecisive: isDecisive === true,
+    ...(typeof endpoint === 'string' ? { endpoint } : {}),
     ...(typeof outcomeId === 'string' ? { outcomeId } : {}),
   }
 }

@@ -66,6 +66,11 @@ function createCallMetrics(registry: Registry, collect: () => void) {
       'Attempts at the upstream that count for its health, by result and source',
       ...(['slug', 'result', 'source'] as const),
     ),
+    lacking: counter(
+      'agw_lacking_answers_total',
+      'Answers of the upstream without a member that its recorded answers have and that it does not lack at times',
+      'slug',
+    ),
     retries: counter('agw_retries_total', 'Attempts after the first of a call', 'slug'),
   }
 }

@@ -49,6 +49,7 @@ const codeHostSearch: Upstream = {
   caps: { concurrency: 4, rates: [{ max: 10, seconds: 60 }] },
   // Free at GitHub, but every request pays from our cap of 10 a minute.
   probe: { request: githubProbe, everySeconds: 600 },
+  mayLack: ['description', 'language', 'license', 'homepage'],
   endpoints: {
     '/repos': endpoint({
       description: 'Public repositories that match a query; no match is an empty list.',

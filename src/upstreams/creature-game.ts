@@ -89,6 +89,7 @@ const creatureGame: Upstream = {
   // There is no limit, but the addresses of those who overdo it are banned for good.
   caps: { concurrency: 4, rates: [{ max: 100, seconds: 60 }] },
   probe: { request: { path: path`/api/v2/` }, everySeconds: 300 },
+  mayLack: ['base_experience', 'sprite_url', 'effect', 'short_effect'],
   endpoints: {
     '/creature': endpoint({
       description: 'One creature by name or index.',

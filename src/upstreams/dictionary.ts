@@ -81,6 +81,7 @@ const dictionary: Upstream = {
   attemptTimeoutMs: 5_000,
   // A common word would be answered from Cloudflare's cache while the origin is down.
   probe: { request: { path: path`/api/v2/entries/en/polenta` }, everySeconds: 600 },
+  mayLack: ['phonetic', 'audio_url', 'example', 'license'],
   // The origin has failed for months.
   fallback: freeDictionary,
   endpoints: {

@@ -58,6 +58,7 @@ const encyclopedia: Upstream = {
   probe: { request: { path: path`/api/rest_v1/page/summary/Earth` }, everySeconds: 300 },
   // It turns a page that redirects into an answer of its own.
   reservedParameters: ['redirect'],
+  mayLack: ['description', 'thumbnail_url', 'image_url', 'wikidata_id'],
   endpoints: {
     '/summary': endpoint({
       description: 'Summary of the lead section of a page.',

@@ -88,6 +88,7 @@ const geocoding: Upstream = {
   },
   // Debug pages and callbacks are not JSON; paid servers of the same kind take a key.
   reservedParameters: ['debug', 'json_callback', 'key'],
+  mayLack: ['name', 'city', 'postcode', 'state', 'road', 'house_number', 'bounding_box'],
   classify: classifyRefusal,
   endpoints: {
     '/search': endpoint({

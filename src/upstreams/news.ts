@@ -82,6 +82,7 @@ const newsApi: Upstream = {
     everySeconds: 21_600,
   },
   reservedParameters: ['apikey', 'token'],
+  mayLack: ['description', 'image', 'content'],
   classify,
   endpoints: {
     '/top': endpoint({

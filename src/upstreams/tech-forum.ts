@@ -44,6 +44,7 @@ const techForum: Upstream = {
   probe: { request: { path: path`/v0/maxitem.json` }, everySeconds: 60 },
   // The database's own options: keys, and those that change what an answer looks like or whether there is one.
   reservedParameters: ['auth', 'access_token', 'ns', 'callback', 'download', 'format', 'print', 'shallow'],
+  mayLack: ['title', 'url', 'text', 'by', 'score', 'descendants'],
   endpoints: {
     '/topstories': endpoint({
       description: 'Ids of the current top stories (up to 500), best first. Fetch each with /story.',

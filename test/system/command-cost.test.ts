@@ -7,8 +7,18 @@ import { type Stage, startStage } from '../support/stage.ts'
 
 const WIDE = 'concurrency=256,1000000/1'
 const FACT = '/v1/call/random-facts/random'
-const fact = { id: 'a', text: 't', source: 's', source_url: 'u' }
-const sky = { time: '2026-01-01T00:00', temperature: 3, windspeed: 1, winddirection: 2, weathercode: 1, is_day: 1 }
+// Whole answers: what an answer lacks is reported.
+const fact = { id: 'a', text: 't', source: 's', source_url: 'u', language: 'en', permalink: 'p' }
+const place = { latitude: 1, longitude: 2, elevation: 3, timezone: 'GMT', utc_offset_seconds: 0 }
+const sky = {
+  time: '2026-01-01T00:00',
+  interval: 900,
+  temperature: 3,
+  windspeed: 1,
+  winddirection: 2,
+  weathercode: 1,
+  is_day: 1,
+}
 
 /** Until health and trimmed replies are written, which come together some time after the answer. Milliseconds. */
 const AFTERWARDS_MS = 320
@@ -21,7 +31,7 @@ describe('in Redis', () => {
   before(async () => {
     stage = await startStage({ caps: { 'random-facts': WIDE, weather: WIDE } })
     stage.upstream.play('random-facts', () => fact)
-    stage.upstream.play('weather', () => ({ latitude: 1, longitude: 2, current_weather: sky }))
+    stage.upstream.play('weather', () => ({ ...place, current_weather: sky }))
     // Connections, scripts and the month's count are there.
     await one(FACT)
     await one(FACT, { key: stage.account.test })

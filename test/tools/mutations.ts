@@ -65,6 +65,7 @@ const usage = inFolder('src/limits/lua', 'limits/usage-ledger', 'system/usage')
 const login = inFile('src/limits/lua/take-login', 'limits/login-delay')
 const giveBackLogin = inFile('src/limits/lua/give-back-login', 'limits/login-delay')
 const health = inFolder('src/health/lua', 'health/health')
+const members = inFile('src/health/lua/note-members', 'health/lacking-members')
 const results = inFolder('src/queue/lua', 'queue/results')
 const answers = inFile('src/cache/lua/store-answer', 'cache/response-cache')
 const life = inFolder('src', 'redis/keys')
@@ -393,6 +394,22 @@ export const MUTATIONS: Mutation[] = [
     'acquire-half-open-slot',
     'a slot is refused to the token that holds it',
     "  if holder == token then return {'slot', 0} end\n",
+  ),
+  members('one account alone raises the alarm', ', LACKING_PER_ACCOUNT_MAX)', ', LACKING_PER_ACCOUNT_MAX + 99)'),
+  members('an alarm comes one answer late', 'counted >= LACKING_TO_ALARM', 'counted > LACKING_TO_ALARM'),
+  members('a probe decides nothing', "source == 'probe' or ", ''),
+  members(
+    'one account leads to no probe',
+    'member.probedAt, probedEndpoint, isMemberNews = now, endpoint, true',
+    'member.probedAt = now',
+  ),
+  members('no member is ordinary', 'members[key] = { ordinary = now }\n  else', 'members[key] = nil\n  else'),
+  members('a member is ordinary for good', ' > ORDINARY_MS then', ' > ORDINARY_MS * 1e6 then'),
+  members('an alarm ends with one answer', 'member.good >= GOOD_TO_RECOVER', 'member.good >= 1'),
+  members(
+    'an alarm goes on when members come and go',
+    'members[key], isMemberNews = { ordinary = now }, true',
+    'member.good = 0',
   ),
   health('acquire-half-open-slot', 'a closed breaker gives a slot', "if h.open ~= '1' then return {'closed', 0} end\n"),
   batch(

@@ -67,7 +67,7 @@ function queryOf(parameters: Record<string, unknown>): string {
   return query.toString()
 }
 
-function withDefaults(endpoint: Endpoint, parameters: Record<string, unknown>): Record<string, unknown> {
+export function withDefaults(endpoint: Endpoint, parameters: Record<string, unknown>): Record<string, unknown> {
   const defaults = Object.entries(endpoint.parameters.properties).flatMap(([name, schema]) => {
     const value: unknown = Reflect.get(schema, 'default')
     return value === undefined ? [] : [[name, value] as const]

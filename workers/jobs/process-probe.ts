@@ -3,13 +3,16 @@ import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import { sourceNamed } from '../../src/catalog/fallback.ts'
 import { probeEverySeconds } from '../../src/catalog/probe-interval.ts'
+import { InvalidParameter } from '../../src/catalog/upstream.ts'
 import { RECHECK_MS } from '../../src/health/breaker.ts'
 import { type ProbeOutcome, parseProbeJob, writeProbeOutcome } from '../../src/queue/probe-job.ts'
 import { memberOf } from '../../src/queue/wait-queue-entry.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
+import { mapAnswers } from '../upstream/interpret.ts'
 import { AttemptRecorder, type FailureWords } from '../upstream/record-attempt.ts'
 import { sendOnce } from '../upstream/send-once.ts'
 import { buildWireRequest } from '../upstream/upstream-request.ts'
+import { withDefaults } from './example-answer.ts'
 import type { ProcessorDeps } from './process-call.ts'
 
 const FRESH_PART = 0.9
@@ -19,7 +22,7 @@ const PROBE_MS_MAX = 30_000
 
 /** Sends the upstream's cheapest request, on its cap. Skipped where real traffic shows the health. */
 export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
-  const { slug, isForced = false, isDecisive = false, outcomeId } = parseProbeJob(job.data)
+  const { slug, isForced = false, isDecisive = false, endpoint: path, outcomeId } = parseProbeJob(job.data)
   const api = sourceNamed(deps.catalog, slug)
   if (!api?.enabled || (api.pausedMode === 'refuse' && !isForced)) return null
   if (!isForced && isFresh(deps, api)) return null
@@ -31,11 +34,12 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
     isForced,
     isDecisive,
   })
+  const recorded = recordedCall(api, path)
   const timeout = AbortSignal.timeout(PROBE_MS_MAX)
   const endsAt = performance.now() + PROBE_MS_MAX
   const sending = {
     api,
-    endpoint: undefined,
+    endpoint: recorded?.endpoint,
     currentKey: () => api.key,
     bucket: SHARED_BUCKET,
     // A needed probe finds an empty queue; where calls are queued it is needless.
@@ -50,10 +54,14 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
   let status: number | null = null
   let failure: FailureWords | undefined
   try {
-    const { request } = api.upstream.probe
+    const request = recorded?.request ?? api.upstream.probe.request
     const currentWire = () => buildWireRequest(api, request, { extra: [], key: api.key, contact: deps.contact })
-    const { answer } = await sendOnce(deps, sending, currentWire)
+    const { answer, responseClass } = await sendOnce(deps, sending, currentWire)
     status = answer.status
+    if (recorded && !responseClass) {
+      const read = mapAnswers(recorded.endpoint, [answer], recorded)
+      if ('data' in read) recorder.noteMembers({ ...recorded, upstream: api.upstream, data: read.data })
+    }
   } catch (error) {
     // Health has the outcome: a failed probe is no failed job.
     if (!(error instanceof AttemptError) && !timeout.aborted) throw error
@@ -73,6 +81,24 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
     { status, ms, code: failure?.code ?? null, words: failure?.words ?? `HTTP ${status} in ${ms} ms` },
   )
   return null
+}
+
+/** The call whose answer was recorded, if one request makes it. */
+function recordedCall(api: Api, path: string | undefined) {
+  const found = path === undefined ? undefined : api.endpoints.get(path)
+  if (!found) return undefined
+  const { endpoint } = found
+  const context = { now: Date.now() }
+  const given = withDefaults(endpoint, endpoint.example.parameters)
+  try {
+    const parameters = endpoint.complete?.(given, context) ?? given
+    const [request, ...others] = [endpoint.request(parameters, context)].flat()
+    return others.length > 0 ? undefined : { path: found.path, endpoint, parameters, context, request }
+  } catch (error) {
+    // A day that is past by now, say.
+    if (error instanceof InvalidParameter) return undefined
+    throw error
+  }
 }
 
 async function report(

@@ -1,36 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
-import type { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import { writeLastFailure } from '../../src/fleet/last-failure.ts'
 import type { FailureRow } from '../../src/fleet/snapshot.ts'
 import { FAILURES_TO_OPEN, HANGING_MS, HANGING_P95_TIMES, LEFT_MS } from '../../src/health/breaker.ts'
-import type { HealthCache } from '../../src/health/health-watch.ts'
 import { type AttemptRecord, acquireHalfOpenSlot, recordAttempt } from '../../src/health/record.ts'
-import type { Log } from '../../src/log.ts'
-import type { CallQueues } from '../../src/queue/call-queue.ts'
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
-import type { RedisConnection } from '../../src/redis/connection.ts'
-import type { Telemetry } from '../../src/telemetry/telemetry.ts'
 import { EndedUnsentError, isOurDoing, StalePermitError } from './attempt.ts'
 import { AttemptError, BreakerOpenError } from './attempt-error.ts'
 import { type ObservedResult, REDIRECT, resultOf } from './attempt-result.ts'
 import { LOCK_LOST } from './call-end.ts'
 import { describeFailure, type Seen } from './failure-words.ts'
 import { onHanging } from './hanging.ts'
-import type { SuccessBatcher } from './success-batcher.ts'
-import type { UnansweredRequests } from './unanswered.ts'
-
-export interface HealthDeps {
-  redis: RedisConnection
-  health: HealthCache
-  telemetry: Telemetry
-  successes: SuccessBatcher
-  unanswered: UnansweredRequests
-  caps: UpstreamCaps
-  /** For probes that decide whether a breaker opens, or closes. */
-  queues: CallQueues
-  log: Log
-}
+import type { HealthDeps } from './health-deps.ts'
+import { type Answered, membersSeen } from './lacking-members.ts'
 
 export interface RecordedRequest {
   slug: string
@@ -153,6 +135,18 @@ export class AttemptRecorder {
     for (const answered of this.#answered) if (answered.code === REDIRECT) answered.result = 'none'
   }
 
+  /** Notes what the data of the last answer lack. Undeclared parameters may choose what an answer has. */
+  noteMembers(answered: Answered): void {
+    const last = this.#answered.at(-1)
+    if (last?.result !== 'ok' || !last.isPlain) return
+    const { health, telemetry } = this.#deps
+    const { slug, voter } = this.#request
+    const knowledge = { known: health.membersOf(slug), voter, now: health.now() }
+    const { seen, isLacking } = membersSeen(answered, knowledge)
+    last.members = seen
+    if (isLacking) telemetry.metrics.lacking.inc({ slug })
+  }
+
   /** Settles when the attempts that have ended are counted, and their slot is free as far as this process knows. */
   async settled(): Promise<void> {
     await this.#counted
@@ -250,7 +244,7 @@ export class AttemptRecorder {
       this.#deps.telemetry.metrics.attempts.inc({ slug, result: result === 'ok' ? 'ok' : 'fail', source })
     } else if (slot === undefined) return
     const { successes } = this.#deps
-    if (result === 'ok' && source === 'call' && slot === undefined) {
+    if (result === 'ok' && source === 'call' && slot === undefined && record.members === undefined) {
       successes.add(slug, record.latencyMs)
       return
     }
@@ -268,11 +262,13 @@ export class AttemptRecorder {
       this.#noteFailure(record.code ?? '', seen)
     }
     try {
-      const { changed, needsProbe, hasClosed } = await recordAttempt(redis, slug, record)
+      const { changed, needsProbe, hasClosed, probedEndpoint } = await recordAttempt(redis, slug, record)
       // Before the calls of this process learn of it, which would go on all at once.
       if (hasClosed) await caps.of({ slug }, SHARED_BUCKET).beginGradually()
       if (changed) await health.read(slug)
       if (needsProbe) this.#scheduleProbe(`confirm-${health.now()}`, { isForced: true })
+      if (probedEndpoint !== undefined)
+        this.#scheduleProbe(`members-${health.now()}`, { isForced: true, endpoint: probedEndpoint })
     } catch (error) {
       // Lost where Redis is away: a score can miss a sample.
       log.warn({ err: error, slug }, 'failed to count an attempt')
@@ -289,7 +285,7 @@ export class AttemptRecorder {
   }
 
   /** Several schedule it under one name, and one is made. */
-  #scheduleProbe(name: string, how: { isForced?: boolean; isDecisive?: boolean } = {}): void {
+  #scheduleProbe(name: string, how: { isForced?: boolean; isDecisive?: boolean; endpoint?: string } = {}): void {
     const { queues, log } = this.#deps
     const { slug } = this.#request
     enqueueProbe(queues, slug, { name, ...how }).catch((error) =>

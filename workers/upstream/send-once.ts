@@ -14,8 +14,9 @@ import type { MemoryShare } from './answer-memory.ts'
 import { attempt, EndedUnsentError, type HttpExchange, StalePermitError } from './attempt.ts'
 import { AttemptError, BreakerOpenError } from './attempt-error.ts'
 import { countPermitWait } from './count-permit-wait.ts'
+import type { HealthDeps } from './health-deps.ts'
 import { CLOSED_MS, classifyResponse, RETRY_AFTER_MS_MAX, rateLeft } from './interpret.ts'
-import type { AttemptRecorder, HealthDeps } from './record-attempt.ts'
+import type { AttemptRecorder } from './record-attempt.ts'
 import type { WireRequest } from './upstream-request.ts'
 
 const ATTEMPT_TIMEOUT_MS = 10_000

@@ -10,12 +10,15 @@
              ARGV[8]  1: plain, without undeclared parameters; ARGV[9] the caller that has a vote: see voterOf
              ARGV[10] failures in a row that open the breaker after a clean record
              ARGV[11] 1: its call was counted as failed already: one more failure in a row, none more of the score
-     Output  {state, 1 when it changed, score, 1 when a probe must decide whether the breaker opens, 1 when it closed} ]]
+             ARGV[12] members that its answer lacks or has: see note-members.lua; empty: none that matter
+     Output  {state, 1 when it changed, score, 1 when a probe must decide whether the breaker opens, 1 when it closed,
+             the endpoint that a probe must decide about, or empty} ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./read-health.lua"
 local changes = KEYS[2]
 local result, latencies, code, source, token, slug = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local isPlain, account, failuresToOpen, isRepeat = ARGV[8] == '1', ARGV[9], tonumber(ARGV[10]), ARGV[11] == '1'
+local noted = ARGV[12]
 local isFailure = (result == 'fail' or result == 'late') and isPlain
 local isInRow = result == 'fail' or result == 'hanging'
 
@@ -90,13 +93,14 @@ if shareBefore > 0 then
 end
 local isDue = isInRow and -run >= needed and now - num('okAt') >= QUIET_MS_TO_OPEN
 
+--- @include "./note-members.lua"
 local from = h.state or 'Healthy'
 local to, cause = from, nil
 local isOpen = h.open == '1'
 local holdsSlot = token ~= '' and token == h.trialBy
 -- Stored as trialAt, while the slot is held the end of its lease, and trialBy: versions of before read the same hash.
 local halfOpenAt, holder, pause, good = num('trialAt'), h.trialBy or '', num('pause'), num('good')
-local isAnnounced, needsProbe = false, 0
+local isAnnounced, needsProbe, hasNewCause = false, 0, false
 -- A good attempt makes no status worse: what failed before it was judged then.
 local isBelowDown = isFailure and score < 40 and from ~= 'Down'
 -- What few callers' calls show may be their own doing: for everybody it is no worse than Degraded until a probe fails too.
@@ -130,8 +134,11 @@ end
 if not isOpen and to == from then
   if isBelowDown and not isDoubtful then to, cause = 'Down', 'score'
   elseif from == 'Healthy' and score < 80 then to, cause = 'Degraded', 'score'
+  elseif from == 'Healthy' and lacking ~= '' then to, cause = 'Degraded', 'lacks ' .. lacking
   elseif from == 'Down' and score >= 40 and run >= GOOD_TO_RECOVER then to, cause = 'Degraded', 'score'
-  elseif from == 'Degraded' and score >= 80 and run >= GOOD_TO_RECOVER then to, cause = 'Healthy', 'score' end
+  elseif from == 'Degraded' and score >= 80 and run >= GOOD_TO_RECOVER and lacking == '' then
+    to, cause = 'Healthy', (h.lacking or '') == '' and 'score' or 'members-back'
+  elseif from == 'Degraded' and lacking ~= '' and lacking ~= h.lacking then hasNewCause, cause = true, 'lacks ' .. lacking end
 end
 
 redis.call('HSET', key, 'state', to, 'open', isOpen and 1 or 0, 'at', text(now), 'ok', text(ok), 'fail', text(fail),
@@ -146,11 +153,12 @@ end
 -- Failures that may be a caller's own doing leave the upstream to the probe.
 if result == 'ok' or isFailure then redis.call('HSET', key, source == 'probe' and 'probeAt' or 'callAt', text(now)) end
 if isFailure then redis.call('HSET', key, 'lastCode', code, 'lastFailAt', text(now)) end
-if to ~= from then
+if to ~= from or hasNewCause then
   redis.call('HSET', key, 'since', text(now), 'cause', cause)
   redis.call('XADD', changes, 'MAXLEN', '~', CHANGES_MAX, '*', 'at', text(now), 'from', from, 'to', to, 'cause', cause,
     'code', code, 'source', source, 'score', score, 'ok', string.format('%.3f', ok), 'fail', string.format('%.3f', fail),
     'p95', p95 and string.format('%.0f', p95) or '')
 end
+isAnnounced = isAnnounced or isMemberNews or hasNewCause
 if to ~= from or isAnnounced then redis.call('PUBLISH', HEALTH_CHANNEL, slug) end
-return {to, (to ~= from or isAnnounced) and 1 or 0, score, needsProbe, h.open == '1' and not isOpen and 1 or 0}
+return {to, (to ~= from or isAnnounced) and 1 or 0, score, needsProbe, h.open == '1' and not isOpen and 1 or 0, probedEndpoint}

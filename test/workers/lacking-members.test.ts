@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { loadUpstreams } from '../../src/catalog/catalog.ts'
+import type { Upstream } from '../../src/catalog/upstream.ts'
+import type { KnownMembers } from '../../src/health/health-watch.ts'
+import { membersSeen } from '../../workers/upstream/lacking-members.ts'
+import { endpointAt } from '../support/upstream-call.ts'
+
+const upstreams = await loadUpstreams()
+const upstreamOf = (slug: string): Upstream => upstreams.get(slug) ?? assert.fail(slug)
+
+/** What the recorded answer of an endpoint lacks once it is changed. */
+function seenIn(slug: string, path: string, change: (data: never) => void, known?: KnownMembers) {
+  const upstream = upstreamOf(slug)
+  const endpoint = endpointAt(upstream, path)
+  const data = structuredClone(endpoint.example.data) as Record<string, unknown>
+  change(data as never)
+  return membersSeen({ upstream, path, endpoint, data }, { known, voter: 'a', now: 10 * 86_400_000 })
+}
+const lacks = (...call: Parameters<typeof seenIn>) => seenIn(...call).seen?.lacks ?? []
+
+test('a recorded answer lacks nothing, whatever the upstream', () => {
+  for (const [slug, { endpoints }] of upstreams) {
+    for (const path of Object.keys(endpoints)) {
+      assert.deepEqual(
+        seenIn(slug, path, () => undefined),
+        { seen: undefined, isLacking: false },
+        slug + path,
+      )
+    }
+  }
+})
+
+test('an answer lacks a member that is null, and one that is not there', () => {
+  assert.deepEqual(
+    lacks('weather', '/current', (data: { temperature_c: null }) => (data.temperature_c = null)),
+    ['temperature_c'],
+  )
+  assert.deepEqual(
+    lacks('weather', '/current', (data: { temperature_c?: number }) => delete data.temperature_c),
+    ['temperature_c'],
+  )
+})
+
+test('an answer lacks a member of a list that none of its items has, and not one that some have', () => {
+  type Data = { upcoming: { name: string | null }[] }
+  const all = (data: Data) => data.upcoming.map((holiday) => Object.assign(holiday, { name: null }))
+  assert.deepEqual(lacks('public-holidays', '/next', all), ['upcoming[].name'])
+  assert.deepEqual(
+    lacks('public-holidays', '/next', (data: Data) => Object.assign(data.upcoming[0] ?? {}, { name: null })),
+    [],
+  )
+  assert.deepEqual(
+    lacks('public-holidays', '/next', (data: Data) => data.upcoming.splice(0)),
+    [],
+  )
+})
+
+test('an answer lacks a member of a member', () => {
+  type Data = { address: Record<string, unknown> }
+  assert.deepEqual(
+    lacks('mock-data', '/users', (data: Data) => (data.address.street = null)),
+    ['address.street'],
+  )
+})
+
+test('a member that is null in a recorded answer of the API, or of which its file says so, is ordinary', () => {
+  type Data = Record<string, null>
+  assert.deepEqual(
+    lacks('countries', '/info', (data: Data) => (data.capital = null)),
+    [],
+  )
+  assert.deepEqual(
+    lacks('code-host-user', '/profile', (data: Data) => (data.company = null)),
+    [],
+  )
+  assert.deepEqual(
+    lacks('code-host-user', '/profile', (data: Data) => (data.login = null)),
+    ['login'],
+  )
+})
+
+test('what is known of a member decides whether it is reported', () => {
+  const lacking = (data: { temperature_c: null }) => (data.temperature_c = null)
+  const key = '/current temperature_c'
+  const now = 10 * 86_400_000
+  const reported = (member: KnownMembers[string]) => seenIn('weather', '/current', lacking, { [key]: member })
+  assert.deepEqual(reported({ ordinary: now - 1 }), { seen: undefined, isLacking: false })
+  assert.deepEqual(reported({ ordinary: now - 86_400_001 }).seen?.lacks, ['temperature_c'])
+  assert.deepEqual(reported({ since: 1, good: 0 }), { seen: undefined, isLacking: true })
+  assert.deepEqual(reported({ since: 1, good: 1 }).seen?.lacks, ['temperature_c'])
+  const counted = { good: 0, count: 5, by: { a: 3, b: 1 }, probedAt: now - 59_999 }
+  assert.deepEqual(reported(counted), { seen: undefined, isLacking: true })
+  for (const more of [{ by: { b: 3 } }, { count: 4 }, { probedAt: now - 60_000 }])
+    assert.deepEqual(reported({ ...counted, ...more }).seen?.lacks, ['temperature_c'])
+  const has = (member: KnownMembers[string]) =>
+    seenIn('weather', '/current', () => undefined, { [key]: member }).seen?.has
+  assert.deepEqual(has({ since: 1, good: 1 }), ['temperature_c'])
+  assert.deepEqual(has({ good: 0 }), ['temperature_c'])
+  assert.equal(has({ ordinary: now }), undefined)
+})

@@ -1,0 +1,129 @@
+import { isObject, items } from '../../src/catalog/json.ts'
+import type { Endpoint, Upstream } from '../../src/catalog/upstream.ts'
+import { CONFIRM_SCORE_EVERY_MS, LACKING_PER_ACCOUNT_MAX, LACKING_TO_ALARM } from '../../src/health/breaker.ts'
+import type { KnownMembers } from '../../src/health/health-watch.ts'
+import type { MembersSeen } from '../../src/health/record.ts'
+
+/** How often a member that answers sometimes lack is noted again, milliseconds. */
+const NOTE_ORDINARY_EVERY_MS = 86_400_000
+
+/** A member that the recorded answer has: `results[].name`. */
+interface Expected {
+  name: string
+  /** Undefined where the answer has nothing that could have it, as an empty list. */
+  isThere: (data: unknown) => boolean | undefined
+}
+
+export interface Answered {
+  upstream: Upstream
+  /** Path of the endpoint in the catalog. */
+  path: string
+  endpoint: Endpoint
+  data: Record<string, unknown>
+}
+
+/** What this process knows of the upstream's members, and whose answer it is. */
+export interface Knowledge {
+  known: KnownMembers | undefined
+  voter?: string | undefined
+  now: number
+}
+
+/** What an answer lacks or has that matters. `isLacking`: it lacks a member that is not missing at times. */
+export function membersSeen(
+  { upstream, path, endpoint, data }: Answered,
+  { known, voter = '', now }: Knowledge,
+): { seen: MembersSeen | undefined; isLacking: boolean } {
+  const lacks: string[] = []
+  const has: string[] = []
+  let isLacking = false
+  for (const { name, isThere } of expectedOf(upstream, endpoint)) {
+    const isHere = isThere(data)
+    if (isHere === undefined) continue
+    const member = known?.[`${path} ${name}`]
+    if (isHere) {
+      if (member && member.ordinary === undefined) has.push(name)
+      continue
+    }
+    isLacking ||= member?.ordinary === undefined
+    if (member === undefined || tellsMore(member, { voter, now })) lacks.push(name)
+  }
+  const seen = lacks.length + has.length === 0 ? undefined : { endpoint: path, lacks, has }
+  return { seen, isLacking }
+}
+
+/** Whether it matters that one more answer lacks a member. */
+function tellsMore(member: KnownMembers[string], { voter, now }: { voter: string; now: number }): boolean {
+  const { ordinary, since, good = 0, count = 0, by = {}, probedAt = 0 } = member
+  if (ordinary !== undefined) return now - ordinary >= NOTE_ORDINARY_EVERY_MS
+  if (since !== undefined) return good > 0
+  const isCounted = count >= LACKING_TO_ALARM && (by[voter] ?? 0) >= LACKING_PER_ACCOUNT_MAX
+  return !isCounted || now - probedAt >= CONFIRM_SCORE_EVERY_MS
+}
+
+const expectedByEndpoint = new WeakMap<Endpoint, Expected[]>()
+
+function expectedOf(upstream: Upstream, endpoint: Endpoint): Expected[] {
+  const known = expectedByEndpoint.get(endpoint)
+  if (known) return known
+  const missing = new Set(upstream.mayLack)
+  for (const { example } of Object.values(upstream.endpoints)) addNullNames(example.data, missing)
+  const expected = expectedIn(endpoint.data, endpoint.example.data).filter(({ name }) => {
+    const lastName = name.split('.').at(-1) ?? ''
+    return !missing.has(lastName.replace('[]', ''))
+  })
+  expectedByEndpoint.set(endpoint, expected)
+  return expected
+}
+
+/** Names of members that are null in a recorded answer of the API: one name is one thing in all its endpoints. */
+function addNullNames(value: unknown, names: Set<string>): void {
+  for (const item of items(value)) addNullNames(item, names)
+  if (!isObject(value)) return
+  for (const [name, inner] of Object.entries(value)) {
+    if (inner === null) names.add(name)
+    else addNullNames(inner, names)
+  }
+}
+
+/** The members that the schema names and the recorded value has. Keys of a dictionary are no names. */
+function expectedIn(schema: unknown, recorded: unknown): Expected[] {
+  const { properties } = Object(nonNull(schema))
+  if (!isObject(properties) || !isObject(recorded)) return []
+  return Object.entries(properties).flatMap(([name, inner]): Expected[] => {
+    const value = recorded[name]
+    if (value === null || value === undefined) return []
+    const own: Expected = { name, isThere: (data) => isObject(data) && (data[name] ?? null) !== null }
+    const { items: itemSchema } = Object(inner)
+    if (itemSchema !== undefined) {
+      const [first] = items(value)
+      return [own, ...expectedIn(itemSchema, first).map((deeper) => ofItems(name, deeper))]
+    }
+    return [own, ...expectedIn(inner, value).map((deeper) => ofMember(name, deeper))]
+  })
+}
+
+function ofMember(name: string, { name: innerName, isThere }: Expected): Expected {
+  return {
+    name: `${name}.${innerName}`,
+    // Of an object that is missing, the object is what is missing.
+    isThere: (data) => (isObject(data) && isObject(data[name]) ? isThere(data[name]) : undefined),
+  }
+}
+
+/** One item that has it is enough: the form of the answer is the recorded one. */
+function ofItems(name: string, { name: innerName, isThere }: Expected): Expected {
+  return {
+    name: `${name}[].${innerName}`,
+    isThere: (data) => {
+      const found = (isObject(data) ? items(data[name]) : []).map(isThere).filter((isHere) => isHere !== undefined)
+      return found.length === 0 ? undefined : found.some((isHere) => isHere)
+    },
+  }
+}
+
+/** The schema that is beside null. */
+function nonNull(schema: unknown): unknown {
+  const { anyOf } = Object(schema)
+  return items(anyOf).find((option) => Object(option).type !== 'null') ?? schema
+}
