@@ -11,7 +11,14 @@ import { findUser } from '../db/users.ts'
 import { ArtifactAdapter, type ArtifactDeps, ClientAdapter } from './artifact-adapter.ts'
 import { adaptMetadata, checkRedirects, GRANT_TYPES, RESPONSE_TYPES } from './client-metadata.ts'
 import { limitRefreshes } from './refresh.ts'
-import { allowFormPost, answerFailure, isRefusedUnasked, renderError, tellOfDocument } from './refusals.ts'
+import {
+  allowFormPost,
+  answerFailure,
+  answerUnhandled,
+  isRefusedUnasked,
+  renderError,
+  tellOfDocument,
+} from './refusals.ts'
 import { CALL_SCOPE, isResource } from './resources.ts'
 import { SignInAdapter } from './sign-in-adapter.ts'
 import { withTokenUse } from './token-use.ts'
@@ -61,6 +68,8 @@ export function createAuthorizationServer(deps: AuthorizationDeps): Provider {
     const policy = context.response.get('content-security-policy')
     try {
       await withTokenUse(next)
+    } catch (error) {
+      answerUnhandled(context as KoaContextWithOIDC, deps, error)
     } finally {
       context.state.endFetch?.()
     }

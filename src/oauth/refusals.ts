@@ -75,6 +75,20 @@ export function answerFailure(context: KoaContextWithOIDC, { log }: Authorizatio
   }
 }
 
+/**
+ * Answers a failure that the library leaves to its framework, such as a store that does not answer while the library loads
+ * the session. The framework writes into the error, which ours does not allow, and the browser would get no answer.
+ */
+export function answerUnhandled(context: KoaContextWithOIDC, deps: AuthorizationDeps, thrown: unknown): void {
+  context.status = 500
+  // The browser keeps what it needs to take the step again.
+  context.remove('set-cookie')
+  if (context.path.startsWith('/oauth/authorize')) {
+    renderError(context, deps, new Error('The gateway cannot serve the sign-in now, try again in a few seconds'))
+  } else context.body = { error: 'server_error', error_description: 'The gateway failed.' }
+  answerFailure(context, deps, thrown instanceof Error ? thrown : new Error(String(thrown)))
+}
+
 /** Shows on a page of our own why a sign-in cannot go on. */
 export function renderError(context: KoaContextWithOIDC, { errorPage }: AuthorizationDeps, error: Error): void {
   const { error_description: words = error.message } = error as errors.OIDCProviderError
