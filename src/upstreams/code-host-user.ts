@@ -51,7 +51,7 @@ const codeHostUser: Upstream = {
   caps: { concurrency: 4, rates: [{ max: 60, seconds: 3_600 }] },
   // Free at GitHub, but every request pays from our cap of 60 an hour.
   probe: { request: githubProbe, everySeconds: 1_800 },
-  mayLack: ['name', 'company', 'blog', 'location', 'bio'],
+  mayLack: ['name', 'company', 'blog', 'location', 'bio', 'hireable'],
   endpoints: {
     '/profile': endpoint({
       description: 'Public profile of a user, organization or bot.',

@@ -81,7 +81,7 @@ const countries: Upstream = {
   caps: { concurrency: 8, rates: [{ max: 20, seconds: 1 }] },
   probe: { request: { path: path`/alpha/FI`, query: { fields: 'name' } }, everySeconds: 120 },
   reservedParameters: ['fields'],
-  mayLack: ['capital', 'subregion', 'area_km2'],
+  mayLack: ['capital', 'subregion', 'area_km2', 'symbol', 'numeric_code'],
   // Retired versions of this data model answer every request with 200 and this.
   classify: ({ status, body }) => (status === 200 && members(body).success === false ? failed() : undefined),
   endpoints: {

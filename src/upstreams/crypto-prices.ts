@@ -92,6 +92,7 @@ const cryptoPrices: Upstream = {
   caps: { concurrency: 2, rates: [{ max: 6, seconds: 60 }] },
   probe: { request: { path: path`/api/v3/ping` }, everySeconds: 300 },
   reservedParameters: ['x_cg_demo_api_key', 'x_cg_pro_api_key', 'symbols', 'names'],
+  mayLack: ['max_supply', 'market_cap_rank', 'market_cap_usd', 'circulating_supply', 'homepage', 'description'],
   classify,
   endpoints: {
     '/price': endpoint({

@@ -32,6 +32,7 @@ const dogImages: Upstream = {
   caps: { concurrency: 4, rates: [{ max: 60, seconds: 60 }] },
   probe: { request: { path: path`/api/breeds/image/random` }, everySeconds: 300 },
   reservedParameters: ['format'],
+  mayLack: ['sub_breed'],
   endpoints: {
     '/random': endpoint({
       description: 'A random picture of any breed.',

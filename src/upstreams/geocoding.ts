@@ -88,7 +88,18 @@ const geocoding: Upstream = {
   },
   // Debug pages and callbacks are not JSON; paid servers of the same kind take a key.
   reservedParameters: ['debug', 'json_callback', 'key'],
-  mayLack: ['name', 'city', 'postcode', 'state', 'road', 'house_number', 'bounding_box'],
+  mayLack: [
+    'name',
+    'city',
+    'postcode',
+    'state',
+    'road',
+    'house_number',
+    'bounding_box',
+    'country',
+    'country_code',
+    'importance',
+  ],
   classify: classifyRefusal,
   endpoints: {
     '/search': endpoint({

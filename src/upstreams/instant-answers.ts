@@ -60,6 +60,7 @@ const instantAnswers: Upstream = {
     everySeconds: 300,
   },
   reservedParameters: ['callback', 'pretty'],
+  mayLack: ['answer', 'image'],
   classify,
   endpoints: {
     '/search': endpoint({

@@ -80,7 +80,7 @@ const marketQuotes: Upstream = {
   },
   // A period would win over the range.
   reservedParameters: ['period1', 'period2', 'crumb', 'formatted'],
-  mayLack: ['name', 'volume', 'fifty_two_week_high', 'fifty_two_week_low'],
+  mayLack: ['name', 'volume', 'fifty_two_week_high', 'fifty_two_week_low', 'previous_close', 'change'],
   endpoints: {
     '/quote': endpoint({
       description: 'Latest price and day figures of one ticker, with its price history over a range.',

@@ -68,7 +68,7 @@ const mealRecipes: Upstream = {
     request: { path: path`/api/json/v1/1/list.php`, query: { c: 'list' } },
     everySeconds: 300,
   },
-  mayLack: ['youtube_url', 'source_url', 'measure'],
+  mayLack: ['youtube_url', 'source_url', 'measure', 'country'],
   endpoints: {
     '/search': endpoint({
       description: 'Meals whose name contains a text, with ingredients and instructions.',

@@ -100,6 +100,16 @@ const predictionMarkets: Upstream = {
     request: { path: path`/markets/keyset`, query: { limit: 1, closed: 'false' } },
     everySeconds: 60,
   },
+  mayLack: [
+    'best_bid',
+    'best_ask',
+    'last_trade_price',
+    'start_date',
+    'end_date',
+    'open_interest',
+    'comment_count',
+    'liquidity',
+  ],
   endpoints: {
     '/markets': endpoint({
       description: 'Open prediction markets with the highest 24-hour volume.',

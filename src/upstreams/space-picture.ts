@@ -66,7 +66,7 @@ const spacePicture: Upstream = {
     '_method',
     '_wpnonce',
   ],
-  mayLack: ['copyright', 'alt'],
+  mayLack: ['copyright', 'alt', 'url'],
   endpoints: {
     '/today': endpoint({
       description: 'Astronomy picture of the day: the latest, or that of a date.',

@@ -140,6 +140,7 @@ const sportsScores: Upstream = {
     everySeconds: 300,
   },
   reservedParameters: ['callback'],
+  mayLack: ['record', 'logo', 'week'],
   endpoints: {
     '/nfl': endpoint({
       description: 'NFL games of a day, a range of days or the current week.',

@@ -58,6 +58,16 @@ const sunriseSunset: Upstream = {
     everySeconds: 300,
   },
   reservedParameters: ['callback'],
+  mayLack: [
+    'sunrise',
+    'sunset',
+    'civil_twilight_begin',
+    'civil_twilight_end',
+    'nautical_twilight_begin',
+    'nautical_twilight_end',
+    'astronomical_twilight_begin',
+    'astronomical_twilight_end',
+  ],
   classify: classifyStatusWord,
   endpoints: {
     '/times': endpoint({
