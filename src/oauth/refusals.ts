@@ -83,6 +83,7 @@ export function answerUnhandled(context: KoaContextWithOIDC, deps: Authorization
   context.status = 500
   // The browser keeps what it needs to take the step again.
   context.remove('set-cookie')
+  context.remove('location')
   if (context.path.startsWith('/oauth/authorize')) {
     renderError(context, deps, new Error('The gateway cannot serve the sign-in now, try again in a few seconds'))
   } else context.body = { error: 'server_error', error_description: 'The gateway failed.' }

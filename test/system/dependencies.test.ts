@@ -110,10 +110,11 @@ describe('while Redis is away', () => {
         assert.ok(Number(answer.headers.get('retry-after')) >= 1)
         // A command fails with its connection.
         assert.ok(tookMs < REFUSED_MS_MAX, `refused after ${tookMs} ms`)
-        const id = answer.headers.get('x-request-id') ?? assert.fail()
-        await until(() => linesOf(id).length > 0)
-        assert.equal(linesOf(id).length, 1, 'one log line a call')
       }
+      // The log has a few refusals of an account a second, and counts the others.
+      const linesOfCalls = () => answers.map(({ answer }) => linesOf(answer.headers.get('x-request-id') ?? '').length)
+      await until(() => linesOfCalls().includes(1))
+      assert.ok(Math.max(...linesOfCalls()) <= 1, 'one log line a call at most')
       assert.equal((await send(gateway, '/healthz')).status, 200)
       assert.equal((await send(gateway, '/v1/catalog')).status, 200)
       assert.equal((await send(gateway, '/v1/me', { token: account.token })).status, 200)
