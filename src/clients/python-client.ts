@@ -28,7 +28,7 @@ const optionsWith = (callTimeoutMs: number): string[] => [
   `        timeout: float = ${((callTimeoutMs + TIMEOUT_SPARE_MS) / 1_000).toFixed(1)},`,
   '    ):',
   '        """',
-  '        key: API key, agw_live_... or agw_test_..., or the session token of a log-in.',
+  '        key: API key, agw_live_... or agw_test_..., the session token of a log-in, or an access token.',
   '        retries_max: retries of a call that failed for a while.',
   '        retry_wait_max: longest wait before a retry, seconds; a longer Retry-After is raised at once.',
   '        timeout: longest wait for an answer, seconds.',

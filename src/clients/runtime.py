@@ -10,7 +10,7 @@ class GatewayError(Exception):
         self.hint: str = error["hint"]
         #: Address of the code's documentation.
         self.docs: str = error["docs"]
-        #: HTTP status.
+        #: HTTP status; 0 if no answer arrived, and 401 for a key that cannot be sent.
         self.status: int = status
         #: Seconds until it may be tried again, where that is known.
         self.retry_after: Optional[float] = _seconds_of(headers.get("Retry-After"))
@@ -20,9 +20,7 @@ class GatewayError(Exception):
 
 class _Transport:
     def __init__(self, key: str, base_url: str, retries_max: int, retry_wait_max: float, timeout: float):
-        if not key or key.isspace():
-            raise ValueError("There is no API key. Set AGW_API_KEY, or pass key.")
-        self._key = key
+        self._credential = _credential_of(key)
         self._base_url = base_url.rstrip("/")
         self._retries_max = retries_max
         self._retry_wait_max = retry_wait_max
@@ -61,9 +59,8 @@ class _Transport:
         url = f"{self._base_url}/v1/call/{urllib.parse.quote(api, safe='')}/{urllib.parse.quote(endpoint.lstrip('/'), safe='')}"
         if given:
             url += "?" + urllib.parse.urlencode(given)
-        credential = {"Authorization": f"Bearer {self._key}"} if self._key.startswith("eyJ") else {"X-Api-Key": self._key}
         try:
-            request = urllib.request.Request(url, headers={**headers, **credential, "Accept": "application/json"})
+            request = urllib.request.Request(url, headers={**headers, **self._credential, "Accept": "application/json"})
             try:
                 with _OPENER.open(request, timeout=self._timeout) as response:
                     status, received, answer = response.status, response.headers, _json_of(response)
@@ -73,9 +70,29 @@ class _Transport:
         except (OSError, http.client.HTTPException, ValueError) as cause:
             words = {"code": "NO_ANSWER", "message": f"No answer arrived: {cause}.", "hint": "", "docs": ""}
             raise GatewayError(0, {}, words) from cause
-        if status < 300 and isinstance(answer, dict) and answer.get("status") == "success":
+        if status < 300 and isinstance(answer, dict) and answer.get("status") == "success" and "data" in answer:
             return answer["data"]
         raise GatewayError(status, received, _error_of(answer, status))
+
+
+# An access token has 43 characters, a session token three parts.
+_TOKEN = re.compile(r"(?!agw_)(?:[A-Za-z0-9_-]{43}|[A-Za-z0-9_-]+[.][A-Za-z0-9_-]+[.][A-Za-z0-9_-]+)")
+
+
+def _credential_of(given: Any) -> Dict[str, str]:
+    """The header for a key. Programs pass a variable that is not set; files end with a line break."""
+    key = given.strip() if isinstance(given, str) else ""
+    if key == "":
+        raise _key_error("AUTH_REQUIRED", "There is no API key.", "Set AGW_API_KEY, or pass key.")
+    # The key itself is in no message.
+    if not re.fullmatch("[!-~]+", key):
+        message = "The API key has characters that no key has."
+        raise _key_error("INVALID_API_KEY", message, "Pass the whole key as it was shown.")
+    return {"Authorization": f"Bearer {key}"} if _TOKEN.fullmatch(key) else {"X-Api-Key": key}
+
+
+def _key_error(code: str, message: str, hint: str) -> GatewayError:
+    return GatewayError(401, {}, {"code": code, "message": message, "hint": hint, "docs": ""})
 
 
 # Codes of this client, for answers of somebody else and for none.
@@ -112,7 +129,7 @@ def _seconds_of(after: Optional[str]) -> Optional[float]:
 def _json_of(response: Any) -> Any:
     try:
         return json.load(response)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -4,7 +4,7 @@ declare const RETRYABLE: ReadonlySet<string>
 type ErrorCode = string
 // ---
 export interface GatewayOptions {
-  /** API key, agw_live_… or agw_test_…, or the session token of a log-in. */
+  /** API key, agw_live_… or agw_test_…, the session token of a log-in, or the access token of an application. */
   key: string
   /** Address of the gateway. */
   baseUrl?: string
@@ -27,7 +27,7 @@ export interface CallOptions {
 export class GatewayError extends Error {
   /** What went wrong, for programs. */
   readonly code: ErrorCode
-  /** HTTP status. */
+  /** HTTP status; 0 if no answer arrived, and 401 for a key that cannot be sent. */
   readonly status: number
   /** The next action, with machine tokens such as param=id. */
   readonly hint: string
@@ -76,11 +76,11 @@ function failureOf(answer: Answer | null | undefined): Failure | undefined {
 /** Sends calls and follows what their answers say of retries. */
 export class Transport {
   readonly #options: GatewayOptions
+  readonly #credential: Record<string, string>
 
+  /** @throws GatewayError AUTH_REQUIRED or INVALID_API_KEY for a key that no header can hold */
   constructor(options: GatewayOptions) {
-    // Programs without types pass a variable that is not set.
-    if (typeof options.key !== 'string' || options.key.trim() === '')
-      throw new TypeError('There is no API key. Set AGW_API_KEY, or pass key.')
+    this.#credential = credentialOf(options?.key)
     this.#options = options
   }
 
@@ -107,24 +107,23 @@ export class Transport {
   }
 
   async #send(path: string, parameters: object, { signal, headers }: CallOptions): Promise<unknown> {
-    const { key, baseUrl = BASE_URL, fetch: send = fetch } = this.#options
+    const { baseUrl = BASE_URL, fetch: send = fetch } = this.#options
     const query = new URLSearchParams()
     for (const [name, value] of Object.entries(parameters)) {
       if (value !== undefined && value !== null) query.set(name, String(value))
     }
     const names = path.replace(/^\/+/, '').split(/\/+/).map(encodeURIComponent).join('/')
-    const credential = key.startsWith('eyJ') ? { authorization: `Bearer ${key}` } : { 'x-api-key': key }
     const response = await orNoAnswer(
       signal,
       send(`${baseUrl.replace(/\/+$/, '')}/v1/call/${names}${query.size === 0 ? '' : `?${query}`}`, {
-        headers: { ...headers, ...credential, accept: 'application/json' },
+        headers: { ...headers, ...this.#credential, accept: 'application/json' },
         // A redirect is an answer: the key never goes to another address.
         redirect: 'manual',
         ...(signal === undefined ? {} : { signal }),
       }),
     )
     const answer = parse(await orNoAnswer(signal, response.text()))
-    if (response.ok && answer?.status === 'success') return answer.data
+    if (response.ok && answer?.status === 'success' && 'data' in answer) return answer.data
     const unreadable = { code: 'INVALID_ANSWER', message: `HTTP ${response.status} without an answer of the gateway.` }
     throw new GatewayError(
       response.status,
@@ -132,6 +131,27 @@ export class Transport {
       failureOf(answer) ?? { ...unreadable, hint: '', docs: '' },
     )
   }
+}
+
+/** The header for a key. Programs without types pass a variable that is not set; files end with a line break. */
+function credentialOf(given: unknown): Record<string, string> {
+  const key = typeof given === 'string' ? given.trim() : ''
+  if (key === '') throw keyError('AUTH_REQUIRED', 'There is no API key.', 'Set AGW_API_KEY, or pass key.')
+  // The key itself is in no message.
+  if (!/^[!-~]+$/.test(key))
+    throw keyError(
+      'INVALID_API_KEY',
+      'The API key has characters that no key has.',
+      'Pass the whole key as it was shown.',
+    )
+  return TOKEN.test(key) ? { authorization: `Bearer ${key}` } : { 'x-api-key': key }
+}
+
+/** An access token has 43 characters, a session token three parts. */
+const TOKEN = /^(?!agw_)([\w-]{43}|[\w-]+\.[\w-]+\.[\w-]+)$/
+
+function keyError(code: string, message: string, hint: string): GatewayError {
+  return new GatewayError(401, new Headers(), { code, message, hint, docs: '' })
 }
 
 /** Statuses of proxies and balancers that pass by themselves; 0 is no answer. */

@@ -10,7 +10,7 @@ const RUNTIME = new URL('./runtime.ts', import.meta.url)
 
 /** The client for TypeScript in one file without a dependency: types and methods of every endpoint. */
 export function typescriptClient(apis: ClientApi[], baseUrl: string): string {
-  const codes = [...Object.keys(ERRORS), 'INVALID_ANSWER']
+  const codes = [...Object.keys(ERRORS), 'INVALID_ANSWER', 'NO_ANSWER']
   const retryable = Object.entries(ERRORS).flatMap(([code, { retryable }]) => (retryable ? [code] : []))
   return [
     `// Client of the Agent API Gateway at ${baseUrl}, made from its catalog. Get the current one at ${baseUrl}/client.ts`,
@@ -21,7 +21,7 @@ export function typescriptClient(apis: ClientApi[], baseUrl: string): string {
     '',
     `const BASE_URL = ${JSON.stringify(baseUrl)}`,
     '',
-    '/** Every code that a failure can have; INVALID_ANSWER: what stands at the address is not the gateway. */',
+    '/** Every code that a failure can have; INVALID_ANSWER: what stands at the address is not the gateway; NO_ANSWER: none arrived. */',
     `export type ErrorCode =\n${codes.map((code) => `  | '${code}'`).join('\n')}`,
     '',
     '/** Failures after which the same call may succeed. */',

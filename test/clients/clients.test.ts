@@ -22,20 +22,86 @@ const GATEWAY = { baseUrl: 'http://gateway.test', callTimeoutMs: 30_000 }
 interface Scripted {
   status: number
   code?: string
-  retryAfter?: number
+  retryAfter?: number | string
   location?: string
   /** Sent as it is. */
   body?: string
+  /** Whether the connection ends before the body is whole. */
+  isBroken?: boolean
 }
+
+/** What arrives when a client calls, and what it makes of the answers: its data, or the code of its failure. */
+interface Outcome {
+  when: string
+  answers: Scripted[]
+  result: unknown
+  requests: number
+}
+
+const OK = { status: 200 }
+const afterRetry = (when: string, answer: Scripted): Outcome => ({
+  when,
+  answers: [answer],
+  result: { id: 1 },
+  requests: 2,
+})
+const atOnce = (when: string, answer: Scripted, result: unknown): Outcome => ({
+  when,
+  answers: [answer],
+  result,
+  requests: 1,
+})
+const busy = (retryAfter: string): Scripted => ({ status: 429, code: 'RATE_LIMIT_EXCEEDED', retryAfter })
+
+const OUTCOMES: Outcome[] = [
+  afterRetry('the body of an answer breaks off', { ...OK, isBroken: true }),
+  afterRetry('the body of a failure breaks off', { status: 503, isBroken: true }),
+  afterRetry('a balancer has no words', { status: 502, body: '', retryAfter: '0' }),
+  afterRetry('the wait has a fraction', busy('0.05')),
+  afterRetry('the wait has nothing before its fraction', busy('.05')),
+  afterRetry('the wait has blanks around it', busy(' 0 ')),
+  afterRetry('the wait is a date that has passed', busy('Sun, 06 Nov 1994 08:49:37 GMT')),
+  afterRetry('the wait is a date of RFC 850', busy('Sunday, 06-Nov-94 08:49:37 GMT')),
+  afterRetry('the wait is a date of asctime', busy('Sun Nov  6 08:49:37 1994')),
+  afterRetry('the wait cannot be read', busy('soon')),
+  afterRetry('the wait is below zero', busy('-5')),
+  atOnce('a date is too far ahead', busy('Fri, 01 Jan 2999 00:00:00 GMT'), ['RATE_LIMIT_EXCEEDED', 'later']),
+  atOnce('the wait is longer than a number can be', busy('9'.repeat(400)), ['RATE_LIMIT_EXCEEDED', 'later']),
+  atOnce('success lacks its data', { ...OK, body: '{"status":"success"}' }, ['INVALID_ANSWER', null]),
+  atOnce('data are null', { ...OK, body: '{"status":"success","data":null}' }, null),
+  atOnce('an answer is nested too deeply', { ...OK, body: '['.repeat(200_000) }, ['INVALID_ANSWER', null]),
+  atOnce('an answer is no UTF-8', { status: 404, body: '\u0000\ufffd{' }, ['INVALID_ANSWER', null]),
+]
+
+const SESSION = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl'
+const ACCESS_TOKEN = 'q3Jx-0dKp_yZ8vQ2mN5bT7cL1wR4sF6gH9jE0uA3iXo'
+
+/** What a program passes as its key, and what the gateway gets. */
+const KEYS: { given: string; sent: { key?: string; bearer?: string } | { code: string } }[] = [
+  { given: 'agw_test_0123456789', sent: { key: 'agw_test_0123456789' } },
+  { given: ' agw_test_0123456789\n', sent: { key: 'agw_test_0123456789' } },
+  { given: `agw_${'k'.repeat(39)}`, sent: { key: `agw_${'k'.repeat(39)}` } },
+  { given: '"agw_test_0123456789"', sent: { key: '"agw_test_0123456789"' } },
+  { given: 'undefined', sent: { key: 'undefined' } },
+  { given: SESSION, sent: { bearer: SESSION } },
+  { given: ACCESS_TOKEN, sent: { bearer: ACCESS_TOKEN } },
+  { given: '', sent: { code: 'AUTH_REQUIRED' } },
+  { given: ' \t\n', sent: { code: 'AUTH_REQUIRED' } },
+  { given: 'agw_test_…', sent: { code: 'INVALID_API_KEY' } },
+  { given: 'agw_test_1\nagw_test_2', sent: { code: 'INVALID_API_KEY' } },
+  { given: 'agw_test_1 agw_test_2', sent: { code: 'INVALID_API_KEY' } },
+]
 
 const PYTHON = `
 import json, sys
 from client import Gateway, GatewayError
 
 try:
-    print(json.dumps(Gateway("k", base_url=sys.argv[1], retry_wait_max=5).mock_data.posts(id=1)))
+    print(json.dumps(Gateway(sys.argv[2], base_url=sys.argv[1], retry_wait_max=5).mock_data.posts(id=1)))
 except GatewayError as error:
-    print(json.dumps([error.code, error.retry_after]))
+    wait = error.retry_after
+    print(json.dumps([error.code, "later" if wait is not None and wait > 1e6 else wait]))
+    sys.stderr.write(str(error))
 `
 
 describe('the clients in one file', () => {
@@ -43,7 +109,7 @@ describe('the clients in one file', () => {
   let url: string
   let folder: string
   let script: Scripted[]
-  let arrivals: { at: number; path: string; authorization: string | undefined }[]
+  let arrivals: { at: number; path: string; key: string | undefined; bearer: string | undefined }[]
   let apis: ClientApi[]
 
   before(async () => {
@@ -51,16 +117,19 @@ describe('the clients in one file', () => {
       arrivals.push({
         at: performance.now(),
         path: request.url ?? '',
-        authorization: request.headers['x-api-key'] as string | undefined,
+        key: request.headers['x-api-key'] as string | undefined,
+        bearer: request.headers.authorization?.replace('Bearer ', ''),
       })
-      const { status, code, retryAfter, location, body: given } = script.shift() ?? { status: 200 }
+      const { status, code, retryAfter, location, body: given, isBroken = false } = script.shift() ?? { status: 200 }
       const failure = { code, message: 'It failed.', hint: 'Wait.', docs: '' }
       const body = status === 200 ? { status: 'success', data: { id: 1 } } : { status: 'error', error: failure }
       response.writeHead(status, {
         ...(retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }),
         ...(location === undefined ? {} : { location }),
       })
-      response.end(given ?? JSON.stringify(body))
+      const text = given ?? JSON.stringify(body)
+      if (isBroken) response.write(text.slice(0, 20), () => response.destroy())
+      else response.end(text)
     }).listen(0, '127.0.0.1')
     await once(server, 'listening')
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -81,18 +150,24 @@ describe('the clients in one file', () => {
 
   const hasPython = () => run('python3', ['--version']).catch(() => undefined)
 
-  /** A call of each client: its data, or code and Retry-After of its failure. */
+  /** A call of each client: its data, or code and Retry-After of its failure, whose words never hold the key. */
   const clients = {
-    TypeScript: async (baseUrl = url): Promise<unknown> => {
+    TypeScript: async (baseUrl = url, key = 'k'): Promise<unknown> => {
       const { Gateway, GatewayError } = await import(pathToFileURL(join(folder, 'client.ts')).href)
-      const gateway = new Gateway({ key: 'k', baseUrl, retryWaitMsMax: 5_000 })
-      return await gateway.mockData.posts({ id: 1 }).catch((error: { code: string; retryAfter?: number }) => {
+      try {
+        return await new Gateway({ key, baseUrl, retryWaitMsMax: 5_000 }).mockData.posts({ id: 1 })
+      } catch (error) {
         assert.ok(error instanceof GatewayError)
-        return [error.code, error.retryAfter ?? null]
-      })
+        if (key.length > 1) assert.ok(!String(error).includes(key.trim() || 'Gateway('))
+        const { code, retryAfter = null } = error as { code: string; retryAfter?: number }
+        return [code, Number(retryAfter) > 1e6 ? 'later' : retryAfter]
+      }
     },
-    Python: async (baseUrl = url): Promise<unknown> =>
-      JSON.parse((await run('python3', ['-c', PYTHON, baseUrl], { cwd: folder })).stdout),
+    Python: async (baseUrl = url, key = 'k'): Promise<unknown> => {
+      const { stdout, stderr } = await run('python3', ['-c', PYTHON, baseUrl, key], { cwd: folder })
+      if (key.length > 1) assert.ok(!stderr.includes(key.trim() || 'Gateway('))
+      return JSON.parse(stdout)
+    },
   }
 
   for (const [name, call] of Object.entries(clients)) {
@@ -109,7 +184,7 @@ describe('the clients in one file', () => {
       const [first, second] = arrivals
       assert.equal(arrivals.length, 2)
       assert.ok((second?.at ?? 0) - (first?.at ?? 0) >= 990)
-      assert.deepEqual([first?.path, first?.authorization], ['/v1/call/mock-data/posts?id=1', 'k'])
+      assert.deepEqual([first?.path, first?.key], ['/v1/call/mock-data/posts?id=1', 'k'])
     })
 
     it(`the clients in one file in ${name} throws what no retry can mend, and what must wait too long, at once`, async (context) => {
@@ -155,7 +230,64 @@ describe('the clients in one file', () => {
       assert.deepEqual(await call(`${url}/`), { id: 1 })
       assert.equal(arrivals[0]?.path, '/v1/call/mock-data/posts?id=1')
     })
+
+    for (const { when, answers, result, requests } of OUTCOMES) {
+      const what = requests === 1 ? 'ends a call at once' : 'calls again'
+      it(`the client in one file in ${name} ${what} when ${when}`, async (context) => {
+        if (await skipWithoutPython(context)) return
+        script = [...answers]
+        assert.deepEqual(await call(), result)
+        assert.equal(arrivals.length, requests)
+      })
+    }
+
+    it(`the client in one file in ${name} sends a key or a token as such, and throws its own error for none`, async (context) => {
+      if (await skipWithoutPython(context)) return
+      for (const { given, sent } of KEYS) {
+        arrivals = []
+        const result = await call(url, given)
+        if ('code' in sent) assert.deepEqual([result, arrivals], [[sent.code, null], []], given)
+        else assert.deepEqual([arrivals[0]?.key, arrivals[0]?.bearer], [sent.key, sent.bearer], given)
+      }
+    })
   }
+
+  it('the clients in one file throw their own error when no key is given at all', async (context) => {
+    const { Gateway, GatewayError } = await import(pathToFileURL(join(folder, 'client.ts')).href)
+    for (const options of [undefined, {}, { key: null }, { key: 5 }]) {
+      assert.throws(
+        () => new Gateway(options),
+        (error) => error instanceof GatewayError && (error as { code?: string }).code === 'AUTH_REQUIRED',
+      )
+    }
+    if (!(await hasPython())) return context.skip('there is no python3 here')
+    const program = `
+from client import Gateway, GatewayError
+for key in (None, 5, b"agw_test_1"):
+    try:
+        Gateway(key)
+    except GatewayError as error:
+        print(error.code, error.status)
+`
+    const { stdout } = await run('python3', ['-c', program], { cwd: folder })
+    assert.equal(stdout, 'AUTH_REQUIRED 401\n'.repeat(3))
+  })
+
+  it('the clients in one file take an endpoint as the catalog writes it', async (context) => {
+    const { Gateway } = await import(pathToFileURL(join(folder, 'client.ts')).href)
+    await new Gateway({ key: 'k', baseUrl: url }).call('weather/current')
+    await new Gateway({ key: 'k', baseUrl: url }).call('/weather//current')
+    if (!(await hasPython())) return context.skip('there is no python3 here')
+    const program = `
+import sys
+from client import Gateway
+for endpoint in ("current", "/current"):
+    Gateway("k", base_url=sys.argv[1]).call("weather", endpoint)
+`
+    await run('python3', ['-c', program, url], { cwd: folder })
+    assert.deepEqual(new Set(arrivals.map(({ path }) => path)), new Set(['/v1/call/weather/current']))
+    assert.equal(arrivals.length, 4)
+  })
 
   it('the clients in one file leave a wait for a retry when the call is aborted', async () => {
     const { Gateway } = await import(pathToFileURL(join(folder, 'client.ts')).href)
@@ -186,7 +318,7 @@ describe('the clients in one file', () => {
     const gateway = new Gateway({ key: 'k', baseUrl: url, fetch: send })
     const call = gateway.weather.current({ latitude: 1, longitude: 2 }, { signal: aborted.signal })
     await assert.rejects(call, /^Error: left$/)
-    assert.match(await readFile(join(folder, 'client.ts'), 'utf8'), /\| 'INVALID_ANSWER'\n/)
+    assert.match(await readFile(join(folder, 'client.ts'), 'utf8'), /\| 'INVALID_ANSWER'\n {2}\| 'NO_ANSWER'\n/)
   })
 
   it('the client in one file for Python waits longer than a call of this gateway may take', () => {
