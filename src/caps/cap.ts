@@ -9,6 +9,7 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { capKeys } from '../redis/keys.ts'
 import type { Script } from '../redis/script.ts'
 import type { CapBucket } from './bucket.ts'
+import { type CapState, capStateOf } from './cap-state.ts'
 import { readPastGrants, readRememberedSince } from './cold-start.ts'
 import { EVERY_WAITER, scripts } from './scripts.ts'
 import { WINDOW_MARGIN_MS } from './timing.ts'
@@ -70,16 +71,6 @@ export interface UpstreamLimit {
 }
 
 export type QueuedCall = WaitQueueIdentity & Pick<WaitQueueEntry, 'coalescedKey'>
-
-export interface CapState {
-  /** Calls in the queue, or those before the call in question or the one whose answer it shares; -1 when neither is queued. */
-  ahead: number
-  nextSlotMs: number
-  underWay: number
-  free: number
-  /** Of each rate, in the cap's order. */
-  left: number[]
-}
 
 export interface CapDeps {
   redis: RedisConnection
@@ -237,9 +228,7 @@ export class Cap {
   /** Reads the cap as it is now, for one queued call or for one that would come now. */
   async read(call?: QueuedCall): Promise<CapState> {
     const values = [...this.#ruleArguments(), call ? memberOf(call) : '']
-    const reply = await this.#run(scripts.read, this.#keysWith(call), values)
-    const [ahead = 0, nextSlotMs = 0, underWay = 0, free = 0, ...left] = reply as number[]
-    return { ahead, nextSlotMs, underWay, free, left }
+    return capStateOf((await this.#run(scripts.read, this.#keysWith(call), values)) as number[])
   }
 
   /** Members of the calls that wait for a permit, the next one first. */

@@ -102,6 +102,11 @@ const CapAnswer = Type.Object(
     nextSlotMs: nullable(
       Type.Integer({ description: 'When a call that comes now would have its turn, milliseconds from now' }),
     ),
+    limitedForMs: nullable(
+      Type.Integer({
+        description: 'How long its source takes no request of the gateway, by its own words; 0: it takes them',
+      }),
+    ),
     rates: Type.Array(
       Type.Object({
         max: Type.Integer({ description: 'Requests allowed in any window' }),

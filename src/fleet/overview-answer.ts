@@ -29,6 +29,9 @@ const UpstreamOverview = Type.Object({
       concurrency: Type.Integer(),
       underWay: Count,
       nextSlotMs: Type.Integer({ description: 'When the next request may start, milliseconds from now' }),
+      limitedUntil: Type.Union([DateTime, Type.Null()], {
+        description: 'Until when the source itself limits us; null: it does not',
+      }),
       rates: Type.Array(Type.Object({ max: Type.Integer(), seconds: Type.Number(), left: Type.Integer() })),
     }),
   ),
@@ -142,7 +145,7 @@ function upstreamOverview({ slug, enabled, paused, health, queue, cap, lackedCon
     enabled,
     paused,
     queue: queue && { ...withoutPause(queue), paused: queue.isPaused },
-    caps: cap,
+    caps: cap && { ...cap, limitedUntil: cap.limitedUntil === null ? null : toText(cap.limitedUntil) },
     health: health && healthOverview(health),
     lackedContact,
     recent: recent && {

@@ -114,11 +114,32 @@ export function refusalProblems(row: UpstreamRow, { isRedisFull }: { isRedisFull
     return [{ ...kind, slug, text: words + detailOf(code, row, recent), callers: callersOf(code, row), todo }]
   })
   problems.push(...failing(row, recent))
+  const isSaid = (anchor: string): boolean => problems.some(({ runbook }) => runbook === anchor)
   const isUsedUp = (row.cap?.nextSlotMs ?? 0) > 1_000
-  if (isUsedUp && !problems.some(({ runbook }) => runbook === 'cap-used-up') && hasTraffic(row)) {
+  if (row.cap?.limitedUntil) {
+    if (!isSaid('upstream-limited')) problems.push(limited(row))
+  } else if (isUsedUp && !isSaid('cap-used-up') && hasTraffic(row)) {
     problems.push(usedUp(row))
   }
   return problems
+}
+
+/** The source itself said that it takes no request for a while. */
+function limited(row: UpstreamRow): Problem {
+  return {
+    rank: 2,
+    label: 'Limited',
+    slug: row.slug,
+    text: `${row.slug}${limitWords(row)}`,
+    callers: 'Callers get 502 UPSTREAM_RATE_LIMITED with the wait in Retry-After.',
+    todo: 'Nothing, unless it lasts: then lower the cap.',
+    runbook: 'upstream-limited',
+  }
+}
+
+function limitWords({ cap }: UpstreamRow): string {
+  if (!cap?.limitedUntil) return ''
+  return `: its source limits us until ${new Date(cap.limitedUntil).toISOString().slice(11, 19)} UTC`
 }
 
 /** Calls fail at the source and its health does not show it: it fails for some callers' parameters, or for too few calls. */
@@ -160,7 +181,9 @@ function usedUp(row: UpstreamRow): Problem {
   }
 }
 
-function detailOf(code: string, { cap }: UpstreamRow, { upstreamP95 }: RecentCalls): string {
+function detailOf(code: string, row: UpstreamRow, { upstreamP95 }: RecentCalls): string {
+  const { cap } = row
+  if (code === 'UPSTREAM_RATE_LIMITED') return limitWords(row)
   if (code === 'UPSTREAM_CAP_EXHAUSTED' && cap) {
     const rates = cap.rates.map(({ max, seconds }) => `${max} per ${span(seconds * 1_000)}`)
     const next = cap.nextSlotMs > 0 ? `; next slot in ${span(cap.nextSlotMs)}` : ''

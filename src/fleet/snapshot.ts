@@ -83,6 +83,8 @@ export interface CapRow {
   concurrency: number
   underWay: number
   nextSlotMs: number
+  /** Until when the source itself limits us; null while it does not. */
+  limitedUntil: number | null
   rates: { max: number; seconds: number; left: number }[]
 }
 

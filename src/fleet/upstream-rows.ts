@@ -1,5 +1,6 @@
 import type { JobType, Queue } from 'bullmq'
 import { SHARED_BUCKET } from '../caps/bucket.ts'
+import type { CapState } from '../caps/cap-state.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { sourceName } from '../catalog/fallback.ts'
@@ -84,16 +85,17 @@ async function readRow(
     paused: row.paused ?? (jobs.isPaused ? 'hold' : null),
     health: healthRow(health, api, lastFailure),
     queue: queueRow(jobs, cap?.ahead ?? 0),
-    cap: cap ? capRow(api, cap) : null,
+    cap: cap ? capRow(api, cap, health.now()) : null,
     recent: recentOf(minutes, slug),
   }
 }
 
-function capRow({ caps }: Api, cap: { underWay: number; nextSlotMs: number; left: number[] }): CapRow {
+function capRow({ caps }: Api, cap: CapState, now: number): CapRow {
   return {
     concurrency: caps.concurrency,
     underWay: cap.underWay,
     nextSlotMs: Math.round(cap.nextSlotMs),
+    limitedUntil: cap.limitedMs > 0 ? Math.round(now + cap.limitedMs) : null,
     rates: caps.rates.map(({ max, seconds }, index) => ({ max, seconds, left: cap.left[index] ?? max })),
   }
 }

@@ -173,7 +173,7 @@ function catalogExamples(api: Api, baseUrl: string): Record<string, MediaExample
     },
     limits: {
       concurrency: api.caps.concurrency,
-      ...{ underWay: 0, waiting: 0, nextSlotMs: 0 },
+      ...{ underWay: 0, waiting: 0, nextSlotMs: 0, limitedForMs: 0 },
       rates: api.caps.rates.map(({ max, seconds }) => ({ max, seconds, left: max })),
     },
     terms: { summary, url, attribution },

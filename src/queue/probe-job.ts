@@ -32,7 +32,11 @@ export const PROBE_JOB_OPTIONS = {
   removeOnFail: { count: 10, age: 3_600 },
 } satisfies JobsOptions
 
-/** Schedules a probe; while one of the same name waits or runs, there is no second. */
+/**
+ * Schedules a probe; while one of the same name waits or runs, there is no second.
+ *
+ * @param once for this reason no further one is scheduled within so many milliseconds, although the first has run
+ */
 export async function enqueueProbe(
   queues: CallQueues,
   slug: string,
@@ -43,7 +47,8 @@ export async function enqueueProbe(
     delayMs = 0,
     endpoint,
     outcomeId,
-  }: Omit<ProbeJob, 'v' | 'slug'> & { name: string; delayMs?: number },
+    once,
+  }: Omit<ProbeJob, 'v' | 'slug'> & { name: string; delayMs?: number; once?: [reason: string, withinMs: number] },
 ): Promise<void> {
   const data: ProbeJob = {
     v: 1,
@@ -54,8 +59,10 @@ export async function enqueueProbe(
     ...(outcomeId ? { outcomeId } : {}),
   }
   const apiSlug = apiSlugOf(slug)
-  const jobId = slug === apiSlug ? name : `fallback-${name}`
-  await queues.of(apiSlug).add(PROBE_JOB, data, { ...PROBE_JOB_OPTIONS, delay: delayMs, jobId })
+  const ofSource = (text: string): string => (slug === apiSlug ? text : `fallback-${text}`)
+  const deduplication = once && { deduplication: { id: ofSource(once[0]), ttl: once[1] } }
+  const options = { ...PROBE_JOB_OPTIONS, delay: delayMs, jobId: ofSource(name), ...deduplication }
+  await queues.of(apiSlug).add(PROBE_JOB, data, options)
 }
 
 /** @throws Error when it is no probe of this version */

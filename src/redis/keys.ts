@@ -14,6 +14,8 @@ export const upstreamKeys = {
   healthChanges: (slug: string): string => `${PREFIX}:{${slug}}:health:changes`,
   /** String: the last attempt that failed, in words. 1 day. */
   lastFailure: (slug: string): string => `${PREFIX}:{${slug}}:last-failure`,
+  /** Sorted set: accounts whose undeclared parameters met a limit, at most 1 000, by when they may send such again. 1 h, or until a probe is answered well. */
+  limitedCallers: (slug: string): string => `${PREFIX}:{${slug}}:limited-callers`,
   /** String: outcome of a probe that an operator started. 60 s. */
   probeOutcome: (slug: string, id: string): string => `${PREFIX}:{${slug}}:probe-outcome:${id}`,
   /** String: a stored answer. Ends when it is too old to be served in any case. */

@@ -5,7 +5,7 @@ import { authenticateNow, type Principal } from '../admission/authenticate.ts'
 import { readQuote } from '../admission/quote.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { SHARED_BUCKET } from '../caps/bucket.ts'
-import type { CapState } from '../caps/cap.ts'
+import type { CapState } from '../caps/cap-state.ts'
 import { type Api, isOpen } from '../catalog/catalog.ts'
 import { ApiDetail, CatalogAnswer } from '../catalog/catalog-answer.ts'
 import { shownScore, toEntry } from '../catalog/catalog-entry.ts'
@@ -165,6 +165,7 @@ function toCapState({ concurrency, rates }: Caps, cap: CapState | undefined): Ap
     underWay: cap?.underWay ?? null,
     waiting: cap?.ahead ?? null,
     nextSlotMs: cap?.nextSlotMs ?? null,
+    limitedForMs: cap?.limitedMs ?? null,
     rates: rates.map(({ max, seconds }, index) => ({ max, seconds, left: cap?.left[index] ?? null })),
   }
 }

@@ -15,6 +15,7 @@ import { manyAccounts, singleTenant } from './many-accounts.ts'
 import { mcpWork } from './mcp-work.ts'
 import { onePerson } from './one-person.ts'
 import { pipelining } from './pipelining.ts'
+import { provokedLimit } from './provoked-limit.ts'
 import { redisMemory } from './redis-memory.ts'
 import { revokedKey } from './revoked-key.ts'
 import type { Scenario } from './scenario.ts'
@@ -27,6 +28,7 @@ import { usageRows } from './usage-rows.ts'
 const SCENARIOS: Scenario[] = [
   closeApi,
   halfOpen,
+  provokedLimit,
   pipelining,
   manyAccounts,
   singleTenant,

@@ -32,7 +32,7 @@ async function open() {
 
 it('the state of a cap has the queue before a call that would come now, its slot, the requests under way and what is left', async () => {
   const { world } = await open()
-  const state = { ahead: 3, nextSlotMs: 10_000, underWay: 3, free: 0, left: [1, 0] }
+  const state = { ahead: 3, nextSlotMs: 10_000, underWay: 3, free: 0, limitedMs: 0, left: [1, 0] }
   assert.deepEqual(await world.cap.read(), state)
 })
 
@@ -148,6 +148,7 @@ it('the state of a cap has no free slot while its upstream is closed or has none
   assert.equal((await world.cap.read()).free, 0)
   world.now += 1_000
   assert.equal((await world.cap.read()).free, 1)
-  await world.applyUpstreamLimit({ closedForMs: 1_000 })
-  assert.equal((await world.cap.read()).free, 0)
+  await world.applyUpstreamLimit({ closedForMs: 1_500 })
+  const { free, limitedMs } = await world.cap.read()
+  assert.deepEqual({ free, limitedMs }, { free: 0, limitedMs: 1_500 })
 })

@@ -32,7 +32,13 @@ function row(slug: string, changes: Partial<UpstreamRow> = {}): UpstreamRow {
     paused: null,
     health: healthy,
     queue: { waiting: 0, active: 0, delayed: 0, failed: 0, oldestMs: 0, isPaused: false },
-    cap: { concurrency: 4, underWay: 0, nextSlotMs: 0, rates: [{ max: 10, seconds: 60, left: 10 }] },
+    cap: {
+      concurrency: 4,
+      underWay: 0,
+      nextSlotMs: 0,
+      limitedUntil: null,
+      rates: [{ max: 10, seconds: 60, left: 10 }],
+    },
     recent: noCalls,
     ...changes,
   }
@@ -176,10 +182,20 @@ describe('what an operator is told', () => {
     assert.ok(overloaded?.todo)
     // Refused at admission, nothing waits: the worse it gets, the more is said.
     const used = { ...noCalls, answered: 20, failed: 34, codes: { UPSTREAM_CAP_EXHAUSTED: 34, OK: 20 } }
-    const cap = { concurrency: 4, underWay: 0, nextSlotMs: 36_000, rates: [{ max: 10, seconds: 60, left: 0 }] }
+    const cap = {
+      concurrency: 4,
+      underWay: 0,
+      nextSlotMs: 36_000,
+      limitedUntil: null,
+      rates: [{ max: 10, seconds: 60, left: 0 }],
+    }
     const [capped, ...others] = findProblems({ ...well, upstreams: [row('code-host-search', { recent: used, cap })] })
     assert.match(capped?.text ?? '', /34 calls .*the cap is 10 per 1 min; next slot in 36 s/)
     assert.deepEqual(others, [])
+    const until = { ...cap, limitedUntil: Date.UTC(2026, 0, 1, 12, 30, 5) }
+    const [limited, ...rest] = findProblems({ ...well, upstreams: [row('news', { cap: until })] })
+    assert.equal(limited?.text, 'news: its source limits us until 12:30:05 UTC')
+    assert.deepEqual(rest, [])
     const denied = { ...noCalls, answered: 1, failed: 9, codes: { UPSTREAM_AUTH_FAILED: 9 } }
     const todo = (takesKey: boolean) =>
       findProblems({ ...well, upstreams: [row('news', { recent: denied, takesKey })] })[0]?.todo ?? ''

@@ -14,6 +14,7 @@ import { manyAccounts, takeWholeCap } from '../attack/many-accounts.ts'
 import { mcpWork } from '../attack/mcp-work.ts'
 import { onePersonShort } from '../attack/one-person.ts'
 import { pipelining } from '../attack/pipelining.ts'
+import { provokedLimit } from '../attack/provoked-limit.ts'
 import { redisMemory } from '../attack/redis-memory.ts'
 import type { Scenario } from '../attack/scenario.ts'
 import { signIns } from '../attack/sign-ins.ts'
@@ -31,7 +32,10 @@ import { ROOT } from '../tools/sources.ts'
 describe('one caller', () => {
   let gateway: Gateway
   let upstream: UpstreamServer
-  const scenarios = [closeApi, manyAccounts, onePersonShort, halfOpen, redisMemory, pipelining, silentDns, signIns]
+  const scenarios = [
+    ...[closeApi, manyAccounts, onePersonShort, halfOpen, provokedLimit],
+    ...[redisMemory, pipelining, silentDns, signIns],
+  ]
 
   before(async () => {
     upstream = await startUpstreamServer()
@@ -82,6 +86,9 @@ describe('one caller', () => {
 
   it('one caller of many accounts whose calls make an upstream fail keeps nobody from it', () =>
     assertHeld(halfOpen, 1))
+
+  it('one caller whose own parameters meet a limit keeps nobody from an API, or for a minute', () =>
+    assertHeld(provokedLimit, 1))
 
   it('one caller keeps no node from Postgres by names of which no name server says anything', () =>
     assertHeld(silentDns, 1))

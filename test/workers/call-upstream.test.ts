@@ -1,125 +1,17 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { Agent, buildConnector } from 'undici'
 import { BEGUN } from '../../src/cache/cache-key.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
-import { NO_PLACE } from '../../src/caps/cap.ts'
-import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
 import { applySettings } from '../../src/catalog/catalog.ts'
-import { loadConfig } from '../../src/config.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { HANGING_MS } from '../../src/health/breaker.ts'
 import { healthKey } from '../../src/health/health-keys.ts'
-import { createLog } from '../../src/log.ts'
-import { memberOf } from '../../src/queue/wait-queue-entry.ts'
-import { capKeys, channels, keys } from '../../src/redis/keys.ts'
-import { callThroughCache } from '../../workers/cache/cached-call.ts'
+import { capKeys } from '../../src/redis/keys.ts'
 import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
 import { AnswerMemory } from '../../workers/upstream/answer-memory.ts'
-import type { UpstreamCall } from '../../workers/upstream/call-upstream.ts'
-import { openWorkerContext } from '../../workers/worker-context.ts'
-import { testSecrets, until } from '../support/gateway.ts'
-import { startServices } from '../support/services.ts'
+import { until } from '../support/gateway.ts'
 
-const SLUG = 'encyclopedia'
-const PAGE = JSON.stringify({ title: 'Earth', extract: 'A planet.' })
-
-/** As a call without a ticket asks for its permits. */
-function lateRequest(callId: string, deadline: number) {
-  const identity = { accountId: 'account', callId, isAsync: false }
-  const entry = { ...identity, weight: 1, slug: SLUG, bucket: SHARED_BUCKET }
-  return { member: memberOf(entry), tag: NO_PLACE, lateJoin: { entry: () => entry, deadline: Math.floor(deadline) } }
-}
-
-/** A worker's parts, and a local upstream in the place of the real one. `slowConnections` take longer than a permit lasts. */
-async function open(t: TestContext, listener: RequestListener, { slowConnections = 0 } = {}) {
-  const paths: string[] = []
-  const server = createServer((request, response) => {
-    paths.push(request.url ?? '')
-    listener(request, response)
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const services = await startServices()
-  await migrate(services.databaseUrl)
-  const { redisUrl, databaseUrl } = services
-  const config = loadConfig({
-    ...testSecrets(),
-    DATABASE_URL: databaseUrl,
-    REDIS_URL: redisUrl,
-    UPSTREAM_ENCYCLOPEDIA_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-  })
-  const { deps, close } = await openWorkerContext(config, createLog({ level: 'silent', pretty: false }, 'test'))
-  const connect = buildConnector({})
-  let connections = 0
-  const client = new Agent({
-    connections: 1,
-    connect: (options, callback) => {
-      connections += 1
-      void delay(connections <= slowConnections ? PERMIT_AGE_MS_MAX + 50 : 0).then(() => connect(options, callback))
-    },
-  })
-  t.after(async () => {
-    await client.destroy()
-    await close()
-    server.closeAllConnections()
-    server.close()
-    await services.stop()
-  })
-  // Nothing was lost: caps start with an empty past.
-  await deps.redis.set(keys.rememberedSince, 0)
-  const api = deps.catalog.get(SLUG) ?? assert.fail()
-  const { endpoint } = api.endpoints.get('/summary') ?? api.endpoints.get('summary') ?? assert.fail()
-  /** `coalescer` is that of another process by default. */
-  const call = async (
-    id: string,
-    {
-      title = 'Earth',
-      timeMs = 30_000,
-      coalescer = new RequestCoalescer(deps.redis),
-      signal = new AbortController().signal,
-      joinsLate = false,
-      extra = [] as [string, string][],
-    } = {},
-  ) => {
-    const now = deps.clock.now()
-    const request: UpstreamCall = {
-      api,
-      endpoint,
-      call: {
-        ...{ v: 1, id, accountId: 'account', mode: 'live', slug: SLUG, endpoint: 'summary' },
-        ...{ parameters: { title }, extra, raw: false, isAsync: false, replyTo: '' },
-        ...{ limitsAcquiredAt: Math.floor(now), deadline: Math.floor(now + timeMs) },
-      },
-      currentKey: () => undefined,
-      bucket: SHARED_BUCKET,
-      permitRequest: joinsLate ? lateRequest(id, now + timeMs) : { member: `account|${id}`, tag: 0 },
-      times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
-      progress: {},
-      remainingMs: () => now + timeMs - deps.clock.now(),
-      signal,
-    }
-    return (await callThroughCache({ ...deps, coalescer, clientOf: () => client }, request)).outcome
-  }
-  /** An open breaker whose pause is over. */
-  const openBreaker = async () => {
-    await deps.redis.hset(healthKey(SLUG), {
-      state: 'Down',
-      open: '1',
-      trialAt: '1',
-      trialBy: '',
-      pause: '1000',
-      good: 0,
-    })
-    await deps.redis.publish(channels.health, SLUG)
-    await until(() => deps.health.breakerWaitMs(SLUG) === 0)
-  }
-  return { deps, api, call, openBreaker, paths }
-}
+import { openLocalWorker as open, PAGE, SLUG } from './local-worker.ts'
 
 test('a half-open attempt whose connection takes longer than a permit lasts is made with the next permit', async (t) => {
   const { deps, call, openBreaker, paths } = await open(t, (_request, response) => response.end(PAGE), {
@@ -249,24 +141,4 @@ test('a call whose repeat joined the queue late, and is evicted, is told of the 
   await deps.caps.of(api, SHARED_BUCKET).applyUpstreamLimit({ closedForMs: 600_000, observedBy: '' })
   assert.equal(Reflect.get(await failed, 'code'), 'UPSTREAM_ERROR')
   assert.equal(paths.length, 1)
-})
-
-test('a limit that undeclared parameters meet closes the cap for nobody and has a probe look, a plain one closes it for an hour at most', async (t) => {
-  const { deps, api, call } = await open(t, ({ url }, response) => {
-    const limits = url?.includes('ensemble') || url?.includes('Limited')
-    if (limits) response.writeHead(429, { 'retry-after': '90000' }).end()
-    else response.writeHead(200, { 'content-type': 'application/json' }).end('{"title":"Earth","extract":"A planet."}')
-  })
-  const limited = await call('provoked', { extra: [['ensemble', '1']] })
-  assert.equal(Reflect.get(limited, 'code'), 'UPSTREAM_RATE_LIMITED')
-  const closedUntil = async () => Number(await deps.redis.hget(capKeys.of(SLUG, SHARED_BUCKET, 'state'), 'closed'))
-  assert.equal(await closedUntil(), 0)
-  await until(async () => {
-    const jobs = await deps.queues.of(SLUG).getJobs(['prioritized', 'waiting', 'delayed'])
-    return jobs.some(({ name }) => name === 'probe')
-  })
-  assert.ok(!('code' in (await call('honest'))))
-  await call('plain', { title: 'Limited' })
-  const forMs = (await closedUntil()) - deps.clock.now()
-  assert.ok(api && forMs > 3_500_000 && forMs < 3_601_000, `${forMs}`)
 })

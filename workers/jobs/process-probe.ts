@@ -9,6 +9,7 @@ import { type ProbeOutcome, parseProbeJob, writeProbeOutcome } from '../../src/q
 import { memberOf } from '../../src/queue/wait-queue-entry.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
 import { mapAnswers } from '../upstream/interpret.ts'
+import { forgetLimitedCallers } from '../upstream/limited-callers.ts'
 import { AttemptRecorder, type FailureWords } from '../upstream/record-attempt.ts'
 import { sendOnce } from '../upstream/send-once.ts'
 import { buildWireRequest } from '../upstream/upstream-request.ts'
@@ -58,6 +59,7 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
     const currentWire = () => buildWireRequest(api, request, { extra: [], key: api.key, contact: deps.contact })
     const { answer, responseClass } = await sendOnce(deps, sending, currentWire)
     status = answer.status
+    if (!responseClass) await forgetLimitedCallers(deps, slug)
     if (recorded && !responseClass) {
       const read = mapAnswers(recorded.endpoint, [answer], recorded)
       if ('data' in read) recorder.noteMembers({ ...recorded, upstream: api.upstream, data: read.data })

@@ -1,3 +1,4 @@
+import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { CallContext, Endpoint, UpstreamRequest } from '../../src/catalog/upstream.ts'
 import { voterOf } from '../../src/health/breaker.ts'
@@ -7,7 +8,8 @@ import type { AnswerMemory, MemoryShare } from './answer-memory.ts'
 import { AttemptError, StatusError } from './attempt-error.ts'
 import { CLOSED_MS, type Interpretation, mapAnswers, requestedWaitMs } from './interpret.ts'
 import { type Filling, takePrefetched } from './item-pool.ts'
-import { attemptFailure, dataOutcome, failureOutcome, type Outcome } from './outcome.ts'
+import { limitCaller, limitedMs } from './limited-callers.ts'
+import { attemptFailure, dataOutcome, type Failure, failureOutcome, type Outcome } from './outcome.ts'
 import { AttemptRecorder } from './record-attempt.ts'
 import { type RetryBudget, withRetries } from './retry.ts'
 import { attemptTimeoutMs, type ClassifiedExchange, type SendDeps, type Sending, sendOnce } from './send-once.ts'
@@ -32,6 +34,9 @@ export function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCall): Pr
 
 async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory: MemoryShare }): Promise<Outcome> {
   const { api, endpoint, call, signal } = upstreamCall
+  const caller = callerToLimit(upstreamCall)
+  const waitMs = caller ? await limitedMs(deps, caller) : 0
+  if (waitMs > 0) return { ...CALLER_LIMITED, retryAfterMs: waitMs }
   const context: CallContext = { now: Date.now() }
   const recorder = new AttemptRecorder(deps, {
     slug: api.slug,
@@ -64,11 +69,25 @@ async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory
   if ('data' in read) recorder.noteMembers({ upstream: api.upstream, path: call.endpoint, endpoint, data: read.data })
   recorder.flush('data' in read ? undefined : read.responseClass.code)
   if (!('data' in read)) {
-    const { code, retryAfterMs } = read.responseClass
-    const closedMs = code === 'UPSTREAM_RATE_LIMITED' && retryAfterMs === undefined ? { retryAfterMs: CLOSED_MS } : {}
-    return { ...failureOutcome(read.responseClass, read.cause), ...closedMs }
+    const { code, retryAfterMs = CLOSED_MS } = read.responseClass
+    const failure = failureOutcome(read.responseClass, read.cause)
+    if (code !== 'UPSTREAM_RATE_LIMITED') return failure
+    if (caller) await limitCaller(deps, caller, retryAfterMs)
+    return { ...failure, retryAfterMs }
   }
   return call.raw ? { body: rawBody(exchanges), data: read.data } : dataOutcome(read.data)
+}
+
+const CALLER_LIMITED: Failure = {
+  code: 'UPSTREAM_RATE_LIMITED',
+  message: 'The upstream API is limiting your calls with parameters that the endpoint does not declare.',
+  isUnsent: true,
+}
+
+/** The account whose undeclared parameters may be why a limit is met; undefined for a plain call, and with a key of its own. */
+function callerToLimit({ api, bucket, call }: UpstreamCall): { slug: string; accountId: string } | undefined {
+  if (call.extra.length === 0 || bucket !== SHARED_BUCKET) return undefined
+  return { slug: api.slug, accountId: call.accountId }
 }
 
 function readExchanges(

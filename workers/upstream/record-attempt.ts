@@ -82,6 +82,10 @@ export class AttemptRecorder {
     return this.#request.isPlain
   }
 
+  get source(): RecordedRequest['source'] {
+    return this.#request.source
+  }
+
   /** @throws what `run` throws; BreakerOpenError */
   async observe<T extends ObservedResult>(run: () => Promise<T>): Promise<T> {
     const { slug, source, isPlain, voter, traceparent } = this.#request

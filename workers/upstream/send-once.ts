@@ -185,36 +185,51 @@ function endPermit(permit: Permit, { times, progress }: Sending, tookMs: number)
   permit.release(tookMs)
 }
 
-/** What an answer says of the upstream's own limiter. */
+/** What an answer to a caller's request is believed of the shared cap: a caller's own values may be why. Milliseconds. */
+const UNCONFIRMED_MS = 60_000
+
+/** How long before the cap opens the probe is there that goes first, milliseconds. */
+const PROBE_AHEAD_MS = 2_000
+
+/** What an answer says of the upstream's own limiter, as far as it is believed. */
 function limitIn(
   deps: SendDeps,
   { api, bucket, currentKey, recorder }: Sending,
   { request, result }: { request: WireRequest; result: ClassifiedExchange },
 ): Omit<UpstreamLimit, 'observedBy'> | undefined {
-  const { answer, responseClass } = result
   // Operators replaced the key meanwhile: its limiter says nothing of the new one's. The limiter of an unproven key says nothing of other keys.
   if (request.key !== currentKey() || bucket === UNPROVEN_BUCKET) return undefined
-  const isLimiting = responseClass?.code === 'UPSTREAM_RATE_LIMITED'
-  const left = rateLeft(api.upstream, answer.headers)
-  if (!isLimiting && !left) return undefined
-  // What a caller added may be why: the limit is that caller's alone until a plain probe meets it too.
-  if (!recorder.isPlain) {
-    if (isLimiting) probeLimit(deps, api.slug)
-    return undefined
+  const reported = reportedLimit(api, result)
+  // A caller's own key has a cap of its own, and a probe's request is ours.
+  if (!reported || bucket !== SHARED_BUCKET || recorder.source === 'probe') return reported
+  if (!recorder.isPlain) return undefined
+  const { closedForMs = 0, remaining } = reported
+  const waitMs = Math.max(closedForMs, remaining?.requests === 0 ? remaining.resetMs : 0)
+  if (waitMs > UNCONFIRMED_MS) {
+    confirmLimit(deps, api.slug)
+    return { closedForMs: UNCONFIRMED_MS }
   }
+  return { closedForMs, remaining: remaining && { ...remaining, resetMs: Math.min(remaining.resetMs, UNCONFIRMED_MS) } }
+}
+
+function reportedLimit(
+  { upstream }: Api,
+  { answer, responseClass }: ClassifiedExchange,
+): Omit<UpstreamLimit, 'observedBy'> | undefined {
+  const isLimiting = responseClass?.code === 'UPSTREAM_RATE_LIMITED'
+  const left = rateLeft(upstream, answer.headers)
+  if (!isLimiting && !left) return undefined
   return {
     closedForMs: isLimiting ? Math.min(responseClass.retryAfterMs ?? CLOSED_MS, RETRY_AFTER_MS_MAX) : undefined,
     remaining: left && { requests: left.remaining, resetMs: left.resetMs },
   }
 }
 
-/** Probes use the cap: callers must not be able to use it up by them. Milliseconds. */
-const LIMIT_PROBE_EVERY_MS = 300_000
-
-/** Has a probe find out whether a limit that a caller's own parameters met holds for all. */
-function probeLimit({ queues, health, log }: SendDeps, slug: string): void {
-  const name = `limit-${Math.floor(health.now() / LIMIT_PROBE_EVERY_MS)}`
-  enqueueProbe(queues, slug, { name, isForced: true }).catch((error) =>
+/** Has a probe go first when the cap opens again: what the upstream says to it holds for as long as it says. */
+function confirmLimit({ queues, health, log }: SendDeps, slug: string): void {
+  const delayMs = UNCONFIRMED_MS - PROBE_AHEAD_MS
+  const how = { name: `closed-${Math.floor(health.now())}`, isForced: true, delayMs }
+  enqueueProbe(queues, slug, { ...how, once: ['closed', delayMs] }).catch((error) =>
     log.warn({ err: error, slug }, 'failed to schedule a probe'),
   )
 }

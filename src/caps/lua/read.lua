@@ -2,7 +2,7 @@
      calls and leases, is removed before.
      Input:  KEYS[11] coalesced (may be absent)  ARGV[1] clock, the rules, then the member (empty: a call that would come now)
      Output: calls before it, or before the one whose answer it shares (-1: neither is queued), ms until that slot, requests
-             under way, requests that may start now, then what is left of each rate ]]
+             under way, requests that may start now, ms until the upstream opens again, then what is left of each rate ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"
@@ -18,6 +18,8 @@ if COALESCED and not rankOf(member) then member = redis.call('GET', COALESCED) e
 local rank = rankOf(member)
 local ahead = rank or ARGV[afterRules] ~= '' and -1 or redis.call('ZCARD', QUEUE)
 local waitMs = rank and queuedWaitMs(member, rank) or math.ceil(slotAt(math.max(0, ahead)) - now)
-local reply = {ahead, waitMs, redis.call('ZCARD', LEASES), freeNow()}
+local limitedUntil = math.max(state.closed, state.left <= 0 and state.leftUntil or 0)
+local limitedMs = math.max(0, math.ceil(limitedUntil - now))
+local reply = {ahead, waitMs, redis.call('ZCARD', LEASES), freeNow(), limitedMs}
 for _, rule in ipairs(rules) do reply[#reply + 1] = math.max(0, rule.max - usedOf(rule)) end
 return reply

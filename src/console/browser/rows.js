@@ -68,7 +68,11 @@ function cap({ cap: state, slug }) {
     const label = `${left} of ${max} left per ${window}`
     return `<span class="rate"><progress max="${max}" value="${left}" aria-label="${escapeHtml(slug)}: ${label}"></progress>${label}</span>`
   })
-  const next = state.nextSlotMs > 0 ? `next slot in ${span(state.nextSlotMs)}` : 'free now'
+  const next = state.limitedUntil
+    ? 'limited by its source'
+    : state.nextSlotMs > 0
+      ? `next slot in ${span(state.nextSlotMs)}`
+      : 'free now'
   return `${rates.join('')}<small>${state.underWay} of ${state.concurrency} connections · ${next}</small>`
 }
 

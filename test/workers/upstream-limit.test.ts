@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { capKeys } from '../../src/redis/keys.ts'
+import type { ProcessorDeps } from '../../workers/jobs/process-call.ts'
+import { processProbe } from '../../workers/jobs/process-probe.ts'
+import { until } from '../support/gateway.ts'
+
+import { openLocalWorker as open, PAGE, SLUG } from './local-worker.ts'
+
+/** What the cap remembers: until when it is closed, and what is left until when. */
+async function limitOf({ redis, clock }: ProcessorDeps) {
+  const state = await redis.hgetall(capKeys.of(SLUG, SHARED_BUCKET, 'state'))
+  const forMs = (at: string | undefined) => Math.round((Number(at ?? 0) - clock.now()) / 1_000) * 1_000
+  return { closedForMs: forMs(state.closed), left: state.left, leftForMs: forMs(state.leftUntil) }
+}
+
+async function probesOf({ queues }: ProcessorDeps) {
+  return (await queues.of(SLUG).getJobs(['prioritized', 'waiting', 'delayed'])).filter(({ name }) => name === 'probe')
+}
+
+async function runProbe(deps: ProcessorDeps): Promise<void> {
+  await until(async () => (await probesOf(deps)).length > 0)
+  const [probe] = await probesOf(deps)
+  if (!probe) assert.fail()
+  await processProbe(deps, probe, new AbortController().signal)
+}
+
+test('a limit that undeclared parameters meet holds for these of the account alone, until a probe is answered well', async (t) => {
+  const { deps, call, paths } = await open(t, ({ url }, response) => {
+    if (url?.includes('ensemble')) response.writeHead(429, { 'retry-after': '90000' }).end()
+    else response.writeHead(200, { 'content-type': 'application/json' }).end(PAGE)
+  })
+  const codeOf = async (id: string, accountId: string, ...extra: [string, string][]) =>
+    Reflect.get(await call(id, { accountId, extra, title: id }), 'code') ?? 'served'
+  assert.equal(await codeOf('a1', 'a', ['ensemble', '1']), 'UPSTREAM_RATE_LIMITED')
+  assert.ok((await limitOf(deps)).closedForMs < 0)
+  const held = await call('a2', { accountId: 'a', extra: [['other', '1']] })
+  assert.equal(Reflect.get(held, 'code'), 'UPSTREAM_RATE_LIMITED')
+  const waitMs = Number(Reflect.get(held, 'retryAfterMs'))
+  assert.ok(waitMs > 3_590_000 && waitMs <= 3_600_000, `${waitMs}`)
+  assert.equal(paths.length, 1)
+  assert.equal(await codeOf('a3', 'a'), 'served')
+  assert.equal(await codeOf('b1', 'b', ['other', '1']), 'served')
+  assert.equal(await codeOf('b2', 'b', ['ensemble', '1']), 'UPSTREAM_RATE_LIMITED')
+  assert.equal((await probesOf(deps)).length, 1)
+  await runProbe(deps)
+  assert.equal(await codeOf('a4', 'a', ['other', '1']), 'served')
+  assert.equal(await codeOf('a5', 'a', ['ensemble', '1']), 'UPSTREAM_RATE_LIMITED')
+  assert.equal((await probesOf(deps)).length, 1)
+})
+
+test('a limit that a declared value meets closes the cap for a minute, and for as long as it says once a probe meets it', async (t) => {
+  let meetsProbe = false
+  const { deps, call } = await open(t, ({ url }, response) => {
+    if (meetsProbe || url?.includes('Limited')) response.writeHead(429, { 'retry-after': '90000' }).end()
+    else response.writeHead(200, { 'content-type': 'application/json' }).end(PAGE)
+  })
+  const limited = await call('plain', { title: 'Limited' })
+  assert.equal(Reflect.get(limited, 'code'), 'UPSTREAM_RATE_LIMITED')
+  assert.equal((await limitOf(deps)).closedForMs, 60_000)
+  await until(async () => (await probesOf(deps)).length === 1)
+  const [probe] = await probesOf(deps)
+  assert.equal(probe?.opts.delay, 58_000)
+  const openAgain = () => deps.redis.hdel(capKeys.of(SLUG, SHARED_BUCKET, 'state'), 'closed')
+  await openAgain()
+  await runProbe(deps)
+  assert.ok((await limitOf(deps)).closedForMs <= 0)
+  assert.ok(!('code' in (await call('honest'))))
+  meetsProbe = true
+  await runProbe(deps)
+  assert.equal((await limitOf(deps)).closedForMs, 3_600_000)
+})
+
+test('what rate headers say to a caller holds for a minute, and none left for longer closes the cap until a probe has looked', async (t) => {
+  const rateHeaders = { remaining: 'x-rl', reset: 'x-ttl', resetIs: 'seconds' } as const
+  let headers: Record<string, string> = { 'x-rl': '7', 'x-ttl': '3600' }
+  const { deps, call } = await open(t, (_request, response) => response.writeHead(200, headers).end(PAGE), {
+    rateHeaders,
+  })
+  await call('some')
+  assert.deepEqual(await limitOf(deps), {
+    closedForMs: (await limitOf(deps)).closedForMs,
+    left: '7',
+    leftForMs: 60_000,
+  })
+  assert.equal((await probesOf(deps)).length, 0)
+  headers = { 'x-rl': '0', 'x-ttl': '30' }
+  await call('none', { title: 'None' })
+  const none = await limitOf(deps)
+  assert.ok(none.closedForMs < 0 && none.left === '0' && none.leftForMs === 30_000, JSON.stringify(none))
+  await deps.redis.hdel(capKeys.of(SLUG, SHARED_BUCKET, 'state'), 'left', 'leftUntil')
+  headers = { 'x-rl': '0', 'x-ttl': '3600' }
+  await call('long', { title: 'Long' })
+  assert.equal((await limitOf(deps)).closedForMs, 60_000)
+  assert.equal((await probesOf(deps)).length, 1)
+})
