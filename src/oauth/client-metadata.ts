@@ -44,11 +44,14 @@ export function adaptMetadata(metadata: ClientMetadata): void {
   for (const [name, value] of Object.entries(metadata)) if (value === '' || value === null) delete metadata[name]
   for (const name of LINKS) {
     const given: unknown = metadata[name]
-    if (given !== undefined && !/^https?:$/.test(URL.parse(String(given))?.protocol ?? ''))
+    if (given !== undefined && !/^https?:$/.test(parsedAddress(given)?.protocol ?? ''))
       throw new errors.InvalidClientMetadata(`${name} must be an address of the web`)
   }
   for (const name of Object.keys(metadata)) if (!USED.has(name)) delete metadata[name]
-  const { client_name: name } = metadata
+  const { client_name: name, software_id: software } = metadata
+  // The library checks the members that it knows.
+  if (software !== undefined && typeof software !== 'string')
+    throw new errors.InvalidClientMetadata('software_id must be a text')
   if (typeof name === 'string') metadata.client_name = oneLine(name)
   if (metadata.client_name === '') delete metadata.client_name
   keepSupported(metadata, 'grant_types', GRANT_TYPES)
@@ -79,7 +82,7 @@ export function checkRedirects(metadata: ClientMetadata): void {
   const { redirect_uris: given } = metadata
   // The library refuses what is no list.
   if (!Array.isArray(given)) return
-  const addresses = given.map((address) => checkedRedirect(String(address)))
+  const addresses = given.map(checkedRedirect)
   // A program on the user's machine takes what port is free, or has a scheme of its own (RFC 8252, 7.1 and 7.3).
   const isOfThisMachine = addresses.some((address) => address.protocol === 'http:' || hasOwnScheme(address))
   // The library takes these for web applications alone.
@@ -87,8 +90,8 @@ export function checkRedirects(metadata: ClientMetadata): void {
   if (isOfThisMachine && !hasLocalHttps) metadata.application_type = 'native'
 }
 
-function checkedRedirect(given: string): URL {
-  const address = URL.parse(given)
+function checkedRedirect(given: unknown): URL {
+  const address = parsedAddress(given)
   if (!address) throw invalidRedirect('redirect_uris must be absolute addresses')
   if (address.protocol === 'http:' && !isLoopback(address))
     throw invalidRedirect('redirect_uris must be https, or of this machine')
@@ -99,6 +102,11 @@ function checkedRedirect(given: string): URL {
     )
   }
   return address
+}
+
+/** JSON may hold anything in place of a text, and not everything can become one. */
+function parsedAddress(given: unknown): URL | null {
+  return typeof given === 'string' ? URL.parse(given) : null
 }
 
 /** The library's own class says the same words whatever is wrong. */

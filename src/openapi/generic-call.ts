@@ -70,7 +70,8 @@ export function genericPath(catalog: Catalog, named: NamedSchemas, example: Docu
       ...shared,
       operationId: 'callApi',
       summary: 'Call any endpoint with query parameters',
-      description: 'Declared parameters are checked; undeclared ones are forwarded as given.',
+      description:
+        'Declared parameters are checked; undeclared ones are forwarded as given. HEAD makes the same call, which is charged as a GET, and answers without a body.',
       parameters: [
         {
           name: 'parameters',

@@ -56,6 +56,19 @@ describe('an address that an application registers for its codes', () => {
       assert.match(refusalOf(address), /^redirect_uris must be .*(vscode|windsurf|cursor): is none of these$/)
   })
 
+  it('an address that an application registers for its codes is a text, whatever else JSON can hold', () => {
+    for (const given of [null, 9_007_199_254_740_992, true, {}, { toString: 1 }, { href: 'https://a.example' }, []])
+      assert.equal(refusalOf(given), 'redirect_uris must be absolute addresses', JSON.stringify(given))
+    assert.equal(refusalOf(['https://a.example/callback']), 'redirect_uris must be absolute addresses')
+    for (const given of [5, true, {}, { toString: 1 }, ['https://a.example']])
+      for (const name of ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri'])
+        assert.throws(
+          () => adaptMetadata({ [name]: given } as unknown as ClientMetadata),
+          { error: 'invalid_client_metadata', error_description: `${name} must be an address of the web` },
+          `${name} ${JSON.stringify(given)}`,
+        )
+  })
+
   it('an address that an application registers for its codes is refused with words that name its scheme', () => {
     for (const [address, scheme] of [
       ['search-ms:query=x', 'search-ms:'],

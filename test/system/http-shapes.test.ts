@@ -329,7 +329,7 @@ describe('an answer', () => {
     }
   })
 
-  it('an answer to HEAD on a call has the status and headers of GET and no body, and is refused as GET is', async () => {
+  it('an answer to HEAD on a call has the status and headers of GET and no body, and is charged and refused as GET is', async () => {
     for (const path of [
       '/v1/call/weather/current?latitude=1&longitude=1',
       '/v1/call/weather/current?latitude=x',
@@ -341,6 +341,15 @@ describe('an answer', () => {
       for (const name of ['content-type', 'content-length', 'cache-control', 'vary'])
         assert.equal(head.headers[name], get.headers[name], `${name} of ${path}`)
     }
+    const caller = await signUp(gateway)
+    const monthLeft = async (method: string, longitude: number): Promise<number> => {
+      const path = `/v1/call/weather/current?latitude=1&longitude=${longitude}`
+      const { status, headers } = await ask(method, path, `X-Api-Key: ${caller.live}\r\n`)
+      assert.equal(status, 200)
+      return Number(/"month";r=(\d+)/.exec(headers.ratelimit ?? '')?.[1])
+    }
+    const first = await monthLeft('GET', 1)
+    assert.deepEqual([await monthLeft('HEAD', 2), await monthLeft('HEAD', 2)], [first - 1, first - 2])
     checkRefusal(await ask('GET', '/v1/call/weather/current', ''), 'AUTH_REQUIRED', 'B')
     assert.equal((await ask('HEAD', '/v1/call/weather/current', '')).status, 401)
   })

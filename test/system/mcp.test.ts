@@ -159,7 +159,21 @@ describe('the MCP servers', () => {
     const anonymous = await inCatalog('dog-images', {})
     assert.equal(anonymous.body.now, undefined)
     assert.doesNotMatch(anonymous.headers.get('cache-control') ?? '', /private|no-store/)
-    assert.equal((await inCatalog('dog-images', { 'x-api-key': 'agw_live_no' })).body.code, 'INVALID_API_KEY')
+    const last = caller.live.at(-1) === 'a' ? 'b' : 'a'
+    for (const [wrong, code] of [
+      [{ 'x-api-key': 'agw_live_no' }, 'INVALID_API_KEY'],
+      [{ 'x-api-key': `"${caller.live}"` }, 'INVALID_API_KEY'],
+      [{ 'x-api-key': caller.live.slice(0, -1) + last }, 'INVALID_API_KEY'],
+      // A wrong key is not made up for by a right token.
+      [{ ...bearer, 'x-api-key': 'undefined' }, 'INVALID_API_KEY'],
+      [{ authorization: 'Bearer undefined' }, 'INVALID_TOKEN'],
+      [{ authorization: 'Basic YTpi' }, 'INVALID_TOKEN'],
+    ] as [Record<string, string>, string][]) {
+      const { status, body, headers } = await inCatalog('dog-images', wrong)
+      assert.deepEqual([status, body.code, body.now], [401, code, undefined], JSON.stringify(wrong))
+      assert.equal(headers.get('cache-control'), 'no-store')
+    }
+    assert.equal((await inCatalog('dog-images', { 'x-api-key': '' })).body.now, undefined)
   })
 
   it('the MCP servers offer no API that waits for the operator, and say what to do where nothing matches', async () => {

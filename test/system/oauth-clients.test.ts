@@ -187,12 +187,16 @@ describe('a client that signs in', () => {
   const absolute = ({ resource, ...others }: Record<string, string>) =>
     resource === undefined ? others : { ...others, resource: url + resource }
 
-  /** Posts JSON in pieces, without its length, to a path as it is written. */
-  const postPieces = (path: string, pieces: string[], more: object = {}): Promise<[status: number, body: string]> =>
+  /** Posts JSON in pieces, without its length, to a path as it is written, from any address of this machine. */
+  const postPieces = (
+    path: string,
+    pieces: string[],
+    { localAddress = '127.0.0.1', ...more }: { localAddress?: string; [header: string]: string | undefined } = {},
+  ): Promise<[status: number, body: string]> =>
     new Promise((resolve, reject) => {
       const { hostname, port } = new URL(url)
       const headers = { 'content-type': 'application/json', 'transfer-encoding': 'chunked', ...more }
-      const request = httpRequest({ hostname, port, path, method: 'POST', headers }, (response) => {
+      const request = httpRequest({ hostname, port, path, localAddress, method: 'POST', headers }, (response) => {
         let text = ''
         response.setEncoding('utf8').on('data', (part: string) => {
           text += part
@@ -368,6 +372,83 @@ describe('a client that signs in', () => {
     const [large, refusal] = await postPieces('/oauth/register', [`{"client_name":"${name}`, name, name, '"}'])
     assert.deepEqual([large, JSON.parse(refusal).code], [413, 'PAYLOAD_TOO_LARGE'])
     assert.match(refusal, /16 KiB/)
+  })
+
+  it('a client that signs in may register with any JSON: each body is refused as its own mistake, or taken without what has no use', async () => {
+    let registrations = 0
+    const register = async (body: string): Promise<[status: number, answer: Record<string, unknown>]> => {
+      registrations += 1
+      const [status, text] = await postPieces('/oauth/register', [body], { localAddress: `127.0.1.${registrations}` })
+      return [status, JSON.parse(text)]
+    }
+    const uris = '"redirect_uris":["https://a.example/callback"],"token_endpoint_auth_method":"none"'
+    for (const body of [
+      ...['', '[]', 'null', '5', '"text"', '{', '{}', '{"a":1}{}', '[['.repeat(5_000), '\ufeff{}'],
+      ...['5', 'null', '{}', '"https://a.example"', '[5]', '[{"toString":1}]', '[["https://a.example"]]'].map(
+        (value) => `{"redirect_uris":${value}}`,
+      ),
+      ...[
+        '"client_uri":{"toString":1}',
+        '"client_name":{"a":1}',
+        '"client_name":9007199254740993',
+        '"grant_types":[{}]',
+        '"response_types":{"length":1}',
+        '"application_type":[]',
+        '"software_id":[]',
+        '"software_id":9007199254740993',
+      ].map((member) => `{${uris},${member}}`),
+    ]) {
+      const [status, answer] = await register(body)
+      assert.equal(status, 400, `${body.slice(0, 80)} ${JSON.stringify(answer)}`)
+      assert.match(String(answer.error), /^invalid_(request|redirect_uri|client_metadata)$/, body.slice(0, 80))
+    }
+    for (const member of [
+      '"client_id":"mine","client_id_issued_at":9007199254740993,"client_secret":"mine","client_secret_expires_at":1e400',
+      '"default_max_age":9007199254740993,"contacts":[{"toString":1}]',
+      '"__proto__":{"client_name":"Claude"},"constructor":{"prototype":{"client_name":"Claude"}}',
+    ]) {
+      const [status, answer] = await register(`{${uris},${member}}`)
+      assert.equal(status, 201, `${member} ${JSON.stringify(answer)}`)
+      assert.notEqual(answer.client_id, 'mine')
+      assert.ok(Math.abs(Number(answer.client_id_issued_at) - Date.now() / 1_000) < 600)
+      for (const name of ['client_secret', 'default_max_age', 'contacts', 'client_name', 'constructor'])
+        assert.ok(!Object.hasOwn(answer, name), `${name} ${JSON.stringify(answer)}`)
+    }
+    assert.ok(!('client_name' in {}))
+  })
+
+  it('a client that signs in reads with its token what a call would meet now: by tools, and in the catalog with a token for calls', async () => {
+    const app = await registerApp(url)
+    const decision = { allow: true, apis: ['dog-images'], perMonth: 5 }
+    const ask = async (name: string, given: object, token: string) => {
+      const { body } = await send(gateway, '/mcp', {
+        headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
+        body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: given } },
+      })
+      return body.result.structuredContent
+    }
+    const inCatalog = (slug: string, token: string) =>
+      send(gateway, `/v1/catalog/${slug}`, { headers: { authorization: `Bearer ${token}` } })
+
+    const forTools = (await (await signIn(url, account.token, { app, decision })).tokens()).access_token
+    const described = await ask('describe_api', { api: 'dog-images' }, forTools)
+    assert.deepEqual([described.now.limitedBy, described.now.waitMs, described.now.monthLeft], [null, 0, 5])
+    assert.equal((await ask('describe_api', { api: 'currency' }, forTools)).now.limitedBy, 'credential')
+    const found = await ask('search_apis', {}, forTools)
+    assert.deepEqual([found.total, found.apis[0].api, found.now.monthLeft], [1, 'dog-images', 5])
+    const refused = await inCatalog('dog-images', forTools)
+    assert.deepEqual([refused.status, refused.body.code], [401, 'INVALID_TOKEN'])
+
+    const forCalls = (await (await signIn(url, account.token, { app, decision, resource: url })).tokens()).access_token
+    const { body, headers } = await inCatalog('dog-images', forCalls)
+    assert.deepEqual([body.now.limitedBy, body.now.waitMs, body.now.monthLeft], [null, 0, 5])
+    assert.equal(headers.get('cache-control'), 'private, no-store')
+    assert.equal((await inCatalog('currency', forCalls)).body.now.limitedBy, 'credential')
+
+    for (const token of ['x'.repeat(43), `${forCalls.slice(1)}x`]) {
+      const wrong = await inCatalog('dog-images', token)
+      assert.deepEqual([wrong.status, wrong.body.code, wrong.body.now], [401, 'INVALID_TOKEN', undefined])
+    }
   })
 
   it('a client that signs in again after its registration was deleted for lack of use registers anew', async () => {
