@@ -9,16 +9,16 @@ const namesByCode: Record<string, string[]> = {
   AE: ['emirates', 'uae'],
   AR: ['argentine republic'],
   AX: ['aland', 'aland islands', 'aaland'],
-  BA: ['bosnia herzegovina'],
+  BA: ['bih', 'bosnia herzegovina'],
   BL: ['saint barthelemy', 'barthelemy', 'saint barts'],
   BN: ['brunei', 'brunei darussalam', 'nation of brunei', 'nation of brunei abode of peace'],
   BQ: ['caribbean netherlands', 'bes islands', 'bonaire saint eustatius and saba', 'sint eustatius', 'saint eustatius'],
   CC: ['cocos islands', 'keeling islands'],
-  CD: ['dr congo', 'drc', 'democratic republic of congo', 'democratic congo', 'congo kinshasa', 'congo dr', 'congo drc', 'congo democratic republic', 'zaire', 'democratic republic congo'],
+  CD: ['dr congo', 'dr of congo', 'drc', 'democratic republic of congo', 'democratic congo', 'congo kinshasa', 'congo dr', 'congo drc', 'congo democratic republic', 'zaire', 'democratic republic congo'],
   CF: ['car'],
   CG: ['republic of congo', 'congo brazzaville', 'congo republic'],
   CH: ['swiss confederation'],
-  CI: ['cote divoire', 'ivory coast', 'republic of cote divoire'],
+  CI: ['cote divoire', 'cote d ivoire', 'ivory coast', 'republic of cote divoire'],
   CN: ['peoples republic of china', 'prc', 'mainland china'],
   CV: ['cape verde', 'cabo verde'],
   CW: ['curacao'],
@@ -27,9 +27,12 @@ const namesByCode: Record<string, string[]> = {
   ER: ['state of eritrea'],
   FK: ['malvinas', 'falklands'],
   FM: ['federated states of micronesia'],
+  FO: ['faeroe islands', 'faroes'],
   FR: ['french republic'],
   GA: ['gabonese republic'],
-  GB: ['england', 'scotland', 'uk', 'wales'],
+  GB: ['england', 'gb', 'north ireland', 'scotland', 'uk', 'united kingdom uk', 'wales'],
+  GE: ['georgia country'],
+  GF: ['french guyana'],
   GR: ['hellenic republic'],
   GS: ['south sandwich islands', 'south georgia and south sandwich islands'],
   GW: ['guinea bissau'],
@@ -47,18 +50,21 @@ const namesByCode: Record<string, string[]> = {
   LA: ['lao pdr', 'laos'],
   LB: ['lebanese republic'],
   LY: ['state of libya'],
+  MF: ['saint martin'],
   MK: ['fyrom', 'macedonia', 'north macedonia', 'republic of macedonia'],
   MM: ['burma', 'myanmar', 'myanmar burma'],
   MO: ['macao', 'macao sar', 'macao sar china', 'macau', 'macau sar', 'macao special administrative region of peoples republic of china', 'macau special administrative region of peoples republic of china'],
+  MP: ['marianas', 'northern marianas'],
   MX: ['united mexican states'],
-  NL: ['holland'],
+  NL: ['holland', 'netherlands holland'],
+  NZ: ['nz'],
   PF: ['tahiti'],
   PG: ['png'],
   PN: ['pitcairn group of islands', 'pitcairn islands'],
-  PS: ['palestinian territories', 'palestinian territory', 'state of palestine'],
+  PS: ['gaza', 'west bank', 'west bank and gaza', 'palestinian authority', 'palestinian territories', 'palestinian territory', 'state of palestine'],
   PT: ['portuguese republic'],
   QA: ['state of qatar'],
-  RE: ['reunion', 'reunion island'],
+  RE: ['la reunion', 'reunion', 'reunion island'],
   SA: ['ksa'],
   SH: ['ascension island'],
   SJ: ['svalbard og jan mayen'],
@@ -72,13 +78,13 @@ const namesByCode: Record<string, string[]> = {
   TN: ['tunisian republic'],
   TR: ['turkey', 'turkiye'],
   TT: ['trinidad', 'trinidad tobago'],
-  TW: ['republic of china', 'republic of china taiwan', 'chinese taipei', 'taiwan roc'],
+  TW: ['republic of china', 'republic of china taiwan', 'chinese taipei', 'taiwan china', 'taiwan roc'],
   TZ: ['united republic of tanzania'],
   UM: ['us minor outlying islands', 'us outlying islands'],
-  US: ['us', 'usa'],
+  US: ['us', 'usa', 'united states us', 'united states usa'],
   VA: ['holy see', 'vatican', 'vatican city', 'vatican city state'],
   VC: ['saint vincent and grenadines', 'saint vincent grenadines'],
-  VE: ['bolivarian republic of venezuela'],
+  VE: ['bolivarian republic of venezuela', 'rb venezuela'],
   VG: ['british virgin islands', 'bvi', 'virgin islands british'],
   VI: ['united states virgin islands', 'american virgin islands', 'us virgin islands', 'usvi', 'virgin islands of united states', 'virgin islands us'],
   VN: ['viet nam', 'vietnam'],
@@ -104,6 +110,7 @@ const wordByAbbreviation = new Map([
   ['s', 'south'],
   ['st', 'saint'],
   ['ste', 'saint'],
+  ['sts', 'states'],
   ['terr', 'territories'],
   ['w', 'western'],
 ])
@@ -111,8 +118,8 @@ const wordByAbbreviation = new Map([
 /** Such a word alone names no country, though the names of several have it: "American" is not American Samoa. */
 // biome-ignore format: a list to look through
 const NAMES_NO_COUNTRY = new Set([
-  'american', 'and', 'arab', 'british', 'central', 'democratic', 'dutch', 'eastern', 'equatorial', 'federated', 'federation', 'french',
-  'island', 'islands', 'islamic', 'isle', 'minor', 'new', 'north', 'northern', 'of', 'outlying', 'part', 'peoples', 'republic', 'saint',
+  'american', 'and', 'arab', 'british', 'central', 'da', 'democratic', 'dutch', 'eastern', 'equatorial', 'federated', 'federation', 'french', 'indian',
+  'island', 'islands', 'islamic', 'isle', 'minor', 'new', 'north', 'northern', 'ocean', 'of', 'outlying', 'part', 'peoples', 'republic', 'saint',
   'south', 'southern', 'state', 'states', 'territories', 'territory', 'western',
 ])
 
@@ -150,28 +157,40 @@ export function comparableName(name: string): string {
 export function namesNoCountry(name: string): boolean {
   return comparableName(name)
     .split(' ')
-    .every((word) => NAMES_NO_COUNTRY.has(word))
+    .every((word) => word === '' || NAMES_NO_COUNTRY.has(word))
 }
 
 /**
  * The part of a name by which a search for "name contains" finds its country: without accents, leading article and the
- * words of an official name, and with abbreviated words in full.
+ * words of an official name, with abbreviated words in full, and with the words in the order in which they are said.
  */
 export function searchableName(name: string): string {
-  const usual = withoutAccents(name)
+  const plain = withoutAccents(name)
     .replace(/\s*&\s*/g, ' and ')
-    .replace(/^(?:the\s+)+(?=\S)/i, '')
-  if (codeOfCommonName(usual) !== undefined) return usual
-  return usual
-    .replace(FORMAL, '')
-    .replace(FORMAL, '')
+    .replace(LEADING_ARTICLE, '')
+  const withoutBracket = plain.replace(/\s*\([^()]*\)$/, '')
+  const ordered = inSpokenOrder(plain).replace(LEADING_ARTICLE, '')
+  const common = [plain, withoutBracket, ordered].find((written) => codeOfCommonName(written) !== undefined)
+  if (common !== undefined) return common
+  return ordered
     .replace(
       /(?<![\p{L}.])(\p{L}+)\.(?!\p{L})/gu,
       (written, word) => wordByAbbreviation.get(word.toLowerCase()) ?? written,
     )
     .replace(/(?<!\p{L})st(?:\.\s*|\s+)(?=\p{L})/giu, 'saint ')
+    .replace(FORMAL, '')
+    .replace(FORMAL, '')
+}
+
+const LEADING_ARTICLE = /^(?:the\s+)+(?=\S)/i
+
+/** "Gambia, The" is The Gambia, and "Yemen, Rep." is Rep. of Yemen, as tables sort them by the part before the comma. */
+function inSpokenOrder(name: string): string {
+  const [, last = '', first = ''] = /^([^,()]+),\s*([^,()]+)$/.exec(name) ?? []
+  if (first === '' || /\sand\s/i.test(first)) return name
+  return `${first} ${/(?:rep|republic|sts|states)\.?$/i.test(first) ? 'of ' : ''}${last}`
 }
 
 function withoutAccents(text: string): string {
-  return text.normalize('NFD').replace(/\p{M}/gu, '')
+  return text.normalize('NFD').replace(/\p{M}/gu, '').normalize()
 }

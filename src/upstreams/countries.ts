@@ -168,8 +168,8 @@ function readRecords(body: unknown): Source[] | undefined {
 /**
  * The record that a name means, because "contains" finds British Indian Ocean Territory for India: the record of just
  * that name, of that alternative spelling, of that name before a bracket or comma ("Iran (Islamic Republic of)"), the
- * most populous that has it as whole words ("United States"), else the only record. Several records that merely contain
- * the letters, a continent, and a word such as "American" mean no country.
+ * most populous that has it as whole words ("United States"), else the only record, if a word of its name begins so.
+ * Two letters (SV, of El Salvador, begins Svalbard), a continent, and a word such as "American" mean no country.
  */
 function bestMatch(records: Source[], name: string): Source | undefined {
   const wanted = comparableName(name)
@@ -177,12 +177,14 @@ function bestMatch(records: Source[], name: string): Source | undefined {
   if (code !== undefined) return records.find((record) => record.alpha2Code === code) ?? only(records)
   const isWanted = (value: unknown): boolean => comparableName(text(value) ?? '') === wanted
   const isNone = namesNoCountry(name) || records.some((record) => isWanted(record.region) || isWanted(record.subregion))
-  const hasWords = (value: unknown): boolean => ` ${comparableName(text(value) ?? '')} `.includes(` ${wanted} `)
+  const found = only(records)
+  const has = (value: unknown, words: string): boolean => ` ${comparableName(text(value) ?? '')} `.includes(words)
   return (
     mostPopulous(records.filter((record) => isWanted(record.name))) ??
     mostPopulous(records.filter((record) => items(record.altSpellings).some(isWanted))) ??
     mostPopulous(records.filter((record) => isWanted(text(record.name)?.replace(/[(,].*$/, '')))) ??
-    (isNone ? undefined : (mostPopulous(records.filter((record) => hasWords(record.name))) ?? only(records)))
+    (isNone ? undefined : mostPopulous(records.filter((record) => has(record.name, ` ${wanted} `)))) ??
+    (!isNone && found && wanted.length > 2 && has(found.name, ` ${wanted}`) ? found : undefined)
   )
 }
 
