@@ -38,7 +38,7 @@ export function sourceName({ terms, baseUrl }: Pick<Upstream, 'terms' | 'baseUrl
 export function fallbackUpstream(upstream: Upstream): Upstream | undefined {
   const { fallback } = upstream
   if (!fallback) return undefined
-  const { displayName, category, description, tags, tierRequired } = upstream
+  const { displayName, category, description, tags, tierRequired, mayLack } = upstream
   const endpoints = Object.entries(fallback.endpoints).flatMap(([path, own]) => {
     const endpoint = upstream.endpoints[path]
     if (!endpoint) return []
@@ -47,7 +47,7 @@ export function fallbackUpstream(upstream: Upstream): Upstream | undefined {
     return [[path, { ...shared, ...(complete && { complete }), ...(cache && { cache }), ...own }] as const]
   })
   return {
-    ...{ displayName, category, description, tags, tierRequired },
+    ...{ displayName, category, description, tags, tierRequired, ...(mayLack && { mayLack }) },
     ...fallback,
     endpoints: Object.fromEntries(endpoints),
   }

@@ -92,7 +92,18 @@ const cryptoPrices: Upstream = {
   caps: { concurrency: 2, rates: [{ max: 6, seconds: 60 }] },
   probe: { request: { path: path`/api/v3/ping` }, everySeconds: 300 },
   reservedParameters: ['x_cg_demo_api_key', 'x_cg_pro_api_key', 'symbols', 'names'],
-  mayLack: ['max_supply', 'market_cap_rank', 'market_cap_usd', 'circulating_supply', 'homepage', 'description'],
+  mayLack: [
+    'max_supply',
+    'market_cap_rank',
+    'market_cap_usd',
+    'circulating_supply',
+    'homepage',
+    'description',
+    'volume_24h_usd',
+    'price_change_percentage_24h',
+    'ath_usd',
+    'ath_date',
+  ],
   classify,
   endpoints: {
     '/price': endpoint({
@@ -124,6 +135,8 @@ const cryptoPrices: Upstream = {
       }),
       map: ({ body, parameters }) => {
         if (!isObject(body)) return invalid()
+        // A coin is an object.
+        if (typeof body.error === 'string') return failed()
         const ids = parameters.ids.split(',')
         const known = ids.filter((id) => number(members(body[id]).usd) !== null)
         if (known.length === 0) return notFound('No price for any of these coin ids; ticker symbols are not accepted.')

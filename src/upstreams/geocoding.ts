@@ -99,6 +99,8 @@ const geocoding: Upstream = {
     'country',
     'country_code',
     'importance',
+    'osm_type',
+    'osm_id',
   ],
   classify: classifyRefusal,
   endpoints: {

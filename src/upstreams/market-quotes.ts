@@ -80,7 +80,15 @@ const marketQuotes: Upstream = {
   },
   // A period would win over the range.
   reservedParameters: ['period1', 'period2', 'crumb', 'formatted'],
-  mayLack: ['name', 'volume', 'fifty_two_week_high', 'fifty_two_week_low', 'previous_close', 'change'],
+  mayLack: [
+    'name',
+    'volume',
+    'fifty_two_week_high',
+    'fifty_two_week_low',
+    'previous_close',
+    'change',
+    'change_percent',
+  ],
   endpoints: {
     '/quote': endpoint({
       description: 'Latest price and day figures of one ticker, with its price history over a range.',
@@ -179,8 +187,9 @@ function fulldayClose({ regularMarketPrice, regularMarketChangePercent, fulldayP
 }
 
 function closeByPercent(price: number, percent: number, priceHint: unknown): number | null {
-  const exact = percent > -100 ? number(price / (1 + percent / 100)) : null
-  if (exact === null || exact === 0) return null
+  const exact = number(price / (1 + percent / 100))
+  // Only a price below zero, as that of oil once was, falls by more than all of it.
+  if (exact === null || exact === 0 || (percent < -100 && exact < 0)) return null
   const close = Number(exact.toFixed(decimalsOf(priceHint)))
   return agrees(percent, { price, close, priceHint }) ? close : Number(exact.toPrecision(6))
 }

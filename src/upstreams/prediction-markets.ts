@@ -109,6 +109,8 @@ const predictionMarkets: Upstream = {
     'open_interest',
     'comment_count',
     'liquidity',
+    'volume_24h',
+    'image_url',
   ],
   endpoints: {
     '/markets': endpoint({

@@ -19,6 +19,7 @@ test('a fallback source is a source of its own, and no API of the catalog', asyn
     [sourceName(api.upstream), sourceName(fallback.upstream)],
     ['dictionaryapi.dev', 'freedictionaryapi.com'],
   )
+  assert.deepEqual(fallback.upstream.mayLack, api.upstream.mayLack)
   assert.equal(fallback.endpoints.get('/define')?.endpoint.data, api.endpoints.get('/define')?.endpoint.data)
 })
 

@@ -172,6 +172,10 @@ test('another code under HTTP 200 is an error of the upstream', () => {
   assert.equal(classOf(200, { status: { error_code: 500, error_message: '…' } }).code, 'UPSTREAM_ERROR')
 })
 
+test('an error under HTTP 200 is no unknown coin', () => {
+  assert.equal(classOf(200, { error: 'Could not find coin prices' }).code, 'UPSTREAM_ERROR')
+})
+
 test('the coin whose id is status is not taken for an error', () => {
   const result = interpret(price, { ids: 'status' }, 200, { status: { usd: 0.02 } })
   assert.ok('data' in result)

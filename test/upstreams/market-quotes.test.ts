@@ -200,6 +200,8 @@ test('price, previous close, change and percentage of each recorded body belong 
     ['a change that rounding hides', { regularMarketPrice: 100.01, regularMarketChangePercent: 0, previousClose: 100 }, '1d', [100, 0.01, 0]],
     ['another sign', { regularMarketPrice: 100.01, regularMarketChangePercent: -0.001, previousClose: 100 }, '1d', [100, 0.01, 0.01]],
     ['all was lost', { regularMarketPrice: 0, regularMarketChangePercent: -100 }, '5d', [null, null, null]],
+    ['below zero', { regularMarketPrice: -37.63, regularMarketChangePercent: -305.97 }, '5d', [18.27, -55.9, -305.97]],
+    ['a loss that cannot be', { regularMarketPrice: 10, regularMarketChangePercent: -200 }, '5d', [null, null, null]],
     ['no price', { regularMarketChangePercent: 2, previousClose: 10 }, '1d', [10, null, null]],
     ['the recorded answer', members(quoteMeta()), '1d', [333.69, 0.233, 0.07]],
   ]
@@ -207,7 +209,7 @@ test('price, previous close, change and percentage of each recorded body belong 
     const { price, previous_close, change, change_percent } = dataOf({ currency: 'USD', ...meta }, { range })
     assert.deepEqual([previous_close, change, change_percent], expected, name)
     if (typeof price !== 'number' || typeof previous_close !== 'number') continue
-    const tolerance = 0.0001 * Math.min(1, price)
+    const tolerance = 0.0001 * Math.min(1, Math.abs(price))
     assert.ok(Math.abs(price - previous_close - Number(change)) <= tolerance, name)
     const percent = ((price - previous_close) / previous_close) * 100
     assert.ok(Math.abs(percent - Number(change_percent)) <= 0.03, `${name}: ${percent}`)

@@ -78,6 +78,21 @@ test('a member that is null in a recorded answer of the API, or of which its fil
     lacks('code-host-user', '/profile', (data: Data) => (data.login = null)),
     ['login'],
   )
+  const without =
+    (...names: string[]) =>
+    (data: Data) =>
+      void Object.assign(data, Object.fromEntries(names.map((name) => [name, null])))
+  const quoteOfWeek = without('previous_close', 'change', 'change_percent')
+  assert.deepEqual(lacks('market-quotes', '/quote', quoteOfWeek), [])
+  const smallCoin = without('volume_24h_usd', 'price_change_percentage_24h', 'ath_usd', 'ath_date', 'market_cap_rank')
+  assert.deepEqual(lacks('crypto-prices', '/coin', smallCoin), [])
+  type Results = { results: object[]; markets: object[] }
+  const postcode = ({ results }: Results) =>
+    results.map((result) => Object.assign(result, { osm_type: null, osm_id: null }))
+  assert.deepEqual(lacks('geocoding', '/search', postcode), [])
+  const newMarket = ({ markets }: Results) =>
+    markets.map((market) => Object.assign(market, { volume_24h: null, image_url: null }))
+  assert.deepEqual(lacks('prediction-markets', '/markets', newMarket), [])
 })
 
 test('what is known of a member decides whether it is reported', () => {
