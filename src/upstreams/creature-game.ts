@@ -23,6 +23,14 @@ const suffixByKind = new Map([
   ['primal', 'primal'],
 ])
 
+/** Kinds of a species that have several forms each, whose names are longer; by the usual form of each. */
+const usualFormOf = new Map([
+  ['darmanitan-galar', 'darmanitan-galar-standard'],
+  ['tauros-paldea', 'tauros-paldea-combat-breed'],
+  ['toxtricity-gmax', 'toxtricity-amped-gmax'],
+  ['urshifu-gmax', 'urshifu-single-strike-gmax'],
+])
+
 /** Species all of whose forms have longer names; the number of a species is the number of its usual form. */
 // biome-ignore format: a list to look through
 const numberOfSpecies = new Map(Object.entries({
@@ -136,7 +144,12 @@ function creatureName(given: string): string {
   const name = resourceName(given)
   const [, kind = '', species = '', letter = ''] = /^([a-z]+)-(.+?)(-[xyz])?$/.exec(name) ?? []
   const suffix = suffixByKind.get(kind)
-  if (suffix !== undefined) return `${species}-${suffix}${letter}`
+  if (suffix !== undefined) {
+    const form = `${species}-${suffix}${letter}`
+    return usualFormOf.get(form) ?? form
+  }
+  // The games write numbers with zeros in front.
+  if (/^\d+$/.test(name)) return name.replace(/^0+(?=\d)/, '')
   return String(numberOfSpecies.get(name) ?? name)
 }
 
@@ -151,7 +164,7 @@ function resourceName(given: string): string {
     .normalize('NFD')
     .replace(/♀\uFE0F?/g, '-f')
     .replace(/♂\uFE0F?/g, '-m')
-    .replace(/[\p{M}.'’‘:,!()]/gu, '')
+    .replace(/[\p{M}.'’‘ʼ`´＇:,!()]/gu, '')
     .trim()
     .toLowerCase()
     .replace(/[\s_–-]+/g, '-')

@@ -286,14 +286,16 @@ function competitorOf(event: Source, side: 'home' | 'away'): Source | undefined 
   return competitor && !hasBegun(event) ? { ...competitor, score: null } : competitor
 }
 
-/** A postponed or cancelled game is over before its first period, whatever the upstream says of its completion. */
+/** A game that was called off or awarded is over before its first period, whatever the upstream says of its completion. */
 function hasBegun({ status }: Source): boolean {
   const { period, type } = members(status)
   const { state, name, description, completed } = members(type)
   if (state === 'pre') return false
   const periods = integer(period)
   if (periods !== null && periods > 0) return true
-  const isNotPlayed = [name, description].some((words) => /postponed|cancel/i.test(text(words) ?? ''))
+  const isNotPlayed = [name, description].some((words) =>
+    /postponed|cancel|abandon|forfeit|no.?contest/i.test(text(words) ?? ''),
+  )
   return !isNotPlayed && (periods === null || completed === true)
 }
 

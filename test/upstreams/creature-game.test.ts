@@ -68,7 +68,9 @@ test('what the games print is a valid name', () => {
     ['Porygon-Z', 'porygon-z'], ['Jangmo-o', 'jangmo-o'], ['Tapu Koko', 'tapu-koko'], ['Wo-Chien', 'wo-chien'], ['Great Tusk', 'great-tusk'], ['mr_mime', 'mr-mime'],
     ['Alolan Raichu', 'raichu-alola'], ['Galarian Mr. Mime', 'mr-mime-galar'], ['Hisuian Zorua', 'zorua-hisui'], ['Paldean Wooper', 'wooper-paldea'],
     ['Mega Charizard X', 'charizard-mega-x'], ['Mega Venusaur', 'venusaur-mega'], ['Gigantamax Pikachu', 'pikachu-gmax'], ['Primal Groudon', 'groudon-primal'],
-    ['Meganium', 'meganium'], ['deoxys-attack', 'deoxys-attack'], ['25', '25'],
+    ['Meganium', 'meganium'], ['deoxys-attack', 'deoxys-attack'], ['25', '25'], ['0025', '25'], ['0', '0'],
+    ['Farfetch`d', 'farfetchd'], ['Farfetch´d', 'farfetchd'], ['Farfetchʼd', 'farfetchd'], ['Galarian Darmanitan', 'darmanitan-galar-standard'],
+    ['Gigantamax Toxtricity', 'toxtricity-amped-gmax'],
   ]
   for (const [given, sent] of names)
     assert.deepEqual(creature.complete?.({ name: given }, context), { name: sent }, given)

@@ -299,7 +299,7 @@ test('a score is shown only if play has begun, in all leagues, whatever the upst
   const type = (name: string, state: string, completed: boolean) => ({ name: `STATUS_${name}`, state, completed })
   for (const endpoint of [nfl, nba, mlb]) {
     for (const completed of [false, true]) {
-      for (const name of ['POSTPONED', 'CANCELED', 'CANCELLED']) {
+      for (const name of ['POSTPONED', 'CANCELED', 'CANCELLED', 'FORFEIT', 'ABANDONED', 'NO_CONTEST']) {
         for (const state of ['post', 'in', 'pre']) {
           assert.equal(score(endpoint, { period: 0, type: type(name, state, completed) }), null, name)
           assert.equal(score(endpoint, { type: type(name, state, completed) }), null, name)
