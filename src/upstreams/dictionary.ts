@@ -50,8 +50,8 @@ const freeDictionary: FallbackSource = {
       isNotFound: ({ headers }) => !headers['content-type']?.startsWith('text/html'),
       rejects: [400],
       map: ({ body, parameters }) => {
-        const { entries } = members(body)
-        if (!Array.isArray(entries)) return invalid()
+        const { entries, word } = members(body)
+        if (!Array.isArray(entries)) return (entries ?? null) === null && filledText(word) ? notFound() : invalid()
         const english = objects(entries).filter(isEnglish)
         if (english.length === 0) return notFound()
         return definition.read(fromFreeDictionary(members(body), english, text(parameters.word))) ?? invalid()
@@ -132,14 +132,15 @@ function joined(entries: Source[], word: string): Source {
 
 /** An entry without a language counts as of the language that was asked for. */
 function isEnglish({ language }: Source): boolean {
-  const code = text(members(language).code)
-  return code === null || code.toLowerCase() === 'en'
+  const { code, name } = members(language)
+  const written = filledText(code) ?? filledText(language) ?? filledText(name)
+  return written === null || /^en(?:glish)?(?:-|$)/i.test(written)
 }
 
 /** One entry as `joined` makes it, of those of the second source: one for each part of speech and etymology. */
 function fromFreeDictionary({ word, source }: Source, entries: Source[], asked: string | null): Source {
   const pronunciations = entries.flatMap((entry) => objects(entry.pronunciations))
-  const ipa = pronunciations.filter(({ type }) => type === undefined || /^ipa$/i.test(text(type) ?? ''))
+  const ipa = pronunciations.filter(({ type }) => /^(?:ipa)?$/i.test(text(type) ?? ''))
   const { url, license } = members(source)
   return {
     word: filledText(word) ?? asked,

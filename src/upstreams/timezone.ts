@@ -13,7 +13,7 @@ const RECORDED_FRACTION = '3823348'
 /** The upstream's two versions spell the names of the members in two ways. */
 const clock = record({
   date: field.text((clock) => isoDate(clock) ?? partOf(clock, /^\d{4}-\d\d-\d\d/), 'YYYY-MM-DD'),
-  time: field.text((clock) => text(clock.time) ?? partOf(clock, /(?<=T)\d\d:\d\d/), 'HH:mm'),
+  time: field.text((clock) => text(clock.time) ?? partOf(clock, /(?<=[T ])\d\d:\d\d/), 'HH:mm'),
   datetime: required.text(localTime, 'Local time of the zone, without offset'),
   timezone: field.text(
     ({ timeZone, time_zone, timezone }) => timeZone ?? time_zone ?? timezone,
@@ -79,7 +79,7 @@ function partOf(clock: Source, pattern: RegExp): string | undefined {
 
 function localTime({ dateTime, date_time, datetime }: Source): string | undefined {
   const written = text(dateTime) ?? text(date_time) ?? text(datetime)
-  return written?.replace(/(?<=T.*)(?:Z|[+-]\d\d:?\d\d)$/, '')
+  return written?.replace(/(?<=[T ].*)(?:Z|[+-]\d\d(?::?\d\d)?)$/, '')
 }
 
 /** Of the numbers: the upstream's own `date` is MM/DD/YYYY. */

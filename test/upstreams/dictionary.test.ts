@@ -152,9 +152,25 @@ test('the second source asks for the word in lower case, as one segment, and kno
   assert.deepEqual(interpretSecond(200, { word: 'hello', entries: [] }), { responseClass: notFound() })
   const foreign = { language: { code: 'de' }, senses: [{ definition: 'A.' }] }
   assert.deepEqual(interpretSecond(200, { word: 'hello', entries: [foreign] }), { responseClass: notFound() })
+  assert.deepEqual(interpretSecond(200, { word: 'hello' }), { responseClass: notFound() })
   for (const body of [{}, [], null, 'x', { entries: null }]) {
     assert.deepEqual(interpretSecond(200, body), { responseClass: invalid() })
   }
+})
+test('entries of the second source are English by the code, the text or the name of their language', () => {
+  const codeFor = (language: unknown) => {
+    const result = interpretSecond(200, { entries: [{ language, senses: [{ definition: 'A.' }] }] })
+    return 'data' in result ? 'English' : result.responseClass.code
+  }
+  for (const language of ['en', { code: 'en-US' }, { name: 'English' }, {}, null])
+    assert.equal(codeFor(language), 'English')
+  for (const language of ['fr', { code: 'enm' }, { name: 'French' }])
+    assert.equal(codeFor(language), 'UPSTREAM_NOT_FOUND')
+  const pronunciations = [
+    { type: 'enpr', text: 'he' },
+    { type: null, text: '/h/' },
+  ]
+  assert.equal(secondData({ entries: [{ pronunciations }] }).phonetic, '/h/')
 })
 
 test('every member of the second source may be missing', () => {

@@ -127,3 +127,17 @@ test('both spellings of every member are read, and the local time has no offset'
   }
   assert.equal(answered(200, {}), 'UPSTREAM_INVALID_RESPONSE')
 })
+
+test('a local time has no offset, however the offset and the time are written', () => {
+  for (const written of [
+    '2026-03-18T14:02:26+01:00',
+    '2026-03-18 14:02:26+0100',
+    '2026-03-18T14:02:26+01',
+    '2026-03-18T14:02:26Z',
+  ]) {
+    const data = answered(200, { date_time: written })
+    assert.ok(typeof data === 'object')
+    assert.equal(data.datetime, written.slice(0, 19))
+    assert.deepEqual([data.date, data.time], ['2026-03-18', '14:02'])
+  }
+})
