@@ -78,6 +78,7 @@ const minute = inFile('src/limits/lua/acquire-limits', 'limits/account-limits')
 const batchLeases = inFile('src/limits/lua/acquire-batch', 'limits/account-limits')
 const throttle = inFile('src/limits/lua/take-throttle', 'limits/account-limits')
 const filled = inFile('workers/upstream/lua/store-prefetched', 'workers/item-pool')
+const signIns = inFile('src/oauth/lua/keep-sign-in', 'oauth/sign-in-adapter')
 const beat = inFile('src/telemetry/lua/write-beat', 'telemetry/heartbeat')
 
 export const MUTATIONS: Mutation[] = [
@@ -622,6 +623,8 @@ export const MUTATIONS: Mutation[] = [
     "redis.call('ZCARD', LEASES), freeNow()",
     "freeNow(), redis.call('ZCARD', LEASES)",
   ),
+  read('a closed upstream limits nobody', 'math.max(state.closed,', 'math.max(0,'),
+  read('an upstream that has none left limits nobody', 'state.left <= 0 and state.leftUntil or 0', '0'),
   read('what is used is called left', 'rule.max - usedOf(rule)', 'usedOf(rule)'),
   read('a call that shares an answer waits for nothing', 'if COALESCED and', 'if false and'),
   queuedSlot('a queued call is never planned', '<= PLANNED_LENGTH_MAX', '< -PLANNED_LENGTH_MAX'),
@@ -784,6 +787,13 @@ export const MUTATIONS: Mutation[] = [
   login('a wait for a log-in does not see that the clock was set back', 'if at > nowMs then', 'if false then'),
   beat('a full Redis takes no heartbeat', '#!lua flags=allow-oom', '#!lua'),
   beat('a heartbeat is not written', "redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])"),
+  signIns('a sign-in stays for ever', "sealed, 'PX', lifeMs)", 'sealed)'),
+  signIns('an index of sign-ins stays for ever', "  redis.call('PEXPIRE', index, lifeMs)\n"),
+  signIns('a client has one more sign-in', "redis.call('ZCARD', index) - max", "redis.call('ZCARD', index) - max - 1"),
+  signIns('the newest sign-in goes', "redis.call('ZRANGE'", "redis.call('ZREVRANGE'"),
+  signIns('a sign-in that left its index stays', "    redis.call('DEL', oldest)\n"),
+  signIns('a client has any number of sign-ins', 'enter(OF_CLIENT, clientMax)\n'),
+  signIns('all clients have any number of sign-ins', 'enter(ALL, allMax)\n'),
 ]
 
 const ROOT = resolve(import.meta.dirname, '../..')
