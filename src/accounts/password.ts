@@ -20,8 +20,11 @@ const CODE_POINTS_MAX = 256
 /** A hash of a password nobody has: compared against when the address is unknown, so that both take the same time. */
 let decoy: Promise<string> | undefined
 
-/** One form of texts that look the same, whatever keyboard wrote them (RFC 8265, 4.2.2; NIST SP 800-63B, 3.1.1.2). */
-const normalised = (password: string): string => password.normalize('NFC')
+/**
+ * One form of texts that look the same, whatever keyboard wrote them: every space is a space, and accents are in their letters
+ * (RFC 8265, 4.2.2; NIST SP 800-63B, 3.1.1.2).
+ */
+const normalised = (password: string): string => password.replace(/\p{Zs}/gu, ' ').normalize('NFC')
 
 /** Whether a text may be a password: 8 to 256 code points, any of them. */
 export function isAcceptablePassword(password: string): boolean {

@@ -64,6 +64,13 @@ describe('a password', () => {
       assert.equal(await isPasswordOf(raw, `${nfd}x`), false)
       assert.equal(await isPasswordOf(undefined, nfd), false)
     }
+    // Option and space make U+00A0 on a Mac, and East Asian keyboards make U+3000.
+    const spaced = await hashPassword('correct horse')
+    for (const space of ['\u00a0', '\u2003', '\u3000']) {
+      assert.equal(await isPasswordOf(spaced, `correct${space}horse`), true)
+      assert.equal(await isPasswordOf(await hashPassword(`correct${space}horse`), 'correct horse'), true)
+    }
+    assert.equal(await isPasswordOf(spaced, 'correct\thorse'), false)
     assert.ok(!isAcceptablePassword('e\u0301'.repeat(7)))
     assert.ok(isAcceptablePassword('e\u0301'.repeat(256)))
     assert.notEqual(
