@@ -1,5 +1,7 @@
 import { isObject } from '../catalog/json.ts'
+import { GatewayError } from '../errors.ts'
 import { parseJsonBody } from '../http/json-body.ts'
+import { invalidArguments } from './invalid-arguments.ts'
 
 /** What is read of a JSON schema. */
 interface Shape {
@@ -19,7 +21,7 @@ const DECIMAL = /^-?(0|[1-9]\d{0,15})(\.\d{0,30})?(e[-+]?\d{1,2})?$/i
  * list; text for a number, true or false; a number for text. What cannot be adapted stays as it is, for the validator
  * to name. Objects without declared members, such as the parameters of a call, stay as they are.
  *
- * @throws GatewayError VALIDATION_ERROR or INVALID_ENCODING for JSON text that no body may hold
+ * @throws ProtocolError -32602 for JSON text that no body may hold
  */
 export function adaptTo(schema: unknown, given: unknown): unknown {
   return adapt(schema as Shape, given)
@@ -71,8 +73,9 @@ function parsed(text: string): unknown {
   try {
     return parseJsonBody(Buffer.from(text))
   } catch (error) {
-    if (Object(error).code === 'INVALID_JSON') return undefined
-    throw error
+    if (!(error instanceof GatewayError)) throw error
+    if (error.code === 'INVALID_JSON') return undefined
+    throw invalidArguments(error.message)
   }
 }
 

@@ -1,8 +1,7 @@
-import { ProtocolErrorCode, specTypeSchemas } from '@modelcontextprotocol/server'
+import { ProtocolError, ProtocolErrorCode, specTypeSchemas } from '@modelcontextprotocol/server'
 import Type from 'typebox'
 import { isObject } from '../catalog/json.ts'
 import { nearestName } from '../catalog/nearest-name.ts'
-import { GatewayError } from '../errors.ts'
 import { isName, sentence } from '../http/violation-words.ts'
 import { adaptTo } from './adapt-arguments.ts'
 
@@ -41,9 +40,8 @@ export function readMessage(body: unknown): { message: unknown } | { error: Mess
   try {
     return checked({ ...members, params: isObject(given) ? readParams(given) : given })
   } catch (error) {
-    if (!(error instanceof GatewayError)) throw error
-    // JSON text that no body may hold.
-    return { error: { code: ProtocolErrorCode.InvalidParams, message: error.message } }
+    if (!(error instanceof ProtocolError)) throw error
+    return { error: { code: error.code, message: error.message } }
   }
 }
 

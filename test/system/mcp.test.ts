@@ -485,6 +485,7 @@ describe('the MCP servers', () => {
       const { result, error } = await ask(method, params)
       assert.ok(result, `${method} ${JSON.stringify(params)} ${JSON.stringify(error)}`)
     }
+    const lossy = { api: 'mock-data', endpoint: '/posts', parameters: '{"cursor":9007199254740993}' }
     const refused: [string, unknown, RegExp][] = [
       ['tools/list', { cursor: 5 }, /^Argument cursor is invalid: expected string, received number\.$/],
       ['tools/list', 'all', /^The parameters must be a JSON object\.$/],
@@ -494,6 +495,7 @@ describe('the MCP servers', () => {
       ['tools/call', { name: 'search_apis', arguments: [1] }, /^Argument arguments is invalid: /],
       ['tools/call', { name: 'search_apis', arguments: '{"query":' }, /^Argument arguments is invalid: /],
       ['tools/call', { name: 'search_apis', arguments: '{"__proto__":{}}' }, /not allowed\.$/],
+      ['tools/call', { name: 'call_api', arguments: lossy }, /^cursor is invalid: .* send it as text\.$/],
       ['resources/read', { uri: null }, /^Argument uri is required\.$/],
       ['initialize', { capabilities: 5 }, /^Argument \S+ is /],
       ['ping', { _meta: 5 }, /^Argument _meta is invalid: /],
