@@ -4,6 +4,7 @@ import { capKeys } from '../../src/redis/keys.ts'
 import { openOperatorRedis } from '../support/cap-state.ts'
 import { type Account, createKey, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { recorded } from '../support/recorded.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
 const UNLIMITED = { perMinute: 1_000_000, inFlight: 100_000, perMonth: 10_000_000 }
@@ -40,7 +41,7 @@ describe('accounts that share an upstream', () => {
     upstream.arrivalsOf(slug).filter(({ url }) => url.includes(`who=${name}`))
 
   it('accounts that share an upstream are both served when one sends hundreds a second and the cap is scarce; the loud one has at most half', async () => {
-    upstream.play('random-facts', () => ({ id: 'a', text: 't', source: 's', source_url: 'u' }))
+    upstream.play('random-facts', () => recorded('random-facts'))
     const [noisy, quiet] = await Promise.all([signUp(gateway), signUp(gateway)])
     const call = (account: Account, who: string, index = 0) =>
       send(gateway, `/v1/call/random-facts/random?who=${who}`, {
@@ -115,7 +116,7 @@ describe('accounts that share an upstream', () => {
   })
 
   it('accounts that share an upstream are not held up by the calls of one that has used its share, nor does it get more by pausing', async () => {
-    upstream.play('timezone', () => ({ dateTime: '2026-01-02T03:04:05.6789012', timeZone: 'UTC' }))
+    upstream.play('timezone', () => recorded('timezone'))
     const [hoarder, other] = await Promise.all([signUp(gateway), signUp(gateway)])
     const call = (account: Account, who: string, headers = {}) =>
       send(gateway, `/v1/call/timezone/current?timezone=UTC&who=${who}`, { key: account.live, headers })
@@ -137,7 +138,7 @@ describe('accounts that share an upstream', () => {
   })
 
   it('accounts that share an upstream are not held up by a call for the same answer whose own share is used up', async () => {
-    upstream.play('encyclopedia', ({ url }) => ({ title: url.split('/').at(-1), extract: 'A page.' }))
+    upstream.play('encyclopedia', ({ url }) => ({ ...recorded('encyclopedia'), title: url.split('/').at(-1) }))
     const [hoarder, other] = await Promise.all([signUp(gateway), signUp(gateway)])
     const call = (account: Account, title: string, headers = {}) =>
       send(gateway, `/v1/call/encyclopedia/summary?title=${title}`, { key: account.live, headers })

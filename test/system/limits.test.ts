@@ -4,6 +4,7 @@ import { accountKeys } from '../../src/redis/keys.ts'
 import { openOperatorRedis } from '../support/cap-state.ts'
 import { type Answer, createKey, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
+import { recorded } from '../support/recorded.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
 const FACT = '/v1/call/random-facts/random'
@@ -46,7 +47,7 @@ describe('plan limits', () => {
 
   before(async () => {
     upstream = await startUpstreamServer()
-    upstream.play('random-facts', () => ({ id: 'a', text: 't', source: 's', source_url: 'u' }))
+    upstream.play('random-facts', () => recorded('random-facts'))
     gateway = await startGateway({
       isLocal: true,
       webNodes: 3,

@@ -4,6 +4,7 @@ import { accountKeys, capKeys } from '../../src/redis/keys.ts'
 import { isCapQuiet, openOperatorRedis } from '../support/cap-state.ts'
 import { type Account, type Answer, send } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
+import { recorded } from '../support/recorded.ts'
 import { type Stage, startStage } from '../support/stage.ts'
 import type { UpstreamServer } from '../support/upstream-server.ts'
 
@@ -28,7 +29,7 @@ describe('an upstream with more calls than it can take', () => {
   it('an upstream with more calls than it can take refuses those it would keep waiting too long, at no cost, and serves all that it takes', async () => {
     upstream.play('random-facts', async () => {
       await new Promise((resolve) => setTimeout(resolve, 200))
-      return { id: 'a', text: 't', source: 's', source_url: 'u' }
+      return recorded('random-facts')
     })
     const call = (): Promise<Answer> => send(gateway, FACT, { key: account.live })
     // It learns how long a request takes.
@@ -59,7 +60,7 @@ describe('an upstream with more calls than it can take', () => {
   it('an upstream with more calls than it can take does not hold up the calls to another', async () => {
     upstream.play('random-facts', async () => {
       await new Promise((resolve) => setTimeout(resolve, 500))
-      return { id: 'a', text: 't', source: 's', source_url: 'u' }
+      return recorded('random-facts')
     })
     upstream.play('dog-images', () => ({ status: 'success', message: 'https://images.dog.ceo/breeds/a/b.jpg' }))
     const slow = Promise.all(Array.from({ length: 30 }, () => send(gateway, FACT, { key: account.live })))
