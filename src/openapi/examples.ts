@@ -179,6 +179,11 @@ function catalogExamples(api: Api, baseUrl: string): Record<string, MediaExample
     terms: { summary, url, attribution },
     fallback: null,
     docs: `${baseUrl}/apis/${api.slug}`,
+    // As asked with a credential.
+    now: {
+      ...{ waitMs: 0, limitedBy: null, minuteLeft: 9, monthLeft: 993, inFlightLeft: 5 },
+      ...{ stored: [], health: 'Healthy' },
+    },
   }
   return { getCatalog: json({ data: [entry], total: 1 }), getCatalogBySlug: json(detail) }
 }

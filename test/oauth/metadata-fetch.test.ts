@@ -46,7 +46,7 @@ test('while documents of silent hosts are fetched a store is looked up', async (
   const { fetch } = openMetadataFetch()
   let ended = 0
   const fetches = Array.from({ length: 20 }, (_, index) =>
-    assert.rejects(fetch(documentOf(`slow-${index}.attacker.example`)).finally(() => (ended += 1))),
+    assert.rejects(fetch(documentOf(`slow-store-${index}.attacker.example`)).finally(() => (ended += 1))),
   )
   const found = Promise.withResolvers<unknown>()
   lookup('documents-store.example', {}, (error, address) => found.resolve(error ?? address))

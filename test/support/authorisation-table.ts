@@ -199,12 +199,19 @@ export const PUBLIC = new Set([
   ...['/docs', '/docs/errors', '/docs/errors.md', '/docs/apis/:slug.md'].map((path) => `GET ${path}`),
   ...['/openapi.json', '/llms.txt', '/assets/:version/*', '/icon-64.png'].map((path) => `GET ${path}`),
   // Sign-in for applications; what is decided there needs a session, and only the consent page may ask.
-  ...['', '/mcp', '/mcp/:slug'].map((path) => `GET /.well-known/oauth-protected-resource${path}`),
-  ...['/.well-known/oauth-authorization-server', '/oauth/authorize', '/oauth/authorize/:uid', '/oauth/jwks'].map(
-    (path) => `GET ${path}`,
+  ...['oauth-protected-resource', 'oauth-authorization-server', 'openid-configuration'].flatMap((document) =>
+    [
+      `/.well-known/${document}`,
+      `/.well-known/${document}/*`,
+      ...['/mcp', '/mcp/:slug'].flatMap((path) => [
+        `${path}/.well-known/${document}`,
+        `${path}/.well-known/${document}/`,
+      ]),
+    ].flatMap((path) => [`GET ${path}`, `OPTIONS ${path}`]),
   ),
+  ...['/oauth/authorize', '/oauth/authorize/:uid', '/oauth/jwks'].map((path) => `GET ${path}`),
   ...['register', 'token', 'revoke'].map((name) => `POST /oauth/${name}`),
-  ...['token', 'revoke'].map((name) => `OPTIONS /oauth/${name}`),
+  ...['register', 'token', 'revoke', 'jwks'].map((name) => `OPTIONS /oauth/${name}`),
   'GET /connect/:uid',
   'GET /connect/:uid/details',
   'POST /connect/:uid/decision',

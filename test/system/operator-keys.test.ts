@@ -6,9 +6,10 @@ import { capKeys } from '../../src/redis/keys.ts'
 import { openOperatorRedis } from '../support/cap-state.ts'
 import { send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { recorded } from '../support/recorded.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
-const PROFILE = '{"login":"a","id":1}'
+const PROFILE = JSON.stringify(recorded('code-host-user'))
 
 describe('an upstream whose key operators replace', () => {
   let gateway: Gateway
@@ -63,9 +64,9 @@ describe('an upstream whose key operators replace', () => {
       const headers = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset, 'x-ratelimit-resource': 'core' }
       response.writeHead(200, headers).end(PROFILE)
     })
-    assert.deepEqual([await statusOf(), await statusOf()], [200, 503])
+    assert.deepEqual([await statusOf(), await statusOf()], [200, 502])
     await store('another')
-    assert.deepEqual([await statusOf(), await statusOf()], [200, 503])
+    assert.deepEqual([await statusOf(), await statusOf()], [200, 502])
     await store(null)
     assert.equal(await statusOf(), 200)
   })
