@@ -108,9 +108,12 @@ describe('a call', () => {
       await new Promise((resolve) => setTimeout(resolve, 100))
       response.writeHead(500).end()
     })
-    const keys = [account.live, (await signUp(gateway)).live]
+    // As many callers as it takes to open the breaker.
+    const callers = await Promise.all(Array.from({ length: 5 }, () => signUp(gateway)))
     const answers = await Promise.all(
-      Array.from({ length: 200 }, (_, index) => send(gateway, `${MEALS}-${index}`, { key: keys[index % 2] ?? '' })),
+      Array.from({ length: 200 }, (_, index) =>
+        send(gateway, `${MEALS}-${index}`, { key: callers[index % 5]?.live ?? '' }),
+      ),
     )
     for (const { status } of answers) assert.equal(status, 502)
     const sent = upstream.arrivalsOf('meal-recipes').length
