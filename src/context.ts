@@ -11,6 +11,7 @@ import { sourcesOf } from './catalog/fallback.ts'
 import type { Config } from './config.ts'
 import { type Db, openConnections, openDatabase } from './db/database.ts'
 import { GatewayError } from './errors.ts'
+import { LaneDirectory } from './fleet/lane-directory.ts'
 import { HealthCache } from './health/health-watch.ts'
 import { AccountRequests } from './http/account-requests.ts'
 import { heldBytesMax } from './http/held-bytes.ts'
@@ -51,6 +52,7 @@ export interface Context {
   knownAnswers: KnownAnswers
   spareRoom: SpareRoom
   caps: UpstreamCaps
+  lanes: LaneDirectory
   queues: CallQueues
   replies: ReplyInbox
   /** Results of asynchronous calls that were fetched lately. */
@@ -97,6 +99,8 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
   const reportsDb = openDatabase(config.databaseUrl, log, { connectionsMax: REPORTS_CONNECTIONS_MAX })
   const settings = new SettingsSync({ config, log, catalog, db, redis })
   await settings.open()
+  const lanes = new LaneDirectory({ redis, now: () => health.now(), log })
+  await lanes.open()
   return {
     config,
     log,
@@ -114,7 +118,8 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     knownAnswers: new KnownAnswers(),
     spareRoom: new SpareRoom(),
     caps: new UpstreamCaps({ redis, db, catalog }),
-    queues: new CallQueues(redis, log),
+    lanes,
+    queues: new CallQueues(redis, log, lanes.laneOf),
     replies,
     keptResults: new KeptResults(redis, Math.floor(heldBytesMax() * KEPT_RESULTS_SHARE)),
     accountLimits: new AccountLimits(redis),
@@ -149,6 +154,7 @@ export async function closeContext(context: Context): Promise<void> {
   context.replies.rejectAll(new GatewayError('DRAINING'))
   await context.completions.close()
   context.callLog.close()
+  context.lanes.close()
   await context.queues.close()
   await context.replies.close()
   if (context.cacheRedis !== context.redis) await closeRedis(context.cacheRedis)

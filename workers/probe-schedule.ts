@@ -3,7 +3,7 @@ import type { Api, Catalog } from '../src/catalog/catalog.ts'
 import { probeEverySeconds } from '../src/catalog/probe-interval.ts'
 import type { Log } from '../src/log.ts'
 import type { CallQueues } from '../src/queue/call-queue.ts'
-import { PROBE_JOB, PROBE_JOB_OPTIONS, PROBE_SCHEDULER, type ProbeJob } from '../src/queue/probe-job.ts'
+import { PROBE_JOB, PROBE_JOB_OPTIONS, type ProbeJob, probeScheduler } from '../src/queue/probe-job.ts'
 
 export interface ProbeScheduleDeps {
   catalog: Catalog
@@ -11,11 +11,19 @@ export interface ProbeScheduleDeps {
   log: Log
 }
 
+/** How the probes of an upstream are scheduled. */
+interface Schedule {
+  /** Between two probes; 0: no probes. */
+  seconds: number
+  /** The lane that has the scheduler. */
+  lane: Queue
+}
+
 /** Keeps one job scheduler per enabled upstream; its id keeps it one, however many processes set it. */
 export class ProbeSchedule {
   readonly #deps: ProbeScheduleDeps
-  /** By slug, seconds; 0: no probes. */
-  readonly #known = new Map<string, number>()
+  /** By slug. */
+  readonly #known = new Map<string, Schedule>()
 
   constructor(deps: ProbeScheduleDeps) {
     this.#deps = deps
@@ -23,10 +31,11 @@ export class ProbeSchedule {
 
   /** Follows what was enabled and disabled since the last time, and caps that want other intervals. */
   async follow(): Promise<void> {
-    await this.#ensure([...this.#deps.catalog.values()].filter((api) => this.#known.get(api.slug) !== intervalOf(api)))
+    const apis = [...this.#deps.catalog.values()]
+    await this.#ensure(apis.filter((api) => this.#known.get(api.slug)?.seconds !== intervalOf(api)))
   }
 
-  /** Looks at every upstream: Redis may have lost its data, or somebody emptied a queue. */
+  /** Looks at every upstream: Redis may have lost its data, or another lane carries the upstream's calls now. */
   async repair(): Promise<void> {
     await this.#ensure([...this.#deps.catalog.values()])
   }
@@ -35,9 +44,12 @@ export class ProbeSchedule {
     const { queues, log } = this.#deps
     const ensured = await Promise.all(
       apis.map(async (api) => {
-        const seconds = intervalOf(api)
-        const isChanged = await ensureScheduler(queues.of(api.slug), { slug: api.slug, seconds })
-        this.#known.set(api.slug, seconds)
+        const { slug } = api
+        const schedule = { seconds: intervalOf(api), lane: queues.of(slug) }
+        const before = this.#known.get(slug)
+        if (before && before.lane !== schedule.lane) await before.lane.removeJobScheduler(probeScheduler(slug))
+        const isChanged = await ensureScheduler(slug, schedule)
+        this.#known.set(slug, schedule)
         return isChanged
       }),
     )
@@ -52,15 +64,15 @@ function intervalOf(api: Api): number {
 }
 
 /** @returns whether anything had to be done */
-async function ensureScheduler(queue: Queue, { slug, seconds }: { slug: string; seconds: number }): Promise<boolean> {
-  if (seconds === 0) return await queue.removeJobScheduler(PROBE_SCHEDULER)
+async function ensureScheduler(slug: string, { seconds, lane }: Schedule): Promise<boolean> {
+  const id = probeScheduler(slug)
+  if (seconds === 0) return await lane.removeJobScheduler(id)
   const every = seconds * 1_000
-  const scheduler = await queue.getJobScheduler(PROBE_SCHEDULER)
+  const scheduler = await lane.getJobScheduler(id)
   // Each job of the scheduler makes the next one, so that a lost job ends the probes.
-  const isComplete =
-    scheduler?.every === every && (await queue.getJob(`repeat:${PROBE_SCHEDULER}:${scheduler.next}`)) !== undefined
+  const isComplete = scheduler?.every === every && (await lane.getJob(`repeat:${id}:${scheduler.next}`)) !== undefined
   if (isComplete) return false
   const data: ProbeJob = { v: 1, slug }
-  await queue.upsertJobScheduler(PROBE_SCHEDULER, { every }, { name: PROBE_JOB, data, opts: PROBE_JOB_OPTIONS })
+  await lane.upsertJobScheduler(id, { every }, { name: PROBE_JOB, data, opts: PROBE_JOB_OPTIONS })
   return true
 }

@@ -5,11 +5,11 @@ import { sourcesOf } from '../src/catalog/fallback.ts'
 import { probeEverySeconds, probeSlowdown } from '../src/catalog/probe-interval.ts'
 import { type Db, openDatabase } from '../src/db/database.ts'
 import { deleteOldHealthChanges } from '../src/db/health-changes.ts'
+import { LaneDirectory } from '../src/fleet/lane-directory.ts'
 import { RECHECK_MS, recheckPauseMs } from '../src/health/breaker.ts'
 import { drainHealthChanges } from '../src/health/drain-changes.ts'
 import { HealthCache } from '../src/health/health-watch.ts'
 import { createLog, type Log } from '../src/log.ts'
-import { repairHeldQueues, repairReleasedQueues } from '../src/operator/follow-pause.ts'
 import { SettingsSync } from '../src/operator/upstream-settings.ts'
 import { loadSettings, runProcess } from '../src/process.ts'
 import { CallQueues } from '../src/queue/call-queue.ts'
@@ -24,9 +24,6 @@ const CLEAN_EVERY_MS = 3_600_000
 
 /** Interval of a check of schedulers and unwritten change records, whatever was announced. Milliseconds. */
 const REPAIR_EVERY_MS = 60_000
-
-/** How often it is looked whether every queue that should go on does: a look at each of them. */
-const RELEASE_LOOK_MS = 10_000
 
 /** How often it is looked for calls past their deadline that no worker takes. */
 const OVERDUE_LOOK_MS = 30_000
@@ -52,7 +49,7 @@ interface ProbeDeps {
   undrained: Set<string>
 }
 
-/** Schedules probes, which workers run, writes health changes to Postgres, keeps held queues held, and ends calls that no worker takes. Any number may run. */
+/** Schedules probes, which workers run, writes health changes to Postgres, and ends calls that no worker takes. Any number may run. */
 await runProcess('probe', async () => {
   const config = await loadSettings('probe')
   const log = createLog(config.log, 'probe')
@@ -68,7 +65,9 @@ await runProcess('probe', async () => {
     inFlight: () => 0,
     now: () => health.now(),
   })
-  const queues = new CallQueues(redis, log)
+  const lanes = new LaneDirectory({ redis, now: () => health.now(), log })
+  await lanes.open()
+  const queues = new CallQueues(redis, log, lanes.laneOf)
   const deps: ProbeDeps = {
     catalog,
     redis,
@@ -90,6 +89,7 @@ await runProcess('probe', async () => {
       await settings.close()
       await telemetry.close()
       health.close()
+      lanes.close()
       await queues.close()
       await closeRedis(redis)
       await db.destroy()
@@ -116,8 +116,6 @@ async function startWork(deps: ProbeDeps): Promise<NodeJS.Timeout[]> {
     setInterval(() => void scheduleHalfOpenProbes(deps), TICK_MS),
     setInterval(() => void drain(deps), TICK_MS),
     setInterval(() => void recheckTroubled(deps), RECHECK_LOOK_MS),
-    setInterval(() => void repairs.run('held', () => repairHeld(deps)), TICK_MS),
-    setInterval(() => void repairs.run('released', () => repairReleased(deps)), RELEASE_LOOK_MS),
     setInterval(endLate, OVERDUE_LOOK_MS),
     setInterval(() => {
       for (const slug of catalog.keys()) deps.undrained.add(slug)
@@ -175,23 +173,12 @@ async function drain({ redis, db, undrained, log }: ProbeDeps): Promise<void> {
   }
 }
 
-/** What fails is tried again with the next tick. */
-async function repairHeld(deps: ProbeDeps): Promise<void> {
-  if (deps.redis.status !== 'ready') return
-  await repairHeldQueues(deps).catch((error) => deps.log.warn({ err: error }, 'failed to pause a queue again'))
-}
-
-async function repairReleased(deps: ProbeDeps): Promise<void> {
-  if (deps.redis.status !== 'ready') return
-  await repairReleasedQueues(deps).catch((error) => deps.log.warn({ err: error }, 'failed to resume a queue again'))
-}
-
 /** What fails is tried again with the next look. */
 async function endOverdue(deps: ProbeDeps): Promise<void> {
-  for (const slug of deps.catalog.keys()) {
+  for (const lane of deps.queues.lanesOf(deps.catalog.keys())) {
     if (deps.redis.status !== 'ready') return
-    await endOverdueCalls(deps, slug).catch((error) =>
-      deps.log.warn({ err: error, slug }, 'failed to end overdue calls'),
+    await endOverdueCalls(deps, lane).catch((error) =>
+      deps.log.warn({ err: error, lane: lane.name }, 'failed to end overdue calls'),
     )
   }
 }

@@ -7,6 +7,7 @@ import { unknownVariables } from '../src/catalog/unknown-variables.ts'
 import type { Config } from '../src/config.ts'
 import { isSameRedis } from '../src/context.ts'
 import { openDatabase } from '../src/db/database.ts'
+import { LaneDirectory } from '../src/fleet/lane-directory.ts'
 import { HealthCache } from '../src/health/health-watch.ts'
 import type { Log } from '../src/log.ts'
 import { SettingsSync } from '../src/operator/upstream-settings.ts'
@@ -17,6 +18,7 @@ import { closeRedis, openRedis, type RedisConnection, unlessAway } from '../src/
 import { MemoryHeadroom } from '../src/redis/memory-headroom.ts'
 import { openTelemetry } from '../src/telemetry/telemetry.ts'
 import { RequestCoalescer } from './cache/request-coalescer.ts'
+import { HeldCalls } from './jobs/held-calls.ts'
 import type { ProcessorDeps } from './jobs/process-call.ts'
 import { RunningCalls } from './jobs/running-calls.ts'
 import { GrantLedger } from './permits/grant-ledger.ts'
@@ -61,12 +63,16 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
     serves: config.upstreams.only.length === 0 ? undefined : config.upstreams.only,
     now: () => clock.now(),
   })
+  const held = new HeldCalls()
+  settings.onChange(() => held.look())
   const clients = new HttpClients()
   const caps = new UpstreamCaps({ redis, db, catalog })
   const permits = new PermitClients({ caps, catalog, log, grants, health })
-  const queues = new CallQueues(redis, log)
+  const lanes = new LaneDirectory({ redis, now: () => clock.now(), log })
+  await lanes.open()
+  const queues = new CallQueues(redis, log, lanes.laneOf)
   const deps: ProcessorDeps = {
-    ...{ log, redis, db, clock, catalog, health, running, telemetry, caps, queues },
+    ...{ log, redis, db, clock, catalog, health, held, running, telemetry, caps, queues },
     replies: new ReplyOutbox(redis),
     providerKeys: new ProviderKeys(db, config.secrets.encryption, log),
     headroom: new MemoryHeadroom(redis),
@@ -86,6 +92,7 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
   }
   const close = async (): Promise<void> => {
     await unlessAway(redis, permits.close())
+    lanes.close()
     for (const part of [settings, queues, telemetry, health, clock, clients, grants]) await part.close()
     await db.destroy()
     if (cacheRedis !== redis) await closeRedis(cacheRedis)

@@ -4,30 +4,30 @@ import { type Config, ConfigError } from '../src/config.ts'
 import { createLog, type Log } from '../src/log.ts'
 import { loadSettings, type Running, runProcess } from '../src/process.ts'
 import { CALL_JOB } from '../src/queue/call-queue.ts'
+import { type Lane, laneOfOnly, sharedLanes } from '../src/queue/lanes.ts'
 import { PROBE_JOB } from '../src/queue/probe-job.ts'
 import { VALIDATE_KEY } from '../src/queue/validate-key-job.ts'
 import { type RedisConnection, unlessAway } from '../src/redis/connection.ts'
-import { channels, upstreamKeys } from '../src/redis/keys.ts'
+import { channels } from '../src/redis/keys.ts'
 import { closeWorkers, serveDrainingNodes } from './drain.ts'
+import { EarlierQueues } from './earlier-queues.ts'
 import type { ProcessorDeps } from './jobs/process-call.ts'
 import { processCallJob, replyToLostJob } from './jobs/process-job.ts'
 import { processProbe } from './jobs/process-probe.ts'
 import { validateKey } from './jobs/validate-key.ts'
 import { QueueWorker } from './queue/queue-worker.ts'
-import { StalledJobs } from './stalled-jobs.ts'
 import { LOCK_LOST } from './upstream/call-end.ts'
 import { openWorkerContext } from './worker-context.ts'
 
 /** A killed worker's jobs run elsewhere after both times. A shorter lock causes false stalls on a busy process. */
 const LOCK_MS = 4_000
 const STALLED_CHECK_MS = 1_000
+
+/** At least so long between two warnings of jobs that run again, because a job that ends its workers runs again every few seconds. Milliseconds. */
 const STALLED_WARN_MS = 10_000
 
 /** How often a job may outlive its worker. A job that crashes its workers ends with its deadline, or with this. */
 const STALLED_MAX = 30
-
-/** Jobs of an upstream in a process. With fewer, calls that wait for their account's share would keep others in the queue. */
-const CONCURRENCY_PER_QUEUE = QUEUE_LENGTH_MAX
 
 /** Longest an idle worker blocks, seconds. Short beside deadlines: the one worker that a new job wakes may hang. */
 const DRAIN_DELAY_SECONDS = 5
@@ -45,24 +45,26 @@ export async function openWorker(config: Config, log: Log): Promise<Running> {
   const { deps, listener, permits, close } = await openWorkerContext(config, log)
   const { redis, clock, catalog, running, telemetry } = deps
   const served = servedApis(config, [...catalog.values()])
-  const workers = served.map((api) => startWorker(api, deps))
-  const stalled = new StalledJobs({
-    ...{ redis, workers, log },
-    ...{ everyMs: STALLED_CHECK_MS, warnEveryMs: STALLED_WARN_MS },
-  })
-  stalled.open()
+  const slugs = served.map(({ slug }) => slug)
+  // Calls wait for caps in the worker: with fewer jobs at once, calls for an API that is slow would hold up all others.
+  const concurrency = slugs.length * QUEUE_LENGTH_MAX
+  const lanes = config.upstreams.only.length === 0 ? sharedLanes(redis) : [laneOfOnly(slugs)]
+  const start = (lane: Lane): QueueWorker => startWorker(lane, { ...deps, concurrency })
+  const workers = lanes.map(start)
+  const earlier = new EarlierQueues({ redis, clock, slugs, startWorker: start, log })
+  earlier.open()
   subscribe(listener, {
     // A lost message costs one request whose caller left.
     [channels.cancel]: (message) => running.cancel(message.split(' ')[1] ?? ''),
     [channels.wakeUp]: (message) => permits.onWakeUp(message),
   })
-  log.info({ upstreams: workers.length }, 'workers started')
+  log.info({ upstreams: slugs.length, lanes: workers.length }, 'worker started')
   return {
     log,
     finish: async () => {
       telemetry.drain()
-      await unlessAway(redis, serveDrainingNodes({ redis, clock, slugs: served.map(({ slug }) => slug), log }))
-      const closing = Promise.all([stalled.close(), ...workers.map((worker) => worker.close())])
+      await unlessAway(redis, serveDrainingNodes({ redis, clock, slugs, log }))
+      const closing = Promise.all([earlier.close(), ...workers.map((worker) => worker.close())])
       await unlessAway(
         redis,
         closeWorkers(closing, () => running.jobs),
@@ -79,10 +81,10 @@ function servedApis({ upstreams }: Config, apis: Api[]): Api[] {
 }
 
 /** Its processors return null, because BullMQ keeps what they return in Redis. */
-function startWorker(api: Api, deps: ProcessorDeps): QueueWorker {
-  const { redis, log, running } = deps
+function startWorker({ name, prefix }: Lane, deps: ProcessorDeps & { concurrency: number }): QueueWorker {
+  const { redis, log, running, concurrency } = deps
   const worker = new QueueWorker(
-    api.slug,
+    name,
     // Three named parameters without defaults: by their number BullMQ tells whether a signal is wanted.
     (job, _token, signal) => {
       const run = job.name === PROBE_JOB ? processProbe : job.name === VALIDATE_KEY ? validateKey : processCallJob
@@ -90,11 +92,9 @@ function startWorker(api: Api, deps: ProcessorDeps): QueueWorker {
     },
     {
       connection: redis,
-      prefix: upstreamKeys.queuePrefix(api.slug),
-      concurrency: CONCURRENCY_PER_QUEUE,
+      prefix,
+      concurrency,
       lockDuration: LOCK_MS,
-      // All queues are checked together, at the interval of BullMQ's marker.
-      skipStalledCheck: true,
       stalledInterval: STALLED_CHECK_MS,
       maxStalledCount: STALLED_MAX,
       drainDelay: DRAIN_DELAY_SECONDS,
@@ -102,9 +102,10 @@ function startWorker(api: Api, deps: ProcessorDeps): QueueWorker {
       removeOnFail: { count: 100, age: 3_600 },
     },
   )
-  worker.on('error', (error) => log.debug({ err: error, slug: api.slug }, 'queue worker failed'))
+  worker.on('error', (error) => log.debug({ err: error, lane: name }, 'queue worker failed'))
+  warnOfStalled(worker, log)
   worker.on('failed', (job, error) => {
-    log.warn({ err: error, slug: api.slug, jobId: job?.id }, 'job failed')
+    log.warn({ err: error, lane: name, jobId: job?.id }, 'job failed')
     if (job?.name !== CALL_JOB) return
     replyToLostJob(deps, job, error).catch((cause) =>
       log.warn({ err: cause, jobId: job.id }, 'failed to answer lost calls'),
@@ -113,8 +114,26 @@ function startWorker(api: Api, deps: ProcessorDeps): QueueWorker {
   worker.on('lockRenewalFailed', (ids) => {
     for (const id of ids) worker.cancelJob(id, LOCK_LOST)
   })
-  worker.run().catch((error) => log.error({ err: error, slug: api.slug }, 'queue worker ended'))
+  worker.run().catch((error) => log.error({ err: error, lane: name }, 'queue worker ended'))
   return worker
+}
+
+/** Warns of jobs that this worker put back into their lane because their worker died. */
+function warnOfStalled(worker: QueueWorker, log: Log): void {
+  let jobs = 0
+  let warnedAt = Number.NEGATIVE_INFINITY
+  const warn = (): void => {
+    if (jobs > 0) log.warn({ lane: worker.name, jobs }, 'jobs of a worker that died or stood still run again')
+    jobs = 0
+  }
+  worker.on('stalled', () => {
+    jobs += 1
+    if (jobs > 1) return
+    // The jobs of one check come in one turn of the event loop.
+    const waitMs = Math.max(0, warnedAt + STALLED_WARN_MS - performance.now())
+    warnedAt = performance.now() + waitMs
+    setTimeout(warn, waitMs).unref()
+  })
 }
 
 /** The connection subscribes again by itself after it was lost. */

@@ -10,7 +10,7 @@ import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
 import { GatewayError } from '../errors.ts'
 import type { HealthCache } from '../health/health-watch.ts'
 import type { CallJob, QueueTicket } from '../queue/call-job.ts'
-import { type CallQueues, priorityOf, rebasePriorities } from '../queue/call-queue.ts'
+import type { CallQueues } from '../queue/call-queue.ts'
 import { type WaitQueueEntry, waitQueueIdentity } from '../queue/wait-queue-entry.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { upstreamKeys } from '../redis/keys.ts'
@@ -35,7 +35,6 @@ export interface ForecastCall {
 
 /** How a call is queued, and what undoes it. */
 export interface Queueing {
-  priority: number
   /** Until its permit is expected, milliseconds. */
   etaMs: number
   ticket?: QueueTicket
@@ -43,7 +42,7 @@ export interface Queueing {
   weight?: number
   cacheOnlyMs?: number
   cacheOnlyReason?: RefusalReason
-  /** The call may share a job: it needs no order of its own. */
+  /** Whether the call may share a job with other calls. */
   mayShareJob: boolean
   /** To withdraw the call from the wait queue, which it may have joined; undefined where it never does. */
   waitEntry: WaitQueueEntry | undefined
@@ -51,8 +50,6 @@ export interface Queueing {
   /** To be called when a call ends that goes without a ticket because its cap has room. */
   giveSpareRoomBack?: () => void
 }
-
-const PRIORITY_FIRST = 1
 
 /**
  * Decides how a call is queued, and joins the wait queue unless its answer is stored or on its way or its cap has room.
@@ -63,9 +60,8 @@ export async function forecastAndJoin(
   deps: ForecastDeps,
   { api, endpoint, job, weight }: ForecastCall,
 ): Promise<Queueing> {
-  // A call held by a pause has a ticket, and a job of its own that can be withdrawn unsent.
-  const isShareable = !job.isAsync && endpoint.endpoint.idempotent !== false && api.pausedMode === undefined
-  if (job.mode === 'test') return { priority: PRIORITY_FIRST, etaMs: 0, mayShareJob: isShareable, waitEntry: undefined }
+  const mayShareJob = !job.isAsync && endpoint.endpoint.idempotent !== false
+  if (job.mode === 'test') return { etaMs: 0, mayShareJob, waitEntry: undefined }
   const bucket = bucketOf(job)
   const keys = cacheKeys(endpoint.endpoint, job)
   const answerKey = keys?.entry
@@ -76,13 +72,13 @@ export async function forecastAndJoin(
     bucket,
     coalescedKey: keys?.coalesced,
   }
-  const withoutTicket = { priority: PRIORITY_FIRST, etaMs: 0, weight, mayShareJob: isShareable, answerKey, waitEntry }
+  const withoutTicket = { etaMs: 0, weight, mayShareJob, answerKey, waitEntry }
   // An asynchronous call joins: a refusal by its worker would come when its caller has its 202.
   if (answerKey !== undefined && !job.isAsync && deps.knownAnswers.has(answerKey)) return withoutTicket
   // No round trip. A node without news of the breaker lets calls through; the worker checks it again.
   const breakerWaitMs = deps.health.breakerWaitMs(api.slug)
-  const giveSpareRoomBack =
-    breakerWaitMs === undefined && isShareable ? deps.spareRoom.take(api.slug, bucket) : undefined
+  const mayUseSpareRoom = breakerWaitMs === undefined && mayShareJob && api.pausedMode === undefined
+  const giveSpareRoomBack = mayUseSpareRoom ? deps.spareRoom.take(api.slug, bucket) : undefined
   if (giveSpareRoomBack) {
     if (answerKey !== undefined) deps.knownAnswers.expect(answerKey)
     return { ...withoutTicket, giveSpareRoomBack }
@@ -102,12 +98,10 @@ export async function forecastAndJoin(
   }
   const place = placeOrRefusal
   if (answerKey !== undefined && place.etaMs === 0) deps.knownAnswers.expect(answerKey)
-  const priority = place.needsRebase ? await rebase(deps, waitEntry, place.tag) : place.priority
-  const mayShareJob = isShareable && place.etaMs === 0
   const { etaMs, isFollower, isAhead } = place
   const how = { ...(isAhead ? { isAhead } : {}), ...(isFollower ? { isFollower } : {}) }
   const ticket = { tag: place.tag, weight, ...how }
-  return { priority, etaMs, ticket, mayShareJob, answerKey, waitEntry }
+  return { etaMs, ticket, mayShareJob, answerKey, waitEntry }
 }
 
 interface RefusedCall extends Pick<ForecastCall, 'endpoint' | 'job'> {
@@ -124,7 +118,6 @@ async function serveWithoutSlot(
   const entry = keys && (await deps.cache.get(keys.entry))
   if (entry && isUsableWithoutUpstream(entry, job.limitsAcquiredAt)) {
     return {
-      priority: PRIORITY_FIRST,
       etaMs: 0,
       cacheOnlyMs: retryAfterMs,
       cacheOnlyReason: reason,
@@ -157,19 +150,6 @@ async function joinAcknowledged(deps: ForecastDeps, waitEntry: WaitQueueEntry, d
     return await deps.caps.of(waitEntry, waitEntry.bucket).joinWaitQueue(waitEntry, deadline)
   } catch (error) {
     if (isUnacknowledged(error)) void leaveWaitQueue(deps, waitEntry)
-    throw error
-  }
-}
-
-/** Tags grow while a queue is never empty; priorities are bounded. @returns the priority from now on */
-async function rebase(deps: ForecastDeps, waitEntry: WaitQueueEntry, tag: number): Promise<number> {
-  const { slug, bucket } = waitEntry
-  try {
-    const { base, hasMoved } = await deps.caps.of({ slug }, bucket).rebasePriorities()
-    if (hasMoved) await rebasePriorities(deps.queues, { slug, isOfBucket: (call) => bucketOf(call) === bucket }, base)
-    return priorityOf(tag, base)
-  } catch (error) {
-    await leaveWaitQueue(deps, waitEntry)
     throw error
   }
 }

@@ -41,8 +41,7 @@ export async function enqueueAndAwait(deps: AwaitDeps, admitted: Admitted, socke
   try {
     wait.throwIfOver()
     if (job.isAsync) await recordAsyncCall(deps.redis, job, queueing.waitEntry)
-    const { priority, mayShareJob } = queueing
-    jobId = await deps.queues.enqueue({ call: job, priority, mayShareJob })
+    jobId = await deps.queues.enqueue({ call: job, mayShareJob: queueing.mayShareJob })
     if (waitMs === 0) return { kind: 'pending' }
     const answer = await Promise.race([reply, wait.over])
     if (answer.head.isRefused) await refundRefused(deps, admitted, usageStatusOfReply(answer.head))

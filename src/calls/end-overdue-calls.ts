@@ -1,7 +1,8 @@
+import type { Queue } from 'bullmq'
 import { completeCall } from '../limits/complete-call.ts'
 import type { Log } from '../log.ts'
 import { type AnswerableCall, parseAnswerable } from '../queue/call-job.ts'
-import { type CallQueues, removeCall } from '../queue/call-queue.ts'
+import { removeCall } from '../queue/call-queue.ts'
 import type { Reply } from '../queue/reply-head.ts'
 import { readResult, storeResult } from '../queue/results.ts'
 import { redisNow } from '../redis/clock.ts'
@@ -12,7 +13,6 @@ import { shownReplyStatus, usageStatusOfReply } from './call-status.ts'
 
 export interface OverdueDeps {
   redis: RedisConnection
-  queues: CallQueues
   telemetry: Pick<Telemetry, 'metrics' | 'minutes'>
   log: Log
 }
@@ -22,23 +22,22 @@ const WORKER_GRACE_MS = 5_000
 
 const PAGE_JOBS = 100
 
-/** The jobs of a lost worker stay `active` without a lock; another worker returns them to `waiting`, whatever their priority. */
-const UNENDED_STATES = ['prioritized', 'waiting', 'active'] as const
+/** The jobs of a lost worker stay `active` without a lock, until another worker returns them to `waiting`. */
+const UNENDED_STATES = ['waiting', 'active'] as const
 
 /**
- * Ends the asynchronous calls of an API that are past their deadline and that no worker has, because the queue is held
- * or nobody serves it: with result, usage and refund, as a worker would. Otherwise their jobs would stay in Redis, and
- * their units of the month stay spent, for as long as the pause lasts. Several processes may do so at once.
+ * Ends the asynchronous calls of a lane that are past their deadline and that no worker has, because nobody serves the
+ * lane: with result, usage and refund, as a worker would. Otherwise their jobs would stay in Redis, and
+ * their units of the month stay spent, until a worker comes. Several processes may do so at once.
  * @throws what Redis throws: what was not ended is ended by the next look
  */
-export async function endOverdueCalls(deps: OverdueDeps, slug: string): Promise<void> {
-  for (const state of UNENDED_STATES) await endOverdueIn(state, deps, slug)
+export async function endOverdueCalls(deps: OverdueDeps, lane: Queue): Promise<void> {
+  for (const state of UNENDED_STATES) await endOverdueIn(state, deps, lane)
 }
 
-async function endOverdueIn(state: (typeof UNENDED_STATES)[number], deps: OverdueDeps, slug: string): Promise<void> {
-  const queue = deps.queues.of(slug)
+async function endOverdueIn(state: (typeof UNENDED_STATES)[number], deps: OverdueDeps, lane: Queue): Promise<void> {
   for (let first = 0; ; ) {
-    const jobs = await queue.getJobs(state, first, first + PAGE_JOBS - 1, true)
+    const jobs = await lane.getJobs(state, first, first + PAGE_JOBS - 1, true)
     // An asynchronous call has a job of its own.
     const calls = jobs.flatMap((job) => parseAnswerable(job.data)).filter(({ isAsync }) => isAsync)
     // Redis itself is asked: this process may just have begun, and its machine's clock may be ahead.
@@ -46,8 +45,8 @@ async function endOverdueIn(state: (typeof UNENDED_STATES)[number], deps: Overdu
     const overdue = calls.filter(({ deadline }) => deadline + WORKER_GRACE_MS < now)
     let removed = 0
     for (const call of overdue) {
-      if (state === 'active' && (await deps.redis.exists(queue.toKey(`${call.id}:lock`))) === 1) continue
-      if (await endOverdue(deps, call)) removed += 1
+      if (state === 'active' && (await deps.redis.exists(lane.toKey(`${call.id}:lock`))) === 1) continue
+      if (await endOverdue(deps, call, lane)) removed += 1
     }
     if (jobs.length < PAGE_JOBS) return
     // A worker that begins with a job meanwhile keeps it: it must not be read here again and again.
@@ -56,7 +55,7 @@ async function endOverdueIn(state: (typeof UNENDED_STATES)[number], deps: Overdu
 }
 
 /** The job goes last, so that what was cut off is found again. No node waits for a call so long. @returns whether it was there to go */
-async function endOverdue({ redis, queues, telemetry, log }: OverdueDeps, call: AnswerableCall): Promise<boolean> {
+async function endOverdue({ redis, telemetry, log }: OverdueDeps, call: AnswerableCall, lane: Queue): Promise<boolean> {
   const { id, accountId, slug, endpoint, mode } = call
   const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
   const late: Reply = { head: { id, code: 'DEADLINE_EXCEEDED', times }, body: Buffer.alloc(0) }
@@ -69,5 +68,5 @@ async function endOverdue({ redis, queues, telemetry, log }: OverdueDeps, call: 
     countCall(telemetry, { slug, mode, status, code: code ?? 'OK', accountId })
     log.info({ callId: id, account: accountId, slug, endpoint, mode, status, code }, 'asynchronous call ended')
   }
-  return (await removeCall(queues, slug, id)) !== undefined
+  return (await removeCall(lane, id)) !== undefined
 }

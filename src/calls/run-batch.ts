@@ -218,8 +218,7 @@ async function runUnit(
     const admissionEndedAt = deps.health.now()
     const call = withQueueing(due, queueing, { traceparent: observed.traceparent, admissionEndedAt })
     observed.admitted(call)
-    const { priority, mayShareJob } = queueing
-    jobId = await deps.queues.enqueue({ call, priority, mayShareJob })
+    jobId = await deps.queues.enqueue({ call, mayShareJob: queueing.mayShareJob })
   } catch (error) {
     forget()
     queueing?.giveSpareRoomBack?.()

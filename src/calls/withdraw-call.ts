@@ -35,14 +35,14 @@ export async function withdrawCall(
 ): Promise<Withdrawal> {
   const { redis, queues } = deps
   const isAlone = jobId === undefined || jobId === id
-  const removed = isAlone ? await removeCall(queues, slug, id) : undefined
+  const removed = isAlone ? await removeCall(queues.of(slug), id) : undefined
   if (removed) {
     if (waitEntry) await leaveWaitQueue(deps, waitEntry)
     return removed.isStarted ? 'removed-started' : 'removed'
   }
   await announceCancel(redis, slug, id)
   // A shared job stays for its other calls; its worker skips those that nobody waits for.
-  const isInSharedJob = !isAlone && (await isJobWaiting(queues, slug, jobId))
+  const isInSharedJob = !isAlone && (await isJobWaiting(queues.of(slug), jobId))
   // The worker that has the job takes the call out of the wait queue, unless identical calls wait in its place.
   if (waitEntry && (isInSharedJob || jobId === undefined)) await leaveWaitQueue(deps, waitEntry)
   return isInSharedJob ? 'in-shared-job' : 'maybe-taken'

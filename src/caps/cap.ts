@@ -47,14 +47,11 @@ export interface AcquireResult {
 export interface QueuePlace {
   /** Start tag in virtual time. */
   tag: number
-  /** The tag as a BullMQ job priority, 1 and up. */
-  priority: number
   etaMs: number
   /** Another call is queued or runs for the same answer: this one has no place. Whichever runs first sends the request. */
   isFollower: boolean
   /** Another call is queued for the same answer, behind it. */
   isAhead?: true
-  needsRebase: boolean
 }
 
 export interface QueueRefusal {
@@ -79,10 +76,7 @@ export interface CapDeps {
   now?: () => number
 }
 
-type JoinReply = [
-  decision: QueueRefusal['reason'] | 'ok' | 'follow' | 'ahead',
-  ...[tag: string, priority: number, etaMs: number, needsRebase: number],
-]
+type JoinReply = [decision: QueueRefusal['reason'] | 'ok' | 'follow' | 'ahead', ...[tag: string, etaMs: number]]
 
 /** Calls that are queued in one step: a queue that must be planned for each of them keeps Redis busy meanwhile. */
 const JOINED_TOGETHER_MAX = 16
@@ -236,12 +230,6 @@ export class Cap {
     return await this.#deps.redis.zrange(capKeys.of(this.#slug, this.#bucket, 'queue'), '0', `${max - 1}`)
   }
 
-  /** Counts job priorities from a new base. @returns the base, and whether it moved just now */
-  async rebasePriorities(): Promise<{ base: number; hasMoved: boolean }> {
-    const [base, hasMoved] = (await this.#run(scripts.rebasePriorities, this.#keys, [])) as [string, number]
-    return { base: Number(base), hasMoved: hasMoved === 1 }
-  }
-
   #keysWith(call: QueuedCall | undefined): string[] {
     return call?.coalescedKey === undefined ? this.#keys : [...this.#keys, call.coalescedKey]
   }
@@ -281,9 +269,9 @@ export class Cap {
   }
 }
 
-function placeOf([decision, tag, priority, etaMs, needsRebase]: JoinReply): QueuePlace | QueueRefusal {
+function placeOf([decision, tag, etaMs]: JoinReply): QueuePlace | QueueRefusal {
   if (decision !== 'ok' && decision !== 'follow' && decision !== 'ahead')
     return { reason: decision, retryAfterMs: etaMs }
   const how = { isFollower: decision === 'follow', ...(decision === 'ahead' ? { isAhead: true as const } : {}) }
-  return { tag: Number(tag), priority, etaMs, ...how, needsRebase: needsRebase === 1 }
+  return { tag: Number(tag), etaMs, ...how }
 }

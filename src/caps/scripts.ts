@@ -1,4 +1,3 @@
-import { PRIORITY_MAX } from '../queue/wait-queue-entry.ts'
 import { channels } from '../redis/keys.ts'
 import { loadScript, type ScriptConstants } from '../redis/script.ts'
 import {
@@ -13,9 +12,6 @@ import {
 
 /** Calls that may wait for one cap; past it no wait is worth quoting. */
 export const QUEUE_LENGTH_MAX = 2_000
-
-/** Largest distance of a tag from the base before job priorities are counted from a new base (BullMQ's priorities end at 2^21). */
-const TAG_SPAN_MAX = 1_000_000
 
 /** Virtual time that a call of weight 1 takes; a multiple of every weight, so that tags stay whole. */
 const COST = 8
@@ -117,10 +113,8 @@ export const scripts = {
     KEY_LIFE_MS,
     ROUND_TRIP_MS_MAX,
     LEASE_MS,
-    PRIORITY_MAX,
     QUEUE_LENGTH_MAX,
     SEQ_SPAN,
-    TAG_SPAN_MAX,
     WAITER_TTL_MS,
     WAKE_UP_CHANNEL,
     ...GRANT_RULES,
@@ -129,7 +123,6 @@ export const scripts = {
   }),
   leaveWaitQueue: load('leave-queue', { COST, SCARCE_MAX: SHARES.SCARCE_MAX, WAKE_UP_CHANNEL }),
   read: load('read', { ...GRANT_RULES, PLANNED_LENGTH_MAX: PLANNING_PACE.PLANNED_LENGTH_MAX }),
-  rebasePriorities: load('rebase-priorities', { TAG_SPAN_MAX }),
   initialise: load('initialise', { KEY_LIFE_MS }),
   backfill: load('backfill', {
     EVICTED_TTL_MS,

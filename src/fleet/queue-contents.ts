@@ -1,12 +1,11 @@
-import type { Job } from 'bullmq'
 import { bucketOf } from '../caps/bucket.ts'
-import { type AnswerableCall, parseAnswerable, storedCalls } from '../queue/call-job.ts'
+import { type AnswerableCall, parseAnswerable } from '../queue/call-job.ts'
 import { CALL_JOB } from '../queue/call-queue.ts'
 import { memberOf, waitQueueIdentity } from '../queue/wait-queue-entry.ts'
+import { type LaneJob, readLaneJobs } from './lane-jobs.ts'
 import type { RowDeps } from './upstream-rows.ts'
 
-/** Jobs read of each state at most, and failed ones. */
-const JOBS_MAX = 200
+/** Jobs shown of those that ended by a defect. */
 const FAILED_MAX = 20
 
 /** Waiting calls whose place is read at most. */
@@ -54,38 +53,18 @@ export interface QueuedCall {
   undeclared: string[]
 }
 
-/** Reads the jobs of an API's queue and the wait queues of its caps. @throws what Redis throws */
+/** Reads what the lanes hold for an API and the wait queues of its caps. @throws what Redis throws */
 export async function readQueueContents(
   { queues, caps, health }: Pick<RowDeps, 'queues' | 'caps' | 'health'>,
   slug: string,
 ): Promise<QueueContents> {
-  const queue = queues.of(slug)
   const at = health.now()
-  const [active, prioritized, waiting, delayed, failed] = await Promise.all([
-    queue.getJobs('active', 0, JOBS_MAX - 1, true),
-    queue.getJobs('prioritized', 0, JOBS_MAX - 1, true),
-    queue.getJobs('waiting', 0, JOBS_MAX - 1, true),
-    queue.getJobs('delayed', 0, JOBS_MAX - 1, true),
-    queue.getJobs('failed', 0, FAILED_MAX - 1),
-  ])
-  // A job that ended while they were read is undefined.
-  const known = (jobs: (Job | undefined)[]): Job[] => jobs.filter((job) => job !== undefined)
-  const queued = [...known(waiting), ...known(prioritized)]
-  const calls = [
-    ...known(active).flatMap((job) => callsOf(job, 'under-way', at)),
-    ...queued.flatMap((job) => callsOf(job, 'waiting-for-worker', at)),
-  ]
+  const lanes = await readLaneJobs(queues, [slug])
+  const jobs = lanes.of.get(slug) ?? []
+  const calls = jobs.flatMap((job) => callsOf(job, at))
   const buckets = [...new Set(calls.map(({ bucket }) => bucket))]
   const members = await Promise.all(buckets.map((bucket) => caps.of({ slug }, bucket).queuedMembers(WAITING_MAX)))
   const places = new Map(members.flatMap((inOrder) => inOrder.map((member, place) => [member, place] as const)))
-  const other = (jobs: Job[], isRunning: boolean) =>
-    jobs
-      .filter(({ name }) => name !== CALL_JOB)
-      .map(({ name, timestamp, delay }) => ({
-        name,
-        isRunning,
-        dueInMs: isRunning ? 0 : Math.max(0, timestamp + delay - at),
-      }))
   return {
     calls: calls
       .map(({ member, bucket: _, ...call }) => {
@@ -94,14 +73,19 @@ export async function readQueueContents(
         return { ...call, email: null, ahead, state: 'waiting-for-cap' as const }
       })
       .sort((a, b) => orderOf(a) - orderOf(b) || b.waitedMs - a.waitedMs),
-    isCut: [active, prioritized, waiting].some(({ length }) => length === JOBS_MAX),
-    others: [...other(known(active), true), ...other([...queued, ...known(delayed)], false)],
-    failed: known(failed).map(({ id = '', name, finishedOn = 0, failedReason = '' }) => ({
-      id,
-      name,
-      at: finishedOn,
-      reason: cut(failedReason),
-    })),
+    isCut: lanes.isCut,
+    others: jobs
+      .filter(({ name, state }) => name !== CALL_JOB && state !== 'failed')
+      .map(({ name, state, dueAt }) => ({
+        name,
+        isRunning: state === 'active',
+        dueInMs: state === 'active' ? 0 : Math.max(0, dueAt - at),
+      }))
+      .sort((a, b) => Number(b.isRunning) - Number(a.isRunning) || a.dueInMs - b.dueInMs),
+    failed: jobs
+      .filter(({ state }) => state === 'failed')
+      .slice(0, FAILED_MAX)
+      .map(({ id, name, finishedAt, failedReason }) => ({ id, name, at: finishedAt, reason: cut(failedReason) })),
   }
 }
 
@@ -113,12 +97,11 @@ function orderOf({ state, ahead }: QueuedCall): number {
 
 type FoundCall = Omit<QueuedCall, 'ahead' | 'email'> & { member: string; bucket: string }
 
-function callsOf({ name, data }: Job, state: CallState, at: number): FoundCall[] {
-  if (name !== CALL_JOB) return []
-  return storedCalls(data).flatMap((stored) =>
-    // Of a later version too, as far as this one knows it.
-    parseAnswerable(stored).map((call) => foundCall(call, stored, { state, at })),
-  )
+function callsOf({ calls, state }: LaneJob, at: number): FoundCall[] {
+  if (state === 'failed') return []
+  const found = state === 'active' ? 'under-way' : 'waiting-for-worker'
+  // Calls of a later version too, as far as this version knows them.
+  return calls.flatMap((stored) => parseAnswerable(stored).map((call) => foundCall(call, stored, { state: found, at })))
 }
 
 function foundCall(call: AnswerableCall, stored: unknown, { state, at }: { state: CallState; at: number }): FoundCall {

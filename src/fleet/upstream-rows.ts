@@ -1,4 +1,3 @@
-import type { JobType, Queue } from 'bullmq'
 import { SHARED_BUCKET } from '../caps/bucket.ts'
 import type { CapState } from '../caps/cap-state.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
@@ -8,16 +7,13 @@ import { contactWords } from '../catalog/limit-words.ts'
 import { GOOD_TO_RECOVER } from '../health/breaker.ts'
 import type { HealthCache } from '../health/health-watch.ts'
 import type { Log } from '../log.ts'
-import { storedCalls } from '../queue/call-job.ts'
 import { CALL_JOB, type CallQueues } from '../queue/call-queue.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import type { Minute } from '../telemetry/minute-stats.ts'
+import { type LaneJob, type LaneJobState, readLaneJobs } from './lane-jobs.ts'
 import { readLastFailure } from './last-failure.ts'
 import { recentOf } from './last-hour.ts'
 import type { CapRow, FailureRow, HealthRow, QueueRow, UpstreamRow } from './snapshot.ts'
-
-/** Jobs of a state looked at to find the oldest, for the fair order is not that of age, and how many calls a job has. */
-const SAMPLED = 100
 
 /** What the rows are read from. */
 export interface RowDeps {
@@ -31,7 +27,10 @@ export interface RowDeps {
 
 /** One row per upstream: health, queue, cap, and what callers got in the last minutes. @throws what Redis throws */
 export async function readUpstreamRows(deps: RowDeps, minutes: Minute[]): Promise<UpstreamRow[]> {
-  return await Promise.all([...deps.catalog.values()].map((api) => readRow(deps, api, minutes)))
+  const jobs = await readLaneJobs(deps.queues, deps.catalog.keys())
+  return await Promise.all(
+    [...deps.catalog.values()].map((api) => readRow(deps, api, { minutes, jobs: jobs.of.get(api.slug) ?? [] })),
+  )
 }
 
 /** The rows as far as they are known without Redis: names and settings. */
@@ -60,13 +59,12 @@ function describe(api: Api) {
 }
 
 async function readRow(
-  { queues, health, caps, redis, log }: RowDeps,
+  { health, caps, redis, log }: RowDeps,
   api: Api,
-  minutes: Minute[],
+  { minutes, jobs }: { minutes: Minute[]; jobs: LaneJob[] },
 ): Promise<UpstreamRow> {
   const { slug } = api
-  const [jobs, cap, lastFailure] = await Promise.all([
-    readJobs(queues.of(slug), health.now()),
+  const [cap, lastFailure] = await Promise.all([
     caps
       .of(api, SHARED_BUCKET)
       .read()
@@ -79,12 +77,14 @@ async function readRow(
     health.read(slug),
   ])
   const row = describe(api)
+  const isHeld = row.paused === 'hold'
   return {
     ...row,
-    // Whoever paused the queue itself, past the setting, holds its calls.
-    paused: row.paused ?? (jobs.isPaused ? 'hold' : null),
     health: healthRow(health, api, lastFailure),
-    queue: queueRow(jobs, cap?.ahead ?? 0),
+    queue: {
+      ...queueRow(jobs, { now: health.now(), isHeld, ahead: cap?.ahead ?? 0, underWay: cap?.underWay ?? 0 }),
+      isPaused: isHeld,
+    },
     cap: cap ? capRow(api, cap, health.now()) : null,
     recent: recentOf(minutes, slug),
   }
@@ -116,39 +116,32 @@ function healthRow(health: HealthCache, { slug, fallback }: Api, lastFailure: Fa
   }
 }
 
-interface Jobs extends Omit<QueueRow, 'waiting' | 'active'> {
-  /** Calls that no worker has, and calls that workers have: several may share a job. */
-  queued: number
-  taken: number
-}
-
-/** A worker takes jobs ahead of their permits: a call that waits for one is in the cap's queue, wherever its job is. */
-function queueRow({ queued, taken, oldestMs, ...rest }: Jobs, waitingForPermit: number): QueueRow {
-  const waiting = Math.max(queued, Math.min(waitingForPermit, queued + taken))
-  return { ...rest, waiting, active: Math.max(0, queued + taken - waiting), oldestMs: waiting > 0 ? oldestMs : 0 }
-}
-
-async function readJobs(queue: Queue, now: number): Promise<Jobs> {
-  const [counts, isPaused] = await Promise.all([
-    queue.getJobCounts('waiting', 'prioritized', 'active', 'delayed', 'failed'),
-    queue.isPaused(),
-  ])
-  const [queued, taken] = await Promise.all([
-    readCalls(queue, ['waiting', 'prioritized'], (counts.waiting ?? 0) + (counts.prioritized ?? 0)),
-    readCalls(queue, ['active'], counts.active ?? 0),
-  ])
-  const oldest = Math.min(queued.oldest, taken.oldest)
-  const oldestMs = Number.isFinite(oldest) ? Math.max(0, now - oldest) : 0
-  const rest = { delayed: counts.delayed ?? 0, failed: counts.failed ?? 0, oldestMs }
-  return { isPaused, queued: queued.calls, taken: taken.calls, ...rest }
-}
-
-/** How many calls are in jobs of these states, of which there are `count`, and when the oldest one was queued. */
-async function readCalls(queue: Queue, states: JobType[], count: number): Promise<{ calls: number; oldest: number }> {
-  if (count === 0) return { calls: 0, oldest: Number.POSITIVE_INFINITY }
-  const sampled = (await queue.getJobs(states, 0, SAMPLED - 1, true)).filter((job) => job)
-  const jobs = sampled.filter(({ name }) => name === CALL_JOB)
-  const calls = jobs.reduce((sum, { data }) => sum + storedCalls(data).length, 0)
-  const perJob = sampled.length === 0 ? 1 : (sampled.length - jobs.length + calls) / sampled.length
-  return { calls: Math.round(count * perJob), oldest: Math.min(...jobs.map(({ timestamp }) => timestamp)) }
+/**
+ * A worker takes jobs at once: a call that waits for a permit is in the cap's queue, and a call that an operator holds
+ * waits in the worker, wherever its job is.
+ */
+function queueRow(
+  jobs: LaneJob[],
+  { now, isHeld, ahead, underWay }: { now: number; isHeld: boolean; ahead: number; underWay: number },
+): Omit<QueueRow, 'isPaused'> {
+  const countOf = (state: LaneJobState): number =>
+    Math.round(
+      jobs.reduce(
+        (sum, job) => sum + (job.state === state ? job.weight * (job.name === CALL_JOB ? job.calls.length : 1) : 0),
+        0,
+      ),
+    )
+  const [queued, taken] = [countOf('waiting'), countOf('active')]
+  const all = queued + taken
+  const waiting = isHeld ? all - Math.min(taken, underWay) : Math.max(queued, Math.min(ahead, all))
+  const oldest = Math.min(
+    ...jobs.filter(({ name, state }) => name === CALL_JOB && state !== 'failed').map(({ addedAt }) => addedAt),
+  )
+  return {
+    waiting,
+    active: all - waiting,
+    delayed: countOf('delayed'),
+    failed: countOf('failed'),
+    oldestMs: waiting > 0 && Number.isFinite(oldest) ? Math.max(0, now - oldest) : 0,
+  }
 }

@@ -4,12 +4,11 @@ import { apiSlugOf } from '../catalog/fallback.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { upstreamKeys } from '../redis/keys.ts'
 import type { CallQueues } from './call-queue.ts'
-import { PRIORITY_MAX } from './wait-queue-entry.ts'
 
 export const PROBE_JOB = 'probe'
 
 /** Id of the scheduler that makes an upstream's probes: one, however many processes create it. */
-export const PROBE_SCHEDULER = 'probe'
+export const probeScheduler = (slug: string): string => `probe-${slug}`
 
 /** Has a worker send the upstream's cheapest request. */
 export interface ProbeJob {
@@ -27,13 +26,12 @@ export interface ProbeJob {
 
 export const PROBE_JOB_OPTIONS = {
   attempts: 1,
-  priority: PRIORITY_MAX,
   removeOnComplete: true,
   removeOnFail: { count: 10, age: 3_600 },
 } satisfies JobsOptions
 
 /**
- * Schedules a probe; while one of the same name waits or runs, there is no second.
+ * Schedules a probe. While a probe of the same upstream and name waits or runs, there is no second.
  *
  * @param once for this reason no further one is scheduled within so many milliseconds, although the first has run
  */
@@ -58,11 +56,10 @@ export async function enqueueProbe(
     ...(endpoint ? { endpoint } : {}),
     ...(outcomeId ? { outcomeId } : {}),
   }
-  const apiSlug = apiSlugOf(slug)
-  const ofSource = (text: string): string => (slug === apiSlug ? text : `fallback-${text}`)
-  const deduplication = once && { deduplication: { id: ofSource(once[0]), ttl: once[1] } }
-  const options = { ...PROBE_JOB_OPTIONS, delay: delayMs, jobId: ofSource(name), ...deduplication }
-  await queues.of(apiSlug).add(PROBE_JOB, data, options)
+  // A lane carries the probes of many upstreams.
+  const deduplication = once && { deduplication: { id: `${slug}-${once[0]}`, ttl: once[1] } }
+  const options = { ...PROBE_JOB_OPTIONS, delay: delayMs, jobId: `${slug}-${name}`, ...deduplication }
+  await queues.of(apiSlugOf(slug)).add(PROBE_JOB, data, options)
 }
 
 /** @throws Error when it is no probe of this version */

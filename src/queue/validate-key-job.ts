@@ -8,6 +8,8 @@ export const VALIDATE_KEY = 'validate-key'
 export const ValidateKeyJob = Type.Object({
   v: Type.Literal(1),
   providerKeyId: Type.String(),
+  /** Its API; absent from processes of an earlier version. */
+  slug: Type.Optional(Type.String()),
   /** Shares caps with the accounts of this group, as of a call; absent: with none. */
   group: Type.Optional(Type.String()),
   /** Where someone waits for the result. */
@@ -26,21 +28,18 @@ export function parseValidateKeyJob(data: unknown): ValidateKeyJob {
   throw new Error('job data do not fit version 1 of validate-key')
 }
 
-/** Before calls: it is rare, takes one request on a cap apart from theirs, and calls with the key may wait for its answer. */
-const PRIORITY = 1
-
 /** After how long a key is tried again whose upstream could not say anything of it, milliseconds. */
 export const TRY_AGAIN_MS = [10_000, 20_000, 40_000]
 
 /** For a worker that cannot run the job, where another one may. */
-const RETRIES = { priority: PRIORITY, attempts: 4, backoff: { type: 'exponential', delay: 10_000 } }
+const RETRIES = { attempts: 4, backoff: { type: 'exponential', delay: 10_000 } }
 
 export async function enqueueValidateKey(queues: CallQueues, slug: string, job: ValidateKeyJob): Promise<void> {
-  await queues.of(slug).add(VALIDATE_KEY, parseValidateKeyJob(job), RETRIES)
+  await queues.of(slug).add(VALIDATE_KEY, parseValidateKeyJob({ ...job, slug }), RETRIES)
 }
 
 /** For a key that the upstream refused to a call: calls at once are refused together, and one request tells about all. */
 export async function enqueueRevalidateKey(queues: CallQueues, slug: string, job: ValidateKeyJob): Promise<void> {
   const options = { ...RETRIES, deduplication: { id: `revalidate-${job.providerKeyId}` } }
-  await queues.of(slug).add(VALIDATE_KEY, parseValidateKeyJob(job), options)
+  await queues.of(slug).add(VALIDATE_KEY, parseValidateKeyJob({ ...job, slug }), options)
 }

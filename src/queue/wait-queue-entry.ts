@@ -1,8 +1,5 @@
 import type { CallJob } from './call-job.ts'
 
-/** The last place that a job can have: BullMQ's lowest priority. */
-export const PRIORITY_MAX = 2 ** 21 - 1
-
 /** By what a wait queue knows a call. */
 export interface WaitQueueIdentity {
   callId: string

@@ -5,9 +5,15 @@
 
 const PREFIX = 'agw'
 
-/** Keys of one upstream; BullMQ keeps its queue under `<queuePrefix>:<slug>:…`, for as long as the queue is used. */
+/** BullMQ keeps the queue of a lane under `<prefix>:<lane>:…`, for as long as the lane is used. */
+export const laneKeys = {
+  prefix: (lane: string): string => `${PREFIX}:{lane:${lane}}`,
+}
+
+/** Keys of one upstream. */
 export const upstreamKeys = {
-  queuePrefix: (slug: string): string => `${PREFIX}:{${slug}}`,
+  /** Where versions before lanes have the BullMQ queue of each upstream. */
+  earlierQueuePrefix: (slug: string): string => `${PREFIX}:{${slug}}`,
   /** Hash: counts, score, state and breaker of the upstream. No end. */
   health: (slug: string): string => `${PREFIX}:{${slug}}:health`,
   /** Stream: changes of state that are not in Postgres yet, about 1 000 at most. No end. */

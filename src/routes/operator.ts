@@ -18,7 +18,6 @@ import { actorOf } from '../operator/actor.ts'
 import { changeUpstream, UpstreamChange } from '../operator/change-upstream.ts'
 import { checkProbe } from '../operator/check-probe.ts'
 import { describeUpstream, UpstreamAnswer } from '../operator/describe-upstream.ts'
-import { followPause } from '../operator/follow-pause.ts'
 import { changePause } from '../operator/pause-upstream.ts'
 import { announceSettings, IN_FORCE_MS } from '../operator/upstream-settings.ts'
 import { awaitProbeOutcome, enqueueProbe } from '../queue/probe-job.ts'
@@ -169,18 +168,17 @@ function queueRoutes(app: App, deps: OperatorDeps): void {
   })
 }
 
-/** Pauses an upstream's queue, or with null lets it go on. The setting is in force when Postgres has it. */
+/** Pauses an upstream, or with null lets it go on. Every worker knows of it when this ends. */
 async function setPause(
-  { catalog, db, redis, queues, settings }: OperatorDeps,
+  { catalog, db, redis, settings }: OperatorDeps,
   request: FastifyRequest<{ Params: { slug: string } }>,
   mode: PausedMode | null,
 ): Promise<Static<typeof Done>> {
-  const api = findApi(catalog, request.params.slug)
-  const { slug } = api
+  const { slug } = findApi(catalog, request.params.slug)
   await changePause(db, slug, { mode, actor: actorOf(request) })
   await announceSettings(redis).catch((error) => request.log.warn({ err: error }, 'failed to announce settings'))
   await settings.read()
-  await followPause({ queues, settings }, api)
+  await delay(IN_FORCE_MS)
   return { slug, action: mode === null ? 'resume' : 'pause' }
 }
 

@@ -52,6 +52,8 @@ export interface ProcessBeat {
   isDraining: boolean
   /** Slugs of the upstreams that a worker serves; absent: all. */
   serves?: string[]
+  /** Its calls travel in lanes; absent from processes of an earlier version. */
+  hasLanes?: true
 }
 
 /** Says each two seconds that this process lives and how busy it is. */
@@ -79,6 +81,7 @@ export function startHeartbeat({ redis, kind, inFlight, serves, now: redisNow, l
       memoryBytes: process.memoryUsage.rss(),
       inFlight: inFlight(),
       isDraining,
+      hasLanes: true,
       ...(serves === undefined ? {} : { serves }),
     }
     last = now

@@ -5,12 +5,10 @@ import { forecastAndJoin } from '../../src/admission/forecast.ts'
 import { BEGUN, cacheKeys } from '../../src/cache/cache-key.ts'
 import { withdrawCall } from '../../src/calls/withdraw-call.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
-import type { Cap } from '../../src/caps/cap.ts'
 import { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
-import { capKeys } from '../../src/redis/keys.ts'
 import { isUnacknowledged } from '../../src/redis/redis-error.ts'
 import { openTestConsole } from '../support/console.ts'
 import { until } from '../support/gateway.ts'
@@ -52,33 +50,6 @@ test('a call that joined the wait queue without an acknowledgement of Redis leav
   proxy.heal()
   await joining
   await until(async () => (await waiting()) === 1)
-})
-
-test('a call that joined leaves the wait queue again though Redis goes away before its priority is counted anew', async (t) => {
-  const { context, services, stop } = await openTestConsole()
-  t.after(stop)
-  const { redis, proxy } = await connectThroughProxy(t, services.redisUrl, 'producer')
-  const { catalog, db } = context
-  const api = catalog.get('news') ?? assert.fail()
-  const { endpoint, job } = callOf(api, { isAsync: false, timeMs: 60_000 })
-  const cap = new UpstreamCaps({ redis, db, catalog }).of(api, SHARED_BUCKET)
-  const joinThenLoseRedis: Pick<Cap, 'joinWaitQueue' | 'rebasePriorities' | 'leaveWaitQueue'> = {
-    joinWaitQueue: async (entry, deadline) => {
-      const joined = await cap.joinWaitQueue(entry, deadline)
-      proxy.cut()
-      await until(() => redis.status !== 'ready')
-      return { ...joined, needsRebase: true }
-    },
-    rebasePriorities: () => cap.rebasePriorities(),
-    leaveWaitQueue: (entry) => cap.leaveWaitQueue(entry),
-  }
-  const caps = { of: () => joinThenLoseRedis as Cap }
-  const joining = forecastAndJoin({ ...context, redis, caps }, { api, endpoint, job, weight: 1 })
-  await assert.rejects(joining, { code: 'DEPENDENCY_UNAVAILABLE' })
-  const waiting = async () => (await context.caps.of(api, SHARED_BUCKET).queuedMembers(10)).length
-  assert.equal(await waiting(), 1)
-  proxy.heal()
-  await until(async () => (await waiting()) === 0, 10_000)
 })
 
 test('a call without a place shares a request that is sent or about to be, and is refused where that one waits for its own permit', async (t) => {
@@ -143,32 +114,4 @@ test('a call that is to share an answer is withdrawn with the place that its wor
   assert.equal((await cap.read()).ahead, 1)
   await withdrawCall({ caps, queues, redis }, { id: job.id, slug: api.slug, waitEntry, jobId: undefined })
   assert.equal((await cap.read()).ahead, 0)
-})
-
-test('calls of one bucket keep their priorities when the tags of another one are counted anew', async (t) => {
-  const { context, stop } = await openTestConsole()
-  t.after(stop)
-  const { catalog, caps, queues, redis } = context
-  const api = catalog.get('news') ?? assert.fail()
-  const endpoint = [...api.endpoints.values()][0] ?? assert.fail()
-  const ofKey = { providerKey: { id: 'key', bucket: 'key' } }
-  const callOf = (fields: Partial<CallJob>): CallJob => ({
-    ...{ v: 1, id: `call_${randomUUID().replaceAll('-', '')}`, accountId: randomUUID(), mode: 'live', extra: [] },
-    ...{ slug: api.slug, endpoint: endpoint.path, parameters: {}, raw: false, isAsync: true, replyTo: 'x' },
-    ...{ limitsAcquiredAt: Date.now(), deadline: Date.now() + 600_000 },
-    ...fields,
-  })
-  // As after long queues: the shared bucket counts from a million, the key's is about to count anew.
-  const waiting = [
-    { call: callOf({ ticket: { tag: 1_200_000, weight: 1 } }), priority: 200_001 },
-    { call: callOf({ ...ofKey, ticket: { tag: 601_000, weight: 1 } }), priority: 601_001 },
-  ]
-  for (const each of waiting) await queues.enqueue({ ...each, mayShareJob: false })
-  const first = { ...waitQueueIdentity(callOf({})), weight: 1, slug: api.slug, bucket: 'key' }
-  await caps.of(api, 'key').joinWaitQueue(first, Date.now() + 600_000)
-  await redis.hset(capKeys.of(api.slug, 'key', 'fair'), 'now', '1100000')
-  const job = callOf(ofKey)
-  await forecastAndJoin(context, { api, endpoint, job, weight: 1 })
-  const priorities = waiting.map(async ({ call }) => (await queues.of(api.slug).getJob(call.id))?.priority)
-  assert.deepEqual(await Promise.all(priorities), [200_001, 1])
 })

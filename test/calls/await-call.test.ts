@@ -76,11 +76,11 @@ function call(node: Node, waitMs?: number, waitEntry?: WaitQueueEntry) {
       },
       plan: { perMinute: 10, perMonth: 10, inFlight: 10 },
     },
-    queueing: { priority: 1, etaMs: 0, mayShareJob: false, waitEntry },
+    queueing: { etaMs: 0, mayShareJob: false, waitEntry },
     preference: { waitMs, applied: undefined },
   }
   const socket = new Socket()
-  const isQueued = async () => (await directQueues.of('currency').getJobState(id)) === 'prioritized'
+  const isQueued = async () => (await directQueues.of('currency').getJobState(id)) === 'waiting'
   return { ended: enqueueAndAwait(node, admitted, socket), job: admitted.job, isQueued, socket }
 }
 
@@ -176,12 +176,12 @@ test('a call is looked at and taken out of its queue in one round trip, in which
   const queues = new CallQueues(redis, log)
   t.after(() => queues.close())
   // Redis knows BullMQ's script from then on.
-  assert.equal(await removeCall(queues, 'currency', 'call_none'), undefined)
+  assert.equal(await removeCall(queues.of('currency'), 'call_none'), undefined)
   const node = openNode(t)
   const { ended, isQueued, job } = call(node)
   await until(isQueued)
   proxy.loseReplies()
-  const removing = assert.rejects(removeCall(queues, 'currency', job.id))
+  const removing = assert.rejects(removeCall(queues.of('currency'), job.id))
   await until(async () => !(await isQueued()), 5_000)
   proxy.reset()
   await removing

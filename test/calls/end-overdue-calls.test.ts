@@ -6,9 +6,10 @@ import { endOverdueCalls } from '../../src/calls/end-overdue-calls.ts'
 import { STALE } from '../../src/limits/account-limits.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { readResult } from '../../src/queue/results.ts'
-import { accountKeys, keys, upstreamKeys } from '../../src/redis/keys.ts'
+import { accountKeys, keys } from '../../src/redis/keys.ts'
 import { openTestConsole } from '../support/console.ts'
 import { until } from '../support/gateway.ts'
+import { LANE } from '../support/lane.ts'
 
 const PAGE_JOBS = 100
 
@@ -33,21 +34,20 @@ async function open(t: TestContext) {
       ...{ raw: false, isAsync: true, replyTo: 'x', limitsAcquiredAt: limits.now, deadline: limits.now - 60_000 },
       ...fields,
     }
-    await queues.enqueue({ call, priority: 1, mayShareJob: false })
+    await queues.enqueue({ call, mayShareJob: false })
     return id
   }
   return { context, redis, queue, accountId, enqueue }
 }
 
-test('asynchronous calls that a held queue keeps past their deadline get their result, cost nothing, and leave Redis', async (t) => {
+test('asynchronous calls that no worker takes by their deadline get their result, cost nothing, and leave Redis', async (t) => {
   const { context, redis, queue, accountId, enqueue } = await open(t)
-  await queue.pause()
   const overdue = await Promise.all(Array.from({ length: PAGE_JOBS + 1 }, () => enqueue({})))
   const staying = await Promise.all([enqueue({ deadline: Date.now() + 600_000 }), enqueue({ isAsync: false })])
 
   for (const _look of ['first', 'second']) {
-    await endOverdueCalls(context, 'currency')
-    const left = (await queue.getPrioritized()).map(({ id }) => id)
+    await endOverdueCalls(context, queue)
+    const left = (await queue.getWaiting()).map(({ id }) => id)
     assert.deepEqual(left.sort(), [...staying].sort())
     for (const id of overdue) {
       assert.equal((await readResult(redis, { id, accountId }))?.head.code, 'DEADLINE_EXCEEDED')
@@ -71,8 +71,8 @@ test('asynchronous calls that a held queue keeps past their deadline get their r
 test('an asynchronous call whose worker was lost gets its result past its deadline, whether or not another worker runs', async (t) => {
   const { context, redis, queue, accountId, enqueue } = await open(t)
   const stalledInterval = 50
-  const options = { connection: redis, prefix: upstreamKeys.queuePrefix('currency'), autorun: false, stalledInterval }
-  const worker = new Worker('currency', undefined, options)
+  const options = { connection: redis, prefix: LANE.prefix, autorun: false, stalledInterval }
+  const worker = new Worker(LANE.name, undefined, options)
   t.after(() => worker.close())
   await worker.waitUntilReady()
   const codes = (ids: string[]) =>
@@ -86,14 +86,13 @@ test('an asynchronous call whose worker was lost gets its result past its deadli
   const returned = await take()
   const [running, lost] = [await take(), await take()]
   await loseLock(returned)
-  await queue.pause()
   // What a worker does for another one, once a job was seen without a lock.
   await worker.startStalledCheckTimer()
   await until(async () => (await queue.getJobState(returned)) === 'waiting')
   await worker.close()
   await loseLock(lost)
 
-  await endOverdueCalls(context, 'currency')
+  await endOverdueCalls(context, queue)
   assert.deepEqual(await codes([returned, lost, running]), ['DEADLINE_EXCEEDED', 'DEADLINE_EXCEEDED', undefined])
   assert.deepEqual(
     (await queue.getActive()).map(({ id }) => id),

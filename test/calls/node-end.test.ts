@@ -46,12 +46,12 @@ test('a node that ends completes the call whose caller just left, though its wor
     context,
     {
       ...{ principal, limits, job, preference: { waitMs: undefined, applied: undefined } },
-      queueing: { priority: 1, etaMs: 0, mayShareJob: false, waitEntry: undefined },
+      queueing: { etaMs: 0, mayShareJob: false, waitEntry: undefined },
     },
     socket,
   )
   const queue = context.queues.of('currency')
-  await until(async () => (await queue.getJobState(id)) === 'prioritized')
+  await until(async () => (await queue.getJobState(id)) === 'waiting')
   // A worker has the job, and hangs.
   await redis.set(`${queue.toKey(id)}:lock`, 'token')
   socket.destroy()

@@ -132,8 +132,8 @@ it('calls whose places are acknowledged in vain have the same places when they a
       const entry = { accountId: 'a', callId: id, isAsync: false, weight: 1, slug: side.slug, bucket: 'shared' }
       const joined = await side.cap.joinWaitQueue({ ...entry, coalescedKey }, side.now + 30_000)
       assert.ok('tag' in joined, JSON.stringify(joined))
-      const { tag, priority, isFollower } = joined
-      return { tag, priority, isFollower }
+      const { tag, isFollower } = joined
+      return { tag, isFollower }
     }
     const send = () => Promise.all([place('one'), place('two', 'x'), place('three', 'x')])
     const places = await send()

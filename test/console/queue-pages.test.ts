@@ -9,9 +9,9 @@ import { CALL_JOB } from '../../src/queue/call-queue.ts'
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
 import { waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
-import { upstreamKeys } from '../../src/redis/keys.ts'
 import { openTestConsole, type TestConsole } from '../support/console.ts'
 import { until } from '../support/gateway.ts'
+import { LANE } from '../support/lane.ts'
 
 /** A page as text: a line a table row, blanks between cells. */
 function textOf(page: string): string {
@@ -55,8 +55,8 @@ describe('the pages of the queues', () => {
 
   it('the pages of the queues show calls alone and those that share a job, without undeclared values and long texts', async () => {
     const { queues } = console_.context
-    await queues.enqueue({ call: call(1, { isAsync: true }), priority: 1, mayShareJob: false })
-    await Promise.all([2, 3].map((number) => queues.enqueue({ call: call(number), priority: 2, mayShareJob: true })))
+    await queues.enqueue({ call: call(1, { isAsync: true }), mayShareJob: false })
+    await Promise.all([2, 3].map((number) => queues.enqueue({ call: call(number), mayShareJob: true })))
     const page = (await get('/queues/geocoding')).body
     const shown = textOf(page)
     for (const number of [1, 2, 3])
@@ -87,17 +87,18 @@ describe('the pages of the queues', () => {
   it('the pages of the queues tell what runs from what waits for the cap, and in which order it is served', async () => {
     const { queues, config, log } = { ...console_.context, config: console_.config }
     const redis = openRedis(config.redisUrls, 'blocking', log)
+    // The jobs of earlier tests are in the same lane.
+    await queues.of('mock-data').drain()
     const held = Promise.withResolvers<void>()
-    const options = { connection: redis, prefix: upstreamKeys.queuePrefix('mock-data'), concurrency: 2 }
-    const worker = new Worker('mock-data', () => held.promise, options)
+    const options = { connection: redis, prefix: LANE.prefix, concurrency: 2 }
+    const worker = new Worker(LANE.name, () => held.promise, options)
     try {
       const calls = [1, 2, 3].map((number) => call(number, { slug: 'mock-data' }))
       const [running, next, last] = calls as [CallJob, CallJob, CallJob]
       await join(next)
       await join(last)
       // A worker takes jobs ahead of their permits.
-      for (const [index, each] of [running, next, last].entries())
-        await queues.enqueue({ call: each, priority: index + 1, mayShareJob: false })
+      for (const each of [running, next, last]) await queues.enqueue({ call: each, mayShareJob: false })
       await until(async () => (await queues.of('mock-data').getJobCounts('active')).active === 2)
       const found = (await rows('mock-data')).filter((row) => row.includes('call_'))
       assert.deepEqual(
@@ -118,7 +119,7 @@ describe('the pages of the queues', () => {
   it('the pages of the queues show a script in a parameter as text', async () => {
     const script = '<script>alert(1)</script>'
     const hostile = call(4, { slug: 'timezone', parameters: { [script]: script }, extra: [[script, script]] })
-    await console_.context.queues.enqueue({ call: hostile, priority: 1, mayShareJob: false })
+    await console_.context.queues.enqueue({ call: hostile, mayShareJob: false })
     const page = (await get('/queues/timezone')).body
     assert.doesNotMatch(page, /<script>alert/)
     assert.equal(page.split('&#60;script&#62;alert(1)').length - 1, 3)
@@ -127,15 +128,17 @@ describe('the pages of the queues', () => {
   it('the pages of the queues show scheduled probes, jobs that a defect ended, and calls of a later version as far as they are known', async () => {
     const { queues, log } = console_.context
     const queue = queues.of('dictionary')
+    // The jobs of earlier tests are in the same lane.
+    await queue.drain()
     await enqueueProbe(queues, 'dictionary', { name: 'soon', delayMs: 90_000 })
     const redis = openRedis(console_.config.redisUrls, 'blocking', log)
     const broken = async () => await Promise.reject(new Error('no such thing'))
-    const worker = new Worker('dictionary', broken, {
+    const worker = new Worker(LANE.name, broken, {
       connection: redis,
-      prefix: upstreamKeys.queuePrefix('dictionary'),
+      prefix: LANE.prefix,
     })
     try {
-      await queue.add('validate-key', {}, { jobId: 'check' })
+      await queue.add('validate-key', { slug: 'dictionary' }, { jobId: 'check' })
       await until(async () => (await queue.getJobCounts('failed')).failed === 1)
     } finally {
       await worker.close()

@@ -16,9 +16,10 @@ import { recordUsage } from '../../src/limits/usage-ledger.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { CALL_JOB } from '../../src/queue/call-queue.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
-import { keys, upstreamKeys } from '../../src/redis/keys.ts'
+import { keys } from '../../src/redis/keys.ts'
 import { openTestConsole, type TestConsole } from '../support/console.ts'
 import { until } from '../support/gateway.ts'
+import { LANE } from '../support/lane.ts'
 import { startPostgresProxy } from '../support/postgres-proxy.ts'
 import { startRedisOnSmallDisk } from '../support/redis-server.ts'
 import { connectOwnRedis } from '../support/services.ts'
@@ -41,11 +42,11 @@ describe('the fleet as operators read it', () => {
     const redis = openRedis(console_.config.redisUrls, 'blocking', console_.context.log)
     // A worker takes jobs ahead of their permits: five of the six calls it has wait for one.
     const held = Promise.withResolvers<void>()
-    const options = { connection: redis, prefix: upstreamKeys.queuePrefix('mock-data'), concurrency: 10 }
-    const worker = new Worker('mock-data', () => held.promise, options)
+    const options = { connection: redis, prefix: LANE.prefix, concurrency: 10 }
+    const worker = new Worker(LANE.name, () => held.promise, options)
     const calls = Array.from({ length: 6 }, () => ({ callId: randomUUID(), isAsync: false, accountId: 'a', weight: 1 }))
     await Promise.all(
-      calls.map(({ callId }) => queues.of('mock-data').add(CALL_JOB, {}, { jobId: callId, priority: 1 })),
+      calls.map(({ callId }) => queues.of('mock-data').add(CALL_JOB, { slug: 'mock-data' }, { jobId: callId })),
     )
     const entry = { slug: 'mock-data', bucket: SHARED_BUCKET }
     const cap = caps.of(api, SHARED_BUCKET)
@@ -152,9 +153,9 @@ describe('the fleet as operators read it', () => {
       ...{ v: 1, id: `call_${id.repeat(32)}`, accountId: 'a', mode: 'live', slug: 'timezone', endpoint: '/current' },
       ...{ parameters: {}, extra: [], raw: false, isAsync: false, replyTo: 'x', limitsAcquiredAt: 1, deadline: 2 },
     })
-    const add = (id: string, mayShareJob: boolean) => queues.enqueue({ call: call(id), priority: 1, mayShareJob })
+    const add = (id: string, mayShareJob: boolean) => queues.enqueue({ call: call(id), mayShareJob })
     await Promise.all([...['a', 'b', 'c'].map((id) => add(id, true)), add('d', false)])
-    assert.equal((await queues.of('timezone').getJobCounts('prioritized')).prioritized, 2)
+    assert.equal((await queues.of('timezone').getJobCounts('waiting')).waiting, 2)
     await until(async () => (await overview('timezone')).queue.waiting > 0)
     assert.equal((await overview('timezone')).queue.waiting, 4)
   })

@@ -4,10 +4,11 @@ import { after, before, describe, it } from 'node:test'
 import { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { readResult, storeForEarlierNode, storeResult } from '../../src/queue/results.ts'
-import { accountKeys, earlierCallKeys, upstreamKeys } from '../../src/redis/keys.ts'
+import { accountKeys, earlierCallKeys } from '../../src/redis/keys.ts'
 import { readMinute } from '../../src/telemetry/minute-stats.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
+import { LANE } from '../support/lane.ts'
 import { MODERN, modernMessage, withMcpClient } from '../support/mcp-client.ts'
 import { type Stage, startStage } from '../support/stage.ts'
 import type { UpstreamServer } from '../support/upstream-server.ts'
@@ -301,7 +302,7 @@ describe('an asynchronous call', () => {
   })
 
   it('an asynchronous call that is cancelled before a worker has it costs nothing, alone or in a job with others', async (t) => {
-    const queue = new Queue('dog-images', { connection: redis, prefix: upstreamKeys.queuePrefix('dog-images') })
+    const queue = new Queue(LANE.name, { connection: redis, prefix: LANE.prefix })
     await queue.pause()
     t.after(async () => {
       await queue.resume()

@@ -8,6 +8,7 @@ import { accountKeys, channels, upstreamKeys } from '../../src/redis/keys.ts'
 import { ageAnswers, isCapQuiet, openOperatorRedis } from '../support/cap-state.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { LANE } from '../support/lane.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
 const UNLIMITED = JSON.stringify({ Free: { perMinute: 100_000, inFlight: 100_000, perMonth: 1_000_000 } })
@@ -263,8 +264,8 @@ describe('stored answers', () => {
     const path = '/v1/call/mock-data/posts?id=90'
     const gone = send(gateway, path, { key: account.live, signal: leaving.signal }).catch(() => 'gone')
     await until(() => count('mock-data') === before + 1)
-    const queue = new Queue('mock-data', { connection: redis, prefix: upstreamKeys.queuePrefix('mock-data') })
-    const isNoneQueued = async () => (await queue.getJobCountByTypes('waiting', 'prioritized')) === 0
+    const queue = new Queue(LANE.name, { connection: redis, prefix: LANE.prefix })
+    const isNoneQueued = async () => (await queue.getJobCountByTypes('waiting')) === 0
     const staying: Promise<Answer>[] = []
     // One at a time, each as a job of its own: some run in the leader's worker, some in the other.
     while (staying.length < 6) {

@@ -123,10 +123,10 @@ function startCappedLoad(): { stop: () => Promise<void> } {
   }
 }
 
-/** The slot of an API's queue, with all that is kept of it. */
+/** The slot of all that is kept of an API. */
 async function slotOf(slug: string): Promise<number> {
   const client = cluster.nodes.find(({ server }) => !server.hasEnded())?.client ?? assert.fail()
-  return Number(await client.cluster('KEYSLOT', `${upstreamKeys.queuePrefix(slug)}:${slug}:wait`))
+  return Number(await client.cluster('KEYSLOT', upstreamKeys.health(slug)))
 }
 
 describe('on a Redis Cluster of which one node is named', { timeout: 120_000 }, () => {

@@ -87,21 +87,21 @@ describe('in Redis', () => {
     assert.deepEqual({ wire, all }, expected, JSON.stringify(byName, null, 2))
 
   it('a call alone costs these commands, where the reply before it told that its cap has room', async () => {
-    assertCost(await cost(() => one(FACT)), { wire: 13, all: 96 })
+    assertCost(await cost(() => one(FACT)), { wire: 9, all: 59 })
   })
 
   it('a stored answer alone costs these commands', async () => {
     await one(weather(1.5))
-    assertCost(await cost(() => one(weather(1.5))), { wire: 11, all: 68 })
+    assertCost(await cost(() => one(weather(1.5))), { wire: 7, all: 31 })
   })
 
   it('a cacheable call whose answer is not stored costs these commands', async () => {
     const next = () => cells(1)[0]?.parameters.latitude ?? assert.fail()
-    assertCost(await cost(() => one(weather(next()))), { wire: 18, all: 114 })
+    assertCost(await cost(() => one(weather(next()))), { wire: 14, all: 77 })
   })
 
   it('a call with a test key costs these commands', async () => {
-    assertCost(await cost(() => one(FACT, { key: stage.account.test })), { wire: 10, all: 65 })
+    assertCost(await cost(() => one(FACT, { key: stage.account.test })), { wire: 6, all: 28 })
   })
 
   it('a refused call costs these commands', async () => {
@@ -111,8 +111,8 @@ describe('in Redis', () => {
   it('sixteen calls of a batch cost little more than one', async () => {
     const stored = cells(16)
     await batch(stored)
-    assertCost(await cost(() => batch(stored)), { wire: 12, all: 115 })
-    assertCost(await cost(() => batch(facts(), stage.account.test)), { wire: 11, all: 112 })
+    assertCost(await cost(() => batch(stored)), { wire: 8, all: 78 })
+    assertCost(await cost(() => batch(facts(), stage.account.test)), { wire: 7, all: 75 })
     // How many permits end together depends on when the upstream's answers come.
     for (const [work, { wire, all }] of [
       [() => batch(facts()), { wire: 40, all: 280 }],

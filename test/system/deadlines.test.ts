@@ -6,6 +6,7 @@ import { capKeys } from '../../src/redis/keys.ts'
 import { isCapQuiet } from '../support/cap-state.ts'
 import { type Account, type Answer, send } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
+import { laneKey } from '../support/lane.ts'
 import { type Stage, startStage } from '../support/stage.ts'
 import type { UpstreamServer } from '../support/upstream-server.ts'
 
@@ -79,7 +80,7 @@ describe('a call past its deadline', () => {
     const url = await gateway.startWeb()
     const before = upstream.arrivalsOf('dog-images').length
     const calls = Array.from({ length: 10 }, () => call(DOG, url).catch(() => 'no answer'))
-    const jobs = (): Promise<number> => redis.zcard('agw:{dog-images}:dog-images:prioritized')
+    const jobs = (): Promise<number> => redis.llen(laneKey('wait'))
     const queued = (): Promise<number> => redis.zcard(capKeys.of('dog-images', 'shared', 'queue'))
     await until(async () => (await queued()) === 10 && (await jobs()) > 0)
     const queuedAt = performance.now()

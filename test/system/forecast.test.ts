@@ -7,13 +7,14 @@ import { capKeys } from '../../src/redis/keys.ts'
 import { isCapQuiet, openOperatorRedis } from '../support/cap-state.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
+import { recorded } from '../support/recorded.ts'
 import { type Stage, startStage } from '../support/stage.ts'
 import type { UpstreamServer } from '../support/upstream-server.ts'
 
 const TIMEOUT_MS = 6_000
 
 const dog = { status: 'success', message: 'https://images.dog.ceo/breeds/hound/a.jpg' }
-const fact = { id: 'a', text: 't', source: 's', source_url: 'u' }
+const fact = recorded('random-facts')
 
 function retryAfterOf(answer: Answer): number {
   const seconds = Number(answer.headers.get('retry-after'))
@@ -111,11 +112,10 @@ describe('the forecast of a call', () => {
   })
 
   it('a call without a ticket, because its cap had room, is refused exactly and free of charge when others have used it up', async () => {
-    const sky = { time: '2026-01-01T00:00', temperature: 3, windspeed: 1, winddirection: 2, weathercode: 1, is_day: 1 }
     const release = Promise.withResolvers<void>()
     upstream.play('weather', async ({ url }) => {
       if (url.includes('latitude=20')) await release.promise
-      return { latitude: 1, longitude: 2, current_weather: sky }
+      return recorded('weather')
     })
     const { live: key } = await signUp(gateway)
     const callCell = (cell: number) =>

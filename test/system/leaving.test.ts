@@ -4,14 +4,17 @@ import { type AddressInfo, createServer } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { accountKeys, upstreamKeys } from '../../src/redis/keys.ts'
+import { storedCalls } from '../../src/queue/call-job.ts'
+import { accountKeys } from '../../src/redis/keys.ts'
 import { capTraces, isCapQuiet } from '../support/cap-state.ts'
 import { type Account, send } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
+import { LANE, laneKey } from '../support/lane.ts'
+import { recorded } from '../support/recorded.ts'
 import { type Stage, startStage } from '../support/stage.ts'
 import type { UpstreamServer } from '../support/upstream-server.ts'
 
-const fact = { id: 'a', text: 't', source: 's', source_url: 'u' }
+const fact = recorded('random-facts')
 const dog = { status: 'success', message: 'https://images.dog.ceo/breeds/hound/a.jpg' }
 
 describe('a caller that leaves', () => {
@@ -59,8 +62,8 @@ describe('a caller that leaves', () => {
     })
   }
 
-  const waitingJobs = async (slug: string): Promise<number> =>
-    (await redis.zcard(`agw:{${slug}}:${slug}:prioritized`)) + (await redis.llen(`agw:{${slug}}:${slug}:active`))
+  const waitingJobs = async (): Promise<number> =>
+    (await redis.llen(laneKey('wait'))) + (await redis.llen(laneKey('active')))
 
   it('a caller that leaves while it waits, takes its call along: 9 of 10 leave and the upstream sees only the others', async () => {
     upstream.play('random-facts', () => fact)
@@ -76,7 +79,7 @@ describe('a caller that leaves', () => {
     for (const { answer } of staying) assert.equal(await answer, 200)
     assert.equal(upstream.arrivalsOf('random-facts').length, 13)
     for (const call of calls) if (!staying.includes(call)) assert.equal(await call.answer, 'left')
-    await until(async () => (await isCapQuiet(redis, 'random-facts')) && (await waitingJobs('random-facts')) === 0)
+    await until(async () => (await isCapQuiet(redis, 'random-facts')) && (await waitingJobs()) === 0)
     await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 0)
   })
 
@@ -98,7 +101,7 @@ describe('a caller that leaves', () => {
     // Where leaving takes a second on a busy machine, a probe looks whether the upstream hangs.
     const sent = upstream.arrivalsOf('dog-images').length
     assert.ok(sent === 20 || sent === 21, `${sent} requests`)
-    await until(async () => (await isCapQuiet(redis, 'dog-images')) && (await waitingJobs('dog-images')) === 0)
+    await until(async () => (await isCapQuiet(redis, 'dog-images')) && (await waitingJobs()) === 0)
     await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 0)
   })
 
@@ -143,7 +146,7 @@ describe('a caller that leaves', () => {
     const arrived = upstream.arrivalsOf('dog-images').length
     await leaving(arrived + 5)
     assert.equal(await used(), before + 5)
-    const queue = new Queue('dog-images', { connection: redis, prefix: upstreamKeys.queuePrefix('dog-images') })
+    const queue = new Queue(LANE.name, { connection: redis, prefix: LANE.prefix })
     await queue.pause()
     await leaving(arrived + 5)
     assert.equal(await used(), before + 5)
@@ -183,8 +186,7 @@ describe('a caller that leaves', () => {
   })
 
   it('a caller that leaves keeps its place for those that wait for the same answer', async () => {
-    const sky = { time: '2026-01-01T00:00', temperature: 3, windspeed: 1, winddirection: 2, weathercode: 1, is_day: 1 }
-    upstream.play('weather', () => ({ latitude: 1, longitude: 2, current_weather: sky }))
+    upstream.play('weather', () => recorded('weather'))
     const path = (cell: number) => `/v1/call/weather/current?latitude=${cell}&longitude=7`
     const queued = async () => ((await capTraces(redis, 'weather')).queue ?? []).length
     const inFlight = async (count: number) =>
@@ -194,7 +196,7 @@ describe('a caller that leaves', () => {
     const [first] = sendAll(path(2), 1)
     await until(async () => (await queued()) === 1)
     const others = sendAll(path(2), 3)
-    await until(async () => (await redis.llen('agw:{weather}:weather:active')) === 4)
+    await until(async () => (await callsAtWorkers(redis)) === 4)
     // They have found the request when another call has gone all the way.
     upstream.play('dog-images', () => dog)
     assert.equal((await send(gateway, '/v1/call/dog-images/random', { key: account.live })).status, 200)
@@ -213,7 +215,7 @@ describe('a caller that leaves', () => {
       call?.leave.abort()
       await call?.answer
     }
-    await until(async () => (await isCapQuiet(redis, 'dog-images')) && (await waitingJobs('dog-images')) === 0)
+    await until(async () => (await isCapQuiet(redis, 'dog-images')) && (await waitingJobs()) === 0)
     await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 0)
   })
 
@@ -225,3 +227,10 @@ describe('a caller that leaves', () => {
     assert.deepEqual([...new Set(ended.map(({ status }) => status))], [499])
   })
 })
+
+/** Calls in the jobs that workers have. */
+async function callsAtWorkers(redis: Redis): Promise<number> {
+  const ids = await redis.lrange(laneKey('active'), 0, -1)
+  const jobs = await Promise.all(ids.map((id) => redis.hget(laneKey(id), 'data')))
+  return jobs.reduce((sum, data) => sum + storedCalls(JSON.parse(data ?? '{}')).length, 0)
+}

@@ -373,8 +373,9 @@ describe('the operator API', () => {
       assert.equal(wasSent(`${waiters[how]}2`), false)
       under.resolve({ id: 1, name: 'a', types: [], height: 1, weight: 1 })
       assert.equal((await first).status, 200)
-      if (how === 'refuse') await operator('/upstreams/creature-game/resume', { method: 'POST' })
+      // In this order, because every worker knows of a resumption when it is answered.
       await patch('/upstreams/creature-game', { caps: null, enabled: null })
+      if (how === 'refuse') await operator('/upstreams/creature-game/resume', { method: 'POST' })
       await until(async () => (await call('j')).status === 200)
     }
   })

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import { Queue } from 'bullmq'
-import { accountKeys, upstreamKeys } from '../../src/redis/keys.ts'
+import { accountKeys } from '../../src/redis/keys.ts'
 import { openOperatorRedis } from '../support/cap-state.ts'
 import { type Account, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { LANE } from '../support/lane.ts'
 
 let gateway: Gateway
 let account: Account
@@ -16,7 +17,7 @@ after(async () => await gateway.stop())
 
 it('an asynchronous call that no worker took by its deadline is ended by the probe process, and given back', async (t) => {
   const redis = openOperatorRedis(gateway)
-  const queue = new Queue('currency', { connection: redis, prefix: upstreamKeys.queuePrefix('currency') })
+  const queue = new Queue(LANE.name, { connection: redis, prefix: LANE.prefix })
   t.after(async () => {
     await queue.close()
     redis.disconnect()

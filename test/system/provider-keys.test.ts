@@ -6,9 +6,10 @@ import { Redis } from 'ioredis'
 import { UNPROVEN_BUCKET } from '../../src/caps/bucket.ts'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import { VALIDATE_KEY } from '../../src/queue/validate-key-job.ts'
-import { capKeys, keys, upstreamKeys } from '../../src/redis/keys.ts'
+import { capKeys, keys } from '../../src/redis/keys.ts'
 import { type Account, send, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { LANE, laneKey } from '../support/lane.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
 const NEWS = '/v1/call/news/top'
@@ -80,9 +81,9 @@ describe('provider keys', () => {
     })
   }
 
-  async function withQueue<T>(slug: string, use: (queue: Queue) => Promise<T>): Promise<T> {
+  async function withQueue<T>(use: (queue: Queue) => Promise<T>): Promise<T> {
     const connection = new Redis(gateway.services.redisUrl, { maxRetriesPerRequest: null })
-    const queue = new Queue(slug, { connection, prefix: upstreamKeys.queuePrefix(slug) })
+    const queue = new Queue(LANE.name, { connection, prefix: LANE.prefix })
     try {
       return await use(queue)
     } finally {
@@ -92,14 +93,14 @@ describe('provider keys', () => {
   }
 
   /** Runs the validations that wait for their next time at once, until none is left. */
-  async function endValidations(slug: string): Promise<void> {
-    await withQueue(slug, async (queue) => {
+  async function endValidations(): Promise<void> {
+    await withQueue(async (queue) => {
       await until(async () => {
         for (const job of await queue.getDelayed()) {
           // Another one may have begun it meanwhile.
           if (job.name === VALIDATE_KEY) await job.promote().catch(() => undefined)
         }
-        const left = await queue.getJobs(['delayed', 'prioritized', 'waiting', 'active'])
+        const left = await queue.getJobs(['delayed', 'waiting', 'active'])
         return left.every((job) => job?.name !== VALIDATE_KEY)
       })
     })
@@ -184,13 +185,12 @@ describe('provider keys', () => {
       upstream.arrivalsOf('news').filter(({ url }) => url.includes(key) && !url.includes('q=')).length
     const before = validations()
     const calls = Array.from({ length: 20 }, (_, index) => call(`/v1/call/news/search?q=${index}`))
-    for (const { status } of await Promise.all(calls)) assert.equal(status, 400)
+    for (const { status, text } of await Promise.all(calls)) assert.equal(status, 400, text)
     await until(() => validations() > before)
     answers.resolve()
     await until(async () => (await statusOf('news')) === 'invalid')
-    const queue = (name: string) => `${upstreamKeys.queuePrefix('news')}:news:${name}`
     const client = new Redis(gateway.services.redisUrl)
-    await until(async () => (await client.exists(queue('active'), queue('prioritized'))) === 0)
+    await until(async () => (await client.exists(laneKey('active'), laneKey('wait'))) === 0)
     client.disconnect()
     assert.equal(validations() - before, 1)
   })
@@ -213,12 +213,12 @@ describe('provider keys', () => {
     )
     assert.ok(Date.parse(nextAt) > Date.parse(at))
     // An upstream that does not come back uses up the checks.
-    await endValidations('news')
+    await endValidations()
     const { validationFailure: last } = (await recordOf('news')) ?? assert.fail()
     assert.equal(last.nextAt, null)
     assert.match(last.message, /The key is saved\. Check it again when News answers\.$/)
     // What the upstream did is no defect of the gateway.
-    assert.deepEqual(await withQueue('news', (queue) => queue.getJobCounts('failed')), { failed: 0 })
+    assert.deepEqual(await withQueue((queue) => queue.getJobCounts('failed')), { failed: 0 })
     assert.equal((await put('news', key)).body.validationFailure, null)
   })
 
@@ -235,8 +235,7 @@ describe('provider keys', () => {
     const isTried = async () => {
       const before = upstream.arrivalsOf('code-host-user').length
       assert.equal((await put('code-host-user', secret('shut'))).status, 200)
-      const queue = `${upstreamKeys.queuePrefix('code-host-user')}:code-host-user`
-      await until(async () => (await redis.exists(`${queue}:prioritized`, `${queue}:active`, `${queue}:delayed`)) === 0)
+      await until(async () => (await redis.exists(laneKey('wait'), laneKey('active'), laneKey('delayed'))) === 0)
       return upstream.arrivalsOf('code-host-user').length > before
     }
     for (const [settings, code, message] of [
@@ -269,7 +268,7 @@ describe('provider keys', () => {
       if (isHeld)
         await sql(gateway, "insert into upstream_settings (slug, paused_mode) values ('code-host-user', 'hold')")
       await redis.set(keys.settingsVersion, randomUUID())
-      await withQueue('code-host-user', (queue) => (isHeld ? queue.pause() : queue.resume()))
+      await withQueue((queue) => (isHeld ? queue.pause() : queue.resume()))
       const page = async (url: string) => (await fetch(`${url}/apis/code-host-user`)).text()
       for (const url of gateway.urls) await until(async () => (await page(url)).includes('Paused') === isHeld)
     }
@@ -291,12 +290,12 @@ describe('provider keys', () => {
       )
     }
     // One of the saving, and one of all checks.
-    assert.equal(await withQueue('code-host-user', (queue) => queue.getJobCountByTypes('prioritized')), 2)
+    assert.equal(await withQueue((queue) => queue.getJobCountByTypes('waiting')), 2)
     await setHold(false)
     await until(async () => (await statusOf('code-host-user')) === 'valid')
     assert.equal((await recordOf('code-host-user')).validationFailure, null)
     // A key that was checked before stays as it is, and is told of the pause alike.
-    await endValidations('code-host-user')
+    await endValidations()
     await setHold(true)
     const { body } = await check()
     assert.deepEqual([body.status, body.validationFailure?.code], ['valid', 'API_PAUSED'])
@@ -394,7 +393,7 @@ describe('provider keys', () => {
     const refusals = answers.filter(({ body }) => body.error.code === 'UPSTREAM_CAP_EXHAUSTED')
     assert.ok(refusals.length > 0)
     for (const { body } of refusals) assert.match(body.error.message, /has not taken your provider key yet/)
-    await endValidations('code-host-user')
+    await endValidations()
     const sent = upstream.arrivalsOf('code-host-user').length - before
     assert.ok(sent > 0 && sent <= 15, `${sent} of 60 an hour`)
     const honest = await signUp(gateway, 'pro')

@@ -6,9 +6,10 @@ import { Queue } from 'bullmq'
 import { CALL_JOB } from '../../src/queue/call-queue.ts'
 import { decodeFrame } from '../../src/queue/frame.ts'
 import type { ReplyHead } from '../../src/queue/reply-head.ts'
-import { accountKeys, keys, upstreamKeys } from '../../src/redis/keys.ts'
+import { accountKeys, keys } from '../../src/redis/keys.ts'
 import { type Account, type Answer, send } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
+import { LANE, laneKey } from '../support/lane.ts'
 import { type Stage, startStage } from '../support/stage.ts'
 import type { UpstreamServer } from '../support/upstream-server.ts'
 
@@ -60,7 +61,7 @@ describe('a call', () => {
     assert.ok(again.every(({ url }) => held(url)))
     assert.equal(again.length, 16)
     const warning =
-      /"level":"warn".*"slug":"random-facts","jobs":[1-9]\d*,"msg":"jobs of a worker that died or stood still run again"/
+      /"level":"warn".*"lane":"calls","jobs":[1-9]\d*,"msg":"jobs of a worker that died or stood still run again"/
     await until(() => warning.test(gateway.output.join('')))
   })
 
@@ -77,8 +78,7 @@ describe('a call', () => {
     const { id } = (await send(gateway, `${FACT}?n=cancelled`, { method: 'POST', key: account.live, headers })).body
     await until(() => upstream.arrivalsOf('random-facts').length === before + 2)
     for (const worker of gateway.workers) worker.kill('SIGKILL')
-    const locks = upstreamKeys.queuePrefix('random-facts')
-    await until(async () => (await stage.redis.keys(`${locks}:random-facts:*:lock`)).length === 0)
+    await until(async () => (await stage.redis.keys(laneKey('*:lock').replaceAll(/[{}]/g, '?'))).length === 0)
     leaving.abort()
     assert.equal(await left, 'left')
     const cancelled = await send(gateway, `/v1/calls/${id}`, { method: 'DELETE', key: account.live })
@@ -119,7 +119,7 @@ describe('a call', () => {
       deadline: Date.now() + 30_000,
     })
     const calls = bundled.map((id) => ({ ...jobOf(id), bundledReplies: true }))
-    const queue = new Queue('mock-data', { connection: stage.redis, prefix: upstreamKeys.queuePrefix('mock-data') })
+    const queue = new Queue(LANE.name, { connection: stage.redis, prefix: LANE.prefix })
     await queue.addBulk([
       { name: CALL_JOB, data: jobOf(old), opts: { jobId: old, priority: 1 } },
       { name: CALL_JOB, data: { v: 2, calls }, opts: { jobId: `shared_${bundled[0]}`, priority: 1 } },

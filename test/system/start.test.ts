@@ -10,8 +10,8 @@ import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import { freePort } from '../../src/local/embedded/free-port.ts'
-import { upstreamKeys } from '../../src/redis/keys.ts'
 import { inheritedEnvironment, until } from '../support/gateway.ts'
+import { laneKey } from '../support/lane.ts'
 import { SPARING_ENVIRONMENT } from '../support/node-flags.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
@@ -113,10 +113,8 @@ async function probedByStart(): Promise<string[]> {
   const redis = new Redis(/REDIS_URL=([^\0]+)/.exec(environment)?.[1] ?? assert.fail())
   try {
     const slugs = [...(await loadUpstreams()).keys()]
-    const events = await Promise.all(
-      slugs.map((slug) => redis.xrange(`${upstreamKeys.queuePrefix(slug)}:${slug}:events`, '-', '+')),
-    )
-    return slugs.filter((_, index) => /"added".*"start-\d+"/.test(JSON.stringify(events[index])))
+    const events = JSON.stringify(await redis.xrange(laneKey('events'), '-', '+'))
+    return slugs.filter((slug) => new RegExp(`"added"[^\\]]*"${slug}-start-\\d+"`).test(events))
   } finally {
     redis.disconnect()
   }

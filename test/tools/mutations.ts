@@ -185,10 +185,7 @@ export const MUTATIONS: Mutation[] = [
     '(identicalOf[call.coalesced] or call.member) ~= call.member',
     'identicalOf[call.coalesced]',
   ),
-  alone(
-    'a call that comes again is queued again',
-    'if knownRank then return knownPlace(member, knownRank, queue.base) end',
-  ),
+  alone('a call that comes again is queued again', 'if knownRank then return knownPlace(member, knownRank) end'),
   together('calls that come together are not counted as asynchronous', 'async = async + 1', 'async = 0'),
   caps('acquire', 'granted calls stay among the waiters', "  redis.call('ZREM', WAITERS, unpack(granted))\n"),
   caps('acquire', 'grants are not logged', "  redis.call('ZADD', LOG, unpack(logged))\n"),
@@ -323,13 +320,6 @@ export const MUTATIONS: Mutation[] = [
     'COLD_START_HOLD_MS)\nend',
     'COLD_START_HOLD_MS) - 1000\nend',
   ),
-  {
-    name: 'tags are never counted from a new base',
-    from: "redis.call('HSET', FAIR, 'base', tostring(virtual))\n",
-    to: '',
-    tests: ['test/system/rebase.test.ts'],
-    file: 'src/caps/lua/rebase-priorities.lua',
-  },
   health('record-attempt', 'a breaker opens one failure late', '-run >= needed', '-run > needed'),
   health(
     'record-attempt',
@@ -631,7 +621,7 @@ export const MUTATIONS: Mutation[] = [
   queuedSlot('calls of its share delay no call of a long queue', '(counts[group] or 0) + 1', '0'),
   queuedSlot('a queued call waits for no connection', ", congestionMs(redis.call('ZCARD', LEASES), rank))", ')'),
   {
-    ...queuedSlot('a call that comes again is told no wait', 'priority, queuedWaitMs(member, rank)', 'priority, 0'),
+    ...queuedSlot('a call that comes again is told no wait', 'member), queuedWaitMs(member, rank)', 'member), 0'),
     file: 'src/caps/lua/join-queue.lua',
   },
   caps('read', 'calls past their deadline count as before', 'dequeueExpired()\n'),

@@ -4,10 +4,11 @@ import { type TestContext, test } from 'node:test'
 import { Queue } from 'bullmq'
 import { migrate } from '../../src/db/migrate.ts'
 import { createLog } from '../../src/log.ts'
-import { CALL_JOB, CallQueues, rebasePriorities } from '../../src/queue/call-queue.ts'
+import { CALL_JOB } from '../../src/queue/call-queue.ts'
+import { laneOfOnly } from '../../src/queue/lanes.ts'
 import { ReplyInbox } from '../../src/queue/reply.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
-import { accountKeys, upstreamKeys } from '../../src/redis/keys.ts'
+import { accountKeys } from '../../src/redis/keys.ts'
 import { readProcesses } from '../../src/telemetry/heartbeat.ts'
 import { testSecrets, until } from '../support/gateway.ts'
 import { startLocalWorker } from '../support/local-node.ts'
@@ -21,7 +22,8 @@ async function open(t: TestContext) {
   const redis = openRedis([services.redisUrl], 'blocking', log)
   const replies = new ReplyInbox(openRedis([services.redisUrl], 'blocking', log), redis, log)
   replies.open()
-  const queue = new Queue('currency', { connection: redis, prefix: upstreamKeys.queuePrefix('currency') })
+  const lane = laneOfOnly(['currency'])
+  const queue = new Queue(lane.name, { connection: redis, prefix: lane.prefix })
   const users: { close: () => Promise<void> }[] = []
   t.after(async () => {
     for (const user of users) await user.close()
@@ -30,14 +32,14 @@ async function open(t: TestContext) {
     await closeRedis(redis)
     await services.stop()
   })
-  const enqueue = async (priority: number) => {
+  const enqueue = async () => {
     const id = `call_${randomUUID().replaceAll('-', '')}`
     const [enqueuedAt, lifeMs] = [Date.now(), 30_000]
     const call = { id, accountId: 'a', mode: 'live', slug: 'currency', endpoint: '/latest', isAsync: false }
     const data = { ...call, v: 3, replyTo: replies.stream, enqueuedAt, deadline: enqueuedAt + lifeMs, ticket: 'new' }
     await redis.zadd(accountKeys.inFlight('a', 'live'), enqueuedAt + lifeMs, id)
     const answered = replies.awaitReply(id)
-    const job = await queue.add(CALL_JOB, data, { jobId: id, priority, attempts: 1 })
+    const job = await queue.add(CALL_JOB, data, { jobId: id, attempts: 1 })
     return { job, ...answered }
   }
   return { services, redis, queue, enqueue, users }
@@ -54,18 +56,8 @@ test('a call of a version that no worker knows is left to a newer one for a whil
   users.push({ close: worker.stop })
   // Operators see which APIs no worker serves by what each says.
   await until(async () => (await readProcesses(redis, Date.now())).some(({ serves }) => serves?.join() === 'currency'))
-  const { job, reply } = await enqueue(1)
+  const { job, reply } = await enqueue()
   await until(async () => (await queue.getJobState(job.id ?? '')) === 'delayed', 10_000)
   const { head } = await reply
   assert.equal(head.code, 'DEPENDENCY_UNAVAILABLE')
-})
-
-test('calls get new priorities although one of a version that this node does not know waits among them', async (t) => {
-  const { redis, queue, enqueue, users } = await open(t)
-  const queues = new CallQueues(redis, log)
-  users.push(queues)
-  const { job, reply } = await enqueue(900)
-  reply.catch(() => undefined)
-  await rebasePriorities(queues, { slug: 'currency', isOfBucket: () => true }, 1_000_000)
-  assert.equal((await queue.getJob(job.id ?? ''))?.priority, 1)
 })

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { applySettings, type Catalog, loadCatalog } from '../../src/catalog/catalog.ts'
 import { createLog } from '../../src/log.ts'
 import { CallQueues } from '../../src/queue/call-queue.ts'
-import { PROBE_SCHEDULER } from '../../src/queue/probe-job.ts'
+import { probeScheduler } from '../../src/queue/probe-job.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
 import { ProbeSchedule } from '../../workers/probe-schedule.ts'
 import { type Services, startServices } from '../support/services.ts'
@@ -31,12 +31,12 @@ describe('the schedule of probes', () => {
   })
 
   const scheduled = async (slug: string) => {
-    const scheduler = await queues.of(slug).getJobScheduler(PROBE_SCHEDULER)
-    const jobs = await queues.of(slug).getJobCounts('delayed', 'prioritized', 'waiting')
+    const scheduler = await queues.of(slug).getJobScheduler(probeScheduler(slug))
+    const jobs = await queues.of(slug).getJobs(['delayed', 'waiting'])
     return {
       hasScheduler: scheduler !== undefined,
       next: scheduler?.next,
-      jobs: Object.values(jobs).reduce((a, b) => a + b),
+      jobs: jobs.filter(({ data }) => data.slug === slug).length,
     }
   }
 
@@ -50,8 +50,9 @@ describe('the schedule of probes', () => {
   it('the schedule of probes is whole again after a queue was obliterated, a job of it was lost, or Redis lost everything', async () => {
     const loseJob = async () => {
       const queue = queues.of('weather')
-      const { next } = (await queue.getJobScheduler(PROBE_SCHEDULER)) ?? assert.fail()
-      await redis.del(...[`repeat:${PROBE_SCHEDULER}:${next}`, 'delayed', 'prioritized'].map((key) => queue.toKey(key)))
+      const id = probeScheduler('weather')
+      const { next } = (await queue.getJobScheduler(id)) ?? assert.fail()
+      await redis.del(...[`repeat:${id}:${next}`, 'delayed', 'wait'].map((key) => queue.toKey(key)))
     }
     const losses = [() => queues.of('weather').obliterate({ force: true }), loseJob, () => redis.flushall()]
     for (const lose of losses) {
@@ -69,7 +70,7 @@ describe('the schedule of probes', () => {
 
   it('the schedule of probes is that of the files under their own caps, and leaves a cap that operators lower to the calls', async () => {
     const everySeconds = async (slug: string) =>
-      ((await queues.of(slug).getJobScheduler(PROBE_SCHEDULER))?.every ?? Number.NaN) / 1_000
+      ((await queues.of(slug).getJobScheduler(probeScheduler(slug)))?.every ?? Number.NaN) / 1_000
     for (const { slug, upstream, enabled } of catalog.values()) {
       if (enabled) assert.equal(await everySeconds(slug), upstream.probe.everySeconds, slug)
     }

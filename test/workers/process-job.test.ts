@@ -10,7 +10,7 @@ test('a call without a ticket that nobody waits for any more gives up the place 
   const { deps, cap, callOf } = await openWorkerParts(t)
   const call = callOf({ timeMs: 300_000 })
   const { slug, deadline } = call
-  const jobId = await deps.queues.enqueue({ call, priority: 1, mayShareJob: false })
+  const jobId = await deps.queues.enqueue({ call, mayShareJob: false })
   const entry = { ...waitQueueIdentity(call), slug, bucket: SHARED_BUCKET, weight: 1 }
   assert.ok('tag' in (await cap.joinWaitQueue(entry, deadline)))
   assert.equal((await cap.read()).ahead, 1)

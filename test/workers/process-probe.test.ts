@@ -10,7 +10,7 @@ async function outcomeWithoutPermit(t: TestContext, settings: OperatorSettings) 
   const { deps, api } = await openWorkerParts(t)
   const { slug } = api
   await enqueueProbe(deps.queues, slug, { name: 'probe', isForced: true, outcomeId: 'outcome' })
-  const job = (await deps.queues.of(slug).getJob('probe')) ?? assert.fail()
+  const job = (await deps.queues.of(slug).getJob(`${slug}-probe`)) ?? assert.fail()
   t.mock.method(AbortSignal, 'timeout', () => AbortSignal.abort())
   applySettings(api, settings)
   await processProbe(deps, job, new AbortController().signal)

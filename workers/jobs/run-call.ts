@@ -18,11 +18,13 @@ import type { ProviderKeys } from '../upstream/provider-keys.ts'
 import type { CallProgress } from '../upstream/send-once.ts'
 import { callerKey, checkOpen, operatorKey } from '../upstream/upstream-key.ts'
 import { answerFromExample } from './example-answer.ts'
+import type { HeldCalls } from './held-calls.ts'
 
 export interface RunDeps extends CachingDeps {
   catalog: Catalog
   db: Db
   providerKeys: ProviderKeys
+  held: HeldCalls
 }
 
 export interface CallRun {
@@ -94,7 +96,8 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
       },
     }
   }
-  // Accepted before its node knew of the pause, or queued when the pause began.
+  await deps.held.wait(api, run.signal)
+  // Accepted before its node knew of the pause, or held until now.
   if (api.pausedMode === 'refuse') return { outcome: { code: 'API_PAUSED', retryAfterMs: PAUSED_RETRY_MS } }
   if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, run) }
   const permitRequest = permitRequestOf({ api, endpoint, call }, run)

@@ -44,6 +44,7 @@ export class QueueWorker extends Worker {
     if (this.running || this.closing || this.paused) return
     this.running = true
     this.lockManager.start()
+    await this.startStalledCheckTimer()
     // `close()` ends the blocking command, and waits for this promise.
     this.mainLoopRunning = this.#takeJobs()
     await this.mainLoopRunning

@@ -4,7 +4,7 @@
              which of these keys is its own (0: none)
      Output: 'uninitialised'; 'needs-backfill'; or 'joined', then of each call a list: 'cap', 'share', 'closed', 'overloaded'
              (refused), 'ok', 'follow' (shares another call's answer), 'ahead' (its slot comes before that of the call whose
-             answer it could share), then the tag, the job priority, ms until its slot, 1 when tags are far from their base ]]
+             answer it could share), then the tag and ms until its slot ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"
@@ -40,7 +40,7 @@ end
 
 local function refuse(reason, untilMs)
   if capFollowsSetBack() then untilMs = math.min(untilMs, widest) end
-  return {reason, '0', 0, math.ceil(untilMs), 0}
+  return {reason, '0', math.ceil(untilMs)}
 end
 
 -- Refuses a call whose slot is too late for it.
@@ -79,7 +79,7 @@ end
 -- The queue as a call of the share finds it, without expired calls: of each group on its path the start of its next call
 -- and how many it has in the queue. Virtual time begins anew if nothing waits.
 local function readQueue(path)
-  local queue = { length = redis.call('ZCARD', QUEUE), virtual = 0, base = 0, starts = {}, ownCounts = {}, asyncCount = 0, seq = 1 }
+  local queue = { length = redis.call('ZCARD', QUEUE), virtual = 0, starts = {}, ownCounts = {}, asyncCount = 0, seq = 1 }
   if queue.length > 0 then queue.length = queue.length - dequeueExpired() end
   queue.busySince = now
   if queue.length == 0 and redis.call('ZCARD', WAITERS) == 0 then
@@ -87,16 +87,16 @@ local function readQueue(path)
     for level = 1, #path do queue.starts[level], queue.ownCounts[level] = 0, 0 end
     return queue
   end
-  local names = {'now', 'base', 'busySince', 'async', 'seq'}
+  local names = {'now', 'busySince', 'async', 'seq'}
   for _, group in ipairs(path) do names[#names + 1], names[#names + 2] = startField(group), queuedField(group) end
   local fair = redis.call('HMGET', FAIR, unpack(names))
-  queue.virtual, queue.base = tonumber(fair[1] or 0), tonumber(fair[2] or 0)
-  queue.asyncCount, queue.seq = math.max(0, tonumber(fair[4] or 0)), tonumber(fair[5] or 0) + 1
+  queue.virtual = tonumber(fair[1] or 0)
+  queue.asyncCount, queue.seq = math.max(0, tonumber(fair[3] or 0)), tonumber(fair[4] or 0) + 1
   for level = 1, #path do
-    queue.starts[level] = math.max(queue.virtual, tonumber(fair[4 + 2 * level] or 0))
-    queue.ownCounts[level] = math.max(0, tonumber(fair[5 + 2 * level] or 0))
+    queue.starts[level] = math.max(queue.virtual, tonumber(fair[3 + 2 * level] or 0))
+    queue.ownCounts[level] = math.max(0, tonumber(fair[4 + 2 * level] or 0))
   end
-  if queue.length > 0 then queue.busySince = tonumber(fair[3] or now) end
+  if queue.length > 0 then queue.busySince = tonumber(fair[2] or now) end
   return queue
 end
 
@@ -153,10 +153,8 @@ local function findSlot(call, queue, ahead, identical)
   return slot or now, late, refusal, identicalSlot
 end
 
-local function knownPlace(member, rank, base)
-  local tagText = redis.call('ZSCORE', QUEUE, member)
-  local priority, isFarFromBase = priorityOf(math.floor(tonumber(tagText)), base)
-  return {'ok', tagText, priority, queuedWaitMs(member, rank), isFarFromBase}
+local function knownPlace(member, rank)
+  return {'ok', redis.call('ZSCORE', QUEUE, member), queuedWaitMs(member, rank)}
 end
 
 local function join(call)
@@ -167,19 +165,18 @@ local function join(call)
   local length = queue.length
   local knownRank = length > 0 and redis.call('ZRANK', QUEUE, member)
   -- The command is sent again where its acknowledgement was lost.
-  if knownRank then return knownPlace(member, knownRank, queue.base) end
+  if knownRank then return knownPlace(member, knownRank) end
   local whole, _, tagText = tagAfter(queue.virtual, math.max(unpack(queue.starts)), queue.seq)
-  local priority, isFarFromBase = priorityOf(whole, queue.base)
 
   local identical = coalesced and redis.call('GET', coalesced)
   local rank = identical and redis.call('ZRANK', QUEUE, identical)
   -- Its request is sent, or about to be.
-  if identical and not rank and identical ~= member then return {'follow', tagText, priority, 0, isFarFromBase} end
+  if identical and not rank and identical ~= member then return {'follow', tagText, 0} end
 
   local ahead = length > 0 and redis.call('ZCOUNT', QUEUE, '-inf', tagText) or 0
   local slot, late, refusal, identicalSlot = findSlot(call, queue, ahead, rank and identical)
   if refusal then return refusal end
-  if identicalSlot then return {'follow', tagText, priority, math.ceil(identicalSlot - now), isFarFromBase} end
+  if identicalSlot then return {'follow', tagText, math.ceil(identicalSlot - now)} end
 
   local congestion = congestionMs(redis.call('ZCARD', LEASES), ahead)
   if slot <= now then congestion = math.max(congestion, drainMs(ahead, queue.busySince)) end
@@ -205,7 +202,7 @@ local function join(call)
   for _, entry in ipairs(late) do evict(unpack(entry)) end
   keepAlive(length == 0, {FAIR, QUEUE, QUEUE_DEADLINES})
   if coalesced then redis.call('SET', coalesced, member, 'PX', math.max(1, math.ceil(deadline - now))) end
-  return {rank and 'ahead' or 'ok', tagText, priority, math.ceil(math.max(slot - now, congestion)), isFarFromBase}
+  return {rank and 'ahead' or 'ok', tagText, math.ceil(math.max(slot - now, congestion))}
 end
 
 local replies = {'joined'}

@@ -1,4 +1,4 @@
--- What a call that joins is told: its fair tag, its job priority, and how long connections or workers keep it waiting.
+-- What a call that joins gets: its fair tag, and how long connections or workers keep it waiting.
 --- @include "./rules.lua"
 --- @include "./state.lua"
 --- @include "./slots.lua"
@@ -14,11 +14,6 @@ local function drainMs(ahead, busySince)
     if widest >= DRAIN_WINDOW_LONG_MS then drainedPerSecond = math.max(drainedPerSecond, drainedIn(DRAIN_WINDOW_LONG_MS)) end
   end
   return ahead / math.max(1, drainedPerSecond) * 1000
-end
-
--- The job priority of a call by the whole part of its tag, and 1 when tags are far from their base.
-local function priorityOf(whole, base)
-  return math.max(1, math.min(PRIORITY_MAX, whole - base + 1)), whole - base > TAG_SPAN_MAX and 1 or 0
 end
 
 -- The fair tag of a share's next call: its whole part, all of it, and that as text. The fraction keeps calls of equal start

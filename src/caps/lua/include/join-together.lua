@@ -26,7 +26,7 @@ local function joinTogether(calls)
   end
 
   local isIdle = length == 0 and redis.call('ZCARD', WAITERS) == 0
-  local names = {'now', 'base', 'seq', 'busySince'}
+  local names = {'now', 'seq', 'busySince'}
   local namesOfShares = #names + 1
   for _, call in ipairs(calls) do
     names[#names + 1] = startField(call.share)
@@ -39,7 +39,7 @@ local function joinTogether(calls)
     local values = redis.call('HMGET', FAIR, unpack(names))
     for index, name in ipairs(names) do fair[name] = tonumber(values[index]) end
   end
-  local virtual, base, seq = fair.now or 0, fair.base or 0, fair.seq or 0
+  local virtual, seq = fair.now or 0, fair.seq or 0
   local busySince = length > 0 and fair.busySince or now
 
   local leased = redis.call('ZCARD', LEASES)
@@ -67,11 +67,10 @@ local function joinTogether(calls)
   local replies, queued, deadlines, async = {}, {}, {}, 0
   for index, call in ipairs(calls) do
     local whole, tag, tagText = tagAfter(virtual, fair[startField(call.share)] or 0, seq + 1)
-    local priority, isFarFromBase = priorityOf(whole, base)
     if call.coalesced and (identicalOf[call.coalesced] or call.member) ~= call.member then
-      replies[index] = {'follow', tagText, priority, 0, isFarFromBase}
+      replies[index] = {'follow', tagText, 0}
     else
-      replies[index] = {'ok', tagText, priority, math.ceil(waitMs(countUpTo(tag))), isFarFromBase}
+      replies[index] = {'ok', tagText, math.ceil(waitMs(countUpTo(tag)))}
       seq = seq + 1
       tags[#tags + 1] = tag
       fair[startField(call.share)] = whole + COST / call.weight

@@ -1,0 +1,74 @@
+import type { Log } from '../log.ts'
+import { earlierLaneOf, type Lane, laneOfOnly, sharedLaneOf, sharedLanes } from '../queue/lanes.ts'
+import type { RedisConnection } from '../redis/connection.ts'
+import { type ProcessBeat, readProcesses } from '../telemetry/heartbeat.ts'
+
+/** As often as processes say that they live. Milliseconds. */
+const LOOK_EVERY_MS = 2_000
+
+export interface LaneDirectoryDeps {
+  redis: RedisConnection
+  /** Redis' time, milliseconds since the epoch. */
+  now: () => number
+  log: Pick<Log, 'debug'>
+}
+
+/**
+ * Knows which lane carries the calls of each API, from what the workers that are alive say. Workers with
+ * `WORKER_UPSTREAMS` have a lane of their own, which carries the APIs that they name. What was read last holds while
+ * Redis is away.
+ */
+export class LaneDirectory {
+  readonly #deps: LaneDirectoryDeps
+  readonly #shared: Lane[]
+  #workers: ProcessBeat[] = []
+  /** By slug, as far as they were wanted since the workers were last read. */
+  #lanes = new Map<string, Lane>()
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(deps: LaneDirectoryDeps) {
+    this.#deps = deps
+    this.#shared = sharedLanes(deps.redis)
+  }
+
+  /** Reads the workers once, if Redis is there, and goes on following them. */
+  async open(): Promise<void> {
+    await this.#look()
+    this.#timer = setInterval(() => void this.#look(), LOOK_EVERY_MS).unref()
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
+  }
+
+  readonly laneOf = (slug: string): Lane => {
+    const known = this.#lanes.get(slug)
+    if (known) return known
+    const lane = this.#find(slug)
+    this.#lanes.set(slug, lane)
+    return lane
+  }
+
+  #find(slug: string): Lane {
+    const serving = this.#workers.filter(({ serves }) => serves === undefined || serves.includes(slug))
+    const withLanes = serving.filter(({ hasLanes }) => hasLanes)
+    // Only workers of an earlier version are alive: they take calls from the queue of the API.
+    if (serving.length > 0 && withLanes.length === 0) return earlierLaneOf(slug)
+    const only = withLanes.find(({ serves }) => serves !== undefined)?.serves
+    return only ? laneOfOnly(only) : sharedLaneOf(this.#shared, slug)
+  }
+
+  async #look(): Promise<void> {
+    const { redis, now, log } = this.#deps
+    if (redis.status !== 'ready') return
+    try {
+      const beats = (await readProcesses(redis, now())).filter(({ kind }) => kind === 'worker')
+      const staying = beats.filter(({ isDraining }) => !isDraining)
+      // A worker that ends goes on serving until another one does.
+      this.#workers = staying.length > 0 ? staying : beats
+      this.#lanes = new Map()
+    } catch (error) {
+      log.debug({ err: error }, 'failed to read which lanes workers serve')
+    }
+  }
+}
