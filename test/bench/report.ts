@@ -1,6 +1,7 @@
-import { figureOf, type Judgement, median, type Rounds, spreadOf } from './judge.ts'
+import { figureOf, type Judgement, median, type Rounds, ratioOf, spreadOf } from './judge.ts'
 import type { Measurement } from './measure.ts'
-import type { Scenario } from './scenario.ts'
+import type { Figure, Scenario } from './scenario.ts'
+import { BEFORE } from './subject.ts'
 
 const COLUMNS: [string, (measurement: Measurement) => number, number][] = [
   ['calls/s', (it) => it.callsPerSecond, 0],
@@ -26,7 +27,17 @@ export function scenarioLines({ name, about }: Scenario, rounds: Rounds, judgeme
     '',
     `${name}: ${about} (CPU in seconds per 1 000 calls; spread of the base ${spread} %)`,
     ...align([header, ...rows]),
+    ...beforeLine(rounds),
     ...judgements.map(({ what, value, bound, verdict }) => `  ${what}: ${value.toFixed(2)} (${bound}) ${verdict}`),
+  ]
+}
+
+/** What the gateway costs against the version before, if that was measured. */
+function beforeLine(rounds: Rounds): string[] {
+  if (!rounds[BEFORE]) return []
+  const ratio = (figure: Figure) => ratioOf({ figure, against: BEFORE }, rounds).toFixed(3)
+  return [
+    `  against before: CPU ${ratio('cpu')}, calls a second ${ratio('callsPerSecond')}, p50 ${ratio('p50Ms')}, commands ${ratio('commandsPerCall')}`,
   ]
 }
 

@@ -10,7 +10,16 @@ import { hasNginx } from './nginx.ts'
 import { plotCosts } from './plot.ts'
 import { scenarioLines } from './report.ts'
 import { SCENARIOS, type Scenario } from './scenario.ts'
-import { FLOOR, type Subject, startDirect, startFloor, startNaive, startOurs, startPlugins } from './subject.ts'
+import {
+  FLOOR,
+  type Subject,
+  startBefore,
+  startDirect,
+  startFloor,
+  startNaive,
+  startOurs,
+  startPlugins,
+} from './subject.ts'
 import type { UpstreamPlay } from './upstream-process.ts'
 import { measureWaiting, type Waiting } from './waiting.ts'
 
@@ -25,6 +34,7 @@ Measures the gateway side by side with two peers, all as real processes on this 
   plugins  the same of plugins: @fastify/rate-limit, @fastify/http-proxy (with --plugins)
   naive    a queue-backed proxy as usually written: BullMQ, waitUntilFinished, fetch
   nginx    proxy_pass without key or limit, the floor of any proxy (where nginx is installed)
+  before   this service as another checkout has it (with --before)
   gateway  this service: one API node, one worker
 
 Rounds are interleaved and every other one runs in reverse order; ratios are medians of ratios within a round. Where the
@@ -34,6 +44,7 @@ base's CPU per call spreads by more than 25 %, the machine is too busy and ratio
   --rounds <n>      rounds of each scenario, 3 or more        3
   --seconds <n>     measured in each round and subject        4
   --only <names>    scenarios by name: ${NAMES.join(', ')}
+  --before <dir>    measures the gateway of another checkout too, its packages installed
   --check           exceeded bounds are a failure
   --own-client      load from our own client even where wrk is installed
   --profile <dir>   writes CPU profiles of the gateway's processes there
@@ -53,6 +64,7 @@ interface Options {
   ownClient: boolean
   isJson: boolean
   withPlugins: boolean
+  before: string | undefined
   plot: string | undefined
   profile: string | undefined
 }
@@ -74,6 +86,7 @@ function readOptions(): Options | undefined {
       rounds: { type: 'string' },
       seconds: { type: 'string' },
       only: { type: 'string' },
+      before: { type: 'string' },
       check: { type: 'boolean', default: false },
       'own-client': { type: 'boolean', default: false },
       profile: { type: 'string' },
@@ -100,6 +113,7 @@ function readOptions(): Options | undefined {
     ownClient: values['own-client'],
     isJson: values.json,
     withPlugins: values.plugins,
+    before: values.before,
     plot: values.plot,
     profile: values.profile,
   }
@@ -117,6 +131,7 @@ async function bench(options: Options): Promise<number> {
     subjects.push(await startDirect(upstream.url), await startNaive(upstream.url))
     if (options.withPlugins) subjects.push(await startPlugins(upstream.url))
     if (hasNginx()) subjects.push(await startFloor(upstream.url))
+    if (options.before !== undefined) subjects.push(await startBefore(options.before, upstream.url))
     const gateway = await startOurs(upstream.url, { profileFolder: options.profile })
     subjects.push(gateway)
     const results: Result[] = []

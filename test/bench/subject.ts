@@ -2,7 +2,8 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { Redis } from 'ioredis'
 import { createApiKey } from '../../src/accounts/api-key.ts'
 import { NODE_FLAGS } from '../../src/config.ts'
@@ -13,7 +14,7 @@ import { startServer } from './child.ts'
 import { FIXTURE_KEYS, type FixtureOptions } from './fixture-admission.ts'
 import { startNginx } from './nginx.ts'
 import type { Target } from './scenario.ts'
-import { gatewayRequest, type Keys, peerRequest, spreadSlugs, type TargetRequest } from './target.ts'
+import { gatewayRequest, type Keys, peerRequest, spreadSlugs, storedPaths, type TargetRequest } from './target.ts'
 
 /** What is measured: real processes and a Redis of their own. */
 export interface Subject {
@@ -74,6 +75,31 @@ export async function startOurs(
       if (profileFolder !== undefined) await endOrderly(processes)
       redis.disconnect()
       await gateway.stop()
+    },
+  }
+}
+
+/** Name of the version before among the subjects. */
+export const BEFORE = 'before'
+
+/**
+ * Starts the gateway of another checkout, so that two versions are measured in the same rounds. The other checkout starts its
+ * own processes by its own code; only the requests are this version's.
+ * @throws if the folder has no checkout whose packages are installed
+ */
+export async function startBefore(checkout: string, upstreamUrl: string): Promise<Subject> {
+  const file = pathToFileURL(resolve(checkout, 'test/bench/subject.ts')).href
+  const other = (await import(file)) as Pick<typeof import('./subject.ts'), 'startOurs'>
+  const subject = await other.startOurs(upstreamUrl)
+  return {
+    ...subject,
+    name: BEFORE,
+    request: async (target) => {
+      if (target !== 'spread-hit') return await subject.request(target)
+      const call = await subject.request('call')
+      const origins = new Set(call.urls.map((url) => new URL(url).origin))
+      const paths = await storedPaths()
+      return { ...call, urls: paths.flatMap((path) => [...origins].map((origin) => origin + path)) }
     },
   }
 }

@@ -40,6 +40,8 @@ export async function gatewayRequest(target: Target, bases: string[], keys: Keys
       return request([PLAIN], keys.test)
     case 'spread':
       return request(await spreadPaths(), keys.live)
+    case 'spread-hit':
+      return request(await storedPaths(), keys.live)
     case 'unknown-key':
       return request([PLAIN], keys.unknown, 401)
     case 'tier':
@@ -75,6 +77,17 @@ export async function spreadSlugs(): Promise<string[]> {
 
 /** One endpoint of every upstream, with a parameter that keeps its answer out of the cache. */
 async function spreadPaths(): Promise<string[]> {
+  const examples = await examplePaths()
+  return examples.map(({ path }) => `${path}${path.includes('?') ? '&' : '?'}bench={n}`)
+}
+
+/** One endpoint of every upstream whose answers are stored. */
+export async function storedPaths(): Promise<string[]> {
+  const examples = await examplePaths()
+  return examples.flatMap(({ path, endpoint }) => (endpoint.cache ? [path] : []))
+}
+
+async function examplePaths(): Promise<{ path: string; endpoint: Endpoint }[]> {
   const upstreams = await loadUpstreams()
   return (await spreadSlugs()).flatMap((slug) => {
     const upstream = upstreams.get(slug)
@@ -82,7 +95,7 @@ async function spreadPaths(): Promise<string[]> {
     if (!first) return []
     const query = new URLSearchParams()
     for (const [name, value] of Object.entries(first.endpoint.example.parameters)) query.set(name, String(value))
-    return [`/v1/call/${slug}${first.path}?${query}${query.size > 0 ? '&' : ''}bench={n}`]
+    return [{ path: `/v1/call/${slug}${first.path}${query.size > 0 ? `?${query}` : ''}`, endpoint: first.endpoint }]
   })
 }
 
