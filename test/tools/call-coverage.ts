@@ -1,0 +1,121 @@
+/**
+ * Prints what one call enters: files and functions of `src` and `workers`, by V8's precise coverage of a gateway that runs
+ * inside this process. A function counts if each of several calls entered it, so that timers of the processes do not count.
+ * Source lines of the call path's folders leave out blank lines and comments. Usage: `node test/tools/call-coverage.ts [--files]`.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { Session } from 'node:inspector/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { send } from '../support/client.ts'
+import { startStage } from '../support/stage.ts'
+
+const ROOT = new URL('../../', import.meta.url)
+const TIMES = 5
+/** Until the work after the answer is done, milliseconds. */
+const AFTERWARDS_MS = 400
+const WIDE = 'concurrency=256,1000000/1'
+const FOLDERS_OF_PATH = ['src/async', 'src/caps', 'src/cache', 'src/calls', 'src/limits', 'src/queue', 'workers']
+const FILES_OF_PATH = ['src/admission/forecast.ts', 'src/routes/call.ts', 'src/admission/admit.ts']
+
+const profiler = new Session()
+profiler.connect()
+
+/** Functions of the project that were entered since the last time, as `file:offset`. */
+async function entered(): Promise<Set<string>> {
+  const { result } = await profiler.post('Profiler.takePreciseCoverage')
+  const names = new Set<string>()
+  for (const { url, functions } of result) {
+    if (!url.startsWith(`${ROOT.href}src/`) && !url.startsWith(`${ROOT.href}workers/`)) continue
+    for (const { ranges } of functions) {
+      const [range] = ranges
+      if (range && range.count > 0) names.add(`${url.slice(ROOT.href.length)}:${range.startOffset}`)
+    }
+  }
+  return names
+}
+
+/** What every one of several calls entered. */
+async function enteredByEach(call: () => Promise<void>): Promise<Set<string>> {
+  for (let warmUp = 0; warmUp < 3; warmUp += 1) await call()
+  await delay(AFTERWARDS_MS)
+  let common: Set<string> | undefined
+  for (let time = 0; time < TIMES; time += 1) {
+    await entered()
+    await call()
+    await delay(AFTERWARDS_MS)
+    const now = await entered()
+    common = common ? common.intersection(now) : now
+  }
+  return common ?? new Set()
+}
+
+function linesOfPath(): { files: number; lines: number } {
+  const listed = FOLDERS_OF_PATH.flatMap((folder) =>
+    readdirSync(new URL(folder, ROOT), { recursive: true, encoding: 'utf8' })
+      .filter((name) => /\.(ts|lua)$/.test(name))
+      .map((name) => join(folder, name)),
+  )
+  const all = [...listed, ...FILES_OF_PATH]
+  const lines = all.map((name) => sourceLines(readFileSync(fileURLToPath(new URL(name, ROOT)), 'utf8')))
+  return { files: all.length, lines: lines.reduce((sum, count) => sum + count, 0) }
+}
+
+/** Lines that are neither blank nor all comment. */
+function sourceLines(text: string): number {
+  return text.split('\n').filter((line) => !/^\s*($|\/\/|\/?\*|--)/.test(line)).length
+}
+
+await profiler.post('Profiler.enable')
+await profiler.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })
+const stage = await startStage({ isLocal: true, caps: { 'random-facts': WIDE, weather: WIDE } })
+try {
+  stage.upstream.play('random-facts', () => ({
+    id: 'a',
+    text: 't',
+    source: 's',
+    source_url: 'u',
+    language: 'en',
+    permalink: 'p',
+  }))
+  stage.upstream.play('weather', () => ({
+    ...{ latitude: 1, longitude: 2, elevation: 3, timezone: 'GMT', utc_offset_seconds: 0 },
+    current_weather: {
+      time: '2026-01-01T00:00',
+      interval: 900,
+      temperature: 3,
+      windspeed: 1,
+      winddirection: 2,
+      weathercode: 1,
+      is_day: 1,
+    },
+  }))
+  const get = async (path: string): Promise<void> => {
+    const { status, text } = await send(stage.gateway, path, { key: stage.account.live })
+    if (status !== 200) throw new Error(`${path} was answered with ${status}: ${text}`)
+  }
+  let cell = 0
+  const kinds: [string, () => Promise<void>][] = [
+    ['cacheable, not stored', () => get(`/v1/call/weather/current?latitude=${(cell += 1) / 10}&longitude=7`)],
+    ['not cacheable', () => get('/v1/call/random-facts/random')],
+    ['stored answer', () => get('/v1/call/weather/current?latitude=0.1&longitude=7')],
+  ]
+  await get('/v1/call/weather/current?latitude=0.1&longitude=7')
+  for (const [kind, call] of kinds) {
+    const functions = await enteredByEach(call)
+    const files = new Set([...functions].map((name) => name.slice(0, name.lastIndexOf(':'))))
+    console.log(`${kind}: ${files.size} files, ${functions.size} functions`)
+    if (process.argv.includes('--files'))
+      console.log(
+        [...files]
+          .toSorted()
+          .map((file) => `  ${file}`)
+          .join('\n'),
+      )
+  }
+  const { files, lines } = linesOfPath()
+  console.log(`call path: ${lines} lines in ${files} files`)
+} finally {
+  await stage.stop()
+}
