@@ -46,7 +46,7 @@ async function enteredByEach(call: () => Promise<void>): Promise<Set<string>> {
     await call()
     await delay(AFTERWARDS_MS)
     const now = await entered()
-    common = common ? common.intersection(now) : now
+    common = common ? new Set([...common].filter((name) => now.has(name))) : now
   }
   return common ?? new Set()
 }
@@ -96,8 +96,12 @@ try {
     if (status !== 200) throw new Error(`${path} was answered with ${status}: ${text}`)
   }
   let cell = 0
+  const nextCell = (): number => {
+    cell += 1
+    return cell / 10
+  }
   const kinds: [string, () => Promise<void>][] = [
-    ['cacheable, not stored', () => get(`/v1/call/weather/current?latitude=${(cell += 1) / 10}&longitude=7`)],
+    ['cacheable, not stored', () => get(`/v1/call/weather/current?latitude=${nextCell()}&longitude=7`)],
     ['not cacheable', () => get('/v1/call/random-facts/random')],
     ['stored answer', () => get('/v1/call/weather/current?latitude=0.1&longitude=7')],
   ]
