@@ -47,6 +47,7 @@ import { clientRoutes } from './routes/clients.ts'
 import { connectionRoutes } from './routes/connections.ts'
 import { docsRoutes } from './routes/docs.ts'
 import { docsPageRoutes } from './routes/docs-pages.ts'
+import { exportRoutes } from './routes/export.ts'
 import { healthRoutes } from './routes/health.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { mcpRoutes } from './routes/mcp.ts'
@@ -57,6 +58,7 @@ import { portalAssetRoutes } from './routes/portal-assets.ts'
 import { portalSessionRoutes } from './routes/portal-session.ts'
 import { profileRoutes } from './routes/profile.ts'
 import { providerKeyRoutes } from './routes/provider-keys.ts'
+import { resetRoutes } from './routes/reset.ts'
 import { sessionRoutes } from './routes/session.ts'
 import { teamMemberRoutes } from './routes/team-members.ts'
 import { teamOwnershipRoutes } from './routes/team-ownership.ts'
@@ -228,6 +230,7 @@ async function registerRoutes(
     healthRoutes,
     authRoutes,
     profileRoutes,
+    exportRoutes,
     keyRoutes,
     catalogRoutes,
     callRoutes,
@@ -255,7 +258,7 @@ async function registerRoutes(
     async (scope) =>
       await docsPageRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), context, { assets, listRoutes }),
   )
-  for (const route of [docsRoutes, portalRoutes, portalAssetRoutes, oauthRoutes, verificationRoutes]) {
+  for (const route of [docsRoutes, portalRoutes, portalAssetRoutes, oauthRoutes, verificationRoutes, resetRoutes]) {
     await app.register(async (scope) => await route(scope.withTypeProvider<TypeBoxTypeProvider>(), context, assets))
   }
 }

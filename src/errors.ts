@@ -96,6 +96,11 @@ export const ERRORS = {
     'The account has its full number of keys.',
     'Revoke a key with DELETE /v1/keys/{id} first',
   ),
+  TEAM_OWNER: final(
+    409,
+    'The account owns teams.',
+    'Hand each team over with POST /v1/teams/{id}/transfer, or delete it with DELETE /v1/teams/{id}',
+  ),
   CALL_CANCELLED: final(409, 'The call was cancelled.', 'Send the call again if its result is wanted'),
   CALL_ENDED: final(409, 'The call had ended before it was cancelled.', 'Get its result with GET /v1/calls/{id}'),
   PAYLOAD_TOO_LARGE: final(413, 'The body is too large.', 'Send at most 16 KiB'),

@@ -74,7 +74,9 @@ const COMMANDS: Record<CommandName, Command> = {
     return { answer, text: usersText(answer) }
   },
   user: async ({ client, subject, values }) => {
-    const user = await changeUser(client, required(subject, 'an id or address'), values)
+    const account = required(subject, 'an id or address')
+    if (values['reset-link']) return await makeResetLink(client, account, values)
+    const user = await changeUser(client, account, values)
     return { answer: { user }, text: userText(user) }
   },
   'new-password': async ({ client, subject }) => await resetPassword(client, required(subject, 'an id or address')),
@@ -135,15 +137,19 @@ async function patchUpstream(client: OperatorClient, subject: string | undefined
 }
 
 async function changeUser(client: OperatorClient, subject: string, values: Values): Promise<User> {
-  const change = {
-    ...tierOf(values, 'tier'),
-    ...(onOff(values) === undefined ? {} : { disabled: onOff(values) === false }),
-    ...(values.approve || values.disapprove ? { approved: values.approve === true } : {}),
-  }
+  const change = userChange(values)
   const isChange = Object.keys(change).length > 0
   if (isChange && !subject.includes('@')) return await patchUser(client, subject, change)
   const user = await findUser(client, subject)
   return isChange ? await patchUser(client, user.id, change) : user
+}
+
+function userChange(values: Values): object {
+  return {
+    ...tierOf(values, 'tier'),
+    ...(onOff(values) === undefined ? {} : { disabled: onOff(values) === false }),
+    ...(values.approve || values.disapprove ? { approved: values.approve === true } : {}),
+  }
 }
 
 async function resetPassword(client: OperatorClient, subject: string): Promise<Result> {
@@ -153,6 +159,14 @@ async function resetPassword(client: OperatorClient, subject: string): Promise<R
   const text = `New password of ${email}, shown this once: ${password}`
   const note = `The account is disabled. It logs in once it is enabled: user ${email} --enable`
   return { answer, text: user.disabled ? `${text}\n${note}` : text }
+}
+
+async function makeResetLink(client: OperatorClient, subject: string, values: Values): Promise<Result> {
+  if (Object.keys(userChange(values)).length > 0) throw new UsageError('Nothing was done: --reset-link stands alone.')
+  const { id, email } = await findUser(client, subject)
+  const answer = await request(client, `POST /v1/operator/users/${encodeURIComponent(id)}/reset-link`)
+  const text = `${email} sets a new password here, once, within 30 minutes:\n${Object(answer).link}`
+  return { answer, text }
 }
 
 async function patchUser(client: OperatorClient, id: string, change: object): Promise<User> {

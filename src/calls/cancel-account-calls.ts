@@ -38,7 +38,8 @@ async function cancelRest(deps: CancelAccountDeps, accountId: string): Promise<v
 async function hasCalls(deps: CancelAccountDeps, accountId: string): Promise<boolean> {
   try {
     const account = await findUser(deps.db, accountId)
-    const modes = account ? forbiddenModes(account, deps.config.accounts.signup) : []
+    // An account that was deleted makes no calls of any kind.
+    const modes = account ? forbiddenModes(account, deps.config.accounts.signup) : (['live', 'test'] as const)
     const inFlight = await Promise.all(
       modes.map((mode) => deps.redis.zrange(accountKeys.inFlight(accountId, mode), '0', '-1')),
     )

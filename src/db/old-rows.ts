@@ -71,6 +71,7 @@ const STEPS: Step[] = [
   deletion('usage_daily', sql`day < (now() at time zone 'UTC')::date - ${sql.lit(USAGE_DAYS)}`),
   deletion('refusals_daily', sql`day < (now() at time zone 'UTC')::date - ${sql.lit(USAGE_DAYS)}`),
   deletion('sessions', sql`expires_at < now() - interval '30 days'`),
+  deletion('account_links', sql`expires_at < now()`),
   deletion('api_keys', sql`least(revoked_at, expires_at) < now() - interval '30 days'`),
   deletion('oauth_artifacts', sql`expires_at < now()`),
   // Nothing can use it any more: it would count against its account's number for ever. A code is there right after the

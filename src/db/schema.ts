@@ -8,6 +8,7 @@ export interface Database {
   cap_grants: CapGrantsTable
   users: UsersTable
   sessions: SessionsTable
+  account_links: AccountLinksTable
   api_keys: ApiKeysTable
   teams: TeamsTable
   team_members: TeamMembersTable
@@ -50,6 +51,16 @@ interface SessionsTable {
   created_at: Timestamp
   expires_at: Date
   revoked_at: Date | null
+}
+
+/** A one-time link that sets a new password. */
+interface AccountLinksTable {
+  /** SHA-256 of the token in the link. */
+  token_hash: Buffer
+  user_id: string
+  /** Whether the link went to the account's address alone, so that its use proves the address. */
+  proves_address: boolean
+  expires_at: Date
 }
 
 export type Environment = 'live' | 'test'

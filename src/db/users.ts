@@ -70,6 +70,21 @@ export async function verifyEmail(db: Db, id: string, email: string): Promise<bo
   return numUpdatedRows > 0n
 }
 
+/** Gives an account another password, whatever it was before; `provesAddress`: whoever did it receives its mail. */
+export async function replacePassword(
+  db: Db,
+  id: string,
+  { passwordHash, provesAddress }: { passwordHash: string; provesAddress: boolean },
+): Promise<User | undefined> {
+  return await db
+    .updateTable('users')
+    .set({ password_hash: passwordHash, updated_at: sql<Date>`now()` })
+    .$if(provesAddress, (update) => update.set({ email_verified_at: sql<Date>`coalesce(email_verified_at, now())` }))
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirst()
+}
+
 /**
  * Accounts whose address holds a text, or whose id it is, newest first; all when it is empty. The one whose whole address
  * or id it is comes before all others: however many addresses hold it too, that one is found. `isUnapproved`: those alone

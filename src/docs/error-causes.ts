@@ -159,6 +159,10 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'Other members have made 25 of them in the teams that the account owns.',
     'A team was to pass to a member whose own keys and those of the team are more than 50 together.',
   ),
+  TEAM_OWNER: help(
+    'Hand each team over with POST /v1/teams/{id}/transfer, or delete it with DELETE /v1/teams/{id}.',
+    'The account is to be deleted and owns teams, whose members would lose them. The message names the teams.',
+  ),
   CALL_CANCELLED: help(
     'Make a new call.',
     'DELETE /v1/calls/{id} cancelled it.',

@@ -25,6 +25,7 @@ const NAMES = [
   'errors',
   'caching',
   'mcp',
+  'your-data',
   'self-hosting',
 ] as const
 

@@ -40,15 +40,26 @@ export async function limitGuesses<T>(
   )
 }
 
+/** Forgets the wrong passwords of a client for an account: it has proven in another way whose the account is. */
+export async function forgetGuesses({ redis, log }: ThrottleDeps, guess: LoginAttempt): Promise<void> {
+  await redis
+    .del(failuresKey(guess))
+    .catch((error) => log.debug({ err: error }, 'failed to forget wrong passwords; they are forgotten after an hour'))
+}
+
+/** A password may be typed as the address: only its hash goes into a key. */
+function failuresKey({ email, address }: LoginAttempt): string {
+  const account = createHash('sha256').update(comparableEmail(email)).digest('base64url').slice(0, 22)
+  return keys.loginFailures(account, clientOf(address))
+}
+
 async function delayFailures<T>(
   { config, redis, log, now }: ThrottleDeps & { config: Config },
   { email, address }: LoginAttempt,
   attempt: () => Promise<T>,
 ): Promise<T> {
   if (config.throttles.loginFailuresPerMinute === 0) return await attempt()
-  // A password may be typed as the address: only its hash goes into a key.
-  const account = createHash('sha256').update(comparableEmail(email)).digest('base64url').slice(0, 22)
-  const key = keys.loginFailures(account, clientOf(address))
+  const key = failuresKey({ email, address })
   let waitMs = 0
   try {
     waitMs = Number(await takeLogin.run(redis, [key], [now?.() ?? '', FREE_FAILURES, WAIT_MS_MAX, REMEMBERED_MS]))

@@ -38,6 +38,8 @@ export interface Throttle {
     | 'refresh'
     | 'mail'
     | 'mail-attempt'
+    | 'reset'
+    | 'export'
     | 'operator'
   subject: string
   /** In any window; 0: no bound. */

@@ -30,7 +30,7 @@ const json = (body: unknown): MediaExamples => ({ 'application/json': body })
 export function documentExamples(catalog: Catalog, baseUrl: string): DocumentExamples {
   const first = catalog.get('weather') ?? [...catalog.values()][0]
   const endpoint = first && [...first.endpoints.values()][0]
-  const own = { ...ACCOUNT, ...KEYS, ...TEAMS, ...PROVIDER_KEYS, ...usage(), ...connections(baseUrl) }
+  const own = { ...ACCOUNT, ...EXPORT, ...KEYS, ...TEAMS, ...PROVIDER_KEYS, ...usage(), ...connections(baseUrl) }
   if (!first || !endpoint) {
     return { requests: REQUESTS, answers: own, call: { parameters: undefined, mapped: undefined, raw: undefined } }
   }
@@ -48,6 +48,8 @@ export function documentExamples(catalog: Catalog, baseUrl: string): DocumentExa
 }
 
 const REQUESTS = {
+  deleteAccount: { password: 'correct horse battery staple' },
+  mailResetLink: { email: 'ada@example.com' },
   login: { email: 'ada@example.com', password: 'correct horse battery staple' },
   transferTeam: { memberId: GRACE },
   putProviderKey: { key: '3f9a0c52d7e84b16a1b2c3d4e5f6c0de' },
@@ -87,6 +89,20 @@ const KEYS: Record<string, MediaExamples> = {
     keyPrefix: KEY.keyPrefix,
   }),
   listKeys: json({ keys: [KEY] }),
+}
+
+const EXPORT: Record<string, MediaExamples> = {
+  exportAccount: json({
+    exportedAt: USED_AT,
+    profile: { id: ADA, email: 'ada@example.com', tier: 'developer', createdAt: MADE_AT },
+    sessions: [{ createdAt: MADE_AT, expiresAt: '2026-11-03T09:30:00.000Z', revokedAt: null }],
+    keys: [{ ...KEY, revokedAt: null }],
+    connections: [],
+    teams: [],
+    providerKeys: [],
+    usage: [{ day: '2026-11-21', key: KEY.id, api: 'weather', status: 200, mode: 'live', calls: 15 }],
+    refusals: [],
+  }),
 }
 
 const team = { id: TEAM, name: 'Weather team', ownerId: ADA, createdAt: MADE_AT, updatedAt: MADE_AT }

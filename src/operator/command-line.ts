@@ -11,6 +11,7 @@ Accounts
   user <id or address> [--tier T] [--disable | --enable] [--approve | --disapprove]
                                           without an option: show it; T: developer, pro, business, enterprise
                                           approved: its live calls need no proof of its address
+  user <id or address> --reset-link       print a link with which it sets a new password, once, in 30 minutes
   new-password <id or address>            give it a new password, shown once, and end its sessions
 
 Upstreams
@@ -51,6 +52,7 @@ const OPTIONS = {
   disable: { type: 'boolean' },
   approve: { type: 'boolean' },
   disapprove: { type: 'boolean' },
+  'reset-link': { type: 'boolean' },
   unapproved: { type: 'boolean' },
   caps: { type: 'string' },
   'key-file': { type: 'string' },
@@ -71,7 +73,7 @@ const COMMON: (keyof Values)[] = ['help', 'json', 'url']
 
 const TAKEN = {
   users: { subject: true, options: ['unapproved'] },
-  user: { subject: true, options: ['tier', 'disable', 'enable', 'approve', 'disapprove'] },
+  user: { subject: true, options: ['tier', 'disable', 'enable', 'approve', 'disapprove', 'reset-link'] },
   'new-password': { subject: true, options: [] },
   upstreams: { subject: false, options: [] },
   upstream: { subject: true, options: ['tier', 'enable', 'disable', 'caps', 'key-file'] },

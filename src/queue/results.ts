@@ -60,6 +60,16 @@ export function sizeKeys(accountId: string): [index: string, total: string] {
   return [accountKeys.results(accountId), accountKeys.resultBytes(accountId)]
 }
 
+/** Deletes the kept results of an account, and what is remembered of their calls. */
+export async function forgetResults(redis: RedisConnection, accountId: string): Promise<void> {
+  const entries = await redis.zrange(accountKeys.results(accountId), '0', '-1')
+  const callKeys = entries.flatMap((entry) => {
+    const [, callId = ''] = entry.split(' ')
+    return [accountKeys.result(accountId, callId), accountKeys.call(accountId, callId)]
+  })
+  await redis.del(...callKeys, ...sizeKeys(accountId))
+}
+
 /** Notes that a worker begins with a call. @returns false where the call has an outcome: it must not begin */
 export async function startCall(redis: RedisConnection, { id, accountId }: ResultOf): Promise<boolean> {
   const keys = [accountKeys.result(accountId, id), accountKeys.started(accountId, id)]

@@ -9,6 +9,7 @@ import { refuseIllFormedQueries } from '../http/well-formed.ts'
 import { announced } from '../limits/account-version.ts'
 import { actorOf } from '../operator/actor.ts'
 import { changeUser, describeUser, noSuchUser, UserAnswer, UserChange, UsersAnswer } from '../operator/change-user.ts'
+import { makeResetLink, ResetLink } from '../operator/reset-link.ts'
 import { ResetPassword, resetPassword } from '../operator/reset-password.ts'
 
 type OperatorUserDeps = CancelAccountDeps & Pick<Context, 'config' | 'db' | 'redis'>
@@ -80,5 +81,22 @@ export async function operatorUserRoutes(app: App, deps: OperatorUserDeps): Prom
       resetPassword(db, id, { actor }),
     )
     return { user: describeUser(user, signup), password }
+  })
+
+  const link = {
+    schema: {
+      summary: 'Make a one-time link with which an account sets a new password, which ends its sessions',
+      tags,
+      params: IdParams,
+      response: { 200: ResetLink },
+    },
+  }
+  app.post('/v1/operator/users/:id/reset-link', link, async (request, reply) => {
+    const { id } = request.params
+    if (!isUuid(id)) throw noSuchUser()
+    const { baseUrl } = deps.config.http
+    const { user, link } = await makeResetLink(db, id, { actor: actorOf(request), baseUrl })
+    reply.header('cache-control', 'no-store')
+    return { user: describeUser(user, signup), link }
   })
 }

@@ -124,9 +124,11 @@ function fixedPages(catalog: Catalog, { accounts, http, plans, upstreams }: Conf
       '/signup',
       'Sign up',
       () =>
-        signup === 'closed' ? signupClosedPage(operatorContact) : credentialsPage('signup', firstPage(catalog), signup),
+        signup === 'closed'
+          ? signupClosedPage(operatorContact)
+          : credentialsPage('signup', { start: firstPage(catalog), signup, mails: provesAddresses }),
     ],
-    ['/login', 'Log in', () => credentialsPage('login', '/account', signup)],
+    ['/login', 'Log in', () => credentialsPage('login', { start: '/account', signup, mails: provesAddresses })],
     [
       '/account',
       'Account',

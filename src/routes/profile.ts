@@ -1,6 +1,17 @@
 import Type from 'typebox'
+import { isPasswordOf } from '../accounts/password.ts'
+import { cancelAccountCalls } from '../calls/cancel-account-calls.ts'
 import type { Context } from '../context.ts'
-import type { App } from '../http/typed-app.ts'
+import { deleteAccount } from '../db/delete-account.ts'
+import { findUser } from '../db/users.ts'
+import { GatewayError } from '../errors.ts'
+import { CREDENTIALS_BYTES_MAX } from '../http/body-limits.ts'
+import { OPEN_BODY } from '../http/closed-bodies.ts'
+import { type App, NoContent } from '../http/typed-app.ts'
+import { announced } from '../limits/account-version.ts'
+import { limitGuesses } from '../limits/login-delay.ts'
+import { clientOf } from '../limits/throttle.ts'
+import { forgetResults } from '../queue/results.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const Profile = Type.Object(
@@ -15,7 +26,12 @@ const Profile = Type.Object(
   { title: 'User' },
 )
 
-/** Who is logged in. */
+const LeaveBody = Type.Object(
+  { password: Type.String({ maxLength: 100_000, description: 'Password of the account' }) },
+  OPEN_BODY,
+)
+
+/** Who is logged in, and the end of the account. */
 export async function profileRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)
   const me = {
@@ -25,4 +41,53 @@ export async function profileRoutes(app: App, context: Context): Promise<void> {
     const { id, email, tier, terms_accepted_at } = sessionOf(request).user
     return { id, email, tier, termsAcceptedAt: terms_accepted_at?.toISOString() ?? null }
   })
+
+  const leave = {
+    bodyLimit: CREDENTIALS_BYTES_MAX,
+    config: { errors: ['INVALID_CREDENTIALS', 'TEAM_OWNER', 'LOGIN_THROTTLED'] as const },
+    schema: {
+      operationId: 'deleteAccount',
+      summary: 'Delete your account: its sessions, keys and applications are refused from now on',
+      description:
+        'Calls under way are cancelled. Teams that you own are handed over or deleted first. Counts of calls stay under an id that names nobody.',
+      tags: ['Accounts'],
+      body: LeaveBody,
+      response: { 204: NoContent },
+    },
+  }
+  app.delete('/v1/me', leave, async (request, reply) => {
+    const { user } = sessionOf(request)
+    const { password } = request.body
+    // A stolen session must not be a way to guess the password: failures count as those of a log-in.
+    await announced({ redis: context.redis, log: request.log }, [user.id], () =>
+      limitGuesses(context, { email: user.email, address: request.ip }, () =>
+        leaveWith(context, { userId: user.id, password, client: clientOf(request.ip) }),
+      ),
+    )
+    await cancelAccountCalls(context, user.id)
+    // What is not found is gone within 15 minutes.
+    await forgetResults(context.redis, user.id).catch((error) =>
+      request.log.warn({ err: error, accountId: user.id }, 'failed to delete the kept results of an account that left'),
+    )
+    return reply.status(204).send()
+  })
+}
+
+/** @throws GatewayError INVALID_CREDENTIALS for a wrong password, TEAM_OWNER for an account that owns teams */
+async function leaveWith(
+  { db }: Context,
+  { userId, password, client }: { userId: string; password: string; client: string },
+): Promise<void> {
+  const user = await findUser(db, userId)
+  const matches = user !== undefined && (await isPasswordOf(user.password_hash, password, client))
+  const obstacle = matches ? await deleteAccount(db, user) : 'another password'
+  if (obstacle === undefined) return
+  if (obstacle === 'another password') {
+    throw new GatewayError('INVALID_CREDENTIALS', {
+      message: 'The password is wrong.',
+      hint: 'Enter it again',
+      tokens: { param: 'password' },
+    })
+  }
+  throw new GatewayError('TEAM_OWNER', { message: `The account owns teams: ${obstacle.ownedTeams.join(', ')}.` })
 }

@@ -10,21 +10,14 @@ import { GatewayError } from '../errors.ts'
 import type { Assets } from '../http/assets.ts'
 import { CREDENTIALS_BYTES_MAX } from '../http/body-limits.ts'
 import { OPEN_BODY } from '../http/closed-bodies.ts'
+import { takeForms } from '../http/form-body.ts'
 import { html } from '../http/html.ts'
 import { sendPage } from '../http/page-headers.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
-import { takeThrottle } from '../limits/throttle.ts'
+import { HOUR_MS, takeMail } from '../limits/mail-limit.ts'
 import { layout } from '../portal/layout.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
-
-const HOUR_MS = 3_600_000
-
-/** Mails of one account an hour. */
-const MAILS_PER_HOUR = 3
-
-/** Also where the mail server takes none: no account has it tried without end. */
-const MAIL_ATTEMPTS_PER_HOUR = 20
 
 const VerificationStatus = Type.Object(
   {
@@ -107,27 +100,6 @@ function statusAndMailRoutes(app: App, context: Context): void {
   })
 }
 
-/**
- * Takes one of the hour's mails. Only what is tried counts as an attempt: a refusal for the mails that came must not become
- * one that speaks of the mail server.
- *
- * @returns gives the mail back; the attempt stays
- * @throws GatewayError RATE_LIMIT_EXCEEDED
- */
-async function takeMail(context: Context, subject: string): Promise<() => void> {
-  const throttle = { subject, windowMs: HOUR_MS, code: 'RATE_LIMIT_EXCEEDED' } as const
-  const mails = { name: 'mail', max: MAILS_PER_HOUR, hint: 'Look for the mails that came, or wait' } as const
-  const refund = await takeThrottle(context, { ...throttle, ...mails })
-  const hint = 'Wait: the mail server is tried later'
-  await takeThrottle(context, { ...throttle, name: 'mail-attempt', max: MAIL_ATTEMPTS_PER_HOUR, hint }).catch(
-    (error: unknown) => {
-      refund()
-      throw error
-    },
-  )
-  return refund
-}
-
 const NOT_MAILED = {
   recipient: 'The mail server takes no mail for your address.',
   refused: 'The mail server did not take the mail.',
@@ -150,11 +122,7 @@ function notMailed(
 
 /** The link shows a page whose button proves the address: programs that open every link of a mail prove nothing. */
 function pageRoutes(app: App, context: Context, assets: Assets): void {
-  app.addContentTypeParser(
-    'application/x-www-form-urlencoded',
-    { parseAs: 'string' },
-    async (_: unknown, body: string) => Object.fromEntries(new URLSearchParams(body)),
-  )
+  takeForms(app)
   const page = (main: ReturnType<typeof html>): string =>
     layout(assets, {
       title: 'Prove your address · Agent API Gateway',

@@ -18,6 +18,9 @@ const everyone = (status: number): string => PRINCIPALS.map(() => status).join('
 
 export const TABLE: Row[] = [
   { route: 'GET /v1/me', expected: everyone(200) },
+  { route: 'GET /v1/me/export', expected: everyone(200) },
+  { route: 'DELETE /v1/me', body: { password: 'not the password' }, expected: everyone(401) },
+  { route: 'DELETE /v1/me', body: {}, expected: everyone(400) },
   { route: 'GET /v1/auth/verification', expected: everyone(200) },
   { route: 'POST /v1/auth/logout', expected: everyone(204) },
   {
@@ -177,6 +180,8 @@ export const PUBLIC = new Set([
   'POST /v1/auth/verify',
   'GET /verify',
   'POST /verify',
+  'POST /v1/auth/reset',
+  ...['/forgot', '/reset'].flatMap((path) => [`GET ${path}`, `POST ${path}`]),
   'GET /favicon.ico',
   'GET /robots.txt',
   'GET /sitemap.txt',

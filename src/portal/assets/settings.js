@@ -1,10 +1,11 @@
-import { actionForm, showAccount } from './account-view.js'
-import { api } from './api.js'
-import { el, field, moment, toast } from './dom.js'
+import { actionButton, actionForm, showAccount } from './account-view.js'
+import { ApiError, api, request } from './api.js'
+import { confirmed, el, field, moment, toast } from './dom.js'
+import { visit } from './navigate.js'
 import { warnOfWeak } from './password.js'
 import { verificationNotice } from './verification.js'
 
-/** Who is logged in, and the password. */
+/** Who is logged in, the password, the account's data, and its end. */
 export function startSettings(view) {
   return showAccount(view, async () => {
     const me = await api('/v1/me')
@@ -24,6 +25,8 @@ export function startSettings(view) {
         ),
       ),
       el('section', { class: 'card' }, el('h2', {}, 'Password'), passwordForm(me.email)),
+      el('section', { class: 'card' }, el('h2', {}, 'Your data'), ...dataParts()),
+      el('section', { class: 'card' }, el('h2', {}, 'Delete the account'), leaveForm(me.email)),
     ]
   })
 }
@@ -54,5 +57,51 @@ function passwordForm(email) {
     field('New password', next, '8 characters or more. All other sessions end.'),
     warning,
     el('button', { class: 'button', type: 'submit' }, 'Change password'),
+  )
+}
+
+function dataParts() {
+  return [
+    el(
+      'p',
+      {},
+      'One JSON file with all that is stored of the account, and no secret. ',
+      el('a', { href: '/docs/guides/your-data' }, 'What is kept, and for how long'),
+      '.',
+    ),
+    actionButton('Download my data', {}, async () => {
+      const { status, data, text } = await request('/v1/me/export', { headers: { 'x-portal-request': '1' } })
+      if (status !== 200) throw new ApiError(status, data ?? {})
+      const address = URL.createObjectURL(new Blob([text], { type: 'application/json' }))
+      el('a', { href: address, download: 'account.json' }).click()
+      URL.revokeObjectURL(address)
+    }),
+  ]
+}
+
+function leaveForm(email) {
+  return actionForm(
+    { class: 'stack' },
+    async (body) => {
+      const question = `Delete the account of ${email}? Its keys and connected apps stop at once. Nobody can bring it back.`
+      if (!(await confirmed(question, 'Delete the account'))) return
+      await api('/v1/me', { method: 'DELETE', body })
+      await api('/portal/logout', { method: 'POST' })
+      toast('The account is deleted')
+      await visit('/')
+    },
+    el(
+      'p',
+      {},
+      'Teams that you own are handed over or deleted first, on ',
+      el('a', { href: '/account/teams' }, 'Teams'),
+      '.',
+    ),
+    el('input', { type: 'email', value: email, autocomplete: 'username', hidden: true, readonly: true }),
+    field(
+      'Your password',
+      el('input', { name: 'password', type: 'password', required: true, autocomplete: 'current-password' }),
+    ),
+    el('button', { class: 'button danger', type: 'submit' }, 'Delete my account'),
   )
 }

@@ -74,8 +74,11 @@ export function signupClosedPage(contact: string | undefined): Html {
 </div>`
 }
 
-/** Sign-up and log-in. `start` is the page that a newcomer is led to. */
-export function credentialsPage(action: 'signup' | 'login', start: string, signup: SignupPolicy): Html {
+/** Sign-up and log-in. `start` is the page that a newcomer is led to; `mails`: whether the gateway sends mail. */
+export function credentialsPage(
+  action: 'signup' | 'login',
+  { start, signup, mails }: { start: string; signup: SignupPolicy; mails: boolean },
+): Html {
   const isNew = action === 'signup'
   const after = isNew ? AFTER_SIGNUP[signup] : ''
   return html`<div class="wrap narrow" data-view="credentials">
@@ -88,7 +91,7 @@ ${after === '' ? '' : html`<p>${after}</p>`}
 <button class="button big" type="submit">${isNew ? 'Create account' : 'Log in'}</button>
 <noscript><p class="notice">This form needs JavaScript. Without it: POST /v1/auth/${action} with curl.</p></noscript>
 </form>
-${isNew ? '' : html`<p class="small">Forgot your password? Whoever runs this gateway can give you a new one.</p>`}
+${isNew ? '' : html`<p class="small">${mails ? html`<a href="/forgot">Forgot your password?</a>` : 'Forgot your password? Whoever runs this gateway can give you a link that sets a new one.'}</p>`}
 <p class="small">${isNew ? html`You have an account? <a href="/login">Log in</a>` : html`No account yet? <a href="/signup">${signup === 'closed' ? 'Sign-up is closed' : 'Sign up'}</a>`}</p>
 </div>`
 }

@@ -1,0 +1,77 @@
+import { sql } from 'kysely'
+import type { Db } from './database.ts'
+import type { ApiKey, Connection, Environment, ProviderKey, Role, Team } from './schema.ts'
+
+/** What the database has of an account, but for its usage. Ended keys and connections are there for 30 days. */
+export interface AccountRows {
+  keys: ApiKey[]
+  connections: Connection[]
+  sessions: { createdAt: Date; expiresAt: Date; revokedAt: Date | null }[]
+  teams: (Team & { role: Role })[]
+  providerKeys: ProviderKey[]
+}
+
+export async function readAccountRows(db: Db, userId: string): Promise<AccountRows> {
+  return {
+    keys: await db.selectFrom('api_keys').selectAll().where('user_id', '=', userId).orderBy('created_at').execute(),
+    connections: await db
+      .selectFrom('connections')
+      .selectAll()
+      .where('user_id', '=', userId)
+      .orderBy('created_at')
+      .execute(),
+    sessions: await db
+      .selectFrom('sessions')
+      .select(['created_at as createdAt', 'expires_at as expiresAt', 'revoked_at as revokedAt'])
+      .where('user_id', '=', userId)
+      .orderBy('created_at')
+      .execute(),
+    teams: await db
+      .selectFrom('teams')
+      .innerJoin('team_members', 'team_members.team_id', 'teams.id')
+      .selectAll('teams')
+      .select('team_members.role')
+      .where('team_members.user_id', '=', userId)
+      .orderBy('teams.created_at')
+      .execute(),
+    providerKeys: await db
+      .selectFrom('provider_keys')
+      .selectAll()
+      .where('user_id', '=', userId)
+      .orderBy('slug')
+      .execute(),
+  }
+}
+
+/** Calls of one day by all that they are counted by. */
+export interface UsageRow {
+  day: string
+  key: string
+  api: string
+  status: number
+  mode: Environment
+  calls: number
+}
+
+/** Rows of one statement, which stays far below the time that a statement may take. */
+const PAGE_ROWS = 2_000
+
+/** All usage of an account in pages, in the order of the primary key; a page is read when the one before was taken. */
+export async function* readUsagePages(
+  db: Db,
+  table: 'usage_daily' | 'refusals_daily',
+  userId: string,
+): AsyncGenerator<UsageRow[]> {
+  for (let last: UsageRow | undefined; ; ) {
+    const after = last
+      ? sql`(day, key, slug, status, mode) > (${last.day}::date, ${last.key}, ${last.api}, ${last.status}, ${last.mode})`
+      : sql`true`
+    const { rows } = await sql<UsageRow>`
+      select to_char(day, 'YYYY-MM-DD') as day, key, slug as api, status::int, mode, calls::float8 as calls
+      from ${sql.table(table)} where user_id = ${userId} and ${after}
+      order by day, key, slug, status, mode limit ${sql.lit(PAGE_ROWS)}`.execute(db)
+    if (rows.length > 0) yield rows
+    if (rows.length < PAGE_ROWS) return
+    last = rows.at(-1)
+  }
+}

@@ -1,0 +1,135 @@
+import { Readable } from 'node:stream'
+import type { FastifyReply } from 'fastify'
+import Type from 'typebox'
+import { toKeyAnswer } from '../accounts/key-answer.ts'
+import { toTeamAnswer } from '../accounts/team-answer.ts'
+import type { Context } from '../context.ts'
+import { readAccountRows, readUsagePages } from '../db/account-export.ts'
+import type { User } from '../db/schema.ts'
+import { findUser } from '../db/users.ts'
+import { GatewayError } from '../errors.ts'
+import type { App } from '../http/typed-app.ts'
+import { HOUR_MS } from '../limits/mail-limit.ts'
+import { takeThrottle } from '../limits/throttle.ts'
+import { guardWithSession, sessionOf } from './session-guard.ts'
+
+/** A download that breaks off may be started again. */
+const EXPORTS_PER_HOUR = 3
+
+const Rows = (description: string) => Type.Array(Type.Object({}, { additionalProperties: true }), { description })
+
+const Export = Type.Object(
+  {
+    exportedAt: Type.String({ format: 'date-time', description: 'When the export began' }),
+    profile: Type.Object({}, { additionalProperties: true, description: 'The account itself' }),
+    sessions: Rows('Log-ins of the last 30 days'),
+    keys: Rows('API keys that count against your plan, with those that ended in the last 30 days; never a key itself'),
+    connections: Rows('Applications that signed in, with those that ended in the last 30 days'),
+    teams: Rows('Teams, and your role in each'),
+    providerKeys: Rows('Keys of your own for APIs, masked'),
+    usage: Rows('Calls that reached the queue, by day, key, API, status and mode'),
+    refusals: Rows('Calls that were refused before, counted in the same way'),
+  },
+  { title: 'AccountExport' },
+)
+
+/** What the service has of an account, for the person whose account it is. */
+export async function exportRoutes(app: App, context: Context): Promise<void> {
+  guardWithSession(app, context)
+  const options = {
+    config: { errors: ['RATE_LIMIT_EXCEEDED'] as const },
+    schema: {
+      operationId: 'exportAccount',
+      summary: 'Download what the service has of your account',
+      description: `One JSON object, ${EXPORTS_PER_HOUR} times an hour. It holds no secret: no key, no hash, no password.`,
+      tags: ['Accounts'],
+      response: { 200: { content: { 'application/json': { schema: Export } } } },
+    },
+  }
+  app.get('/v1/me/export', options, async (request, reply) => {
+    const { id } = sessionOf(request).user
+    const refund = await takeThrottle(context, {
+      name: 'export',
+      subject: id,
+      max: EXPORTS_PER_HOUR,
+      windowMs: HOUR_MS,
+      code: 'RATE_LIMIT_EXCEEDED',
+      hint: 'Use the export that you have, or wait',
+    })
+    try {
+      return await sendExport(reply as FastifyReply, context, id)
+    } catch (error) {
+      refund()
+      throw error
+    }
+  })
+}
+
+/** What a short list may fail with is answered; the usage, which may be long, follows as the client takes it. */
+async function sendExport(reply: FastifyReply, { db, reportsDb }: Context, userId: string): Promise<FastifyReply> {
+  const user = await findUser(db, userId)
+  if (!user) throw new GatewayError('INVALID_TOKEN')
+  const rows = await readAccountRows(db, userId)
+  const short = {
+    exportedAt: new Date().toISOString(),
+    profile: profileOf(user),
+    sessions: rows.sessions,
+    keys: rows.keys.map((key) => ({ ...toKeyAnswer(key), revokedAt: key.revoked_at })),
+    connections: rows.connections.map((row) => ({
+      id: row.id,
+      clientId: row.client_id,
+      clientName: row.client_name,
+      redirectHost: row.redirect_host,
+      resource: row.resource,
+      apis: row.apis,
+      perMonth: row.per_month,
+      createdAt: row.created_at,
+      lastUsedAt: row.last_used_at,
+      revokedAt: row.revoked_at,
+    })),
+    teams: rows.teams.map((team) => ({ ...toTeamAnswer(team), role: team.role })),
+    providerKeys: rows.providerKeys.map((row) => ({
+      apiSlug: row.slug,
+      maskedKey: row.masked,
+      status: row.status,
+      savedAt: row.saved_at,
+      lastValidatedAt: row.last_validated_at,
+    })),
+  }
+  const text = async function* (): AsyncGenerator<string> {
+    yield JSON.stringify(short).slice(0, -1)
+    for (const [name, table] of LONG) {
+      yield `,"${name}":[`
+      let isFirst = true
+      for await (const page of readUsagePages(reportsDb, table, userId)) {
+        const lines = page.map((row) => JSON.stringify(row)).join(',\n')
+        yield isFirst ? `\n${lines}` : `,\n${lines}`
+        isFirst = false
+      }
+      yield ']'
+    }
+    yield '}\n'
+  }
+  return reply
+    .header('content-disposition', 'attachment; filename="account.json"')
+    .type('application/json; charset=utf-8')
+    .send(Readable.from(text()))
+}
+
+const LONG = [
+  ['usage', 'usage_daily'],
+  ['refusals', 'refusals_daily'],
+] as const
+
+function profileOf(user: User): object {
+  return {
+    id: user.id,
+    email: user.email,
+    tier: user.tier,
+    createdAt: user.created_at,
+    emailVerifiedAt: user.email_verified_at,
+    approvedAt: user.approved_at,
+    termsAcceptedAt: user.terms_accepted_at,
+    signupNetwork: user.signup_network,
+  }
+}
