@@ -7,8 +7,9 @@
 // biome-ignore format: a list to look through
 const namesByCode: Record<string, string[]> = {
   AE: ['emirates', 'uae'],
-  AR: ['argentine republic'],
-  AX: ['aland', 'aland islands', 'aaland'],
+  AG: ['antigua and barb'],
+  AR: ['argentine republic', 'argentine'],
+  AX: ['aland', 'aland islands', 'aaland', 'aaland islands'],
   BA: ['bih', 'bosnia herzegovina'],
   BL: ['saint barthelemy', 'barthelemy', 'saint barts'],
   BN: ['brunei', 'brunei darussalam', 'nation of brunei', 'nation of brunei abode of peace'],
@@ -19,13 +20,13 @@ const namesByCode: Record<string, string[]> = {
   CG: ['republic of congo', 'congo brazzaville', 'congo republic'],
   CH: ['swiss confederation'],
   CI: ['cote divoire', 'cote d ivoire', 'ivory coast', 'republic of cote divoire'],
-  CN: ['peoples republic of china', 'prc', 'mainland china'],
+  CN: ['peoples republic of china', 'prc', 'mainland china', 'pr china', 'pr of china'],
   CV: ['cape verde', 'cabo verde'],
   CW: ['curacao'],
   CZ: ['czechia', 'czech republic'],
-  EH: ['sahrawi arab democratic republic'],
+  EH: ['sahrawi arab democratic republic', 'sahrawi republic'],
   ER: ['state of eritrea'],
-  FK: ['malvinas', 'falklands'],
+  FK: ['malvinas', 'falklands', 'falkland islands islas malvinas'],
   FM: ['federated states of micronesia'],
   FO: ['faeroe islands', 'faroes'],
   FR: ['french republic'],
@@ -40,12 +41,12 @@ const namesByCode: Record<string, string[]> = {
   HM: ['heard island', 'mcdonald islands', 'heard and mcdonald islands', 'heard island and mcdonald islands'],
   IE: ['republic of ireland', 'eire'],
   IL: ['state of israel'],
-  IR: ['islamic republic of iran', 'persia'],
+  IR: ['islamic republic of iran', 'persia', 'ir iran', 'ir of iran'],
   IT: ['italian republic'],
   KG: ['kyrgyz republic', 'kirghizia'],
   KN: ['saint christopher and nevis', 'saint kitts', 'saint kitts nevis'],
-  KP: ['democratic peoples republic of korea', 'dprk', 'korea democratic peoples republic of', 'korea north', 'north korea'],
-  KR: ['korea republic of', 'korea south', 'republic of korea', 'rok', 'south korea'],
+  KP: ['democratic peoples republic of korea', 'dprk', 'korea democratic peoples republic of', 'korea north', 'north korea', 'korea dpr', 'dpr korea', 'dpr of korea'],
+  KR: ['korea republic of', 'korea south', 'republic of korea', 'rok', 'south korea', 'korea republic'],
   KW: ['state of kuwait'],
   LA: ['lao pdr', 'laos'],
   LB: ['lebanese republic'],
@@ -54,14 +55,14 @@ const namesByCode: Record<string, string[]> = {
   MK: ['fyrom', 'macedonia', 'north macedonia', 'republic of macedonia'],
   MM: ['burma', 'myanmar', 'myanmar burma'],
   MO: ['macao', 'macao sar', 'macao sar china', 'macau', 'macau sar', 'macao special administrative region of peoples republic of china', 'macau special administrative region of peoples republic of china'],
-  MP: ['marianas', 'northern marianas'],
+  MP: ['marianas', 'northern marianas', 'north mariana islands'],
   MX: ['united mexican states'],
   NL: ['holland', 'netherlands holland'],
   NZ: ['nz'],
   PF: ['tahiti'],
   PG: ['png'],
   PN: ['pitcairn group of islands', 'pitcairn islands'],
-  PS: ['gaza', 'west bank', 'west bank and gaza', 'palestinian authority', 'palestinian territories', 'palestinian territory', 'state of palestine'],
+  PS: ['gaza', 'west bank', 'west bank and gaza', 'palestinian authority', 'palestinian territories', 'palestinian territory', 'state of palestine', 'gaza strip'],
   PT: ['portuguese republic'],
   QA: ['state of qatar'],
   RE: ['la reunion', 'reunion', 'reunion island'],
@@ -78,7 +79,7 @@ const namesByCode: Record<string, string[]> = {
   TN: ['tunisian republic'],
   TR: ['turkey', 'turkiye'],
   TT: ['trinidad', 'trinidad tobago'],
-  TW: ['republic of china', 'republic of china taiwan', 'chinese taipei', 'taiwan china', 'taiwan roc'],
+  TW: ['republic of china', 'republic of china taiwan', 'chinese taipei', 'taiwan china', 'taiwan roc', 'taiwan province of china'],
   TZ: ['united republic of tanzania'],
   UM: ['us minor outlying islands', 'us outlying islands'],
   US: ['us', 'usa', 'united states us', 'united states usa'],
@@ -98,6 +99,7 @@ const codeByName = new Map(Object.entries(namesByCode).flatMap(([code, names]) =
 
 /** Words that atlases and tables shorten, in the form of `comparableName`. */
 const wordByAbbreviation = new Map([
+  ['br', 'british'],
   ['dem', 'democratic'],
   ['eq', 'equatorial'],
   ['fed', 'federated'],
@@ -111,6 +113,7 @@ const wordByAbbreviation = new Map([
   ['st', 'saint'],
   ['ste', 'saint'],
   ['sts', 'states'],
+  ['ter', 'territory'],
   ['terr', 'territories'],
   ['w', 'western'],
 ])
@@ -118,10 +121,13 @@ const wordByAbbreviation = new Map([
 /** Such a word alone names no country, though the names of several have it: "American" is not American Samoa. */
 // biome-ignore format: a list to look through
 const NAMES_NO_COUNTRY = new Set([
-  'american', 'and', 'arab', 'british', 'central', 'da', 'democratic', 'dutch', 'eastern', 'equatorial', 'federated', 'federation', 'french', 'indian',
-  'island', 'islands', 'islamic', 'isle', 'minor', 'new', 'north', 'northern', 'ocean', 'of', 'outlying', 'part', 'peoples', 'republic', 'saint',
-  'south', 'southern', 'state', 'states', 'territories', 'territory', 'western',
+  'african', 'american', 'and', 'arab', 'british', 'central', 'da', 'democratic', 'dutch', 'eastern', 'equatorial', 'federated', 'federation', 'french', 'great', 'indian',
+  'island', 'islands', 'islamic', 'isle', 'kingdom', 'minor', 'new', 'north', 'northern', 'ocean', 'of', 'outlying', 'part', 'peoples', 'republic', 'saint',
+  'south', 'southern', 'state', 'states', 'territories', 'territory', 'united', 'western',
 ])
+
+/** Names that consist of such words. */
+const NAMES_OF_SUCH_WORDS = new Set(['united kingdom', 'united states'])
 
 /** "Kingdom of", "Federal Democratic Republic of the": what an official name puts before the usual one. */
 const FORMAL = new RegExp(
@@ -155,9 +161,9 @@ export function comparableName(name: string): string {
 
 /** Whether every word of a text is one that many names have. */
 export function namesNoCountry(name: string): boolean {
-  return comparableName(name)
-    .split(' ')
-    .every((word) => word === '' || NAMES_NO_COUNTRY.has(word))
+  const comparable = comparableName(name)
+  if (NAMES_OF_SUCH_WORDS.has(comparable)) return false
+  return comparable.split(' ').every((word) => word === '' || NAMES_NO_COUNTRY.has(word))
 }
 
 /**
@@ -167,6 +173,7 @@ export function namesNoCountry(name: string): boolean {
 export function searchableName(name: string): string {
   const plain = withoutAccents(name)
     .replace(/\s*&\s*/g, ' and ')
+    .replace(LISTED, '')
     .replace(LEADING_ARTICLE, '')
   const withoutBracket = plain.replace(/\s*\([^()]*\)$/, '')
   const ordered = inSpokenOrder(plain).replace(LEADING_ARTICLE, '')
@@ -184,13 +191,22 @@ export function searchableName(name: string): string {
 
 const LEADING_ARTICLE = /^(?:the\s+)+(?=\S)/i
 
-/** "Gambia, The" is The Gambia, and "Yemen, Rep." is Rep. of Yemen, as tables sort them by the part before the comma. */
+/** What lists put behind a name: the article of ISO 3166 ("Gambia (the)"), another name in brackets, the sign of a note. */
+const LISTED = /\s*(?:\(the\)(?=$|\s*[[*])|(?<=.)\[[^[\]]*\](?=$|\*)|(?<=.)\*+$)/giu
+
+/**
+ * "Gambia, The" is The Gambia, and "Yemen, Rep." is Rep. of Yemen, as tables sort them by the part before the comma. ISO 3166
+ * writes such a part in brackets: "Moldova (the Republic of)".
+ */
 function inSpokenOrder(name: string): string {
+  const [, inBrackets = '', before = ''] = /^([^,()]+?)\s*\(([^,()]+ of(?: the)?)\)$/i.exec(name) ?? []
+  if (before !== '') return `${before} ${inBrackets}`
   const [, last = '', first = ''] = /^([^,()]+),\s*([^,()]+)$/.exec(name) ?? []
   if (first === '' || /\sand\s/i.test(first)) return name
   return `${first} ${/(?:rep|republic|sts|states)\.?$/i.test(first) ? 'of ' : ''}${last}`
 }
 
+/** Compatibility forms, such as full-width letters and ligatures, are the letters that they stand for. */
 function withoutAccents(text: string): string {
-  return text.normalize('NFD').replace(/\p{M}/gu, '').normalize()
+  return text.normalize('NFKD').replace(/\p{M}/gu, '').normalize()
 }

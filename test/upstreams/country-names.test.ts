@@ -76,6 +76,12 @@ const otherNames: [string, string][] = [
   ['Congo, Rep.', 'CG'], ['Congo, Dem. Rep.', 'CD'], ['Congo, Democratic Republic of the', 'CD'], ['Micronesia, Fed. Sts.', 'FM'], ['Venezuela, RB', 'VE'],
   ['Ireland, Republic of', 'IE'], ['China, Republic of', 'TW'], ['Sudan, South', 'SS'], ['Samoa, American', 'AS'], ['Guinea, Equatorial', 'GQ'],
   ['Eswatini (Swaziland)', 'SZ'], ['Czechia (Czech Republic)', 'CZ'], ['Burma (Myanmar)', 'MM'], ['United States (USA)', 'US'],
+  ['Gambia (the)', 'GM'], ['Congo (the)', 'CG'], ['Congo (the Democratic Republic of the)', 'CD'], ['Niger (the)', 'NE'], ['Sudan (the)', 'SD'],
+  ['United States of America (the)', 'US'], ['United Kingdom of Great Britain and Northern Ireland (the)', 'GB'], ['Moldova (the Republic of)', 'MD'],
+  ['Cocos (Keeling) Islands (the)', 'CC'], ['Falkland Islands (the) [Malvinas]', 'FK'], ['Western Sahara*', 'EH'], ['Bahamas (The)', 'BS'],
+  ['Netherlands (Kingdom of the)', 'NL'], ['Taiwan (Province of China)', 'TW'], ['Taiwan, Province of China', 'TW'], ['Korea Republic', 'KR'],
+  ['Korea DPR', 'KP'], ['IR Iran', 'IR'], ['Falkland Islands (Islas Malvinas)', 'FK'], ['P.R. China', 'CN'], ['Gaza Strip', 'PS'],
+  ['Br. Indian Ocean Ter.', 'IO'], ['Antigua and Barb.', 'AG'], ['N. Mariana Is.', 'MP'], ['Ｊａｐａｎ', 'JP'], ['ﬁnland', 'FI'], ['Guinea‑Bissau', 'GW'],
 ]
 
 test('all names of all countries lead to their country by /info and /name, however they are written', () => {
@@ -96,6 +102,7 @@ test('a text that names no country leads to none', () => {
   const texts = [
     'Africa', 'Europe', 'Asia', 'Polynesia', 'American', 'British', 'Indian', 'French', 'Dutch', 'Islands', 'island', 'Republic', 'Saint', 'South', 'the',
     'State of Georgia', 'Americ', 'Ind', 'an', 'and', 'de', 'Deutschland', 'Northern Cyprus', 'Somaliland', 'Soviet Union', 'Czechoslovakia', 'enmar', 'gola', 'SV', 'BH',
+    'African', 'United', 'Kingdom', 'Great', 'United Islands', '*',
   ]
   for (const text of texts) assert.deepEqual(codesFor('/info', text), [], text)
 })
