@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { dateIn, isCalendarDate } from '../catalog/calendar.ts'
 import { type Fields, field, record, required, type Source } from '../catalog/fields.ts'
-import { filledText, integer, items, members, numeric, objects, text, texts } from '../catalog/json.ts'
+import { filledText, items, members, numeric, objects, text, texts } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { invalid } from '../catalog/response-class.ts'
 import { defaulted, REQUESTS_MAX } from '../catalog/shared-parameters.ts'
@@ -25,6 +25,9 @@ const easternDate = dateIn('America/New_York')
 
 const HALF_DAY_MS = 43_200_000
 
+/** How the upstream names what keeps a game from being played. */
+const NOT_PLAYED = /postponed|\bppd\b|cancel|abandon|forfeit|no.?contest|if.?necessary|not.?necessary/i
+
 const heading = {
   id: field.text('id', 'Number of the game, as text'),
   date: field.text('date', 'Start, ISO 8601 without seconds, UTC'),
@@ -47,7 +50,10 @@ const team = (side: 'home' | 'away', description: string) =>
       ({ score }) => numeric(score),
       'Points or runs; null until play has begun, and for a game that was not played',
     ),
-    winner: field.flag('winner', 'Whether it won; null before the end'),
+    winner: field.flag(
+      'winner',
+      'Whether it won; null before the end, and for a game that nobody won by playing or by forfeit',
+    ),
     record: field.text(
       ({ records }) => objects(records).find(({ type }) => type === 'total')?.summary,
       'Wins-losses of the season',
@@ -280,23 +286,25 @@ function competitionOf(event: Source): Source {
   return members(items(event.competitions)[0])
 }
 
-/** The competitors come in any order, and with a score of 0 where there was no play. */
+/** The competitors come in any order, and where there was no play with a score of 0 and without a winner. */
 function competitorOf(event: Source, side: 'home' | 'away'): Source | undefined {
-  const competitor = objects(competitionOf(event).competitors).find(({ homeAway }) => homeAway === side)
-  return competitor && !hasBegun(event) ? { ...competitor, score: null } : competitor
+  const competitors = objects(competitionOf(event).competitors)
+  const competitor = competitors.find(({ homeAway }) => homeAway === side)
+  if (!competitor || hasBegun(event)) return competitor
+  // A forfeit has a winner without play.
+  const isDecided = competitors.some(({ winner }) => winner === true)
+  return { ...competitor, score: null, ...(isDecided ? {} : { winner: null }) }
 }
 
 /** A game that was called off or awarded is over before its first period, whatever the upstream says of its completion. */
 function hasBegun({ status }: Source): boolean {
   const { period, type } = members(status)
-  const { state, name, description, completed } = members(type)
-  if (state === 'pre') return false
-  const periods = integer(period)
-  if (periods !== null && periods > 0) return true
-  const isNotPlayed = [name, description].some((words) =>
-    /postponed|cancel|abandon|forfeit|no.?contest/i.test(text(words) ?? ''),
-  )
-  return !isNotPlayed && (periods === null || completed === true)
+  const { state, completed, ...named } = members(type)
+  const periods = numeric(period)
+  if (state !== 'pre' && periods !== null && periods > 0) return true
+  if (state !== 'in' && state !== 'post') return false
+  const words = [named.name, named.description, named.detail, named.shortDetail]
+  return !words.some((given) => NOT_PLAYED.test(text(given) ?? '')) && (periods === null || completed === true)
 }
 
 function recordedNfl() {

@@ -232,6 +232,21 @@ test('a side that is not there is null', () => {
   assert.equal(played('pre', []).home, null)
 })
 
+test('a game that was not played has no winner, unless by forfeit', () => {
+  const winners = (status: unknown, won: boolean) => {
+    const competitors = [
+      { homeAway: 'home', score: '0', winner: won },
+      { homeAway: 'away', score: '0', winner: false },
+    ]
+    const { home, away } = game({ id: '1', status, competitions: [{ competitors }] })
+    return [home.winner, away.winner]
+  }
+  const over = { state: 'post', completed: true }
+  assert.deepEqual(winners({ period: 0, type: { ...over, name: 'STATUS_POSTPONED' } }, false), [null, null])
+  assert.deepEqual(winners({ period: 0, type: { ...over, name: 'STATUS_FORFEIT' } }, true), [true, false])
+  assert.deepEqual(winners({ period: 4, type: { ...over, name: 'STATUS_FINAL' } }, false), [false, false], 'a tie')
+})
+
 test('winner is null until the end', () => {
   assert.equal(played('in', [{ homeAway: 'home' }]).home.winner, null)
   assert.equal(played('post', [{ homeAway: 'home', winner: false }]).home.winner, false)
@@ -286,7 +301,7 @@ test('a body of several MB is accepted', () => {
 })
 
 test('a score is shown only if play has begun, in all leagues, whatever the upstream says of completion', () => {
-  const score = (endpoint: Endpoint, status: Record<string, unknown>) => {
+  const score = (endpoint: Endpoint, status: Record<string, unknown> | undefined) => {
     const competitors = [
       { homeAway: 'home', score: '0' },
       { homeAway: 'away', score: '0' },
@@ -306,8 +321,16 @@ test('a score is shown only if play has begun, in all leagues, whatever the upst
         }
       }
     }
-    const words = { state: 'post', completed: true, description: 'Postponed' }
-    assert.equal(score(endpoint, { period: 0, type: words }), null)
+    for (const words of [
+      { description: 'Postponed' },
+      { detail: 'Ppd' },
+      { shortDetail: 'PPD' },
+      { name: 'STATUS_IF_NECESSARY' },
+    ])
+      assert.equal(score(endpoint, { period: 0, type: { state: 'post', completed: true, ...words } }), null)
+    for (const unknown of [undefined, {}, { type: { completed: false } }, { period: '0', type: { state: 'post' } }])
+      assert.equal(score(endpoint, unknown), null, 'nothing shows that play has begun')
+    assert.equal(score(endpoint, { period: '2', type: { state: 'in' } }), 0)
     assert.equal(score(endpoint, { period: 0, type: type('FORFEIT', 'post', false) }), null)
     assert.equal(score(endpoint, { period: 0, type: type('DELAYED', 'in', false) }), null, 'before the first pitch')
     assert.equal(score(endpoint, { period: 1, type: type('RAIN_DELAY', 'in', false) }), 0)
