@@ -13,7 +13,7 @@ const RECORDED_FRACTION = '3823348'
 /** The upstream's two versions spell the names of the members in two ways. */
 const clock = record({
   date: field.text((clock) => isoDate(clock) ?? partOf(clock, /^\d{4}-\d\d-\d\d/), 'YYYY-MM-DD'),
-  time: field.text((clock) => text(clock.time) ?? partOf(clock, /(?<=[T ])\d\d:\d\d/), 'HH:mm'),
+  time: field.text((clock) => partOf(clock, /(?<=[T ])\d\d:\d\d/) ?? text(clock.time), 'HH:mm'),
   datetime: required.text(localTime, 'Local time of the zone, without offset'),
   timezone: field.text(
     ({ timeZone, time_zone, timezone }) => timeZone ?? time_zone ?? timezone,
@@ -77,9 +77,10 @@ function partOf(clock: Source, pattern: RegExp): string | undefined {
   return localTime(clock)?.match(pattern)?.[0]
 }
 
+/** What is behind the time, such as an offset or a zone, does not belong to a local time. */
 function localTime({ dateTime, date_time, datetime }: Source): string | undefined {
-  const written = text(dateTime) ?? text(date_time) ?? text(datetime)
-  return written?.replace(/(?<=[T ].*)(?:Z|[+-]\d\d(?::?\d\d)?)$/, '')
+  const written = text(dateTime) ?? text(date_time) ?? text(datetime) ?? undefined
+  return written?.match(/^\s*(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)/)?.[1] ?? written
 }
 
 /** Of the numbers: the upstream's own `date` is MM/DD/YYYY. */

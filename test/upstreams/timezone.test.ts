@@ -134,10 +134,22 @@ test('a local time has no offset, however the offset and the time are written', 
     '2026-03-18 14:02:26+0100',
     '2026-03-18T14:02:26+01',
     '2026-03-18T14:02:26Z',
+    '2026-03-18T14:02:26z',
+    '2026-03-18T14:02:26 +0100',
+    '2026-03-18 14:02:26 UTC',
+    '2026-03-18T14:02:26 GMT+1',
+    '2026-03-18T14:02:26+01:00[Europe/Amsterdam]',
+    '2026-03-18T14:02:26−01:00',
   ]) {
     const data = answered(200, { date_time: written })
     assert.ok(typeof data === 'object')
     assert.equal(data.datetime, written.slice(0, 19))
     assert.deepEqual([data.date, data.time], ['2026-03-18', '14:02'])
   }
+})
+
+test('a time has no seconds, although the upstream may write them', () => {
+  const data = answered(200, { dateTime: '2026-03-18T14:02:26', time: '14:02:26' })
+  assert.ok(typeof data === 'object')
+  assert.equal(data.time, '14:02')
 })
