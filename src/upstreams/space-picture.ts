@@ -30,7 +30,7 @@ const pictureOfTheDay = record({
       filledText(
         plainText(explanation)
           ?.replace(/^Explanation:\s*/, '')
-          .replace(/\s*Tomorrow['’]s picture:.*$/i, ''),
+          .replace(/\s*Tomorrow['’]?s picture\s*:.*$/i, ''),
       ),
     'Text by an astronomer about the picture',
   ),

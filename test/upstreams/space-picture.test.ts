@@ -190,6 +190,8 @@ test("tomorrow's picture is not part of the explanation", () => {
   const explained = (explanation: string) => dataWith({ explanation }).explanation
   assert.equal(explained('A nebula. <b>Tomorrow\'s picture: </b><a href="x">open space</a>'), 'A nebula.')
   assert.equal(explained('A nebula. Tomorrow’s picture: open space'), 'A nebula.')
+  assert.equal(explained('A nebula. Tomorrow&rsquo;s picture : open space'), 'A nebula.')
+  assert.equal(explained('A nebula. Tomorrows picture: open space'), 'A nebula.')
   assert.equal(explained("Tomorrow's picture: open space"), null)
   assert.equal(explained('Tomorrow the moon is full.'), 'Tomorrow the moon is full.')
 })
