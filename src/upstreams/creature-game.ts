@@ -12,16 +12,27 @@ const cache = {
   notFoundSeconds: lifetime.hour,
 }
 
-/** How the upstream ends the name of a form whose kind the games put before the species. */
+/** How the upstream ends the name of a form whose kind the games put before the species, where it is another word. */
 const suffixByKind = new Map([
   ['alolan', 'alola'],
+  ['dawn-wings', 'dawn'],
+  ['dusk-mane', 'dusk'],
   ['galarian', 'galar'],
   ['gigantamax', 'gmax'],
   ['hisuian', 'hisui'],
-  ['mega', 'mega'],
+  ['ice-rider', 'ice'],
   ['paldean', 'paldea'],
-  ['primal', 'primal'],
+  ['shadow-rider', 'shadow'],
 ])
+
+/** Words before a species by which the games name one of its forms. */
+const KINDS = [
+  ...suffixByKind.keys(),
+  ...['ash', 'black', 'eternamax', 'fan', 'frost', 'heat', 'incarnate', 'mega', 'mow', 'origin', 'primal', 'therian'],
+  ...['ultra', 'wash', 'white'],
+]
+
+const KIND_FIRST = new RegExp(`^(${KINDS.join('|')})-(.+?)(-[xyz])?$`)
 
 /** Kinds of a species that have several forms each, whose names are longer; by the usual form of each. */
 const usualFormOf = new Map([
@@ -142,15 +153,13 @@ export default creatureGame
 /** The upstream's name of the form that a name of the games means; for a species without such a form its number. */
 function creatureName(given: string): string {
   const name = resourceName(given)
-  const [, kind = '', species = '', letter = ''] = /^([a-z]+)-(.+?)(-[xyz])?$/.exec(name) ?? []
-  const suffix = suffixByKind.get(kind)
-  if (suffix !== undefined) {
-    const form = `${species}-${suffix}${letter}`
-    return usualFormOf.get(form) ?? form
-  }
-  // The games write numbers with zeros in front.
-  if (/^\d+$/.test(name)) return name.replace(/^0+(?=\d)/, '')
-  return String(numberOfSpecies.get(name) ?? name)
+    // "Attack Forme", "Plant Cloak": the upstream's names have the first word alone.
+    .replace(/(?<=-.+)-(?:forme?|cloak|style)$/, '')
+    .replace(/^nidoran-(f|m)(?:em)?ale$/, 'nidoran-$1')
+  const [, kind = '', species = '', letter = ''] = KIND_FIRST.exec(name.replace(/(?<=-)forme?-/, '')) ?? []
+  if (kind === '') return String(numberOfSpecies.get(name) ?? name)
+  const form = `${species}-${suffixByKind.get(kind) ?? kind}${letter}`
+  return usualFormOf.get(form) ?? form
 }
 
 /** An unknown name is answered in plain text; an unknown route is a 400. */
@@ -160,14 +169,18 @@ function isNotFound({ headers, errorText }: UpstreamResponse): boolean {
 
 /** The name as the upstream writes it. An empty one would be answered with the list of all. */
 function resourceName(given: string): string {
+  const isNidoran = /^\s*nidoran/i.test(given)
   const name = given
-    .normalize('NFD')
-    .replace(/♀\uFE0F?/g, '-f')
-    .replace(/♂\uFE0F?/g, '-m')
-    .replace(/[\p{M}.'’‘ʼ`´＇:,!()]/gu, '')
-    .trim()
+    .replace(/['’‘ʼ`´＇]/g, '')
+    .normalize('NFKD')
+    .replace(/♀/g, isNidoran ? '-f' : '-female')
+    .replace(/♂/g, isNidoran ? '-m' : '-male')
+    .replace(/\p{M}|(?<=\d)%$/gu, '')
     .toLowerCase()
-    .replace(/[\s_–-]+/g, '-')
+    .replace(/[\s_.:,!()\p{Pd}]+/gu, '-')
+    .replace(/^-+|-+$/g, '')
+    // The games write numbers with zeros in front.
+    .replace(/^(?:#|no-)?0*(?=\d+$)/, '')
   if (!/^[a-z0-9-]*[a-z0-9][a-z0-9-]*$/.test(name))
     throw new InvalidParameter('name', 'a name has letters, digits, spaces and hyphens, like deoxys-normal')
   return name

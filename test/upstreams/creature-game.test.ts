@@ -55,7 +55,7 @@ test('an empty name, which would be answered with the list of all, is refused be
 test('names that cannot be made into names of the upstream are refused', () => {
   assert.ok(!Value.Check(creature.parameters, { name: 'x'.repeat(61) }))
   for (const endpoint of [creature, ability]) {
-    for (const name of ['../ability', 'a%20b', 'a/b', 'ピカチュウ', '...', '-', '?', "'", '♀?'])
+    for (const name of ['../ability', 'a%20b', '25+', '%', 'a/b', 'ピカチュウ', '...', '-', '?', "'", '♀?'])
       assert.throws(() => endpoint.complete?.({ name }, context), InvalidParameter, name)
   }
 })
@@ -71,12 +71,20 @@ test('what the games print is a valid name', () => {
     ['Meganium', 'meganium'], ['deoxys-attack', 'deoxys-attack'], ['25', '25'], ['0025', '25'], ['0', '0'],
     ['Farfetch`d', 'farfetchd'], ['Farfetch´d', 'farfetchd'], ['Farfetchʼd', 'farfetchd'], ['Galarian Darmanitan', 'darmanitan-galar-standard'],
     ['Gigantamax Toxtricity', 'toxtricity-amped-gmax'],
+    ['Mr.Mime', 'mr-mime'], ['Type:Null', 'type-null'], ['Type：Null', 'type-null'], ['Ｐｉｋａｃｈｕ', 'pikachu'], ['#025', '25'], ['No. 25', '25'], ['№ 25', '25'],
+    ['Nidoran (female)', 'nidoran-f'], ['Nidoran Male', 'nidoran-m'], ['Meowstic♀', 'meowstic-female'], ['Basculegion ♂', 'basculegion-male'],
+    ['Zygarde 10%', 'zygarde-10'], ['Deoxys Attack Forme', 'deoxys-attack'], ['Wormadam Plant Cloak', 'wormadam-plant'],
+    ['Keldeo (Resolute Form)', 'keldeo-resolute'], ['Castform', 'castform'], ['Origin Forme Dialga', 'dialga-origin'], ['Therian Landorus', 'landorus-therian'],
+    ['Heat Rotom', 'rotom-heat'], ['Black Kyurem', 'kyurem-black'], ['Dusk Mane Necrozma', 'necrozma-dusk'], ['Ultra Necrozma', 'necrozma-ultra'],
+    ['Ice Rider Calyrex', 'calyrex-ice'], ['Ash-Greninja', 'greninja-ash'], ['Eternamax Eternatus', 'eternatus-eternamax'],
   ]
   for (const [given, sent] of names)
     assert.deepEqual(creature.complete?.({ name: given }, context), { name: sent }, given)
   assert.deepEqual(ability.complete?.({ name: 'Lightning Rod' }, context), { name: 'lightning-rod' })
   assert.deepEqual(ability.complete?.({ name: "Dragon's Maw" }, context), { name: 'dragons-maw' })
   assert.deepEqual(ability.complete?.({ name: 'Soul-Heart' }, context), { name: 'soul-heart' })
+  assert.deepEqual(ability.complete?.({ name: '065' }, context), { name: '65' })
+  assert.deepEqual(creature.complete?.({ name: '25.0' }, context), { name: '25-0' }, 'never the creature 250')
 })
 
 test('a species without a form of its name is asked for by its number', () => {
