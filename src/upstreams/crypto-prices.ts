@@ -139,7 +139,12 @@ const cryptoPrices: Upstream = {
         if (typeof body.error === 'string') return failed()
         const ids = parameters.ids.split(',')
         const known = ids.filter((id) => number(members(body[id]).usd) !== null)
-        if (known.length === 0) return notFound('No price for any of these coin ids; ticker symbols are not accepted.')
+        if (known.length === 0) {
+          const isOfCoins = Object.keys(body).every((id) => ids.includes(id))
+          return isOfCoins
+            ? notFound('No price for any of these coin ids; ticker symbols are not accepted.')
+            : invalid()
+        }
         const coins = known.map((id) => [id, body[id]])
         return prices.read({ coins: Object.fromEntries(coins), missing: ids.filter((id) => !known.includes(id)) })
       },

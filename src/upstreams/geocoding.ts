@@ -152,7 +152,9 @@ const geocoding: Upstream = {
         query: { lat, lon, format: 'jsonv2', addressdetails: 1, 'accept-language': 'en' },
       }),
       map: ({ body }) => {
-        if (typeof members(body).error === 'string') return notFound('There is no address at these coordinates.')
+        const { error } = members(body)
+        if (error === 'Unable to geocode') return notFound('There is no address at these coordinates.')
+        if (error !== undefined) return failed()
         return nearest.read(body) ?? invalid()
       },
       example: recordedReverse(),

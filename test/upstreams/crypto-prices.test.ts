@@ -106,6 +106,11 @@ test('a body of {} for unknown ids is UPSTREAM_NOT_FOUND, not an empty success',
   assert.match(responseClass.message ?? '', /coin id/)
 })
 
+test('an object that is not about the coins of the call is no answer, and is kept nowhere', () => {
+  for (const body of [{ message: 'moved' }, { success: false }, { data: [] }, { ethereum: { usd: 1 } }])
+    assert.equal(classOf(200, body).code, 'UPSTREAM_INVALID_RESPONSE')
+})
+
 test('ids without a price are listed as missing beside those with one', () => {
   const result = interpret(price, { ids: 'bitcoin,nonesuch,dai' }, 200, { dai: { usd: 1 }, bitcoin: { usd: 76975 } })
   assert.ok('data' in result)

@@ -111,6 +111,12 @@ test('the city is the first of city, town, village, municipality, hamlet, suburb
 
 test('nothing at the coordinates, 200 with an error text, is UPSTREAM_NOT_FOUND', () => {
   assert.equal(answered(reverse, { body: { error: 'Unable to geocode' } }), 'UPSTREAM_NOT_FOUND')
+  for (const error of ['Gone', { code: 500, message: 'x' }])
+    assert.equal(
+      answered(reverse, { body: { error } }),
+      'UPSTREAM_ERROR',
+      'another error is no place without an address',
+    )
 })
 
 test('a 400 with an error object is UPSTREAM_REJECTED for a text, and UPSTREAM_ERROR for coordinates that were checked', () => {
