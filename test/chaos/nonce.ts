@@ -27,11 +27,16 @@ export function nonceOf(query: URLSearchParams): number | undefined {
   return isProbe ? undefined : row * COLUMNS + column
 }
 
-/** The upstream's answer with the number in it. */
+/** The upstream's answer with the number in it: with all members of a real one, because the gateway probes a source whose answers lack some. */
 export function bodyWith(flow: Flow, nonce: number): unknown {
-  return flow === 'weather'
-    ? { latitude: 1, longitude: 1, current_weather: { time: '2026-01-01T00:00', temperature: nonce } }
-    : { latitude: 1, longitude: 1, current: { time: '2026-01-01T00:00', pm10: nonce } }
+  const place = { latitude: 1, longitude: 1, elevation: 1, timezone: 'GMT', utc_offset_seconds: 0 }
+  const step = { time: '2026-01-01T00:00', interval: 900 }
+  if (flow === 'weather') {
+    const sky = { windspeed: 1, winddirection: 1, is_day: 1, weathercode: 0 }
+    return { ...place, current_weather: { ...step, temperature: nonce, ...sky } }
+  }
+  const gases = { ozone: 1, carbon_monoxide: 1, nitrogen_dioxide: 1, sulphur_dioxide: 1 }
+  return { ...place, current: { ...step, pm10: nonce, pm2_5: 1, us_aqi: 1, european_aqi: 1, ...gases } }
 }
 
 /** The number in the data of an answer; undefined when there is none. */

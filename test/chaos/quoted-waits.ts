@@ -9,6 +9,9 @@ const SECONDS = 240
 const BUSY_LOOPS = 6
 const OTHERS = 7
 
+/** How long the upstream takes to answer, milliseconds. */
+const ANSWER_MS = 15
+
 /** Longest a refused caller waits before it comes again, milliseconds, whatever it is told. */
 const AGAIN_MS_MAX = 5_000
 
@@ -20,6 +23,7 @@ export const quotedWaits: ChaosScenario = {
   perSecond: {},
   environment: { UPSTREAM_WEATHER_CAPS: 'concurrency=4,10/60' },
   offer: async (rig) => {
+    rig.upstream.behave({ flow: 'weather', kind: 'ok', delayMs: ANSWER_MS })
     const endsAt = performance.now() + SECONDS * 1_000
     const busy = await signUp(rig.gateway)
     rig.accounts.push(busy)
@@ -39,6 +43,12 @@ export const quotedWaits: ChaosScenario = {
     exactly(
       'accepted calls that missed their deadline',
       records.filter(({ outcome }) => outcome === '503 DEADLINE_EXCEEDED').length,
+      0,
+    ),
+    // A slot of the cap that comes too late for its call goes to the next one, and the call reads the refusal of the cap.
+    exactly(
+      'calls whose slot was used up by an attempt without time for an answer',
+      records.filter(({ outcome }) => outcome === '502 UPSTREAM_TIMEOUT').length,
       0,
     ),
     // Ten a minute less what the warm-up took of the first one.
