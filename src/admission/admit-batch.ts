@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { GatewayError, toGatewayError } from '../errors.ts'
-import { STALE } from '../limits/account-limits.ts'
-import { acquireBatch, type BatchGrant } from '../limits/batch-limits.ts'
+import { type BatchGrant, STALE } from '../limits/account-limits.ts'
 import { planOf } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import type { CallJob } from '../queue/call-job.ts'
@@ -73,7 +72,7 @@ async function tryAdmit(
   request: FastifyRequest,
   { items, take, principal }: BatchOptions & { principal: Principal },
 ): Promise<AdmittedBatch | typeof STALE> {
-  const { config, redis, completions } = deps
+  const { config, accountLimits, completions } = deps
   requireAudience(principal, request, config.http.baseUrl)
   const { targets, refused } = checkItems(deps, request, { items, principal })
   if (refused.size > 0 && !(await isUpToDate(deps, principal))) return STALE
@@ -93,7 +92,7 @@ async function tryAdmit(
   completions.flush(principal)
   const callIds = targets.map(() => `call_${randomUUID().replaceAll('-', '')}`)
   const acquiring = { ...options, subject: principal, tier: principal.tier, plan, callIds, take }
-  const grant = await acquireBatch(redis, acquiring).catch((error: unknown) => {
+  const grant = await accountLimits.acquireBatch(acquiring).catch((error: unknown) => {
     if (isUnacknowledged(error)) completions.compensate({ account: principal, callIds, at: deps.health.now() })
     throw error
   })

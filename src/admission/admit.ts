@@ -9,9 +9,9 @@ import type { AccountRequests } from '../http/account-requests.ts'
 import { holdForAccount } from '../http/holding.ts'
 import { type AccountLimits, type LimitQuery, type LimitState, STALE, withoutCall } from '../limits/account-limits.ts'
 import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
+import { endCalls } from '../limits/end-calls.ts'
 import { LimitRefusedError } from '../limits/limit-refusal.ts'
 import { planOf, weightOf } from '../limits/plans.ts'
-import { refundCall } from '../limits/release-limits.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
@@ -208,8 +208,10 @@ async function refund(
   call: { callId: string; state: LimitState },
 ): Promise<LimitState> {
   try {
-    await refundCall(redis, principal, { callId: call.callId, at: call.state.now })
-    return withoutCall(call.state)
+    const { callId, state } = call
+    const calls = [{ callId, at: state.now, keyId: principal.keyId, refund: 'all' as const }]
+    await endCalls(redis, principal, { calls })
+    return withoutCall(state)
   } catch {
     // Redis did not acknowledge the refund: it is repeated until it does.
     completions.compensate({ account: principal, callIds: [call.callId], at: call.state.now })

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Tier } from '../catalog/upstream.ts'
-import { ANY_VERSION, type LimitSubject, readLimits } from '../limits/account-limits.ts'
+import { ANY_VERSION, type LimitState, type LimitSubject } from '../limits/account-limits.ts'
 import { planOf } from '../limits/plans.ts'
 import { type AdmissionDeps, limitQuery } from './admit.ts'
 import { rateLimitHeaders } from './rate-limit-headers.ts'
@@ -26,12 +26,17 @@ export function answerLimits(
   scope.addHook('onSend', async (request, reply) => {
     const account = accountOf(request)
     if (!account || reply.hasHeader('ratelimit') || reply.raw.headersSent) return
-    const { tier, keyId, accountId, mode, connection } = account
-    const options = limitQuery(deps, { accountId, keyId }, 0)
-    const subject = { accountId, mode, connection, version: ANY_VERSION }
-    const plan = deps.config.plans[planOf(tier)]
-    const reading = readLimits(deps.redis, { ...options, subject, plan })
+    const reading = readLimits(deps, account).catch(() => undefined)
     const state = await Promise.race([reading, delay(READ_MS_MAX, undefined, { ref: false })])
     if (state) reply.headers(rateLimitHeaders(state))
   })
+}
+
+/** What an account has left, under whatever rights it has now. @throws what Redis and Postgres throw */
+export async function readLimits(deps: AdmissionDeps, account: LimitedAccount): Promise<LimitState | undefined> {
+  const { tier, keyId, accountId, mode, connection } = account
+  const subject = { accountId, mode, connection, version: ANY_VERSION }
+  const plan = deps.config.plans[planOf(tier)]
+  const limits = await deps.accountLimits.read({ ...limitQuery(deps, { accountId, keyId }, 0), subject, plan })
+  return typeof limits === 'symbol' ? undefined : limits
 }

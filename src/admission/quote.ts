@@ -7,9 +7,10 @@ import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
 import type { Allowance, Quote } from '../catalog/catalog-answer.ts'
 import { GatewayError } from '../errors.ts'
-import { ANY_VERSION, type LimitState } from '../limits/account-limits.ts'
-import { planOf, reaches } from '../limits/plans.ts'
-import { type AdmissionDeps, limitQuery } from './admit.ts'
+import type { LimitState } from '../limits/account-limits.ts'
+import { reaches } from '../limits/plans.ts'
+import type { AdmissionDeps } from './admit.ts'
+import { readLimits } from './answer-limits.ts'
 import type { Principal } from './authenticate.ts'
 import { chooseProviderKey } from './provider-key-choice.ts'
 
@@ -60,15 +61,6 @@ export async function readQuote(
 
 async function inTime<T>(reading: Promise<T>): Promise<T | undefined> {
   return await Promise.race([reading.catch(() => undefined), delay(READ_MS_MAX, undefined, { ref: false })])
-}
-
-async function readLimits(deps: AdmissionDeps, principal: Principal): Promise<LimitState | undefined> {
-  const { accountId, mode, connection, tier } = principal
-  // The principal was compared with the account's version when the request came.
-  const subject = { accountId, mode, connection, version: ANY_VERSION }
-  const query = { ...limitQuery(deps, principal, 0), subject, plan: deps.config.plans[planOf(tier)] }
-  const limits = await deps.accountLimits.read(query)
-  return typeof limits === 'symbol' ? undefined : limits
 }
 
 /** Whether the account may call the API at all, and which cap its requests come out of. */

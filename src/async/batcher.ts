@@ -1,71 +1,101 @@
-import { setTimeout as delay } from 'node:timers/promises'
+interface Waiting<Item, Result> {
+  item: Item
+  resolve: (result: Result) => void
+  reject: (error: unknown) => void
+}
+
+/** Ticks for which a busy process gathers: under load a call that comes a fraction of a millisecond later still joins. */
+const BUSY_TICKS = 3
 
 export interface BatcherOptions {
-  /** Pause between two messages of one key, milliseconds. Default: 0, the next follows when the last is done. */
-  pauseMs?: number
+  /** The batcher sends so many items of one key at once. Default: no bound. */
+  itemsMax?: number
+  /** How long the batcher gathers, milliseconds. Default: until the end of the tick, or of the third tick if it is busy. */
+  gatherMs?: number
 }
 
 /**
- * Micro-batching by key: the first items are sent together at the end of the current tick; those that come while a message is
- * under way follow together when it is done and the pause is over.
+ * Gathers what comes under a key and sends it together: at the end of the tick of the event loop, or of the third tick if
+ * the last gathering brought more than one item, or after a fixed time. One message for a batch's items costs less than
+ * one message each.
  */
-export class Batcher<Item> {
-  readonly #send: (key: string, items: Item[]) => Promise<void>
-  readonly #pauseMs: number
-  /** What is pending under each key for which something is under way. */
-  readonly #pending = new Map<string, Item[]>()
+export class Batcher<Item, Result = undefined> {
+  readonly #send: (key: string, items: Item[]) => Promise<Result[]>
+  readonly #itemsMax: number
+  readonly #gatherMs: number
   readonly #underWay = new Set<Promise<void>>()
-  readonly #closing = new AbortController()
+  #pending = new Map<string, Waiting<Item, Result>[]>()
+  #count = 0
+  #isBusy = false
 
-  /** `send` handles its own failures. */
-  constructor(send: (key: string, items: Item[]) => Promise<void>, { pauseMs = 0 }: BatcherOptions = {}) {
+  /** `send` answers with one result for each item, in order, or with none if nobody reads them; when it fails, every item of the batch fails with its error. */
+  constructor(
+    send: (key: string, items: Item[]) => Promise<Result[]>,
+    { itemsMax = Number.POSITIVE_INFINITY, gatherMs = 0 }: BatcherOptions = {},
+  ) {
     this.#send = send
-    this.#pauseMs = pauseMs
+    this.#itemsMax = itemsMax
+    this.#gatherMs = gatherMs
   }
 
-  add(key: string, item: Item): void {
-    const pending = this.#pending.get(key)
-    if (pending) {
-      pending.push(item)
-      return
-    }
-    this.#pending.set(key, [item])
-    this.#follow(this.#sendAll(key))
+  /** @throws what `send` throws for the item's batch */
+  add(key: string, item: Item): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const waiting = { item, resolve, reject }
+      const pending = this.#pending.get(key) ?? []
+      pending.push(waiting)
+      this.#count += 1
+      if (this.#count === 1) this.#flushLater()
+      this.#pending.set(key, pending)
+      // A full batch waits for nothing.
+      if (pending.length >= this.#itemsMax) this.flush(key)
+    })
   }
 
-  /** Sends what is left without further pauses. Resolves when everything is sent. */
-  async drain(): Promise<void> {
-    this.#closing.abort()
-    while (this.#underWay.size > 0) await Promise.all(this.#underWay)
-  }
-
-  /** Sends what is pending under a key now: what is sent next comes after it. */
+  /** Sends what is pending under a key now: what the caller sends next comes after it. */
   flush(key: string): void {
-    const items = this.#take(key)
-    if (items.length > 0) this.#follow(this.#send(key, items))
-  }
-
-  #follow(sending: Promise<void>): void {
-    const followed = sending.finally(() => this.#underWay.delete(followed))
-    this.#underWay.add(followed)
-  }
-
-  async #sendAll(key: string): Promise<void> {
-    // What is resolved together adds its items one after the other, before this goes on.
-    await new Promise<void>((resolve) => process.nextTick(resolve))
-    for (let items = this.#take(key); items.length > 0; items = this.#take(key)) {
-      await this.#send(key, items)
-      if (this.#pauseMs > 0) await this.#pause()
-    }
+    const items = this.#pending.get(key)
+    if (!items) return
     this.#pending.delete(key)
+    const sending = this.#sendBatch(key, items).finally(() => this.#underWay.delete(sending))
+    this.#underWay.add(sending)
   }
 
-  #take(key: string): Item[] {
-    return this.#pending.get(key)?.splice(0) ?? []
+  /** Sends what is pending now. Resolves when everything is sent, or has failed to be. */
+  async drain(): Promise<void> {
+    do {
+      this.#flushAll()
+      await Promise.all(this.#underWay)
+    } while (this.#pending.size > 0 || this.#underWay.size > 0)
   }
 
-  async #pause(): Promise<void> {
-    const { signal } = this.#closing
-    if (!signal.aborted) await delay(this.#pauseMs, undefined, { signal, ref: false }).catch(() => undefined)
+  #flushLater(): void {
+    if (this.#gatherMs > 0) setTimeout(() => this.#flushAll(), this.#gatherMs).unref()
+    else this.#flushAfter(this.#isBusy ? BUSY_TICKS : 1)
+  }
+
+  #flushAfter(ticks: number): void {
+    setImmediate(() => {
+      if (ticks > 1) this.#flushAfter(ticks - 1)
+      else this.#flushAll()
+    })
+  }
+
+  #flushAll(): void {
+    this.#isBusy = this.#count > 1
+    this.#count = 0
+    for (const key of [...this.#pending.keys()]) this.flush(key)
+  }
+
+  async #sendBatch(key: string, batch: Waiting<Item, Result>[]): Promise<void> {
+    try {
+      const results = await this.#send(
+        key,
+        batch.map(({ item }) => item),
+      )
+      for (const [index, { resolve }] of batch.entries()) resolve(results[index] as Result)
+    } catch (error) {
+      for (const { reject } of batch) reject(error)
+    }
   }
 }

@@ -1,4 +1,4 @@
-import { TickBatcher } from '../async/tick-batcher.ts'
+import { Batcher } from '../async/batcher.ts'
 import type { ErrorCode } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { decodeFrame, encodeFrame } from '../queue/frame.ts'
@@ -64,7 +64,7 @@ export class ResponseCache {
   readonly #redis: RedisConnection
   readonly #log: Log
   readonly #headroom: MemoryHeadroom
-  readonly #reads = new TickBatcher<string, Buffer | null>((_slot, keys) => this.#read(keys), {
+  readonly #reads = new Batcher<string, Buffer | null>((_slot, keys) => this.#read(keys), {
     itemsMax: READ_TOGETHER_MAX,
   })
 

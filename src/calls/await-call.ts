@@ -3,7 +3,7 @@ import { countRefusal, type RefusalDeps } from '../admission/count-refusal.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import type { CallerSocket } from '../http/caller-socket.ts'
 import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
-import { refundCall } from '../limits/release-limits.ts'
+import { endCalls } from '../limits/end-calls.ts'
 import type { Log } from '../log.ts'
 import { recordAsyncCall } from '../queue/async-call.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
@@ -119,8 +119,9 @@ async function completeFailed(
 /** A refusal costs nothing: gives back all that the call acquired, and counts it as refused. */
 async function refundRefused(deps: AwaitDeps, { job, principal }: Admitted, status: number): Promise<void> {
   countRefusal(deps, principal, { slug: job.slug, status })
-  await refundCall(deps.redis, principal, { callId: job.id, at: job.limitsAcquiredAt }).catch(() =>
-    deps.completions.compensate({ account: principal, callIds: [job.id], at: job.limitsAcquiredAt }),
+  const { id: callId, limitsAcquiredAt: at, keyId } = job
+  await endCalls(deps.redis, principal, { calls: [{ callId, at, keyId, refund: 'all' }] }).catch(() =>
+    deps.completions.compensate({ account: principal, callIds: [callId], at }),
   )
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { completeCall } from '../limits/complete-call.ts'
-import { isInFlight } from '../limits/release-limits.ts'
+import { isInFlight } from '../limits/end-calls.ts'
 import type { Log } from '../log.ts'
 import type { AsyncCall } from '../queue/async-call.ts'
 import { sendReply } from '../queue/reply.ts'

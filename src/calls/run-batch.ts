@@ -6,13 +6,13 @@ import { countRefusal } from '../admission/count-refusal.ts'
 import { type ForecastDeps, forecastAndJoin, type Queueing } from '../admission/forecast.ts'
 import { checkRights } from '../admission/rights.ts'
 import { rejectOnAbort } from '../async/abort.ts'
-import { TickBatcher } from '../async/tick-batcher.ts'
+import { Batcher } from '../async/batcher.ts'
 import type { Api } from '../catalog/catalog.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { replyError } from '../http/call-answer.ts'
-import { type AdvancedBatch, advanceBatch, type BatchStep, type EndedBatchCall } from '../limits/batch-limits.ts'
-import type { CallCompletionBatcher, UnsettledBatch } from '../limits/call-completion-batcher.ts'
-import { isCharged } from '../limits/charge.ts'
+import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
+import { refundOf } from '../limits/charge.ts'
+import { type CallToEnd, type EndStep, endCalls, type Refund } from '../limits/end-calls.ts'
 import { weightOf } from '../limits/plans.ts'
 import type { Log } from '../log.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
@@ -26,7 +26,7 @@ import { awaitWasSent, type CallToWithdraw, type Withdrawal, withdrawCall, withd
 export interface BatchDeps extends ForecastDeps, ObservedCallDeps {
   redis: RedisConnection
   replies: Pick<ReplyInbox, 'awaitReply'>
-  completions: Pick<CallCompletionBatcher, 'count' | 'countRefusal' | 'settleBatch'>
+  completions: Pick<CallCompletionBatcher, 'count' | 'countRefusal' | 'release'>
   log: Log
 }
 
@@ -46,7 +46,7 @@ interface Ending {
   outcome: BatchOutcome
   usageStatus: number
   /** `all`: it was refused before anything was sent. */
-  refund: 'nothing' | 'month' | 'all'
+  refund: Refund
 }
 
 /**
@@ -59,52 +59,49 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
   const { units, grant, principal, timeoutMs } = batch
   if (!grant) return 0
   const { redis, log } = deps
-  const { granted, leases, state } = grant
+  const { granted, leases } = grant
   const waiting = units.slice(leases, granted)
-  const { end, dispose } = limitBatch(run.left, timeoutMs + DEADLINE_GRACE_MS)
-  const steps = openSteps(redis, batch, state.now)
+  const { ending, dispose } = limitBatch(run.left, timeoutMs + DEADLINE_GRACE_MS)
+  const end = openSteps(redis, batch)
   const rights = new CurrentRights(principal, {
     authenticateAgain: run.authenticateAgain,
     now: () => deps.health.now(),
   })
   const refuse = (unmade: BatchUnit[], reason: unknown): void =>
     refuseUnits(deps, { principal, run, unmade, error: toGatewayError(reason) })
-  const settle = (calls: Pick<UnsettledBatch, 'ended' | 'dropped'>): void =>
-    deps.completions.settleBatch({ subject: principal, at: state.now, ...calls })
   const drop = async (unmade: BatchUnit[], reason: unknown): Promise<void> => {
-    if (unmade.length === 0) return
     refuse(unmade, reason)
-    const dropped = unmade.map(({ job }) => job.id)
-    await steps.drop(dropped).catch((error) => {
+    const dropped = unmade.map((unit) => endOf(unit, 'all'))
+    await Promise.all(dropped.map(end)).catch((error) => {
       log.warn({ err: error, calls: dropped.length }, 'failed to give back at once what calls of a batch took')
-      settle({ dropped })
+      for (const call of dropped) deps.completions.release(principal, call)
     })
   }
   let charged = 0
 
   const runUnderOneLease = async (first: BatchUnit): Promise<void> => {
     for (let unit: BatchUnit | undefined = first; unit; ) {
-      const { outcome, usageStatus, refund } = await runUnit(deps, unit, { batch, run, rights, end: end.signal })
+      const { outcome, usageStatus, refund } = await runUnit(deps, unit, { batch, run, rights, end: ending.signal })
       // Test calls have no monthly quota.
       if (refund === 'nothing' && principal.mode === 'live') charged += 1
       // Cancelled though its caller has not left: the account may make no calls any more.
-      if ('error' in outcome && outcome.error.code === 'CALL_CANCELLED') end.abort(outcome.error)
-      const next: BatchUnit | undefined = end.signal.aborted ? undefined : waiting.shift()
+      if ('error' in outcome && outcome.error.code === 'CALL_CANCELLED') ending.abort(outcome.error)
+      const next: BatchUnit | undefined = ending.signal.aborted ? undefined : waiting.shift()
       run.emit(unit, outcome)
       if (refund === 'all') countRefusal(deps, principal, { slug: unit.job.slug, status: usageStatus })
       else deps.completions.count(unit.job, usageStatus)
       try {
-        const { version } = await steps.end({ callId: unit.job.id, refund, next: next?.job.id })
-        rights.note(version)
+        const { version } = await end(endOf(unit, refund, next))
+        if (next) rights.note(version)
       } catch (error) {
         // Without Redis no other call can be made. The next one may have got the lease: Redis may have run the step.
         log.warn({ err: error, callId: unit.job.id }, 'failed to complete a call of a batch')
-        settle({ ended: [{ callId: unit.job.id, refund }] })
+        deps.completions.release(principal, endOf(unit, refund))
         if (next) {
           refuse([next], error)
-          settle({ ended: [{ callId: next.job.id, refund: 'all' }], dropped: [next.job.id] })
+          deps.completions.release(principal, endOf(next, 'all'))
         }
-        end.abort(error)
+        ending.abort(error)
         return
       }
       unit = next
@@ -112,7 +109,7 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
   }
   try {
     await Promise.all(units.slice(0, leases).map(runUnderOneLease))
-    await drop(waiting.splice(0), end.signal.reason)
+    await drop(waiting.splice(0), ending.signal.reason)
     return charged
   } finally {
     dispose()
@@ -163,35 +160,36 @@ class CurrentRights {
   }
 }
 
-/** Steps of a batch in Redis. Calls that end in one turn of the event loop, as those of a shared job often do, are one step. */
+function endOf({ job }: BatchUnit, refund: Refund, next?: BatchUnit): CallToEnd {
+  return { callId: job.id, at: job.limitsAcquiredAt, keyId: job.keyId, refund, next: next?.job.id }
+}
+
+/** Calls of a batch that end in one turn of the event loop, as those of a shared job often do, are one step in Redis. */
 function openSteps(
   redis: RedisConnection,
   { principal, leaseMs }: AdmittedBatch,
-  at: number,
-): { end: (ended: EndedBatchCall) => Promise<AdvancedBatch>; drop: (callIds: string[]) => Promise<AdvancedBatch> } {
-  const advance = (step: Omit<BatchStep, 'leaseMs'>): Promise<AdvancedBatch> =>
-    advanceBatch(redis, { subject: principal, at }, { ...step, leaseMs })
-  const ends = new TickBatcher<EndedBatchCall, AdvancedBatch>(
-    async (_batch, ended) => {
-      const step = await advance({ ended })
-      return ended.map(() => step)
+): (call: CallToEnd) => Promise<EndStep> {
+  const ends = new Batcher<CallToEnd, EndStep>(
+    async (_batch, calls) => {
+      const step = await endCalls(redis, principal, { calls, leaseMs })
+      return calls.map(() => step)
     },
     { itemsMax: ENDED_TOGETHER_MAX },
   )
-  return { end: (ended) => ends.add('', ended), drop: (dropped) => advance({ dropped }) }
+  return (call) => ends.add('', call)
 }
 
-function limitBatch(left: AbortSignal, timeMs: number): { end: AbortController; dispose: () => void } {
-  const end = new AbortController()
-  const onLeft = () => end.abort(left.reason)
+function limitBatch(left: AbortSignal, timeMs: number): { ending: AbortController; dispose: () => void } {
+  const ending = new AbortController()
+  const onLeft = () => ending.abort(left.reason)
   left.addEventListener('abort', onLeft, { once: true })
   if (left.aborted) onLeft()
-  const timer = setTimeout(() => end.abort(new GatewayError('DEADLINE_EXCEEDED')), timeMs)
+  const timer = setTimeout(() => ending.abort(new GatewayError('DEADLINE_EXCEEDED')), timeMs)
   const dispose = (): void => {
     clearTimeout(timer)
     left.removeEventListener('abort', onLeft)
   }
-  return { end, dispose }
+  return { ending, dispose }
 }
 
 async function runUnit(
@@ -234,7 +232,7 @@ async function runUnit(
     if (answer.head.code) {
       const error = replyError(answer.head)
       if (error.code === 'CALL_CANCELLED') return fail(error, cancelled(wasRequestSent(answer.head)))
-      const refund = answer.head.isRefused ? 'all' : isCharged(error.status) ? 'nothing' : 'month'
+      const refund = answer.head.isRefused ? 'all' : refundOf(error.status)
       return fail(error, { usageStatus: error.status, refund })
     }
     observed.ended(200)

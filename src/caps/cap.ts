@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { TickBatcher } from '../async/tick-batcher.ts'
+import { Batcher } from '../async/batcher.ts'
 import type { Caps } from '../catalog/upstream.ts'
 import type { Db } from '../db/database.ts'
 import { GatewayError } from '../errors.ts'
@@ -117,7 +117,7 @@ export class Cap {
   /** Makes names of polls, and of their permits, unique: Redis may lose its last writes, and count the same numbers again. */
   readonly #pollPrefix = randomBytes(6).toString('base64url')
   #polls = 0
-  readonly #joins: TickBatcher<JoinRequest, QueuePlace | QueueRefusal>
+  readonly #joins: Batcher<JoinRequest, QueuePlace | QueueRefusal>
 
   /** `rules` is read at each call: operators change caps while processes run. */
   constructor(deps: CapDeps, { slug, bucket }: { slug: string; bucket: CapBucket }, rules: () => Caps) {
@@ -128,7 +128,7 @@ export class Cap {
     this.#keys = capKeys.all(slug, bucket)
     this.#pollKey = capKeys.poll(slug, bucket, randomUUID())
     this.name = capKeys.of(slug, bucket, 'state')
-    this.#joins = new TickBatcher((_cap, requests) => this.#join(requests), { itemsMax: JOINED_TOGETHER_MAX })
+    this.#joins = new Batcher((_cap, requests) => this.#join(requests), { itemsMax: JOINED_TOGETHER_MAX })
   }
 
   get rules(): Caps {

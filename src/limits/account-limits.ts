@@ -1,14 +1,14 @@
-import { TickBatcher } from '../async/tick-batcher.ts'
+import { Batcher } from '../async/batcher.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import type { CallLimits } from '../config.ts'
 import { GatewayError } from '../errors.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
-import { loadScript, type Script, type ScriptConstants } from '../redis/script.ts'
+import { loadScript } from '../redis/script.ts'
 import { limitRefusal } from './limit-refusal.ts'
 import { monthOf } from './month.ts'
 
-export const MINUTE_MS = 60_000
+const MINUTE_MS = 60_000
 
 /** A month's count outlives the month, so that a late refund finds it. */
 const MONTH_GRACE_MS = 86_400_000
@@ -42,31 +42,41 @@ export interface LimitSubject {
 /** For a reading whose account is looked up with each request. */
 export const ANY_VERSION = 'any'
 
-const load = (name: string, constants: ScriptConstants = {}) =>
-  loadScript(new URL(`./lua/${name}.lua`, import.meta.url), constants)
-
-const scripts = {
-  acquire: load('acquire-limits', { MINUTE_MS, LEASE_MS_MAX, ANY_VERSION }),
-}
+const acquireScript = loadScript(new URL('./lua/acquire.lua', import.meta.url), {
+  MINUTE_MS,
+  LEASE_MS_MAX,
+  ANY_VERSION,
+})
 
 type ScriptReply =
   | [undecided: 'stale' | 'other-month' | 'no-month-count' | 'no-application-count', now: number]
   | [
       decision: string,
-      ...[
-        now: number,
-        minuteUsed: number,
-        resetMs: number,
-        inFlight: number,
-        monthUsed: number,
-        applicationUsed: number,
-      ],
-      ...further: (number | string)[],
+      ...[now: number, minuteUsed: number, inFlight: number, monthUsed: number, applicationUsed: number],
+      ...[resetMs: number, granted: number, leases: number],
     ]
 
 export interface LimitRequest extends LimitQuery {
   tier: Tier
   callId: string
+}
+
+/** The calls of a batch. */
+export interface BatchRequest extends LimitQuery {
+  tier: Tier
+  callIds: string[]
+  /** Whether all must fit, or as many as do. */
+  take: 'all' | 'fit'
+}
+
+export interface BatchGrant {
+  state: LimitState
+  /** The first calls, which have their units. */
+  granted: number
+  /** The first of them, which may be in flight now. */
+  leases: number
+  /** Which limit refuses the other calls, as `limitRefusal` reads it; `ok` if all calls have their units. */
+  refusedBy: string
 }
 
 export interface LimitQuery {
@@ -84,18 +94,19 @@ export const STALE = Symbol('stale')
 
 const CALLS_TOGETHER_MAX = 64
 
-type LimitOutcome = { decision: string; state: LimitState } | typeof STALE
+/** What comes of one call, or of a reading, which has no call. */
+export type LimitOutcome = { decision: string; state: LimitState } | typeof STALE
 
-/** The limits of accounts, for an API node: calls of one account in one tick are one script. */
+/** The limits of accounts, for an API node: one script serves the calls and the readings of one account in one tick. */
 export class AccountLimits {
-  readonly #acquisitions: TickBatcher<LimitRequest, LimitOutcome>
-  readonly #readings: TickBatcher<LimitQuery, LimitState | typeof STALE>
+  readonly #redis: RedisConnection
+  readonly #requests: Batcher<LimitQuery & { callId?: string }, LimitOutcome>
 
   constructor(redis: RedisConnection) {
-    this.#acquisitions = new TickBatcher((_key, requests) => acquireTogether(redis, requests), {
+    this.#redis = redis
+    this.#requests = new Batcher((_key, requests) => acquireTogether(redis, requests), {
       itemsMax: CALLS_TOGETHER_MAX,
     })
-    this.#readings = new TickBatcher((_key, queries) => readTogether(redis, queries), { itemsMax: CALLS_TOGETHER_MAX })
   }
 
   /**
@@ -104,15 +115,27 @@ export class AccountLimits {
    * @throws GatewayError CONCURRENCY_LIMIT_EXCEEDED, RATE_LIMIT_EXCEEDED or MONTHLY_QUOTA_EXCEEDED; nothing is taken
    */
   async acquire(request: LimitRequest): Promise<LimitState | typeof STALE> {
-    const outcome = await this.#acquisitions.add(sameLimitsKey(request), request)
+    const outcome = await this.#requests.add(sameLimitsKey(request), request)
     if (outcome === STALE) return STALE
     if (outcome.decision === 'ok') return outcome.state
     throw limitRefusal(outcome.decision, outcome.state, request)
   }
 
+  /** As `acquire`, for the calls of a batch: the first calls get their leases now, and the others wait for one. */
+  async acquireBatch(request: BatchRequest): Promise<BatchGrant | typeof STALE> {
+    const { callIds, take } = request
+    const taken = await acquireInMonth(this.#redis, request, { callIds, take })
+    if (taken === STALE) return STALE
+    const { decision, granted, leases, stateAfter } = taken
+    const state = stateAfter(granted, leases)
+    if (granted === 0) throw limitRefusal(decision, state, request)
+    return { state, granted, leases, refusedBy: decision }
+  }
+
   /** Takes nothing. @returns STALE when the account must be looked up again @throws what Redis and Postgres throw */
   async read(query: LimitQuery): Promise<LimitState | typeof STALE> {
-    return await this.#readings.add(sameLimitsKey(query), query)
+    const outcome = await this.#requests.add(sameLimitsKey(query), query)
+    return outcome === STALE ? STALE : outcome.state
   }
 }
 
@@ -123,48 +146,33 @@ function sameLimitsKey({ subject, plan, leaseMs }: LimitQuery): string {
   return `${accountId} ${mode} ${version} ${bounds.join(' ')}`
 }
 
-async function readTogether(redis: RedisConnection, queries: LimitQuery[]): Promise<(LimitState | typeof STALE)[]> {
-  const [first] = queries
+/** Decides on calls of one account in their order, in one step; all have the same bounds. Requests without a call read. */
+export async function acquireTogether(
+  redis: RedisConnection,
+  requests: (LimitQuery & { callId?: string })[],
+): Promise<LimitOutcome[]> {
+  const [first] = requests
   if (!first) return []
-  const result = await runInMonth(redis, first, { callId: '' })
-  const outcome = result === STALE ? STALE : result.state
-  return queries.map(() => outcome)
-}
-
-/** Decides on calls of one account in their order, in one step; all have the same bounds. */
-export async function acquireTogether(redis: RedisConnection, requests: LimitRequest[]): Promise<LimitOutcome[]> {
-  const [first, ...others] = requests
-  if (!first) return []
-  const more = others.map(({ callId }) => callId)
-  const result = await runInMonth(redis, first, { callId: first.callId, more })
-  if (result === STALE) return requests.map(() => STALE)
-  const { decision, state, further } = result
-  const outcomes: LimitOutcome[] = [{ decision, state }]
-  for (let index = 0; index < others.length; index += 1) {
-    const [itsDecision, used, inFlight, monthUsed, applicationUsed] = further.slice(5 * index, 5 * index + 5)
-    const month = state.month && { ...state.month, used: Number(monthUsed) }
-    const minute = { ...state.minute, used: Number(used) }
-    const application = state.application && { ...state.application, used: Number(applicationUsed) }
-    const own = { ...state, minute, month, inFlight: Number(inFlight), application }
-    outcomes.push({ decision: String(itsDecision), state: own })
-  }
-  return outcomes
-}
-
-/** As `AccountLimits.read`, for headers alone: undefined where it cannot be told, or the version is outdated. */
-export async function readLimits(redis: RedisConnection, query: LimitQuery): Promise<LimitState | undefined> {
-  const result = await runInMonth(redis, query, { callId: '' }).catch(() => undefined)
-  return result === STALE ? undefined : result?.state
+  const callIds = requests.flatMap(({ callId }) => callId ?? [])
+  const taken = await acquireInMonth(redis, first, { callIds, take: 'each' })
+  if (taken === STALE) return requests.map(() => STALE)
+  const { decision, granted, stateAfter } = taken
+  let calls = 0
+  return requests.map(({ callId }): LimitOutcome => {
+    if (callId !== undefined) calls += 1
+    const isRefused = callId !== undefined && calls > granted
+    return { decision: isRefused ? decision : 'ok', state: stateAfter(Math.min(calls, granted)) }
+  })
 }
 
 /** One each for the right month, the month's count, the application's count and the decision. */
 const COUNT_TRIES_MAX = 4
 
-/** Runs a script until it finds its counts, in the month of Redis' clock. @returns STALE for an outdated version */
-export async function runInMonth(
+/** Runs the script until it finds its counts, in the month of Redis' clock. @returns STALE for an outdated version */
+async function acquireInMonth(
   redis: RedisConnection,
   query: LimitQuery,
-  { callId, script = scripts.acquire, more = [] }: { callId: string; script?: Script; more?: string[] },
+  { callIds, take }: { callIds: string[]; take: 'each' | 'all' | 'fit' },
 ) {
   const { subject, plan, leaseMs, loadMonthUsed, loadApplicationUsed, now: clock } = query
   let at = clock?.() ?? Date.now()
@@ -173,9 +181,8 @@ export async function runInMonth(
     const keys = limitKeys(subject, month.name)
     const perMonth = subject.mode === 'test' ? -1 : plan.perMonth
     const amounts = [plan.perMinute, plan.inFlight, perMonth, leaseMs]
-    const times = [month.startsAt, month.endsAt]
-    const values = [clock?.() ?? '', subject.version, callId, ...amounts, ...times, boundOf(subject) ?? -1]
-    const reply = (await script.run(redis, keys, [...values, ...more])) as ScriptReply
+    const values = [clock?.() ?? '', subject.version, take, ...amounts, month.startsAt, month.endsAt]
+    const reply = (await acquireScript.run(redis, keys, [...values, boundOf(subject) ?? -1, ...callIds])) as ScriptReply
     if (reply[0] === 'stale') return STALE
     if (reply[0] === 'other-month') {
       at = reply[1]
@@ -191,17 +198,20 @@ export async function runInMonth(
       await redis.set(connectionKey, (await loadApplicationUsed?.(month.name)) ?? 0, 'PX', countLifeMs, 'NX')
       continue
     }
-    const [decision, now, minute = 0, resetMs = 0, inFlight = 0, monthUsed = 0, applicationUsed = 0, ...further] = reply
+    const [decision, now, inMinute = 0, inFlight = 0, inMonth = 0, ofApplication = 0, ...taken] = reply
+    const [resetMs = 0, granted = 0, leases = 0] = taken
     const bound = boundOf(subject)
-    const state: LimitState = {
+    const monthMs = Math.max(0, month.endsAt - now)
+    /** The limits after so many of the calls; every call has a lease unless the number of leases says otherwise. */
+    const stateAfter = (calls: number, itsLeases = calls): LimitState => ({
       now,
       plan,
-      minute: { used: minute, resetMs },
-      month: perMonth < 0 ? undefined : { used: monthUsed, resetMs: Math.max(0, month.endsAt - now) },
-      inFlight,
-      application: bound === undefined ? undefined : { used: applicationUsed, perMonth: bound },
-    }
-    return { decision, state, further }
+      minute: { used: inMinute + calls, resetMs },
+      month: perMonth < 0 ? undefined : { used: inMonth + calls, resetMs: monthMs },
+      inFlight: inFlight + itsLeases,
+      application: bound === undefined ? undefined : { used: ofApplication + calls, perMonth: bound },
+    })
+    return { decision, granted, leases, stateAfter }
   }
   throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
 }
@@ -211,7 +221,7 @@ function boundOf({ connection }: LimitSubject): number | undefined {
 }
 
 /** Version, minute, in flight, month, and the application's month where it has a bound. */
-export function limitKeys(subject: LimitSubject, month: string): string[] {
+function limitKeys(subject: LimitSubject, month: string): string[] {
   const { accountId, mode, connection } = subject
   const isBounded = connection && boundOf(subject) !== undefined
   return [

@@ -5,19 +5,18 @@ import type { Log } from '../log.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import type { LimitSubject } from './account-limits.ts'
-import { advanceBatch, type EndedBatchCall, refundBatch } from './batch-limits.ts'
-import { monthOf } from './month.ts'
-import { readAcquiredAt, refundCall, releaseLimits } from './release-limits.ts'
+import { refundOf } from './charge.ts'
+import { type CallToEnd, endCalls, readAcquiredAt } from './end-calls.ts'
 import { recordUsage, type UsedCall } from './usage-ledger.ts'
 
-/** Pause between two writes of usage, milliseconds: it may be shown a second or two late. */
-const USAGE_PAUSE_MS = 200
+/** How long usage is gathered before it is written, milliseconds: it may be shown a second or two late. */
+const USAGE_GATHER_MS = 200
 
 /** Usage that Redis does not take within this time is lost, and logged. Milliseconds. */
 const USAGE_RETRY_MS = 60_000
 
-/** As long as Redis remembers the units of a minute, by which the calls of a batch are refunded. Milliseconds. */
-const BATCH_RETRY_MS = 60_000
+/** Ends that Redis does not take within this time are logged. Redis remembers the units of a minute for so long. Milliseconds. */
+const END_RETRY_MS = 60_000
 
 const COMPENSATE_EVERY_MS = 1_500
 const COMPENSATE_TRIES = 4
@@ -30,11 +29,6 @@ const REFUSALS_MAX = 10_000
 
 /** Usage that is counted together, under an id that is made when it is sent. */
 const ANY_ID = ''
-
-interface CompletedCall {
-  call: CallJob
-  usageStatus: number
-}
 
 /** `at`: Redis' clock, milliseconds. */
 export interface Refusal extends Pick<CallJob, 'accountId' | 'keyId' | 'mode' | 'slug'> {
@@ -49,25 +43,22 @@ export interface Acquisition {
   at: number
 }
 
-/** Calls of a batch that ended or will not be made. `at`: when their limits were acquired, Redis' clock, milliseconds. */
-export interface UnsettledBatch {
-  subject: LimitSubject
-  at: number
-  ended?: Omit<EndedBatchCall, 'next'>[]
-  dropped?: string[]
+/** A call of an account that ended. */
+interface OwnedCall {
+  account: Pick<LimitSubject, 'accountId' | 'mode'>
+  ended: CallToEnd
 }
 
 /** Releases the limits of an API node's completed calls, and counts calls and refusals as usage, in batches. */
 export class CallCompletionBatcher {
   readonly #redis: RedisConnection
   readonly #log: Log
-  readonly #completed = new Batcher<CompletedCall>((_account, calls) => this.#release(calls))
+  readonly #ended = new Batcher<OwnedCall>((_account, calls) => this.#end(calls))
   readonly #used = new Batcher<UsedCall>((id, calls) => this.#count(calls, id === ANY_ID ? randomUUID() : id), {
-    pauseMs: USAGE_PAUSE_MS,
+    gatherMs: USAGE_GATHER_MS,
   })
 
   readonly #undecided = new Set<Promise<void>>()
-  readonly #unsettled = new Batcher<UnsettledBatch>((_batch, parts) => this.#settle(parts))
 
   #refusals = 0
   readonly #unacked = new Map<string, Acquisition & { triesLeft: number }>()
@@ -80,10 +71,10 @@ export class CallCompletionBatcher {
 
   /** Releases a call's limits and counts it, in the background. */
   add(call: CallJob, usageStatus: number): void {
-    const ended = { call, usageStatus }
-    this.#completed.add(keyOf(call), ended)
+    const { id: callId, limitsAcquiredAt: at, keyId, isAsync } = call
+    this.release(call, { callId, at, keyId, isAsync, refund: refundOf(usageStatus) })
     // An asynchronous call that could not be queued may have reached a worker all the same: under the call's id both count it once.
-    this.#used.add(call.isAsync ? call.id : ANY_ID, ended)
+    void this.#used.add(call.isAsync ? call.id : ANY_ID, { call, usageStatus })
   }
 
   /** The same, once it is known how the call ended; `usageStatus` never rejects. */
@@ -97,25 +88,24 @@ export class CallCompletionBatcher {
 
   /** Counts a call whose limits are released elsewhere. */
   count(call: CallJob, usageStatus: number): void {
-    this.#used.add(ANY_ID, { call, usageStatus })
+    void this.#used.add(ANY_ID, { call, usageStatus })
   }
 
   /** A refused call holds nothing and is not charged. */
   countRefusal({ at, status, ...call }: Refusal): void {
     if (this.#refusals >= REFUSALS_MAX) return
     this.#refusals += 1
-    this.#used.add(ANY_ID, { call: { ...call, limitsAcquiredAt: at }, usageStatus: status, isRefused: true })
+    void this.#used.add(ANY_ID, { call: { ...call, limitsAcquiredAt: at }, usageStatus: status, isRefused: true })
   }
 
   /** Releases an account's pending calls now: its next call never finds the last one in flight. */
   flush(account: Pick<LimitSubject, 'accountId' | 'mode'>): void {
-    this.#completed.flush(keyOf(account))
+    this.#ended.flush(keyOf(account))
   }
 
-  /** Ends and drops calls of a batch in the background, where Redis was away when they ended. */
-  settleBatch(unsettled: UnsettledBatch): void {
-    const { subject, at } = unsettled
-    this.#unsettled.add(`${keyOf(subject)} ${monthOf(at).name} ${subject.connection?.id}`, unsettled)
+  /** Ends the lease of a call and gives back what the call does not cost, in the background, also if Redis is away now. */
+  release(account: Pick<LimitSubject, 'accountId' | 'mode'>, ended: CallToEnd): void {
+    void this.#ended.add(keyOf(account), { account, ended })
   }
 
   /** Undoes an acquisition without acknowledgement, which Redis may still run. */
@@ -130,7 +120,7 @@ export class CallCompletionBatcher {
   async close(): Promise<void> {
     clearInterval(this.#compensating)
     await Promise.all(this.#undecided)
-    await Promise.all([this.#completed.drain(), this.#used.drain(), this.#unsettled.drain()])
+    await Promise.all([this.#ended.drain(), this.#used.drain()])
     await this.#compensateUnacked()
   }
 
@@ -151,55 +141,34 @@ export class CallCompletionBatcher {
 
   /** @returns whether it had been acquired */
   async #refund({ account, callIds, at: notedAt }: Acquisition): Promise<boolean> {
-    const [callId = '', ...others] = callIds
+    const [first = ''] = callIds
     try {
       // A node notes when it missed the acknowledgement, which may be in the next month.
-      const at = (await readAcquiredAt(this.#redis, account, callId)) ?? notedAt
-      if (others.length > 0) return await refundBatch(this.#redis, account, { callIds, at })
-      return await refundCall(this.#redis, account, { callId, at })
+      const at = (await readAcquiredAt(this.#redis, account, first)) ?? notedAt
+      const calls = callIds.map((callId) => ({ callId, at, keyId: account.connection?.id, refund: 'all' as const }))
+      return (await endCalls(this.#redis, account, { calls })).ended > 0
     } catch (error) {
-      this.#log.debug({ err: error, callId }, 'failed to compensate an unacknowledged acquisition')
+      this.#log.debug({ err: error, callId: first }, 'failed to compensate an unacknowledged acquisition')
       return false
     }
   }
 
-  async #release(calls: CompletedCall[]): Promise<void> {
-    const months = Map.groupBy(calls, ({ call }) => monthOf(call.limitsAcquiredAt).name)
-    await Promise.all([...months].map(([month, ofMonth]) => this.#releaseMonth(month, ofMonth)))
-  }
-
-  async #releaseMonth(month: string, calls: CompletedCall[]): Promise<void> {
-    const first = calls[0]?.call
-    if (!first) return
-    const ended = calls.map(({ call, usageStatus }) => ({
-      callId: call.id,
-      usageStatus,
-      keyId: call.keyId,
-      isAsync: call.isAsync,
-    }))
-    const release = () => releaseLimits(this.#redis, first, { month, ended })
-    // Repeating it does nothing. A lease that is never released expires.
-    await retryUntil(release, { ...RESTART_RETRY, mayRepeat: () => true }).catch((error) =>
-      this.#log.warn({ err: error, account: first.accountId, calls: ended.length }, 'failed to release call limits'),
-    )
-  }
-
-  async #settle(parts: UnsettledBatch[]): Promise<void> {
-    const [first] = parts
-    if (!first) return
-    const ended = parts.flatMap((part) => part.ended ?? [])
-    const dropped = parts.flatMap((part) => part.dropped ?? [])
-    const settle = () => advanceBatch(this.#redis, first, { ended, dropped, leaseMs: 0 })
-    // Repeating it does nothing: what a call took is given back with its entry of the minute or its lease.
-    await retryUntil(settle, { ...RESTART_RETRY, forMs: BATCH_RETRY_MS, mayRepeat: () => true }).catch((error) =>
+  async #end(owned: OwnedCall[]): Promise<undefined[]> {
+    const [first] = owned
+    if (!first) return []
+    const calls = owned.map(({ ended }) => ended)
+    const end = () => endCalls(this.#redis, first.account, { calls })
+    // Repeating it does nothing. A lease that nobody ends expires.
+    await retryUntil(end, { ...RESTART_RETRY, forMs: END_RETRY_MS, mayRepeat: () => true }).catch((error) =>
       this.#log.warn(
-        { err: error, account: first.subject.accountId, ended: ended.length, dropped: dropped.length },
-        'failed to give back what calls of a batch took',
+        { err: error, account: first.account.accountId, calls: calls.length },
+        'failed to release call limits',
       ),
     )
+    return []
   }
 
-  async #count(calls: UsedCall[], id: string): Promise<void> {
+  async #count(calls: UsedCall[], id: string): Promise<undefined[]> {
     try {
       await retryUntil(() => recordUsage(this.#redis, calls, id), {
         ...RESTART_RETRY,
@@ -211,6 +180,7 @@ export class CallCompletionBatcher {
     } finally {
       this.#refusals -= calls.filter(({ isRefused }) => isRefused).length
     }
+    return []
   }
 }
 

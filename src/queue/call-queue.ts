@@ -1,6 +1,6 @@
 import { Queue } from 'bullmq'
+import { Batcher } from '../async/batcher.ts'
 import { type Memoized, memoize } from '../async/memoize.ts'
-import { TickBatcher } from '../async/tick-batcher.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { channels } from '../redis/keys.ts'
@@ -13,7 +13,7 @@ export const CALL_JOB = 'call'
 export class CallQueues {
   readonly #queues: Memoized<[lane: Lane], Queue>
   readonly #laneOf: (slug: string) => Lane
-  readonly #sharedJobs = new TickBatcher<CallToQueue, string>(async (_lane, calls) => await this.#addJob(calls), {
+  readonly #sharedJobs = new Batcher<CallToQueue, string>(async (_lane, calls) => await this.#addJob(calls), {
     itemsMax: SHARED_JOB_CALLS_MAX,
   })
 

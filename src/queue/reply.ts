@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
-import { TickBatcher } from '../async/tick-batcher.ts'
+import { Batcher } from '../async/batcher.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
@@ -30,7 +30,7 @@ export type ReplyAddress = Pick<CallJob, 'id' | 'accountId' | 'replyTo' | 'bundl
 /** Sends replies from a worker to API nodes; those of one tick for one node as one entry. */
 export class ReplyOutbox {
   readonly #redis: RedisConnection
-  readonly #bundles = new TickBatcher<Buffer, undefined>((stream, frames) => append(this.#redis, stream, frames), {
+  readonly #bundles = new Batcher<Buffer, undefined>((stream, frames) => append(this.#redis, stream, frames), {
     itemsMax: BUNDLE_REPLIES_MAX,
   })
 

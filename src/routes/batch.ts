@@ -197,7 +197,7 @@ async function run(
 /** Calls of a batch that is to take what fits, and which did not: by index, each with the limit that it did not fit into. */
 function notTaken({ principal, units, grant }: AdmittedBatch): [index: number, error: GatewayError][] {
   if (!grant || grant.granted === units.length) return []
-  const error = limitRefusal(grant.cutBy, grant.state, { tier: principal.tier, subject: principal })
+  const error = limitRefusal(grant.refusedBy, grant.state, { tier: principal.tier, subject: principal })
   return units
     .slice(grant.granted)
     .flatMap(({ indexes }) => indexes.map((index): [number, GatewayError] => [index, error]))

@@ -11,7 +11,6 @@ import { loadProcessConfig } from '../../src/config.ts'
 import { closeContext, openContext } from '../../src/context.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { STALE } from '../../src/limits/account-limits.ts'
-import { acquireBatch } from '../../src/limits/batch-limits.ts'
 import { createLog } from '../../src/log.ts'
 import { type CallJob, parseCalls } from '../../src/queue/call-job.ts'
 import type { CallToQueue } from '../../src/queue/call-queue.ts'
@@ -67,7 +66,7 @@ async function admitBatch(
     await redis.zcard(accountKeys.inFlight(accountId, 'live')),
     Number(await redis.get(accountKeys.month(accountId, new Date().toISOString().slice(0, 7)))),
   ]
-  const grant = await acquireBatch(context.redis, {
+  const grant = await context.accountLimits.acquireBatch({
     ...{ subject: principal, tier: 'pro', callIds, take: 'all', leaseMs, loadMonthUsed: async () => 0 },
     plan: { perMinute: 100, inFlight, perMonth: 100 },
   })

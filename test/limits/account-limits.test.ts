@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { it, mock } from 'node:test'
 import { GatewayError } from '../../src/errors.ts'
 import { AccountLimits, ANY_VERSION, LEASE_MS_MAX, type LimitRequest, STALE } from '../../src/limits/account-limits.ts'
-import { acquireBatch } from '../../src/limits/batch-limits.ts'
 import { LimitRefusedError } from '../../src/limits/limit-refusal.ts'
 import { monthOf } from '../../src/limits/month.ts'
 import { takeThrottle } from '../../src/limits/throttle.ts'
@@ -95,7 +94,7 @@ it('a lease that nobody ends does so in time although Redis had its clock set ba
   const ways = {
     call: async (request: LimitRequest) => await new AccountLimits(redis).acquire(request),
     batch: async (request: LimitRequest) =>
-      await acquireBatch(redis, { ...request, callIds: [request.callId], take: 'all' }),
+      await new AccountLimits(redis).acquireBatch({ ...request, callIds: [request.callId], take: 'all' }),
   }
   for (const [accountId, acquire] of Object.entries(ways)) {
     let now = Date.parse('2026-10-15T12:00:00Z')

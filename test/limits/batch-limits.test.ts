@@ -1,14 +1,21 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { GatewayError } from '../../src/errors.ts'
-import { type LimitState, type LimitSubject, readLimits, STALE } from '../../src/limits/account-limits.ts'
-import { acquireBatch, advanceBatch, type BatchGrant, type BatchStep } from '../../src/limits/batch-limits.ts'
+import {
+  AccountLimits,
+  type BatchGrant,
+  type LimitState,
+  type LimitSubject,
+  STALE,
+} from '../../src/limits/account-limits.ts'
+import { type CallToEnd, endCalls } from '../../src/limits/end-calls.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
 import { redisOfThisFile } from '../support/services.ts'
 
 const LEASE_MS = 60_000
 
 const { redis } = await redisOfThisFile()
+const accountLimits = new AccountLimits(redis)
 
 let accounts = 0
 
@@ -28,7 +35,7 @@ async function createAccount(
   }
   const at = Date.now()
   const grantOf = async (take: 'all' | 'fit', callIds: string[]): Promise<BatchGrant> => {
-    const grant = await acquireBatch(redis, { ...reading, tier: 'developer', callIds, take })
+    const grant = await accountLimits.acquireBatch({ ...reading, tier: 'developer', callIds, take })
     assert.ok(grant !== STALE)
     return grant
   }
@@ -52,9 +59,15 @@ async function createAccount(
       assert.ok(error instanceof GatewayError)
       return error.details.retryAfterMs ?? 0
     },
-    cutBy: async (callIds: string[]) => (await grantOf('fit', callIds)).cutBy,
-    advance: (step: Omit<BatchStep, 'leaseMs'>) => advanceBatch(redis, { subject, at }, { ...step, leaseMs: LEASE_MS }),
-    used: async () => used((await readLimits(redis, reading)) ?? assert.fail('nothing is known')),
+    refusedBy: async (callIds: string[]) => (await grantOf('fit', callIds)).refusedBy,
+    end: async (...ended: Omit<CallToEnd, 'at'>[]) => {
+      const calls = ended.map((call) => ({ ...call, at, keyId: connection?.id }))
+      return await endCalls(redis, subject, { calls, leaseMs: LEASE_MS })
+    },
+    used: async () => {
+      const state = await accountLimits.read(reading)
+      return state === STALE ? assert.fail('the version is outdated') : used(state)
+    },
   }
 }
 
@@ -91,12 +104,12 @@ it('a batch that may be cut says which limit its other calls did not fit into', 
     { perMinute: 100, inFlight: 20, perMonth: 100 },
     { id: 'application', perMonth: 3 },
   ]
-  const cutBy = async (...account: Parameters<typeof createAccount>) =>
-    await (await createAccount(...account)).cutBy(ids(4))
-  assert.equal(await cutBy(wide), 'ok')
-  assert.equal(await cutBy({ ...wide, perMinute: 3 }), 'minute')
-  assert.equal(await cutBy({ ...wide, perMonth: 3 }), 'month-used')
-  assert.equal(await cutBy(wide, connection), 'application-used')
+  const refusedBy = async (...account: Parameters<typeof createAccount>) =>
+    await (await createAccount(...account)).refusedBy(ids(4))
+  assert.equal(await refusedBy(wide), 'ok')
+  assert.equal(await refusedBy({ ...wide, perMinute: 3 }), 'minute')
+  assert.equal(await refusedBy({ ...wide, perMonth: 3 }), 'month-used')
+  assert.equal(await refusedBy(wide, connection), 'application-used')
 })
 
 it('a batch has as many calls in flight as the plan has left, and hands each lease to the next call once', async () => {
@@ -109,47 +122,47 @@ it('a batch has as many calls in flight as the plan has left, and hands each lea
   ] as const
   // Written again by whoever heard no answer, it does nothing more.
   for (let times = 0; times < 2; times += 1) {
-    await account.advance({ ended: [...ended] })
+    await account.end(...ended)
     assert.deepEqual(await account.used(), [5, 2, 4])
   }
 })
 
-it('a step of a batch says which version the rights of its account have, so that its caller notices a change', async () => {
-  const account = await createAccount({ perMinute: 10, inFlight: 2, perMonth: 100 })
+it('a step that hands a lease on says which version the rights of its account have, so that its caller notices a change', async () => {
+  const account = await createAccount({ perMinute: 10, inFlight: 1, perMonth: 100 })
   await account.take('all', ids(2))
-  const version = await redis.get(accountKeys.version(`batch-${accounts}`))
-  const step = { ended: [{ callId: 'call-0', refund: 'nothing' as const }] }
-  assert.deepEqual(await account.advance(step), { hadLease: 1, version })
-  await redis.set(accountKeys.version(`batch-${accounts}`), 'another')
-  assert.deepEqual(await account.advance(step), { hadLease: 0, version: 'another' })
-  await redis.del(accountKeys.version(`batch-${accounts}`))
-  assert.deepEqual(await account.advance(step), { hadLease: 0, version: '' })
+  const key = accountKeys.version(`batch-${accounts}`)
+  const version = await redis.get(key)
+  const step = { callId: 'call-0', refund: 'nothing', next: 'call-1' } as const
+  assert.deepEqual(await account.end(step), { ended: 1, version })
+  await redis.set(key, 'another')
+  assert.deepEqual(await account.end(step), { ended: 0, version: 'another' })
+  await redis.del(key)
+  assert.deepEqual(await account.end(step), { ended: 0, version: '' })
 })
 
 it('a call of a batch that is not made gives back its minute and its month, once', async () => {
   const account = await createAccount({ perMinute: 10, inFlight: 2, perMonth: 100 })
   await account.take('all', ids(3))
-  for (let times = 0; times < 2; times += 1) {
-    await account.advance({ dropped: ['call-2'] })
-    assert.deepEqual(await account.used(), [2, 2, 2])
-  }
-  for (let times = 0; times < 2; times += 1) {
-    await account.advance({ ended: [{ callId: 'call-0', refund: 'all' }] })
-    assert.deepEqual(await account.used(), [1, 1, 1])
+  for (const [callId, left] of [
+    ['call-2', [2, 2, 2]],
+    ['call-0', [1, 1, 1]],
+  ] as const) {
+    for (let times = 0; times < 2; times += 1) {
+      await account.end({ callId, refund: 'all' })
+      assert.deepEqual(await account.used(), left)
+    }
   }
 })
 
 it('a batch of an application counts in its month too, and gives back there what it gives back to the account', async () => {
   const account = await createAccount({ perMinute: 10, inFlight: 3, perMonth: 100 }, { id: 'application', perMonth: 5 })
   assert.deepEqual(await account.take('all', ids(4)), [4, 3, 4, 3, 4, 4])
-  await account.advance({
-    ended: [
-      { callId: 'call-0', refund: 'month' },
-      { callId: 'call-1', refund: 'all' },
-      { callId: 'call-2', refund: 'nothing' },
-    ],
-    dropped: ['call-3'],
-  })
+  await account.end(
+    { callId: 'call-0', refund: 'month' },
+    { callId: 'call-1', refund: 'all' },
+    { callId: 'call-2', refund: 'nothing' },
+    { callId: 'call-3', refund: 'all' },
+  )
   assert.deepEqual(await account.used(), [2, 0, 1, 1])
   assert.equal(await account.take('all', ids(9).slice(4)), 'MONTHLY_QUOTA_EXCEEDED')
 })

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { it, mock } from 'node:test'
 import { AccountLimits, type LimitSubject, STALE } from '../../src/limits/account-limits.ts'
-import { acquireBatch } from '../../src/limits/batch-limits.ts'
 import { CallCompletionBatcher } from '../../src/limits/call-completion-batcher.ts'
-import { releaseLimits } from '../../src/limits/release-limits.ts'
+import { endCalls } from '../../src/limits/end-calls.ts'
 import { createLog } from '../../src/log.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
@@ -29,7 +28,7 @@ async function open({ calls, isBatch = false, now }: { calls: number; isBatch?: 
   const query = { subject: account, tier: 'pro' as const, plan: limits, ...times, loadMonthUsed: async () => 0 }
   let at = 0
   if (isBatch) {
-    const grant = await acquireBatch(redis, { ...query, callIds, take: 'all' })
+    const grant = await new AccountLimits(redis).acquireBatch({ ...query, callIds, take: 'all' })
     assert.ok(grant !== STALE)
     at = grant.state.now
   } else {
@@ -81,9 +80,8 @@ it("the next call of an account finds none in flight that has ended, when the no
   const { account, callIds, at, inFlight, node } = await open({ calls: 2 })
   t.after(() => mock.timers.reset())
   // Redis knows the script.
-  await releaseLimits(redis, account, { month: 'none', ended: [] })
+  await endCalls(redis, account, { calls: [] })
   mock.timers.enable({ apis: ['Date'], now: at + 40 * 86_400_000 })
-  // The second waits for the end of the first one's release.
   for (const id of callIds) node.add({ ...job, ...account, id, limitsAcquiredAt: at }, 200)
   node.flush(account)
   assert.equal(await inFlight(), 0)

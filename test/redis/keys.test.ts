@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { acquireTogether, type LimitSubject } from '../../src/limits/account-limits.ts'
-import { acquireBatch, advanceBatch } from '../../src/limits/batch-limits.ts'
-import { releaseLimits } from '../../src/limits/release-limits.ts'
+import { AccountLimits, acquireTogether, type LimitSubject } from '../../src/limits/account-limits.ts'
+import { endCalls } from '../../src/limits/end-calls.ts'
 import { takeThrottle } from '../../src/limits/throttle.ts'
 import { recordUsage } from '../../src/limits/usage-ledger.ts'
 import { createLog } from '../../src/log.ts'
@@ -17,6 +16,7 @@ const SECOND = 1_000
 const MINUTE = 60 * SECOND
 
 const { redis } = await redisOfThisFile()
+const accountLimits = new AccountLimits(redis)
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 
 /** The lives of keys, to the time that the test itself takes. */
@@ -51,20 +51,16 @@ it('the keys of account limits live four and thirty minutes, and again when half
 
 it('the keys of account limits live as long when a batch takes them', async () => {
   const { request, minute, inFlight } = await createAccount('batch')
-  await acquireBatch(redis, { ...request, callIds: ['one', 'two'], take: 'all' })
+  await accountLimits.acquireBatch({ ...request, callIds: ['one', 'two'], take: 'all' })
   await assertLives({ [minute]: 4 * MINUTE, [inFlight]: 30 * MINUTE })
 })
 
 it('the keys of account limits live as long when a batch of one call at a time hands its lease on', async () => {
   const { request, inFlight } = await createAccount('handed-on')
   const { subject, plan } = request
-  const at = Date.now()
-  await acquireBatch(redis, { ...request, plan: { ...plan, inFlight: 1 }, callIds: ['one', 'two'], take: 'all' })
-  await advanceBatch(
-    redis,
-    { subject, at },
-    { ended: [{ callId: 'one', refund: 'nothing', next: 'two' }], leaseMs: MINUTE },
-  )
+  await accountLimits.acquireBatch({ ...request, plan: { ...plan, inFlight: 1 }, callIds: ['one', 'two'], take: 'all' })
+  const handingOn = { callId: 'one', at: Date.now(), refund: 'nothing', next: 'two' } as const
+  await endCalls(redis, subject, { calls: [handingOn], leaseMs: MINUTE })
   await assertLives({ [inFlight]: 30 * MINUTE })
 })
 
@@ -90,8 +86,8 @@ it('the keys of asynchronous calls and their results live fifteen minutes from t
   await storeResult(redis, { ...call, bytesMax: 10_000 }, { head, body: Buffer.from('x') })
   const kept = [accountKeys.result('any', 'one'), accountKeys.results('any'), accountKeys.resultBytes('any')]
   await assertLives(Object.fromEntries(kept.map((key) => [key, 15 * MINUTE])))
-  const calls = { month: '2026-11', ended: [{ callId: 'one', usageStatus: 200, isAsync: true }] }
-  await releaseLimits(redis, { accountId: 'any', mode: 'live' }, calls)
+  const ending = { callId: 'one', at: now, refund: 'nothing', isAsync: true } as const
+  await endCalls(redis, { accountId: 'any', mode: 'live' }, { calls: [ending] })
   await assertLives({ [accountKeys.ended('any', 'one')]: 60 * MINUTE })
   await storeBody(redis, call, Buffer.alloc(100_000))
   await assertLives({ [accountKeys.body('any', 'one')]: MINUTE, [accountKeys.bodies('any')]: MINUTE })

@@ -111,8 +111,8 @@ describe('in Redis', () => {
   it('sixteen calls of a batch cost little more than one', async () => {
     const stored = cells(16)
     await batch(stored)
-    assertCost(await cost(() => batch(stored)), { wire: 8, all: 78 })
-    assertCost(await cost(() => batch(facts(), stage.account.test)), { wire: 7, all: 75 })
+    assertCost(await cost(() => batch(stored)), { wire: 8, all: 32 })
+    assertCost(await cost(() => batch(facts(), stage.account.test)), { wire: 7, all: 29 })
     // How many permits end together depends on when the upstream's answers come.
     for (const [work, { wire, all }] of [
       [() => batch(facts()), { wire: 40, all: 280 }],

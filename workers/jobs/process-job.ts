@@ -1,5 +1,5 @@
 import { DelayedError, type Job } from 'bullmq'
-import { isInFlight } from '../../src/limits/release-limits.ts'
+import { isInFlight } from '../../src/limits/end-calls.ts'
 import {
   type AnswerableCall,
   type CallJob,

@@ -4,15 +4,15 @@ import { recordSuccesses } from '../../src/health/record.ts'
 import type { Log } from '../../src/log.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 
-/** Successes of an upstream are counted at most this often, milliseconds; a failure at once. */
-const PAUSE_MS = 150
+/** How long the successes of an upstream are gathered before they are counted, milliseconds; a failure is counted at once. */
+const GATHER_MS = 150
 
 export class SuccessBatcher {
   readonly #redis: RedisConnection
   readonly #health: HealthCache
   readonly #log: Log
   readonly #latenciesMs = new Batcher<number>((slug, latenciesMs) => this.#count(slug, latenciesMs), {
-    pauseMs: PAUSE_MS,
+    gatherMs: GATHER_MS,
   })
 
   constructor(redis: RedisConnection, health: HealthCache, log: Log) {
@@ -22,7 +22,7 @@ export class SuccessBatcher {
   }
 
   add(slug: string, latencyMs: number): void {
-    this.#latenciesMs.add(slug, latencyMs)
+    void this.#latenciesMs.add(slug, latencyMs)
   }
 
   /** Sends what is pending, before a failure is counted. */
@@ -30,7 +30,7 @@ export class SuccessBatcher {
     this.#latenciesMs.flush(slug)
   }
 
-  async #count(slug: string, latenciesMs: number[]): Promise<void> {
+  async #count(slug: string, latenciesMs: number[]): Promise<undefined[]> {
     try {
       const { changed } = await recordSuccesses(this.#redis, slug, { latenciesMs })
       if (changed) await this.#health.read(slug)
@@ -38,5 +38,6 @@ export class SuccessBatcher {
       // Lost where Redis is away: a score can miss samples.
       this.#log.warn({ err: error, slug, attempts: latenciesMs.length }, 'failed to count attempts')
     }
+    return []
   }
 }

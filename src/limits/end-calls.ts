@@ -1,0 +1,83 @@
+import type { RedisConnection } from '../redis/connection.ts'
+import { accountKeys } from '../redis/keys.ts'
+import { loadScript } from '../redis/script.ts'
+import { LEASE_MS_MAX, type LimitSubject } from './account-limits.ts'
+import { monthOf } from './month.ts'
+
+/** How long it is remembered that an asynchronous call ended, milliseconds: two processes complete it within minutes. */
+const ENDED_MS = 3_600_000
+
+const endScript = loadScript(new URL('./lua/end.lua', import.meta.url), { ENDED_MS, LEASE_MS_MAX })
+
+/** What an account gets back of the units that a call took. `month`: its units of the account's and of the application's month. */
+export type Refund = 'nothing' | 'month' | 'all'
+
+export interface CallToEnd {
+  callId: string
+  refund: Refund
+  /** When the call took its units, Redis' clock, milliseconds. */
+  at: number
+  /** Id of the application or API key; only an application's month is counted. Absent for a session. */
+  keyId?: string | undefined
+  isAsync?: boolean | undefined
+  /** The call of the same batch that gets the lease. */
+  next?: string | undefined
+}
+
+/** What came of a step that ends calls. */
+export interface EndStep {
+  /** How many of the calls had not been ended before. */
+  ended: number
+  /** The account's version, if a call has a next call: if it is another one, the caller's rights may have changed. */
+  version: string
+}
+
+/**
+ * Ends calls of one account in one atomic step: ends their leases, and gives back what they do not cost. Repeating it
+ * does nothing.
+ *
+ * @param leaseMs how long the lease of a next call lasts
+ * @param now for tests; Redis' own clock where absent
+ * @throws what Redis throws: whether the step ran is not known
+ */
+export async function endCalls(
+  redis: RedisConnection,
+  { accountId, mode }: Pick<LimitSubject, 'accountId' | 'mode'>,
+  { calls, leaseMs = 0, now }: { calls: CallToEnd[]; leaseMs?: number; now?: number },
+): Promise<EndStep> {
+  const keys = [
+    accountKeys.version(accountId),
+    accountKeys.minute(accountId, mode),
+    accountKeys.inFlight(accountId, mode),
+  ]
+  const numberOf = (key: string): number => keys.indexOf(key) + 1 || keys.push(key)
+  const values = calls.flatMap(({ callId, refund, at, keyId, isAsync, next = '' }) => {
+    // A test call took no unit of a month.
+    const month = mode === 'live' && refund !== 'nothing' ? monthOf(at).name : undefined
+    const ofAccount = month === undefined ? 0 : numberOf(accountKeys.month(accountId, month))
+    const isOfKey = month !== undefined && keyId !== undefined
+    const ofKey = isOfKey ? numberOf(accountKeys.connectionMonth(accountId, keyId, month)) : 0
+    const marker = isAsync ? numberOf(accountKeys.ended(accountId, callId)) : 0
+    return [callId, refund === 'all' ? 1 : 0, ofAccount, ofKey, marker, next]
+  })
+  const [ended, version] = (await endScript.run(redis, keys, [now ?? '', leaseMs, ...values])) as [number, string]
+  return { ended, version }
+}
+
+/** When a call took its units, by Redis' clock in milliseconds; undefined if it took none, or took them over a minute ago. */
+export async function readAcquiredAt(
+  redis: RedisConnection,
+  { accountId, mode }: Pick<LimitSubject, 'accountId' | 'mode'>,
+  callId: string,
+): Promise<number | undefined> {
+  const micros = await redis.zscore(accountKeys.minute(accountId, mode), callId)
+  return micros === null ? undefined : Number(micros) / 1_000
+}
+
+/** A node releases the lease when the call is answered or its caller left. */
+export async function isInFlight(
+  redis: RedisConnection,
+  { id, accountId, mode }: { id: string; accountId: string; mode: 'live' | 'test' },
+): Promise<boolean> {
+  return (await redis.zscore(accountKeys.inFlight(accountId, mode), id)) !== null
+}

@@ -1,0 +1,56 @@
+--[[ Ends calls of one account: ends the lease of each call, and gives back the units that the call does not cost. A second time
+     does nothing. A call without a lease was ended before, or its lease is over, and gives nothing back, with two exceptions:
+     an asynchronous call may outlive its lease, so a marker says whether it was ended before. A call that costs nothing at all
+     may still have waited for its lease, so its entry of the last minute says whether its units were given back before.
+     The lease of a call of a batch goes to the next call in the same step, so never more calls are in flight than the plan allows.
+     Input:  KEYS version, minute log, in-flight leases, then counts of months and markers
+             ARGV[1] clock  ARGV[2] lease of a next call (ms), then of each call: its id, 1 if it costs nothing at all (its unit of
+             the minute comes back too), the numbers of the KEYS of the account's month and of the application's month to which
+             its units come back and of its marker (0: none), and the next call, which gets its lease (empty: none)
+     Output: how many calls had not been ended before; and if a call has a next call, the account's version (empty: none) ]]
+local VERSION, MINUTE, IN_FLIGHT = unpack(KEYS)
+local leaseMs = tonumber(ARGV[2])
+local CHUNK = 1000
+local ended, plain, units, handedOn, hasNext = 0, {}, {}, {}, false
+
+local function giveBack(counter)
+  if counter then units[counter] = (units[counter] or 0) + 1 end
+end
+
+for index = 3, #ARGV, 6 do
+  local callId, costsNothing, nextCall = ARGV[index], ARGV[index + 1] == '1', ARGV[index + 5]
+  local month, application = KEYS[tonumber(ARGV[index + 2])], KEYS[tonumber(ARGV[index + 3])]
+  local marker = KEYS[tonumber(ARGV[index + 4])]
+  if not costsNothing and not month and not marker and nextCall == '' then
+    plain[#plain + 1] = callId
+  else
+    local hadLease = redis.call('ZREM', IN_FLIGHT, callId) == 1
+    local hadUnit = costsNothing and redis.call('ZREM', MINUTE, callId) == 1
+    local isFirstEnd = hadLease or hadUnit
+    if marker then isFirstEnd = redis.call('SET', marker, '', 'NX', 'PX', ENDED_MS) ~= false end
+    if isFirstEnd then
+      ended = ended + 1
+      giveBack(month)
+      giveBack(application)
+    end
+    if nextCall ~= '' then
+      hasNext = true
+      if hadLease then handedOn[#handedOn + 1] = nextCall end
+    end
+  end
+end
+-- Nothing comes back for these calls, so it does not matter which of them had a lease.
+for first = 1, #plain, CHUNK do
+  ended = ended + redis.call('ZREM', IN_FLIGHT, unpack(plain, first, math.min(first + CHUNK - 1, #plain)))
+end
+for counter, count in pairs(units) do
+  local used = tonumber(redis.call('GET', counter) or 0)
+  if used > 0 then redis.call('DECRBY', counter, math.min(count, used)) end
+end
+if #handedOn > 0 then
+--- @include "../../redis/lua/clock.lua"
+  for _, callId in ipairs(handedOn) do redis.call('ZADD', IN_FLIGHT, math.floor(now) + leaseMs, callId) end
+  -- The end of its last lease deleted the key, and its life with it.
+  redis.call('PEXPIRE', IN_FLIGHT, 2 * LEASE_MS_MAX)
+end
+return {ended, hasNext and redis.call('GET', VERSION) or ''}
