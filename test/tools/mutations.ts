@@ -303,7 +303,7 @@ export const MUTATIONS: Mutation[] = [
   limits('end', 'a failed call gives back its minute', 'costsNothing and redis', 'redis'),
   limits('end', 'a call that waits for a lease gives nothing back', 'hadLease or hadUnit', 'hadLease'),
   limits('end', 'a lease goes on though it was over', 'if hadLease then handedOn', 'if true then handedOn'),
-  limits('end', 'a lease that is handed on ends at once', 'math.floor(now) + leaseMs', 'math.floor(now) - 1'),
+  batch('end', 'a lease that is handed on ends at once', 'math.floor(now) + leaseMs', 'math.floor(now) - 1'),
   limits(
     'end',
     'a call that costs its units keeps its lease',
@@ -669,11 +669,7 @@ export const MUTATIONS: Mutation[] = [
     "redis.call('PTTL', key) < 0",
   ),
   life('limits/lua/acquire', 'the life of keys is renewed at each call', "redis.call('PTTL', key) < lifeMs", 'true'),
-  life(
-    'limits/lua/end',
-    'a lease that was handed on lives for ever',
-    "  redis.call('PEXPIRE', IN_FLIGHT, 2 * LEASE_MS_MAX)\n",
-  ),
+  life('limits/lua/end', 'leases that are handed on are gone after a second', '2 * LEASE_MS_MAX', 'LEASE_MS_MAX / 900'),
   life('limits/lua/take-throttle', 'a throttle is kept for ever', "redis.call('PEXPIRE', LOG, windowMs)\n"),
   giveBackLogin('an attempt that is given back stays counted', "redis.call('HINCRBY', FAILURES, 'count', -1)", '1'),
   giveBackLogin('a count of none is kept', "redis.call('DEL', FAILURES)\n"),
