@@ -63,6 +63,12 @@ const Health = Type.Object(
   {
     status: status('State; the nearest one where it was not checked yet'),
     score: Type.Integer({ minimum: 0, maximum: 100, description: 'Score, 0 to 100' }),
+    meanwhile: nullable(
+      Type.String({
+        description:
+          'What callers get while the API is not healthy, is paused, is not enabled or is limited by its source; null: nothing to say',
+      }),
+    ),
     since: nullable(
       Type.String({ format: 'date-time', description: 'Begin of this state; null where it never changed' }),
     ),

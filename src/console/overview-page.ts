@@ -9,6 +9,7 @@ import { consolePage, consoleStyles } from './console-page.ts'
 /** What rows can be filtered by; the browser counts them. */
 const CHIPS = [
   ['down', 'Down'],
+  ['limited', 'Limited'],
   ['degraded', 'Degraded'],
   ['failing', 'Failing'],
   ['capped', 'Cap used up'],

@@ -6,12 +6,13 @@ import { countUnapproved, findEmails } from '../db/users.ts'
 import { keys } from '../redis/keys.ts'
 import { readProcesses } from '../telemetry/heartbeat.ts'
 import type { Readiness } from '../telemetry/readiness.ts'
-import { LastHourReader, toAccounts, toErrors, toLastHour } from './last-hour.ts'
+import { headlineOf } from './headline.ts'
+import { LastHourReader, toAccounts, toErrors, toLastHour, toLastMinute } from './last-hour.ts'
 import { findProblems, UNAPPROVED_MAX } from './problems.ts'
 import { type QueueContents, readQueueContents } from './queue-contents.ts'
 import type { Snapshot, UpstreamRow } from './snapshot.ts'
 import { readStores } from './stores.ts'
-import { type RowDeps, readUpstreamRows, rowsWithoutRedis } from './upstream-rows.ts'
+import { type RowDeps, rowsWithoutRedis, UpstreamRowReader } from './upstream-rows.ts'
 
 export interface FleetDeps extends RowDeps {
   db: Db
@@ -33,7 +34,7 @@ const EMAILS_MAX = 1_000
 type Slow = Pick<Snapshot, 'changes' | 'audit' | 'stores' | 'unready' | 'unapproved' | 'usageFailingSince'>
 
 /** What Redis knows of the fleet. */
-type Fleet = Pick<Snapshot, 'upstreams' | 'lastHour' | 'errors' | 'accounts' | 'processes'>
+type Fleet = Pick<Snapshot, 'upstreams' | 'lastMinute' | 'lastHour' | 'errors' | 'accounts' | 'processes'>
 
 /** One API's row, and what its queue holds; null while Redis does not answer. */
 export interface QueueView {
@@ -51,6 +52,7 @@ export interface QueueView {
 export class FleetReader {
   readonly #deps: FleetDeps
   readonly #hour: LastHourReader
+  readonly #rows: UpstreamRowReader
   #snapshot: Promise<Snapshot> | undefined
   /** By the monotonic clock: a machine whose clock is set back must not go on showing an old snapshot. */
   #takenAt = Number.NEGATIVE_INFINITY
@@ -71,6 +73,7 @@ export class FleetReader {
   constructor(deps: FleetDeps) {
     this.#deps = deps
     this.#hour = new LastHourReader(deps.redis)
+    this.#rows = new UpstreamRowReader(deps)
   }
 
   /** The fleet, at most a second ago. */
@@ -114,6 +117,7 @@ export class FleetReader {
     const stores = fleet ? this.#slow.stores : { ...this.#slow.stores, redis: null }
     const known = fleet ?? {
       upstreams: rowsWithoutRedis(this.#deps),
+      lastMinute: null,
       lastHour: null,
       errors: null,
       accounts: null,
@@ -122,18 +126,21 @@ export class FleetReader {
     // A Redis that cannot write its file takes no heartbeat: who is alive is not known.
     const processes = stores.redis?.isFileFailing ? null : known.processes
     const facts = { at, ...known, ...this.#slow, stores, processes }
-    return { ...facts, problems: findProblems(facts) }
+    const problems = findProblems(facts)
+    return { ...facts, problems, headline: headlineOf({ ...facts, problems }) }
   }
 
   /** Undefined while Redis does not answer: an operator needs the rest most then. */
   async #readFleet(at: number): Promise<Fleet | undefined> {
-    const { redis, health, log } = this.#deps
+    const { redis, log } = this.#deps
     try {
-      const [minutes, beats] = await Promise.all([this.#hour.read(at), readProcesses(redis, at), health.refresh()])
+      const [counts, beats] = await Promise.all([this.#hour.read(at), readProcesses(redis, at)])
+      const { minutes } = counts
       const accounts = toAccounts(minutes)
       const emails = await this.#emailsOf(accounts.map(({ id }) => id))
       return {
-        upstreams: await readUpstreamRows(this.#deps, minutes),
+        upstreams: await this.#rows.read(counts),
+        lastMinute: toLastMinute(counts),
         lastHour: toLastHour(minutes),
         errors: toErrors(minutes),
         accounts: accounts.map((account) => ({ ...account, email: emails(account.id) })),

@@ -1,40 +1,76 @@
 import type { RedisConnection } from '../redis/connection.ts'
-import { emptyHistogram, type Minute, quantile, readMinute } from '../telemetry/minute-stats.ts'
+import {
+  type Counts,
+  emptyHistogram,
+  type Minute,
+  quantile,
+  readAccounts,
+  readSlot,
+  SLOT_MS,
+  sumOfCounts,
+} from '../telemetry/minute-stats.ts'
 import { countOutcomes, outcomeClass } from './outcome-class.ts'
-import type { AccountRow, LastHour, RecentCalls } from './snapshot.ts'
+import type { AccountRow, LastHour, Outcomes, RecentCalls } from './snapshot.ts'
 
 const MINUTE_MS = 60_000
 const MINUTES = 60
 
-/** Over how many minutes a row's outcomes and its latency are taken. */
-const RECENT_MINUTES = 5
+/** Over how long a row's outcomes and its latency are taken, milliseconds. */
+export const RECENT_MS = 300_000
+
+/** A process writes its counts each second, and later those that Redis did not take. A slot is final after so long. */
+const GROWS_MS = 70_000
 
 /** Errors and accounts that are shown. */
 const ERRORS_MAX = 20
 const ACCOUNTS_MAX = 10
 
-/** The last hour of the whole fleet: closed minutes are read once, the two youngest each time. */
+/** What callers got of late. */
+export interface RecentCounts {
+  /** The minutes of the last hour, oldest first. */
+  minutes: Minute[]
+  /** The slots of the last minutes, oldest first. */
+  slots: Counts[]
+  /** Redis' time when they were read, milliseconds. */
+  now: number
+}
+
+/** The last hour of the whole fleet: what is final is read once, the youngest slots and accounts each time. */
 export class LastHourReader {
   readonly #redis: RedisConnection
   #minutes = new Map<number, Minute>()
+  #slots = new Map<number, Counts>()
 
   constructor(redis: RedisConnection) {
     this.#redis = redis
   }
 
-  /** The minutes of the last hour, oldest first. */
-  async read(now: number): Promise<Minute[]> {
+  async read(now: number): Promise<RecentCounts> {
+    const isFinal = (end: number): boolean => now - end > GROWS_MS
     const newest = Math.floor(now / MINUTE_MS) * MINUTE_MS
     const starts = Array.from({ length: MINUTES }, (_, index) => newest - (MINUTES - 1 - index) * MINUTE_MS)
+    const slots = new Map<number, Counts>()
+    const readOnce = async (at: number): Promise<Counts> => {
+      const slot = this.#slots.get(at) ?? (await readSlot(this.#redis, at))
+      slots.set(at, slot)
+      return slot
+    }
     const minutes = await Promise.all(
-      starts.map((at) => {
-        const known = newest - at > MINUTE_MS ? this.#minutes.get(at) : undefined
-        return known ?? readMinute(this.#redis, at)
+      starts.map(async (at) => {
+        const known = this.#minutes.get(at)
+        if (known && newest - at > RECENT_MS) return known
+        const inMinute = Array.from({ length: MINUTE_MS / SLOT_MS }, (_, index) => at + index * SLOT_MS)
+        const [accounts, ...counts] = await Promise.all([
+          known?.accounts ?? readAccounts(this.#redis, at),
+          ...inMinute.filter((slotAt) => slotAt <= now).map(readOnce),
+        ])
+        return known ?? { ...sumOfCounts(at, counts), accounts }
       }),
     )
-    // One that had not ended when it was read still grows, however long ago that was.
-    this.#minutes = new Map(minutes.filter(({ at }) => newest - at > MINUTE_MS).map((minute) => [minute.at, minute]))
-    return minutes
+    this.#minutes = new Map(minutes.filter(({ at }) => isFinal(at + MINUTE_MS)).map((minute) => [minute.at, minute]))
+    const recent = [...slots.values()].filter(({ at }) => now - at < RECENT_MS + MINUTE_MS + SLOT_MS)
+    this.#slots = new Map(recent.filter(({ at }) => isFinal(at + SLOT_MS)).map((slot) => [slot.at, slot]))
+    return { minutes, slots: recent.sort((a, b) => a.at - b.at), now }
   }
 }
 
@@ -87,31 +123,53 @@ export function toAccounts(minutes: Minute[]): AccountRow[] {
   return [...accounts.values()].sort((a, b) => b.calls - a.calls).slice(0, ACCOUNTS_MAX)
 }
 
-/** What callers of one upstream got in the last minutes. */
-export function recentOf(minutes: Minute[], slug: string): RecentCalls {
-  const recent = minutes.slice(-RECENT_MINUTES)
-  const codes = codesOf(recent, slug)
-  const histograms = recent.flatMap(({ upstream }) => {
-    const histogram = upstream.get(slug)
-    return histogram ? [histogram] : []
-  })
+/** What callers of one upstream got in the last five minutes, and in the last. */
+export function recentOf({ slots, now }: RecentCounts, slug: string): RecentCalls {
+  const recent = slots.filter(({ at }) => at + SLOT_MS > now - RECENT_MS)
+  const histograms = recent.flatMap(({ upstream }) => (upstream.has(slug) ? [upstream.get(slug) ?? []] : []))
+  const codes: Record<string, number> = {}
+  const lastAt: Record<string, number> = {}
+  let answeredAt: number | null = null
+  for (const { at, calls } of recent) {
+    for (const [key, count] of calls) {
+      const of = splitKey(key)
+      if (of.slug !== slug) continue
+      const seenAt = Math.min(now, at + SLOT_MS)
+      codes[of.code] = (codes[of.code] ?? 0) + count
+      lastAt[of.code] = seenAt
+      if (outcomeClass(of.code) === 'answered') answeredAt = seenAt
+    }
+  }
   return {
     codes,
+    lastAt,
+    answeredAt,
     ...countOutcomes(Object.entries(codes)),
     upstreamP95: quantile(sum(histograms), 0.95) ?? null,
-    lastMinute: codesOf(minutes.slice(-2, -1), slug),
+    lastMinute: lastMinuteOf({ slots, now }, slug),
   }
 }
 
-function codesOf(minutes: Minute[], slug: string): Record<string, number> {
+/** What callers of all APIs got in the last sixty seconds, also of those that the catalog does not have any more. */
+export function toLastMinute(counts: Pick<RecentCounts, 'slots' | 'now'>): Outcomes {
+  return countOutcomes(Object.entries(lastMinuteOf(counts)))
+}
+
+/**
+ * Calls of the last sixty seconds by code, of one API or of all. Sixty seconds rarely begin with a slot, so that of the
+ * oldest slot the part counts that lies within them.
+ */
+function lastMinuteOf({ slots, now }: Pick<RecentCounts, 'slots' | 'now'>, slug?: string): Record<string, number> {
   const codes: Record<string, number> = {}
-  for (const { calls } of minutes) {
+  for (const { at, calls } of slots) {
+    const part = Math.min(1, (at + SLOT_MS - (now - MINUTE_MS)) / SLOT_MS)
+    if (part <= 0) continue
     for (const [key, count] of calls) {
       const of = splitKey(key)
-      if (of.slug === slug) codes[of.code] = (codes[of.code] ?? 0) + count
+      if (slug === undefined || of.slug === slug) codes[of.code] = (codes[of.code] ?? 0) + count * part
     }
   }
-  return codes
+  return Object.fromEntries(Object.entries(codes).map(([code, count]) => [code, Math.round(count)]))
 }
 
 function splitKey(key: string): { slug: string; code: string } {

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { nullable } from '../catalog/json.ts'
-import type { HealthRow, LastHour, Snapshot, UpstreamRow } from './snapshot.ts'
+import type { HealthRow, Snapshot, UpstreamRow } from './snapshot.ts'
 
 const DateTime = Type.String({ format: 'date-time' })
 const Count = Type.Integer({ minimum: 0 })
@@ -42,7 +42,10 @@ const UpstreamOverview = Type.Object({
       since: nullable(DateTime),
       cause: nullable(Type.String()),
       checkedAt: nullable(DateTime),
-      lastFailure: nullable(Failure),
+      lastFailure: Type.Union([Failure, Type.Null()], {
+        description: 'The last attempt if it failed; null as well if one succeeded after it',
+      }),
+      lastOkAt: nullable(DateTime),
     }),
   ),
   lackedContact: nullable(
@@ -55,13 +58,21 @@ const UpstreamOverview = Type.Object({
     ),
   ),
   lastMinute: nullable(
-    Type.Record(Type.String(), Type.Integer(), { description: 'Calls of the last full minute by code' }),
+    Type.Record(Type.String(), Type.Integer(), { description: 'Calls of the last sixty seconds by code' }),
   ),
 })
 
 /** The fleet at a glance. Null is "not known": a store did not answer. */
 export const OverviewAnswer = Type.Object({
   at: DateTime,
+  headline: Type.Object(
+    {
+      state: Type.String({ description: 'Down, Degraded, Healthy or Unknown' }),
+      label: Type.String(),
+      text: Type.String(),
+    },
+    { description: 'The state of the whole service in one sentence' },
+  ),
   problems: Type.Array(
     Type.Object({
       rank: Type.Integer({ description: '0: callers fail now … 3: to be known' }),
@@ -70,11 +81,14 @@ export const OverviewAnswer = Type.Object({
       text: Type.String(),
       callers: Type.String({ description: 'What callers get meanwhile' }),
       todo: Type.String(),
-      runbook: Type.String({ description: 'Anchor in README' }),
+      runbook: Type.String({ description: 'Anchor of the page /runbooks of the console' }),
+      endedAt: Type.Union([DateTime, Type.Null()], {
+        description: 'When trouble that is over was last seen; null: it lasts',
+      }),
     }),
   ),
   callsLastMinute: nullable(
-    Type.Integer({ description: 'Calls of the last full minute, of APIs too that are not in the catalog any more' }),
+    Type.Integer({ description: 'Calls of the last sixty seconds, also of APIs that are not in the catalog any more' }),
   ),
   upstreams: Type.Array(UpstreamOverview),
   processes: nullable(
@@ -116,27 +130,24 @@ export const OverviewAnswer = Type.Object({
 /** A snapshot as the operator API gives it. */
 export function overviewAnswer({
   at,
+  headline,
   problems,
   upstreams,
-  lastHour,
+  lastMinute,
   processes,
   accounts,
   stores,
 }: Snapshot): Static<typeof OverviewAnswer> {
   return {
     at: toText(at),
-    problems,
-    callsLastMinute: lastHour && callsOfLastMinute(lastHour),
+    headline,
+    problems: problems.map((problem) => ({ ...problem, endedAt: orNull(problem.endedAt) })),
+    callsLastMinute: lastMinute && lastMinute.answered + lastMinute.refused + lastMinute.failed,
     upstreams: upstreams.map(upstreamOverview),
     processes: processes?.map(({ startedAt, upMs: _, ...rest }) => ({ ...rest, startedAt: toText(startedAt) })) ?? null,
     accounts,
     stores,
   }
-}
-
-/** Of the last full minute, which the one that runs now follows. */
-function callsOfLastMinute({ answered, refused, failed }: LastHour): number {
-  return [answered, refused, failed].reduce((sum, counts) => sum + (counts.at(-2) ?? 0), 0)
 }
 
 function upstreamOverview({ slug, enabled, paused, health, queue, cap, lackedContact, recent }: UpstreamRow) {
@@ -145,7 +156,7 @@ function upstreamOverview({ slug, enabled, paused, health, queue, cap, lackedCon
     enabled,
     paused,
     queue: queue && { ...withoutPause(queue), paused: queue.isPaused },
-    caps: cap && { ...cap, limitedUntil: cap.limitedUntil === null ? null : toText(cap.limitedUntil) },
+    caps: cap && { ...cap, limitedUntil: orNull(cap.limitedUntil) },
     health: health && healthOverview(health),
     lackedContact,
     recent: recent && {
@@ -162,15 +173,20 @@ function withoutPause<T extends { isPaused: boolean }>({ isPaused: _, ...rest }:
   return rest
 }
 
-function healthOverview({ status, score, since, cause, checkedAt, lastFailure }: HealthRow) {
+function healthOverview({ status, score, since, cause, checkedAt, lastFailure, lastOkAt }: HealthRow) {
   return {
     status,
     score,
-    since: since === null ? null : toText(since),
+    since: orNull(since),
     cause,
-    checkedAt: checkedAt === null ? null : toText(checkedAt),
+    checkedAt: orNull(checkedAt),
     lastFailure: lastFailure && { at: toText(lastFailure.at), code: lastFailure.code, words: lastFailure.words },
+    lastOkAt: orNull(lastOkAt),
   }
+}
+
+function orNull(epochMs: number | null): string | null {
+  return epochMs === null ? null : toText(epochMs)
 }
 
 function toText(epochMs: number): string {

@@ -1,11 +1,13 @@
+import { shareOf, shareWords } from './failure-share.ts'
+import { healthProblems } from './health-problems.ts'
 import { processProblems } from './process-problems.ts'
 import { refusalProblems, serviceProblems } from './refusal-problems.ts'
 import type { RedisState, Snapshot, UpstreamRow } from './snapshot.ts'
-import { causeWords, countOf, isOfLackingMembers, span } from './words.js'
+import { countOf, span } from './words.js'
 
 /** Something that an operator should look at, in words. */
 export interface Problem {
-  /** 0: callers fail now; 1: some do, or it was decided so; 2: it may become worse; 3: to be known. */
+  /** 0: callers fail now; 1: some may, or it was decided so; 2: it may become worse; 3: to be known. */
   rank: 0 | 1 | 2 | 3
   /** One or two words: `Down`, `Cap used up`. */
   label: string
@@ -17,8 +19,10 @@ export interface Problem {
   callers: string
   /** What to do about it. */
   todo: string
-  /** Anchor of its runbook in README. */
+  /** Its runbook: an anchor of the console's page /runbooks. */
   runbook: string
+  /** When trouble that is over was last seen, milliseconds since the epoch; null while it lasts. */
+  endedAt: number | null
 }
 
 /** What is known of the fleet before the problems are found. */
@@ -33,25 +37,32 @@ const USAGE_FAILING_MS = 5_000
 /** Accounts that wait for approval are counted up to this many. */
 export const UNAPPROVED_MAX = 100
 
-/** Everything that needs an operator, gravest first. What is not known is a problem of its own, never silence. */
+/** A problem of now. */
+export type Present = Omit<Problem, 'endedAt'>
+
+/** Everything that needs an operator, gravest first, and what is over last. What is not known is a problem too, never silence. */
 export function findProblems(facts: Facts): Problem[] {
-  const { stores, upstreams } = facts
+  const { at, stores, upstreams } = facts
   const isRedisFull = stores.redis?.isFull === true || stores.redis?.isFileFailing === true
-  const problems = [
+  const present: Present[] = [
     ...storeProblems(facts),
     ...readinessProblems(facts),
     ...usageProblems(facts),
     ...processProblems(facts),
     ...networkProblems(facts),
-    ...serviceProblems(upstreams),
-    ...upstreams.flatMap((row) => [...upstreamProblems(row, facts), ...refusalProblems(row, { isRedisFull })]),
+    ...upstreams.flatMap((row) => upstreamProblems(row, facts)),
     ...approvalProblems(facts),
   ]
-  return problems.sort((a, b) => a.rank - b.rank)
+  const problems = [
+    ...serviceProblems(upstreams, at),
+    ...present.map((problem) => ({ ...problem, endedAt: null })),
+    ...upstreams.flatMap((row) => refusalProblems(row, { at, isRedisFull })),
+  ]
+  return problems.sort((a, b) => Number(a.endedAt !== null) - Number(b.endedAt !== null) || a.rank - b.rank)
 }
 
-function storeProblems({ stores: { redis, postgres } }: Facts): Problem[] {
-  const problems: Problem[] = []
+function storeProblems({ stores: { redis, postgres } }: Facts): Present[] {
+  const problems: Present[] = []
   if (!redis) {
     problems.push({
       rank: 0,
@@ -81,9 +92,9 @@ function storeProblems({ stores: { redis, postgres } }: Facts): Problem[] {
 
 const MORE_MEMORY = 'Give it more memory, or move stored answers with CACHE_REDIS_URL.'
 
-function redisProblems(redis: RedisState): Problem[] {
+function redisProblems(redis: RedisState): Present[] {
   const { usedBytes, maxBytes, evictionPolicy, hasFile, isFileFailing, isFull } = redis
-  const found: (Omit<Problem, 'label' | 'slug'> & { label?: string })[] = []
+  const found: (Omit<Present, 'label' | 'slug'> & { label?: string })[] = []
   if (isFileFailing) {
     found.push({
       rank: 0,
@@ -132,7 +143,7 @@ function redisProblems(redis: RedisState): Problem[] {
   return found.map((problem) => ({ label: 'Redis', ...problem, slug: null }))
 }
 
-function readinessProblems({ unready }: Facts): Problem[] {
+function readinessProblems({ unready }: Facts): Present[] {
   return unready.map((text) => ({
     rank: 0,
     label: 'Not ready',
@@ -145,7 +156,7 @@ function readinessProblems({ unready }: Facts): Problem[] {
 }
 
 /** A Postgres that is full or read-only answers all the same. One that does not answer is said as such. */
-function usageProblems({ at, usageFailingSince, stores: { postgres } }: Facts): Problem[] {
+function usageProblems({ at, usageFailingSince, stores: { postgres } }: Facts): Present[] {
   if (usageFailingSince === null || !postgres || at - usageFailingSince < USAGE_FAILING_MS) return []
   return [
     {
@@ -161,7 +172,7 @@ function usageProblems({ at, usageFailingSince, stores: { postgres } }: Facts): 
   ]
 }
 
-function approvalProblems({ unapproved }: Facts): Problem[] {
+function approvalProblems({ unapproved }: Facts): Present[] {
   if (!unapproved) return []
   const isOne = unapproved === 1
   return [
@@ -181,7 +192,7 @@ function approvalProblems({ unapproved }: Facts): Problem[] {
 const COMMON_MIN = 3
 
 /** Names, connections or handshakes that fail for most upstreams at once: it is this machine's network. */
-function networkProblems({ upstreams }: Facts): Problem[] {
+function networkProblems({ upstreams }: Facts): Present[] {
   const checked = upstreams.filter(({ enabled, health }) => enabled && health !== null && health.checkedAt !== null)
   const unreached = checked.filter(isUnreached)
   if (unreached.length < COMMON_MIN || unreached.length * 2 < checked.length) return []
@@ -203,17 +214,18 @@ function isUnreached({ health }: UpstreamRow): boolean {
   return health !== null && health.status !== 'Healthy' && health.lastFailure?.isNetwork === true
 }
 
-function upstreamProblems(row: UpstreamRow, { at }: Facts): Problem[] {
+function upstreamProblems(row: UpstreamRow, { at }: Facts): Present[] {
   const { slug, enabled, isSwitchedOff, queue, paused } = row
-  const problems: Problem[] = [...healthProblems(row, at)]
+  const problems: Present[] = [...healthProblems(row, at)]
   if (paused !== null && !isSwitchedOff) {
     const waits =
       queue !== null && queue.waiting > 0 ? `; ${queue.waiting} waiting, oldest ${span(queue.oldestMs)}` : ''
+    const refused = shareOf(['API_PAUSED'], row)
     problems.push({
-      rank: 1,
+      rank: paused === 'refuse' && refused.isMany ? 0 : 1,
       label: 'Paused',
       slug,
-      text: `${slug} is paused by an operator${waits}`,
+      text: `${slug} is paused by an operator${waits}${refused.isMany ? `; ${shareWords(refused, 'were refused')}` : ''}`,
       callers:
         paused === 'refuse'
           ? 'Callers get 503 API_PAUSED.'
@@ -247,42 +259,4 @@ function upstreamProblems(row: UpstreamRow, { at }: Facts): Problem[] {
     })
   }
   return problems
-}
-
-function healthProblems({ slug, enabled, health }: UpstreamRow, at: number): Problem[] {
-  if (!enabled || health === null || health.status === 'Healthy') return []
-  const isDown = health.status === 'Down'
-  // By its score alone the breaker may be closed.
-  const isOpen = health.halfOpenInMs !== null
-  const since = health.since === null ? '' : ` for ${span(Math.max(0, at - health.since))}`
-  const isLacking = !isDown && health.lastFailure === null && isOfLackingMembers(health.cause)
-  const words = isLacking ? causeWords({ cause: health.cause, to: health.status }) : health.lastFailure?.words
-  const cause = words ? `: ${words}` : ''
-  const due = health.halfOpenInMs ? `; next attempt in ${span(health.halfOpenInMs)}` : '; next attempt due'
-  const problem = { label: health.status, slug, runbook: isDown ? 'upstream-down' : 'upstream-degraded' }
-  const text = `${slug} is ${health.status}${since}${cause}${isOpen ? due : ''}`
-  if (isLacking) {
-    return [
-      {
-        ...problem,
-        rank: 2,
-        text,
-        callers: 'Callers get answers in which these members are null.',
-        todo: 'Compare an answer of the source with the recorded one in its file: members may have other names.',
-      },
-    ]
-  }
-  return [
-    {
-      ...problem,
-      rank: isDown ? 0 : 2,
-      text,
-      callers: isOpen
-        ? 'Callers get 502 UPSTREAM_UNAVAILABLE at once, or a stored answer.'
-        : health.answeredBy === null
-          ? `${isDown ? 'Many' : 'Some'} callers get 502 or wait longer.`
-          : `Callers are answered by ${health.answeredBy}.`,
-      todo: isDown ? 'Probe it; pause or disable it if it stays down.' : 'Probe it, and watch it.',
-    },
-  ]
 }

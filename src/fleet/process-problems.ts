@@ -5,9 +5,9 @@ import type { ProcessRow, UpstreamRow } from './snapshot.ts'
 const NAMES_MAX = 5
 
 /** Kinds of processes that are missing, and APIs that none of the workers serves. */
-export function processProblems({ processes, upstreams }: Facts): Problem[] {
+export function processProblems({ processes, upstreams }: Facts): Omit<Problem, 'endedAt'>[] {
   if (!processes) return []
-  const problems: Problem[] = []
+  const problems: Omit<Problem, 'endedAt'>[] = []
   const runs = (kind: string) => processes.some((process) => process.kind === kind)
   if (!runs('worker')) {
     problems.push({

@@ -10,7 +10,11 @@ export interface Snapshot {
   at: number
   /** What an operator should look at, gravest first. */
   problems: Problem[]
+  /** The state of the whole service in one sentence. */
+  headline: Headline
   upstreams: UpstreamRow[]
+  /** What callers of all APIs got in the last sixty seconds. */
+  lastMinute: Outcomes | null
   lastHour: LastHour | null
   errors: { slug: string; code: string; count: number }[] | null
   accounts: AccountRow[] | null
@@ -24,6 +28,14 @@ export interface Snapshot {
   unapproved: number | null
   changes: ChangeRow[] | null
   audit: AuditRow[] | null
+}
+
+export interface Headline {
+  /** How the pill looks: `Down`, `Degraded`, `Healthy`, `Unknown`. */
+  state: string
+  /** What the pill says. */
+  label: string
+  text: string
 }
 
 export interface UpstreamRow {
@@ -53,7 +65,10 @@ export interface HealthRow {
   cause: string | null
   /** When the last attempt or probe ended; null: it was never tried, and the status says nothing. */
   checkedAt: number | null
+  /** Null as well if an attempt succeeded after it. */
   lastFailure: FailureRow | null
+  /** When the last attempt ended that succeeded; null: none is known of. */
+  lastOkAt: number | null
   /** The fallback source that answers while the source is down; null: none does. */
   answeredBy: string | null
   /** Until the breaker's next half-open attempt; null while it is closed. */
@@ -102,8 +117,12 @@ export interface Outcomes {
 export interface RecentCalls extends Outcomes {
   /** Over the last five minutes. */
   codes: Record<string, number>
+  /** When a call last ended with each of these codes, to ten seconds. */
+  lastAt: Record<string, number>
+  /** When a call was last answered, to ten seconds; null: none was. */
+  answeredAt: number | null
   upstreamP95: number | null
-  /** Calls of the last full minute by code. */
+  /** Calls of the last sixty seconds by code. */
   lastMinute: Record<string, number>
 }
 

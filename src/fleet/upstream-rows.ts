@@ -4,16 +4,14 @@ import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { sourceName } from '../catalog/fallback.ts'
 import { contactWords } from '../catalog/limit-words.ts'
-import { GOOD_TO_RECOVER } from '../health/breaker.ts'
 import type { HealthCache } from '../health/health-watch.ts'
 import type { Log } from '../log.ts'
 import { CALL_JOB, type CallQueues } from '../queue/call-queue.ts'
 import type { RedisConnection } from '../redis/connection.ts'
-import type { Minute } from '../telemetry/minute-stats.ts'
 import { type LaneJob, type LaneJobState, readLaneJobs } from './lane-jobs.ts'
 import { readLastFailure } from './last-failure.ts'
-import { recentOf } from './last-hour.ts'
-import type { CapRow, FailureRow, HealthRow, QueueRow, UpstreamRow } from './snapshot.ts'
+import { type RecentCounts, recentOf } from './last-hour.ts'
+import type { CapRow, FailureRow, HealthRow, QueueRow, RecentCalls, UpstreamRow } from './snapshot.ts'
 
 /** What the rows are read from. */
 export interface RowDeps {
@@ -25,12 +23,93 @@ export interface RowDeps {
   log: Log
 }
 
-/** One row per upstream: health, queue, cap, and what callers got in the last minutes. @throws what Redis throws */
-export async function readUpstreamRows(deps: RowDeps, minutes: Minute[]): Promise<UpstreamRow[]> {
-  const jobs = await readLaneJobs(deps.queues, deps.catalog.keys())
-  return await Promise.all(
-    [...deps.catalog.values()].map((api) => readRow(deps, api, { minutes, jobs: jobs.of.get(api.slug) ?? [] })),
-  )
+/** How often the state of an API is read that nobody calls and that is well, milliseconds. */
+const IDLE_EVERY_MS = 4_000
+
+/** Calls of the last seconds make an API busy: its state is read each time. Milliseconds. */
+const BUSY_MS = 30_000
+
+/** What Redis keeps of one API besides its jobs. */
+interface State {
+  cap: CapState | undefined
+  lastFailure: FailureRow | null
+  readAt: number
+}
+
+/**
+ * Reads one row per upstream: health, queue, cap, and what callers got in the last minutes. An API that nobody calls and
+ * that is well is read every four seconds, because to read all of them each second is most of what a console costs Redis.
+ */
+export class UpstreamRowReader {
+  readonly #deps: RowDeps
+  readonly #states = new Map<string, State>()
+
+  constructor(deps: RowDeps) {
+    this.#deps = deps
+  }
+
+  /** @throws what Redis throws */
+  async read(counts: RecentCounts): Promise<UpstreamRow[]> {
+    const { queues, catalog } = this.#deps
+    const jobs = await readLaneJobs(queues, catalog.keys())
+    return await Promise.all(
+      [...catalog.values()].map((api) => this.#readRow(api, { counts, jobs: jobs.of.get(api.slug) ?? [] })),
+    )
+  }
+
+  async #readRow(api: Api, { counts, jobs }: { counts: RecentCounts; jobs: LaneJob[] }): Promise<UpstreamRow> {
+    const { health } = this.#deps
+    const recent = recentOf(counts, api.slug)
+    const { cap, lastFailure } = await this.#stateOf(api, jobs.length > 0 || isBusy(recent, counts.now))
+    const row = describe(api)
+    const isHeld = row.paused === 'hold'
+    return {
+      ...row,
+      health: healthRow(health, api, lastFailure),
+      queue: {
+        ...queueRow(jobs, { now: health.now(), isHeld, ahead: cap?.ahead ?? 0, underWay: cap?.underWay ?? 0 }),
+        isPaused: isHeld,
+      },
+      cap: cap ? capRow(api, cap, health.now()) : null,
+      recent,
+    }
+  }
+
+  async #stateOf(api: Api, isBusy: boolean): Promise<State> {
+    const { slug } = api
+    const known = this.#states.get(slug)
+    const isWell = known?.cap && isAtRest(known.cap) && this.#deps.health.of(slug).status === 'Healthy'
+    if (known && isWell && !isBusy && performance.now() - known.readAt < IDLE_EVERY_MS) return known
+    const state = await this.#readState(api)
+    this.#states.set(slug, state)
+    return state
+  }
+
+  async #readState(api: Api): Promise<State> {
+    const { health, caps, redis, log } = this.#deps
+    const { slug } = api
+    const [cap, lastFailure] = await Promise.all([
+      caps
+        .of(api, SHARED_BUCKET)
+        .read()
+        .catch((error) => {
+          log.debug({ err: error, slug }, 'failed to read a cap')
+          return undefined
+        }),
+      readLastFailure(redis, slug),
+      // After the failure: otherwise it may stand beside good attempts of the last seconds.
+      health.read(slug),
+    ])
+    return { cap, lastFailure, readAt: performance.now() }
+  }
+}
+
+function isBusy({ lastAt }: RecentCalls, now: number): boolean {
+  return Object.values(lastAt).some((at) => now - at < BUSY_MS)
+}
+
+function isAtRest({ nextSlotMs, underWay, limitedMs, ahead }: CapState): boolean {
+  return nextSlotMs === 0 && underWay === 0 && limitedMs === 0 && ahead === 0
 }
 
 /** The rows as far as they are known without Redis: names and settings. */
@@ -58,38 +137,6 @@ function describe(api: Api) {
   }
 }
 
-async function readRow(
-  { health, caps, redis, log }: RowDeps,
-  api: Api,
-  { minutes, jobs }: { minutes: Minute[]; jobs: LaneJob[] },
-): Promise<UpstreamRow> {
-  const { slug } = api
-  const [cap, lastFailure] = await Promise.all([
-    caps
-      .of(api, SHARED_BUCKET)
-      .read()
-      .catch((error) => {
-        log.debug({ err: error, slug }, 'failed to read a cap')
-        return undefined
-      }),
-    readLastFailure(redis, slug),
-    // Otherwise a failure may stand beside good attempts of the last seconds.
-    health.read(slug),
-  ])
-  const row = describe(api)
-  const isHeld = row.paused === 'hold'
-  return {
-    ...row,
-    health: healthRow(health, api, lastFailure),
-    queue: {
-      ...queueRow(jobs, { now: health.now(), isHeld, ahead: cap?.ahead ?? 0, underWay: cap?.underWay ?? 0 }),
-      isPaused: isHeld,
-    },
-    cap: cap ? capRow(api, cap, health.now()) : null,
-    recent: recentOf(minutes, slug),
-  }
-}
-
 function capRow({ caps }: Api, cap: CapState, now: number): CapRow {
   return {
     concurrency: caps.concurrency,
@@ -109,8 +156,9 @@ function healthRow(health: HealthCache, { slug, fallback }: Api, lastFailure: Fa
     since: view.since ?? null,
     cause: view.cause ?? null,
     checkedAt: checkedAt === 0 ? null : Math.round(checkedAt),
-    // A reason that newer attempts have refuted is none.
-    lastFailure: view.goodInRow >= GOOD_TO_RECOVER ? null : lastFailure,
+    // A reason that a newer attempt has refuted is none.
+    lastFailure: lastFailure && lastFailure.at >= view.lastOkAt ? lastFailure : null,
+    lastOkAt: view.lastOkAt === 0 ? null : Math.round(view.lastOkAt),
     answeredBy: view.isServedByFallback && fallback ? sourceName(fallback.upstream) : null,
     halfOpenInMs: health.breakerWaitMs(slug) ?? null,
   }

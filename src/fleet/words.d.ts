@@ -1,6 +1,13 @@
 export function span(ms: number): string
 export function percent(share: number): string
 export function countOf(count: number, one: string, many?: string): string
+export function clockTime(ms: number): string
+export function stateOf(row: {
+  enabled: boolean
+  paused: unknown
+  health: { status: string; checkedAt: unknown } | null
+  cap: { limitedUntil: unknown } | null
+}): 'Disabled' | 'Paused' | 'Unknown' | 'Down' | 'Limited' | 'Unchecked' | 'Degraded' | 'Healthy'
 export function megabytes(bytes: number): string
 export interface HealthChangeWords {
   cause: string | null | undefined

@@ -24,6 +24,21 @@ export function megabytes(bytes) {
   return `${(bytes / 1_048_576).toFixed(bytes < 10_485_760 ? 1 : 0)} MB`
 }
 
+/** The time of day in UTC: `19:44:07`. `ms` in milliseconds since the epoch. */
+export function clockTime(ms) {
+  return new Date(ms).toISOString().slice(11, 19)
+}
+
+/** The state of an API in one word, as callers find it: what keeps most of them from an answer comes first. */
+export function stateOf({ enabled, paused, health, cap }) {
+  if (!enabled) return 'Disabled'
+  if (paused !== null) return 'Paused'
+  if (health === null) return 'Unknown'
+  if (health.status === 'Down') return 'Down'
+  if (cap?.limitedUntil) return 'Limited'
+  return health.checkedAt === null ? 'Unchecked' : health.status
+}
+
 const CAUSES = {
   score: 'too many recent calls failed or were slow',
   'failures-in-a-row': 'several calls in a row failed',

@@ -34,6 +34,10 @@ export interface HealthView {
   firstOkAt: number
   /** Good attempts since the last failure. */
   goodInRow: number
+  /** When the last good attempt ended. Redis time, milliseconds; 0 for never. */
+  lastOkAt: number
+  /** Until when the source itself limits the gateway; undefined while it does not. Redis time, milliseconds. */
+  limitedUntil: number | undefined
   /** Code of the last failure. */
   lastCode: string | undefined
   /** When the last attempt for a caller, and the last probe, ended. Redis time, milliseconds; 0 for never. */
@@ -70,6 +74,8 @@ export function viewHealth(hash: Record<string, string>, now: number): HealthVie
     firstOkAt:
       hash.at !== undefined && hash.okAt === undefined ? Number.POSITIVE_INFINITY : Number(hash.firstOkAt ?? 0),
     goodInRow: Math.max(0, Number(hash.run ?? 0)),
+    lastOkAt: Number(hash.okAt ?? 0),
+    limitedUntil: Number(hash.limitedUntil ?? 0) > now ? Number(hash.limitedUntil) : undefined,
     lastCode: hash.lastCode,
     lastCallAt: Number(hash.callAt ?? 0),
     lastProbeAt: Number(hash.probeAt ?? 0),

@@ -5,8 +5,8 @@ import type { HealthCache } from './health-watch.ts'
 /** Names what everybody can see of the catalog now: what operators set, and each API's state and score, and whether calls are served at all. */
 export function publicStateOf(catalog: Catalog, health: HealthCache): string {
   const scores = [...catalog.keys()].map((slug) => {
-    const { status, score, since, cause, lastCode, lastCallAt, lastProbeAt } = health.of(slug)
-    return [status, score, since, cause, lastCode, lastCallAt > 0, lastProbeAt > 0].join(' ')
+    const { status, score, since, cause, lastCode, lastCallAt, lastProbeAt, limitedUntil } = health.of(slug)
+    return [status, score, since, cause, lastCode, lastCallAt > 0, lastProbeAt > 0, limitedUntil].join(' ')
   })
   return `${stateOf(catalog)} ${health.isStale} ${scores.join()}`
 }

@@ -180,3 +180,14 @@ export async function acquireHalfOpenSlot(
   const [kind, waitMs] = reply as [HalfOpenAnswer['kind'], number]
   return kind === 'wait' ? { kind, waitMs } : { kind }
 }
+
+/**
+ * Notes until when the source itself limits the gateway, so that every process can say so without a round trip of its own.
+ *
+ * @param until Redis' time, milliseconds since the epoch; 0 takes back what was noted
+ * @throws what Redis throws
+ */
+export async function noteSourceLimit(redis: RedisConnection, slug: string, until: number): Promise<void> {
+  await redis.hset(upstreamKeys.health(slug), 'limitedUntil', Math.round(until))
+  await redis.publish(channels.health, slug)
+}

@@ -7,7 +7,7 @@ import type { ProviderKeyState } from '../db/provider-keys.ts'
 import type { HealthView } from '../health/health-view.ts'
 import { reaches } from '../limits/plans.ts'
 import { toDocumentSchema } from '../openapi/schemas.ts'
-import { CONDITIONS, type ConditionWord, conditionOf, healthWord } from '../portal/condition.ts'
+import { CONDITIONS, type ConditionWord, conditionOf, standingWord } from '../portal/condition.ts'
 import { objectSchema } from './api-tools.ts'
 
 /** Who asks, and where the health of an API is read. */
@@ -25,7 +25,7 @@ export interface Observer {
 export const Standing = {
   status: Type.Enum([...CONDITIONS, 'Needs your key'], {
     description:
-      'Of the source and the gateway now. Not checked: nothing is known of it at the moment. Needs your key: calls with a live key are refused until the account has a valid key of its own for this source',
+      'Of the source and the gateway now. Limited: the source itself takes no calls of the gateway for a while. Not checked: nothing is known of it at the moment. Needs your key: calls with a live key are refused until the account has a valid key of its own for this source',
   }),
   meanwhile: Type.Optional(Type.String({ description: 'What calls get while the status is not Healthy' })),
   tier_required: Type.String(),
@@ -53,7 +53,7 @@ function statusOf(api: Api, { health, providerKeys }: Observer): ConditionWord |
   if (pausedMode) return 'Paused'
   // A key that the source refused is as good as none.
   const isKeyMissing = (providerKeys.get(slug)?.status ?? 'invalid') === 'invalid'
-  return needsCallerKey && isKeyMissing ? 'Needs your key' : healthWord(health.of(slug))
+  return needsCallerKey && isKeyMissing ? 'Needs your key' : standingWord(health.of(slug))
 }
 
 export const DescribeOutput = Type.Object({

@@ -2,7 +2,7 @@ import { styleText } from 'node:util'
 import type { Static } from 'typebox'
 import type { OverviewAnswer } from '../fleet/overview-answer.ts'
 import type { QueueAnswer } from '../fleet/queue-answer.ts'
-import { causeWords, countOf, percent, span } from '../fleet/words.js'
+import { causeWords, countOf, percent, span, stateOf } from '../fleet/words.js'
 import type { UserAnswer } from './change-user.ts'
 import type { UpstreamAnswer } from './describe-upstream.ts'
 import { textTable, wrapped } from './text-table.ts'
@@ -29,23 +29,26 @@ export function isFailing({ problems }: Overview): boolean {
   return problems.some(({ rank }) => rank === 0)
 }
 
-/** Problems first, each with what callers get and what to do; one line when there are none. */
-export function statusText({ problems, upstreams, processes, callsLastMinute }: Overview): string {
-  const enabled = upstreams.filter((row) => row.enabled)
-  const of = (status: string) => enabled.filter(({ health }) => health?.checkedAt && health.status === status).length
-  const unchecked = enabled.filter(({ health }) => health !== null && health.checkedAt === null).length
-  const isKnown = enabled.every(({ health }) => health !== null)
-  const apis = isKnown
-    ? [`${of('Healthy')} healthy`, `${of('Degraded')} degraded`, `${of('Down')} down`, `${unchecked} not checked yet`]
-    : ['state unknown']
+/** The headline, then the problems, each with what callers get and what to do; last how many there are of what. */
+export function statusText({ headline, problems, upstreams, processes, callsLastMinute }: Overview): string {
+  const states = upstreams.filter((row) => row.enabled).map(({ caps, ...row }) => stateOf({ ...row, cap: caps }))
+  const of = (wanted: string) => states.filter((state) => state === wanted).length
+  const named = ['Healthy', 'Limited', 'Degraded', 'Down', 'Paused']
+  const counts = named
+    .filter((state) => of(state) > 0 || state === 'Healthy')
+    .map((state) => `${of(state)} ${state.toLowerCase()}`)
+  if (of('Unchecked') > 0) counts.push(`${of('Unchecked')} not checked yet`)
+  const apis = states.includes('Unknown') ? 'state unknown' : counts.join(', ')
   const kinds = processes === null ? 'unknown' : countKinds(processes)
-  const head = `${enabled.length} APIs enabled: ${apis.join(', ')}. Calls in the last minute: ${callsLastMinute ?? 'unknown'}. Processes: ${kinds}.`
-  const lines = problems.map(({ rank, label, text, callers, todo }) => {
-    const mark = `[${label}]`
-    const colored = styleText(rank === 0 ? 'red' : 'yellow', mark, { stream: process.stdout })
+  const foot = `${states.length} APIs enabled: ${apis}. Calls in the last minute: ${callsLastMinute ?? 'unknown'}. Processes: ${kinds}.`
+  const lines = problems.map(({ rank, label, text, callers, todo, endedAt }) => {
+    const mark = endedAt === null ? `[${label}]` : `[${label}, over]`
+    const color = endedAt === null ? (rank === 0 ? 'red' : 'yellow') : 'gray'
+    const colored = styleText(color, mark, { stream: process.stdout })
     return `${wrapped(`${mark} ${text}`).replace(mark, colored)}\n${wrapped(`${callers} ${todo}`, '    ')}`
   })
-  return [...(lines.length === 0 ? [isKnown ? 'Nothing needs you.' : 'Not all is known.'] : lines), wrapped(head)].join(
+  const needsNobody = problems.every(({ endedAt }) => endedAt !== null) && headline.state === 'Healthy'
+  return [wrapped(needsNobody ? `${headline.text} Nothing needs you.` : headline.text), ...lines, wrapped(foot)].join(
     '\n',
   )
 }
@@ -62,17 +65,11 @@ export function overviewText(overview: Overview): string {
 }
 
 function overviewRow({ slug, enabled, paused, health, queue, caps, recent }: UpstreamRow): string[] {
-  const state = !enabled
-    ? 'disabled'
-    : health === null
-      ? UNKNOWN
-      : health.checkedAt === null
-        ? 'unchecked'
-        : health.status
+  const state = stateOf({ enabled, paused, health, cap: caps })
   const all = recent === null ? 0 : recent.answered + recent.refused + recent.failed
   return [
     slug,
-    paused === null ? state : `paused (${paused})`,
+    state === 'Paused' ? `paused (${paused})` : state === 'Unknown' ? UNKNOWN : state,
     queue === null ? UNKNOWN : String(queue.waiting),
     queue === null ? UNKNOWN : String(queue.active),
     caps === null
@@ -128,12 +125,12 @@ export function topText({ accounts }: Overview): string {
 /** A line an account, and whether there are more of them. */
 export function usersText({ users, more }: { users: User[]; more: boolean }): string {
   if (users.length === 0) return 'No account fits.'
-  const rows = users.map((user) => [user.email, user.plan, stateOf(user), user.createdAt.slice(0, 10), user.id])
+  const rows = users.map((user) => [user.email, user.plan, accountState(user), user.createdAt.slice(0, 10), user.id])
   const table = textTable(['Email', 'Plan', 'State', 'Created', 'Id'], rows, { whole: ['Email', 'Created', 'Id'] })
   return more ? `${table}\n\n${users.length} shown, more exist: name a part of the address.` : table
 }
 
-function stateOf({ disabled, approved, emailVerified }: User): string {
+function accountState({ disabled, approved, emailVerified }: User): string {
   if (disabled) return 'disabled'
   if (approved) return 'approved'
   return emailVerified ? 'proven' : 'unproven'

@@ -2,12 +2,12 @@ import type { Api } from '../catalog/catalog.ts'
 import { sourceName } from '../catalog/fallback.ts'
 import { servesStored } from '../catalog/limit-words.ts'
 import { ERRORS, type ErrorCode } from '../errors.ts'
-import { causeWords, isOfLackingMembers, isRecovery } from '../fleet/words.js'
+import { causeWords, clockTime, isOfLackingMembers, isRecovery } from '../fleet/words.js'
 import type { HealthView } from '../health/health-view.ts'
 import { planOf } from '../limits/plans.ts'
 
 /** The state of an API in one word, as people filter by it. */
-export const CONDITIONS = ['Healthy', 'Degraded', 'Down', 'Paused', 'Not enabled', 'Not checked'] as const
+export const CONDITIONS = ['Healthy', 'Degraded', 'Limited', 'Down', 'Paused', 'Not enabled', 'Not checked'] as const
 export type ConditionWord = (typeof CONDITIONS)[number]
 
 /** What callers of an API have to know of its state now. */
@@ -43,10 +43,31 @@ export function conditionOf(api: Api, health: HealthView): Condition {
     return { ...nothing, word: 'Paused', effect }
   }
   const word = healthWord(health)
+  const limited = limitWords(api, health)
+  if (limited)
+    return { ...nothing, ...limited, score: word === 'Not checked' ? undefined : health.score, since: health.since }
   if (word === 'Not checked') return { ...nothing, word }
   const { score, since } = health
   if (word === 'Healthy') return { word, score, since, firstOkAt, reason: '', effect: '' }
   return { word, score, since, firstOkAt, reason: reasonOf(health), effect: effectOf(api, health) }
+}
+
+/** What a limit at the source means for callers; undefined while there is none, and while the source is down anyway. */
+function limitWords(api: Api, health: HealthView): Pick<Condition, 'word' | 'reason' | 'effect'> | undefined {
+  const { limitedUntil } = health
+  if (limitedUntil === undefined || standingWord(health) !== 'Limited') return undefined
+  const stored = servesStored(api) ? ' Stored answers are still served if there are any.' : ''
+  return {
+    word: 'Limited',
+    reason: `The source limits this gateway until ${clockTime(limitedUntil)} UTC.`,
+    effect: `Until then live calls are refused with UPSTREAM_RATE_LIMITED, and Retry-After says when to try again.${stored} ${testCalls(api)}`,
+  }
+}
+
+/** How callers find a source in one word: its health, or that it limits the gateway. */
+export function standingWord(health: HealthView): ConditionWord {
+  const word = healthWord(health)
+  return health.limitedUntil !== undefined && word !== 'Down' ? 'Limited' : word
 }
 
 /** The health of a source in one word; `Not checked` where no call or probe is known of. */

@@ -143,8 +143,10 @@ export const keys = {
   allSignIns: `${PREFIX}:{sign-ins}:all`,
   /** Hash: heartbeats of all processes. No end; those of dead processes are deleted when it is read. */
   processes: `${PREFIX}:{processes}`,
-  /** Hash: counts of one minute of the whole fleet. 2 h. */
-  minuteStats: (minute: number): string => `${PREFIX}:{stats}:${minute}`,
+  /** Hash: counts of ten seconds of the whole fleet. 65 min. */
+  slotStats: (slot: number): string => `${PREFIX}:{stats}:slot:${slot}`,
+  /** Hash: counts of a quarter of an hour of the whole fleet. 25 h. */
+  quarterStats: (quarter: number): string => `${PREFIX}:{stats}:quarter:${quarter}`,
   /** Sorted set: calls of one minute by account and status, the most frequent 300. 2 h. */
   minuteAccounts: (minute: number): string => `${PREFIX}:{stats}:${minute}:accounts`,
   /** String: version of what operators set of upstreams. No end. */

@@ -24,6 +24,7 @@ import { PRIVATE_ANSWER } from '../http/call-answer.ts'
 import { Renderings } from '../http/rendering.ts'
 import type { App } from '../http/typed-app.ts'
 import { requireAudience } from '../oauth/resources.ts'
+import { conditionOf } from '../portal/condition.ts'
 
 const CatalogQuery = Type.Object({
   q: Type.Optional(
@@ -181,11 +182,14 @@ interface HealthPast {
 
 function toHealth(api: Api, view: HealthView, { history, last }: HealthPast): ApiDetail['health'] {
   const { parts } = view
+  const { reason, effect } = conditionOf(api, view)
+  const meanwhile = [reason, effect].filter(Boolean).join(' ')
   const checkedAt = Math.max(view.lastCallAt, view.lastProbeAt)
   return {
     // Of the three states of the specification the one that callers get: nobody is answered by what is not enabled.
     status: isOpen(api) ? view.status : 'Down',
     score: shownScore(api, view.score),
+    meanwhile: meanwhile === '' ? null : meanwhile,
     checkedAt: checkedAt === 0 ? null : new Date(checkedAt).toISOString(),
     since: view.since === undefined ? null : new Date(view.since).toISOString(),
     parts: {

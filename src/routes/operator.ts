@@ -11,6 +11,7 @@ import { insertAuditRecord, listAuditRecords } from '../db/audit-log.ts'
 import type { FleetReader } from '../fleet/fleet-reader.ts'
 import { OverviewAnswer, overviewAnswer } from '../fleet/overview-answer.ts'
 import { QueueAnswer, queueAnswer } from '../fleet/queue-answer.ts'
+import { noteSourceLimit } from '../health/record.ts'
 import { acceptIdsInAnyCase, SlugParams } from '../http/path-ids.ts'
 import type { App } from '../http/typed-app.ts'
 import { refuseIllFormedQueries } from '../http/well-formed.ts'
@@ -118,6 +119,7 @@ function upstreamRoutes(app: App, { config, catalog, caps, db, redis, settings }
       await caps
         .of(api, SHARED_BUCKET)
         .beginGradually({ isOtherKey: true })
+        .then(() => noteSourceLimit(redis, api.slug, 0))
         .catch((error) =>
           request.log.warn(
             { err: error, slug: api.slug },

@@ -9,7 +9,18 @@ const TIME_BOUNDS_MS = [
 
 const MINUTE_MS = 60_000
 const FLUSH_MS = 1_000
-const KEPT_SECONDS = 7_200
+const ACCOUNTS_KEPT_SECONDS = 7_200
+
+/** Calls are counted by slots of this length, so that "the last minute" can be any sixty seconds. Milliseconds. */
+export const SLOT_MS = 10_000
+const SLOTS_KEPT_SECONDS = 3_900
+
+/** The same counts in coarse steps, for the chart of a day. Milliseconds. */
+export const QUARTER_MS = 900_000
+const QUARTERS_KEPT_SECONDS = 90_000
+
+/** How often a process adds its counts to the quarter of an hour. A process that dies loses so much of that chart. */
+const QUARTER_FLUSH_MS = 30_000
 
 /** Fields that one process keeps while Redis is away; beyond them nothing is added. */
 const FIELDS_MAX = 20_000
@@ -30,19 +41,25 @@ export interface CompletedCall {
   upstreamMs?: number | undefined
 }
 
+/** Counts by field: `c|slug|code`, `a|account|status`, `q|slug|bucket` (queue), `u|slug|bucket` (upstream). */
+type Fields = Map<string, number>
+
 /**
- * Counts calls per minute over all API nodes, for the console's last hour: kept in memory and added to Redis each
- * second, off the path of any call. What a process that dies had not written yet, at most a second, is lost.
+ * Counts the calls of all API nodes for the console: kept in memory and added to Redis each second, off the path of any
+ * call. A process that dies loses what it has not written yet, at most a second.
  */
 export class MinuteStats {
   readonly #redis: RedisConnection
   readonly #now: () => number
   readonly #log: Log
-  /** By minute. */
-  #counts = new Map<number, Map<string, number>>()
+  /** By slot. */
+  #counts = new Map<number, Fields>()
+  /** By quarter of an hour. */
+  #quarters = new Map<number, Fields>()
+  #quartersAt = performance.now()
   #timer: NodeJS.Timeout | undefined
 
-  /** `now` is Redis' time: the nodes of a fleet count into the same minutes. */
+  /** `now` is Redis' time: the nodes of a fleet count into the same slots. */
   constructor({ redis, now, log }: { redis: RedisConnection; now: () => number; log: Log }) {
     this.#redis = redis
     this.#now = now
@@ -55,60 +72,97 @@ export class MinuteStats {
 
   async close(): Promise<void> {
     clearInterval(this.#timer)
+    this.#quartersAt = Number.NEGATIVE_INFINITY
     await this.flush()
   }
 
   add({ slug, code, accountId, status, queueMs, upstreamMs }: CompletedCall): void {
-    const minute = minuteOf(this.#now())
-    const counts = this.#counts.get(minute) ?? new Map<string, number>()
-    this.#counts.set(minute, counts)
+    const counts = fieldsOf(this.#counts, Math.floor(this.#now() / SLOT_MS))
     increment(counts, `c|${slug}|${code}`, 1)
     if (accountId !== undefined) increment(counts, `a|${accountId}|${status}`, 1)
     if (queueMs !== undefined) increment(counts, `q|${slug}|${bucketOf(queueMs)}`, 1)
     if (upstreamMs !== undefined) increment(counts, `u|${slug}|${bucketOf(upstreamMs)}`, 1)
   }
 
-  /** Adds what was counted to Redis; what it does not take is tried again. */
+  /** Adds what was counted to Redis, and tries again later what Redis does not take. */
   async flush(): Promise<void> {
-    if (this.#counts.size === 0 || this.#redis.status !== 'ready') return
+    if (this.#redis.status !== 'ready') return
     const flushed = this.#counts
     this.#counts = new Map()
-    for (const [minute, counts] of flushed) {
-      const refused = await this.#write(minute, [...counts]).catch((error: unknown) => {
-        this.#log.debug({ err: error }, 'failed to write a minute of statistics')
-        return [...counts]
-      })
-      if (refused.length > 0) this.#keep(minute, refused)
+    for (const [slot, counts] of flushed) {
+      const refused = await this.#writeSlot(slot, counts)
+      keep(this.#counts, slot, refused)
+      const isRefused = new Set(refused.map(([field]) => field))
+      const written = [...counts].filter(([field]) => !isAccount(field) && !isRefused.has(field))
+      keep(this.#quarters, Math.floor((slot * SLOT_MS) / QUARTER_MS), written)
+    }
+    if (performance.now() - this.#quartersAt >= QUARTER_FLUSH_MS) await this.#flushQuarters()
+  }
+
+  async #flushQuarters(): Promise<void> {
+    this.#quartersAt = performance.now()
+    const flushed = this.#quarters
+    this.#quarters = new Map()
+    for (const [quarter, counts] of flushed) {
+      const written = { counts: [...counts], seconds: QUARTERS_KEPT_SECONDS }
+      keep(this.#quarters, quarter, await this.#write(keys.quarterStats(quarter), written))
     }
   }
 
-  #keep(minute: number, counts: [field: string, count: number][]): void {
-    const kept = this.#counts.get(minute) ?? new Map<string, number>()
-    this.#counts.set(minute, kept)
-    for (const [field, count] of counts) if (kept.size < FIELDS_MAX) increment(kept, field, count)
+  async #writeSlot(slot: number, counts: Fields): Promise<FieldCounts> {
+    const accounts = [...counts].filter(([field]) => isAccount(field)).sort(([, a], [, b]) => b - a)
+    const calls = [...counts].filter(([field]) => !isAccount(field))
+    const [refusedCalls, refusedAccounts] = await Promise.all([
+      this.#write(keys.slotStats(slot), { counts: calls, seconds: SLOTS_KEPT_SECONDS }),
+      this.#write(keys.minuteAccounts(Math.floor((slot * SLOT_MS) / MINUTE_MS)), {
+        counts: accounts.slice(0, ACCOUNTS_ADDED_MAX),
+        seconds: ACCOUNTS_KEPT_SECONDS,
+      }),
+    ])
+    return [...refusedCalls, ...refusedAccounts]
   }
 
   /** @returns what Redis refused: a pipeline succeeds as a whole although its commands fail */
-  async #write(minute: number, counts: [field: string, count: number][]): Promise<[field: string, count: number][]> {
+  async #write(key: string, { counts, seconds }: { counts: FieldCounts; seconds: number }): Promise<FieldCounts> {
+    if (counts.length === 0) return []
     const pipeline = this.#redis.pipeline()
-    const isAccount = ([field]: [string, number]) => field.startsWith('a|')
-    const accounts = counts.filter(isAccount).sort(([, a], [, b]) => b - a)
-    const [statsKey, accountsKey] = [keys.minuteStats(minute), keys.minuteAccounts(minute)]
-    const added = [...counts.filter((each) => !isAccount(each)), ...accounts.slice(0, ACCOUNTS_ADDED_MAX)]
-    for (const [field, count] of added) {
-      if (isAccount([field, count])) pipeline.zincrby(accountsKey, count, field.slice(2))
-      else pipeline.hincrby(statsKey, field, count)
+    let hasAccounts = false
+    for (const [field, count] of counts) {
+      if (isAccount(field)) pipeline.zincrby(key, count, field.slice(2))
+      else pipeline.hincrby(key, field, count)
+      hasAccounts ||= isAccount(field)
     }
-    pipeline.expire(statsKey, KEPT_SECONDS)
-    if (accounts.length > 0) {
-      pipeline.zremrangebyrank(accountsKey, 0, -ACCOUNTS_KEPT_MAX - 1)
-      pipeline.expire(accountsKey, KEPT_SECONDS)
+    if (hasAccounts) pipeline.zremrangebyrank(key, 0, -ACCOUNTS_KEPT_MAX - 1)
+    pipeline.expire(key, seconds)
+    try {
+      const replies = (await pipeline.exec()) ?? []
+      const [[refusal] = []] = replies.filter(([error]) => error)
+      if (refusal) this.#log.debug({ err: refusal }, 'failed to write some of the counts of calls')
+      return counts.filter((_, index) => replies[index]?.[0])
+    } catch (error) {
+      this.#log.debug({ err: error }, 'failed to write the counts of calls')
+      return counts
     }
-    const replies = (await pipeline.exec()) ?? []
-    const [[refusal] = []] = replies.filter(([error]) => error)
-    if (refusal) this.#log.debug({ err: refusal }, 'failed to write some of a minute of statistics')
-    return added.filter((_, index) => replies[index]?.[0])
   }
+}
+
+/** Fields with what is added to each. */
+type FieldCounts = [field: string, count: number][]
+
+const isAccount = (field: string): boolean => field.startsWith('a|')
+
+function fieldsOf(counts: Map<number, Fields>, at: number): Fields {
+  const fields = counts.get(at) ?? new Map<string, number>()
+  counts.set(at, fields)
+  return fields
+}
+
+/** Adds counts to those of a slot or quarter that are still to be written. */
+function keep(all: Map<number, Fields>, at: number, counts: FieldCounts): void {
+  if (counts.length === 0) return
+  const fields = fieldsOf(all, at)
+  for (const [field, count] of counts)
+    if (fields.size < FIELDS_MAX || fields.has(field)) increment(fields, field, count)
 }
 
 function increment(counts: Map<string, number>, field: string, by: number): void {
@@ -120,12 +174,8 @@ function bucketOf(ms: number): number {
   return index < 0 ? TIME_BOUNDS_MS.length : index
 }
 
-function minuteOf(epochMs: number): number {
-  return Math.floor(epochMs / MINUTE_MS)
-}
-
-/** One minute of the whole fleet. */
-export interface Minute {
+/** Calls of a while over the whole fleet. */
+export interface Counts {
   /** Start, milliseconds since the epoch. */
   at: number
   /** Calls by `slug|code`. */
@@ -133,35 +183,71 @@ export interface Minute {
   /** Calls per time bucket, by slug. */
   queue: Map<string, number[]>
   upstream: Map<string, number[]>
+}
+
+/** One minute of the whole fleet. */
+export interface Minute extends Counts {
   /** Calls by account and status of the answer; of the accounts with most calls alone. */
   accounts: { id: string; status: number; count: number }[]
 }
 
 /** Reads the minute that holds an instant. */
 export async function readMinute(redis: RedisConnection, epochMs: number): Promise<Minute> {
-  const number = minuteOf(epochMs)
-  const [counts, accounts] = await Promise.all([
-    redis.hgetall(keys.minuteStats(number)),
-    redis.zrange(keys.minuteAccounts(number), '0', '-1', 'WITHSCORES'),
-  ])
-  const minute: Minute = {
-    at: number * MINUTE_MS,
-    calls: new Map(),
-    queue: new Map(),
-    upstream: new Map(),
-    accounts: [],
-  }
-  for (let index = 0; index < accounts.length; index += 2) {
-    const [id = '', status] = accounts[index]?.split('|') ?? []
-    minute.accounts.push({ id, status: Number(status), count: Number(accounts[index + 1]) })
-  }
-  for (const [field, value] of Object.entries(counts)) {
-    const [kind, slug = '', rest = ''] = field.split('|')
-    if (kind === 'c') minute.calls.set(`${slug}|${rest}`, Number(value))
-    else addToBucket(histogramOf(kind === 'q' ? minute.queue : minute.upstream, slug), Number(rest), Number(value))
-  }
-  return minute
+  const at = Math.floor(epochMs / MINUTE_MS) * MINUTE_MS
+  const slots = Array.from({ length: MINUTE_MS / SLOT_MS }, (_, index) => readSlot(redis, at + index * SLOT_MS))
+  const [accounts, ...counts] = await Promise.all([readAccounts(redis, at), ...slots])
+  return { ...sumOfCounts(at, counts), accounts }
 }
+
+/** Reads the accounts with most calls of the minute that holds an instant. */
+export async function readAccounts(redis: RedisConnection, epochMs: number): Promise<Minute['accounts']> {
+  const texts = await redis.zrange(keys.minuteAccounts(Math.floor(epochMs / MINUTE_MS)), '0', '-1', 'WITHSCORES')
+  const accounts: Minute['accounts'] = []
+  for (let index = 0; index < texts.length; index += 2) {
+    const [id = '', status] = texts[index]?.split('|') ?? []
+    accounts.push({ id, status: Number(status), count: Number(texts[index + 1]) })
+  }
+  return accounts
+}
+
+/** Reads the slot of ten seconds that holds an instant. */
+export async function readSlot(redis: RedisConnection, epochMs: number): Promise<Counts> {
+  const slot = Math.floor(epochMs / SLOT_MS)
+  return parseCounts(slot * SLOT_MS, await redis.hgetall(keys.slotStats(slot)))
+}
+
+/** Reads the quarter of an hour that holds an instant. */
+export async function readQuarter(redis: RedisConnection, epochMs: number): Promise<Counts> {
+  const quarter = Math.floor(epochMs / QUARTER_MS)
+  return parseCounts(quarter * QUARTER_MS, await redis.hgetall(keys.quarterStats(quarter)))
+}
+
+function parseCounts(at: number, hash: Record<string, string>): Counts {
+  const counts = emptyCounts(at)
+  for (const [field, value] of Object.entries(hash)) {
+    const [kind, slug = '', rest = ''] = field.split('|')
+    if (kind === 'c') counts.calls.set(`${slug}|${rest}`, Number(value))
+    else addToBucket(histogramOf(kind === 'q' ? counts.queue : counts.upstream, slug), Number(rest), Number(value))
+  }
+  return counts
+}
+
+/** The calls of several slots as those of one while. */
+export function sumOfCounts(at: number, all: Counts[]): Counts {
+  const sum = emptyCounts(at)
+  for (const { calls, queue, upstream } of all) {
+    for (const [key, count] of calls) increment(sum.calls, key, count)
+    for (const [total, histograms] of [
+      [sum.queue, queue],
+      [sum.upstream, upstream],
+    ] as const)
+      for (const [slug, histogram] of histograms)
+        for (const [bucket, count] of histogram.entries()) addToBucket(histogramOf(total, slug), bucket, count)
+  }
+  return sum
+}
+
+const emptyCounts = (at: number): Counts => ({ at, calls: new Map(), queue: new Map(), upstream: new Map() })
 
 function histogramOf(histograms: Map<string, number[]>, slug: string): number[] {
   const histogram = histograms.get(slug) ?? emptyHistogram()

@@ -26,6 +26,7 @@ const namesOf = (query: string) =>
 
 const fleetSources = () =>
   readdirSync(new URL('../../src/fleet/', import.meta.url))
+    .filter((name) => /problems|failure-kinds/.test(name))
     .map((name) => read(`src/fleet/${name}`))
     .join('\n')
 

@@ -1,16 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { toLastHour } from '../../src/fleet/last-hour.ts'
 import { overviewAnswer } from '../../src/fleet/overview-answer.ts'
 import type { Snapshot } from '../../src/fleet/snapshot.ts'
 
-test('the calls of the last full minute are those of all APIs, of one too that the catalog does not have any more', () => {
-  const minute = (at: number, calls: [string, number][]) => ({
-    ...{ at, calls: new Map(calls), queue: new Map(), upstream: new Map(), accounts: [] },
-  })
-  const full = minute(60_000, [['removed|OK', 3], ['removed|UPSTREAM_ERROR', 1]]) // biome-ignore format: one row
+test('the overview counts the calls of the last sixty seconds, and not as zero while they are not known', () => {
   const snapshot: Snapshot = {
     ...{ at: 150_000, problems: [], upstreams: [], errors: null, accounts: null, processes: null, unready: [] },
+    ...{ headline: { state: 'Healthy', label: 'Healthy', text: '' }, lastHour: null },
     ...{
       stores: { redis: null, postgres: null },
       usageFailingSince: null,
@@ -18,8 +14,8 @@ test('the calls of the last full minute are those of all APIs, of one too that t
       changes: null,
       audit: null,
     },
-    lastHour: toLastHour([minute(0, [['weather|OK', 9]]), full, minute(120_000, [['weather|OK', 7]])]),
+    lastMinute: { answered: 3, refused: 0, failed: 1 },
   }
   assert.equal(overviewAnswer(snapshot).callsLastMinute, 4)
-  assert.equal(overviewAnswer({ ...snapshot, lastHour: null }).callsLastMinute, null)
+  assert.equal(overviewAnswer({ ...snapshot, lastMinute: null }).callsLastMinute, null)
 })

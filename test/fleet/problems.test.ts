@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { renderPlaces } from '../../src/console/browser/render.js'
 import { ERRORS } from '../../src/errors.ts'
+import { headlineOf } from '../../src/fleet/headline.ts'
 import { outcomeClass } from '../../src/fleet/outcome-class.ts'
 import { type Facts, findProblems } from '../../src/fleet/problems.ts'
 import type { HealthRow, ProcessRow, RecentCalls, Snapshot, UpstreamRow } from '../../src/fleet/snapshot.ts'
+import { isFailing } from '../../src/operator/answers-as-text.ts'
 
 const NOW = 1_700_000_000_000
 
@@ -15,10 +17,22 @@ const healthy: HealthRow = {
   cause: null,
   checkedAt: NOW - 1_000,
   lastFailure: null,
+  lastOkAt: NOW - 1_000,
   answeredBy: null,
   halfOpenInMs: null,
 }
-const noCalls: RecentCalls = { answered: 0, refused: 0, failed: 0, codes: {}, upstreamP95: null, lastMinute: {} }
+const noCalls: RecentCalls = {
+  ...{ answered: 0, refused: 0, failed: 0, codes: {}, lastAt: {}, answeredAt: null, upstreamP95: null, lastMinute: {} },
+}
+
+/** Calls of the last five minutes by code; each code was seen `agoMs` ago for the last time. */
+function calls(codes: Record<string, number>, agoMs = 0): RecentCalls {
+  const of = (wanted: string) =>
+    Object.entries(codes).reduce((sum, [code, count]) => sum + (outcomeClass(code) === wanted ? count : 0), 0)
+  const lastAt = Object.fromEntries(Object.keys(codes).map((code) => [code, NOW - agoMs]))
+  const outcomes = { answered: of('answered'), refused: of('refused'), failed: of('failed') }
+  return { ...noCalls, ...outcomes, codes, lastAt, answeredAt: of('answered') > 0 ? NOW - agoMs : null }
+}
 
 function row(slug: string, changes: Partial<UpstreamRow> = {}): UpstreamRow {
   return {
@@ -75,14 +89,16 @@ const well: Facts = {
 
 /** A page of a fleet; what the facts do not say is empty. */
 function page(facts: Facts): Record<string, string> {
-  const rest: Omit<Snapshot, keyof Facts | 'problems'> = {
+  const rest: Omit<Snapshot, keyof Facts | 'problems' | 'headline'> = {
+    lastMinute: null,
     lastHour: null,
     errors: [],
     accounts: [],
     changes: [],
     audit: [],
   }
-  return renderPlaces({ ...facts, ...rest, problems: findProblems(facts) })
+  const problems = findProblems(facts)
+  return renderPlaces({ ...facts, ...rest, problems, headline: headlineOf({ ...facts, problems }) })
 }
 
 const brief = (facts: Facts) => findProblems(facts).map(({ rank, label, slug }) => [rank, label, slug])
@@ -94,24 +110,148 @@ describe('what an operator is told', () => {
     assert.match(page(well).headline ?? '', /All 4 enabled APIs are healthy/)
   })
 
-  it('what an operator is told is that calls of an API fail at its source while its health does not show it', () => {
-    const calls = (failed: number) => ({
-      ...noCalls,
-      answered: 10,
-      failed,
-      codes: { UPSTREAM_INVALID_RESPONSE: failed },
-    })
+  it('what an operator is told is that calls of an API fail at its source, while its health shows it and while not', () => {
     const facts = (failed: number, health = healthy) => ({
       ...well,
-      upstreams: [row('currency', { recent: calls(failed), health })],
+      upstreams: [row('currency', { recent: calls({ OK: 10, UPSTREAM_INVALID_RESPONSE: failed }), health })],
     })
-    assert.deepEqual(brief(facts(10)), [[1, 'Failing', 'currency']])
+    assert.deepEqual(brief(facts(10)), [[0, 'Failing', 'currency']])
     assert.match(
       page(facts(10)).attention ?? '',
-      /10 calls of the last five minutes \(50 %\) got UPSTREAM_INVALID_RESPONSE/,
+      /10 of 20 calls in the last 5 minutes failed \(50 %\): UPSTREAM_INVALID_RESPONSE/,
     )
     assert.deepEqual(brief(facts(2)), [])
-    assert.deepEqual(brief(facts(10, { ...healthy, status: 'Degraded' })), [[2, 'Degraded', 'currency']])
+    const degraded = facts(10, { ...healthy, status: 'Degraded' })
+    assert.deepEqual(brief(degraded), [[0, 'Degraded', 'currency']])
+    assert.match(page(degraded).headline ?? '', /currency is degraded: .*10 of 20 calls in the last 5 minutes failed/)
+    assert.deepEqual(brief(facts(0, { ...healthy, status: 'Degraded' })), [[2, 'Degraded', 'currency']])
+  })
+
+  it('what an operator is told follows what callers get: from a twentieth of calls on an API is failing, whatever the codes', () => {
+    const of = (codes: Record<string, number>) => {
+      const problems = findProblems({ ...well, upstreams: [row('weather', { recent: calls(codes) }), row('trivia')] })
+      return [isFailing({ problems } as never), headlineOf({ ...well, problems, upstreams: [row('weather')] }).text]
+    }
+    assert.equal(of({ OK: 95, UPSTREAM_TIMEOUT: 5 })[0], false, 'five of a hundred are no more than a twentieth')
+    assert.equal(of({ OK: 94, UPSTREAM_TIMEOUT: 6 })[0], true)
+    assert.equal(of({ UPSTREAM_TIMEOUT: 2 })[0], false, 'a call fails now and then')
+    const [isMixed, text] = of({ OK: 94, UPSTREAM_TIMEOUT: 3, OVERLOADED: 3 })
+    assert.equal(isMixed, true)
+    assert.match(
+      String(text),
+      /weather: 6 of 100 calls .* failed \(6\.0 %\): .*(UPSTREAM_TIMEOUT, OVERLOADED|OVERLOADED, UPSTREAM_TIMEOUT)/,
+    )
+    assert.equal(of({ OK: 10, API_NOT_ENABLED: 90 })[0], false, 'before it was enabled')
+  })
+
+  it('what an operator is told in the drill "the source answers 429" is that the source limits us, not that the cap is used up', () => {
+    const cap = {
+      ...(row('weather').cap ?? assert.fail()),
+      nextSlotMs: 36_000,
+      rates: [{ max: 600, seconds: 60, left: 598 }],
+    }
+    const recent = calls({ UPSTREAM_RATE_LIMITED: 40 })
+    const lastFailure = { at: NOW, code: 'UPSTREAM_RATE_LIMITED', words: 'HTTP 429 in 9 ms', isNetwork: false }
+    const health = { ...healthy, lastFailure, lastOkAt: NOW - 60_000 }
+    const told = (changes: Partial<UpstreamRow>) => {
+      const facts = { ...well, upstreams: [row('weather', { recent, cap, health, ...changes }), row('trivia')] }
+      return { facts, shown: page(facts) }
+    }
+    const held = told({ cap: { ...cap, limitedUntil: NOW + 36_000 } })
+    assert.deepEqual(brief(held.facts), [[0, 'Limited', 'weather']])
+    assert.match(
+      held.shown.headline ?? '',
+      /Limited.*weather: 40 of 40 calls in the last 5 minutes failed \(100 %\): its source limits us until 22:13:56 UTC/,
+    )
+    assert.match(
+      held.shown['weather health'] ?? '',
+      /Limited.*limited by its source until 22:13:56 UTC.*HTTP 429 in 9 ms/,
+    )
+    // The hold is over, and nobody has tried again.
+    assert.deepEqual(brief(told({}).facts), [[0, 'Limited', 'weather']])
+    assert.match(told({}).shown.headline ?? '', /its source limits us \(HTTP 429 in 9 ms\)/)
+    // No caller has met the limit yet.
+    const unnoticed = told({ recent: noCalls, cap: { ...cap, limitedUntil: NOW + 36_000 } })
+    assert.deepEqual(brief(unnoticed.facts), [[2, 'Limited', 'weather']])
+    assert.match(unnoticed.shown.headline ?? '', /1 of 2 APIs are healthy, 1 limited by the source/)
+  })
+
+  it('what an operator is told in the drill "a cap is used up" is the cap, and only while a rate has nothing left', () => {
+    const cap = { ...(row('a').cap ?? assert.fail()), nextSlotMs: 36_000, rates: [{ max: 10, seconds: 60, left: 0 }] }
+    const queue = { ...(row('a').queue ?? assert.fail()), waiting: 2, oldestMs: 4_000 }
+    assert.deepEqual(brief({ ...well, upstreams: [row('a', { cap, queue })] }), [[2, 'Cap used up', 'a']])
+    const other = { ...cap, rates: [{ max: 10, seconds: 60, left: 3 }] }
+    assert.deepEqual(brief({ ...well, upstreams: [row('a', { cap: other, queue })] }), [])
+    const recent = calls({ OK: 20, UPSTREAM_CAP_EXHAUSTED: 48 })
+    const facts = { ...well, upstreams: [row('a', { cap, recent })] }
+    assert.deepEqual(brief(facts), [[0, 'Cap used up', 'a']])
+    assert.match(
+      page(facts).headline ?? '',
+      /a: 48 of 68 calls in the last 5 minutes were refused \(71 %\): the cap is used up/,
+    )
+  })
+
+  it('what an operator is told in the drill "an API is paused" is who paused it, and that callers are refused once they are', () => {
+    const paused = (recent: RecentCalls) => ({ ...well, upstreams: [row('a', { paused: 'refuse', recent }), row('b')] })
+    assert.deepEqual(brief(paused(noCalls)), [[1, 'Paused', 'a']])
+    assert.match(page(paused(noCalls)).headline ?? '', /1 of 2 APIs are healthy, 1 paused/)
+    const refusing = paused(calls({ API_PAUSED: 12 }))
+    assert.deepEqual(brief(refusing), [[0, 'Paused', 'a']])
+    assert.match(page(refusing).headline ?? '', /a is paused by an operator; 12 of 12 calls .* were refused \(100 %\)/)
+  })
+
+  it('what an operator is told of trouble that is over comes last, in grey, with its time, and is no failure of now', () => {
+    const cap = { ...(row('a').cap ?? assert.fail()), rates: [{ max: 10, seconds: 60, left: 10 }] }
+    const over = (agoMs: number, codes: Record<string, number>, changes: Partial<UpstreamRow> = {}) => ({
+      ...well,
+      upstreams: [row('a', { cap, recent: { ...calls(codes, agoMs), answeredAt: NOW - 5_000 }, ...changes }), row('b')],
+    })
+    const kinds = [
+      'UPSTREAM_CAP_EXHAUSTED',
+      'OVERLOADED',
+      'DEADLINE_EXCEEDED',
+      'UPSTREAM_TIMEOUT',
+      'UPSTREAM_RATE_LIMITED',
+    ]
+    for (const code of [...kinds, 'UPSTREAM_AUTH_FAILED', 'INTERNAL_ERROR', 'DEPENDENCY_UNAVAILABLE', 'DRAINING']) {
+      const [problem, ...others] = findProblems(over(120_000, { [code]: 48 }))
+      assert.deepEqual([problem?.rank, problem?.endedAt, others], [3, NOW - 120_000, []], code)
+      assert.match(problem?.text ?? '', new RegExp(`48 calls got ${code}, the last at 22:11:20 UTC, 2 min ago`))
+      assert.match(page(over(120_000, { [code]: 48 })).headline ?? '', /All 2 enabled APIs are healthy/)
+      assert.equal(findProblems(over(20_000, { [code]: 48 }))[0]?.rank, 0, `${code} twenty seconds ago`)
+    }
+    const shown = page(over(120_000, { OVERLOADED: 48 })).attention ?? ''
+    assert.match(shown, /Nothing needs you\..*class="attention past">.*class="over".*Overloaded, over/s)
+    // Nobody has called since: what the last callers got is the best that is known.
+    const silent = (codes: Record<string, number>, lastOkAt: number) => ({
+      ...well,
+      upstreams: [row('a', { cap, recent: calls(codes, 120_000), health: { ...healthy, lastOkAt } })],
+    })
+    assert.equal(findProblems(silent({ UPSTREAM_RATE_LIMITED: 9 }, NOW - 200_000))[0]?.rank, 0)
+    assert.equal(findProblems(silent({ UPSTREAM_RATE_LIMITED: 9 }, NOW - 2_000))[0]?.rank, 3, 'a probe was answered')
+    const down = row('b', { health: { ...healthy, status: 'Down' } })
+    const mixed = {
+      ...over(120_000, { OVERLOADED: 48 }),
+      upstreams: [...over(120_000, { OVERLOADED: 48 }).upstreams, down],
+    }
+    assert.deepEqual(brief(mixed), [
+      [0, 'Down', 'b'],
+      [3, 'Overloaded', 'a'],
+    ])
+  })
+
+  it('what an operator is told as the reason is what came of the last attempt, never one that a newer attempt refuted', () => {
+    const words = 'DNS: no such host'
+    const lastFailure = { at: NOW - 5_000, code: 'UPSTREAM_ERROR', words, isNetwork: true }
+    const text = (changes: Partial<HealthRow>) => {
+      const health: HealthRow = { ...healthy, status: 'Degraded', since: NOW - 300_000, cause: 'score', ...changes }
+      return findProblems({ ...well, upstreams: [row('a', { health })] })[0]?.text ?? ''
+    }
+    assert.equal(text({ lastFailure, lastOkAt: NOW - 60_000 }), `a has been degraded for 5 min: ${words}`)
+    assert.match(
+      text({ lastFailure: null, lastOkAt: NOW - 1_000 }),
+      /too many recent calls failed or were slow; the last attempt succeeded$/,
+    )
   })
 
   it('what an operator is told is that Redis is away, and no state, queue or count that nobody knows', () => {
@@ -152,7 +292,7 @@ describe('what an operator is told', () => {
       of({ isFileFailing: true }).map(({ rank, runbook }) => [rank, runbook]),
       [[0, 'redis-disk']],
     )
-    const refused = { ...noCalls, answered: 1, failed: 9, codes: { OVERLOADED: 9 } }
+    const refused = calls({ OK: 1, OVERLOADED: 9 })
     const ofCalls = (changes: Partial<typeof redis>) => {
       const stores = { ...well.stores, redis: { ...redis, ...changes } }
       return brief({ ...well, stores, upstreams: [row('weather', { recent: refused })] })
@@ -162,8 +302,8 @@ describe('what an operator is told', () => {
     assert.deepEqual(ofCalls({ usedBytes: 10, isFull: true }), [[0, 'Redis full', null]])
     // Or another one, while Redis takes what is written.
     const nearly = [
+      [0, 'Overloaded', 'weather'],
       [1, 'Redis', null],
-      [1, 'Overloaded', 'weather'],
     ]
     assert.deepEqual(ofCalls({ usedBytes: 9.5 }), nearly)
     const unwritten = { ...well.stores, redis: { ...redis, isFileFailing: true } }
@@ -174,14 +314,16 @@ describe('what an operator is told', () => {
   })
 
   it('what an operator is told is what callers of an API were refused with, its share, its cause and what to do', () => {
-    const codes = { OVERLOADED: 165, OK: 63 }
-    const recent = { ...noCalls, answered: 63, failed: 165, codes, upstreamP95: 6_000 }
+    const recent = { ...calls({ OVERLOADED: 165, OK: 63 }), upstreamP95: 6_000 }
     const [overloaded] = findProblems({ ...well, upstreams: [row('sports-scores', { recent })] })
-    assert.match(overloaded?.text ?? '', /sports-scores: 165 calls .*72 %.*answers take 6 s over 4 connections/)
+    assert.match(
+      overloaded?.text ?? '',
+      /sports-scores: 165 of 228 calls .*were refused \(72 %\): answers take 6 s over 4 connections/,
+    )
     assert.match(overloaded?.callers ?? '', /503 OVERLOADED/)
     assert.ok(overloaded?.todo)
     // Refused at admission, nothing waits: the worse it gets, the more is said.
-    const used = { ...noCalls, answered: 20, failed: 34, codes: { UPSTREAM_CAP_EXHAUSTED: 34, OK: 20 } }
+    const used = calls({ UPSTREAM_CAP_EXHAUSTED: 34, OK: 20 })
     const cap = {
       concurrency: 4,
       underWay: 0,
@@ -190,13 +332,13 @@ describe('what an operator is told', () => {
       rates: [{ max: 10, seconds: 60, left: 0 }],
     }
     const [capped, ...others] = findProblems({ ...well, upstreams: [row('code-host-search', { recent: used, cap })] })
-    assert.match(capped?.text ?? '', /34 calls .*the cap is 10 per 1 min; next slot in 36 s/)
+    assert.match(capped?.text ?? '', /34 of 54 calls .*the cap is used up \(10 per 1 min\); next slot in 36 s/)
     assert.deepEqual(others, [])
     const until = { ...cap, limitedUntil: Date.UTC(2026, 0, 1, 12, 30, 5) }
     const [limited, ...rest] = findProblems({ ...well, upstreams: [row('news', { cap: until })] })
     assert.equal(limited?.text, 'news: its source limits us until 12:30:05 UTC')
     assert.deepEqual(rest, [])
-    const denied = { ...noCalls, answered: 1, failed: 9, codes: { UPSTREAM_AUTH_FAILED: 9 } }
+    const denied = calls({ OK: 1, UPSTREAM_AUTH_FAILED: 9 })
     const todo = (takesKey: boolean) =>
       findProblems({ ...well, upstreams: [row('news', { recent: denied, takesKey })] })[0]?.todo ?? ''
     assert.match(todo(true), /renew its key with `npm run operator -- upstream <slug> --key-file F`/)
@@ -205,33 +347,31 @@ describe('what an operator is told', () => {
 
   it('what an operator is told does not depend on how often accounts over their limits are refused meanwhile', () => {
     const told = (code: string, refused: number) => {
-      const recent = {
-        ...noCalls,
-        answered: 10,
-        refused,
-        failed: 10,
-        codes: { [code]: 10, RATE_LIMIT_EXCEEDED: refused },
-      }
+      const recent = calls({ OK: 10, [code]: 10, RATE_LIMIT_EXCEEDED: refused })
       return findProblems({ ...well, upstreams: [row('weather', { recent })] }).map(({ text }) => text)
     }
     for (const code of ['INTERNAL_ERROR', 'UPSTREAM_TIMEOUT', 'DEPENDENCY_UNAVAILABLE']) {
-      assert.match(told(code, 0).join(), /10 calls of the last five minutes \(50 %\)/, code)
+      assert.match(told(code, 0).join(), /10 of 20 calls in the last 5 minutes .* \(50 %\)/, code)
       assert.deepEqual(told(code, 10_000), told(code, 0), code)
     }
   })
 
   it('what an operator is told names every code with which calls fail', () => {
-    // A breaker that is open, a pause and an API that is not enabled are said as such.
-    const saidAsState = ['UPSTREAM_UNAVAILABLE', 'API_PAUSED', 'API_NOT_ENABLED']
+    // A pause and an API that is not enabled are said as such.
+    const saidAsState = ['API_PAUSED', 'API_NOT_ENABLED']
     const codes = Object.entries(ERRORS).flatMap(([code, { status }]) => (status >= 500 ? [code] : []))
     const silent = codes.filter((code) => {
-      const recent = { ...noCalls, answered: 10, failed: 10, codes: { [code]: 10 } }
+      const recent = calls({ OK: 10, [code]: 10 })
       return findProblems({ ...well, upstreams: [row('weather', { recent })] }).length === 0
     })
     assert.deepEqual(silent.sort(), saidAsState.sort())
-    const recent = { ...noCalls, answered: 1, failed: 1, codes: { DEPENDENCY_UNAVAILABLE: 2 } }
+    const recent = calls({ OK: 1, DEPENDENCY_UNAVAILABLE: 2 })
     const upstreams = ['a', 'b', 'c'].map((slug) => row(slug, { recent }))
-    assert.deepEqual(brief({ ...well, upstreams }), [[1, 'Store missed', null]], 'it is said once, not for each API')
+    assert.deepEqual(
+      brief({ ...well, upstreams }),
+      [[0, 'Store unreachable', null]],
+      'it is said once, not for each API',
+    )
   })
 
   it('what an operator is told names the cause that failing APIs share before each of them', () => {
@@ -242,7 +382,7 @@ describe('what an operator is told', () => {
     const problems = findProblems({ ...well, upstreams: [...upstreams, row('d')] })
     assert.deepEqual(problems[0]?.label, 'Network')
     assert.match(problems[0]?.text ?? '', /3 of 4 APIs cannot be reached \(DNS: no such host\)/)
-    assert.match(problems[1]?.text ?? '', /a is Down for 1 min: DNS: no such host; next attempt in 5 s/)
+    assert.match(problems[1]?.text ?? '', /a has been down for 1 min: DNS: no such host; next attempt in 5 s/)
     // Answers with an error come from the APIs themselves.
     const reached = { ...health, lastFailure: { ...lastFailure, words: 'HTTP 500 in 87 ms', isNetwork: false } }
     const own = findProblems({ ...well, upstreams: upstreams.map((of) => ({ ...of, health: reached })) })
@@ -255,8 +395,11 @@ describe('what an operator is told', () => {
       const [problem] = findProblems({ ...well, upstreams: [row('weather', { health })] })
       return `${problem?.rank} ${problem?.text} ${problem?.callers}`
     }
-    assert.equal(told(null), '0 weather is Down Many callers get 502 or wait longer.')
-    assert.match(told(0), /^0 weather is Down; next attempt due Callers get 502 UPSTREAM_UNAVAILABLE at once/)
+    assert.equal(told(null), '0 weather is down: the last attempt succeeded Many callers get 502 or wait longer.')
+    assert.match(
+      told(0),
+      /^0 weather is down: the last attempt succeeded; next attempt due Callers get 502 UPSTREAM_UNAVAILABLE at once/,
+    )
   })
 
   it('what an operator is told says of an API that was never tried that it was not checked, not that it is healthy', () => {

@@ -43,6 +43,17 @@ describe('the condition of an API', () => {
     applySettings(weather, {})
   })
 
+  it('the condition of an API is that its source limits the gateway, until when, unless the source is down anyway', () => {
+    const limited = { probeAt: String(NOW), limitedUntil: String(NOW + 90_000) }
+    const { word, reason, effect } = conditionOf(weather, view(limited))
+    assert.equal(word, 'Limited')
+    assert.equal(reason, 'The source limits this gateway until 12:01:30 UTC.')
+    assert.match(effect, /refused with UPSTREAM_RATE_LIMITED.*Stored answers.*Test calls work/)
+    assert.equal(conditionOf(weather, view({ ...limited, state: 'Degraded', since: '1' })).word, 'Limited')
+    assert.equal(conditionOf(weather, view({ ...limited, state: 'Down', open: '1', since: '1' })).word, 'Down')
+    assert.equal(conditionOf(weather, view({ ...limited, limitedUntil: String(NOW - 1) })).word, 'Healthy')
+  })
+
   it('the condition of an API promises test calls on the plans alone that reach the API', () => {
     assert.match(conditionOf(news, view({})).effect, /API_NOT_ENABLED\. Test calls work from the Pro plan on\.$/)
     assert.match(

@@ -473,7 +473,14 @@ describe('the operator API', () => {
     assert.match(await cli('user', account.email), /^[^ ]+ +Pro +unproven/m)
     await assert.rejects(cli('upstream', 'trivia', '--key-file', '/nope'), /--key-file: \/nope cannot be read\.\n$/)
     await cli('pause', 'trivia')
-    assert.match(await cli('status'), /\[Paused\] trivia is paused by an operator/)
+    // Tests before this one had calls refused: that callers fail is said, and ends the command with 1.
+    const status = await cli('status').catch(({ code, stdout }) => `${stdout}exit code ${code}`)
+    assert.match(status, /\[Paused\] trivia is paused by an operator/)
+    const { problems } = JSON.parse(await cli('overview', '--json'))
+    assert.equal(
+      /exit code 1$/.test(status),
+      problems.some(({ rank }: { rank: number }) => rank === 0),
+    )
     await cli('resume', 'trivia')
     const env = { ...process.env, OPERATOR_TOKEN: account.live }
     await assert.rejects(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createLog } from '../../src/log.ts'
 import { keys } from '../../src/redis/keys.ts'
-import { MinuteStats, readMinute } from '../../src/telemetry/minute-stats.ts'
+import { MinuteStats, readMinute, readQuarter } from '../../src/telemetry/minute-stats.ts'
 import { redisOfThisFile } from '../support/services.ts'
 
 const { redis } = await redisOfThisFile()
@@ -11,7 +11,7 @@ const log = createLog({ level: 'silent', pretty: false }, 'test')
 test('counts that Redis refuses one by one are written when it takes them, and the others only once', async () => {
   const at = 600_000_000
   const stats = new MinuteStats({ redis, log, now: () => at })
-  const counts = keys.minuteStats(at / 60_000)
+  const counts = keys.slotStats(at / 10_000)
   const call = { slug: 'weather', code: 'OK', accountId: 'account', status: 200, queueMs: 1 }
   // A key of another type stands for all that refuses a command and not the connection: a full or a read-only Redis.
   await redis.set(counts, 'no hash')
@@ -25,4 +25,7 @@ test('counts that Redis refuses one by one are written when it takes them, and t
   assert.equal(queue.get('weather')?.[0], 2)
   assert.deepEqual(accounts, [{ id: 'account', status: 200, count: 2 }])
   assert.ok((await redis.ttl(counts)) > 0)
+  await stats.close()
+  const quarter = await readQuarter(redis, at)
+  assert.deepEqual([...quarter.calls], [['weather|OK', 2]], 'the chart of a day counts each call once too')
 })

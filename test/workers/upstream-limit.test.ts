@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
-import { capKeys } from '../../src/redis/keys.ts'
+import { readLastFailure } from '../../src/fleet/last-failure.ts'
+import { viewHealth } from '../../src/health/health-view.ts'
+import { capKeys, upstreamKeys } from '../../src/redis/keys.ts'
 import type { ProcessorDeps } from '../../workers/jobs/process-call.ts'
 import { processProbe } from '../../workers/jobs/process-probe.ts'
 import { until } from '../support/gateway.ts'
@@ -14,6 +16,9 @@ async function limitOf({ redis, clock }: ProcessorDeps) {
   const forMs = (at: string | undefined) => Math.round((Number(at ?? 0) - clock.now()) / 1_000) * 1_000
   return { closedForMs: forMs(state.closed), left: state.left, leftForMs: forMs(state.leftUntil) }
 }
+
+const healthOf = async ({ redis, clock }: ProcessorDeps) =>
+  viewHealth(await redis.hgetall(upstreamKeys.health(SLUG)), clock.now())
 
 async function probesOf({ queues }: ProcessorDeps) {
   return (await queues.of(SLUG).getJobs(['prioritized', 'waiting', 'delayed'])).filter(({ name }) => name === 'probe')
@@ -59,6 +64,10 @@ test('a limit that a declared value meets closes the cap for a minute, and for a
   const limited = await call('plain', { title: 'Limited' })
   assert.equal(Reflect.get(limited, 'code'), 'UPSTREAM_RATE_LIMITED')
   assert.equal((await limitOf(deps)).closedForMs, 60_000)
+  // Pages and console say so, with what came of the last attempt.
+  await until(async () => (await healthOf(deps)).limitedUntil !== undefined)
+  await until(async () => /^HTTP 429 in /.test((await readLastFailure(deps.redis, SLUG))?.words ?? ''))
+  assert.equal((await healthOf(deps)).status, 'Healthy', 'a limit is no failure of the source')
   await until(async () => (await probesOf(deps)).length === 1)
   const [probe] = await probesOf(deps)
   assert.equal(probe?.opts.delay, 58_000)

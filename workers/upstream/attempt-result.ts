@@ -42,3 +42,8 @@ export function resultOf(
   if (FAILURES.has(code) || (source === 'probe' && ABOUT_VALUES.has(code))) return 'fail'
   return NEUTRAL.has(code) ? 'none' : 'ok'
 }
+
+/** Whether a source that works refused the gateway itself: its rate or its key, and nothing that a caller added. */
+export function isOfGateway({ code, isPlain, source }: Pick<AttemptRecord, 'code' | 'isPlain' | 'source'>): boolean {
+  return (code === 'UPSTREAM_RATE_LIMITED' || code === 'UPSTREAM_AUTH_FAILED') && (isPlain || source === 'probe')
+}

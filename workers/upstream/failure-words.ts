@@ -54,6 +54,7 @@ export function describeFailure(code: string, { status, error, ms }: Seen): { wo
 function meaningOf(code: string, status: number): string {
   if (code === 'UPSTREAM_INVALID_RESPONSE') return ', not in the expected form'
   if (code === 'UPSTREAM_REDIRECT_BLOCKED') return ', a redirect that is not followed'
+  if (code === 'UPSTREAM_RATE_LIMITED' || code === 'UPSTREAM_AUTH_FAILED') return ''
   if (status === 404 || status === 410) return ', as if the route had moved'
   return status >= 400 && status < 500 ? ', a refusal of what is checked and correct' : ''
 }

@@ -7,7 +7,7 @@ import { type AttemptRecord, acquireHalfOpenSlot, recordAttempt } from '../../sr
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
 import { EndedUnsentError, isOurDoing, StalePermitError } from './attempt.ts'
 import { AttemptError, BreakerOpenError } from './attempt-error.ts'
-import { type ObservedResult, REDIRECT, resultOf } from './attempt-result.ts'
+import { isOfGateway, type ObservedResult, REDIRECT, resultOf } from './attempt-result.ts'
 import { LOCK_LOST } from './call-end.ts'
 import { describeFailure, type Seen } from './failure-words.ts'
 import { onHanging } from './hanging.ts'
@@ -246,25 +246,27 @@ export class AttemptRecorder {
     }
     if (result !== 'none') {
       this.#deps.telemetry.metrics.attempts.inc({ slug, result: result === 'ok' ? 'ok' : 'fail', source })
-    } else if (slot === undefined) return
+    } else {
+      // It says nothing of health, and is what came of the last attempt all the same.
+      if (isOfGateway(record)) this.#noteFailure(record.code ?? '', record.seen)
+      if (slot === undefined) return
+    }
     const { successes } = this.#deps
     if (result === 'ok' && source === 'call' && slot === undefined && record.members === undefined) {
       successes.add(slug, record.latencyMs)
       return
     }
     successes.flush(slug)
-    const isRepeat = this.#hasFailed
-    if (result === 'fail' || result === 'late') this.#hasFailed = true
     // The reply does not wait for it.
-    this.#counted = this.#count({ ...record, isRepeat })
+    this.#counted = this.#count({ ...record, isRepeat: this.#hasFailed })
+    if (result === 'fail' || result === 'late') this.#hasFailed = true
   }
 
   async #count({ seen, ...record }: ObservedAttempt): Promise<void> {
     const { redis, health, caps, log } = this.#deps
     const { slug } = this.#request
-    if (record.result === 'fail' || record.result === 'late' || record.result === 'hanging') {
-      this.#noteFailure(record.code ?? '', seen)
-    }
+    const { result, code = '' } = record
+    if (result === 'fail' || result === 'late' || result === 'hanging') this.#noteFailure(code, seen)
     try {
       const { changed, needsProbe, hasClosed, probedEndpoint } = await recordAttempt(redis, slug, record)
       // Before the calls of this process learn of it, which would go on all at once.
@@ -280,8 +282,7 @@ export class AttemptRecorder {
   }
 
   #noteFailure(code: string, seen: Seen): void {
-    const { redis, health, log } = this.#deps
-    const { slug } = this.#request
+    const [{ redis, health, log }, { slug }] = [this.#deps, this.#request]
     this.#lastFailure = { code, ...describeFailure(code, seen) }
     writeLastFailure(redis, slug, { at: health.now(), ...this.#lastFailure }).catch((error) =>
       log.debug({ err: error, slug }, 'failed to note why an attempt failed'),

@@ -5,6 +5,7 @@ import { REPLY_MS } from '../../src/caps/timing.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { ResponseClass } from '../../src/catalog/response-class.ts'
 import type { Endpoint } from '../../src/catalog/upstream.ts'
+import { noteSourceLimit } from '../../src/health/record.ts'
 import type { Log } from '../../src/log.ts'
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
@@ -235,10 +236,18 @@ function confirmLimit({ queues, health, log }: SendDeps, slug: string): void {
 }
 
 async function applyUpstreamLimit(
-  { caps, log }: SendDeps,
+  { redis, health, caps, log }: SendDeps,
   { api, bucket }: Sending,
   limit: UpstreamLimit,
 ): Promise<void> {
+  const { closedForMs = 0, remaining } = limit
+  const limitedMs = Math.max(closedForMs, remaining?.requests === 0 ? remaining.resetMs : 0)
+  if (limitedMs > 0 && bucket === SHARED_BUCKET) {
+    // Pages and the catalog say it. Nobody waits for that.
+    noteSourceLimit(redis, api.slug, health.now() + limitedMs).catch((error) =>
+      log.warn({ err: error, slug: api.slug }, 'failed to note that a source limits the gateway'),
+    )
+  }
   await caps
     .of(api, bucket)
     .applyUpstreamLimit(limit)

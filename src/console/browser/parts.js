@@ -1,6 +1,16 @@
 import { escapeHtml } from '../../browser/html.js'
 
-const MARKS = { Healthy: '●', Degraded: '▲', Down: '✕', Disabled: '○', Paused: '‖', Unknown: '?', Unchecked: '○' }
+const MARKS = {
+  Healthy: '●',
+  Degraded: '▲',
+  Limited: '◆',
+  Down: '✕',
+  Disabled: '○',
+  Paused: '‖',
+  Unknown: '?',
+  Unchecked: '○',
+  Over: '✓',
+}
 
 /** A state as a pill; its mark tells it apart without colour. */
 export function pill(state, text = state) {

@@ -1,5 +1,5 @@
 import { escapeHtml } from '../../browser/html.js'
-import { causeWords, countOf, isRecovery, megabytes, percent, span } from '../../fleet/words.js'
+import { causeWords, countOf, isRecovery, megabytes, percent, span, stateOf } from '../../fleet/words.js'
 import { pill, table } from './parts.js'
 import { rowCells } from './rows.js'
 
@@ -25,44 +25,20 @@ export function renderPlaces(snapshot) {
 const calm = (text) => `<p class="calm">${text}</p>`
 const UNKNOWN = calm('Unknown: Redis does not answer.')
 
-/** How many enabled APIs are in which state; undefined while that is not known. */
-function countStates(upstreams) {
-  const enabled = upstreams.filter((row) => row.enabled)
-  if (enabled.some(({ health }) => health === null)) return undefined
-  const of = (status) => enabled.filter(({ health }) => health.checkedAt !== null && health.status === status).length
-  const unchecked = enabled.filter(({ health }) => health.checkedAt === null).length
-  return { enabled: enabled.length, unchecked, healthy: of('Healthy'), degraded: of('Degraded'), down: of('Down') }
-}
-
-function headline({ problems, upstreams, processes: alive, stores: { redis, postgres } }) {
-  if (!redis) return `${pill('Down')} Redis does not answer: calls are refused.`
-  if (!postgres) return `${pill('Degraded')} Postgres does not answer: only keys in use work.`
-  // Of the whole service: all APIs may be healthy while nobody reaches them.
-  const gravest = problems.find(({ rank, slug }) => rank === 0 && slug === null)
-  const trouble = gravest && `${pill('Down', gravest.label)} ${escapeHtml(gravest.text)}.`
-  const states = countStates(upstreams)
-  if (!states || !alive) return trouble ?? `${pill('Unknown')} The state of the APIs is not known.`
-  if (!alive.some(({ kind }) => kind === 'worker')) return `${pill('Down')} No worker is alive: calls wait.`
-  if (trouble) return trouble
-  const { enabled, unchecked, healthy, degraded, down } = states
-  const yet = unchecked > 0 ? `, ${unchecked} not checked yet` : ''
-  if (down > 0)
-    return `${pill('Down')} ${down} of ${enabled} APIs down${degraded > 0 ? `, ${degraded} degraded` : ''}${yet}.`
-  if (degraded > 0) return `${pill('Degraded')} ${degraded} of ${enabled} APIs degraded${yet}.`
-  if (unchecked > 0) return `${pill('Healthy')} ${healthy} of ${enabled} APIs are healthy${yet}.`
-  return `${pill('Healthy')} All ${enabled} enabled APIs are healthy.`
+function headline({ headline: { state, label, text } }) {
+  return `${pill(state, label)} ${escapeHtml(text)}`
 }
 
 function tile(name, value, detail) {
   return `<div class="tile"><dt>${name}</dt><dd>${value}<small>${detail}</small></dd></div>`
 }
 
-function tiles({ upstreams, lastHour, processes: alive }) {
+function tiles({ upstreams, lastMinute, lastHour, processes: alive }) {
   const unknown = (name) => tile(name, '?', 'unknown')
-  const names = ['Calls a minute', 'Failing (5xx)', 'Waiting', 'Under way', 'Workers', 'API nodes']
-  if (!lastHour || !alive) return names.map(unknown).join('')
+  const names = ['Calls, last 60 s', 'Failing (5xx), last 60 s', 'Waiting', 'Under way', 'Workers', 'API nodes']
+  if (!lastMinute || !lastHour || !alive) return names.map(unknown).join('')
   const sum = (values) => values.reduce((total, value) => total + value, 0)
-  const [answered, refused, failed] = ['answered', 'refused', 'failed'].map((name) => lastHour[name].at(-2) ?? 0)
+  const { answered, refused, failed } = lastMinute
   const all = answered + refused + failed
   const hour = sum(lastHour.answered) + sum(lastHour.refused) + sum(lastHour.failed)
   const waiting = sum(upstreams.map((row) => row.queue?.waiting ?? 0))
@@ -72,11 +48,11 @@ function tiles({ upstreams, lastHour, processes: alive }) {
   const busiest = (kind) =>
     of(kind).length === 0 ? 'none' : `busiest ${percent(Math.max(...of(kind).map((process) => process.busy)))}`
   return [
-    tile('Calls a minute', String(all), `${hour} in the last hour`),
+    tile('Calls, last 60 s', String(all), `${hour} in the last hour`),
     tile(
-      'Failing (5xx)',
+      'Failing (5xx), last 60 s',
       all === 0 ? '–' : percent(failed / all),
-      all === 0 ? 'no calls in the last minute' : `${percent(refused / all)} refused (4xx)`,
+      all === 0 ? 'no calls' : `${percent(refused / all)} refused (4xx)`,
     ),
     tile('Waiting', String(waiting), waiting > 0 ? `oldest ${span(oldest)}` : 'nothing waits'),
     tile('Under way', String(active), 'at workers'),
@@ -90,33 +66,47 @@ const LINES_MAX = 8
 const LINES_FIRST = 6
 
 function attention({ problems, upstreams }) {
-  if (problems.length === 0) {
-    const unchecked = countStates(upstreams)?.unchecked ?? 0
-    return calm(
+  const present = problems.filter(({ endedAt }) => endedAt === null)
+  const past = problems.filter(({ endedAt }) => endedAt !== null)
+  const over = past.length === 0 ? '' : `<ul class="attention past">${past.map(problemLine).join('')}</ul>`
+  if (present.length === 0) {
+    const unchecked = upstreams.filter((row) => stateOf(row) === 'Unchecked').length
+    return `${calm(
       unchecked > 0
         ? `Nothing needs you so far; ${countOf(unchecked, 'API')} ${unchecked === 1 ? 'is' : 'are'} not checked yet.`
         : 'Nothing needs you.',
-    )
+    )}${over}`
   }
-  const items = problems.map(({ rank, label, slug, text, callers, todo }) => {
-    const state = rank === 0 ? 'Down' : label === 'Paused' ? 'Paused' : 'Degraded'
-    const linked = slug === null ? escapeHtml(text) : linkSlug(escapeHtml(text), escapeHtml(slug))
-    const action =
-      label === 'Paused'
-        ? ['resume', 'Resume']
-        : label === 'Down' || label === 'Degraded'
-          ? ['probe', 'Probe']
-          : undefined
-    const button = action
-      ? `<button type="button" data-action="${action[0]}" data-slug="${escapeHtml(slug)}" aria-label="${action[1]} ${escapeHtml(slug)} now">${action[1]}</button>`
-      : ''
-    return `<li class="rank-${rank}"><div>${pill(state, label)} ${linked}<small>${escapeHtml(callers)} <b>To do:</b> ${escapeHtml(todo)}</small></div>${button}</li>`
-  })
+  const items = present.map(problemLine)
   const list = (some) => `<ul class="attention">${some.join('')}</ul>`
-  if (items.length <= LINES_MAX) return list(items)
+  if (items.length <= LINES_MAX) return list(items) + over
   const rest = items.slice(LINES_FIRST)
-  return `${list(items.slice(0, LINES_FIRST))}<details class="more"><summary>${countOf(rest.length, 'more problem')}</summary>${list(rest)}</details>`
+  return `${list(items.slice(0, LINES_FIRST))}<details class="more"><summary>${countOf(rest.length, 'more problem')}</summary>${list(rest)}</details>${over}`
 }
+
+function problemLine({ rank, label, slug, text, callers, todo, runbook, endedAt }) {
+  const isOver = endedAt !== null
+  const state = isOver ? 'Over' : rank === 0 ? 'Down' : STATES_BY_LABEL.has(label) ? label : 'Degraded'
+  const linked = slug === null ? escapeHtml(text) : linkSlug(escapeHtml(text), escapeHtml(slug))
+  const action = isOver
+    ? undefined
+    : label === 'Paused'
+      ? ['resume', 'Resume']
+      : ['Down', 'Degraded', 'Failing', 'Limited'].includes(label)
+        ? ['probe', 'Probe']
+        : undefined
+  const button = action
+    ? `<button type="button" data-action="${action[0]}" data-slug="${escapeHtml(slug)}" aria-label="${action[1]} ${escapeHtml(slug)} now">${action[1]}</button>`
+    : ''
+  const book = `<a href="/runbooks#${escapeHtml(runbook)}">Runbook<span class="sr">: ${escapeHtml(label)}</span></a>`
+  const words = isOver
+    ? `<small>${escapeHtml(callers)} ${book}</small>`
+    : `<small>${escapeHtml(callers)} <b>To do:</b> ${escapeHtml(todo)} ${book}</small>`
+  return `<li class="${isOver ? 'over' : `rank-${rank}`}"><div>${pill(state, isOver ? `${label}, over` : label)} ${linked}${words}</div>${button}</li>`
+}
+
+/** Labels with a pill of their own. */
+const STATES_BY_LABEL = new Set(['Paused', 'Limited'])
 
 function linkSlug(text, slug) {
   return text.startsWith(slug) ? `<a href="#${slug}">${slug}</a>${text.slice(slug.length)}` : text

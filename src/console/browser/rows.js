@@ -1,5 +1,5 @@
 import { escapeHtml } from '../../browser/html.js'
-import { causeWords, percent, span } from '../../fleet/words.js'
+import { causeWords, clockTime, percent, span, stateOf } from '../../fleet/words.js'
 import { pill } from './parts.js'
 
 const UNKNOWN = '<small>unknown</small>'
@@ -22,7 +22,8 @@ export function rowTags({ enabled, isSwitchedOff, health, paused, queue, cap, re
     down: enabled && health?.status === 'Down',
     degraded: enabled && health?.status === 'Degraded',
     failing: isFailing,
-    capped: (cap?.nextSlotMs ?? 0) > 1_000,
+    limited: enabled && Boolean(cap?.limitedUntil),
+    capped: (cap?.nextSlotMs ?? 0) > 1_000 && cap.rates.some(({ left }) => left === 0),
     waiting: (queue?.waiting ?? 0) > 0,
     paused: paused !== null && !isSwitchedOff,
     disabled: !enabled,
@@ -36,21 +37,26 @@ export function byTrouble(rows) {
 
 function troubleOf(row) {
   const tags = rowTags(row)
-  const weights = { down: 64, paused: 32, degraded: 16, failing: 8, capped: 4, waiting: 2 }
+  const weights = { down: 64, paused: 32, limited: 24, degraded: 16, failing: 8, capped: 4, waiting: 2 }
   const sum = Object.entries(weights).reduce((total, [tag, weight]) => total + (tags[tag] ? weight : 0), 0)
   return row.enabled ? sum : sum - 1
 }
 
-function health({ enabled, health: state }, at) {
+function health(row, at) {
+  const { enabled, health: state, cap } = row
   if (!enabled) return `${pill('Disabled')}<small>not enabled</small>`
   if (state === null) return `${pill('Unknown')}<small>Redis does not answer</small>`
-  if (state.checkedAt === null) return `${pill('Unchecked')}<small>not checked yet</small>`
+  const isLimited = stateOf(row) === 'Limited'
+  const limit = isLimited ? `<small>limited by its source until ${clockTime(cap.limitedUntil)} UTC</small>` : ''
+  if (state.checkedAt === null)
+    return `${pill(isLimited ? 'Limited' : 'Unchecked')}${limit}<small>not checked yet</small>`
   const age = state.since === null ? '' : `for ${span(Math.max(0, at - state.since))}`
-  const since = age && `${age} · ${escapeHtml(causeWords({ cause: state.cause, to: state.status }))}<br>`
-  const failure =
-    state.status !== 'Healthy' && state.lastFailure ? `<small>${escapeHtml(state.lastFailure.words)}</small>` : ''
+  const since =
+    age && `${state.status} ${age} · ${escapeHtml(causeWords({ cause: state.cause, to: state.status }))}<br>`
+  const last = state.lastFailure ? `last attempt: ${state.lastFailure.words}` : 'the last attempt succeeded'
+  const outcome = state.status === 'Healthy' && !isLimited ? '' : `<small>${escapeHtml(last)}</small>`
   const checked = `checked ${span(Math.max(0, at - state.checkedAt))} ago`
-  return `${pill(state.status)} <span class="of"><b class="score">${state.score}</b> of 100</span>${failure}<small>${since}${checked}</small>`
+  return `${pill(isLimited ? 'Limited' : state.status)} <span class="of"><b class="score">${state.score}</b> of 100</span>${limit}${outcome}<small>${since}${checked}</small>`
 }
 
 function queue({ queue: state, paused }) {
@@ -81,7 +87,7 @@ function traffic({ recent }) {
   const { answered, refused, failed, upstreamP95, lastMinute } = recent
   const perMinute = Object.values(lastMinute).reduce((sum, count) => sum + count, 0)
   const all = answered + refused + failed
-  if (all === 0) return `<b>${perMinute}</b>/min<small>no calls in 5 min</small>`
+  if (all === 0) return `<b>0</b>/min<small>no calls in 5 min</small>`
   const share = failed > 0 ? `<b class="bad">${percent(failed / all)} failing</b>` : 'none failing'
   const callers = refused > 0 ? ` · ${percent(refused / all)} refused (4xx)` : ''
   const p95 = upstreamP95 === null ? '' : `p95 ${span(upstreamP95)}`

@@ -1,0 +1,152 @@
+import { hasAnswered, OF_THE_SOURCE } from './failure-share.ts'
+import type { CapRow, RecentCalls, UpstreamRow } from './snapshot.ts'
+import { clockTime, countOf, span } from './words.js'
+
+/** Failures with some codes: how they show, why they occur, and what helps. */
+export interface Kind {
+  codes: readonly string[]
+  label: string
+  runbook: string
+  /** What became of these calls: `failed`, `were refused`. */
+  became: string
+  /** The cause, as it goes on after a colon. */
+  why: (row: UpstreamRow, recent: RecentCalls) => string
+  callers: (row: UpstreamRow) => string
+  todo: (row: UpstreamRow) => string
+  /** Whether the cause is seen to be gone, while no call fails any more. */
+  isGone: (row: UpstreamRow, lastAt: number) => boolean
+}
+
+const hasQueue = ({ queue }: UpstreamRow): boolean => queue === null || queue.waiting > 0
+
+export const KINDS: Kind[] = [
+  {
+    codes: OF_THE_SOURCE,
+    label: 'Failing',
+    runbook: 'upstream-degraded',
+    became: 'failed',
+    why: ({ health, recent }) => health?.lastFailure?.words ?? codesOf(OF_THE_SOURCE, recent),
+    callers: () => 'These callers get 502.',
+    todo: () =>
+      'Probe it. If the probe succeeds, look under Accounts whose calls fail: what these callers add to their requests may be why.',
+    isGone: hasAnswered,
+  },
+  {
+    codes: ['UPSTREAM_RATE_LIMITED'],
+    label: 'Limited',
+    runbook: 'upstream-limited',
+    became: 'failed',
+    why: limitWords,
+    callers: () => 'Callers get 502 UPSTREAM_RATE_LIMITED with the wait in Retry-After.',
+    todo: () => 'The source allows less than our cap: lower the cap.',
+    isGone: (row, at) => row.cap !== null && row.cap.limitedUntil === null && hasAnswered(row, at),
+  },
+  {
+    codes: ['UPSTREAM_CAP_EXHAUSTED'],
+    label: 'Cap used up',
+    runbook: 'cap-used-up',
+    became: 'were refused',
+    why: ({ cap }) => `the cap is used up${capWords(cap)}`,
+    callers: ({ cap }) =>
+      `Callers get 503 UPSTREAM_CAP_EXHAUSTED${cap && cap.nextSlotMs > 0 ? ' with the wait in Retry-After' : ''}.`,
+    todo: () => 'Look under Accounts who uses it. A key of our own raises the cap if the source sells keys.',
+    isGone: ({ cap }) => cap?.rates.every(({ left }) => left > 0) === true,
+  },
+  {
+    codes: ['OVERLOADED'],
+    label: 'Overloaded',
+    runbook: 'overloaded',
+    became: 'were refused',
+    why: ({ cap }, { upstreamP95 }) =>
+      cap && upstreamP95 !== null
+        ? `answers take ${span(upstreamP95)} over ${countOf(cap.concurrency, 'connection')}`
+        : 'more calls come than are answered',
+    callers: () => 'These callers get 503 OVERLOADED.',
+    todo: () =>
+      'Answers take too long for the calls that come: raise its concurrency if the source allows it. If many APIs have this problem, look at the memory and the disk of Redis.',
+    isGone: (row) => !hasQueue(row),
+  },
+  {
+    codes: ['DEADLINE_EXCEEDED'],
+    label: 'Too late',
+    runbook: 'deadlines',
+    became: 'waited in vain',
+    why: ({ queue }) =>
+      queue && queue.waiting > 0 ? `${queue.waiting} waiting, oldest ${span(queue.oldestMs)}` : 'their time ran out',
+    callers: () => 'These callers get 503 DEADLINE_EXCEEDED.',
+    todo: () => 'Check that workers are alive and what the queue waits for.',
+    isGone: (row) => !hasQueue(row),
+  },
+  {
+    codes: ['UPSTREAM_AUTH_FAILED'],
+    label: 'Refused',
+    runbook: 'refused-by-the-source',
+    became: 'failed',
+    why: () => 'the source refuses the gateway',
+    callers: () => 'These callers get 502 UPSTREAM_AUTH_FAILED.',
+    todo: ({ takesKey }) =>
+      takesKey
+        ? 'The source refuses the gateway: set or renew its key with `npm run operator -- upstream <slug> --key-file F`.'
+        : 'The source refuses the gateway and takes no key: ask the source about the address of the workers and about their User-Agent (CONTACT).',
+    isGone: hasAnswered,
+  },
+  {
+    codes: ['UPSTREAM_REDIRECT_BLOCKED'],
+    label: 'Moved',
+    runbook: 'upstream-moved',
+    became: 'failed',
+    why: () => 'the source answers with a redirect that is not followed',
+    callers: () => 'These callers get 502 UPSTREAM_REDIRECT_BLOCKED.',
+    todo: () => 'Set the new address of the source with UPSTREAM_<SLUG>_URL.',
+    isGone: hasAnswered,
+  },
+  {
+    codes: ['INTERNAL_ERROR'],
+    label: 'Our error',
+    runbook: 'internal-errors',
+    became: 'failed',
+    why: () => 'a fault of the gateway',
+    callers: () => 'These callers get 500 INTERNAL_ERROR.',
+    todo: () => 'Look for INTERNAL_ERROR in the log of API nodes and workers.',
+    isGone: () => true,
+  },
+]
+
+/** Failures that have nothing to do with the API that was called. */
+export const SERVICE_KINDS: Pick<Kind, 'codes' | 'label' | 'runbook' | 'why' | 'todo'>[] = [
+  {
+    codes: ['DEPENDENCY_UNAVAILABLE'],
+    label: 'Store unreachable',
+    runbook: 'store-unreachable',
+    why: () => 'Redis or Postgres did not answer an API node or a worker',
+    todo: () =>
+      'If Redis and Postgres answer here, an API node or a worker may not reach them: look at /readyz and the log of each process.',
+  },
+  {
+    codes: ['DRAINING'],
+    label: 'Cut short',
+    runbook: 'cut-short',
+    why: () => 'API nodes ended before their calls did',
+    todo: () => 'End API nodes one after the other, each with time to finish its calls.',
+  },
+]
+
+/** Which of these codes calls ended with. */
+export function codesOf(codes: readonly string[], recent: RecentCalls | null): string {
+  return codes.filter((code) => recent?.codes[code]).join(', ')
+}
+
+/** That the source limits us, and until when or how it says so. */
+export function limitWords({ cap, health }: UpstreamRow): string {
+  const until = cap?.limitedUntil ? ` until ${clockTime(cap.limitedUntil)} UTC` : ''
+  const words = health?.lastFailure ? ` (${health.lastFailure.words})` : ''
+  return `its source limits us${until}${until ? '' : words}`
+}
+
+/** The rates of a cap, and when its next slot comes; in parentheses and after a semicolon. */
+export function capWords(cap: CapRow | null): string {
+  if (!cap) return ''
+  const rates = cap.rates.map(({ max, seconds }) => `${max} per ${span(seconds * 1_000)}`).join(', ')
+  const next = cap.nextSlotMs > 0 ? `; next slot in ${span(cap.nextSlotMs)}` : ''
+  return `${rates ? ` (${rates})` : ''}${next}`
+}

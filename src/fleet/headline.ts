@@ -1,0 +1,58 @@
+import type { Headline, Snapshot } from './snapshot.ts'
+import { stateOf } from './words.js'
+
+/** APIs that the headline names; the others are counted. */
+const NAMED_MAX = 3
+
+/** The state of the whole service: what callers get decides, then the health of the sources. */
+export function headlineOf({
+  problems,
+  upstreams,
+  processes,
+  stores,
+}: Pick<Snapshot, 'problems' | 'upstreams' | 'processes' | 'stores'>): Headline {
+  if (!stores.redis) return down('Down', 'Redis does not answer: calls are refused.')
+  if (!stores.postgres)
+    return { state: 'Degraded', label: 'Degraded', text: 'Postgres does not answer: only keys in use work.' }
+  // Of the whole service: all APIs may be healthy while nobody reaches them.
+  const gravest = problems.find(({ rank, slug }) => rank === 0 && slug === null)
+  if (gravest) return down(gravest.label, `${gravest.text}.`)
+  if (processes === null || upstreams.some(({ enabled, health }) => enabled && health === null))
+    return { state: 'Unknown', label: 'Unknown', text: 'The state of the APIs is not known.' }
+  const failing = problems.filter(({ rank }) => rank === 0)
+  if (failing.length > 0) return failingHeadline(failing)
+  return calmHeadline(upstreams)
+}
+
+const down = (label: string, text: string): Headline => ({ state: 'Down', label, text })
+
+/** Each API once, with the reason of its first problem. */
+function failingHeadline(failing: Snapshot['problems']): Headline {
+  const bySlug = new Map(failing.toReversed().map(({ slug, label, text }) => [slug, { label, text }]))
+  const all = [...bySlug.values()].reverse()
+  const more = all.length - NAMED_MAX
+  const named = all.slice(0, NAMED_MAX).map(({ text }) => text)
+  const label = all.length === 1 ? (all[0]?.label ?? '') : `${all.length} APIs fail`
+  return down(label, `${named.join('. ')}${more > 0 ? `. And ${more} more` : ''}.`)
+}
+
+function calmHeadline(upstreams: Snapshot['upstreams']): Headline {
+  const states = upstreams.map(stateOf).filter((state) => state !== 'Disabled')
+  const of = (wanted: string): number => states.filter((state) => state === wanted).length
+  const others = (
+    [
+      ['Degraded', 'degraded'],
+      ['Limited', 'limited by the source'],
+      ['Paused', 'paused'],
+      ['Unchecked', 'not checked yet'],
+    ] as const
+  ).flatMap(([state, words]) => (of(state) > 0 ? [`${of(state)} ${words}`] : []))
+  const isTrouble = of('Degraded') + of('Limited') + of('Paused') > 0
+  const state = isTrouble ? 'Degraded' : 'Healthy'
+  if (others.length === 0) return { state, label: state, text: `All ${states.length} enabled APIs are healthy.` }
+  return {
+    state,
+    label: isTrouble ? (of('Degraded') > 0 ? 'Degraded' : of('Limited') > 0 ? 'Limited' : 'Paused') : state,
+    text: `${of('Healthy')} of ${states.length} APIs are healthy, ${others.join(', ')}.`,
+  }
+}

@@ -1,0 +1,52 @@
+import { shareWords, sourceFailures } from './failure-share.ts'
+import type { Present } from './problems.ts'
+import type { HealthRow, UpstreamRow } from './snapshot.ts'
+import { causeWords, isOfLackingMembers, span } from './words.js'
+
+/** What the health of an API says: it is degraded or down, since when, why, and how many calls fail meanwhile. */
+export function healthProblems(row: UpstreamRow, at: number): Present[] {
+  const { slug, enabled, health } = row
+  if (!enabled || health === null || health.status === 'Healthy') return []
+  const isDown = health.status === 'Down'
+  // By its score alone the breaker may be closed.
+  const isOpen = health.halfOpenInMs !== null
+  const failing = sourceFailures(row, at)
+  const since = health.since === null ? '' : ` for ${span(Math.max(0, at - health.since))}`
+  const isLacking = !isDown && health.lastFailure === null && isOfLackingMembers(health.cause)
+  const cause = causeOf(health, isLacking)
+  const due = health.halfOpenInMs ? `; next attempt in ${span(health.halfOpenInMs)}` : '; next attempt due'
+  const share = failing ? `; ${shareWords(failing, 'failed')}` : ''
+  const verb = health.since === null ? 'is' : 'has been'
+  const text = `${slug} ${verb} ${health.status.toLowerCase()}${since}${cause && `: ${cause}`}${isOpen ? due : ''}${share}`
+  const problem = { label: health.status, slug, text, runbook: isDown ? 'upstream-down' : 'upstream-degraded' }
+  if (isLacking && !failing) {
+    return [
+      {
+        ...problem,
+        rank: 2,
+        callers: 'Callers get answers in which these members are null.',
+        todo: 'Compare an answer of the source with the recorded one in its file: members may have other names.',
+      },
+    ]
+  }
+  return [
+    {
+      ...problem,
+      rank: isDown || failing ? 0 : 2,
+      callers: isOpen
+        ? 'Callers get 502 UPSTREAM_UNAVAILABLE at once, or a stored answer.'
+        : health.answeredBy === null
+          ? `${isDown ? 'Many' : 'Some'} callers get 502 or wait longer.`
+          : `Callers are answered by ${health.answeredBy}.`,
+      todo: isDown ? 'Probe it; pause or disable it if it stays down.' : 'Probe it, and watch it.',
+    },
+  ]
+}
+
+/** Why an API is not healthy: the outcome of the last attempt, or why its state began if that attempt succeeded. */
+function causeOf({ lastFailure, lastOkAt, cause, status }: HealthRow, isLacking: boolean): string {
+  if (lastFailure) return lastFailure.words
+  const began = causeWords({ cause, to: status })
+  if (isLacking || lastOkAt === null) return began
+  return [began, 'the last attempt succeeded'].filter(Boolean).join('; ')
+}
