@@ -13,7 +13,7 @@ import {
   type StartConfig,
 } from './config/start.ts'
 import { readDatabaseUrl, readNameServers, readStores, type StoresConfig } from './config/stores.ts'
-import { type LogConfig, readIsTraced, readLog } from './config/telemetry.ts'
+import { type CallLogConfig, type LogConfig, readCallLog, readIsTraced, readLog } from './config/telemetry.ts'
 import { isContact, PROJECT_CONTACT, readUpstreams, type UpstreamSettings } from './config/upstream-variables.ts'
 
 export type { SignupPolicy } from './config/accounts.ts'
@@ -60,6 +60,7 @@ export interface Config extends StoresConfig {
     /** Requests of an account outside the proxy route, on each node. */
     accountRequestsPerSecond: number
   }
+  callLog: CallLogConfig
   log: LogConfig
   /** Whether an OpenTelemetry collector is set; its libraries read its `OTEL_` variables themselves. */
   isTraced: boolean
@@ -111,6 +112,7 @@ function readConfig(environment: Environment, secrets: ProcessSecrets): Config {
       unknownKeysPerMinute: read.integer('UNKNOWN_KEYS_PER_MINUTE', 120, [0, 1_000_000]),
       accountRequestsPerSecond: read.integer('ACCOUNT_REQUESTS_PER_SECOND', 100, [0, 1_000_000]),
     },
+    callLog: readCallLog(read),
     log: readLog(read),
     isTraced: readIsTraced(read),
   }

@@ -23,15 +23,18 @@ import { CallQueues } from './queue/call-queue.ts'
 import { KeptResults } from './queue/kept-results.ts'
 import { ReplyInbox } from './queue/reply.ts'
 import { closeRedis, openRedis, type RedisConnection } from './redis/connection.ts'
-import { CallLog } from './telemetry/call-log.ts'
+import { CallLines } from './telemetry/call-lines.ts'
+import { type CallLogWriter, openCallLog } from './telemetry/call-log-writer.ts'
 import { openTelemetry, type Telemetry } from './telemetry/telemetry.ts'
 
 /** The long-lived things of an API node. */
 export interface Context {
   config: Config
   log: Log
-  /** For the one line of each call. */
-  callLog: CallLog
+  /** For the one line of each call in the log of this process. */
+  callLines: CallLines
+  /** For the one row of each call, which its account and operators read. */
+  callLog: CallLogWriter
   catalog: Catalog
   db: Db
   /** A few connections for what needs no credential or one that may be made up. */
@@ -99,12 +102,15 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
   const reportsDb = openDatabase(config.databaseUrl, log, { connectionsMax: REPORTS_CONNECTIONS_MAX })
   const settings = new SettingsSync({ config, log, catalog, db, redis })
   await settings.open()
-  const lanes = new LaneDirectory({ redis, now: () => health.now(), log })
+  const now = () => health.now()
+  const telemetry = await openTelemetry(config, kind, { db, redis, log, inFlight: () => replies.waiting, now })
+  const lanes = new LaneDirectory({ redis, now, log })
   await lanes.open()
   return {
     config,
     log,
-    callLog: new CallLog(new BatchedLog(log)),
+    callLines: new CallLines(new BatchedLog(log)),
+    callLog: openCallLog(config, { log, now, dropped: telemetry.metrics.callLogDropped }),
     catalog,
     db,
     strangersDb,
@@ -127,11 +133,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     monthLoads: new SingleFlight(),
     health,
     settings,
-    telemetry: await openTelemetry(config, kind, {
-      ...{ db, redis, log },
-      inFlight: () => replies.waiting,
-      now: () => health.now(),
-    }),
+    telemetry,
     isDraining: false,
     cacheRedis,
   }
@@ -153,7 +155,8 @@ export async function closeContext(context: Context): Promise<void> {
   context.health.close()
   context.replies.rejectAll(new GatewayError('DRAINING'))
   await context.completions.close()
-  context.callLog.close()
+  context.callLines.close()
+  await context.callLog.close()
   context.lanes.close()
   await context.queues.close()
   await context.replies.close()

@@ -3,6 +3,7 @@ import { endOverdueCalls } from '../src/calls/end-overdue-calls.ts'
 import { type Api, type Catalog, loadCatalog } from '../src/catalog/catalog.ts'
 import { sourcesOf } from '../src/catalog/fallback.ts'
 import { probeEverySeconds, probeSlowdown } from '../src/catalog/probe-interval.ts'
+import { CallLogPartitions } from '../src/db/call-log-partitions.ts'
 import { type Db, openDatabase } from '../src/db/database.ts'
 import { deleteOldHealthChanges } from '../src/db/health-changes.ts'
 import { LaneDirectory } from '../src/fleet/lane-directory.ts'
@@ -15,6 +16,7 @@ import { loadSettings, runProcess } from '../src/process.ts'
 import { CallQueues } from '../src/queue/call-queue.ts'
 import { enqueueProbe } from '../src/queue/probe-job.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../src/redis/connection.ts'
+import { type CallLogWriter, openCallLog } from '../src/telemetry/call-log-writer.ts'
 import { openTelemetry, type Telemetry } from '../src/telemetry/telemetry.ts'
 import { ProbeSchedule } from './probe-schedule.ts'
 
@@ -42,6 +44,7 @@ interface ProbeDeps {
   settings: SettingsSync
   health: HealthCache
   telemetry: Telemetry
+  callLog: CallLogWriter
   log: Log
   /** Due time of the last half-open probe, by slug. */
   scheduled: Map<string, number>
@@ -65,6 +68,10 @@ await runProcess('probe', async () => {
     inFlight: () => 0,
     now: () => health.now(),
   })
+  const now = () => health.now()
+  const callLog = openCallLog(config, { log, now, dropped: telemetry.metrics.callLogDropped })
+  const partitions = new CallLogPartitions({ db, log, days: config.callLog.days })
+  partitions.open()
   const lanes = new LaneDirectory({ redis, now: () => health.now(), log })
   await lanes.open()
   const queues = new CallQueues(redis, log, lanes.laneOf)
@@ -76,6 +83,7 @@ await runProcess('probe', async () => {
     settings,
     health,
     telemetry,
+    callLog,
     log,
     scheduled: new Map(),
     undrained: new Set(catalog.keys()),
@@ -86,6 +94,8 @@ await runProcess('probe', async () => {
     log,
     close: async () => {
       for (const timer of timers) clearInterval(timer)
+      await partitions.close()
+      await callLog.close()
       await settings.close()
       await telemetry.close()
       health.close()

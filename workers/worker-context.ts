@@ -16,6 +16,7 @@ import { ReplyOutbox } from '../src/queue/reply.ts'
 import { RedisClock } from '../src/redis/clock.ts'
 import { closeRedis, openRedis, type RedisConnection, unlessAway } from '../src/redis/connection.ts'
 import { MemoryHeadroom } from '../src/redis/memory-headroom.ts'
+import { openCallLog } from '../src/telemetry/call-log-writer.ts'
 import { openTelemetry } from '../src/telemetry/telemetry.ts'
 import { RequestCoalescer } from './cache/request-coalescer.ts'
 import { HeldCalls } from './jobs/held-calls.ts'
@@ -63,6 +64,8 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
     serves: config.upstreams.only.length === 0 ? undefined : config.upstreams.only,
     now: () => clock.now(),
   })
+  const now = () => clock.now()
+  const callLog = openCallLog(config, { log, now, dropped: telemetry.metrics.callLogDropped })
   const held = new HeldCalls()
   settings.onChange(() => held.look())
   const clients = new HttpClients()
@@ -72,7 +75,7 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
   await lanes.open()
   const queues = new CallQueues(redis, log, lanes.laneOf)
   const deps: ProcessorDeps = {
-    ...{ log, redis, db, clock, catalog, health, held, running, telemetry, caps, queues },
+    ...{ log, redis, db, clock, catalog, health, held, running, telemetry, callLog, caps, queues },
     replies: new ReplyOutbox(redis),
     providerKeys: new ProviderKeys(db, config.secrets.encryption, log),
     headroom: new MemoryHeadroom(redis),
@@ -93,7 +96,7 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
   const close = async (): Promise<void> => {
     await unlessAway(redis, permits.close())
     lanes.close()
-    for (const part of [settings, queues, telemetry, health, clock, clients, grants]) await part.close()
+    for (const part of [callLog, settings, queues, telemetry, health, clock, clients, grants]) await part.close()
     await db.destroy()
     if (cacheRedis !== redis) await closeRedis(cacheRedis)
     listener.disconnect()

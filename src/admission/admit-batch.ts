@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { GatewayError, toGatewayError } from '../errors.ts'
+import { originOf } from '../http/caller-socket.ts'
 import { type BatchGrant, STALE } from '../limits/account-limits.ts'
 import { planOf } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
@@ -57,8 +58,8 @@ export async function admitBatch(
     const principal = await authenticateCall(deps, request)
     const admitted = await tryAdmit(deps, request, { ...options, principal }).catch((refusal: unknown) => {
       const error = toGatewayError(refusal)
-      const refusals = options.items.map(({ api }) => ({ api, error }))
-      countBatchRefusals(deps, principal, { requestId: request.id, refusals })
+      const refusals = options.items.map(({ api, endpoint }) => ({ api, endpoint, error }))
+      countBatchRefusals(deps, principal, { origin: originOf(request, 'batch'), refusals })
       throw refusal
     })
     if (admitted !== STALE) return admitted

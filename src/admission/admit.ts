@@ -13,7 +13,7 @@ import { endCalls } from '../limits/end-calls.ts'
 import { LimitRefusedError } from '../limits/limit-refusal.ts'
 import { planOf, weightOf } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
-import type { CallJob } from '../queue/call-job.ts'
+import type { CallJob, CallOrigin } from '../queue/call-job.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
 import {
   type AuthenticationDeps,
@@ -44,6 +44,12 @@ export interface Admitted {
   preference: Preference
 }
 
+/** What a call's job takes from its request, besides the call itself. */
+export interface CallContext {
+  origin: CallOrigin
+  traceparent: string | undefined
+}
+
 /** A refusal costs nothing. */
 export interface Refused {
   /** A GatewayError, or what a dependency threw. */
@@ -68,16 +74,17 @@ const STALE_PAUSE_MS = 20
 
 /**
  * Checks credential, API and endpoint, method, plan tier and parameters; acquires the account's limits in one atomic
- * step; forecasts the permit. `traceparent` goes into the job. Never throws.
+ * step; forecasts the permit. `traceparent` goes into the job, and into that of an asynchronous call its origin.
+ * Never throws.
  */
 export async function admitCall(
   deps: AdmissionDeps,
   request: FastifyRequest,
-  traceparent: string | undefined,
+  context: CallContext,
 ): Promise<Admitted | Refused> {
   const callId = `call_${randomUUID().replaceAll('-', '')}`
   for (let tries = 1; ; tries += 1) {
-    const decision = await decide(deps, request, { callId, traceparent })
+    const decision = await decide(deps, request, { callId, ...context })
     if (!('stale' in decision)) return decision
     const { stale } = decision
     if (await prepareRetry(deps, request, { stale, tries })) continue
@@ -118,7 +125,7 @@ interface Stale {
 async function decide(
   deps: AdmissionDeps,
   request: FastifyRequest,
-  { callId, traceparent }: { callId: string; traceparent: string | undefined },
+  { callId, origin, traceparent }: CallContext & { callId: string },
 ): Promise<Admitted | Refused | Stale> {
   let known: Omit<Refused, 'refusal'> = {}
   try {
@@ -145,7 +152,7 @@ async function decide(
       return {
         principal,
         limits,
-        job: withQueueing(job, queueing, { traceparent, admissionEndedAt }),
+        job: withQueueing(job, queueing, { origin, traceparent, admissionEndedAt }),
         queueing,
         preference,
       }
@@ -258,12 +265,13 @@ export function createJob(
 
 export function withQueueing(
   job: CallJob,
-  { ticket, weight, cacheOnlyMs, cacheOnlyReason }: Queueing,
-  { traceparent, admissionEndedAt }: { traceparent: string | undefined; admissionEndedAt: number },
+  { etaMs, ticket, weight, cacheOnlyMs, cacheOnlyReason }: Queueing,
+  { origin, traceparent, admissionEndedAt }: Partial<CallContext> & { admissionEndedAt: number },
 ): CallJob {
   return {
     ...job,
     admissionEndedAt,
+    ...(job.isAsync && origin && { origin: { ...origin, quotedMs: etaMs } }),
     ...(ticket && { ticket }),
     ...(weight === undefined ? {} : { weight }),
     ...(cacheOnlyMs === undefined ? {} : { cacheOnlyMs }),

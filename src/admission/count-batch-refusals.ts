@@ -1,21 +1,27 @@
-import { knownSlug } from '../catalog/catalog.ts'
+import { type Catalog, knownEndpoint, knownSlug } from '../catalog/catalog.ts'
+import type { Config } from '../config.ts'
 import type { GatewayError } from '../errors.ts'
-import type { CallLog } from '../telemetry/call-log.ts'
+import { planOf } from '../limits/plans.ts'
+import type { CallOrigin } from '../queue/call-job.ts'
+import type { CallLines } from '../telemetry/call-lines.ts'
+import type { CallLogWriter } from '../telemetry/call-log-writer.ts'
 import { countCall } from '../telemetry/count-call.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { Principal } from './authenticate.ts'
 import { countRefusal, type RefusalDeps } from './count-refusal.ts'
 
 export interface BatchRefusalDeps extends RefusalDeps {
-  catalog: ReadonlyMap<string, unknown>
+  catalog: Catalog
+  config: Pick<Config, 'plans'>
   telemetry: Pick<Telemetry, 'metrics' | 'minutes'>
-  callLog: Pick<CallLog, 'refused'>
+  callLines: Pick<CallLines, 'refused'>
+  callLog: Pick<CallLogWriter, 'write'>
 }
 
-/** Calls of one batch that were refused before they were queued; `api` as its caller wrote it. */
+/** Calls of one batch that were refused before they were queued; `api` and `endpoint` as their caller wrote them. */
 export interface RefusedBatchCalls {
-  requestId: string
-  refusals: { api: string; error: GatewayError }[]
+  origin: CallOrigin
+  refusals: { api: string; endpoint: string; id?: string; error: GatewayError }[]
 }
 
 /**
@@ -25,18 +31,24 @@ export interface RefusedBatchCalls {
 export function countBatchRefusals(
   deps: BatchRefusalDeps,
   principal: Principal,
-  { requestId, refusals }: RefusedBatchCalls,
+  { origin, refusals }: RefusedBatchCalls,
 ): void {
   if (refusals.length === 0) return
-  const { accountId, mode } = principal
+  const { accountId, keyId, mode, tier } = principal
+  const refusedBy = deps.config.plans[planOf(tier)]
   const codes: Record<string, number> = {}
-  for (const { api, error } of refusals) {
-    const { code, status } = error
+  for (const { api, endpoint: path, id, error } of refusals) {
+    const { code, status, details } = error
     const slug = knownSlug(deps.catalog, api)
     countRefusal(deps, principal, { slug, status })
     countCall(deps.telemetry, { slug, mode, status, code, accountId })
+    const endpoint = knownEndpoint(deps.catalog, slug, `/${path.replace(/^\/+/, '')}`)
+    const quoted = details.retryAfterMs === undefined ? {} : { quotedMs: details.retryAfterMs }
+    const of = { id, origin: { ...origin, ...quoted }, accountId, keyId, mode }
+    deps.callLog.write({ ...of, slug, endpoint, status, code, totalMs: 0, refusedBy })
     codes[code] = (codes[code] ?? 0) + 1
   }
+  const { requestId } = origin
   const line = { requestId, account: accountId, mode, calls: refusals.length, codes }
-  deps.callLog.refused(line, { account: accountId, codes, message: 'calls of a batch refused' })
+  deps.callLines.refused(line, { account: accountId, codes, message: 'calls of a batch refused' })
 }

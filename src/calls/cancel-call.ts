@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { HealthCache } from '../health/health-watch.ts'
 import { completeCall } from '../limits/complete-call.ts'
 import { isInFlight } from '../limits/end-calls.ts'
 import type { Log } from '../log.ts'
@@ -6,6 +7,7 @@ import type { AsyncCall } from '../queue/async-call.ts'
 import { sendReply } from '../queue/reply.ts'
 import type { ReplyHead } from '../queue/reply-head.ts'
 import { readResult, storeResult } from '../queue/results.ts'
+import type { CallLogWriter } from '../telemetry/call-log-writer.ts'
 import { countCall } from '../telemetry/count-call.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import { CALLER_LEFT_STATUS, usageStatusOfCancelled } from './call-status.ts'
@@ -13,6 +15,8 @@ import { type Withdrawal, type WithdrawDeps, withdrawCall } from './withdraw-cal
 
 export interface CancelDeps extends WithdrawDeps {
   telemetry: Telemetry
+  callLog: Pick<CallLogWriter, 'write'>
+  health: Pick<HealthCache, 'now'>
   log: Log
 }
 
@@ -68,12 +72,15 @@ async function awaitRelease({ redis }: CancelDeps, call: AsyncCall): Promise<voi
 }
 
 async function complete(
-  { redis, telemetry, log }: CancelDeps,
+  { redis, telemetry, callLog, health, log }: CancelDeps,
   call: AsyncCall,
   { wasSent }: { wasSent: boolean },
 ): Promise<void> {
   if (!(await completeCall(redis, call, usageStatusOfCancelled(wasSent)))) return
-  const { id: callId, accountId, slug, mode } = call
-  countCall(telemetry, { slug, mode, status: CALLER_LEFT_STATUS, code: 'CALL_CANCELLED', accountId })
+  const { id: callId, accountId, keyId, slug, endpoint, mode, origin } = call
+  const end = { status: CALLER_LEFT_STATUS, code: 'CALL_CANCELLED' } as const
+  countCall(telemetry, { slug, mode, ...end, accountId })
+  const totalMs = Math.max(0, health.now() - call.limitsAcquiredAt)
+  callLog.write({ id: callId, origin, accountId, keyId, mode, slug, endpoint, ...end, totalMs })
   log.info({ callId, account: accountId, slug }, 'asynchronous call cancelled')
 }

@@ -1,4 +1,5 @@
 import type { Queue } from 'bullmq'
+import type { HealthCache } from '../health/health-watch.ts'
 import { completeCall } from '../limits/complete-call.ts'
 import type { Log } from '../log.ts'
 import { type AnswerableCall, parseAnswerable } from '../queue/call-job.ts'
@@ -7,6 +8,7 @@ import type { Reply } from '../queue/reply-head.ts'
 import { readResult, storeResult } from '../queue/results.ts'
 import { redisNow } from '../redis/clock.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import type { CallLogWriter } from '../telemetry/call-log-writer.ts'
 import { countCall } from '../telemetry/count-call.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import { shownReplyStatus, usageStatusOfReply } from './call-status.ts'
@@ -14,6 +16,8 @@ import { shownReplyStatus, usageStatusOfReply } from './call-status.ts'
 export interface OverdueDeps {
   redis: RedisConnection
   telemetry: Pick<Telemetry, 'metrics' | 'minutes'>
+  callLog: Pick<CallLogWriter, 'write'>
+  health: Pick<HealthCache, 'now'>
   log: Log
 }
 
@@ -55,8 +59,9 @@ async function endOverdueIn(state: (typeof UNENDED_STATES)[number], deps: Overdu
 }
 
 /** The job goes last, so that what was cut off is found again. No node waits for a call so long. @returns whether it was there to go */
-async function endOverdue({ redis, telemetry, log }: OverdueDeps, call: AnswerableCall, lane: Queue): Promise<boolean> {
-  const { id, accountId, slug, endpoint, mode } = call
+async function endOverdue(deps: OverdueDeps, call: AnswerableCall, lane: Queue): Promise<boolean> {
+  const { redis, telemetry, callLog, health, log } = deps
+  const { id, accountId, keyId, slug, endpoint, mode, origin } = call
   const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
   const late: Reply = { head: { id, code: 'DEADLINE_EXCEEDED', times }, body: Buffer.alloc(0) }
   const storing = await storeResult(redis, { id, accountId }, late)
@@ -66,6 +71,8 @@ async function endOverdue({ redis, telemetry, log }: OverdueDeps, call: Answerab
     const { code } = head
     const status = shownReplyStatus(head)
     countCall(telemetry, { slug, mode, status, code: code ?? 'OK', accountId })
+    const totalMs = Math.max(0, health.now() - call.limitsAcquiredAt)
+    callLog.write({ id, origin, accountId, keyId, mode, slug, endpoint, status, code, times: head.times, totalMs })
     log.info({ callId: id, account: accountId, slug, endpoint, mode, status, code }, 'asynchronous call ended')
   }
   return (await removeCall(lane, id)) !== undefined

@@ -15,6 +15,7 @@ import { refundOf } from '../limits/charge.ts'
 import { type CallToEnd, type EndStep, endCalls, type Refund } from '../limits/end-calls.ts'
 import { weightOf } from '../limits/plans.ts'
 import type { Log } from '../log.ts'
+import type { CallOrigin } from '../queue/call-job.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
 import { type Reply, wasRequestSent } from '../queue/reply-head.ts'
 import type { RedisConnection } from '../redis/connection.ts'
@@ -33,7 +34,7 @@ export interface BatchDeps extends ForecastDeps, ObservedCallDeps {
 export type BatchOutcome = { reply: Reply } | { error: GatewayError }
 
 export interface BatchRun {
-  requestId: string
+  origin: CallOrigin
   left: AbortSignal
   /** Looks the caller up again because the account has changed. @throws GatewayError if the credential has ended */
   authenticateAgain: () => Promise<Principal>
@@ -126,8 +127,8 @@ function refuseUnits(
   }: Pick<AdmittedBatch, 'principal'> & { run: BatchRun; unmade: BatchUnit[]; error: GatewayError },
 ): void {
   for (const unit of unmade) run.emit(unit, { error })
-  const refusals = unmade.map(({ job }) => ({ api: job.slug, error }))
-  countBatchRefusals(deps, principal, { requestId: run.requestId, refusals })
+  const refusals = unmade.map(({ job }) => ({ api: job.slug, endpoint: job.endpoint, id: job.id, error }))
+  countBatchRefusals(deps, principal, { origin: run.origin, refusals })
 }
 
 /**
@@ -198,10 +199,12 @@ async function runUnit(
   { batch, run, rights, end }: { batch: AdmittedBatch; run: BatchRun; rights: CurrentRights; end: AbortSignal },
 ): Promise<Ending> {
   const { principal } = batch
-  const observed = new ObservedCall(deps, run.requestId, `/v1/call/${job.slug}`)
+  const observed = new ObservedCall(deps, run.origin, `/v1/call/${job.slug}${job.endpoint}`)
   const fail = (thrown: unknown, rest: Omit<Ending, 'outcome'>): Ending => {
     const error = toGatewayError(thrown)
-    observed.ended(shownErrorStatus(error), { code: error.code, cause: error.cause, caller: principal })
+    const { code, cause, details } = error
+    const { retryAfterMs } = details
+    observed.ended(shownErrorStatus(error), { code, cause, caller: principal, callId: job.id, retryAfterMs })
     return { outcome: { error }, ...rest }
   }
   let queueing: Queueing | undefined
@@ -215,7 +218,7 @@ async function runUnit(
     queueing = await forecastAndJoin(deps, { ...checked, job: due, weight: weightOf(principal.tier) })
     const admissionEndedAt = deps.health.now()
     const call = withQueueing(due, queueing, { traceparent: observed.traceparent, admissionEndedAt })
-    observed.admitted(call)
+    observed.admitted(call, queueing.etaMs)
     jobId = await deps.queues.enqueue({ call, mayShareJob: queueing.mayShareJob })
   } catch (error) {
     forget()
@@ -226,7 +229,7 @@ async function runUnit(
   }
   try {
     const answer = await Promise.race([reply, rejectOnAbort(end)])
-    observed.replied(answer.head)
+    observed.replied(answer)
     deps.knownAnswers.learn(queueing.answerKey, answer.head)
     deps.spareRoom.learn(job, answer.head)
     if (answer.head.code) {

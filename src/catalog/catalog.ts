@@ -15,6 +15,11 @@ export function knownSlug(catalog: ReadonlyMap<string, unknown>, slug: string): 
   return catalog.has(slug) ? slug : '-'
 }
 
+/** The path of an endpoint, or undefined if the API has none such. */
+export function knownEndpoint(catalog: Catalog, slug: string, path: string): string | undefined {
+  return catalog.get(slug)?.endpoints.has(path) ? path : undefined
+}
+
 /** What callers of a paused upstream get: their calls wait until it is resumed, or are refused at once. */
 export type PausedMode = 'hold' | 'refuse'
 

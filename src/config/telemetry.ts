@@ -8,6 +8,22 @@ export interface LogConfig {
   process?: string | undefined
 }
 
+/** The log of calls in Postgres. */
+export interface CallLogConfig {
+  /** How long a row is kept, days; 0: there are no rows. */
+  days: number
+  /** What all rows may take, megabytes. */
+  megabytes: number
+}
+
+/** @throws ConfigError naming CALL_LOG_DAYS or CALL_LOG_MEGABYTES */
+export function readCallLog(read: EnvironmentReader): CallLogConfig {
+  return {
+    days: read.integer('CALL_LOG_DAYS', 7, [0, 90]),
+    megabytes: read.integer('CALL_LOG_MEGABYTES', 2_048, [1, 10_000_000]),
+  }
+}
+
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
 /** Level and form of the log: JSON lines unless stdout is a terminal. @throws ConfigError naming LOG_LEVEL */

@@ -19,6 +19,7 @@ export interface Database {
   provider_keys: ProviderKeysTable
   upstream_settings: UpstreamSettingsTable
   audit_log: AuditLogTable
+  call_log: CallLogTable
   health_changes: HealthChangesTable
   oauth_clients: OAuthClientsTable
   oauth_artifacts: OAuthArtifactsTable
@@ -167,6 +168,44 @@ interface AuditLogTable {
   before: JSONColumnType<Record<string, unknown>> | null
   after: JSONColumnType<Record<string, unknown>> | null
 }
+
+/** A call that has ended. Partitions of a UTC day each, see `call-log-partitions.ts`. */
+interface CallLogTable {
+  id: string
+  /** When it ended, to the millisecond. */
+  at: Date
+  request_id: string | null
+  account_id: string
+  /** Id of the API key, or of the connection of an application; null for a session. */
+  key_id: string | null
+  status: number
+  attempts: number | null
+  /** The wait that admission forecast, or that a refusal told its caller. */
+  quoted_ms: number | null
+  admission_ms: number | null
+  queue_ms: number | null
+  permit_ms: number | null
+  upstream_ms: number | null
+  total_ms: number
+  /** Length of the answer's body. */
+  bytes: number | null
+  mode: Environment
+  via: CallVia
+  /** `-` if the call named no API of the catalog. */
+  slug: string
+  endpoint: string | null
+  /** Null for a success. */
+  code: ErrorCode | null
+  cause: string | null
+  cache: 'hit' | 'stale' | 'miss' | null
+  /** The tool of a call that came by MCP. */
+  tool: string | null
+}
+
+/** How a call reached the gateway. */
+export type CallVia = 'call' | 'batch' | 'mcp'
+
+export type CallRow = Selectable<CallLogTable>
 
 /** A change of an upstream's health, with the numbers that led to it. */
 interface HealthChangesTable {

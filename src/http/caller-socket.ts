@@ -1,19 +1,40 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { FastifyRequest } from 'fastify'
+import type { CallOrigin } from '../queue/call-job.ts'
 
 /** The part of a connection that tells of its end. */
 export type CallerSocket = FastifyRequest['raw']['socket']
 
-const callers = new AsyncLocalStorage<CallerSocket>()
+/** A request whose work makes calls within this process. */
+interface Caller {
+  socket: CallerSocket
+  requestId: string
+  /** The tool that makes the calls. */
+  tool: string | undefined
+}
+
+const callers = new AsyncLocalStorage<Caller>()
 
 /** Runs work whose calls are made within this process for the caller of a request: they end when that one leaves. */
-export function onBehalfOf<T>(request: Pick<FastifyRequest, 'raw'>, work: () => T): T {
-  return callers.run(request.raw.socket, work)
+export function onBehalfOf<T>(
+  { raw, id }: Pick<FastifyRequest, 'raw' | 'id'>,
+  work: () => T,
+  tool?: string | undefined,
+): T {
+  return callers.run({ socket: raw.socket, requestId: id, tool }, work)
 }
 
 /** The connection of whoever waits for a request's answer. */
 export function callerSocket(request: Pick<FastifyRequest, 'raw'>): CallerSocket {
-  return callers.getStore() ?? request.raw.socket
+  return callers.getStore()?.socket ?? request.raw.socket
+}
+
+/** How the calls of a request came: those of a tool have the id of the request that called it. */
+export function originOf({ id }: Pick<FastifyRequest, 'id'>, via: CallOrigin['via']): CallOrigin {
+  const caller = callers.getStore()
+  if (!caller) return { requestId: id, via }
+  const { requestId, tool } = caller
+  return { requestId, via: 'mcp', ...(tool === undefined ? {} : { tool }) }
 }
 
 /** Whether work is done for a request that this process has checked already. */

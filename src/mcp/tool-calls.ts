@@ -8,6 +8,12 @@ const LIFE_SECONDS = 900
 /** A call is said to be waited for each second; of one that was not for so long, the node is gone. Milliseconds. */
 const SEEN_MS_MAX = 15_000
 
+/** The tool that a message calls; a tool that is not there makes no calls. */
+export function toolOf(message: unknown): string | undefined {
+  const name: unknown = Object(Object(message).params).name
+  return typeof name === 'string' ? name : undefined
+}
+
 /** Where messages come from: a credential of an account (undefined: its session), and a network. */
 export interface MessageSender {
   accountId: string

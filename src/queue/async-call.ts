@@ -12,7 +12,17 @@ const recordScript = loadScript(new URL('./lua/record-call.lua', import.meta.url
 export interface AsyncCall
   extends Pick<
     CallJob,
-    'id' | 'accountId' | 'keyId' | 'slug' | 'endpoint' | 'mode' | 'raw' | 'limitsAcquiredAt' | 'deadline' | 'replyTo'
+    | 'id'
+    | 'accountId'
+    | 'keyId'
+    | 'slug'
+    | 'endpoint'
+    | 'mode'
+    | 'raw'
+    | 'limitsAcquiredAt'
+    | 'deadline'
+    | 'replyTo'
+    | 'origin'
   > {
   /** Its entry in the wait queue of its upstream; undefined where it has none. */
   waiting: WaitQueueEntry | undefined
@@ -29,10 +39,11 @@ export async function recordAsyncCall(
   job: CallJob,
   waiting: AsyncCall['waiting'],
 ): Promise<void> {
-  const { id, accountId, slug, endpoint, mode, raw, limitsAcquiredAt, deadline, replyTo, keyId } = job
+  const { id, accountId, slug, endpoint, mode, raw, limitsAcquiredAt, deadline, replyTo, keyId, origin } = job
   const call: StoredAsyncCall = {
     ...{ id, accountId, slug, endpoint, mode, raw, enqueuedAt: limitsAcquiredAt, deadline, replyTo, waiting },
     ...(keyId === undefined ? {} : { keyId }),
+    ...(origin === undefined ? {} : { origin }),
   }
   const seconds = Math.ceil((deadline - limitsAcquiredAt + RESULT_MS) / 1_000)
   const keys = [accountKeys.call(accountId, id), ...sizeKeys(accountId)]

@@ -1,6 +1,20 @@
 import Type, { type Static } from 'typebox'
 import { Compile } from 'typebox/schema'
 
+/** How a call reached the gateway, for the log of calls. */
+const CallOrigin = Type.Object({
+  /** `req_…`; of a call that came by MCP or in a batch that of the message or of the batch. */
+  requestId: Type.String(),
+  via: Type.Enum(['call', 'batch', 'mcp']),
+  /** Of a call by MCP. */
+  tool: Type.Optional(Type.String()),
+  /** The wait that admission forecast, or that a refusal told its caller, milliseconds. */
+  quotedMs: Type.Optional(Type.Number()),
+  admissionMs: Type.Optional(Type.Number()),
+})
+
+export type CallOrigin = Static<typeof CallOrigin>
+
 /**
  * One call as its job stores it, the contract between API nodes and workers. It is readable in Redis and in the
  * console: no secret in it, keys by id. A change that old workers cannot read gets a new `v`.
@@ -45,6 +59,8 @@ const StoredCall = Type.Object({
   /** Bytes that all kept results of the account may take; of an asynchronous call. */
   resultBytesMax: Type.Optional(Type.Integer()),
   traceparent: Type.Optional(Type.String()),
+  /** Of an asynchronous call, whose end its worker writes down. */
+  origin: Type.Optional(CallOrigin),
   /** Reply stream of the API node that waits. */
   replyTo: Type.String(),
   /** The node reads several replies from one entry; absent from nodes of an earlier version. */
@@ -94,11 +110,11 @@ const sharedJob = Compile(SharedJob)
 /** What it takes to answer a call, the same in every version, so that any worker can. */
 export type AnswerableCall = Pick<CallJob, 'id' | 'accountId' | 'mode' | 'slug' | 'endpoint' | 'isAsync'> &
   Pick<CallJob, 'replyTo' | 'bundledReplies' | 'limitsAcquiredAt' | 'deadline'> &
-  Pick<CallJob, 'keyId' | 'providerKey' | 'resultBytesMax'>
+  Pick<CallJob, 'keyId' | 'providerKey' | 'resultBytesMax' | 'origin'>
 
 const answerable = Compile(
   Type.Pick(StoredCall, [
-    ...(['id', 'accountId', 'mode', 'slug', 'endpoint', 'isAsync', 'keyId', 'resultBytesMax'] as const),
+    ...(['id', 'accountId', 'mode', 'slug', 'endpoint', 'isAsync', 'keyId', 'resultBytesMax', 'origin'] as const),
     ...(['replyTo', 'bundledReplies', 'enqueuedAt', 'deadline'] as const),
   ]),
 )

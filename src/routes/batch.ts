@@ -11,7 +11,7 @@ import type { Context } from '../context.ts'
 import { type GatewayError, publicError, retryAfterSeconds } from '../errors.ts'
 import { type BatchAnswer, BatchLines, BatchObject } from '../http/batch-answer.ts'
 import { MESSAGES_BYTES_MAX, unitsOfBody } from '../http/body-limits.ts'
-import { callerSocket } from '../http/caller-socket.ts'
+import { callerSocket, originOf } from '../http/caller-socket.ts'
 import { holdForAccount, holdingOf } from '../http/holding.ts'
 import type { App } from '../http/typed-app.ts'
 import { limitRefusal } from '../limits/limit-refusal.ts'
@@ -178,11 +178,14 @@ async function run(
   try {
     const uncalled = [...batch.refused, ...notTaken(batch)]
     for (const [index, error] of uncalled) refuse(index, error)
-    const refusals = uncalled.map(([index, error]) => ({ api: items[index]?.api ?? '', error }))
-    countBatchRefusals(context, batch.principal, { requestId: request.id, refusals })
+    const refusals = uncalled.map(([index, error]) => ({
+      ...{ api: items[index]?.api ?? '', endpoint: items[index]?.endpoint ?? '', error },
+    }))
+    const origin = originOf(request, 'batch')
+    countBatchRefusals(context, batch.principal, { origin, refusals })
     const authenticateAgain = () => authenticateNow(context, request)
     const charged = await runBatch(context, batch, {
-      requestId: request.id,
+      origin,
       left: left.signal,
       authenticateAgain,
       emit,

@@ -17,7 +17,7 @@ import {
   sourceHeaders,
   timingWithoutReply,
 } from '../http/call-answer.ts'
-import { callerSocket } from '../http/caller-socket.ts'
+import { callerSocket, originOf } from '../http/caller-socket.ts'
 import { type LimitState, withoutCall, withoutMonthUnit } from '../limits/account-limits.ts'
 import { isCharged } from '../limits/charge.ts'
 import { ObservedCall } from '../telemetry/observe-call.ts'
@@ -58,23 +58,24 @@ async function checkCaller(context: Context, request: FastifyRequest, reply: Fas
   try {
     await identifyCaller(context, request)
   } catch (refusal) {
-    const observed = new ObservedCall(context, request.id, request.raw.url ?? '')
-    reply.header('server-timing', timingWithoutReply(0))
+    const observed = new ObservedCall(context, originOf(request, 'call'), request.raw.url ?? '')
+    reply.header('server-timing', timingWithoutReply(observed.admissionEnded()))
     refuse(context, reply, { observed, refused: { refusal } })
   }
 }
 
 async function answerCall(context: Context, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const startedAt = performance.now()
-  const observed = new ObservedCall(context, request.id, request.raw.url ?? '')
-  const admission = await admitCall(context, request, observed.traceparent)
-  const admissionMs = performance.now() - startedAt
+  const origin = originOf(request, 'call')
+  const observed = new ObservedCall(context, origin, request.raw.url ?? '')
+  const admission = await admitCall(context, request, { origin, traceparent: observed.traceparent })
+  const admissionMs = observed.admissionEnded()
   if ('refusal' in admission) {
     reply.header('server-timing', timingWithoutReply(admissionMs))
     return refuse(context, reply, { observed, refused: admission })
   }
-  const { principal, limits, job, preference } = admission
-  observed.admitted(job)
+  const { principal, limits, job, queueing, preference } = admission
+  observed.admitted(job, queueing.etaMs)
   reply.headers(linkHeaders(context.catalog, job.slug))
   reply.header('x-call-id', job.id)
   if (job.mode === 'test') reply.header('x-gateway-mode', 'test')
@@ -91,15 +92,15 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   }
   if (end.kind === 'failed') {
     reply.header('server-timing', timingWithoutReply(admissionMs, waitedMs))
-    throw noteFailure(observed, end.error, principal)
+    throw noteFailure(observed, end.error, { caller: principal })
   }
   const { head, body } = end.reply
-  observed.replied(head)
+  observed.replied(end.reply)
   context.knownAnswers.learn(admission.queueing.answerKey, head)
   context.spareRoom.learn(job, head)
   reply.headers(replyHeaders(head, admissionMs))
   if (head.code) {
-    throw noteFailure(observed, replyError(head), principal)
+    throw noteFailure(observed, replyError(head), { caller: principal })
   }
   observed.ended(200)
   reply.headers(sourceHeaders(context.catalog, job.slug, head))
@@ -120,7 +121,7 @@ function refuse(
   { observed, refused }: { observed: ObservedCall; refused: Refused },
 ): never {
   const { principal, callId, refusal } = refused
-  const error = noteFailure(observed, toGatewayError(refusal), principal)
+  const error = noteFailure(observed, toGatewayError(refusal), { caller: principal, callId })
   if (callId) reply.header('x-call-id', callId)
   if (principal) {
     countRefusal(context, principal, { slug: observed.slug, status: error.status })
@@ -133,8 +134,13 @@ function refuse(
   throw error
 }
 
-function noteFailure(observed: ObservedCall, error: GatewayError, caller?: Principal): GatewayError {
-  observed.ended(shownErrorStatus(error), { code: error.code, cause: error.cause, caller })
+function noteFailure(
+  observed: ObservedCall,
+  error: GatewayError,
+  of: { caller: Principal | undefined; callId?: string | undefined },
+): GatewayError {
+  const { code, cause, details } = error
+  observed.ended(shownErrorStatus(error), { code, cause, retryAfterMs: details.retryAfterMs, ...of })
   return error
 }
 

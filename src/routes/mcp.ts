@@ -20,7 +20,7 @@ import type { App } from '../http/typed-app.ts'
 import { clientOf } from '../limits/throttle.ts'
 import type { CallClient, CallOutcome } from '../mcp/call-client.ts'
 import type { McpDeps } from '../mcp/server.ts'
-import { type MessageSender, ToolCalls } from '../mcp/tool-calls.ts'
+import { type MessageSender, ToolCalls, toolOf } from '../mcp/tool-calls.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import { readAsyncCall } from '../queue/async-call.ts'
 
@@ -208,7 +208,7 @@ function clientFor(
     sender,
     onAnswer,
   }: {
-    request: Pick<FastifyRequest, 'headers' | 'ip' | 'raw'>
+    request: Pick<FastifyRequest, 'id' | 'headers' | 'ip' | 'raw' | 'body'>
     reply: FastifyReply
     sender: MessageSender
     /** Is called with each answer, which the tool reads. */
@@ -221,7 +221,7 @@ function clientFor(
   const answerTo = (options: InjectOptions) => {
     const injected = { ...options, headers: { ...headers, ...options.headers }, remoteAddress: request.ip }
     // Awaited within: it is sent when it is awaited.
-    return onBehalfOf(request, async () => await app.inject(injected))
+    return onBehalfOf(request, async () => await app.inject(injected), toolOf(request.body))
   }
   const inject = async (options: InjectOptions): Promise<CallOutcome> => {
     const { statusCode, headers: answered, body } = await answerTo(options)

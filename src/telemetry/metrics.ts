@@ -72,6 +72,11 @@ function createCallMetrics(registry: Registry, collect: () => void) {
       'slug',
     ),
     retries: counter('agw_retries_total', 'Attempts after the first of a call', 'slug'),
+    callLogDropped: counter(
+      'agw_call_log_dropped_total',
+      'Ended calls without a row in the log of calls: Postgres was slow or away (postgres), the account had too many refused calls (account), the day had too many rows (size)',
+      'reason',
+    ),
   }
 }
 

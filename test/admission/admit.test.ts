@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import type { FastifyRequest } from 'fastify'
 import { createApiKey } from '../../src/accounts/api-key.ts'
-import { admitCall } from '../../src/admission/admit.ts'
+import { admitCall, type CallContext } from '../../src/admission/admit.ts'
 import { admitBatch } from '../../src/admission/admit-batch.ts'
 import type { Principal } from '../../src/admission/authenticate.ts'
 import { PrincipalCache } from '../../src/admission/principal-cache.ts'
@@ -26,6 +26,7 @@ const REQUEST = {
   headers: { 'x-api-key': createApiKey('test') },
 } as unknown as FastifyRequest
 
+const CONTEXT: CallContext = { origin: { requestId: 'req_1', via: 'call' }, traceparent: undefined }
 const ITEMS = { items: [{ api: 'currency', endpoint: '/latest' }], take: 'all' } as const
 
 describe('a call of an account that changes', () => {
@@ -66,7 +67,7 @@ describe('a call of an account that changes', () => {
 
   it('a call of an account that changes several times in a row is looked up anew until it has the last change', async () => {
     const { deps } = await changing(4)
-    const admitted = await admitCall(deps, REQUEST, undefined)
+    const admitted = await admitCall(deps, REQUEST, CONTEXT)
     assert.ok('job' in admitted, JSON.stringify(admitted))
     const batch = await admitBatch((await changing(4)).deps, REQUEST, { ...ITEMS, items: [...ITEMS.items] })
     assert.equal(batch.units.length, 1)
@@ -74,7 +75,7 @@ describe('a call of an account that changes', () => {
 
   it('a call of an account that changes all the time is refused after a few look-ups', async () => {
     const { deps, lookUps } = await changing(1_000)
-    const refused = await admitCall(deps, REQUEST, undefined)
+    const refused = await admitCall(deps, REQUEST, CONTEXT)
     assert.ok('refusal' in refused)
     assert.equal(Reflect.get(Object(refused.refusal), 'code'), 'DEPENDENCY_UNAVAILABLE')
     assert.ok(lookUps() <= 10, `${lookUps()} look-ups`)

@@ -101,7 +101,7 @@ test('calls of a batch that were not made because Redis went away cost nothing w
   assert.deepEqual(await used(), [6, 2, 6])
   const codes: string[] = []
   const running = runBatch(context, batch, {
-    requestId: 'req_test',
+    origin: { requestId: 'req_test', via: 'batch' },
     authenticateAgain: () => assert.fail('the account has not changed'),
     left: new AbortController().signal,
     emit: (_unit, outcome) => codes.push('error' in outcome ? outcome.error.code : 'answered'),
@@ -141,7 +141,7 @@ test('a call of a batch that joined the wait queue and could not be queued leave
   })
   const codes: string[] = []
   await runBatch({ ...context, queues }, batch, {
-    requestId: 'req_test',
+    origin: { requestId: 'req_test', via: 'batch' },
     authenticateAgain: () => assert.fail('the account has not changed'),
     left: new AbortController().signal,
     emit: (_unit, outcome) => codes.push('error' in outcome ? outcome.error.code : 'answered'),
@@ -156,7 +156,7 @@ test('a call of a batch waits for its upstream from when it is queued, not from 
   const { context } = node
   const { batch } = await admitBatch(node, { calls: 2, inFlight: 1, timeoutMs: 60_000 })
   const running = runBatch(context, batch, {
-    requestId: 'req_test',
+    origin: { requestId: 'req_test', via: 'batch' },
     authenticateAgain: () => assert.fail('the account has not changed'),
     left: new AbortController().signal,
     emit: () => undefined,
@@ -185,7 +185,7 @@ test('a call of a batch whose caller leaves is counted as one whose answer nobod
   const { batch } = await admitBatch(node, { calls: 1, inFlight: 1, timeoutMs: 60_000 })
   const left = new AbortController()
   const running = runBatch(context, batch, {
-    requestId: 'req_test',
+    origin: { requestId: 'req_test', via: 'batch' },
     authenticateAgain: () => assert.fail('the account has not changed'),
     left: left.signal,
     emit: () => undefined,

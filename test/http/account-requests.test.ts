@@ -19,7 +19,7 @@ describe('the requests of an account', () => {
     const requests = new AccountRequests(0.001)
     requests.take('a')
     const raw = { socket: new Socket() } as FastifyRequest['raw']
-    onBehalfOf({ raw }, () => requests.take('a'))
+    onBehalfOf({ raw, id: 'req_1' }, () => requests.take('a'))
     assert.throws(() => requests.take('a'), REFUSED)
   })
 
@@ -32,7 +32,7 @@ describe('the requests of an account', () => {
     assert.throws(() => requests.checkRefusedCalls('a'), REFUSED)
     requests.checkRefusedCalls('b')
     const raw = { socket: new Socket() } as FastifyRequest['raw']
-    onBehalfOf({ raw }, () => {
+    onBehalfOf({ raw, id: 'req_1' }, () => {
       requests.checkRefusedCalls('a')
       requests.countRefusedCall('b')
     })

@@ -7,6 +7,7 @@ import type { AnswerableCall, CallJob } from '../../src/queue/call-job.ts'
 import type { ReplyOutbox } from '../../src/queue/reply.ts'
 import { isInline } from '../../src/queue/reply-body.ts'
 import type { CallTimes, Reply, ReplyHead } from '../../src/queue/reply-head.ts'
+import type { CallLogWriter } from '../../src/telemetry/call-log-writer.ts'
 import { countCall } from '../../src/telemetry/count-call.ts'
 import type { CachedOutcome } from '../cache/cached-call.ts'
 import type { PermitClient } from '../permits/permit-client.ts'
@@ -22,6 +23,7 @@ import { traceCall } from './trace-call.ts'
 export interface ProcessorDeps extends RunDeps, KeepDeps {
   replies: ReplyOutbox
   running: RunningCalls
+  callLog: Pick<CallLogWriter, 'write'>
 }
 
 export interface QueuedRun {
@@ -121,10 +123,27 @@ async function sendKept(
   const status = shownReplyStatus(head)
   const usageStatus = usageStatusOfReply({ ...reply.head, code: head.code })
   if (await completeCall(deps.redis, call, usageStatus)) {
-    const { id: callId, accountId: account, slug, endpoint, mode } = call
+    const { id: callId, accountId: account, keyId, slug, endpoint, mode, origin } = call
     const { code, cacheStatus, cause: reason } = head
     const kept = { slug, mode, status, code: code ?? 'OK', accountId: account, times: head.times, cacheStatus }
     countCall(deps.telemetry, kept)
+    const totalMs = Math.max(0, deps.clock.now() - call.limitsAcquiredAt)
+    deps.callLog.write({
+      ...{
+        id: callId,
+        origin,
+        accountId: account,
+        keyId,
+        mode,
+        slug,
+        endpoint,
+        status,
+        code,
+        cause: reason,
+        cacheStatus,
+      },
+      ...{ times: head.times, totalMs, bytes: reply.body.length },
+    })
     const members = { callId, account, slug, endpoint, mode, status, code, reason, ...head.times }
     deps.log.info(members, 'asynchronous call ended')
   }

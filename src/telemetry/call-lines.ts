@@ -21,7 +21,7 @@ interface Refusals {
  * The log lines of calls. A call that was admitted has a line of its own. Refused calls are sampled: the first of an account
  * in each second have lines, and one more line counts the rest by code. Metrics and usage count each of them all the same.
  */
-export class CallLog {
+export class CallLines {
   readonly #log: Pick<BatchedLog, 'info'>
   #refusals = new Map<string | undefined, Refusals>()
   #lines = 0

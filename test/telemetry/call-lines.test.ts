@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { it, mock } from 'node:test'
-import { CallLog } from '../../src/telemetry/call-log.ts'
+import { CallLines } from '../../src/telemetry/call-lines.ts'
 
 function createLog() {
   const lines: { members: Record<string, unknown>; message: string }[] = []
-  const log = new CallLog({ info: (members, message) => void lines.push({ members: { ...members }, message }) })
+  const log = new CallLines({ info: (members, message) => void lines.push({ members: { ...members }, message }) })
   const refuse = (account: string | undefined, code: string, count = 1): void => {
     for (let made = 0; made < count; made += 1) {
       log.refused({ account, code }, { account, codes: { [code]: 1 }, message: 'call' })

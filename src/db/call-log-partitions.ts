@@ -1,0 +1,130 @@
+import { sql } from 'kysely'
+import type { Log } from '../log.ts'
+import type { Db } from './database.ts'
+
+const DAY_MS = 86_400_000
+
+/** Days beyond today for which partitions are there. */
+const AHEAD_DAYS = 2
+
+/** Longest that a statement waits for a lock of the table, milliseconds: whoever comes behind it waits as long. */
+const LOCK_MS_MAX = 200
+
+/** Key of the lock that lets one process at a time change the partitions of a schema. */
+const LOCK = sql`hashtextextended(current_schema() || '.call_log', 2)`
+
+/** How often partitions are looked after, and how soon a look that failed is repeated. Milliseconds. */
+const KEEP_EVERY_MS = 3_600_000
+const RETRY_MS = 60_000
+
+/** Looks after the partitions each hour, from the start on. Any number of processes may. */
+export class CallLogPartitions {
+  readonly #deps: { db: Db; log: Pick<Log, 'warn'>; days: number }
+  #timer: NodeJS.Timeout | undefined
+  #current: Promise<void> = Promise.resolve()
+  #isClosed = false
+
+  constructor(deps: { db: Db; log: Pick<Log, 'warn'>; days: number }) {
+    this.#deps = deps
+  }
+
+  open(): void {
+    this.#current = this.#keep()
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+    await this.#current
+  }
+
+  async #keep(): Promise<void> {
+    const { db, log, days } = this.#deps
+    let nextMs = KEEP_EVERY_MS
+    try {
+      await keepPartitions(db, days)
+    } catch (error) {
+      log.warn({ err: error }, 'failed to look after the partitions of the log of calls; the next try is in a minute')
+      nextMs = RETRY_MS
+    }
+    if (!this.#isClosed) this.#timer = setTimeout(() => this.open(), nextMs)
+  }
+}
+
+/** UTC day of a moment, `2026-11-26`. */
+export function dayOf(epochMs: number): string {
+  return new Date(epochMs).toISOString().slice(0, 10)
+}
+
+/** Name of the partition of a UTC day. */
+export function partitionOf(day: string): string {
+  return `call_log_${day.replaceAll('-', '')}`
+}
+
+/**
+ * Creates the partitions of these UTC days as far as they are missing. Attaching a table takes a lock that reading and
+ * writing rows does not wait for; `create table … partition of` would stop both. Any number of processes may do it at once.
+ *
+ * @throws GatewayError DEPENDENCY_UNAVAILABLE
+ */
+export async function createPartitions(db: Db, days: string[]): Promise<void> {
+  for (const day of days) {
+    const [name, next] = [partitionOf(day), dayOf(Date.parse(day) + DAY_MS)]
+    await withLock(db, async (transaction) => {
+      if ((await listPartitions(transaction)).includes(name)) return
+      const table = sql.table(name)
+      await sql`create table ${table} (like call_log including defaults including constraints)`.execute(transaction)
+      await sql`alter table call_log attach partition ${table}
+        for values from (${sql.lit(day)}) to (${sql.lit(next)})`.execute(transaction)
+    })
+  }
+}
+
+/** Partitions of the schema, the earliest first; also such as are detached and not yet dropped. */
+export async function listPartitions(db: Db): Promise<string[]> {
+  const { rows } = await sql<{ name: string }>`
+    select relname as name from pg_class
+    where relnamespace = current_schema()::regnamespace and relkind = 'r' and relname ~ '^call_log_\\d{8}$'
+    order by relname`.execute(db)
+  return rows.map(({ name }) => name)
+}
+
+/**
+ * Creates the partitions of today and of the next days, and drops those that are older than `days`; with 0 all of them.
+ * A partition is detached first, which takes the lock of the whole table for a moment, and then dropped by itself, because
+ * the removal of its files takes longer.
+ *
+ * @throws what Postgres says if the lock was not free within 200 ms: the next try goes on where this one ended
+ */
+export async function keepPartitions(db: Db, days: number): Promise<void> {
+  const { rows } = await sql<{ now: Date }>`select now() as now`.execute(db)
+  const now = rows[0]?.now.getTime() ?? Date.now()
+  if (days > 0)
+    await createPartitions(
+      db,
+      Array.from({ length: AHEAD_DAYS + 1 }, (_, ahead) => dayOf(now + ahead * DAY_MS)),
+    )
+  const first = days === 0 ? undefined : partitionOf(dayOf(now - days * DAY_MS))
+  for (const name of await listPartitions(db)) {
+    if (first !== undefined && name >= first) continue
+    await dropPartition(db, name)
+  }
+}
+
+async function dropPartition(db: Db, name: string): Promise<void> {
+  await withLock(db, async (transaction) => {
+    const { rows } = await sql`select from pg_class
+      where relnamespace = current_schema()::regnamespace and relname = ${name} and relispartition`.execute(transaction)
+    if (rows.length > 0) await sql`alter table call_log detach partition ${sql.table(name)}`.execute(transaction)
+  })
+  await withLock(db, (transaction) => sql`drop table if exists ${sql.table(name)}`.execute(transaction))
+}
+
+/** One process at a time. No statement waits long for a lock, because readers and writers of rows would wait behind it. */
+async function withLock(db: Db, change: (transaction: Db) => Promise<unknown>): Promise<void> {
+  await db.transaction().execute(async (transaction) => {
+    await sql`set local lock_timeout = ${sql.lit(LOCK_MS_MAX)}`.execute(transaction)
+    await sql`select pg_advisory_xact_lock(${LOCK})`.execute(transaction)
+    await change(transaction)
+  })
+}

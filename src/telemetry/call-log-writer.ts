@@ -1,0 +1,265 @@
+import { randomUUID } from 'node:crypto'
+import type { Counter } from 'prom-client'
+import type { Config, PlanLimits } from '../config.ts'
+import { insertCallRows, type NewCallRow, readDayBytes } from '../db/call-log.ts'
+import { createPartitions, dayOf } from '../db/call-log-partitions.ts'
+import { type Db, openDatabase, sqlState } from '../db/database.ts'
+import { GatewayError } from '../errors.ts'
+import type { Log } from '../log.ts'
+import type { CallOrigin } from '../queue/call-job.ts'
+import type { CallTimes } from '../queue/reply-head.ts'
+import { cacheResult } from './count-call.ts'
+
+/** How often rows are written, milliseconds. A killed process loses the rows of so long. */
+const WRITE_EVERY_MS = 1_000
+
+/** Rows of one statement: about half a megabyte, whose JSON takes a few milliseconds. */
+const BATCH_ROWS = 1_000
+
+/** Rows that wait for Postgres, about 10 MB. Fails open: what comes on top is dropped and counted. */
+const WAITING_ROWS_MAX = 20_000
+
+/** How long the end of the process waits for the last rows, milliseconds. */
+const CLOSE_MS_MAX = 1_000
+
+/** How often the size of a day is read, milliseconds. */
+const SIZE_EVERY_MS = 60_000
+
+/** Length of the window in which refused calls of an account are counted, milliseconds. */
+const WINDOW_MS = 60_000
+
+/** SQLSTATE of a row that no partition takes. */
+const NO_PARTITION = '23514'
+
+/** SQLSTATE of a lock that was not free in time. */
+const LOCK_TIMEOUT = '55P03'
+
+/** A call that has ended. Never its parameters or bodies, nor an address. */
+export interface LoggedCall {
+  /** `call_…`; absent for a call that was refused before it had an id. */
+  id?: string | undefined
+  /** Absent for an asynchronous call of a version that does not say it. */
+  origin?: CallOrigin | undefined
+  accountId: string
+  keyId?: string | undefined
+  mode: 'live' | 'test'
+  /** Of the catalog, or `-`. */
+  slug: string
+  /** Of the catalog. */
+  endpoint?: string | undefined
+  status: number
+  code?: NewCallRow['code'] | undefined
+  /** In words of `failure-words.ts`. */
+  cause?: string | undefined
+  times?: CallTimes | undefined
+  totalMs: number
+  /** The header `Cache-Status`. */
+  cacheStatus?: string | undefined
+  bytes?: number | undefined
+  /** Plan of an account whose call was refused before it was queued. Such a call is free, so its rows are bounded. */
+  refusedBy?: Pick<PlanLimits, 'perMinute'> | undefined
+}
+
+export interface CallLogDeps {
+  db: Db
+  log: Pick<Log, 'warn' | 'debug'>
+  /** Redis' time, milliseconds since the epoch. */
+  now: () => number
+  days: number
+  megabytes: number
+  dropped: Counter<'reason'>
+}
+
+/** The log of calls of one process, which users and operators read: one row for each call that ended. */
+export class CallLogWriter {
+  readonly #deps: CallLogDeps
+  readonly #refusals = new RefusalWindow()
+  readonly #room: DayRoom
+  #rows: NewCallRow[] = []
+  #timer: NodeJS.Timeout | undefined
+  #writing: Promise<void> | undefined
+
+  constructor(deps: CallLogDeps) {
+    this.#deps = deps
+    this.#room = new DayRoom(deps)
+  }
+
+  /** Keeps a row for the next writing. Never throws, and never waits for Postgres. */
+  write(call: LoggedCall): void {
+    const { days, dropped, now } = this.#deps
+    if (days === 0) return
+    const at = Math.round(now())
+    const { refusedBy } = call
+    if (!this.#room.takes(call)) dropped.inc({ reason: 'size' })
+    else if (refusedBy && !this.#refusals.takes(call.accountId, refusedBy.perMinute)) dropped.inc({ reason: 'account' })
+    else if (this.#rows.length >= WAITING_ROWS_MAX) dropped.inc({ reason: 'postgres' })
+    else {
+      this.#rows.push(toRow(call, at))
+      this.#timer ??= setTimeout(() => this.#writeSoon(), WRITE_EVERY_MS).unref()
+    }
+  }
+
+  /** Writes what waits, for at most a second. */
+  async close(): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const { promise: over, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, CLOSE_MS_MAX)
+    await Promise.race([this.#writeAll(), over])
+    clearTimeout(timer)
+    if (this.#rows.length > 0) this.#drop(this.#rows.length)
+    this.#rows = []
+    await this.#deps.db.destroy()
+  }
+
+  #writeSoon(): void {
+    this.#writeAll().finally(() => {
+      this.#timer = this.#rows.length === 0 ? undefined : setTimeout(() => this.#writeSoon(), WRITE_EVERY_MS).unref()
+    })
+  }
+
+  /** One statement at a time. Never rejects. */
+  async #writeAll(): Promise<void> {
+    this.#writing ??= this.#writeBatches().finally(() => {
+      this.#writing = undefined
+    })
+    await this.#writing
+  }
+
+  async #writeBatches(): Promise<void> {
+    const { db, log } = this.#deps
+    try {
+      await this.#room.read()
+      while (this.#rows.length > 0) {
+        const batch = this.#rows.slice(0, BATCH_ROWS)
+        if (!(await this.#insert(db, batch))) this.#drop(batch.length)
+        this.#rows.splice(0, batch.length)
+      }
+    } catch (error) {
+      // Postgres is away or slow: the rows stay. Its pool has logged why.
+      log.debug({ err: error, rows: this.#rows.length }, 'failed to write the log of calls; the rows wait')
+    }
+  }
+
+  /** @returns false if Postgres refuses the rows for good @throws if Postgres takes none now */
+  async #insert(db: Db, batch: NewCallRow[]): Promise<boolean> {
+    const { log } = this.#deps
+    try {
+      await insertCallRows(db, batch).catch(async (error: unknown) => {
+        if (sqlState(error) !== NO_PARTITION) throw error
+        await createPartitions(db, [...new Set(batch.map(({ at }) => dayOf(at)))])
+        await insertCallRows(db, batch)
+      })
+      return true
+    } catch (error) {
+      if (error instanceof GatewayError || sqlState(error) === LOCK_TIMEOUT) throw error
+      log.warn({ err: error, rows: batch.length }, 'failed to write rows of the log of calls; they are dropped')
+      return false
+    }
+  }
+
+  #drop(rows: number): void {
+    this.#deps.dropped.inc({ reason: 'postgres' }, rows)
+  }
+}
+
+/** Opens the log of calls of a process, with a connection to Postgres that nothing else waits for. */
+export function openCallLog(
+  { databaseUrl, callLog }: Pick<Config, 'databaseUrl' | 'callLog'>,
+  deps: Pick<CallLogDeps, 'now' | 'dropped'> & { log: Log },
+): CallLogWriter {
+  const db = openDatabase(databaseUrl, deps.log, { connectionsMax: 1 })
+  return new CallLogWriter({ ...deps, ...callLog, db })
+}
+
+/** Counts the refused calls of each account in a minute: callers pay nothing for them. */
+class RefusalWindow {
+  #counts = new Map<string, number>()
+  #endsAt = 0
+
+  takes(accountId: string, perMinute: number): boolean {
+    const now = performance.now()
+    if (now >= this.#endsAt) {
+      this.#counts = new Map()
+      this.#endsAt = now + WINDOW_MS
+    }
+    const count = this.#counts.get(accountId) ?? 0
+    this.#counts.set(accountId, count + 1)
+    return count < perMinute
+  }
+}
+
+/** Parts of a day's share of CALL_LOG_MEGABYTES, up to which rows of a kind are kept. */
+const SHARES = { free: 0.5, charged: 1, failed: 1.2 }
+
+/**
+ * What a day may still take. Free calls (refused calls and test calls) leave half of a day's share to calls that accounts
+ * pay for, because accounts cost nothing either. From a whole share on, only failures of admitted calls have rows.
+ */
+class DayRoom {
+  readonly #deps: CallLogDeps
+  #used = 0
+  #readAt = Number.NEGATIVE_INFINITY
+  #day = ''
+
+  constructor(deps: CallLogDeps) {
+    this.#deps = deps
+  }
+
+  takes({ refusedBy, mode, code }: LoggedCall): boolean {
+    if (refusedBy || mode === 'test') return this.#used < SHARES.free
+    return this.#used < (code === undefined ? SHARES.charged : SHARES.failed)
+  }
+
+  /** Reads the size of today's rows, once a minute. @throws GatewayError DEPENDENCY_UNAVAILABLE */
+  async read(): Promise<void> {
+    const { db, now, days, megabytes } = this.#deps
+    const day = dayOf(now())
+    const elapsedMs = performance.now() - this.#readAt
+    if (day === this.#day && elapsedMs < SIZE_EVERY_MS) return
+    const shareBytes = (megabytes * 1_000_000) / (days + 1)
+    this.#used = (await readDayBytes(db, day)) / shareBytes
+    this.#day = day
+    this.#readAt = performance.now()
+  }
+}
+
+/** Words alone: what a message quotes may come from the upstream's answer, and hold a value of the caller's. */
+const CAUSE = /^[\w:,/ -]{1,120}$/
+
+function toRow(call: LoggedCall, at: number): NewCallRow {
+  const { id, origin, accountId, keyId, mode, slug, endpoint, status, code, cause, times, cacheStatus, bytes } = call
+  return {
+    id: id === undefined ? randomUUID() : uuidOf(id),
+    at,
+    request_id: origin === undefined ? null : uuidOf(origin.requestId),
+    account_id: accountId,
+    key_id: keyId ?? null,
+    status,
+    attempts: times?.attempts ?? null,
+    quoted_ms: origin?.quotedMs === undefined ? null : Math.round(origin.quotedMs),
+    admission_ms: tenths(origin?.admissionMs),
+    queue_ms: tenths(times?.queueMs),
+    permit_ms: tenths(times?.permitMs),
+    upstream_ms: tenths(times?.upstreamMs),
+    total_ms: tenths(call.totalMs) ?? 0,
+    bytes: bytes ?? null,
+    mode,
+    via: origin?.via ?? 'call',
+    slug,
+    endpoint: endpoint ?? null,
+    code: code ?? null,
+    cause: cause !== undefined && CAUSE.test(cause) ? cause : null,
+    cache: cacheStatus === undefined ? null : cacheResult(cacheStatus),
+    tool: origin?.tool ?? null,
+  }
+}
+
+/** `call_` and `req_` stand before the 32 digits of a UUID. */
+function uuidOf(id: string): string {
+  return id.slice(id.indexOf('_') + 1)
+}
+
+function tenths(ms: number | undefined): number | null {
+  return ms === undefined ? null : Math.round(ms * 10) / 10
+}
