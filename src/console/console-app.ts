@@ -10,6 +10,7 @@ import { sendError } from '../http/error-answer.ts'
 import { parseJsonBody } from '../http/json-body.ts'
 import { compileSchemasOnUse } from '../http/lazy-schemas.ts'
 import { collectMethods, refuseUnrouted } from '../http/method-not-allowed.ts'
+import { sendPage } from '../http/page-headers.ts'
 import { trustProxies } from '../http/trusted-proxies.ts'
 import type { App } from '../http/typed-app.ts'
 import { metricsRoute } from './fleet-metrics.ts'
@@ -19,6 +20,7 @@ import { guardOperator, isPageView } from './operator-guard.ts'
 import { OperatorSessions } from './operator-session.ts'
 import { overviewRoutes } from './overview-routes.ts'
 import { queueRoutes } from './queue-routes.ts'
+import { runbooksPage } from './runbooks-page.ts'
 
 /** Longest a request may take to arrive, milliseconds: its header, and all of it. */
 const HEADERS_TIMEOUT_MS = 10_000
@@ -72,6 +74,7 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
     })
     await overviewRoutes(scope, { log, fleet, sessions, assets })
     await queueRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), { fleet, assets })
+    scope.get('/runbooks', async (_request, reply) => sendPage(reply, runbooksPage(assets)))
     await metricsRoute(scope, context, fleet)
     for (const routes of operatorRoutes)
       await scope.register(

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { escapeHtml } from '../browser/html.js'
 
 /** Inline: the console's files are behind the log-in. */
 const STYLE = `${readFileSync(new URL('../browser/base.css', import.meta.url), 'utf8')}
@@ -22,8 +23,8 @@ export const PAGE_HEADERS = {
   'referrer-policy': 'same-origin',
 }
 
-/** The log-in form; `problem` is why the last try failed. */
-export function loginPage(problem?: string): string {
+/** The log-in form; `next` is the page to show afterwards, `problem` why the last try failed. */
+export function loginPage({ next = '/', problem }: { next?: string; problem?: string } = {}): string {
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -37,6 +38,7 @@ export function loginPage(problem?: string): string {
 <h1>Agent API Gateway</h1>
 <p>Operator console</p>
 <form method="post" action="/login">
+<input type="hidden" name="next" value="${escapeHtml(next)}">
 ${problem === undefined ? '' : `<p class="bad" role="alert">${problem}</p>`}
 <label for="token">Operator token</label>
 <input id="token" name="token" type="password" autocomplete="current-password" required autofocus>

@@ -26,7 +26,10 @@ export async function loginRoutes(app: App, deps: LoginDeps): Promise<void> {
 
   const login = {
     schema: {
-      body: Type.Object({ token: Type.String({ maxLength: 1_000 }) }),
+      body: Type.Object({
+        token: Type.String({ maxLength: 1_000 }),
+        next: Type.Optional(Type.String({ maxLength: 2_000 })),
+      }),
       response: { 303: NoContent, '4xx': Type.String() },
     },
   }
@@ -35,10 +38,11 @@ export async function loginRoutes(app: App, deps: LoginDeps): Promise<void> {
     refuseForeignOrigin(request, 'cookie')
     reply.header('cache-control', 'no-store').headers(PAGE_HEADERS).type('text/html; charset=utf-8')
     // Compared first: the right token gets in, however often others at this address guessed.
-    if (!isSameSecret(request.body.token, operatorToken)) return await refuseLogin(request, reply, deps)
+    const { token, next } = request.body
+    if (!isSameSecret(token, operatorToken)) return await refuseLogin(request, reply, { ...deps, next: ownPath(next) })
     request.log.info({ address: request.ip }, 'operator logged in')
     reply.header('set-cookie', consoleCookie(await sessions.begin(), isOnTls(request)))
-    return reply.redirect('/', 303)
+    return reply.redirect(ownPath(next), 303)
   })
 
   app.post('/logout', { schema: { response: { 303: NoContent } } }, async (request, reply) => {
@@ -51,8 +55,22 @@ export async function loginRoutes(app: App, deps: LoginDeps): Promise<void> {
   })
 }
 
+/** The page of the console that a form names, and the overview for anything else: a log-in leads to no other site. */
+function ownPath(next = '/'): string {
+  const base = 'http://console'
+  const url = next.startsWith('/') && URL.canParse(next, base) ? new URL(next, base) : undefined
+  // A path that begins with two slashes would name a host.
+  const isOwn = url?.origin === base && !url.pathname.startsWith('//') && url.pathname !== '/login'
+  return isOwn ? url.pathname + url.search : '/'
+}
+
 /** Counts a wrong token and says so; a client that keeps guessing gets 429. */
-async function refuseLogin(request: FastifyRequest, reply: FastifyReply, deps: ThrottleDeps): Promise<string> {
+async function refuseLogin(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  deps: ThrottleDeps & { next: string },
+): Promise<string> {
+  const { next } = deps
   request.log.warn({ address: request.ip }, 'operator log-in refused')
   try {
     await takeThrottle(deps, operatorThrottle(request.ip))
@@ -60,10 +78,11 @@ async function refuseLogin(request: FastifyRequest, reply: FastifyReply, deps: T
     if (!(error instanceof GatewayError)) throw error
     const seconds = retryAfterSeconds(error) ?? 1
     reply.status(error.status).header('retry-after', seconds)
-    return loginPage(`Too many attempts. Try again in ${seconds} seconds.`)
+    return loginPage({ next, problem: `Too many attempts. Try again in ${seconds} seconds.` })
   }
   reply.status(401)
-  return loginPage('That is not the operator token: it is the value of OPERATOR_TOKEN, which npm start prints.')
+  const problem = 'That is not the operator token: it is the value of OPERATOR_TOKEN, which npm start prints.'
+  return loginPage({ next, problem })
 }
 
 /**

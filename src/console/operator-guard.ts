@@ -105,5 +105,9 @@ export function isPageView({ method, headers }: FastifyRequest): boolean {
 }
 
 function showLogin(reply: FastifyReply): FastifyReply {
-  return reply.status(401).headers(PAGE_HEADERS).type('text/html; charset=utf-8').send(loginPage())
+  return reply
+    .status(401)
+    .headers(PAGE_HEADERS)
+    .type('text/html; charset=utf-8')
+    .send(loginPage({ next: reply.request.url }))
 }

@@ -24,6 +24,7 @@ const ROUTES: [string, string][] = [
   ['POST', '/v1/operator/upstreams/weather/probe'],
   ['GET', '/queues'],
   ['GET', '/queues/weather'],
+  ['GET', '/runbooks'],
 ]
 
 describe('the guard of the console', () => {
@@ -56,6 +57,33 @@ describe('the guard of the console', () => {
     const attributes = (await logIn(url.replace('http:', 'https:'))).split('; ')
     for (const attribute of ['HttpOnly', 'SameSite=Strict', 'Secure'])
       assert.ok(attributes.includes(attribute), attribute)
+  })
+
+  it('the guard of the console leads from the log-in to the page that was opened, and to no other site', async () => {
+    const opened = await ask('GET', '/runbooks?x=1', { accept: 'text/html' })
+    assert.match(await opened.text(), /name="next" value="\/runbooks\?x=1"/)
+    const leadsTo = async (next: string) => {
+      const body = new URLSearchParams({ token, next })
+      const response = await fetch(`${url}/login`, {
+        method: 'POST',
+        body,
+        headers: { origin: url },
+        redirect: 'manual',
+      })
+      return response.headers.get('location')
+    }
+    assert.equal(await leadsTo('/runbooks?x=1'), '/runbooks?x=1')
+    for (const next of [
+      '//evil.example/x',
+      '/\\evil.example',
+      'https://evil.example',
+      '/\t/evil.example',
+      'runbooks',
+      '',
+    ]) {
+      const target = new URL((await leadsTo(next)) ?? '', url)
+      assert.equal(target.origin, url, next)
+    }
   })
 
   it('the guard of the console refuses every route without the token, with a wrong one, and with a forged or foreign cookie', async () => {
