@@ -14,7 +14,13 @@ import {
 } from './config/start.ts'
 import { readDatabaseUrl, readNameServers, readStores, type StoresConfig } from './config/stores.ts'
 import { type CallLogConfig, type LogConfig, readCallLog, readIsTraced, readLog } from './config/telemetry.ts'
-import { isContact, PROJECT_CONTACT, readUpstreams, type UpstreamSettings } from './config/upstream-variables.ts'
+import {
+  isContact,
+  PROJECT_CONTACT,
+  readBuiltIn,
+  readUpstreams,
+  type UpstreamSettings,
+} from './config/upstream-variables.ts'
 
 export type { SignupPolicy } from './config/accounts.ts'
 export { ConfigError, type Secret } from './config/environment-reader.ts'
@@ -45,6 +51,10 @@ export interface Config extends StoresConfig {
     isOperatorNamed: boolean
     /** Slugs this worker serves; all when empty. */
     only: string[]
+    /** Folder of OpenAPI documents, each of which is an API of the operator's own. */
+    ownFolder: string | undefined
+    /** Slugs of the upstreams of this project that are served; undefined: all. */
+    builtIn: string[] | undefined
   }
   callTimeoutMs: number
   plans: Record<PlanName, PlanLimits>
@@ -100,6 +110,8 @@ function readConfig(environment: Environment, secrets: ProcessSecrets): Config {
       operatorContact: read.text('CONTACT', '') || undefined,
       isOperatorNamed: isContact(read.text('CONTACT', '')),
       only: read.list('WORKER_UPSTREAMS', () => true),
+      ownFolder: read.text('UPSTREAMS_DIR', '') || undefined,
+      builtIn: readBuiltIn(read),
     },
     callTimeoutMs: read.integer('CALL_TIMEOUT_MS', 30_000, [100, 600_000]),
     plans: readPlans(read),

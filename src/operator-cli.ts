@@ -32,9 +32,22 @@ async function main(args: string[]): Promise<void> {
     return
   }
   const { command, subject, values } = commandLine
-  const client = await loadOperatorClient(values.url)
-  const { answer, text } = await COMMANDS[command]({ client, subject, values })
+  const { answer, text } = await run(command, { subject, values })
   console.log(values.json ? JSON.stringify(answer, null, 2) : text)
+}
+
+async function run(command: CommandName, { subject, values }: Omit<Invocation, 'client'>): Promise<Result> {
+  if (command === 'check') return await check(required(subject, 'a file'), values)
+  return await COMMANDS[command]({ client: await loadOperatorClient(values.url), subject, values })
+}
+
+/** The one command that needs no gateway. */
+async function check(file: string, { overlay }: Values): Promise<Result> {
+  // Imported here: the reader of documents is a large package, which no other command needs.
+  const { checkDocument } = await import('./operator/check-document.ts')
+  const checked = await checkDocument(file, overlay)
+  if (!checked.answer.ok) process.exitCode = 1
+  return checked
 }
 
 interface Invocation {
@@ -51,7 +64,7 @@ interface Result {
 
 type Command = (invocation: Invocation) => Promise<Result>
 
-const COMMANDS: Record<CommandName, Command> = {
+const COMMANDS: Record<Exclude<CommandName, 'check'>, Command> = {
   status: async ({ client }) => {
     const answer = await readOverview(client)
     if (isFailing(answer)) process.exitCode = 1

@@ -60,7 +60,7 @@ export async function forecastAndJoin(
   deps: ForecastDeps,
   { api, endpoint, job, weight }: ForecastCall,
 ): Promise<Queueing> {
-  const mayShareJob = !job.isAsync && endpoint.endpoint.idempotent !== false
+  const mayShareJob = !job.isAsync && endpoint.endpoint.effect !== 'once'
   if (job.mode === 'test') return { etaMs: 0, mayShareJob, waitEntry: undefined }
   const bucket = bucketOf(job)
   const keys = cacheKeys(endpoint.endpoint, job)

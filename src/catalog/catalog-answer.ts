@@ -15,6 +15,15 @@ const CatalogEndpoint = Type.Object({
     }),
     { description: 'Parameters by name' },
   ),
+  effect: Type.Optional(
+    Type.Enum(['repeatable', 'once'], {
+      description:
+        'What a call changes at the source; absent: nothing. repeatable: the same call again does no harm. once: it is never sent twice',
+    }),
+  ),
+  example: Type.Optional(
+    Type.Literal('made', { description: 'The answer to a test call is made from the schema: none was recorded' }),
+  ),
 })
 
 /** An API as the catalog lists it (SPEC section 2.1). */

@@ -1,7 +1,7 @@
-import { type Api, type ApiEndpoint, isOpen } from './catalog.ts'
+import { type Api, type ApiEndpoint, callMethod, isOpen } from './catalog.ts'
 import type { ApiEntry } from './catalog-answer.ts'
 import { exampleCall } from './example-call.ts'
-import { expectation } from './parameter-words.ts'
+import { expectation, typeWord } from './parameter-words.ts'
 
 /** An API as the catalog lists it, with its health's score. */
 export function toEntry(api: Api, score: number): ApiEntry {
@@ -39,7 +39,15 @@ function toCatalogEndpoint({ path, endpoint, parameters }: ApiEndpoint): ApiEntr
       .filter(Boolean)
       .join('; ')
     const fallback = schema.default === undefined ? {} : { default: schema.default }
-    return [name, { type: schema.type ?? 'string', required, description, ...fallback }]
+    return [name, { type: typeWord(schema), required, description, ...fallback }]
   })
-  return { path, method: 'GET', description: endpoint.description, params: Object.fromEntries(params) }
+  const { description, effect, example } = endpoint
+  return {
+    path,
+    method: callMethod(endpoint),
+    description,
+    params: Object.fromEntries(params),
+    ...(effect === undefined || effect === 'read' ? {} : { effect }),
+    ...(example.isMade ? { example: 'made' as const } : {}),
+  }
 }

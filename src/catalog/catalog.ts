@@ -1,7 +1,8 @@
 import { readdir } from 'node:fs/promises'
 import { Compile, type Validator } from 'typebox/schema'
-import type { Config, UpstreamSettings } from '../config.ts'
+import { type Config, ConfigError, type UpstreamSettings } from '../config.ts'
 import { FALLBACK, fallbackUpstream, fallbackVariables } from './fallback.ts'
+import type { BuiltIn } from './openapi/load-folder.ts'
 import type { Caps, Endpoint, Tier, Upstream } from './upstream.ts'
 
 /** Every API of the catalog, by slug: the upstreams' files under the settings of this deployment. */
@@ -77,7 +78,9 @@ export interface ApiEndpoint {
 
 /** The part of a parameter's JSON Schema that words and conversions need. */
 export interface ParameterSchema {
-  type?: 'string' | 'number' | 'integer' | 'boolean'
+  type?: 'string' | 'number' | 'integer' | 'boolean' | 'array' | 'object'
+  /** Of a list of plain values. */
+  items?: ParameterSchema
   description?: string
   default?: unknown
   enum?: unknown[]
@@ -91,43 +94,85 @@ export interface ParameterSchema {
 
 const FOLDER = new URL('../upstreams/', import.meta.url)
 
-/** Reads the folder of upstream files: a file's name is its slug. */
-export async function loadUpstreams(): Promise<Map<string, Upstream>> {
+/** Reads the folder of upstream files: a file's name is its slug. @param only the slugs that are wanted; absent: all */
+export async function loadUpstreams(only?: readonly string[]): Promise<Map<string, Upstream>> {
   const upstreams = new Map<string, Upstream>()
-  for (const file of (await readdir(FOLDER)).sort()) {
-    if (!file.endsWith('.ts')) continue
-    const module: { default: Upstream } = await import(new URL(file, FOLDER).href)
-    upstreams.set(file.slice(0, -'.ts'.length), module.default)
+  for (const slug of await builtInSlugs()) {
+    if (only && !only.includes(slug)) continue
+    const module: { default: Upstream } = await import(new URL(`${slug}.ts`, FOLDER).href)
+    upstreams.set(slug, module.default)
   }
   return upstreams
 }
 
-/** Builds the catalog of this deployment. @param isOperatorNamed `CONTACT` says how to reach the operator */
+/** Slugs of the upstreams of this project, in the order of the catalog. */
+export async function builtInSlugs(): Promise<string[]> {
+  const files = (await readdir(FOLDER)).filter((file) => file.endsWith('.ts'))
+  return files.map((file) => file.slice(0, -'.ts'.length)).sort()
+}
+
+/** What the catalog of a deployment is made of. */
+export type CatalogOptions = Pick<Config['upstreams'], 'isOperatorNamed'> &
+  Partial<Pick<Config['upstreams'], 'ownFolder' | 'builtIn'>>
+
+/**
+ * Builds the catalog of this deployment: the upstreams of this project that the operator wants, then those of the operator's folder.
+ *
+ * @param options.isOperatorNamed `CONTACT` says how to reach the operator
+ * @throws ConfigError for a slug that is none, and with a line for each error of the operator's documents
+ */
 export async function loadCatalog(
   settings: Config['upstreams']['bySlug'],
-  { isOperatorNamed }: Pick<Config['upstreams'], 'isOperatorNamed'> = { isOperatorNamed: false },
+  { isOperatorNamed, ownFolder, builtIn }: CatalogOptions = { isOperatorNamed: false },
 ): Promise<Catalog> {
+  const slugs = await builtInSlugs()
+  const unknown = builtIn?.find((slug) => !slugs.includes(slug))
+  if (unknown) throw new ConfigError(`BUILTIN_UPSTREAMS names no upstream of this project with "${unknown}"`)
+  const upstreams = await loadUpstreams(builtIn)
+  const own = ownFolder === undefined ? [] : await loadOwn(ownFolder, { slugs, upstreams })
   const catalog: Catalog = new Map()
-  const create = (slug: string, upstream: Upstream, variables = slug): Api => {
+  for (const [slug, upstream] of [...upstreams, ...own]) {
+    catalog.set(slug, createApi(slug, upstream, { settings, isOperatorNamed }))
+  }
+  return catalog
+}
+
+/** Imported by processes that need it alone, because the reader of YAML is a large package. */
+async function loadOwn(folder: string, builtIn: BuiltIn): Promise<Map<string, Upstream>> {
+  const { loadFolder } = await import('./openapi/load-folder.ts')
+  return await loadFolder(folder, builtIn)
+}
+
+/** An upstream under the settings of the environment. */
+export function createApi(
+  slug: string,
+  upstream: Upstream,
+  { settings, isOperatorNamed }: Pick<CatalogOptions, 'isOperatorNamed'> & { settings: Config['upstreams']['bySlug'] },
+): Api {
+  const create = (name: string, source: Upstream, variables: string): Api => {
     const configured = { ...settings.get(variables), isOperatorNamed }
-    const endpoints = Object.entries(upstream.endpoints).map(([path, endpoint]): [string, ApiEndpoint] => [
+    const endpoints = Object.entries(source.endpoints).map(([path, endpoint]): [string, ApiEndpoint] => [
       path,
       createEndpoint(path, endpoint),
     ])
     // An operator who chose the address of the first source is asked for that of the second: calls may not go elsewhere.
-    const mayFallBack = configured.url === undefined || settings.get(fallbackVariables(slug))?.url !== undefined
-    const fallback = mayFallBack ? fallbackUpstream(upstream) : undefined
+    const mayFallBack = configured.url === undefined || settings.get(fallbackVariables(name))?.url !== undefined
+    const fallback = mayFallBack ? fallbackUpstream(source) : undefined
     return {
-      slug,
-      upstream,
+      slug: name,
+      upstream: source,
       configured,
       endpoints: new Map(endpoints),
-      fallback: fallback && create(`${slug}${FALLBACK}`, fallback, fallbackVariables(slug)),
-      ...mergeSettings(upstream, configured, {}),
+      fallback: fallback && create(`${name}${FALLBACK}`, fallback, fallbackVariables(name)),
+      ...mergeSettings(source, configured, {}),
     }
   }
-  for (const [slug, upstream] of await loadUpstreams()) catalog.set(slug, create(slug, upstream))
-  return catalog
+  return create(slug, upstream, slug)
+}
+
+/** How callers call an endpoint. Parameters of a GET stand in its query, which no body fits into, and a GET changes nothing. */
+export function callMethod({ effect = 'read', bodyBytesMax }: Endpoint): 'GET' | 'POST' {
+  return effect === 'read' && bodyBytesMax === undefined ? 'GET' : 'POST'
 }
 
 /** Puts operators' settings in force for an API of this process, in place of those before; the one way it changes. */
@@ -169,7 +214,7 @@ function mergeSettings(
   const isForCallerKeysAlone = credential?.accessMode === 'byok_required'
   return {
     baseUrl: isKeyed ? forCallerKeys.baseUrl : (configured.url ?? upstream.baseUrl),
-    isBaseUrlConfigured: configured.url !== undefined,
+    isBaseUrlConfigured: configured.url !== undefined || upstream.own?.mayBePrivate === true,
     key,
     caps: isKeyed ? forCallerKeys.caps : capsOver((lacksContact ? contact.capsWithout : undefined) ?? upstream.caps),
     lackedContact: lacksContact ? { rule: contact.rule, caps: capsOver(upstream.caps) } : undefined,

@@ -15,7 +15,7 @@ const UNITS: [seconds: number, name: string][] = [
 ]
 
 /** A span of time for people: `5 minutes`, `1 day`. */
-function spanWords(seconds: number): string {
+export function spanWords(seconds: number): string {
   const [length, name] = UNITS.find(([unit]) => seconds >= unit && seconds % unit === 0) ?? [1, 'second']
   const count = Math.round((seconds / length) * 100) / 100
   return `${numberWords(count)} ${name}${count === 1 ? '' : 's'}`

@@ -1,17 +1,46 @@
 import type { ParameterSchema } from './catalog.ts'
 
+/** The JSON type of a parameter as the catalog lists it. */
+export function typeWord({ type, anyOf, enum: values }: ParameterSchema): string {
+  // The body of a request may be of several types; no other parameter is without a type unless it has a few values.
+  if (Array.isArray(type)) return type.filter((name) => name !== 'null').join(' or ')
+  return type ?? ((values ?? anyOf?.every((option) => option.const !== undefined)) ? 'string' : 'any')
+}
+
 /** What a parameter must be, in words. */
 export function expectation(schema: ParameterSchema, isGiven: boolean): string {
-  const options = schema.enum ?? schema.anyOf?.map((option) => option.const)
-  const kind = schema.type === 'integer' ? 'a whole number' : schema.type === 'number' ? 'a number' : 'a text'
-  const parts = [options ? `one of ${options.join(', ')}` : kind]
+  return `${isGiven ? 'it must be' : 'it is required and must be'} ${mustBe(schema)}`
+}
+
+function mustBe(schema: ParameterSchema): string {
+  if (schema.items) return `a list, each item ${mustBe(schema.items)}`
+  const options = optionsOf(schema)
+  const type = typeWord(schema)
+  const parts = [options ? `one of ${options.join(', ')}` : (KINDS[type] ?? `of type ${type}`)]
   const { minimum, maximum } = schema
   if (minimum !== undefined && maximum !== undefined) parts.push(`from ${minimum} to ${maximum}`)
   else if (minimum !== undefined) parts.push(`of at least ${minimum}`)
   else if (maximum !== undefined) parts.push(`of at most ${maximum}`)
   if (schema.maxLength !== undefined) parts.push(`of ${schema.minLength ?? 0} to ${schema.maxLength} characters`)
   if (schema.pattern !== undefined) parts.push(`matching ${schema.pattern}`)
-  return `${isGiven ? 'it must be' : 'it is required and must be'} ${parts.join(' ')}`
+  return parts.join(' ')
+}
+
+const KINDS: Record<string, string> = {
+  integer: 'a whole number',
+  number: 'a number',
+  string: 'a text',
+  boolean: 'true or false',
+  object: 'a JSON object',
+  array: 'a list',
+  any: 'a JSON value',
+}
+
+/** The values that a parameter may have, when these are few. */
+export function optionsOf({ enum: values, anyOf }: ParameterSchema): unknown[] | undefined {
+  if (values) return values
+  const constants = anyOf?.map((option) => option.const)
+  return constants?.every((value) => value !== undefined) ? constants : undefined
 }
 
 /** Patterns that a few words say as exactly. */
@@ -33,7 +62,7 @@ export function parameterWords(schema: ParameterSchema): string {
 }
 
 function valueWords(schema: ParameterSchema): string {
-  const options = schema.enum ?? schema.anyOf?.map((option) => option.const)
+  const options = optionsOf(schema)
   if (options) return `one of ${options.join(', ')}`
   const { minimum, maximum, minLength = 0, maxLength, pattern } = schema
   if (schema.type === 'number' || schema.type === 'integer') {
@@ -42,6 +71,7 @@ function valueWords(schema: ParameterSchema): string {
   }
   const known = pattern === undefined ? undefined : PATTERN_WORDS[pattern]
   if (known !== undefined) return known
-  if (maxLength === undefined) return schema.type ?? 'string'
+  if (schema.items) return `list of: ${valueWords(schema.items)}`
+  if (maxLength === undefined) return typeWord(schema)
   return minLength > 1 ? `string, ${minLength}–${maxLength} characters` : `string, up to ${maxLength} characters`
 }

@@ -47,9 +47,10 @@ const baseOf = memoize(
 )
 
 function parametersOf({ query = {} }: UpstreamRequest): [name: string, value: string][] {
-  return Object.entries(query).flatMap(([name, value]): [string, string][] =>
-    value === undefined ? [] : [[name, typeof value === 'number' ? decimal(value) : value]],
-  )
+  return Object.entries(query).flatMap(([name, value]): [string, string][] => {
+    if (typeof value === 'object') return value.map((item) => [name, item])
+    return value === undefined ? [] : [[name, typeof value === 'number' ? decimal(value) : value]]
+  })
 }
 
 /** A number without an exponent, which not every upstream reads: 5e-7 is 0.0000005. */

@@ -3,6 +3,7 @@
  * mapping, recorded example): no I/O, no environment, no clock. Its name is the slug; adding the file adds the API.
  */
 import type { Static, TObject } from 'typebox'
+import type { CacheRule, PrefetchRule } from './cache-rule.ts'
 import type { ResponseClass } from './response-class.ts'
 import type { Terms } from './terms.ts'
 
@@ -44,8 +45,17 @@ export interface Upstream {
   classify?: (answer: UpstreamResponse) => ResponseClass | undefined
   /** Another source of the same data, which answers when this one fails. */
   fallback?: FallbackSource
+  /** Of an upstream that the operator added by a document; absent for those of this project. */
+  own?: OwnUpstream
   /** Keyed by endpoint path, `/current`. */
   endpoints: Record<string, Endpoint>
+}
+
+export interface OwnUpstream {
+  /** Names what was read: processes that differ in it read different documents. */
+  digest: string
+  /** The operator wrote the address into the settings of the document. Only then it may be private. */
+  mayBePrivate: boolean
 }
 
 /**
@@ -118,9 +128,14 @@ export interface Probe {
 /** One HTTP request to the upstream, relative to its base URL. */
 export interface UpstreamRequest {
   path: EncodedPath
-  /** In this order; undefined members are left out. */
-  query?: Record<string, string | number | undefined>
+  /** Default: GET. */
+  method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** In this order; undefined members are left out, and the name of a list is repeated for each item. */
+  query?: Record<string, string | number | readonly string[] | undefined>
+  /** Lower-case names. */
   headers?: Record<string, string>
+  /** The text of the body. */
+  body?: string
 }
 
 /** One answer of the upstream, read and parsed; `body` is undefined when it was empty or not JSON. */
@@ -140,17 +155,34 @@ export interface CallContext {
   callerAddress?: string
 }
 
+/**
+ * `read` changes nothing. `repeatable` changes something, and the same request again does no harm. `once` is never sent a second
+ * time after its first byte was written. Only answers to reads are stored or shared.
+ */
+export type Effect = 'read' | 'repeatable' | 'once'
+
 export interface Endpoint<Parameters extends TObject = TObject, Data extends TObject = TObject> {
   description: string
-  /** Declared parameters: types, bounds, enums, patterns, defaults, descriptions. All are plain scalars. */
+  /**
+   * Declared parameters: types, bounds, enums, patterns, defaults, descriptions. They are plain scalars, or lists of plain
+   * scalars. The parameter `body` holds the JSON of a request's body.
+   */
   parameters: Parameters
   /**
    * The `data` of a success: the schema of a `record`, whose `read` serves `map`. Members of the spec are always present,
    * nullable where the upstream may have none.
    */
   data: Data
-  /** Whether a repeated request does no harm. Default: true. Only such endpoints are retried. */
-  idempotent?: boolean
+  /** What a request does. Default: read. */
+  effect?: Effect
+  /** Of a write: whether it may remove or overwrite something. Models are told, and ask their users. */
+  isDestructive?: boolean
+  /** Header with the id of the call, the same in every attempt: the upstream takes a second request with it for the first. */
+  idempotencyHeader?: string
+  /** Largest body of a request, bytes of its JSON; undefined for an endpoint that takes none. */
+  bodyBytesMax?: number
+  /** Data that do not fit their schema go out all the same: whoever wrote the document may be wrong about the answers. */
+  isLenient?: boolean
   /** Lifetimes of a stored answer; without it every call reaches the upstream. */
   cache?: CacheRule<Static<Parameters>>
   /** Answers drawn from one larger upstream answer, for upstreams that allow few requests and whose answers hold many items. */
@@ -188,41 +220,6 @@ export interface MapInput<Parameters> {
   context: CallContext
 }
 
-export interface CacheRule<Parameters> {
-  /** Seconds an answer is fresh, of the call and its data where that differs; 0: do not store it. */
-  seconds: number | ((parameters: Parameters, data: Record<string, unknown>, context: CallContext) => number)
-  /** Seconds after that in which it is served while it is refreshed. */
-  staleWhileRevalidateSeconds?: number
-  /** Seconds after freshness in which it is served when the upstream fails or its cap is used up. */
-  staleIfErrorSeconds?: number
-  /** Answers are a caller's own and never shared with another. Default: false. */
-  perCaller?: boolean
-  /** Seconds a definite "no such thing" is kept. Default: 0. */
-  notFoundSeconds?: number
-  /**
-   * Parameters as the key sees them (coordinates rounded, say). Default: as they are. Mapped data are stored: calls
-   * whose data differ must have different keys. Undeclared parameters are always part of the key.
-   */
-  key?: (parameters: Parameters) => Record<string, unknown>
-}
-
-export interface PrefetchRule<Parameters> {
-  /** Calls with equal keys draw from one pool. */
-  key: (parameters: Parameters) => string
-  /** The request that fills it. */
-  request: (parameters: Parameters) => UpstreamRequest
-  /** The items of a filling answer; undefined when it has none, and then the endpoint's plain request is made. */
-  items: (body: unknown) => unknown[] | undefined
-  /** How many items this call takes. */
-  take: (parameters: Parameters) => number
-  /** A body as the upstream would have sent it with just these items. */
-  body: (items: unknown[]) => unknown
-  /** Seconds a pool is kept. */
-  seconds: number
-  /** Seconds for which it is remembered that a filter has too few items to fill a pool: no request is spent on trying. */
-  unfillableSeconds?: number
-}
-
 export interface Example<Parameters, Data> {
   parameters: Partial<Parameters>
   /** When it was recorded, where answer or request depend on the day. */
@@ -235,6 +232,8 @@ export interface Example<Parameters, Data> {
    */
   responseFor?: (parameters: Parameters, response: unknown) => unknown
   data: Data
+  /** It was made from the schemas: nothing was recorded. */
+  isMade?: boolean
 }
 
 /** Declares an endpoint with its parameter and data types inferred from the schemas. */

@@ -1,6 +1,6 @@
 import type { Catalog, ParameterSchema } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
-import { endpointWords, pascal } from '../openapi/operation-id.ts'
+import { endpointWords, pascal } from '../catalog/type-name.ts'
 import { type JsonSchema, toDocumentSchema } from '../openapi/schemas.ts'
 
 /** An API as a client has it. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
+import { camel } from '../catalog/type-name.ts'
 import { ERRORS } from '../errors.ts'
-import { camel } from '../openapi/operation-id.ts'
 import type { JsonSchema } from '../openapi/schemas.ts'
 import type { ClientApi, ClientEndpoint } from './client-api.ts'
 import { comment, memberName, typescriptType } from './typescript-types.ts'

@@ -1,4 +1,4 @@
-import { ConfigError, type Environment } from './environment-reader.ts'
+import { ConfigError, type Environment, type EnvironmentReader } from './environment-reader.ts'
 
 /** What the environment says of one upstream. */
 export interface UpstreamSettings {
@@ -59,4 +59,11 @@ export function parseCaps(name: string, value: string): NonNullable<UpstreamSett
     else throw new ConfigError(`${name} must look like concurrency=4,60/3600,10/60 (calls/seconds)`)
   }
   return caps
+}
+
+/** `all`, `none`, or slugs joined by commas; undefined: all. */
+export function readBuiltIn(read: EnvironmentReader): string[] | undefined {
+  const slugs = read.list('BUILTIN_UPSTREAMS', (slug) => /^[a-z][a-z0-9-]*$/.test(slug))
+  if (slugs.length === 0 || (slugs.length === 1 && slugs[0] === 'all')) return undefined
+  return slugs.length === 1 && slugs[0] === 'none' ? [] : slugs
 }

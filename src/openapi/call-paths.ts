@@ -1,6 +1,6 @@
 import type { Api, ApiEndpoint, Catalog, ParameterSchema } from '../catalog/catalog.ts'
+import { camel, endpointWords, pascal } from '../catalog/type-name.ts'
 import { CALL_CODES, errorResponses, limitHeaders } from './error-responses.ts'
-import { camel, endpointWords, pascal } from './operation-id.ts'
 import { type JsonSchema, type NamedSchemas, nameSchema, toDocumentSchema } from './schemas.ts'
 
 /** Where the proxy route is registered; the document writes it out per endpoint instead. */

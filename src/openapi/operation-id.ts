@@ -1,3 +1,5 @@
+import { camel } from '../catalog/type-name.ts'
+
 /** What a method does to the thing its path names. */
 const VERBS: Record<string, string> = { GET: 'get', POST: 'create', PUT: 'update', PATCH: 'update', DELETE: 'delete' }
 
@@ -29,28 +31,6 @@ export function operationId(method: string, path: string): string {
   const by = isItem && !/s$/.test(last) ? ['by', segments.at(-1)?.slice(1, -1) ?? ''] : []
   return camel([verb, ...owners, thing, ...by])
 }
-
-/** The words that name an endpoint, without stutter: `ip-lookup`, `/lookup` is `['ip-lookup']`. */
-export function endpointWords(slug: string, path: string): string[] {
-  const word = path.slice(1)
-  return slug === word || slug.endsWith(`-${word}`) ? [slug] : [slug, word]
-}
-
-/** `['get', 'provider-key']` → `getProviderKey`. */
-export function camel(words: string[]): string {
-  const parts = words.flatMap((word) => word.split(/[^A-Za-z0-9]+/)).filter((word) => word !== '')
-  return parts
-    .map((part, index) => (index === 0 ? lowerFirst(part) : part.charAt(0).toUpperCase() + part.slice(1)))
-    .join('')
-}
-
-/** `['weather', '/current']` → `WeatherCurrent`. */
-export function pascal(words: string[]): string {
-  const name = camel(words)
-  return name.charAt(0).toUpperCase() + name.slice(1)
-}
-
-const lowerFirst = (word: string): string => word.charAt(0).toLowerCase() + word.slice(1)
 
 const singular = (word: string): string =>
   /ies$/.test(word) ? `${word.slice(0, -3)}y` : /[^su]s$/.test(word) ? word.slice(0, -1) : word

@@ -25,6 +25,11 @@ Upstreams
   resume <slug>                           let them go on
   probe <slug>                            probe it now, and say what came of it
 
+Own APIs
+  check <file> [--overlay F]              what the gateway makes of an OpenAPI document: errors, what is left out, the
+                                          catalog entry; needs no running gateway; exit code 1 when it has errors
+                                          F: else <name>.overlay.yaml or .json beside the file
+
 Fleet
   status                                  what needs you, and nothing else; exit code 1 while callers fail
   overview                                health, queues, caps left and failures of each API
@@ -58,6 +63,7 @@ const OPTIONS = {
   'key-file': { type: 'string' },
   limit: { type: 'string' },
   hold: { type: 'boolean' },
+  overlay: { type: 'string' },
 } as const
 
 export type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values']
@@ -81,6 +87,7 @@ const TAKEN = {
   pause: { subject: true, options: ['hold'] },
   resume: { subject: true, options: [] },
   probe: { subject: true, options: [] },
+  check: { subject: true, options: ['overlay'] },
   status: { subject: false, options: [] },
   overview: { subject: false, options: [] },
   queue: { subject: true, options: [] },

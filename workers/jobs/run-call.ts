@@ -88,7 +88,7 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
   if (run.remainingMs() <= 0) return { outcome: { code: 'DEADLINE_EXCEEDED' } }
   // Cancelled before this job became active, or ended by an earlier run: the outcome that is kept already is its answer.
   if (call.isAsync && !(await startCall(deps.redis, call))) return { outcome: { code: 'CALL_CANCELLED' } }
-  if (run.isSecondRun && endpoint.endpoint.idempotent === false) {
+  if (run.isSecondRun && endpoint.endpoint.effect === 'once') {
     return {
       outcome: {
         code: 'UPSTREAM_ERROR',

@@ -132,7 +132,7 @@ function sendWithRetries(
       throw error
     }
   }
-  const isIdempotent = endpoint.idempotent !== false
+  const isIdempotent = endpoint.effect !== 'once'
   const repeatMsMin = attemptTimeoutMs(deps, api)
   return withRetries(run, { isIdempotent, budget: deps.budgetOf(api), repeatMsMin, remainingMs, signal })
 }

@@ -53,7 +53,8 @@ export function mapAnswers(
     const bodies = answers.map((answer) => answer.body)
     const mapped = endpoint.map({ body: bodies[0], bodies, parameters, context })
     if (mapped instanceof ResponseClass) return { responseClass: mapped }
-    if (!dataValidator(endpoint).Check(mapped)) return { responseClass: invalid(), cause: drift(endpoint, mapped) }
+    if (!endpoint.isLenient && !dataValidator(endpoint).Check(mapped))
+      return { responseClass: invalid(), cause: drift(endpoint, mapped) }
     return { data: mapped }
   } catch (cause) {
     return { responseClass: invalid(), cause }

@@ -1,0 +1,130 @@
+import { isObject } from '../json.ts'
+import { notFound, type ResponseClass, rejected } from '../response-class.ts'
+import type { Endpoint, UpstreamResponse } from '../upstream.ts'
+import { madeValue } from './made-value.ts'
+import { pathOfPointer } from './places.ts'
+import type { Located, OpenApiDocument } from './references.ts'
+import { dataSchema, type Schema, type SchemaReader } from './schemas.ts'
+import { shortened } from './words.ts'
+
+/** What an operation answers, by its document. */
+export interface Answers {
+  data: ReturnType<typeof dataSchema>
+  /** The body of an example of the document, or one that is made from the schema. */
+  example: { response: unknown; isMade: boolean }
+  /** Statuses of success. */
+  accepted: number[]
+  /** Statuses of refusals that the document names. */
+  refusals: Set<number>
+}
+
+/** Statuses that are about the gateway's own rights, its connection or its rate, whatever a document says of them. */
+const NOT_ABOUT_VALUES = new Set([401, 402, 403, 407, 408, 425, 429])
+
+/** An upstream refuses values with these, also when its document does not say so. */
+const USUAL_REFUSALS = [400, 409, 412, 422]
+
+/** Longest message of an upstream's error that goes to a caller, characters. */
+const MESSAGE_MAX = 300
+
+export function readAnswers(document: OpenApiDocument, schemas: SchemaReader, operation: Located): Answers {
+  const responses = document.members(document.member(operation, 'responses'))
+  const successes = responses.filter(([status]) => /^2(\d\d|XX)$/i.test(status))
+  const [, success] = successes.find(([, response]) => jsonMedia(document, response) !== undefined) ??
+    successes[0] ??
+    responses.find(([status]) => status === 'default') ?? ['', undefined]
+  const media = success && jsonMedia(document, success)
+  const schema =
+    media && document.member(media, 'schema').value !== undefined
+      ? schemas.read({ value: Object(media.value).schema, path: [...media.path, 'schema'] }, 'answer')
+      : undefined
+  const given = media && exampleOf(document, media)
+  const isEmpty = successes.length > 0 && media === undefined
+  const named = successes.map(([status]) => Number(status)).filter((status) => Number.isInteger(status))
+  const documented = responses.map(([status]) => Number(status)).filter((status) => status >= 400 && status < 500)
+  return {
+    data: isEmpty ? dataSchema(undefined) : dataSchema(schema),
+    example: given
+      ? { response: given.value, isMade: false }
+      : { response: isEmpty ? undefined : madeValue(schema ?? {}), isMade: true },
+    // Without a body, or with one that no document describes.
+    accepted: isEmpty ? [200, 201, 202, 204, ...named] : [204, ...named.filter((status) => status === 204)],
+    refusals: new Set([...USUAL_REFUSALS, ...documented.filter((status) => !NOT_ABOUT_VALUES.has(status))]),
+  }
+}
+
+/** The JSON of a request or of an answer. */
+export function jsonMedia(document: OpenApiDocument, holder: Located): Located | undefined {
+  const content = document.members(document.member(holder, 'content'))
+  const named = (pattern: RegExp) => content.find(([type]) => pattern.test(type))?.[1]
+  return (
+    named(/^application\/json\s*(;|$)/i) ??
+    named(/^application\/[\w.-]+\+json\s*(;|$)/i) ??
+    named(/^(\*|application)\/\*$/)
+  )
+}
+
+/** The example of a media type or a parameter, or of its schema. */
+export function exampleOf(document: OpenApiDocument, holder: Located): { value: unknown } | undefined {
+  const { example } = Object(holder.value)
+  if (example !== undefined) return { value: example }
+  for (const [, { value }] of document.members(document.member(holder, 'examples'))) {
+    if (isObject(value) && value.value !== undefined) return { value: value.value }
+  }
+  const schema = document.member(holder, 'schema')
+  const { example: ofSchema, examples } = Object(schema.value)
+  if (ofSchema !== undefined) return { value: ofSchema }
+  return Array.isArray(examples) && examples.length > 0 ? { value: examples[0] } : undefined
+}
+
+/** Data are an object: a list becomes its items, another value a member, and an answer without a body an empty object. */
+export function toData(body: unknown): Record<string, unknown> {
+  if (body === undefined) return {}
+  if (isObject(body)) return body
+  return Array.isArray(body) ? { items: body } : { value: body }
+}
+
+/** What refusals of the upstream mean. */
+export function refusalRules(
+  { refusals }: Answers,
+  { errorMessage, isOfOneThing }: { errorMessage: string | undefined; isOfOneThing: boolean },
+): Pick<Endpoint, 'classify' | 'isNotFound' | 'rejects'> {
+  const isMissing = ({ status, body }: UpstreamResponse): boolean =>
+    refusals.has(status) || (isOfOneThing && body !== undefined)
+  const rejects = [...refusals].filter((status) => status !== 404 && status !== 410)
+  const pointer = errorMessage === undefined ? undefined : pathOfPointer(errorMessage)
+  const rules = { isNotFound: isMissing, rejects }
+  if (!pointer) return rules
+  const classify = (answer: UpstreamResponse): ResponseClass | undefined => {
+    const { status, body } = answer
+    const isAboutThing = (status === 404 || status === 410) && isMissing(answer)
+    if (!isAboutThing && !rejects.includes(status)) return undefined
+    const message = textAt(body, pointer)
+    if (message === undefined) return undefined
+    return isAboutThing ? notFound(message) : rejected(message)
+  }
+  return { ...rules, classify }
+}
+
+function textAt(body: unknown, path: readonly string[]): string | undefined {
+  let value = body
+  for (const name of path) {
+    value =
+      typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined
+  }
+  const text = typeof value === 'string' ? shortened(value, MESSAGE_MAX) : ''
+  return text === '' ? undefined : text
+}
+
+/** Names of members that an answer need not have: that one of them is missing is no alarm. */
+export function optionalMembers(schema: Schema, names = new Set<string>()): Set<string> {
+  const { properties, items, required, anyOf } = schema
+  const always = new Set(Array.isArray(required) ? required : [])
+  for (const [name, inner] of Object.entries(Object(properties) as Record<string, Schema>)) {
+    if (!always.has(name)) names.add(name)
+    optionalMembers(inner, names)
+  }
+  if (isObject(items)) optionalMembers(items, names)
+  for (const option of Array.isArray(anyOf) ? (anyOf as Schema[]) : []) optionalMembers(option, names)
+  return names
+}

@@ -1,0 +1,94 @@
+import { isObject } from '../json.ts'
+import type { Credential } from '../upstream.ts'
+import { NotOffered } from './parameters.ts'
+import type { Path } from './places.ts'
+import type { Located, OpenApiDocument } from './references.ts'
+import type { RootSettings } from './settings.ts'
+
+/** The one security scheme with which the gateway calls an API. */
+export interface ChosenScheme {
+  name: string
+  credential: Pick<Credential, 'in' | 'name' | 'format'>
+}
+
+/** A requirement: schemes that are needed together. */
+type Requirement = string[]
+
+/** The scheme that the settings name, or the first that an operation can be called with; undefined when none is needed. */
+export function chooseScheme(
+  document: OpenApiDocument,
+  { settings, operations }: { settings: RootSettings; operations: Located[] },
+): ChosenScheme | undefined {
+  const root = { value: document.root, path: [] }
+  const { scheme: wanted } = settings.credential ?? {}
+  if (wanted !== undefined) {
+    const path = ['x-gateway', 'credential', 'scheme']
+    const credential = credentialOf(schemeOf(document, wanted))
+    if (typeof credential !== 'string') return { name: wanted, credential }
+    document.findings.error(path, `The security scheme ${wanted.slice(0, 60)} ${credential}.`)
+    return undefined
+  }
+  for (const holder of [root, ...operations]) {
+    for (const requirement of requirementsOf(document, holder) ?? []) {
+      const [name, ...others] = requirement
+      if (name === undefined || others.length > 0) continue
+      const credential = credentialOf(schemeOf(document, name))
+      if (typeof credential !== 'string') return { name, credential }
+    }
+  }
+  return undefined
+}
+
+/** Whether calls of an operation need the key. @throws NotOffered when they need something else */
+export function needsKey(document: OpenApiDocument, operation: Located, scheme: ChosenScheme | undefined): boolean {
+  const requirements =
+    requirementsOf(document, operation) ?? requirementsOf(document, { value: document.root, path: [] }) ?? []
+  if (requirements.length === 0) return false
+  const isMet = (requirement: Requirement) => requirement.every((name) => name === scheme?.name)
+  if (!requirements.some(isMet)) {
+    const names = [...new Set(requirements.flat())]
+    const words = names.map((name) => {
+      const credential = credentialOf(schemeOf(document, name))
+      return typeof credential === 'string'
+        ? `${name} ${credential}`
+        : `${name} is not the scheme that the gateway calls this API with`
+    })
+    throw new NotOffered([...operation.path], `its security cannot be met: ${words.join('; ').slice(0, 300)}`)
+  }
+  return !requirements.some((requirement) => requirement.length === 0)
+}
+
+function schemeOf(document: OpenApiDocument, name: string): unknown {
+  const root = { value: document.root, path: [] as Path }
+  const schemes = document.member(document.member(root, 'components'), 'securitySchemes')
+  return document.member(schemes, name).value
+}
+
+function requirementsOf(document: OpenApiDocument, holder: Located): Requirement[] | undefined {
+  const { value } = document.member(holder, 'security')
+  return Array.isArray(value) ? value.filter(isObject).map((requirement) => Object.keys(requirement)) : undefined
+}
+
+/** How the key of a scheme is sent; for a scheme that the gateway cannot use, why. */
+function credentialOf(scheme: unknown): ChosenScheme['credential'] | string {
+  const { type, in: place, name, scheme: kind } = isObject(scheme) ? scheme : {}
+  if (type === 'apiKey' && (place === 'header' || place === 'query') && typeof name === 'string') {
+    if (!/^[\w.$!#%&'*+^`|~[\]-]{1,64}$/.test(name)) return 'has a name that cannot be sent'
+    return { in: place, name: place === 'header' ? name.toLowerCase() : name }
+  }
+  if (type === 'apiKey') return 'needs a cookie'
+  if (type === 'http' && String(kind).toLowerCase() === 'bearer') {
+    return { in: 'header', name: 'authorization', format: (key) => `Bearer ${key}` }
+  }
+  if (type === 'http' && String(kind).toLowerCase() === 'basic') {
+    // The key is `user:password` (RFC 7617).
+    return { in: 'header', name: 'authorization', format: (key) => `Basic ${Buffer.from(key).toString('base64')}` }
+  }
+  if (scheme === undefined) return 'is not among components.securitySchemes'
+  const kinds: Record<string, string> = {
+    oauth2: 'OAuth 2.0',
+    openIdConnect: 'OpenID Connect',
+    mutualTLS: 'mutual TLS',
+  }
+  return `needs ${kinds[String(type)] ?? 'something that the gateway does not send'}`
+}

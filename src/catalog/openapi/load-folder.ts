@@ -1,0 +1,153 @@
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { ConfigError } from '../../config.ts'
+import { endpointWords, pascal } from '../type-name.ts'
+import type { Upstream } from '../upstream.ts'
+import { mapDocument } from './map-document.ts'
+import { applyOverlay } from './overlay.ts'
+import { FILE_BYTES_MAX, readText } from './read-text.ts'
+import { Findings, findingLine, Unreadable } from './report.ts'
+
+const DOCUMENT = /^(.+?)\.(yaml|yml|json)$/
+const OVERLAY = /\.overlay\.(yaml|yml|json)$/
+
+/** Slugs by the form of those of this project, short enough for names of tools. */
+const SLUG = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/
+const SLUG_MAX = 40
+
+/** Names that keys in Redis, clients, or settings of the environment have for something else. */
+const RESERVED =
+  /^(?:processes|stats|upstream-settings|console|memory|usage|sign-ins|login|throttle|lane|call|calls|close|constructor|prototype|reply-.*|.*-fallback)$/
+
+/** What came of one document. */
+export interface ReadDocument {
+  slug: string
+  /** Undefined when the document has errors. */
+  upstream: Upstream | undefined
+  findings: Findings
+}
+
+/** Documents in one folder that cannot be served. The message has a line for each error. */
+export class DocumentsError extends ConfigError {
+  constructor(lines: string[]) {
+    super(`UPSTREAMS_DIR has documents that cannot be served:\n${lines.join('\n')}`)
+    this.name = 'DocumentsError'
+  }
+}
+
+/**
+ * Reads every document of a folder, by slug.
+ *
+ * @throws DocumentsError when one of them has errors: a gateway that serves a part of what its operator wrote down would fail
+ * later, and for others
+ */
+export async function loadFolder(
+  folder: string,
+  { slugs, upstreams: others }: BuiltIn,
+): Promise<Map<string, Upstream>> {
+  const names = (
+    await readdir(folder).catch((cause: Error) => {
+      throw new DocumentsError([`UPSTREAMS_DIR: the folder ${folder} cannot be read: ${Reflect.get(cause, 'code')}`])
+    })
+  ).sort()
+  const overlays = names.filter((name) => OVERLAY.test(name))
+  const documents = names.filter((name) => DOCUMENT.test(name) && !OVERLAY.test(name))
+  const upstreams = new Map<string, Upstream>()
+  const errors: string[] = []
+  for (const name of documents) {
+    const slug = slugOf(name)
+    const overlay = overlays.find((other) => other.replace(OVERLAY, '') === slug)
+    const { upstream, findings } = await readDocument(join(folder, name), {
+      overlay: overlay === undefined ? undefined : join(folder, overlay),
+      builtIn: slugs,
+    })
+    if (upstreams.has(slug)) findings.error([], `A second file has the slug ${slug}.`)
+    errors.push(...findings.errors.map(findingLine))
+    if (upstream) upstreams.set(slug, upstream)
+  }
+  for (const name of overlays) {
+    const slug = name.replace(OVERLAY, '')
+    if (!documents.some((document) => slugOf(document) === slug))
+      errors.push(`${name}: there is no document ${slug}.yaml or ${slug}.json that it belongs to`)
+  }
+  errors.push(...sharedNames(new Map([...others, ...upstreams])))
+  if (errors.length > 0) throw new DocumentsError(errors)
+  return upstreams
+}
+
+/** The upstreams of this project: all their slugs, and those that are served. */
+export interface BuiltIn {
+  slugs: readonly string[]
+  upstreams: ReadonlyMap<string, Upstream>
+}
+
+/** Endpoints of two APIs whose names are the same in clients and tools: `a-b/c` and `a/b-c`. */
+function sharedNames(upstreams: ReadonlyMap<string, Upstream>): string[] {
+  const known = new Map<string, string>()
+  return [...upstreams].flatMap(([slug, { endpoints, own }]) =>
+    Object.keys(endpoints).flatMap((path) => {
+      const name = pascal(endpointWords(slug, path)).toLowerCase()
+      const other = known.get(name)
+      known.set(name, `${slug}${path}`)
+      if (other === undefined || !own) return []
+      return `${slug}: the endpoint ${path.slice(1)} has the name of ${other} in clients; set x-gateway.name.`
+    }),
+  )
+}
+
+/** Reads one document with its overlay. Whatever the files hold, nothing is fetched and nothing is thrown. */
+export async function readDocument(
+  file: string,
+  { overlay, builtIn }: { overlay: string | undefined; builtIn: readonly string[] },
+): Promise<ReadDocument> {
+  const slug = slugOf(basename(file))
+  const findings = new Findings(basename(file))
+  const problem = slugProblem(slug, builtIn)
+  if (problem !== undefined) findings.error([], problem)
+  try {
+    const root = await readFileText(file, findings)
+    const merged = overlay === undefined ? root : applyOverlay(root, await readFileText(overlay, findings), findings)
+    // A document that its overlay does not fit is not the document that the operator means.
+    if (findings.errors.length > 0 && problem === undefined) return { slug, findings, upstream: undefined }
+    const upstream = mapDocument(slug, merged, findings)
+    return { slug, findings, upstream: findings.errors.length === 0 ? upstream : undefined }
+  } catch (error) {
+    if (error instanceof Unreadable) return { slug, findings, upstream: undefined }
+    throw error
+  }
+}
+
+async function readFileText(file: string, findings: Findings): Promise<unknown> {
+  const name = basename(file)
+  try {
+    const { size } = await stat(file)
+    // Not read at all, however large it is.
+    if (size > FILE_BYTES_MAX) {
+      findings.errorAt(
+        { file: name, line: 0 },
+        `The file has ${Math.ceil(size / 1_048_576)} MB, and ${FILE_BYTES_MAX / 1_048_576} MB is the most.`,
+      )
+      throw new Unreadable('too large')
+    }
+    return readText(name, await readFile(file, 'utf8'), findings)
+  } catch (error) {
+    if (error instanceof Unreadable) throw error
+    const code = error instanceof Error ? Reflect.get(error, 'code') : undefined
+    if (typeof code !== 'string') throw error
+    findings.errorAt({ file: name, line: 0 }, `The file cannot be read: ${code}.`)
+    throw new Unreadable(code)
+  }
+}
+
+/** The name of a file without its ending is the slug. */
+export function slugOf(fileName: string): string {
+  return fileName.replace(/\.(yaml|yml|json)$/, '')
+}
+
+function slugProblem(slug: string, builtIn: readonly string[]): string | undefined {
+  if (!SLUG.test(slug) || slug.length > SLUG_MAX) {
+    return `The name of the file must be a slug: lower-case words joined by hyphens, at most ${SLUG_MAX} characters, such as orders.yaml.`
+  }
+  if (builtIn.includes(slug)) return `The gateway itself has an API ${slug}. Give the file another name.`
+  return RESERVED.test(slug) ? `The slug ${slug} is reserved. Give the file another name.` : undefined
+}

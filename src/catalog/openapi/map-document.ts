@@ -1,0 +1,234 @@
+import { createHash } from 'node:crypto'
+import ipaddr from 'ipaddr.js'
+import { isObject } from '../json.ts'
+import type { Credential, Endpoint, Upstream, UpstreamRequest } from '../upstream.ts'
+import { optionalMembers } from './answers.ts'
+import { type ChosenScheme, chooseScheme } from './credential.ts'
+import {
+  findOperations,
+  type MappingDeps,
+  type OfferedOperation,
+  OPERATIONS_MAX,
+  offerOperation,
+} from './operations.ts'
+import { OpenApiDocument } from './references.ts'
+import { type Findings, Unreadable } from './report.ts'
+import { type Schema, SchemaReader } from './schemas.ts'
+import { type RootSettings, readRootSettings } from './settings.ts'
+import { shortened } from './words.ts'
+
+const NAME_MAX = 60
+const DESCRIPTION_MAX = 500
+
+/** Seconds between probes of an API that says nothing of them. */
+const PROBE_SECONDS = 300
+
+/**
+ * An OpenAPI document as an upstream of the catalog. What cannot be offered is left out and reported.
+ *
+ * @returns undefined after errors are reported
+ */
+export function mapDocument(slug: string, root: unknown, findings: Findings): Upstream | undefined {
+  findings.readFrom(root)
+  if (!isObject(root)) {
+    findings.error([], 'The document must be an object.')
+    return undefined
+  }
+  if (root.swagger !== undefined) {
+    findings.error(['swagger'], 'The document is Swagger 2.0. Convert it to OpenAPI 3 first.')
+    return undefined
+  }
+  if (typeof root.openapi !== 'string' || !/^3\.[01]\.\d+/.test(root.openapi)) {
+    findings.error(['openapi'], 'The document must say openapi: 3.0.x or 3.1.x.')
+    return undefined
+  }
+  try {
+    const document = new OpenApiDocument(root, findings)
+    const settings = readRootSettings(document.member({ value: root, path: [] }, 'x-gateway'), findings)
+    return settings && mapWithSettings(slug, document, settings)
+  } catch (error) {
+    if (error instanceof Unreadable) return undefined
+    throw error
+  }
+}
+
+function mapWithSettings(slug: string, document: OpenApiDocument, settings: RootSettings): Upstream | undefined {
+  const { root, findings } = document
+  const found = findOperations(document)
+  if (found.length > OPERATIONS_MAX) {
+    findings.error(
+      ['paths'],
+      `The document has ${found.length} operations, and ${OPERATIONS_MAX} is the most. Skip those that nobody needs with x-gateway.skip.`,
+    )
+    return undefined
+  }
+  const scheme = chooseScheme(document, { settings, operations: found.map(({ operation }) => operation) })
+  const schemas = new SchemaReader(document)
+  const deps: MappingDeps = { document, schemas, slug, settings, scheme }
+  const offered = found.flatMap((operation) => offerOperation(deps, operation) ?? [])
+  const endpoints = uniqueEndpoints(offered, document)
+  if (offered.length === 0) findings.error(['paths'], 'No operation of the document can be offered.')
+  const baseUrl = baseUrlOf(document, settings)
+  const probe = probeOf(document, { settings, offered })
+  if (findings.errors.length > 0 || baseUrl === undefined || probe === undefined) return undefined
+  const { info } = root
+  const { title, description, termsOfService, license } = Object(info)
+  const displayName = shortened(typeof title === 'string' ? title : slug, NAME_MAX) || slug
+  const {
+    terms = {},
+    tier = 'developer',
+    category = 'own',
+    tags,
+    attemptTimeoutMs,
+    bodyBytesMax,
+    rateHeaders,
+  } = settings
+  const { url = webAddress(termsOfService), licence = webAddress(Object(license).url), attribution } = terms
+  const named = { ...(url && { url }), ...(licence && { licence }), ...(attribution && { attribution }) }
+  return {
+    displayName,
+    category,
+    description: shortened(typeof description === 'string' ? description : displayName, DESCRIPTION_MAX) || displayName,
+    tags: tags ?? tagsOf(document),
+    tierRequired: tier,
+    terms: { summary: terms.summary ?? `By the terms of whoever runs ${displayName}.`, ...named },
+    baseUrl,
+    ...(scheme && { credential: credentialOf(scheme, { settings, offered }) }),
+    caps: settings.caps,
+    ...(rateHeaders && { rateHeaders: lowerCase(rateHeaders) }),
+    ...(attemptTimeoutMs === undefined ? {} : { attemptTimeoutMs }),
+    ...(bodyBytesMax === undefined ? {} : { bodyBytesMax }),
+    probe,
+    mayLack: [...new Set(offered.flatMap(({ endpoint }) => [...optionalMembers(endpoint.data as unknown as Schema)]))],
+    own: { digest: digestOf(root), mayBePrivate: settings.baseUrl !== undefined },
+    endpoints,
+  }
+}
+
+function uniqueEndpoints(offered: OfferedOperation[], { findings }: OpenApiDocument): Record<string, Endpoint> {
+  const endpoints: Record<string, Endpoint> = {}
+  for (const { endpointPath, endpoint, path } of offered) {
+    if (Object.hasOwn(endpoints, endpointPath)) {
+      findings.error(path, `A second operation has the name ${endpointPath.slice(1)}; set x-gateway.name.`)
+    }
+    endpoints[endpointPath] = endpoint
+  }
+  return endpoints
+}
+
+/** The address of the settings, which may be private, or the first server of the document, which may not. */
+function baseUrlOf({ root, findings }: OpenApiDocument, settings: RootSettings): string | undefined {
+  const isOperators = settings.baseUrl !== undefined
+  const path = isOperators ? ['x-gateway', 'baseUrl'] : ['servers', 0, 'url']
+  const [server] = Array.isArray(root.servers) ? root.servers : []
+  const text = settings.baseUrl ?? withVariables(server)
+  if (text === undefined) {
+    findings.error(['servers'], 'The document names no server; set x-gateway.baseUrl.')
+    return undefined
+  }
+  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol)) {
+    findings.error(path, `The address ${text.slice(0, 100)} is no http: or https: address; set x-gateway.baseUrl.`)
+    return undefined
+  }
+  const { username, password, search, hash, hostname } = new URL(text)
+  if (username || password || search || hash) {
+    findings.error(path, 'The address must have no user, query or fragment.')
+    return undefined
+  }
+  if (!isOperators && isPrivate(hostname)) {
+    findings.leaveOut(
+      path,
+      'The address is private, and requests to it are blocked: an operator allows it with x-gateway.baseUrl or UPSTREAM_<SLUG>_URL.',
+    )
+  }
+  return text.replace(/\/+$/, '')
+}
+
+function withVariables(server: unknown): string | undefined {
+  const { url, variables } = Object(server)
+  if (typeof url !== 'string') return undefined
+  return url.replace(/\{([^{}]*)\}/g, (whole, name) => {
+    const { default: value } = Object(Object.hasOwn(Object(variables), name) ? variables[name] : undefined)
+    return typeof value === 'string' ? value : whole
+  })
+}
+
+function isPrivate(hostname: string): boolean {
+  const name = hostname.replace(/^\[|\]$/g, '')
+  if (name === 'localhost' || name.endsWith('.localhost')) return true
+  return ipaddr.isValid(name) && ipaddr.process(name).range() !== 'unicast'
+}
+
+/** The request of an operation without parameters. */
+function firstRequest(endpoint: Endpoint): UpstreamRequest {
+  const [request] = [endpoint.request({}, { now: 0 })].flat()
+  if (!request) throw new Error('an operation makes one request')
+  return request
+}
+
+/** Names of what a call must give. */
+function requiredOf({ parameters }: Endpoint): string[] {
+  const { required } = parameters as { required?: string[] }
+  return required ?? []
+}
+
+/** The cheapest request: that of the settings, or of the first operation that reads and needs nothing. */
+function probeOf(
+  { findings }: OpenApiDocument,
+  { settings, offered }: { settings: RootSettings; offered: OfferedOperation[] },
+): Upstream['probe'] | undefined {
+  const { operationId: wanted, everySeconds = PROBE_SECONDS } = settings.probe ?? {}
+  const isProbe = ({ endpoint }: OfferedOperation) =>
+    (endpoint.effect ?? 'read') === 'read' && requiredOf(endpoint).length === 0
+  const isWanted = ({ operationId, endpointPath }: OfferedOperation) =>
+    operationId === wanted || endpointPath === `/${wanted}`
+  const found = wanted === undefined ? offered.find(isProbe) : offered.find(isWanted)
+  if (found && isProbe(found)) return { request: firstRequest(found.endpoint), everySeconds }
+  const reason =
+    wanted === undefined
+      ? 'No operation reads without a required parameter, so none can be the probe; set x-gateway.probe.operationId.'
+      : `The probe ${wanted.slice(0, 60)} must be an operation that is offered, reads, and needs no parameter.`
+  findings.error(wanted === undefined ? ['paths'] : ['x-gateway', 'probe', 'operationId'], reason)
+  return undefined
+}
+
+function credentialOf(
+  { credential }: ChosenScheme,
+  { settings, offered }: { settings: RootSettings; offered: OfferedOperation[] },
+): Credential {
+  const { accessMode = 'platform_managed' } = settings.credential ?? {}
+  return { accessMode, required: offered.some(({ needsKey }) => needsKey), ...credential }
+}
+
+function lowerCase({
+  remaining,
+  reset,
+  resetIs,
+  appliesWhen,
+}: NonNullable<RootSettings['rateHeaders']>): NonNullable<Upstream['rateHeaders']> {
+  return {
+    remaining: remaining.toLowerCase(),
+    reset: reset.toLowerCase(),
+    resetIs,
+    ...(appliesWhen && { appliesWhen: { ...appliesWhen, header: appliesWhen.header.toLowerCase() } }),
+  }
+}
+
+function tagsOf({ root }: OpenApiDocument): string[] {
+  const names = (Array.isArray(root.tags) ? root.tags : []).map((tag) => Object(tag).name)
+  return names
+    .filter((name) => typeof name === 'string')
+    .slice(0, 10)
+    .map((name) => shortened(name, NAME_MAX).toLowerCase())
+}
+
+function webAddress(value: unknown): string | undefined {
+  return typeof value === 'string' && URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)
+    ? value
+    : undefined
+}
+
+/** Names what was read: two processes that have the same read the same file. */
+function digestOf(root: Record<string, unknown>): string {
+  return createHash('sha256').update(JSON.stringify(root)).digest('hex').slice(0, 12)
+}

@@ -1,0 +1,114 @@
+import { isObject } from '../json.ts'
+import { copyPlace, type Path, placeOf } from './places.ts'
+import type { Findings } from './report.ts'
+import { VALUES_MAX } from './token-guard.ts'
+
+const ACTIONS_MAX = 500
+
+/**
+ * Applies an overlay (OpenAPI Overlay 1.x) to a document. Targets are member paths, `$.paths['/orders'].post`, with at
+ * most one `*`; a target that matches nothing is an error, because a typing error would otherwise be silence.
+ *
+ * @returns the document; the one that was given stays as it is
+ */
+export function applyOverlay(document: unknown, overlay: unknown, findings: Findings): unknown {
+  const { overlay: version, actions } = isObject(overlay) ? overlay : {}
+  const error = (path: Path, text: string): void => {
+    const place = placeOf(overlay, path)
+    if (place) findings.errorAt(place, text)
+    else findings.error([], `Overlay: ${text}`)
+  }
+  if (typeof version !== 'string' || !/^1\.\d+(\.\d+)?$/.test(version)) {
+    error(['overlay'], 'The overlay must say overlay: 1.0.0.')
+    return document
+  }
+  if (!Array.isArray(actions)) {
+    error(['actions'], 'The overlay must have a list of actions.')
+    return document
+  }
+  if (actions.length > ACTIONS_MAX) {
+    error(['actions'], `The overlay has ${actions.length} actions, and ${ACTIONS_MAX} is the most.`)
+    return document
+  }
+  let result = document
+  for (const [index, action] of actions.entries()) {
+    const path = ['actions', index]
+    const { target, update, remove } = isObject(action) ? action : {}
+    const steps = typeof target === 'string' ? readTarget(target) : undefined
+    if (!steps) {
+      error(
+        [...path, 'target'],
+        "A target must be a path of members such as $.paths['/orders'].post, with at most one *.",
+      )
+      continue
+    }
+    const found = { count: 0 }
+    result = change(result, steps, (value) => {
+      found.count += 1
+      return remove === true ? undefined : merge(value, update)
+    })
+    if (found.count === 0) error([...path, 'target'], `The target ${String(target).slice(0, 100)} matches nothing.`)
+  }
+  if (!hasFewValues(result)) error(['actions'], `The document has more than ${VALUES_MAX} values with the overlay.`)
+  return result
+}
+
+/** Whether a document has no more values than may be read, each counted wherever it stands. */
+function hasFewValues(root: unknown): boolean {
+  let count = 0
+  const open = [root]
+  while (open.length > 0 && count <= VALUES_MAX) {
+    const value = open.pop()
+    count += 1
+    if (typeof value === 'object' && value !== null) open.push(...Object.values(value))
+  }
+  return count <= VALUES_MAX
+}
+
+/** The members of a target; `*` stands for each member. Undefined for other forms of JSONPath. */
+function readTarget(target: string): string[] | undefined {
+  const parts = /^\$((?:\.[\w*-]+|\[(?:'[^'\\]*'|"[^"\\]*"|\d+|\*)\])*)$/.exec(target.trim())
+  if (!parts) return undefined
+  const steps = [...(parts[1] ?? '').matchAll(/\.([\w*-]+)|\[(?:'([^']*)'|"([^"]*)"|(\d+|\*))\]/g)].map(
+    ([, plain, single, double, other]) => plain ?? single ?? double ?? other ?? '',
+  )
+  return steps.filter((step) => step === '*').length > 1 ? undefined : steps
+}
+
+/** The value with the targets in it changed. Objects on the way are copied. `changed` gives undefined for what is removed. */
+function change(value: unknown, steps: readonly string[], changed: (value: unknown) => unknown): unknown {
+  const [step, ...rest] = steps
+  if (step === undefined) return changed(value)
+  if (Array.isArray(value)) {
+    const wanted = (index: number) => step === '*' || String(index) === step
+    const list: unknown[] = []
+    for (const [index, item] of value.entries()) {
+      const kept = wanted(index) ? change(item, rest, changed) : item
+      if (kept === undefined) continue
+      list.push(kept)
+    }
+    return list
+  }
+  if (!isObject(value)) return value
+  const object: Record<string, unknown> = {}
+  for (const [name, member] of Object.entries(value)) {
+    const kept = step === '*' || step === name ? change(member, rest, changed) : member
+    if (kept === undefined) continue
+    object[name] = kept
+    copyPlace(value, object, name)
+  }
+  return object
+}
+
+/** Objects are merged member by member, lists are joined, anything else is replaced. */
+function merge(value: unknown, update: unknown): unknown {
+  if (Array.isArray(value) && Array.isArray(update)) return [...value, ...update]
+  if (!isObject(value) || !isObject(update)) return update ?? value
+  const merged: Record<string, unknown> = { ...value }
+  for (const name of Object.keys(value)) copyPlace(value, merged, name)
+  for (const [name, member] of Object.entries(update)) {
+    merged[name] = Object.hasOwn(value, name) ? merge(value[name], member) : member
+    copyPlace(update, merged, name)
+  }
+  return merged
+}

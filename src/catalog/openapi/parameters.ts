@@ -1,0 +1,189 @@
+import { isObject } from '../json.ts'
+import { TEXT_LENGTH_MAX } from '../shared-parameters.ts'
+import { InvalidParameter } from '../upstream.ts'
+import type { Path } from './places.ts'
+import type { Located, OpenApiDocument } from './references.ts'
+import type { Schema, SchemaReader } from './schemas.ts'
+
+/** The parameter of a call that holds the body of the upstream's request. */
+export const BODY = 'body'
+
+export interface MappedParameter {
+  name: string
+  in: 'path' | 'query' | 'header'
+  required: boolean
+  schema: Schema
+  /** What stands between the items of a list; undefined: the parameter is repeated for each item. */
+  separator: string | undefined
+  path: Path
+}
+
+/** Why an operation cannot be offered. */
+export class NotOffered extends Error {
+  readonly path: Path
+
+  constructor(path: Path, reason: string) {
+    super(reason)
+    this.path = path
+  }
+}
+
+/** The specification has these described elsewhere: a parameter of the name says nothing (OpenAPI 3.1, 4.8.12.1). */
+const IGNORED_HEADERS = new Set(['accept', 'content-type', 'authorization'])
+
+/** Headers that the gateway sets, that belong to one connection, or that say where a request comes from. */
+const OWN_HEADER =
+  /^(?:host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|via|forwarded|cookie|origin|referer|date|user-agent|x-real-ip|(?:accept|content|proxy|sec|x-forwarded|x-gateway)-.*)$/
+
+const NAME = /^[\p{L}\p{N}$_][\p{L}\p{N}$_.:[\]-]{0,99}$/u
+const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$/
+const POISONED = new Set(['__proto__', 'constructor', 'prototype'])
+
+/** Items of a list that a call may give. */
+const ITEMS_MAX = 50
+
+/** Joins the parameters of a path and those of its operation, of which the latter win. @throws NotOffered */
+export function readParameters(
+  document: OpenApiDocument,
+  schemas: SchemaReader,
+  { pathItem, operation, credential }: { pathItem: Located; operation: Located; credential: string | undefined },
+): MappedParameter[] {
+  const declared = new Map<string, Located>()
+  for (const holder of [pathItem, operation]) {
+    for (const parameter of document.items(document.member(holder, 'parameters'))) {
+      if (!isObject(parameter.value)) continue
+      declared.set(`${parameter.value.in} ${String(parameter.value.name).toLowerCase()}`, parameter)
+    }
+  }
+  const parameters = [...declared.values()].flatMap((parameter) => {
+    const { name, in: place } = Object(parameter.value)
+    const isHeader = place === 'header'
+    const lower = String(name).toLowerCase()
+    if (isHeader && (IGNORED_HEADERS.has(lower) || lower === credential)) return []
+    if (place === 'query' && name === credential) return []
+    return readParameter(document, schemas, parameter) ?? []
+  })
+  const names = new Map<string, MappedParameter>()
+  for (const parameter of parameters) {
+    if (names.has(parameter.name)) throw new NotOffered(parameter.path, `two parameters are called ${parameter.name}`)
+    if (parameter.name === BODY)
+      throw new NotOffered(parameter.path, 'a parameter has the name body, which stands for the body of the request')
+    names.set(parameter.name, parameter)
+  }
+  return parameters
+}
+
+/** @returns undefined for an optional one that cannot be offered, which is then left out. @throws NotOffered for a required one */
+function readParameter(
+  document: OpenApiDocument,
+  schemas: SchemaReader,
+  parameter: Located,
+): MappedParameter | undefined {
+  const { name, in: place, required, description, style, explode } = Object(parameter.value)
+  const { path } = parameter
+  const isRequired = required === true || place === 'path'
+  const refuse = (reason: string): undefined => {
+    const shown = typeof name === 'string' ? name.slice(0, 60) : 'without a name'
+    if (isRequired) throw new NotOffered(path, `its required parameter ${shown} ${reason}`)
+    document.findings.leaveOut(path, `The parameter ${shown} is left out: it ${reason}.`)
+    return undefined
+  }
+  if (typeof name !== 'string' || !NAME.test(name) || POISONED.has(name))
+    return refuse('has a name that no parameter may have')
+  if (place === 'cookie') return refuse('is a cookie')
+  if (place !== 'path' && place !== 'query' && place !== 'header')
+    return refuse('stands neither in the path, the query nor a header')
+  if (place === 'header' && (!HEADER_NAME.test(name) || OWN_HEADER.test(name.toLowerCase()))) {
+    return refuse('is a header that belongs to the connection, to authentication or to forwarding')
+  }
+  const separator = separatorOf({ place, style, explode })
+  const located = document.member(parameter, 'schema')
+  if (located.value === undefined || separator === null)
+    return refuse('is neither a plain value nor a list of plain values in a usual form')
+  const schema = parameterSchema(
+    schemas.read({ value: Object(parameter.value).schema, path: [...path, 'schema'] }, 'request'),
+  )
+  if (!schema) return refuse('is neither a plain value nor a list of plain values')
+  if (typeof description === 'string') {
+    const { description: ofSchema = '' } = schema
+    const words = schemas.words(description)
+    const form = /(?:Format|Pattern): .*$/.exec(String(ofSchema))?.[0] ?? ''
+    schema.description = [words, form].filter(Boolean).join(' ')
+  }
+  if (place === 'path' && schema.type === 'string') schema.minLength = Math.max(1, Number(schema.minLength ?? 1))
+  return { name, in: place, required: isRequired && schema.default === undefined, schema, separator, path }
+}
+
+/** How a list is written; null for a style that the gateway does not write. */
+function separatorOf({
+  place,
+  style,
+  explode,
+}: {
+  place: string
+  style: unknown
+  explode: unknown
+}): string | undefined | null {
+  if (place !== 'query') return style === undefined || style === 'simple' ? ',' : null
+  const isRepeated = explode === true || (explode === undefined && (style === undefined || style === 'form'))
+  if (style === undefined || style === 'form') return isRepeated ? undefined : ','
+  if (style === 'spaceDelimited') return isRepeated ? undefined : ' '
+  if (style === 'pipeDelimited') return isRepeated ? undefined : '|'
+  return null
+}
+
+const KEPT = [
+  ...['description', 'default', 'enum', 'minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'],
+  ...['minLength', 'maxLength'],
+]
+
+/** A plain value, or a list of plain values; undefined for anything else. */
+function parameterSchema(schema: Schema): Schema | undefined {
+  const [kind] = [schema.type].flat().filter((type) => type !== 'null')
+  if (kind !== 'array') return scalar(schema)
+  const items = scalar((schema.items ?? {}) as Schema)
+  if (!items) return undefined
+  const { description, minItems, maxItems } = schema
+  return {
+    type: 'array',
+    items,
+    ...(description === undefined ? {} : { description }),
+    ...(typeof minItems === 'number' ? { minItems } : {}),
+    maxItems: Math.min(ITEMS_MAX, Number(maxItems ?? ITEMS_MAX)),
+  }
+}
+
+function scalar(schema: Schema): Schema | undefined {
+  const { anyOf, const: constant } = schema
+  const kept = Object.fromEntries(KEPT.flatMap((name) => (schema[name] === undefined ? [] : [[name, schema[name]]])))
+  if (Array.isArray(anyOf)) {
+    const options = (anyOf as Schema[]).filter(({ type }) => type !== 'null').map(scalar)
+    const [only] = options
+    if (options.some((option) => !option)) return undefined
+    if (only && options.length === 1) return { ...only, ...kept }
+    const type = options.every((option) => option?.type === only?.type) ? only?.type : 'string'
+    return { type, ...kept }
+  }
+  const [type = typeof (Array.isArray(schema.enum) ? schema.enum[0] : 'text'), ...others] = [schema.type]
+    .flat()
+    .filter((name) => name !== 'null' && name !== undefined)
+  if (others.length > 0) return { type: 'string', maxLength: TEXT_LENGTH_MAX, ...kept }
+  if (type !== 'string' && type !== 'number' && type !== 'integer' && type !== 'boolean') return undefined
+  const values = constant === undefined ? kept.enum : [constant]
+  const enumeration = Array.isArray(values) ? { enum: values.filter((value) => value !== null) } : {}
+  const bound = type === 'string' && !Array.isArray(values) ? { maxLength: TEXT_LENGTH_MAX } : {}
+  const written: Schema = { type, ...bound, ...kept, ...enumeration }
+  // A default that its own schema refuses would refuse every call that leaves the parameter out.
+  if (typeof written.default !== (type === 'integer' ? 'number' : type)) delete written.default
+  return written
+}
+
+/** A value as text, as it stands in a path, a query or a header. */
+export function parameterText({ name, in: place, separator }: MappedParameter, value: unknown): string | string[] {
+  const texts = [value].flat().map(String)
+  if (place === 'header' && texts.some((text) => !/^[\t\x20-\x7e\x80-\xff]*$/.test(text))) {
+    throw new InvalidParameter(name, 'it has characters that no header can hold')
+  }
+  if (texts.some((text) => !text.isWellFormed())) throw new InvalidParameter(name, 'it is not well-formed Unicode')
+  return separator === undefined && Array.isArray(value) ? texts : texts.join(separator)
+}

@@ -1,0 +1,161 @@
+import {
+  Composer,
+  type CST,
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  type Node,
+  Parser,
+} from 'yaml'
+import { notePlace } from './places.ts'
+import { type Findings, Unreadable } from './report.ts'
+import { DEPTH_MAX, TokenGuard, VALUES_MAX } from './token-guard.ts'
+
+/** Largest file that is read, bytes. */
+export const FILE_BYTES_MAX = 5 * 1024 * 1024
+
+const ALIASES_MAX = 100
+
+/** Names by which the prototype of an object can be reached. */
+const POISONED = new Set(['__proto__', 'constructor', 'prototype'])
+
+/**
+ * Reads a file of JSON or YAML 1.2 (core schema) to plain values, and remembers the line of each. Every bound fails
+ * closed: a file that exceeds one is not read at all.
+ *
+ * The YAML library is given no chance to do what grows faster than the file: it neither looks for duplicate names,
+ * which takes the square of their number, nor resolves aliases.
+ *
+ * @throws Unreadable after the error is reported
+ */
+export function readText(file: string, text: string, findings: Findings): unknown {
+  const fail = (line: number, words: string): never => {
+    findings.errorAt({ file, line }, words)
+    throw new Unreadable(words)
+  }
+  if (Buffer.byteLength(text) > FILE_BYTES_MAX) {
+    return fail(0, `The file has more than ${FILE_BYTES_MAX / 1_048_576} MB.`)
+  }
+  const lines = new LineCounter()
+  const document = parse(text, lines, fail)
+  if (!document) return fail(0, 'The file is empty.')
+  const lineAt = (node: Node | null | undefined): number =>
+    node?.range ? Math.max(1, lines.linePos(node.range[0]).line) : 0
+  const [problem] = [...document.errors, ...document.warnings]
+  if (problem) return fail(Math.max(1, lines.linePos(problem.pos[0]).line), syntaxWords(problem.code, problem.message))
+  return new Reader(file, lineAt, fail).read(document.contents)
+}
+
+type Fail = (line: number, words: string) => never
+type LineAt = (node: Node | null | undefined) => number
+
+/** Parses the text token by token, so that the parser never sees more than the guard lets through. */
+function parse(text: string, lineCounter: LineCounter, fail: Fail): Document.Parsed | undefined {
+  const parser = new Parser(lineCounter.addNewLine)
+  const guard = new TokenGuard()
+  const tokens: CST.Token[] = []
+  let read = 0
+  for (const lexeme of new Lexer().lex(text)) {
+    const problem = guard.problemAfter(lexeme)
+    if (problem !== undefined) return fail(Math.max(1, lineCounter.linePos(read).line), problem)
+    read += lexeme.length
+    tokens.push(...parser.next(lexeme))
+  }
+  tokens.push(...parser.end())
+  const composer = new Composer({
+    ...{ lineCounter, schema: 'core', version: '1.2', strict: true, uniqueKeys: false },
+    ...{ prettyErrors: false, logLevel: 'error', resolveKnownTags: false, keepSourceTokens: false },
+  })
+  const [document] = composer.compose(tokens)
+  return document
+}
+
+function syntaxWords(code: string, message: string): string {
+  if (code === 'TAG_RESOLVE_FAILED') return 'Tags of YAML, such as !!set or !include, are not taken.'
+  if (code === 'RESOURCE_EXHAUSTION') return `Values are nested deeper than ${DEPTH_MAX} levels.`
+  return `The file is neither JSON nor YAML 1.2: ${message.slice(0, 200)}`
+}
+
+/** Turns nodes of the YAML library into plain values. */
+class Reader {
+  readonly #file: string
+  readonly #lineAt: LineAt
+  readonly #fail: Fail
+  /** Values that have an anchor, with the number of values within. */
+  readonly #anchored = new Map<string, { value: unknown; nodes: number }>()
+  #nodes = 0
+  #aliases = 0
+
+  constructor(file: string, lineAt: LineAt, fail: Fail) {
+    this.#file = file
+    this.#lineAt = lineAt
+    this.#fail = fail
+  }
+
+  read(node: Node | null, depth = 0): unknown {
+    const before = this.#nodes
+    this.#count(1, node)
+    if (depth > DEPTH_MAX) this.#fail(this.#lineAt(node), `Values are nested deeper than ${DEPTH_MAX} levels.`)
+    if (isAlias(node)) return this.#repeat(node)
+    const value = isMap(node)
+      ? this.#object(node.items, depth)
+      : isSeq(node)
+        ? this.#list(node.items, depth)
+        : this.#scalar(node)
+    const anchor = node && 'anchor' in node ? node.anchor : undefined
+    if (anchor !== undefined) this.#anchored.set(anchor, { value, nodes: this.#nodes - before })
+    return value
+  }
+
+  #count(nodes: number, node: Node | null): void {
+    this.#nodes += nodes
+    if (this.#nodes > VALUES_MAX) {
+      this.#fail(this.#lineAt(node), `The file has more than ${VALUES_MAX} values, those that aliases repeat included.`)
+    }
+  }
+
+  #repeat(node: Node & { source: string }): unknown {
+    this.#aliases += 1
+    const line = this.#lineAt(node)
+    if (this.#aliases > ALIASES_MAX) this.#fail(line, `The file has more than ${ALIASES_MAX} aliases.`)
+    const anchored = this.#anchored.get(node.source)
+    if (!anchored) return this.#fail(line, 'An alias names no value that stands before it.')
+    this.#count(anchored.nodes, node)
+    return anchored.value
+  }
+
+  #object(pairs: { key: unknown; value: unknown }[], depth: number): Record<string, unknown> {
+    const object: Record<string, unknown> = {}
+    for (const { key, value } of pairs) {
+      const keyNode = key as Node | null
+      const line = this.#lineAt(keyNode)
+      if (!isScalar(keyNode) || keyNode.value === null || keyNode.anchor !== undefined) {
+        this.#fail(line, 'The name of a member must be a text.')
+      }
+      const name = String((keyNode as { value: unknown }).value)
+      if (POISONED.has(name)) this.#fail(line, `A member is called ${name}, which no document may use.`)
+      if (Object.hasOwn(object, name)) this.#fail(line, `The member ${name.slice(0, 60)} stands twice in one object.`)
+      object[name] = this.read(value as Node | null, depth + 1)
+      notePlace(object, name, { file: this.#file, line })
+    }
+    return object
+  }
+
+  #list(nodes: unknown[], depth: number): unknown[] {
+    const list: unknown[] = []
+    for (const [index, item] of nodes.entries()) {
+      list.push(this.read(item as Node | null, depth + 1))
+      notePlace(list, index, { file: this.#file, line: this.#lineAt(item as Node | null) })
+    }
+    return list
+  }
+
+  #scalar(node: unknown): unknown {
+    const value: unknown = isScalar(node) ? node.value : null
+    return typeof value === 'bigint' ? Number(value) : value
+  }
+}

@@ -1,0 +1,82 @@
+import { isObject } from '../json.ts'
+import { type Path, pathOfPointer } from './places.ts'
+import { type Findings, Unreadable } from './report.ts'
+
+/** References that lead from one to the next. */
+const CHAIN_MAX = 20
+
+/** A value of a document with where it stands. */
+export interface Located {
+  value: unknown
+  path: Path
+}
+
+/** A document whose references lead to values of the same document alone: nothing is ever fetched. */
+export class OpenApiDocument {
+  readonly root: Record<string, unknown>
+  readonly findings: Findings
+
+  constructor(root: Record<string, unknown>, findings: Findings) {
+    this.root = root
+    this.findings = findings
+  }
+
+  /** The value that a reference leads to, or the value itself. What stands beside the reference is left aside. @throws Unreadable */
+  resolve({ value, path }: Located): Located {
+    let found: Located = { value, path }
+    for (let hops = 0; isObject(found.value) && typeof found.value.$ref === 'string'; hops += 1) {
+      if (hops === CHAIN_MAX) return this.#fail(path, 'The reference leads back to itself.')
+      found = this.#follow(found.value.$ref, [...found.path, '$ref'])
+    }
+    return found
+  }
+
+  /** A member, with its reference resolved. */
+  member(located: Located, name: string | number): Located {
+    const { value, path } = located
+    const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+    return this.resolve({ value: isThere ? Reflect.get(value, name) : undefined, path: [...path, name] })
+  }
+
+  /** The members of an object with their references resolved; none of anything else. */
+  members(located: Located): [name: string, member: Located][] {
+    if (!isObject(located.value)) return []
+    return Object.keys(located.value).map((name) => [name, this.member(located, name)])
+  }
+
+  /** The items of a list likewise. */
+  items(located: Located): Located[] {
+    if (!Array.isArray(located.value)) return []
+    return located.value.map((_, index) => this.member(located, index))
+  }
+
+  #follow(reference: string, path: Path): Located {
+    if (!reference.startsWith('#')) {
+      return this.#fail(
+        path,
+        'The reference leads to another file or host, and nothing is fetched. Bundle the document into one file.',
+      )
+    }
+    const target = pathOfPointer(decoded(reference.slice(1)))
+    let value: unknown = this.root
+    for (const name of target ?? []) {
+      const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+      value = isThere ? Reflect.get(Object(value), name) : undefined
+    }
+    if (!target || value === undefined) return this.#fail(path, 'The reference leads to nothing in this document.')
+    return { value, path: target }
+  }
+
+  #fail(path: Path, text: string): never {
+    this.findings.error(path, text)
+    throw new Unreadable(text)
+  }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

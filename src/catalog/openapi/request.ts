@@ -1,0 +1,62 @@
+import { type EncodedPath, path as encodePath, InvalidParameter, type UpstreamRequest } from '../upstream.ts'
+import { BODY, type MappedParameter, parameterText } from './parameters.ts'
+import type { Located } from './references.ts'
+import type { Schema } from './schemas.ts'
+
+export type Method = NonNullable<UpstreamRequest['method']>
+
+/** The body of an operation's request. */
+export interface MappedBody {
+  schema: Schema
+  required: boolean
+  mediaType: string
+  media: Located
+}
+
+/** What a request is made of besides the values of a call. */
+export interface RequestForm {
+  method: Method
+  template: string
+  parameters: MappedParameter[]
+  body: MappedBody | undefined
+}
+
+/** @throws InvalidParameter for a value that cannot stand where its parameter stands */
+export function requestOf(
+  { method, template, parameters, body }: RequestForm,
+  values: Record<string, unknown>,
+): UpstreamRequest {
+  const query: Record<string, string | string[]> = {}
+  const headers: Record<string, string> = {}
+  const inPath = new Map<string, string>()
+  for (const parameter of parameters) {
+    const { name, in: place } = parameter
+    const value = values[name]
+    if (value === undefined) continue
+    const text = parameterText(parameter, value)
+    if (place === 'query') query[name] = text
+    else if (place === 'header') headers[name.toLowerCase()] = String(text)
+    else inPath.set(name, String(text))
+  }
+  const sent = body && values[BODY] !== undefined ? JSON.stringify(values[BODY]) : undefined
+  if (sent !== undefined && body) headers['content-type'] = body.mediaType
+  return {
+    path: filledPath(template, inPath),
+    ...(method === 'GET' ? {} : { method }),
+    query,
+    headers,
+    ...(sent === undefined ? {} : { body: sent }),
+  }
+}
+
+/** Each value is one encoded segment part. @throws InvalidParameter for a value that no encoding keeps in its segment */
+function filledPath(template: string, values: ReadonlyMap<string, string>): EncodedPath {
+  const parts = template.split(/\{([^{}/]*)\}/)
+  const literals = parts.filter((_, index) => index % 2 === 0)
+  const names = parts.filter((_, index) => index % 2 === 1)
+  for (const name of names) {
+    const value = values.get(name) ?? ''
+    if (value === '' || value === '.' || value === '..') throw new InvalidParameter(name, 'it cannot be a path segment')
+  }
+  return encodePath(literals as unknown as TemplateStringsArray, ...names.map((name) => values.get(name) ?? ''))
+}
