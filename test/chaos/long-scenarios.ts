@@ -79,6 +79,20 @@ export const LONG_SCENARIOS: ChaosScenario[] = [
     faults: (rig) => keepReplacing(rig, 112_000),
     allow: { failedMax: 0 },
   },
+  {
+    name: 'upgrade',
+    about: '5,000 calls while two nodes and two workers of another version (--before) are replaced by this one',
+    seconds: 122,
+    perSecond: USUAL,
+    isUpgrade: true,
+    faults: async (rig) => {
+      for (const replace of [replaceWorker, replaceNode, replaceWorker, replaceNode]) {
+        await delay(10_000)
+        await replace(rig, 'SIGTERM', 0)
+      }
+    },
+    allow: { failedMax: 0 },
+  },
 ]
 
 /** Replaces a worker and a node in turn until the time is over. */

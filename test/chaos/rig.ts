@@ -46,11 +46,21 @@ export interface RigOptions {
   environment?: Record<string, string>
   /** The stores' files lie on a disk of this size, MB. */
   diskMb?: number | undefined
+  /** Folder of the checkout whose version the first processes are of. Default: this one. */
+  before?: string | undefined
 }
 
 const ACCOUNTS = 4
 
-export async function startRig({ webNodes, workers, seed, say, environment, diskMb }: RigOptions): Promise<Rig> {
+export async function startRig({
+  webNodes,
+  workers,
+  seed,
+  say,
+  environment,
+  diskMb,
+  before,
+}: RigOptions): Promise<Rig> {
   const folder = diskMb === undefined ? undefined : await mkdtemp(join(tmpdir(), 'agw-disk-'))
   // Postgres runs as another user where this one is root.
   if (folder) await chmod(folder, 0o755)
@@ -62,6 +72,7 @@ export async function startRig({ webNodes, workers, seed, say, environment, disk
   const gateway = await startGateway({
     webNodes,
     workers,
+    firstCheckout: before,
     services: {
       folder: services.folder,
       redisUrl: through(services.redisUrl, redis),
@@ -122,9 +133,12 @@ async function warmUp(gateway: Gateway, keys: string[]): Promise<number> {
   return nonce
 }
 
-/** Kills a worker without warning and starts another. */
-export async function replaceWorker({ gateway, random }: Rig, signal: NodeJS.Signals): Promise<void> {
-  const index = Math.floor(random() * gateway.workers.length)
+/** Replaces a worker, any of them unless `index` says which: without warning or, by SIGTERM, in order. */
+export async function replaceWorker(
+  { gateway, random }: Rig,
+  signal: NodeJS.Signals,
+  index = Math.floor(random() * gateway.workers.length),
+): Promise<void> {
   const [worker] = gateway.workers.splice(index, 1)
   if (!worker) return
   // A worker told to end serves until another one is there, as a rolling deployment has it.

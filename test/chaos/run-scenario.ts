@@ -11,10 +11,12 @@ const BEFORE_MS = 2_000
 /** Runs one scenario from a fresh deployment to its claims. */
 export async function runScenario(
   scenario: ChaosScenario,
-  { seed, say }: { seed: number; say: (line: string) => void },
+  { seed, say, before }: { seed: number; say: (line: string) => void; before?: string | undefined },
 ): Promise<Claim[]> {
   const { webNodes = 2, workers = 2, environment = {}, diskMb } = scenario
-  const rig = await startRig({ webNodes, workers, seed, say, environment, diskMb })
+  if (scenario.isUpgrade && before === undefined) throw new Error(`${scenario.name} needs --before <checkout>`)
+  const versions = scenario.isUpgrade ? { before } : {}
+  const rig = await startRig({ webNodes, workers, seed, say, environment, diskMb, ...versions })
   try {
     const { perSecond, seconds, patienceMs, impatient } = scenario
     const patience = { ...(patienceMs === undefined ? {} : { patienceMs }), ...(impatient ? { impatient } : {}) }

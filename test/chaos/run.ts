@@ -8,7 +8,7 @@ import { soak } from './soak.ts'
 
 const ALL = [SHORT, ...SCENARIOS, ...LONG_SCENARIOS, quotedWaits, soak]
 
-const HELP = `Usage: npm run chaos -- [scenario …] [--seed <n>]
+const HELP = `Usage: npm run chaos -- [scenario …] [--seed <n>] [--before <checkout>]
 
 Faults under steady load: API nodes, workers, stores behind proxies and a recording upstream, all on this machine. After
 every run the law of conservation is checked: one outcome for every request, every 200 carries its own number, usage
@@ -18,7 +18,7 @@ ${ALL.map(({ name, about }) => `  ${name.padEnd(26)} ${about}`).join('\n')}
 
 Exit code: 0 every claim held, 1 one did not, 2 a run could not be made.`
 
-async function run(names: string[], seed: number): Promise<number> {
+async function run(names: string[], seed: number, before: string | undefined): Promise<number> {
   const unknown = names.find((name) => !ALL.some((scenario) => scenario.name === name))
   if (unknown !== undefined) throw new Error(`there is no scenario "${unknown}" (--help lists them)`)
   const chosen = names.length === 0 ? SCENARIOS : ALL.filter(({ name }) => names.includes(name))
@@ -26,7 +26,7 @@ async function run(names: string[], seed: number): Promise<number> {
   const broken: Claim[] = []
   for (const scenario of chosen) {
     console.log(`${scenario.name}: ${scenario.about}`)
-    const claims = await runScenario(scenario, { seed, say: (line) => console.error(`  ${line}`) })
+    const claims = await runScenario(scenario, { seed, before, say: (line) => console.error(`  ${line}`) })
     for (const { what, value, bound, isHeld } of claims) {
       console.log(`  ${isHeld ? 'PASS' : 'FAIL'}  ${what}: ${Number(value.toFixed(3))} (${bound})`)
     }
@@ -39,7 +39,7 @@ async function run(names: string[], seed: number): Promise<number> {
 try {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { help: { type: 'boolean' }, seed: { type: 'string' } },
+    options: { help: { type: 'boolean' }, seed: { type: 'string' }, before: { type: 'string' } },
   })
   if (values.help) {
     console.log(HELP)
@@ -47,7 +47,7 @@ try {
   }
   const seed = values.seed === undefined ? Math.floor(Math.random() * 1_000_000) : Number(values.seed)
   if (!Number.isInteger(seed)) throw new Error('--seed must be a whole number')
-  process.exit(await run(positionals, seed))
+  process.exit(await run(positionals, seed, values.before))
 } catch (error) {
   console.error(`chaos: ${error instanceof Error ? error.message : error}`)
   process.exit(2)

@@ -16,6 +16,8 @@ export interface ChaosScenario {
   environment?: Record<string, string>
   /** The stores' files lie on a disk of this size, MB, that can be filled. */
   diskMb?: number
+  /** The first processes are of the version before, whose checkout `--before` names. */
+  isUpgrade?: boolean
   /** Load of another shape than so many calls a second. */
   offer?: (rig: Rig) => Promise<CallRecord[]>
   /** Some callers have less patience than the others. */

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import { migrate } from '../../src/db/migrate.ts'
 import type { LocalNode, LocalWorker } from './local-node.ts'
@@ -54,6 +56,8 @@ export interface GatewayOptions {
   environment?: Record<string, string>
   /** Options of Node for the processes. Default: garbage is collected on one thread. */
   execArgv?: string[]
+  /** Folder of another checkout whose version the first processes are of; those that are started later are of this one. */
+  firstCheckout?: string | undefined
   /** Use these services; they are not stopped at the end. */
   services?: Addresses
 }
@@ -63,6 +67,8 @@ export function testSecrets(): Record<string, string> {
   const secret = () => randomBytes(32).toString('base64url')
   return { JWT_SECRET: secret(), KEY_PEPPER: secret(), ENCRYPTION_KEY: secret(), OPERATOR_TOKEN: secret() }
 }
+
+const OWN_CHECKOUT = new URL('../../', import.meta.url)
 
 /** How long a process may take to start on a busy machine, milliseconds. */
 const START_MS_MAX = 60_000
@@ -107,8 +113,11 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   const workers: ChildProcess[] = []
   const locals: LocalWorker[] = []
 
+  let checkout =
+    options.firstCheckout === undefined ? OWN_CHECKOUT : pathToFileURL(`${resolve(options.firstCheckout)}/`)
+
   const startProcess: Gateway['startProcess'] = async (entry, additions = {}) => {
-    const child = fork(new URL(`../../${entry}`, import.meta.url), {
+    const child = fork(new URL(entry, checkout), {
       env: { ...inheritedEnvironment(), ...environment, ...additions },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       execArgv: options.execArgv ?? SPARING_FLAGS,
@@ -194,6 +203,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
       ...Array.from({ length: options.webNodes ?? 1 }, () => gateway.startWeb()),
       ...Array.from({ length: options.workers ?? 1 }, startAnyWorker),
     ])
+    checkout = OWN_CHECKOUT
     gateway.url = gateway.urls[0] ?? ''
     const isReady = async () => (await fetch(`${gateway.url}/readyz`, { headers: AS_HTTPS })).status === 200
     await until(isReady, START_MS_MAX)
