@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { capKeys } from '../../src/redis/keys.ts'
+import { readProcesses } from '../../src/telemetry/heartbeat.ts'
+import { send } from '../support/client.ts'
+import { until } from '../support/gateway.ts'
+import { type Stage, startStage } from '../support/stage.ts'
+
+/** As many as may wait for one cap. */
+const WAITING = 2_000
+const BATCH = 50
+const QUEUE = capKeys.of('random-facts', 'shared', 'queue')
+
+describe('lanes', () => {
+  let stage: Stage
+  let cell = 0
+
+  before(async () => {
+    stage = await startStage({
+      caps: {
+        'random-facts': `concurrency=64,${WAITING}/50`,
+        weather: 'concurrency=64,1000000/1',
+        currency: undefined,
+      },
+      timeoutMs: 60_000,
+    })
+    stage.upstream.play('random-facts', () => ({
+      id: 'a',
+      text: 't',
+      source: 's',
+      source_url: 'u',
+      language: 'en',
+      permalink: 'p',
+    }))
+    stage.upstream.play('weather', () => ({
+      ...{ latitude: 1, longitude: 2, elevation: 3, timezone: 'GMT', utc_offset_seconds: 0 },
+      current_weather: {
+        time: '2026-01-01T00:00',
+        interval: 900,
+        temperature: 3,
+        windspeed: 1,
+        winddirection: 2,
+        weathercode: 1,
+        is_day: 1,
+      },
+    }))
+    stage.upstream.play('currency', () => ({ base: 'EUR', date: '2026-01-02', rates: { USD: 1.1 } }))
+  })
+  after(() => stage.stop())
+
+  /** A place that nobody called for yet. */
+  const weather = async () => {
+    cell += 1
+    return await send(stage.gateway, `/v1/call/weather/current?latitude=${cell / 10}&longitude=7`, {
+      key: stage.account.live,
+    })
+  }
+  const facts = (count: number, signal?: AbortSignal) => {
+    const calls = Array.from({ length: BATCH }, (_, n) => ({
+      api: 'random-facts',
+      endpoint: '/random',
+      parameters: { n: `${n}` },
+    }))
+    const headers = { 'x-api-key': stage.account.live, 'content-type': 'application/json' }
+    const body = JSON.stringify({ calls })
+    return Array.from({ length: count / BATCH }, async () => {
+      const answer = await fetch(`${stage.gateway.url}/v1/batch`, {
+        method: 'POST',
+        headers,
+        body,
+        ...(signal ? { signal } : {}),
+      })
+      return await answer.text()
+    })
+  }
+
+  it('carry the calls of other APIs while one API has all the waiting calls that it may have', async () => {
+    await Promise.all(facts(WAITING))
+    const leaving = new AbortController()
+    const waiting = facts(WAITING, leaving.signal).map((answer) => answer.catch(() => undefined))
+    await until(async () => (await stage.redis.zcard(QUEUE)) === WAITING)
+    for (let call = 0; call < 20; call += 1) assert.equal((await weather()).status, 200)
+    assert.equal(await stage.redis.zcard(QUEUE), WAITING, 'none of the waiting calls was lost meanwhile')
+    const refused = await send(stage.gateway, '/v1/call/random-facts/random', { key: stage.account.live })
+    assert.equal(refused.body.error.code, 'UPSTREAM_CAP_EXHAUSTED', refused.text)
+    leaving.abort()
+    await Promise.all(waiting)
+    await until(async () => (await stage.redis.zcard(QUEUE)) === 0)
+  })
+
+  it('give the APIs that WORKER_UPSTREAMS names to the worker that names them, and back to the others when it has ended', async () => {
+    const [other] = stage.gateway.workers
+    const named = await stage.gateway.startWorker({ WORKER_UPSTREAMS: 'currency' })
+    const serving = async () =>
+      (await readProcesses(stage.redis, Date.now())).filter(({ serves }) => serves?.join() === 'currency').length
+    await until(async () => (await serving()) === 1)
+    other?.kill('SIGSTOP')
+    // Nodes read every two seconds which lanes the workers serve.
+    const ask = (n: number) =>
+      send(stage.gateway, `/v1/call/currency/latest?n=${n}`, {
+        key: stage.account.live,
+        signal: AbortSignal.timeout(3_000),
+      })
+    let count = 0
+    await until(async () => {
+      count += 1
+      return (await ask(count).catch(() => undefined))?.status === 200
+    })
+    other?.kill('SIGCONT')
+    named.kill('SIGTERM')
+    await until(async () => (await serving()) === 0)
+    await until(async () => (await ask(1_000).catch(() => undefined))?.status === 200)
+  })
+})
