@@ -36,7 +36,9 @@ const QUEUE = capKeys.of('random-facts', 'shared', 'queue')
 /** Uses up an upstream's cap, lets calls wait for the next window, and watches them. */
 export async function measureWaiting(): Promise<Waiting> {
   const upstream = await startUpstreamServer()
-  upstream.play('random-facts', () => ({ id: 'a', text: 't', source: 's', source_url: 'u' }))
+  const fact = { id: 'a', text: 't', source: 's', source_url: 'u', language: 'en', permalink: 'p' }
+  // A whole answer: if members were missing, a probe would take a slot of the cap to look.
+  upstream.play('random-facts', () => fact)
   const gateway = await startGateway({
     execArgv: NODE_FLAGS,
     environment: {
