@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { Cap, NO_PLACE, type PermitId, type QueuePlace, type QueueRefusal } from '../../src/caps/cap.ts'
-import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
+import { REPLY_MS, WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import type { Db } from '../../src/db/database.ts'
 import { memberOf, type WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
@@ -68,6 +68,8 @@ export class World {
   evicted = 0
   lastEviction: QueueRefusal['reason'] | undefined
   refused = 0
+  /** Permits for calls that had less time left than the answer and the reply take. */
+  grantedLate = 0
   /** Calls that got their permit without a ticket. */
   passed = 0
   /** Polls that told of room for more. */
@@ -287,6 +289,7 @@ export class World {
       const call = this.#waiting.get(member)
       assert.ok(call || newcomers.includes(member), `${member} was granted and does not wait`)
       this.#waiting.delete(member)
+      if (call && call.deadline - this.now < SERVICE_MS + REPLY_MS) this.grantedLate += 1
       this.#grant(member.slice(0, member.indexOf('|')), permit, worker)
       if (!call) passed += 1
     }
