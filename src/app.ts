@@ -15,6 +15,7 @@ import { BODY_BYTES_MAX } from './http/body-limits.ts'
 import { readCertificate } from './http/certificate.ts'
 import { ClientLimits } from './http/client-limits.ts'
 import { closeBodies } from './http/closed-bodies.ts'
+import { allowOrigin } from './http/cross-origin.ts'
 import { isCallRoute, sendError } from './http/error-answer.ts'
 import { readForwarded } from './http/forwarded.ts'
 import { HeldBytes } from './http/held-bytes.ts'
@@ -49,8 +50,10 @@ import { docsRoutes } from './routes/docs.ts'
 import { docsPageRoutes } from './routes/docs-pages.ts'
 import { exportRoutes } from './routes/export.ts'
 import { healthRoutes } from './routes/health.ts'
+import { keyChangeRoutes } from './routes/key-changes.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { mcpRoutes } from './routes/mcp.ts'
+import { noticeRoutes } from './routes/notices.ts'
 import { oauthRoutes } from './routes/oauth.ts'
 import { openApiRoutes } from './routes/openapi.ts'
 import { portalRoutes } from './routes/portal.ts'
@@ -164,17 +167,21 @@ function checkRequests(app: FastifyInstance, { config }: Context, isProxy: IsPro
   const clients = new ClientLimits({ ...config.http.clients, isProxy })
   clients.countConnections(app.server)
   const allowedMethods = collectMethods(app)
-  const check = (request: FastifyRequest): void => {
+  const origins = new Set(config.http.corsOrigins)
+  /** @returns whether the request is a preflight: its answer needs no route. */
+  const check = (request: FastifyRequest, reply: FastifyReply): boolean => {
     checkHost(request.raw)
     checkExpectation(request.raw)
     forgetEmptyCredentials(request.raw)
     clients.checkConnection(request)
     acceptPortalSession(request, baseUrl)
     if (isAnonymous(request)) clients.takeAnonymous(request)
+    if (allowOrigin(request, reply, origins)) return true
     checkHeld(request)
     if (request.url.length > URL_LENGTH_MAX) throw new GatewayError('URI_TOO_LONG')
     // Here, before the body is read: what is wrong with the body of a route that is not there does not matter.
     refuseUnrouted(request, allowedMethods)
+    return false
   }
   const https = { baseUrl, isProxy }
   // With a callback: a promise for each request costs more than the checks.
@@ -183,7 +190,7 @@ function checkRequests(app: FastifyInstance, { config }: Context, isProxy: IsPro
     noteRequest(request, reply)
     if (redirectToHttps(request, reply, https)) return
     try {
-      check(request)
+      if (check(request, reply)) return void reply.status(204).send()
     } catch (error) {
       return done(error as Error)
     }
@@ -231,7 +238,9 @@ async function registerRoutes(
     authRoutes,
     profileRoutes,
     exportRoutes,
+    noticeRoutes,
     keyRoutes,
+    keyChangeRoutes,
     catalogRoutes,
     callRoutes,
     mcpRoutes,

@@ -96,6 +96,11 @@ export const ERRORS = {
     'The account has its full number of keys.',
     'Revoke a key with DELETE /v1/keys/{id} first',
   ),
+  KEY_ALREADY_ROTATED: final(
+    409,
+    'Another key has replaced this key.',
+    'Rotate or change the key that replaced it, which GET /v1/keys names in replacedBy',
+  ),
   TEAM_OWNER: final(
     409,
     'The account owns teams.',

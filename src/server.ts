@@ -1,3 +1,4 @@
+import { ExpiryWatch } from './accounts/notices.ts'
 import { createApp } from './app.ts'
 import { closeContext, openContext } from './context.ts'
 import { OldRowsCleaner } from './db/old-rows.ts'
@@ -20,6 +21,8 @@ await runProcess('web', async () => {
   usage.open()
   const oldRows = new OldRowsCleaner(context)
   oldRows.open()
+  const expiry = new ExpiryWatch(context)
+  expiry.open()
   const app = await createApp(context)
   const stopListening = await listen(app, config.http, log)
   return {
@@ -37,7 +40,7 @@ await runProcess('web', async () => {
       clearTimeout(timer)
     },
     close: async () => {
-      await Promise.all([usage.close(), oldRows.close()])
+      await Promise.all([usage.close(), oldRows.close(), expiry.close()])
       await closeContext(context)
     },
   }

@@ -22,12 +22,22 @@ export const KeyAnswer = Type.Object(
     teamId: nullable(
       Type.String({ format: 'uuid', description: 'The team it belongs to; null for a key of your own' }),
     ),
+    replacedBy: nullable(
+      Type.String({ format: 'uuid', description: 'The key that replaced it: it works until expiresAt; null: none' }),
+    ),
     createdBy: nullable(
       Type.String({ format: 'uuid', description: 'The account that made it; null where that is not known any more' }),
     ),
   },
   { title: 'ApiKey' },
 )
+
+/** A key that was just made. */
+export const CreatedKey = Type.Object({
+  key: Type.String({ description: 'The full key, shown this once' }),
+  id: Type.String({ format: 'uuid', description: 'Id of the key' }),
+  keyPrefix: Type.String({ description: 'Start of the key: agw_live_ or agw_test_' }),
+})
 
 export function toKeyAnswer(key: ApiKey): Static<typeof KeyAnswer> {
   return {
@@ -40,6 +50,7 @@ export function toKeyAnswer(key: ApiKey): Static<typeof KeyAnswer> {
     lastUsedAt: key.last_used_at?.toISOString() ?? null,
     expiresAt: key.expires_at?.toISOString() ?? null,
     teamId: key.team_id,
+    replacedBy: key.replaced_by,
     createdBy: key.created_by,
   }
 }

@@ -9,7 +9,7 @@ import type { Config } from '../config.ts'
 import { findKeyOwner } from '../db/api-keys.ts'
 import { findTokenOwner } from '../db/connections.ts'
 import type { Db } from '../db/database.ts'
-import { listProviderKeyStates, type ProviderKeyState } from '../db/provider-keys.ts'
+import { listProviderKeyStates, type ProviderKeyOwner, type ProviderKeyState } from '../db/provider-keys.ts'
 import type { User } from '../db/schema.ts'
 import { findSessionUser } from '../db/sessions.ts'
 import type { Trust } from '../db/users.ts'
@@ -189,8 +189,11 @@ async function lookUpKey(
     mode: owner.environment,
     keyId: owner.keyId,
     isTeamKey: owner.teamId !== null,
-    // A team's key never uses the provider keys of the team's owner.
-    providerKeys: owner.teamId === null ? await loadProviderKeys(db, owner.userId) : new Map(),
+    // A team's key uses the team's provider keys, never those of the team's owner.
+    providerKeys: await loadProviderKeys(
+      db,
+      owner.teamId === null ? { userId: owner.userId } : { teamId: owner.teamId },
+    ),
     expiresAt: owner.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY,
     version,
     ...trustOf(config, { ...owner, id: owner.userId }),
@@ -246,7 +249,7 @@ async function lookUpToken(
     mode: 'live',
     keyId: connectionId,
     isTeamKey: false,
-    providerKeys: await loadProviderKeys(db, userId),
+    providerKeys: await loadProviderKeys(db, { userId }),
     expiresAt: expiresAt.getTime(),
     connection: { id: connectionId, resource, apis, perMonth },
     version,
@@ -260,7 +263,7 @@ async function lookUpSession(deps: AuthenticationDeps, token: string): Promise<P
   const version = await readAccountVersion(redis, userId)
   const user = await findSessionUser(db, userId, sessionId)
   if (!user) throw new GatewayError('INVALID_TOKEN')
-  const providerKeys = await loadProviderKeys(db, user.id)
+  const providerKeys = await loadProviderKeys(db, { userId: user.id })
   return {
     accountId: user.id,
     tier: user.tier,
@@ -284,7 +287,7 @@ function trustOf(
   }
 }
 
-async function loadProviderKeys(db: Db, userId: string): Promise<Map<string, ProviderKeyState>> {
-  const keys = await listProviderKeyStates(db, userId)
+async function loadProviderKeys(db: Db, owner: ProviderKeyOwner): Promise<Map<string, ProviderKeyState>> {
+  const keys = await listProviderKeyStates(db, owner)
   return new Map(keys.map((key) => [key.slug, key]))
 }

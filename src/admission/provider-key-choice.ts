@@ -36,11 +36,11 @@ const ASK_USER = {
   PROVIDER_KEY_INVALID: 'Ask the user to replace the provider key in the portal, on /account/provider-keys',
 }
 
-/** Saving a key would not help: a team's key never uses those of the team's owner. */
+/** A key that somebody saves for the own account would not help: a team's key uses those of the team alone. */
 function noKeyOfTeam({ slug }: Api): GatewayError {
   return new GatewayError('PROVIDER_KEY_REQUIRED', {
-    message: 'This API needs a provider key, and the key of a team has none.',
-    hint: 'Call it with an API key of an account that has saved a provider key',
+    message: 'This API needs a provider key, and the team of this key has none.',
+    hint: 'Have an owner or admin of the team save one with PUT /v1/provider-keys/{apiSlug}?teamId=',
     tokens: { api: slug },
   })
 }

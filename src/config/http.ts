@@ -14,6 +14,8 @@ export interface HttpConfig {
   /** Public address, without a slash at the end. */
   baseUrl: string
   trustProxy: string[]
+  /** Origins whose pages may make calls with a key. */
+  corsOrigins: string[]
   tls: { certFile: string; keyFile: string } | undefined
   redirectPort: number | undefined
   /** What one client address may take of a node; 0 is no bound. */
@@ -47,6 +49,7 @@ export function readHttp(read: EnvironmentReader): HttpConfig {
     metricsPort: read.integer('METRICS_PORT', 0, [0, 65_535]),
     baseUrl,
     trustProxy: read.list('TRUST_PROXY', isAddressOrRange),
+    corsOrigins: read.list('CORS_ORIGINS', isOrigin),
     tls: certFile === '' ? undefined : { certFile, keyFile },
     redirectPort: redirectPort === 0 ? undefined : redirectPort,
     clients: {
@@ -84,6 +87,11 @@ export function isLocalAddress(url: string): boolean {
 /** Whether a listener is reached from this machine alone. A name other than localhost may be that of any address. */
 export function isLocalListener(host: string): boolean {
   return isLocalAddress(`http://${isIP(host) === 6 ? `[${host}]` : host}`)
+}
+
+/** An origin as browsers send it (RFC 6454, 6.1). `*` is none: a page of any origin is not named. */
+function isOrigin(value: string): boolean {
+  return /^https?:$/.test(URL.parse(value)?.protocol ?? '') && new URL(value).origin === value
 }
 
 /** An address, a CIDR, or one of the named ranges that Fastify's `trustProxy` knows. */

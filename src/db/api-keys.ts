@@ -38,7 +38,7 @@ export function findKeyOwner(db: Db, keyHash: Buffer): Promise<KeyOwner | undefi
     .executeTakeFirst()
 }
 
-const isUnexpired = sql<boolean>`(api_keys.expires_at is null or api_keys.expires_at > now())`
+export const isUnexpired = sql<boolean>`(api_keys.expires_at is null or api_keys.expires_at > now())`
 
 /**
  * The keys an account may revoke and nobody has, newest first: its own and those of teams it owns or
@@ -112,7 +112,7 @@ export async function lockLiveKeys(transaction: Db, userId: string): Promise<voi
   await sql`select pg_advisory_xact_lock(hashtextextended(${userId}, 1))`.execute(transaction)
 }
 
-/** `others`: those of them that other accounts made. */
+/** Keys that no other key has replaced. `others`: those of them that other accounts made. */
 export async function countLiveKeys(db: Db, userId: string): Promise<{ count: number; others: number }> {
   const { count, others } = await db
     .selectFrom('api_keys')
@@ -120,9 +120,24 @@ export async function countLiveKeys(db: Db, userId: string): Promise<{ count: nu
     .select(sql<string>`count(*) filter (where created_by <> user_id)`.as('others'))
     .where('user_id', '=', userId)
     .where('revoked_at', 'is', null)
+    .where('replaced_by', 'is', null)
     .where(isUnexpired)
     .executeTakeFirstOrThrow()
   return { count: Number(count), others: Number(others) }
+}
+
+/** Keys that another key has replaced and that still work, counted exactly until the transaction ends. */
+export async function countOverlaps(transaction: Db, userId: string): Promise<number> {
+  await lockLiveKeys(transaction, userId)
+  const { count } = await transaction
+    .selectFrom('api_keys')
+    .select(({ fn }) => fn.countAll<string>().as('count'))
+    .where('user_id', '=', userId)
+    .where('revoked_at', 'is', null)
+    .where('replaced_by', 'is not', null)
+    .where(isUnexpired)
+    .executeTakeFirstOrThrow()
+  return Number(count)
 }
 
 /** Revokes a key. @returns the account it counted against; undefined when it is revoked already */

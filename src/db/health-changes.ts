@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
-import type { HealthNumbers } from './schema.ts'
+import type { HealthNumbers } from './operator-schema.ts'
 
 /** A change of an upstream's health. */
 export interface HealthChange {

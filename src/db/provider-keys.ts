@@ -11,53 +11,75 @@ export interface ProviderKeyState {
   status: ProviderKeyStatus
 }
 
-export function listProviderKeys(db: Db, userId: string): Promise<ProviderKey[]> {
-  return db.selectFrom('provider_keys').selectAll().where('user_id', '=', userId).orderBy('slug').execute()
+/** Whose a provider key is: an account, or a team, whose keys use it. */
+export type ProviderKeyOwner = { userId: string } | { teamId: string }
+
+/** The column that names the owner, and the id. */
+function ownership(owner: ProviderKeyOwner): ['user_id' | 'team_id', string] {
+  return 'teamId' in owner ? ['team_id', owner.teamId] : ['user_id', owner.userId]
 }
 
-export function listProviderKeyStates(db: Db, userId: string): Promise<ProviderKeyState[]> {
+export function listProviderKeys(db: Db, owner: ProviderKeyOwner): Promise<ProviderKey[]> {
+  const [column, id] = ownership(owner)
+  return db.selectFrom('provider_keys').selectAll().where(column, '=', id).orderBy('slug').execute()
+}
+
+export function listProviderKeyStates(db: Db, owner: ProviderKeyOwner): Promise<ProviderKeyState[]> {
+  const [column, id] = ownership(owner)
   return db
     .selectFrom('provider_keys')
     .select(['id', 'slug', 'cap_scope as bucket', 'status'])
-    .where('user_id', '=', userId)
+    .where(column, '=', id)
     .execute()
 }
 
-export function findProviderKeyOf(db: Db, userId: string, slug: string): Promise<ProviderKey | undefined> {
+export function findProviderKeyOf(db: Db, owner: ProviderKeyOwner, slug: string): Promise<ProviderKey | undefined> {
+  const [column, id] = ownership(owner)
+  return db.selectFrom('provider_keys').selectAll().where(column, '=', id).where('slug', '=', slug).executeTakeFirst()
+}
+
+/** A provider key, and the account whose calls use it: its own, or the owner of its team. */
+export type OwnedProviderKey = ProviderKey & { account_id: string }
+
+export function findProviderKey(db: Db, id: string): Promise<OwnedProviderKey | undefined> {
   return db
     .selectFrom('provider_keys')
-    .selectAll()
-    .where('user_id', '=', userId)
-    .where('slug', '=', slug)
+    .leftJoin('teams', 'teams.id', 'provider_keys.team_id')
+    .selectAll('provider_keys')
+    .select(sql<string>`coalesce(provider_keys.user_id, teams.owner_id)`.as('account_id'))
+    .where('provider_keys.id', '=', id)
     .executeTakeFirst()
 }
 
-export function findProviderKey(db: Db, id: string): Promise<ProviderKey | undefined> {
-  return db.selectFrom('provider_keys').selectAll().where('id', '=', id).executeTakeFirst()
-}
-
-/** Saves an account's key for an upstream in place of the one before; under a new id, so that nothing mixes them up. */
+/** Saves an owner's key for an upstream in place of the one before; under a new id, so that nothing mixes them up. */
 export function saveProviderKey(
   db: Db,
-  key: Pick<
-    Insertable<Database['provider_keys']>,
-    'id' | 'user_id' | 'slug' | 'secret_id' | 'sealed' | 'cap_scope' | 'masked'
-  >,
+  owner: ProviderKeyOwner,
+  key: Pick<Insertable<Database['provider_keys']>, 'id' | 'slug' | 'secret_id' | 'sealed' | 'cap_scope' | 'masked'>,
 ): Promise<ProviderKey> {
   const status = 'unvalidated' as const
-  const fresh = { ...key, ...NO_FAILURE, status, saved_at: sql<Date>`now()`, last_validated_at: null }
+  const [column, ownerId] = ownership(owner)
+  const fresh = {
+    ...key,
+    ...NO_FAILURE,
+    [column]: ownerId,
+    status,
+    saved_at: sql<Date>`now()`,
+    last_validated_at: null,
+  }
   return db
     .insertInto('provider_keys')
     .values(fresh)
-    .onConflict((conflict) => conflict.columns(['user_id', 'slug']).doUpdateSet(fresh))
+    .onConflict((conflict) => conflict.columns([column, 'slug']).doUpdateSet(fresh))
     .returningAll()
     .executeTakeFirstOrThrow()
 }
 
-export async function deleteProviderKey(db: Db, userId: string, slug: string): Promise<boolean> {
+export async function deleteProviderKey(db: Db, owner: ProviderKeyOwner, slug: string): Promise<boolean> {
+  const [column, id] = ownership(owner)
   const { numDeletedRows } = await db
     .deleteFrom('provider_keys')
-    .where('user_id', '=', userId)
+    .where(column, '=', id)
     .where('slug', '=', slug)
     .executeTakeFirst()
   return numDeletedRows > 0n

@@ -1,7 +1,7 @@
-import type { ColumnType, Generated, Insertable, JSONColumnType, Selectable } from 'kysely'
-import type { PausedMode } from '../catalog/catalog.ts'
-import type { Caps, Tier } from '../catalog/upstream.ts'
+import type { ColumnType, Generated, Insertable, Selectable } from 'kysely'
+import type { Tier } from '../catalog/upstream.ts'
 import type { ErrorCode } from '../errors.ts'
+import type { AuditLogTable, CapGrantsTable, HealthChangesTable, UpstreamSettingsTable } from './operator-schema.ts'
 
 /** The tables, as the migrations leave them. */
 export interface Database {
@@ -9,6 +9,7 @@ export interface Database {
   users: UsersTable
   sessions: SessionsTable
   account_links: AccountLinksTable
+  notices: NoticesTable
   api_keys: ApiKeysTable
   teams: TeamsTable
   team_members: TeamMembersTable
@@ -39,6 +40,8 @@ interface UsersTable {
   email_verified_at: Date | null
   /** When an operator let it make live calls. */
   approved_at: Date | null
+  /** Whether it is mailed notices. */
+  takes_notices: Generated<boolean>
   /** Network that it signed up from; null for addresses that are not public. */
   signup_network: string | null
   created_at: Timestamp
@@ -83,6 +86,24 @@ interface ApiKeysTable {
   /** The account that made it; null where that is not known or the account is gone. */
   created_by: string | null
   revoked_at: Date | null
+  /** Slugs it may call; null: all. */
+  apis: string[] | null
+  /** Calls in any minute, calls a month and calls at once; null: as many as the plan allows. */
+  per_minute: number | null
+  per_month: number | null
+  in_flight: number | null
+  /** Id under which its calls are counted, which a key inherits from the key that it replaces; null: its own. */
+  limits_id: string | null
+  /** The key that replaced it. From then on its expiry is the end of the overlap. */
+  replaced_by: string | null
+}
+
+/** Mails that were sent, so that each is sent once. */
+interface NoticesTable {
+  account_id: string
+  kind: string
+  period: string
+  at: Timestamp
 }
 
 interface TeamsTable {
@@ -129,7 +150,9 @@ export type ValidationFailureCode = ErrorCode | 'KEY_NOT_CHECKABLE'
 /** An upstream's key that a caller saved; a replaced key is a new row with a new id. */
 interface ProviderKeysTable {
   id: string
-  user_id: string
+  /** Whose it is: an account, or else a team. */
+  user_id: string | null
+  team_id: string | null
   slug: string
   /** Which encryption key sealed it. */
   secret_id: string
@@ -145,28 +168,6 @@ interface ProviderKeysTable {
   failed_at: Date | null
   /** Null where it is not tried again by itself. */
   next_validation_at: Date | null
-}
-
-/** What operators changed of an upstream; null leaves it to the upstream's file and the environment. */
-interface UpstreamSettingsTable {
-  slug: string
-  enabled: boolean | null
-  tier_required: Tier | null
-  caps: JSONColumnType<Partial<Caps>> | null
-  paused_mode: PausedMode | null
-  key_secret_id: string | null
-  key_sealed: Buffer | null
-  updated_at: Timestamp
-}
-
-interface AuditLogTable {
-  id: Generated<string>
-  at: Timestamp
-  actor: string
-  action: string
-  subject: string
-  before: JSONColumnType<Record<string, unknown>> | null
-  after: JSONColumnType<Record<string, unknown>> | null
 }
 
 /** A call that has ended. Partitions of a UTC day each, see `call-log-partitions.ts`. */
@@ -206,29 +207,6 @@ interface CallLogTable {
 export type CallVia = 'call' | 'batch' | 'mcp'
 
 export type CallRow = Selectable<CallLogTable>
-
-/** A change of an upstream's health, with the numbers that led to it. */
-interface HealthChangesTable {
-  slug: string
-  /** Id of the record in the upstream's stream: names the change, whoever writes it down. */
-  id: string
-  at: Date
-  from_status: string
-  to_status: string
-  cause: string
-  numbers: ColumnType<HealthNumbers, string, string>
-}
-
-export interface HealthNumbers {
-  score: number
-  ok: number
-  fail: number
-  /** Milliseconds; null when no answer was recent enough. */
-  p95Ms: number | null
-  /** Code of the attempt that decided it. */
-  code: string
-  source: string
-}
 
 /** Applications that registered themselves. */
 interface OAuthClientsTable {
@@ -270,6 +248,9 @@ interface ConnectionsTable {
   apis: string[] | null
   /** Calls a month it may make; null: as many as the plan allows. */
   per_month: number | null
+  /** Calls in any minute, and calls at once; null: as many as the plan allows. */
+  per_minute: number | null
+  in_flight: number | null
   created_at: Timestamp
   last_used_at: Date | null
   revoked_at: Date | null
@@ -284,11 +265,3 @@ export type Team = Selectable<TeamsTable>
 export type ProviderKey = Selectable<ProviderKeysTable>
 export type UpstreamSettingsRow = Selectable<UpstreamSettingsTable>
 export type AuditEntry = Selectable<AuditLogTable>
-
-interface CapGrantsTable {
-  slug: string
-  scope: string
-  minute: Date
-  worker: string
-  granted: number
-}

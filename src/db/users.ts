@@ -141,6 +141,15 @@ export function updateUser(
     .executeTakeFirstOrThrow()
 }
 
+export async function takesNotices(db: Db, id: string): Promise<boolean> {
+  const row = await db.selectFrom('users').select('takes_notices').where('id', '=', id).executeTakeFirst()
+  return row?.takes_notices ?? false
+}
+
+export async function setTakesNotices(db: Db, id: string, takes: boolean): Promise<void> {
+  await db.updateTable('users').set({ takes_notices: takes }).where('id', '=', id).execute()
+}
+
 /** The addresses of accounts, by id. */
 export async function findEmails(db: Db, ids: string[]): Promise<Map<string, string>> {
   const rows = await db.selectFrom('users').select(['id', 'email']).where('id', 'in', ids).execute()

@@ -159,6 +159,11 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'Other members have made 25 of them in the teams that the account owns.',
     'A team was to pass to a member whose own keys and those of the team are more than 50 together.',
   ),
+  KEY_ALREADY_ROTATED: help(
+    'Look for the key in replacedBy, and use, rotate or change that key.',
+    'The key was rotated before, perhaps by a request at the same time or by another admin of the team.',
+    'A key in its overlap ends when the rotation said: its expiry cannot be changed, but it can be revoked.',
+  ),
   TEAM_OWNER: help(
     'Hand each team over with POST /v1/teams/{id}/transfer, or delete it with DELETE /v1/teams/{id}.',
     'The account is to be deleted and owns teams, whose members would lose them. The message names the teams.',

@@ -2,13 +2,20 @@ import type { FastifyRequest } from 'fastify'
 import { GatewayError } from '../errors.ts'
 
 /**
- * Refuses a request that a browser sends for a page of another origin. Programs that are no browsers send no Origin.
+ * Refuses a request that a browser sends for a page of another origin, unless the operator named it. Programs that are no
+ * browsers send no Origin.
  *
  * @throws GatewayError FORBIDDEN
  */
-export function requireOwnOrigin(request: FastifyRequest, baseUrl: string): void {
+export function requireOwnOrigin(request: FastifyRequest, baseUrl: string, named: string[] = []): void {
   const { origin } = request.headers
-  if (origin === undefined || origin === new URL(baseUrl).origin || isOwnHost(origin, request)) return
+  if (
+    origin === undefined ||
+    origin === new URL(baseUrl).origin ||
+    named.includes(origin) ||
+    isOwnHost(origin, request)
+  )
+    return
   throw new GatewayError('FORBIDDEN', {
     message: 'Requests from pages of this origin are not taken.',
     hint: 'Send the request from a server, or from a page of this gateway',

@@ -48,6 +48,8 @@ export function documentExamples(catalog: Catalog, baseUrl: string): DocumentExa
 }
 
 const REQUESTS = {
+  updateKey: { label: 'My other laptop' },
+  setNotices: { byMail: false },
   deleteAccount: { password: 'correct horse battery staple' },
   mailResetLink: { email: 'ada@example.com' },
   login: { email: 'ada@example.com', password: 'correct horse battery staple' },
@@ -60,6 +62,8 @@ const ACCOUNT: Record<string, MediaExamples> = {
   'getReadyz 503': json({ status: 'unavailable', postgres: true, redis: false, problems: [] }),
   signup: json({ token: TOKEN, user: { id: ADA, email: 'ada@example.com' } }),
   getMe: json({ id: ADA, email: 'ada@example.com', tier: 'developer', termsAcceptedAt: null }),
+  readNotices: json({ byMail: true }),
+  setNotices: json({ byMail: false }),
   readVerification: json({ emailVerified: false, liveCallsNeed: null }),
   getBillingStatus: json({
     tier: 'developer',
@@ -79,6 +83,7 @@ const KEY = {
   lastUsedAt: USED_AT,
   expiresAt: null,
   teamId: null,
+  replacedBy: null,
   createdBy: ADA,
 }
 
@@ -89,6 +94,13 @@ const KEYS: Record<string, MediaExamples> = {
     keyPrefix: KEY.keyPrefix,
   }),
   listKeys: json({ keys: [KEY] }),
+  updateKey: json({ ...KEY, label: 'My other laptop' }),
+  rotateKey: json({
+    key: 'agw_live_0123456789abcdefghijABCDEFGHIJ0123456789abc0Gx7Qp',
+    id: '0d9c8b7a-6f5e-4d3c-8b2a-1f0e9d8c7b6a',
+    keyPrefix: KEY.keyPrefix,
+    previous: { id: KEY.id, expiresAt: '2026-11-22T11:58:00.000Z' },
+  }),
 }
 
 const EXPORT: Record<string, MediaExamples> = {

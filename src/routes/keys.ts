@@ -2,15 +2,14 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { createApiKey, hashApiKey, keyPrefix } from '../accounts/api-key.ts'
-import { KEYS_MAX, KeyAnswer, toKeyAnswer } from '../accounts/key-answer.ts'
-import { isUuid } from '../accounts/session-token.ts'
+import { manageableKey, readExpiry } from '../accounts/key-access.ts'
+import { CreatedKey, KEYS_MAX, KeyAnswer, toKeyAnswer } from '../accounts/key-answer.ts'
 import { lockTeamFor, MANAGERS } from '../accounts/team-access.ts'
 import { nullable } from '../catalog/json.ts'
 import type { Context } from '../context.ts'
-import { findApiKey, insertApiKey, listApiKeys, revokeApiKey } from '../db/api-keys.ts'
+import { insertApiKey, listApiKeys, revokeApiKey } from '../db/api-keys.ts'
 import type { Db } from '../db/database.ts'
-import type { ApiKey, NewApiKey } from '../db/schema.ts'
-import { findTeamOf } from '../db/teams.ts'
+import type { NewApiKey } from '../db/schema.ts'
 import { GatewayError } from '../errors.ts'
 import { PageQuery, readPage, sendablePage } from '../http/paging.ts'
 import { IdParams } from '../http/path-ids.ts'
@@ -36,11 +35,6 @@ const CreateBody = Type.Object({
   expiresAt: Type.Optional(
     nullable(Type.String({ format: 'date-time', description: 'From then on the key is refused' })),
   ),
-})
-const CreateAnswer = Type.Object({
-  key: Type.String({ description: 'The full key, shown this once' }),
-  id: Type.String({ format: 'uuid', description: 'Id of the key' }),
-  keyPrefix: Type.String({ description: 'Start of the key: agw_live_ or agw_test_' }),
 })
 
 /** API keys: list, create, revoke. */
@@ -81,7 +75,7 @@ function routeCreation(app: App, context: Context): void {
       summary: 'Create an API key',
       tags: ['Keys'],
       body: CreateBody,
-      response: { 201: CreateAnswer },
+      response: { 201: CreatedKey },
     },
   }
   app.post('/v1/keys', create, async (request, reply) => {
@@ -136,7 +130,7 @@ function routeRevocation(app: App, { db, redis }: Context): void {
     },
   }
   app.delete('/v1/keys/:id', revoke, async (request, reply) => {
-    const key = await revocableKey(db, request.params.id, sessionOf(request).user.id)
+    const key = await manageableKey(db, request.params.id, sessionOf(request).user.id)
     const isRevoked = await announced({ redis, log: request.log }, [key.user_id], async (accountIds) => {
       const accountId = await revokeApiKey(db, key.id)
       // By now it may count against another account than when it was found: its team may have been handed over.
@@ -146,37 +140,4 @@ function routeRevocation(app: App, { db, redis }: Context): void {
     if (!isRevoked) throw new GatewayError('KEY_NOT_FOUND')
     return reply.status(204).send()
   })
-}
-
-function readExpiry(value: string | null | undefined): Date | null {
-  if (value == null) return null
-  const expiresAt = new Date(value)
-  // A date that does not exist, or is over already.
-  if (!(expiresAt.getTime() > Date.now())) {
-    throw new GatewayError('VALIDATION_ERROR', {
-      message: 'Member expiresAt must be in the future.',
-      tokens: { param: 'expiresAt' },
-    })
-  }
-  return expiresAt
-}
-
-/**
- * A key this user may revoke: an own one, or one of a team that the user manages. Also one that is revoked already: the
- * answer to it may have been lost, and then nobody has heard of it.
- *
- * @throws GatewayError KEY_NOT_FOUND, or FORBIDDEN for a member who sees the team's keys and manages none
- */
-async function revocableKey(db: Db, keyId: string, userId: string): Promise<ApiKey> {
-  const key = isUuid(keyId) ? await findApiKey(db, keyId) : undefined
-  if (!key) throw new GatewayError('KEY_NOT_FOUND')
-  const { team_id: teamId } = key
-  if (teamId === null) {
-    if (key.user_id !== userId) throw new GatewayError('KEY_NOT_FOUND')
-    return key
-  }
-  const team = await findTeamOf(db, teamId, userId)
-  if (!team) throw new GatewayError('KEY_NOT_FOUND')
-  if (!MANAGERS.includes(team.role)) throw new GatewayError(key.revoked_at ? 'KEY_NOT_FOUND' : 'FORBIDDEN')
-  return key
 }

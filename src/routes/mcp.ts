@@ -144,7 +144,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
 
   app.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store')
-    requireOwnOrigin(request, baseUrl)
+    requireOwnOrigin(request, baseUrl, context.config.http.corsOrigins)
     const principal = await authenticateNow(context, request)
     requireAudience(principal, request, baseUrl)
     principals.set(request, principal)

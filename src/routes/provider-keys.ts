@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { keyScope, maskKey, providerKeyRecord } from '../accounts/provider-key.ts'
 import { ProviderKeyAnswer, providerKeyAnswer } from '../accounts/provider-key-answer.ts'
 import { seal } from '../accounts/secret-box.ts'
+import { MANAGERS, teamFor } from '../accounts/team-access.ts'
 import { missingForLiveCalls, shareGroupOf } from '../accounts/trust.ts'
 import { checkLiveCalls } from '../admission/rights.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
@@ -15,6 +17,7 @@ import {
   deleteProviderKey,
   findProviderKeyOf,
   listProviderKeys,
+  type ProviderKeyOwner,
   saveProviderKey,
   setValidationFailure,
 } from '../db/provider-keys.ts'
@@ -48,7 +51,34 @@ const PutBody = Type.Object(
 
 const ApiParams = Type.Object({ apiSlug: Type.String() })
 
-/** Callers' own upstream keys: list, save, delete, validate. A key goes in and never comes out. */
+const OwnerQuery = Type.Object({
+  teamId: Type.Optional(
+    Type.String({
+      maxLength: 64,
+      description: 'A team whose owner or admin you are: its provider keys, which the keys of the team use',
+    }),
+  ),
+})
+
+/** Whose provider keys a request is about, and the account whose calls use them. */
+interface KeyHolder {
+  owner: ProviderKeyOwner
+  accountId: string
+}
+
+/** @throws GatewayError TEAM_NOT_FOUND, or FORBIDDEN for a plain member */
+async function holderOf(
+  db: Db,
+  request: Pick<FastifyRequest, 'id'> & { query: { teamId?: string } },
+): Promise<KeyHolder> {
+  const userId = sessionOf(request).user.id
+  const teamId = request.query.teamId?.toLowerCase()
+  if (teamId === undefined) return { owner: { userId }, accountId: userId }
+  const team = await teamFor(db, { teamId, userId }, MANAGERS)
+  return { owner: { teamId: team.id }, accountId: team.owner_id }
+}
+
+/** Upstream keys of callers and teams: list, save, delete, validate. A key goes in and never comes out. */
 export async function providerKeyRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)
   routeListing(app, context)
@@ -59,16 +89,18 @@ export async function providerKeyRoutes(app: App, context: Context): Promise<voi
 
 function routeListing(app: App, { db, catalog }: Context): void {
   const list = {
+    config: { errors: ['TEAM_NOT_FOUND', 'FORBIDDEN'] as const },
     schema: {
-      summary: 'List your upstream keys',
+      summary: 'List your upstream keys, or those of a team',
       tags: ['Provider keys'],
+      querystring: OwnerQuery,
       response: {
         200: Type.Object({ providerKeys: Type.Array(ProviderKeyAnswer, { description: 'Your stored keys' }) }),
       },
     },
   }
   app.get('/v1/provider-keys', list, async (request) => {
-    const keys = await listProviderKeys(db, sessionOf(request).user.id)
+    const keys = await listProviderKeys(db, (await holderOf(db, request)).owner)
     return { providerKeys: keys.flatMap((key) => providerKeyAnswer(catalog, key) ?? []) }
   })
 }
@@ -76,11 +108,12 @@ function routeListing(app: App, { db, catalog }: Context): void {
 function routeSaving(app: App, context: Context): void {
   const { config, db, redis, catalog, queues } = context
   const put = {
-    config: { errors: ['API_NOT_FOUND', 'FORBIDDEN', 'RATE_LIMIT_EXCEEDED'] as const },
+    config: { errors: ['API_NOT_FOUND', 'TEAM_NOT_FOUND', 'FORBIDDEN', 'RATE_LIMIT_EXCEEDED'] as const },
     schema: {
       summary: 'Save your key for an upstream; its validation begins at once',
       tags: ['Provider keys'],
       params: ApiParams,
+      querystring: OwnerQuery,
       operationId: 'putProviderKey',
       body: PutBody,
       response: { 200: ProviderKeyAnswer },
@@ -89,20 +122,20 @@ function routeSaving(app: App, context: Context): void {
   app.put('/v1/provider-keys/:apiSlug', put, async (request) => {
     const { slug } = apiTakingKeys(catalog, request.params.apiSlug)
     const { user } = sessionOf(request)
-    const userId = user.id
+    const { owner, accountId } = await holderOf(db, request)
+    const ownerId = 'teamId' in owner ? owner.teamId : owner.userId
     const { key } = request.body
     await takeValidation(context, user, slug)
-    const sealed = seal(config.secrets.encryption, providerKeyRecord(userId, slug), key)
+    const sealed = seal(config.secrets.encryption, providerKeyRecord(ownerId, slug), key)
     const row = {
       id: randomUUID(),
-      user_id: userId,
       slug,
       secret_id: sealed.secretId,
       sealed: sealed.bytes,
       cap_scope: keyScope(config.secrets.keyPepper, slug, key),
       masked: maskKey(key),
     }
-    const saved = await announced({ redis, log: request.log }, [userId], () => saveProviderKey(db, row))
+    const saved = await announced({ redis, log: request.log }, [accountId], () => saveProviderKey(db, owner, row))
     const shown = isHeld(catalog, slug) ? await noteHold(db, saved) : saved
     // It is saved whether Redis is there or not, and can be validated later.
     await enqueueValidateKey(queues, slug, validationOf(context, user, saved.id)).catch((error) =>
@@ -114,19 +147,20 @@ function routeSaving(app: App, context: Context): void {
 
 function routeDeletion(app: App, { db, redis, catalog }: Context): void {
   const remove = {
-    config: { errors: ['API_NOT_FOUND', 'KEY_NOT_FOUND'] as const },
+    config: { errors: ['API_NOT_FOUND', 'KEY_NOT_FOUND', 'TEAM_NOT_FOUND', 'FORBIDDEN'] as const },
     schema: {
       summary: 'Delete your key for an upstream',
       tags: ['Provider keys'],
       params: ApiParams,
+      querystring: OwnerQuery,
       response: { 204: NoContent },
     },
   }
   app.delete('/v1/provider-keys/:apiSlug', remove, async (request, reply) => {
-    const userId = sessionOf(request).user.id
     const { slug } = knownApi(catalog, request.params.apiSlug)
-    const remove = () => deleteProviderKey(db, userId, slug)
-    if (!(await announced({ redis, log: request.log }, [userId], remove))) throw noProviderKey()
+    const { owner, accountId } = await holderOf(db, request)
+    const remove = () => deleteProviderKey(db, owner, slug)
+    if (!(await announced({ redis, log: request.log }, [accountId], remove))) throw noProviderKey()
     return reply.status(204).send()
   })
 }
@@ -134,18 +168,22 @@ function routeDeletion(app: App, { db, redis, catalog }: Context): void {
 function routeValidation(app: App, context: Context): void {
   const { db, catalog, queues } = context
   const validate = {
-    config: { errors: ['API_NOT_FOUND', 'KEY_NOT_FOUND', 'FORBIDDEN', 'RATE_LIMIT_EXCEEDED'] as const },
+    config: {
+      errors: ['API_NOT_FOUND', 'KEY_NOT_FOUND', 'TEAM_NOT_FOUND', 'FORBIDDEN', 'RATE_LIMIT_EXCEEDED'] as const,
+    },
     schema: {
       summary: 'Ask the upstream whether it takes your key',
       tags: ['Provider keys'],
       params: ApiParams,
+      querystring: OwnerQuery,
       response: { 200: ProviderKeyAnswer },
     },
   }
   app.post('/v1/provider-keys/:apiSlug/validate', validate, async (request) => {
     const { user } = sessionOf(request)
     const { slug } = knownApi(catalog, request.params.apiSlug)
-    const key = await findProviderKeyOf(db, user.id, slug)
+    const { owner } = await holderOf(db, request)
+    const key = await findProviderKeyOf(db, owner, slug)
     if (!key) throw noProviderKey()
     await takeValidation(context, user, slug)
     if (isHeld(catalog, slug)) {
@@ -153,7 +191,7 @@ function routeValidation(app: App, context: Context): void {
       // Nobody waits for it: one job is enough, however often it is asked for.
       await enqueueRevalidateKey(queues, slug, validationOf(context, user, key.id))
     } else await validateNow(context, key, user)
-    const validated = await findProviderKeyOf(db, user.id, slug)
+    const validated = await findProviderKeyOf(db, owner, slug)
     if (!validated) throw noProviderKey()
     return providerKeyAnswer(catalog, validated)
   })

@@ -13,7 +13,15 @@ describe('the answer about a provider key', () => {
   const at = (second: number) => new Date(Date.UTC(2026, 10, 23, 12, 0, second))
   /** A key whose last validation failed in second 10. */
   const failed = (fields: Partial<ProviderKey> = {}): ProviderKey => ({
-    ...{ id: 'id', user_id: 'user', slug: 'news', secret_id: 'secret', sealed: Buffer.alloc(0), cap_scope: 'key-1' },
+    ...{
+      id: 'id',
+      user_id: 'user',
+      team_id: null,
+      slug: 'news',
+      secret_id: 'secret',
+      sealed: Buffer.alloc(0),
+      cap_scope: 'key-1',
+    },
     ...{ masked: '********', status: 'unvalidated', saved_at: at(0), last_validated_at: null },
     ...{ failure_code: 'UPSTREAM_ERROR', failed_at: at(10), next_validation_at: null },
     ...fields,

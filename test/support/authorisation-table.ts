@@ -40,6 +40,20 @@ export const TABLE: Row[] = [
   { route: 'POST /v1/keys', body: { teamId: '$otherTeam' }, expected: everyone(404) },
   { route: 'POST /v1/keys', body: { teamId: '$random' }, expected: everyone(404) },
   { route: 'POST /v1/keys', body: { teamId: '$malformed' }, expected: everyone(400) },
+  ...['PATCH /v1/keys/:id', 'POST /v1/keys/:id/rotate'].flatMap((route): Row[] => {
+    const [body, status] = route.startsWith('PATCH') ? [{ label: 'Another' }, 200] : [{}, 201]
+    return [
+      { route, path: { id: 'ownKey' }, body, expected: everyone(status) },
+      { route, path: { id: 'ownRevokedKey' }, body, expected: everyone(404) },
+      { route, path: { id: 'otherUserKey' }, body, expected: everyone(404) },
+      { route, path: { id: 'teamKey' }, body, expected: `404 404 403 ${status} ${status}` },
+      { route, path: { id: 'otherTeamKey' }, body, expected: everyone(404) },
+      { route, path: { id: 'malformed' }, body, expected: everyone(404) },
+    ]
+  }),
+  { route: 'GET /v1/me/notices', expected: everyone(200) },
+  { route: 'PUT /v1/me/notices', body: { byMail: false }, expected: everyone(200) },
+  { route: 'PUT /v1/me/notices', body: {}, expected: everyone(400) },
   { route: 'DELETE /v1/keys/:id', path: { id: 'ownKey' }, expected: everyone(204) },
   { route: 'DELETE /v1/keys/:id', path: { id: 'ownRevokedKey' }, expected: everyone(404) },
   { route: 'DELETE /v1/keys/:id', path: { id: 'otherUserKey' }, expected: everyone(404) },

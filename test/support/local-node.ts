@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
+import { ExpiryWatch } from '../../src/accounts/notices.ts'
 import { createApp } from '../../src/app.ts'
 import { loadProcessConfig } from '../../src/config.ts'
 import { createConsole } from '../../src/console/console-app.ts'
@@ -30,8 +31,10 @@ export async function startLocalNode(environment: Record<string, string>): Promi
   usage.open()
   const oldRows = new OldRowsCleaner(context)
   oldRows.open()
+  const expiry = new ExpiryWatch(context)
+  expiry.open()
   return await listen(await createApp(context), context.config.http.port, async () => {
-    await Promise.all([usage.close(), oldRows.close()])
+    await Promise.all([usage.close(), oldRows.close(), expiry.close()])
     await closeContext(context)
   })
 }

@@ -36,8 +36,8 @@ describe('the portal', () => {
   it('the portal takes a newcomer from sign-up over a key to an answer, and refuses the key once it is revoked', async (t) => {
     await withPage(t, async (page) => {
       await signUpIn(page)
-      await page.getByRole('link', { name: 'make your first key' }).click()
-      await page.getByLabel('Label').fill('first')
+      await page.getByRole('link', { name: 'API keys' }).click()
+      await page.getByLabel('Label').fill('by hand')
       await page.getByRole('button', { name: 'Create key' }).click()
       const key = (await page.locator('[data-new-key]').textContent()) ?? ''
       assert.match(key, /^agw_test_/)
@@ -59,9 +59,9 @@ describe('the portal', () => {
       await page.getByRole('link', { name: 'Account' }).click()
       await page.getByRole('link', { name: 'API keys' }).click()
       assert.equal(await page.locator('[data-new-key]').count(), 0)
-      await page.getByRole('button', { name: 'Revoke first' }).click()
+      await page.getByRole('button', { name: 'Revoke by hand' }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
-      await page.getByText('No keys yet').waitFor()
+      await page.getByText('The key is revoked').waitFor()
 
       await page.getByRole('link', { name: 'APIs', exact: true }).click()
       await page.getByRole('link', { name: 'Weather' }).click()
@@ -160,9 +160,10 @@ describe('the portal', () => {
       const sent = page.waitForRequest(/\/v1\/call\//)
       await page.getByRole('button', { name: 'Send' }).click()
       assert.equal((await sent).headers()['x-gateway-mode'], undefined)
-      // No key was made on the way.
+      // No key was made on the way but the first one.
       await page.goto('/account/keys')
-      await page.getByText('No keys yet').waitFor()
+      await page.getByRole('button', { name: 'Revoke First key' }).waitFor()
+      assert.equal(await page.getByRole('button', { name: /^Revoke/ }).count(), 1)
       // More than one page of the listing.
       await sql(
         gateway,
@@ -340,7 +341,7 @@ describe('the portal', () => {
       await page.getByRole('button', { name: 'Create key' }).click()
       await page
         .getByRole('button', { name: /^Revoke/ })
-        .nth(1)
+        .nth(2)
         .waitFor()
       const second = ((await page.locator('[data-new-key]').textContent()) ?? '').slice(-4)
       await page.getByRole('button', { name: `Revoke agw_test_…${second}` }).click()
@@ -372,8 +373,8 @@ describe('the portal', () => {
       const { email } = await signUpIn(page)
       await page.getByRole('link', { name: 'Docs', exact: true }).first().click()
       await page.getByRole('link', { name: 'Account routes' }).first().click()
-      await page.getByText('/v1/me', { exact: true }).click()
       const operation = page.locator('#getMe')
+      await operation.getByText('/v1/me', { exact: true }).click()
       await operation.getByRole('button', { name: 'Send' }).click()
       await operation.getByText(email).waitFor()
       await operation.getByRole('link', { name: 'AUTH_REQUIRED' }).waitFor()

@@ -413,7 +413,7 @@ describe('provider keys', () => {
     assert.equal((await call(path(1_000))).status, 200)
   })
 
-  it('provider keys that an API needs are named to agents whose calls lack one, and to a team, which never has one', async () => {
+  it('provider keys that an API needs are named to agents whose calls lack one, and to a team until it has a key of its own', async () => {
     const found = async (key: string) => {
       const { body } = await send(gateway, '/mcp', {
         key,
@@ -443,7 +443,40 @@ describe('provider keys', () => {
     assert.equal(await found(team.body.key), 'Needs your key')
     const { code, hint } = (await call(NEWS, team.body.key)).body.error
     assert.equal(code, 'PROVIDER_KEY_REQUIRED')
-    assert.match(hint, /^Call it with an API key of an account that has saved a provider key\./)
+    assert.match(hint, /^Have an owner or admin of the team save one with PUT \/v1\/provider-keys/)
+    const ofTeam = secret('of the team'.replaceAll(' ', '-'))
+    taken.add(ofTeam)
+    const path = `/v1/provider-keys/news?teamId=${made.body.team.id}`
+    const saved = await send(gateway, path, { method: 'PUT', token, body: { key: ofTeam } })
+    assert.equal(saved.status, 200)
+    for (const url of gateway.urls) assert.equal((await call(NEWS, team.body.key, url)).status, 200)
+    assert.match(await found(team.body.key), /^(Healthy|Degraded|Down)$/)
+    const validated = await send(gateway, path.replace('?', '/validate?'), { method: 'POST', token })
+    assert.equal(validated.body.status, 'valid')
+    // The owner's own key is another record.
+    const listed = await send(gateway, `/v1/provider-keys?teamId=${made.body.team.id}`, { token })
+    assert.deepEqual(
+      listed.body.providerKeys.map(({ maskedKey }: { maskedKey: string }) => maskedKey.slice(-4)),
+      [ofTeam.slice(-4)],
+    )
+    const [member, stranger] = [await signUp(gateway), await signUp(gateway)]
+    await send(gateway, `/v1/teams/${made.body.team.id}/members`, { token, body: { email: member.email } })
+    for (const [other, status] of [
+      [member, 403],
+      [stranger, 404],
+    ] as const) {
+      for (const [method, body] of [
+        ['PUT', { key: ofTeam }],
+        ['DELETE', undefined],
+      ] as const)
+        assert.equal((await send(gateway, path, { method, token: other.token, body })).status, status)
+      const list = `/v1/provider-keys?teamId=${made.body.team.id}`
+      assert.equal((await send(gateway, list, { token: other.token })).status, status)
+    }
+    assert.equal((await send(gateway, path, { method: 'DELETE', token })).status, 204)
+    for (const url of gateway.urls)
+      assert.equal((await call(NEWS, team.body.key, url)).body.error.code, 'PROVIDER_KEY_REQUIRED')
+    assert.equal((await call(NEWS)).status, 200, 'the key of the account is left')
   })
 
   it('provider keys are deleted: the next call on every node goes without', async () => {

@@ -38,8 +38,8 @@ async function open(t: TestContext, SLUG = NEWS) {
       'key',
     )
     const cap_scope = keyScope(Buffer.alloc(32), SLUG, 'key')
-    const row = { id: randomUUID(), user_id: userId, slug: SLUG, secret_id, sealed, cap_scope, masked: maskKey('key') }
-    return (await saveProviderKey(db, row)).id
+    const row = { id: randomUUID(), slug: SLUG, secret_id, sealed, cap_scope, masked: maskKey('key') }
+    return (await saveProviderKey(db, { userId }, row)).id
   }
   const id = await saveKey()
   const worker = new Worker(LANE.name, undefined, {

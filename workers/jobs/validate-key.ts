@@ -6,7 +6,12 @@ import { type Api, type Catalog, withCallerKey } from '../../src/catalog/catalog
 import type { ResponseClassCode } from '../../src/catalog/response-class.ts'
 
 import type { Db } from '../../src/db/database.ts'
-import { findProviderKey, setProviderKeyStatus, setValidationFailure } from '../../src/db/provider-keys.ts'
+import {
+  findProviderKey,
+  type OwnedProviderKey,
+  setProviderKeyStatus,
+  setValidationFailure,
+} from '../../src/db/provider-keys.ts'
 import type { ProviderKey, ValidationFailureCode } from '../../src/db/schema.ts'
 import { GatewayError } from '../../src/errors.ts'
 import { voterOf } from '../../src/health/breaker.ts'
@@ -39,12 +44,12 @@ export async function validateKey(deps: ProcessorDeps, job: Job, cancelled: Abor
   let accountId = ''
   try {
     const row = await findProviderKey(db, providerKeyId)
-    accountId = row?.user_id ?? accountId
+    accountId = row?.account_id ?? accountId
     // Replaced or deleted meanwhile: nothing to do.
     if (!row) return null
     const shut = shutCode(deps.catalog.get(row.slug))
     const verdict = shut ? { code: shut } : await tryKey(deps, { row, group, jobId: job.id }, cancelled)
-    if ('status' in verdict) await announced({ redis, log }, [row.user_id], () => setStatus(db, row, verdict.status))
+    if ('status' in verdict) await announced({ redis, log }, [row.account_id], () => setStatus(db, row, verdict.status))
     else {
       const isFinal = shut !== undefined || verdict.code === 'KEY_NOT_CHECKABLE'
       await noteFailure(deps, { row, code: verdict.code, waitMs: isFinal ? undefined : nextWaitMs(job) }, job)
@@ -80,13 +85,13 @@ function nextWaitMs({ attemptsStarted }: Job): number | undefined {
 /** @throws DelayedError where the job runs again after `waitMs` */
 async function noteFailure(
   { db, redis, log }: ProcessorDeps,
-  { row, code, waitMs }: { row: ProviderKey; code: ValidationFailureCode; waitMs: number | undefined },
+  { row, code, waitMs }: { row: OwnedProviderKey; code: ValidationFailureCode; waitMs: number | undefined },
   job: Job,
 ): Promise<void> {
   const nextAt = waitMs === undefined ? null : new Date(Date.now() + waitMs)
   const data = parseValidateKeyJob(job.data)
   const lastNextAt = data.nextAt === undefined ? null : new Date(data.nextAt)
-  await announced({ redis, log }, code === 'KEY_NOT_CHECKABLE' ? [row.user_id] : [], async () => {
+  await announced({ redis, log }, code === 'KEY_NOT_CHECKABLE' ? [row.account_id] : [], async () => {
     await setValidationFailure(db, row.id, { code, nextAt, lastNextAt })
   })
   log.info({ slug: row.slug, providerKeyId: row.id, code }, 'provider key could not be validated')
@@ -96,8 +101,8 @@ async function noteFailure(
   throw new DelayedError()
 }
 
-function queueEntry(row: ProviderKey, group: string | undefined, jobId: string | undefined): WaitQueueEntry {
-  const { id, user_id: accountId, slug, cap_scope: bucket, status } = row
+function queueEntry(row: OwnedProviderKey, group: string | undefined, jobId: string | undefined): WaitQueueEntry {
+  const { id, account_id: accountId, slug, cap_scope: bucket, status } = row
   return {
     ...{ accountId, callId: `validate-${jobId}`, isAsync: false, weight: 1, slug },
     ...(group === undefined || group === accountId ? {} : { shareGroup: group }),
@@ -107,7 +112,7 @@ function queueEntry(row: ProviderKey, group: string | undefined, jobId: string |
 
 async function tryKey(
   deps: ProcessorDeps,
-  { row, group, jobId }: { row: ProviderKey; group: string | undefined; jobId: string | undefined },
+  { row, group, jobId }: { row: OwnedProviderKey; group: string | undefined; jobId: string | undefined },
   cancelled: AbortSignal,
 ): Promise<Verdict> {
   const known = deps.catalog.get(row.slug)

@@ -25,12 +25,12 @@ export class ProviderKeys {
   }
 
   /** @throws GatewayError PROVIDER_KEY_REQUIRED, PROVIDER_KEY_INVALID or DEPENDENCY_UNAVAILABLE */
-  async of(id: string, ownerId: string): Promise<string> {
+  async of(id: string, accountId: string): Promise<string> {
     const known = this.#kept.get(id)
     if (known && Date.now() < known.until) return known.key
     const row = await findProviderKey(this.#db, id)
     if (!row) throw new GatewayError('PROVIDER_KEY_REQUIRED')
-    if (row.user_id !== ownerId) throw new GatewayError('PROVIDER_KEY_INVALID')
+    if (row.account_id !== accountId) throw new GatewayError('PROVIDER_KEY_INVALID')
     const key = this.open(row)
     const [oldest] = this.#kept.keys()
     if (this.#kept.size >= KEPT_MAX && oldest !== undefined) this.#kept.delete(oldest)
@@ -45,7 +45,7 @@ export class ProviderKeys {
 
   /** A key that an earlier encryption key sealed is sealed anew. @throws GatewayError */
   open(row: ProviderKey): string {
-    const record = providerKeyRecord(row.user_id, row.slug)
+    const record = providerKeyRecord(row.team_id ?? row.user_id ?? '', row.slug)
     let key: string
     try {
       key = open(this.#secrets, record, { secretId: row.secret_id, bytes: row.sealed })

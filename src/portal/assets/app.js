@@ -1,11 +1,12 @@
 import { api } from './api.js'
 import { startCatalog } from './catalog.js'
-import { copyCode, startTabs } from './code.js'
+import { copyCode, startCodes, startTabs } from './code.js'
 import { startConnect } from './connect.js'
 import { startConnections } from './connections.js'
 import { startCredentials } from './credentials.js'
 import { localizeMoments } from './dom.js'
 import { startErrors } from './errors.js'
+import { forgetKey } from './key.js'
 import { startKeys } from './keys.js'
 import { startNavigation, visit } from './navigate.js'
 import { startOverview } from './overview.js'
@@ -31,6 +32,7 @@ const VIEWS = {
 }
 
 function startPage() {
+  startCodes(document)
   for (const view of document.querySelectorAll('[data-view]')) VIEWS[view.dataset.view]?.(view)
   for (const group of document.querySelectorAll('[data-tabs]')) startTabs(group)
   localizeMoments(document)
@@ -41,6 +43,7 @@ document.addEventListener('click', async ({ target }) => {
   if (copy) await copyCode(copy)
   if (target.closest?.('[data-logout]')) {
     await api('/portal/logout', { method: 'POST' }).catch(() => undefined)
+    forgetKey()
     await visit('/')
   }
 })

@@ -1,16 +1,34 @@
 import { toast } from './dom.js'
-import { currentKey } from './key.js'
+import { isKeyShown, keyInCode, onKey } from './key.js'
 import { PLACEHOLDER } from './snippets.js'
 
-/** Copies the code beside a button, with the visitor's own key in it where there is one. */
+/** Code with the placeholder in it, by its element. */
+const templates = new WeakMap()
+
+/** Puts code into its element, with what stands for the visitor's key in it. */
+export function showCode(element, code) {
+  templates.set(element, code)
+  element.textContent = code.replaceAll(PLACEHOLDER, keyInCode())
+}
+
+/** Keeps the key in all code of a page as it is shown. */
+export function startCodes(root) {
+  for (const element of root.querySelectorAll('pre code')) {
+    if (!element.textContent.includes(PLACEHOLDER)) continue
+    showCode(element, element.textContent)
+    onKey(element, () => showCode(element, templates.get(element)))
+  }
+}
+
+/** Copies the code beside a button as it is seen. */
 export async function copyCode(button) {
-  const code = button.parentElement.querySelector('code').textContent
-  const key = currentKey()
-  const isWithKey = key !== '' && code.includes(PLACEHOLDER)
-  await copyText(
-    isWithKey ? code.replaceAll(PLACEHOLDER, key) : code,
-    isWithKey ? 'Copied, with your key in it' : 'Copied',
-  )
+  const code = button.parentElement.querySelector('code')
+  const hasKey = templates.get(code)?.includes(PLACEHOLDER)
+  await copyText(code.textContent, hasKey ? copiedWords() : 'Copied')
+}
+
+function copiedWords() {
+  return isKeyShown() ? 'Copied, with your key in it' : `Copied: put your key in place of ${keyInCode()}`
 }
 
 export async function copyText(text, word = 'Copied') {

@@ -1,4 +1,5 @@
 import { api } from './api.js'
+import { useKey } from './key.js'
 import { visit } from './navigate.js'
 import { warnOfWeak } from './password.js'
 import { forPeople } from './words.js'
@@ -20,7 +21,9 @@ export function startCredentials(view) {
     try {
       const { email, password } = Object.fromEntries(new FormData(form))
       await api(`/portal/${form.dataset.credentials}`, { method: 'POST', body: { email, password } })
-      await visit(nextPage(form.dataset.start))
+      const next = nextPage(form.dataset.start)
+      if (form.dataset.credentials === 'signup' && next.startsWith('/apis/')) await makeFirstKey()
+      await visit(next)
     } catch (error) {
       failure.textContent = forPeople(error)
       failure.hidden = false
@@ -28,6 +31,16 @@ export function startCredentials(view) {
       button.disabled = false
     }
   })
+}
+
+/** A test key, with which the code of the next page works as it stands there. */
+async function makeFirstKey() {
+  try {
+    const { key } = await api('/v1/keys', { method: 'POST', body: { label: 'First key', environment: 'test' } })
+    useKey(key, true)
+  } catch {
+    // The account is there all the same, and the page says how to make a key.
+  }
 }
 
 /** Where the visitor came from: a path of this portal and nothing else. A newcomer goes to a page that is ready to send. */

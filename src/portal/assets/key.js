@@ -1,13 +1,46 @@
+import { PLACEHOLDER } from './snippets.js'
+
 /** The key the visitor tries calls with. In this module's memory and nowhere else: a reload forgets it. */
 let current = ''
+/** Whether code shows it in full. A key that was made in this tab is shown, one that was typed into a field is not. */
+let isShown = false
 const listeners = new Set()
+
+/** Under this name the tab remembers how the key begins and ends, which is no secret. */
+const MASK_NAME = 'key-mask'
 
 export const currentKey = () => current
 
-export function useKey(key) {
+/** Uses a key from now on. @param made whether it was made just now, so that the visitor is to see it */
+export function useKey(key, made = false) {
+  const isSame = key.trim() === current
   current = key.trim()
+  isShown = made || (isSame && isShown)
+  if (current !== '') sessionStorage.setItem(MASK_NAME, maskOf(current))
   for (const listener of listeners) listener(current)
 }
+
+/** Shows the key in code, or its beginning and its end alone. */
+export function showKey(shown) {
+  isShown = shown
+  for (const listener of listeners) listener(current)
+}
+
+/** Whether code has the whole key in it. */
+export const isKeyShown = () => isShown && current !== ''
+
+/** What stands for the key in code: what is seen there is what is copied. */
+export function keyInCode() {
+  if (isKeyShown()) return current
+  return current === '' ? (sessionStorage.getItem(MASK_NAME) ?? PLACEHOLDER) : maskOf(current)
+}
+
+export const forgetKey = () => {
+  sessionStorage.removeItem(MASK_NAME)
+  useKey('')
+}
+
+const maskOf = (key) => `${/^agw_(live|test)_/.exec(key)?.[0] ?? ''}…${key.slice(-4)}`
 
 /** Calls the listener on every change until its element has left the page. */
 export function onKey(element, listener) {

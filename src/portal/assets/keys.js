@@ -4,23 +4,24 @@ import { copyText } from './code.js'
 import { confirmed, el, field, moment, select, toast } from './dom.js'
 import { useKey } from './key.js'
 
-/** API keys: create, list, revoke. */
+/** API keys: create, list, change, rotate, revoke. */
 export function startKeys(view) {
   let created
   return showAccount(view, async (refresh) => {
     const { keys } = await apiAll('/v1/keys')
-    const create = keyForm({}, async (made) => {
-      created = made
-      await refresh()
-    })
     const onRevoked = async (id) => {
       if (created?.id === id) created = undefined
       await refresh()
     }
+    const onMade = async (made) => {
+      created = made
+      await refresh()
+    }
+    const create = keyForm({}, onMade)
     return [
       created && createdCard(created),
       el('section', { class: 'card' }, el('h2', {}, 'New key'), create),
-      keyTable(keys, onRevoked),
+      keyTable(keys, { onRevoked, onMade, onChanged: refresh }),
     ]
   })
 }
@@ -30,10 +31,10 @@ export function keyForm(extra, onMade) {
   return actionForm(
     { class: 'inline' },
     async ({ label, environment, days }) => {
-      const expires = days ? { expiresAt: new Date(Date.now() + Number(days) * DAY_MS).toISOString() } : {}
+      const expires = days ? { expiresAt: expiryIn(days) } : {}
       const body = { ...extra, environment, ...(label ? { label } : {}), ...expires }
       const made = await api('/v1/keys', { method: 'POST', body })
-      useKey(made.key)
+      useKey(made.key, true)
       await onMade(made)
     },
     field('Label', el('input', { name: 'label', maxlength: 255, placeholder: 'what it is for', autocomplete: 'off' })),
@@ -44,21 +45,22 @@ export function keyForm(extra, onMade) {
         ['live', 'live: real data'],
       ]),
     ),
-    field(
-      'Expires',
-      select({ name: 'days' }, [
-        ['', 'never'],
-        ['7', 'in 7 days'],
-        ['30', 'in 30 days'],
-        ['90', 'in 90 days'],
-        ['365', 'in a year'],
-      ]),
-    ),
+    field('Expires', select({ name: 'days' }, EXPIRIES)),
     el('button', { class: 'button', type: 'submit' }, 'Create key'),
   )
 }
 
 const DAY_MS = 86_400_000
+
+const EXPIRIES = [
+  ['', 'never'],
+  ['7', 'in 7 days'],
+  ['30', 'in 30 days'],
+  ['90', 'in 90 days'],
+  ['365', 'in a year'],
+]
+
+const expiryIn = (days) => (days === '' ? null : new Date(Date.now() + Number(days) * DAY_MS).toISOString())
 
 /** The full key, this once. */
 export function createdCard({ key }) {
@@ -85,8 +87,8 @@ export function createdCard({ key }) {
   return card
 }
 
-/** Without `onRevoked` the visitor may look at the keys alone. */
-export function keyTable(keys, onRevoked) {
+/** Without listeners the visitor may look at the keys alone. */
+export function keyTable(keys, listeners) {
   if (keys.length === 0) return el('p', { class: 'empty' }, 'No keys yet. A test key works at once.')
   const rows = keys.map((key) => [
     key.label ?? 'No label',
@@ -94,11 +96,55 @@ export function keyTable(keys, onRevoked) {
     el('code', { class: 'key' }, nameOf(key)),
     moment(key.createdAt),
     moment(key.lastUsedAt),
-    moment(key.expiresAt),
-    ...(onRevoked ? [revokeButton(key, onRevoked)] : []),
+    el('div', {}, moment(key.expiresAt), key.replacedBy && el('p', { class: 'small' }, 'Replaced by another key')),
+    ...(listeners ? [keyActions(key, listeners)] : []),
   ])
-  const heads = ['Label', 'Environment', 'Key', 'Created', 'Last used', 'Expires', ...(onRevoked ? ['Action'] : [])]
+  const heads = ['Label', 'Environment', 'Key', 'Created', 'Last used', 'Expires', ...(listeners ? ['Action'] : [])]
   return table('API keys', heads, rows)
+}
+
+function keyActions(key, { onRevoked, onMade, onChanged }) {
+  const isReplaced = key.replacedBy !== null
+  return el(
+    'div',
+    { class: 'actions' },
+    !isReplaced && changeButton(key, onChanged),
+    !isReplaced && rotateButton(key, onMade),
+    revokeButton(key, onRevoked),
+  )
+}
+
+function changeButton(key, onChanged) {
+  return actionButton('Change', { 'aria-label': `Change ${key.label ?? nameOf(key)}` }, async () => {
+    const label = el('input', { maxlength: 255, value: key.label ?? '', autocomplete: 'off' })
+    const days = select({}, [['keep', key.expiresAt ? 'as it is' : 'never, as it is'], ...EXPIRIES])
+    const choice = el('div', { class: 'stack' }, field('Label', label), field('Expires', days))
+    if (!(await confirmed(`Change ${nameOf(key)}`, 'Save', choice))) return
+    const body = {
+      label: label.value === '' ? null : label.value,
+      ...(days.value === 'keep' ? {} : { expiresAt: expiryIn(days.value) }),
+    }
+    await api(`/v1/keys/${key.id}`, { method: 'PATCH', body })
+    toast('The key is changed')
+    await onChanged()
+  })
+}
+
+function rotateButton(key, onMade) {
+  return actionButton('Rotate', { 'aria-label': `Rotate ${key.label ?? nameOf(key)}` }, async () => {
+    const overlap = select({}, [
+      ['86400', 'for a day'],
+      ['3600', 'for an hour'],
+      ['604800', 'for seven days'],
+      ['0', 'no longer: it is refused at once'],
+    ])
+    const question = `Make a new key in place of ${nameOf(key)}? It has the same label and limits, and both are counted together.`
+    if (!(await confirmed(question, 'Rotate', field('The old key works', overlap)))) return
+    const body = { overlapSeconds: Number(overlap.value) }
+    const made = await api(`/v1/keys/${key.id}/rotate`, { method: 'POST', body })
+    useKey(made.key, true)
+    await onMade(made)
+  })
 }
 
 function revokeButton(key, onRevoked) {

@@ -2,8 +2,15 @@ import { actionButton, actionForm, showAccount, table } from './account-view.js'
 import { api } from './api.js'
 import { confirmed, el, field, moment, select, toast } from './dom.js'
 
-/** Keys of the visitor's own for upstreams that take them. */
+/** The team whose provider keys the page shows, from its address; none: the visitor's own. */
+const ownerQuery = () => {
+  const teamId = new URLSearchParams(location.search).get('team')
+  return teamId ? `?teamId=${encodeURIComponent(teamId)}` : ''
+}
+
+/** Keys for upstreams that take them: the visitor's own, or those of a team. */
 export function startProviderKeys(view) {
+  const query = ownerQuery()
   return showAccount(view, async (refresh) => {
     const list = el('div')
     const show = (records) => {
@@ -13,16 +20,16 @@ export function startProviderKeys(view) {
           : table(
               'Provider keys',
               ['API', 'Own key', 'Status', 'Key', 'Saved', 'Checked', 'Action'],
-              records.map((record) => row(record, refresh)),
+              records.map((record) => row(record, { query, refresh })),
             ),
       )
     }
-    const { providerKeys: records } = await api('/v1/provider-keys')
+    const { providerKeys: records } = await api(`/v1/provider-keys${query}`)
     const names = JSON.parse(view.dataset.apis)
     const save = actionForm(
       { class: 'inline' },
       async ({ slug, key }, form) => {
-        const { validationFailure } = await api(`/v1/provider-keys/${slug}`, { method: 'PUT', body: { key } })
+        const { validationFailure } = await api(`/v1/provider-keys/${slug}${query}`, { method: 'PUT', body: { key } })
         form.reset()
         toast(validationFailure ? 'The key is saved, and is not checked yet' : 'The key is saved and is being checked')
         await refresh()
@@ -35,14 +42,16 @@ export function startProviderKeys(view) {
       el('button', { class: 'button', type: 'submit' }, 'Save key'),
     )
     show(records)
-    followChecks({ list, show, records }).catch(() =>
+    followChecks({ list, show, records, query }).catch(() =>
       toast('What came of the check could not be read. Load the page again.'),
     )
     return [
       el(
         'p',
         {},
-        'Where a source takes your own key, your calls use it and its limits. Keys are stored encrypted and never shown again.',
+        query === ''
+          ? 'Where a source takes your own key, your calls use it and its limits. Keys are stored encrypted and never shown again.'
+          : 'The keys of the team use these provider keys and their limits. They are stored encrypted and never shown again.',
       ),
       el('section', { class: 'card' }, el('h2', {}, 'Save a key'), save),
       list,
@@ -51,12 +60,12 @@ export function startProviderKeys(view) {
 }
 
 /** Shows what comes of checks that go on: in the list alone, for the form may be in use. */
-async function followChecks({ list, show, records }) {
+async function followChecks({ list, show, records, query }) {
   let shown = records
   for (let looks = 0; looks < LOOKS_MAX && shown.some(isBeingChecked); looks += 1) {
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))
     if (!list.isConnected) return
-    const { providerKeys: found } = await api('/v1/provider-keys')
+    const { providerKeys: found } = await api(`/v1/provider-keys${query}`)
     if (JSON.stringify(found) !== JSON.stringify(shown)) show(found)
     shown = found
   }
@@ -71,15 +80,15 @@ function outcome({ displayName: name, status, validationFailure: failure }) {
   return status === 'valid' ? `${name} takes the key` : `${name} refuses the key: save another one`
 }
 
-function row(record, refresh) {
+function row(record, { query, refresh }) {
   const path = `/v1/provider-keys/${record.apiSlug}`
   const check = actionButton('Check', { 'aria-label': `Check the key of ${record.displayName}` }, async () => {
-    toast(outcome(await api(`${path}/validate`, { method: 'POST' })))
+    toast(outcome(await api(`${path}/validate${query}`, { method: 'POST' })))
     await refresh()
   })
   const remove = actionButton('Delete', { 'aria-label': `Delete the key of ${record.displayName}` }, async () => {
     if (!(await confirmed(`Delete your key of ${record.displayName}?`, 'Delete'))) return
-    await api(path, { method: 'DELETE' })
+    await api(path + query, { method: 'DELETE' })
     await refresh()
   })
   return [

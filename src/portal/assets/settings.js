@@ -9,6 +9,8 @@ import { verificationNotice } from './verification.js'
 export function startSettings(view) {
   return showAccount(view, async () => {
     const me = await api('/v1/me')
+    const sendsMail = view.dataset.provesAddresses !== undefined
+    const notices = sendsMail && (await api('/v1/me/notices'))
     return [
       await verificationNotice(view),
       el(
@@ -25,6 +27,7 @@ export function startSettings(view) {
         ),
       ),
       el('section', { class: 'card' }, el('h2', {}, 'Password'), passwordForm(me.email)),
+      notices && el('section', { class: 'card' }, el('h2', {}, 'Notices by mail'), noticesForm(notices)),
       el('section', { class: 'card' }, el('h2', {}, 'Your data'), ...dataParts()),
       el('section', { class: 'card' }, el('h2', {}, 'Delete the account'), leaveForm(me.email)),
     ]
@@ -57,6 +60,25 @@ function passwordForm(email) {
     field('New password', next, '8 characters or more. All other sessions end.'),
     warning,
     el('button', { class: 'button', type: 'submit' }, 'Change password'),
+  )
+}
+
+function noticesForm({ byMail }) {
+  const box = el('input', { type: 'checkbox', checked: byMail })
+  box.addEventListener('change', async () => {
+    try {
+      await api('/v1/me/notices', { method: 'PUT', body: { byMail: box.checked } })
+      toast(box.checked ? 'You get notices by mail' : 'You get no notices any more')
+    } catch (error) {
+      box.checked = !box.checked
+      toast(error.message)
+    }
+  })
+  return el(
+    'label',
+    { class: 'choice' },
+    box,
+    ' When 80 and 100 % of a month are used, and seven days and one day before a key expires',
   )
 }
 

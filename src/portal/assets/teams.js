@@ -74,7 +74,10 @@ async function teamSection(id, refresh, { onMade, onRevoked }) {
     isManager && addForm(team, refresh),
     el('h3', {}, 'Keys of the team'),
     isManager ? keyForm({ teamId: team.id }, onMade) : undefined,
-    keys.length === 0 ? el('p', { class: 'empty' }, 'No keys yet.') : keyTable(keys, isManager ? onRevoked : undefined),
+    keys.length === 0
+      ? el('p', { class: 'empty' }, 'No keys yet.')
+      : keyTable(keys, isManager ? { onRevoked, onMade, onChanged: refresh } : undefined),
+    isManager && el('p', {}, el('a', { href: `/account/provider-keys?team=${team.id}` }, 'Provider keys of the team')),
     yourRole === 'owner' && deleteButton(team, refresh),
   )
 }

@@ -1,6 +1,8 @@
-import { request } from './api.js'
+import { actionButton } from './account-view.js'
+import { api, request } from './api.js'
+import { showCode } from './code.js'
 import { el } from './dom.js'
-import { currentKey, onKey, useKey } from './key.js'
+import { currentKey, isKeyShown, onKey, showKey, useKey } from './key.js'
 import { snippets } from './snippets.js'
 import { forPeople } from './words.js'
 
@@ -13,10 +15,15 @@ export function startApiPage(view) {
   const showField = () => {
     keyField.hidden = sendAs.elements['send-as'].value !== 'key'
   }
+  const shows = sendAs.querySelector('[data-show-key]')
+  shows.addEventListener('change', () => showKey(shows.checked))
+  startMadeKey(view.querySelector('[data-made-key]'))
+  shows.checked = isKeyShown()
   input.value = currentKey()
   input.addEventListener('input', () => useKey(input.value))
   onKey(input, (key) => {
     if (input.value !== key) input.value = key
+    shows.checked = isKeyShown()
     waits.show()
   })
   sendAs.addEventListener('change', () => {
@@ -28,13 +35,38 @@ export function startApiPage(view) {
   for (const form of view.querySelectorAll('[data-try]')) startForm(form, { sendAs, waits })
 }
 
+/** After a sign-up: the key that was made for the newcomer, and a live key with one click. */
+function startMadeKey(place) {
+  const show = () => {
+    const key = currentKey()
+    place.hidden = !isKeyShown()
+    if (place.hidden) return
+    const isTest = key.startsWith('agw_test_')
+    place.replaceChildren(
+      el(
+        'p',
+        {},
+        `Your ${isTest ? 'test' : 'live'} key, shown until this page is loaded again: `,
+        el('code', { 'data-new-key': true }, key),
+      ),
+      isTest &&
+        actionButton('Make a live key', {}, async () => {
+          const made = await api('/v1/keys', { method: 'POST', body: { environment: 'live' } })
+          useKey(made.key, true)
+        }),
+    )
+  }
+  onKey(place, show)
+  show()
+}
+
 function startForm(form, { sendAs, waits }) {
   const { slug, path, base } = form.dataset
   const section = form.closest('.endpoint')
   const codes = section.querySelectorAll('[data-language]')
   form.addEventListener('input', () => {
     const written = snippets({ baseUrl: base, slug, path, parameters: parametersOf(form) })
-    for (const panel of codes) panel.querySelector('code').textContent = written[panel.dataset.language]
+    for (const panel of codes) showCode(panel.querySelector('code'), written[panel.dataset.language])
   })
   form.addEventListener('submit', async (event) => {
     event.preventDefault()

@@ -75,11 +75,12 @@ function credentialBar({ isLoggedIn, signup }: Visit, slug: string): Html {
 <fieldset><legend>Send with</legend>
 ${option('test', 'Test data', isLoggedIn)}${option('live', 'Live data', false)}${option('key', 'An API key', !isLoggedIn)}
 </fieldset>
-<div class="field grow" data-key-field${isLoggedIn ? html` hidden` : ''}><label for="api-key">API key</label><input id="api-key" type="password" autocomplete="off" spellcheck="false" placeholder="agw_test_… or agw_live_…" data-key></div>
+<div class="field grow" data-key-field${isLoggedIn ? html` hidden` : ''}><label for="api-key">API key</label><input id="api-key" type="password" autocomplete="off" spellcheck="false" placeholder="agw_test_… or agw_live_…" data-key><label class="option"><input type="checkbox" data-show-key> Show it in the code below</label></div>
 <p class="small">${
     isLoggedIn
       ? 'Test data are recorded examples and cost nothing. Live data count against your plan.'
       : html`${signup === 'closed' ? '' : html`<a href="/signup?next=/apis/${slug}">Sign up</a> or `}<a href="/login?next=/apis/${slug}">${signup === 'closed' ? 'Log in' : 'log in'}</a> to send calls without a key.`
-  } A key stays in this tab’s memory and goes into the code you copy.</p>
-</form>`
+  } A key stays in this tab’s memory. What the code shows is what you copy.</p>
+</form>
+<div class="card fresh" data-made-key hidden></div>`
 }

@@ -1,0 +1,106 @@
+import type { Config } from '../config.ts'
+import type { Db } from '../db/database.ts'
+import {
+  claimNotices,
+  type ExpiringKey,
+  findExpiringKeys,
+  findNoticeAddress,
+  type Notice,
+  unclaimNotices,
+} from '../db/notices.ts'
+import type { Log } from '../log.ts'
+import { keyPrefix } from './api-key.ts'
+import { type Mailer, mailFailureOf } from './mailer.ts'
+
+export interface NoticeDeps {
+  db: Db
+  log: Pick<Log, 'warn'>
+  config: Pick<Config, 'http'>
+  /** Nothing is mailed without one. */
+  mailer: Mailer | undefined
+}
+
+/** How often a node looks for keys that expire, and tries mails again that were not sent, milliseconds. */
+const LOOK_EVERY_MS = 600_000
+
+/** Keys of one look; the rest is for the next. */
+const KEYS_MAX = 500
+
+/**
+ * Mails an account what it has not been told yet, unless it wants no mail or nobody has proven its address. Of all
+ * processes one sends it. A mail that the server does not take now may be sent again later.
+ *
+ * @returns whether a mail was sent
+ */
+export async function sendNotices<T extends Notice>(
+  { db, log, config, mailer }: NoticeDeps,
+  { accountId, notices }: { accountId: string; notices: T[] },
+  write: (notices: T[]) => { subject: string; lines: string[] },
+): Promise<boolean> {
+  const address = mailer && (await findNoticeAddress(db, accountId))
+  if (!mailer || address === undefined) return false
+  const claimed = await claimNotices(db, accountId, notices)
+  if (claimed.length === 0) return false
+  const { subject, lines } = write(claimed)
+  const settings = `${config.http.baseUrl}/account/settings`
+  const end = `You get such a mail once for each event. To get none, switch notices off on ${settings}`
+  try {
+    await mailer.send({ to: address, subject, text: [...lines, end].join('\n\n') })
+    return true
+  } catch (error) {
+    log.warn({ err: error, accountId }, 'failed to mail a notice')
+    // An address that takes no mail at all is not tried again.
+    if (mailFailureOf(error) !== 'recipient') await unclaimNotices(db, accountId, claimed)
+    return false
+  }
+}
+
+/** Mails the owners of keys that expire within seven days and within one day. One mail names all keys of an account. */
+export async function sendExpiryNotices(deps: NoticeDeps, signal?: AbortSignal): Promise<void> {
+  const byAccount = Map.groupBy(await findExpiringKeys(deps.db, KEYS_MAX), ({ accountId }) => accountId)
+  for (const [accountId, notices] of byAccount) {
+    if (signal?.aborted) return
+    await sendNotices(deps, { accountId, notices }, (keys) => ({
+      subject: keys.length === 1 ? 'An API key expires soon' : `${keys.length} API keys expire soon`,
+      lines: [
+        'These keys are refused from the given time on:',
+        keys.map(expiryLine).join('\n'),
+        `Rotate a key to go on without a break: ${deps.config.http.baseUrl}/account/keys`,
+      ],
+    }))
+  }
+}
+
+function expiryLine({ label, environment, lastFour, expiresAt }: ExpiringKey): string {
+  const name = `${keyPrefix(environment)}…${lastFour}`
+  return `${name}${label === null ? '' : ` (${label})`}: ${expiresAt.toISOString().slice(0, 16).replace('T', ' ')} UTC`
+}
+
+/** Looks for keys that expire every ten minutes. Each node does; the table of notices makes each mail one. */
+export class ExpiryWatch {
+  readonly #deps: NoticeDeps
+  readonly #closing = new AbortController()
+  #timer: NodeJS.Timeout | undefined
+  #current: Promise<void> | undefined
+
+  constructor(deps: NoticeDeps) {
+    this.#deps = deps
+  }
+
+  open(): void {
+    if (!this.#deps.mailer) return
+    this.#timer = setInterval(() => {
+      this.#current ??= sendExpiryNotices(this.#deps, this.#closing.signal)
+        .catch((error: unknown) => this.#deps.log.warn({ err: error }, 'failed to look for keys that expire'))
+        .finally(() => {
+          this.#current = undefined
+        })
+    }, LOOK_EVERY_MS)
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    this.#closing.abort()
+    await this.#current
+  }
+}

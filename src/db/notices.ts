@@ -1,0 +1,77 @@
+import { sql } from 'kysely'
+import type { Db } from './database.ts'
+import type { Environment } from './schema.ts'
+
+/** What an account is told once: a kind, and what it is about. */
+export interface Notice {
+  kind: 'month-80' | 'month-100' | 'key-expires-7d' | 'key-expires-1d'
+  /** The month, or the key and its expiry, to which the notice belongs. */
+  period: string
+}
+
+/** Where a notice goes; undefined if the account wants none, or if nobody has proven its address. */
+export async function findNoticeAddress(db: Db, accountId: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('users')
+    .select('email')
+    .where('id', '=', accountId)
+    .where('takes_notices', '=', true)
+    .where('email_verified_at', 'is not', null)
+    .where('disabled_at', 'is', null)
+    .executeTakeFirst()
+  return row?.email
+}
+
+/** Notes that notices are sent. @returns those that no other process had noted before */
+export async function claimNotices<T extends Notice>(db: Db, accountId: string, notices: T[]): Promise<T[]> {
+  const rows = await db
+    .insertInto('notices')
+    .values(notices.map(({ kind, period }) => ({ account_id: accountId, kind, period })))
+    .onConflict((conflict) => conflict.doNothing())
+    .returning(['kind', 'period'])
+    .execute()
+  return notices.filter((notice) => rows.some(({ kind, period }) => kind === notice.kind && period === notice.period))
+}
+
+/** Takes back what was noted for a mail that was not sent: it is tried again. */
+export async function unclaimNotices(db: Db, accountId: string, notices: Notice[]): Promise<void> {
+  for (const { kind, period } of notices) {
+    await db
+      .deleteFrom('notices')
+      .where('account_id', '=', accountId)
+      .where('kind', '=', kind)
+      .where('period', '=', period)
+      .execute()
+  }
+}
+
+/** A key whose owner is to hear that it expires. */
+export interface ExpiringKey extends Notice {
+  accountId: string
+  label: string | null
+  environment: Environment
+  lastFour: string
+  expiresAt: Date
+}
+
+/**
+ * Keys that expire soon and of which nobody was told. A key that was made for less time than a notice is sent ahead gives
+ * no such notice, and a key that was rotated gives none, because its expiry is meant.
+ */
+export async function findExpiringKeys(db: Db, countMax: number): Promise<ExpiringKey[]> {
+  const { rows } = await sql<ExpiringKey>`
+    select * from (
+      select api_keys.user_id as "accountId", label, environment, last_four as "lastFour", expires_at as "expiresAt",
+        case when expires_at <= now() + interval '1 day' then 'key-expires-1d' else 'key-expires-7d' end as kind,
+        case when expires_at <= now() + interval '1 day' then interval '1 day' else interval '7 days' end as ahead,
+        api_keys.id || ' ' || extract(epoch from expires_at)::bigint as period, api_keys.created_at as made_at
+      from api_keys join users on users.id = api_keys.user_id
+      where api_keys.revoked_at is null and replaced_by is null
+        and expires_at > now() and expires_at <= now() + interval '7 days'
+        and takes_notices and email_verified_at is not null and disabled_at is null) as due
+    where made_at < "expiresAt" - ahead
+      and not exists (select from notices
+        where account_id = due."accountId" and notices.kind = due.kind and notices.period = due.period)
+    order by "accountId", "expiresAt" limit ${countMax}`.execute(db)
+  return rows
+}

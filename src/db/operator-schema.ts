@@ -1,0 +1,60 @@
+import type { ColumnType, Generated, JSONColumnType } from 'kysely'
+import type { PausedMode } from '../catalog/catalog.ts'
+import type { Caps, Tier } from '../catalog/upstream.ts'
+
+/** The tables that are not about accounts: what operators changed, and what is known of upstreams. */
+
+type Timestamp = ColumnType<Date, Date | undefined, Date>
+
+/** What operators changed of an upstream; null leaves it to the upstream's file and the environment. */
+export interface UpstreamSettingsTable {
+  slug: string
+  enabled: boolean | null
+  tier_required: Tier | null
+  caps: JSONColumnType<Partial<Caps>> | null
+  paused_mode: PausedMode | null
+  key_secret_id: string | null
+  key_sealed: Buffer | null
+  updated_at: Timestamp
+}
+
+export interface AuditLogTable {
+  id: Generated<string>
+  at: Timestamp
+  actor: string
+  action: string
+  subject: string
+  before: JSONColumnType<Record<string, unknown>> | null
+  after: JSONColumnType<Record<string, unknown>> | null
+}
+
+/** A change of an upstream's health, with the numbers that led to it. */
+export interface HealthChangesTable {
+  slug: string
+  /** Id of the record in the upstream's stream: names the change, whoever writes it down. */
+  id: string
+  at: Date
+  from_status: string
+  to_status: string
+  cause: string
+  numbers: ColumnType<HealthNumbers, string, string>
+}
+
+export interface HealthNumbers {
+  score: number
+  ok: number
+  fail: number
+  /** Milliseconds; null when no answer was recent enough. */
+  p95Ms: number | null
+  /** Code of the attempt that decided it. */
+  code: string
+  source: string
+}
+
+export interface CapGrantsTable {
+  slug: string
+  scope: string
+  minute: Date
+  worker: string
+  granted: number
+}

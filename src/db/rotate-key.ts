@@ -1,0 +1,77 @@
+import { sql } from 'kysely'
+import { countOverlaps, isUnexpired } from './api-keys.ts'
+import type { Db } from './database.ts'
+import type { ApiKey, NewApiKey } from './schema.ts'
+
+export interface Rotation {
+  /** The new key without what it takes over from the old key. */
+  made: Pick<NewApiKey, 'id' | 'key_hash' | 'last_four' | 'created_by'>
+  /** When the new key expires; undefined: as long from now as the old key was made for. */
+  expiresAt: Date | null | undefined
+  /** How long the old key goes on, seconds. */
+  overlapSeconds: number
+  /** Keys in their overlap that an account may have. */
+  overlapsMax: number
+}
+
+export type RotationOutcome =
+  | { kind: 'rotated'; previous: ApiKey }
+  | { kind: 'ended' | 'rotated before' | 'too many overlaps' }
+
+/**
+ * Replaces a key by a new one with the same label, environment, team and limits, whose calls are counted together with
+ * those of the old key. Of two rotations at once one wins. With an overlap of 0 the old key ends at once.
+ */
+export async function rotateKey(transaction: Db, keyId: string, rotation: Rotation): Promise<RotationOutcome> {
+  const { made, overlapSeconds, overlapsMax } = rotation
+  const old = await lockApiKey(transaction, keyId)
+  if (!old) return { kind: 'ended' }
+  if (old.replaced_by !== null) return { kind: 'rotated before' }
+  if ((await countOverlaps(transaction, old.user_id)) >= overlapsMax) return { kind: 'too many overlaps' }
+  const lifetimeMs = old.expires_at && old.expires_at.getTime() - old.created_at.getTime()
+  const sameLifetime = lifetimeMs === null ? null : new Date(Date.now() + lifetimeMs)
+  await transaction
+    .insertInto('api_keys')
+    .values({
+      ...{ user_id: old.user_id, team_id: old.team_id, environment: old.environment, label: old.label },
+      ...{ apis: old.apis, per_minute: old.per_minute, per_month: old.per_month, in_flight: old.in_flight },
+      limits_id: old.limits_id ?? old.id,
+      expires_at: rotation.expiresAt === undefined ? sameLifetime : rotation.expiresAt,
+      ...made,
+    })
+    .execute()
+  const end = sql<Date>`now() + make_interval(secs => ${overlapSeconds})`
+  const previous = await transaction
+    .updateTable('api_keys')
+    .set({ replaced_by: made.id, expires_at: sql<Date>`least(expires_at, ${end})` })
+    .$if(overlapSeconds === 0, (update) => update.set({ revoked_at: sql<Date>`now()` }))
+    .where('id', '=', keyId)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  return { kind: 'rotated', previous }
+}
+
+/** A key that is neither revoked nor expired, which nobody else changes until the transaction ends. */
+export function lockApiKey(transaction: Db, keyId: string): Promise<ApiKey | undefined> {
+  return transaction
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('id', '=', keyId)
+    .where('revoked_at', 'is', null)
+    .where(isUnexpired)
+    .forUpdate()
+    .executeTakeFirst()
+}
+
+export function updateApiKey(
+  transaction: Db,
+  keyId: string,
+  change: Partial<Pick<ApiKey, 'label' | 'expires_at'>>,
+): Promise<ApiKey> {
+  return transaction
+    .updateTable('api_keys')
+    .set(change)
+    .where('id', '=', keyId)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}

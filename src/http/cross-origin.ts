@@ -1,0 +1,37 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+
+/** What pages of the origins that an operator names may call. Never a route of accounts, a form or a page. */
+const CALLABLE = /^\/(v1\/(calls?|batch)|mcp)(\/|\?|$)/
+
+/** How long a browser may remember the answer to a preflight, seconds. */
+const PREFLIGHT_SECONDS = 3_600
+
+/** Makes a request one of the portal's own: a page of another origin never sends it. */
+const PORTAL_HEADER = 'x-portal-request'
+
+const EXPOSED = [
+  ...['X-Request-Id', 'X-Call-Id', 'Location', 'Link', 'Retry-After', 'WWW-Authenticate', 'Preference-Applied'],
+  ...['RateLimit', 'RateLimit-Policy', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
+  ...['X-Gateway-Mode', 'X-Gateway-Recorded-For', 'Cache-Status', 'Age', 'Server-Timing', 'Mcp-Session-Id'],
+].join(', ')
+
+/**
+ * Lets pages of the named origins read the answers to calls, refusals included (Fetch standard, 3.2). They send a key or a
+ * token themselves: no answer allows credentials, so no cookie comes with a request that a page can read.
+ *
+ * @param origins as the operator named them; none: nothing is allowed
+ * @returns whether the request is a preflight, which is to be answered without a credential
+ */
+export function allowOrigin(request: FastifyRequest, reply: FastifyReply, origins: ReadonlySet<string>): boolean {
+  if (origins.size === 0 || !CALLABLE.test(request.url)) return false
+  const { origin, 'access-control-request-method': method, 'access-control-request-headers': names } = request.headers
+  reply.header('vary', 'Origin')
+  if (origin === undefined || !origins.has(origin)) return false
+  reply.header('access-control-allow-origin', origin).header('access-control-expose-headers', EXPOSED)
+  if (request.method !== 'OPTIONS' || method === undefined) return false
+  reply.header('access-control-allow-methods', 'GET, POST, DELETE')
+  reply.header('access-control-max-age', PREFLIGHT_SECONDS)
+  const allowed = (names ?? '').split(',').filter((name) => name.trim().toLowerCase() !== PORTAL_HEADER)
+  if (names !== undefined) reply.header('access-control-allow-headers', allowed.join(','))
+  return true
+}

@@ -1,0 +1,175 @@
+import { randomUUID } from 'node:crypto'
+import Type, { type Static } from 'typebox'
+import { createApiKey, hashApiKey, keyPrefix } from '../accounts/api-key.ts'
+import { manageableKey, readExpiry } from '../accounts/key-access.ts'
+import { CreatedKey, KEYS_MAX, KeyAnswer, toKeyAnswer } from '../accounts/key-answer.ts'
+import { lockTeamFor, MANAGERS } from '../accounts/team-access.ts'
+import { nullable } from '../catalog/json.ts'
+import type { Context } from '../context.ts'
+import type { Db } from '../db/database.ts'
+import { lockApiKey, type RotationOutcome, rotateKey, updateApiKey } from '../db/rotate-key.ts'
+import type { ApiKey } from '../db/schema.ts'
+import { GatewayError } from '../errors.ts'
+import { IdParams } from '../http/path-ids.ts'
+import type { App } from '../http/typed-app.ts'
+import { announced } from '../limits/account-version.ts'
+import { limitCredentials } from '../limits/credential-limit.ts'
+import { guardWithSession, sessionOf } from './session-guard.ts'
+
+const OVERLAP_SECONDS_MAX = 604_800
+const OVERLAP_SECONDS_DEFAULT = 86_400
+
+const Expiry = (description: string) => Type.Optional(nullable(Type.String({ format: 'date-time', description })))
+
+const ChangeBody = Type.Object(
+  {
+    label: Type.Optional(nullable(Type.String({ maxLength: 255, description: 'Your name for it; null: none' }))),
+    expiresAt: Expiry('From then on the key is refused; null: never'),
+  },
+  { minProperties: 1 },
+)
+
+const RotateBody = Type.Object({
+  overlapSeconds: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: OVERLAP_SECONDS_MAX,
+      default: OVERLAP_SECONDS_DEFAULT,
+      description: 'How long the old key goes on; 0: it is refused from now on',
+    }),
+  ),
+  expiresAt: Expiry('From then on the new key is refused; null: never; absent: as long as the old key was made for'),
+})
+
+const RotateAnswer = Type.Object({
+  ...CreatedKey.properties,
+  previous: Type.Object(
+    {
+      id: Type.String({ format: 'uuid', description: 'Id of the old key' }),
+      expiresAt: Type.String({ format: 'date-time', description: 'When the old key ends' }),
+    },
+    { description: 'The key that was replaced' },
+  ),
+})
+
+/** Changes of an API key: label and expiry, and another key in its place. */
+export async function keyChangeRoutes(app: App, context: Context): Promise<void> {
+  guardWithSession(app, context)
+  // The body of a rotation is optional.
+  app.addHook('preValidation', async (request) => {
+    if (request.body === undefined && request.method === 'POST') request.body = {}
+  })
+  routeChange(app, context)
+  routeRotation(app, context)
+}
+
+function routeChange(app: App, { db, redis }: Context): void {
+  const change = {
+    config: { errors: ['KEY_NOT_FOUND', 'KEY_ALREADY_ROTATED', 'FORBIDDEN'] as const },
+    schema: {
+      operationId: 'updateKey',
+      summary: 'Change the label or the expiry of an API key',
+      description: 'A member that is absent stays as it is. The change holds on every node from the next request on.',
+      tags: ['Keys'],
+      params: IdParams,
+      body: ChangeBody,
+      response: { 200: KeyAnswer },
+    },
+  }
+  app.patch('/v1/keys/:id', change, async (request) => {
+    const { user } = sessionOf(request)
+    const key = await manageableKey(db, request.params.id, user.id)
+    const { label, expiresAt } = request.body
+    const changes = {
+      ...(label === undefined ? {} : { label: label?.normalize('NFC') ?? null }),
+      ...(expiresAt === undefined ? {} : { expires_at: readExpiry(expiresAt) }),
+    }
+    const changed = await announced({ redis, log: request.log }, [key.user_id], (accountIds) =>
+      db.transaction().execute(async (transaction) => {
+        const locked = await lockManaged(transaction, key, user.id)
+        if (locked.replaced_by !== null && expiresAt !== undefined) throw new GatewayError('KEY_ALREADY_ROTATED')
+        // By now it may count against another account: its team may have been handed over.
+        accountIds.add(locked.user_id)
+        return await updateApiKey(transaction, locked.id, changes)
+      }),
+    )
+    return toKeyAnswer(changed)
+  })
+}
+
+function routeRotation(app: App, context: Context): void {
+  const { db, redis, config } = context
+  const rotate = {
+    config: {
+      errors: [
+        'KEY_NOT_FOUND',
+        'KEY_ALREADY_ROTATED',
+        'KEY_LIMIT_REACHED',
+        'FORBIDDEN',
+        'RATE_LIMIT_EXCEEDED',
+      ] as const,
+    },
+    schema: {
+      operationId: 'rotateKey',
+      summary: 'Replace an API key by a new one; the old key goes on for a while',
+      description:
+        'The new key has the label, environment, team and limits of the old key, and both are counted together. Meanwhile both work: lastUsedAt of the old key shows whether anybody still uses it.',
+      tags: ['Keys'],
+      params: IdParams,
+      body: RotateBody,
+      response: { 201: RotateAnswer },
+    },
+  }
+  app.post('/v1/keys/:id/rotate', rotate, async (request, reply) => {
+    const { user } = sessionOf(request)
+    const key = await manageableKey(db, request.params.id, user.id)
+    const { overlapSeconds = OVERLAP_SECONDS_DEFAULT, expiresAt } = request.body
+    const secret = createApiKey(key.environment)
+    const made = {
+      id: randomUUID(),
+      created_by: user.id,
+      key_hash: hashApiKey(config.secrets.keyPepper, secret),
+      last_four: secret.slice(-4),
+    }
+    const rotation = {
+      ...{ made, overlapSeconds, overlapsMax: KEYS_MAX },
+      expiresAt: expiresAt === undefined ? undefined : readExpiry(expiresAt),
+    }
+    const previous = await limitCredentials(context, user.id, () =>
+      announced({ redis, log: request.log }, [key.user_id], (accountIds) =>
+        db.transaction().execute(async (transaction) => {
+          accountIds.add((await lockManaged(transaction, key, user.id)).user_id)
+          return previousOf(await rotateKey(transaction, key.id, rotation))
+        }),
+      ),
+    )
+    const answer = { key: secret, id: made.id, keyPrefix: keyPrefix(key.environment), previous }
+    return reply.status(201).header('cache-control', 'no-store').send(answer)
+  })
+}
+
+/** Locks the team before the key, in the order of all that changes teams. @throws GatewayError KEY_NOT_FOUND */
+async function lockManaged(transaction: Db, { id, team_id }: ApiKey, userId: string): Promise<ApiKey> {
+  if (team_id !== null) await lockTeamFor(transaction, { teamId: team_id, userId }, MANAGERS)
+  const key = await lockApiKey(transaction, id)
+  if (!key) throw ended()
+  return key
+}
+
+const ended = (): GatewayError =>
+  new GatewayError('KEY_NOT_FOUND', { message: 'The API key was revoked or has expired.', hint: 'Create another key' })
+
+/** @throws GatewayError for a rotation that was refused */
+function previousOf(outcome: RotationOutcome): Static<typeof RotateAnswer>['previous'] {
+  if (outcome.kind === 'rotated') {
+    const { id, expires_at } = outcome.previous
+    return { id, expiresAt: (expires_at ?? new Date()).toISOString() }
+  }
+  if (outcome.kind === 'rotated before') throw new GatewayError('KEY_ALREADY_ROTATED')
+  if (outcome.kind === 'ended') throw ended()
+  throw new GatewayError('KEY_LIMIT_REACHED', {
+    message: 'The account has its full number of keys that were rotated and still work.',
+    hint: 'Revoke a key that was rotated, or wait until it ends',
+    tokens: { limit: KEYS_MAX },
+  })
+}

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { after, before, describe, it } from 'node:test'
+import type { Browser, Page } from 'playwright-core'
+import { launchBrowser } from '../support/browser.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { type MailServer, startMailServer } from '../support/mail-server.ts'
+import { signUpIn, visitPortal } from '../support/portal.ts'
+
+/** What a person does with an account in the portal, from the first page to the last. */
+describe('the life of an account in the portal', () => {
+  let gateway: Gateway
+  let mail: MailServer
+  let browser: Browser | undefined
+
+  before(async () => {
+    mail = await startMailServer()
+    gateway = await startGateway({ isLocal: true, environment: { SMTP_URL: mail.url } })
+    browser = await launchBrowser()
+  })
+  after(async () => {
+    await browser?.close()
+    await gateway.stop()
+    await mail.close()
+  })
+
+  const clipboard = async (page: Page) => String(await page.evaluate('navigator.clipboard.readText()'))
+  const curlOf = async (page: Page) => (await page.locator('[data-language=curl] code').first().textContent()) ?? ''
+
+  it('the page after a sign-up has a test key in its code, what is seen is what is copied, and a reload leaves the mask', async (t) => {
+    await visitPortal(t, { gateway, browser }, async (page) => {
+      await page.goto('/signup')
+      await page.getByLabel('Email').fill('newcomer@example.com')
+      await page.getByLabel('Password').fill('a long enough password')
+      await page.getByRole('button', { name: 'Create account' }).click()
+      await page.getByText('Your test key').waitFor()
+      const seen = await curlOf(page)
+      const [testKey = ''] = /agw_test_\w{49}/.exec(seen) ?? []
+      assert.notEqual(testKey, '')
+      await page.getByRole('button', { name: 'Copy curl' }).first().click()
+      await page.getByText('Copied, with your key in it').waitFor()
+      assert.equal(await clipboard(page), seen)
+      const answer = await fetch(`${gateway.url}/v1/call/weather/current?latitude=40.7&longitude=-74`, {
+        headers: { 'x-api-key': testKey },
+      })
+      assert.equal(answer.status, 200)
+
+      await page.getByRole('button', { name: 'Make a live key' }).click()
+      await page.getByText('Your live key').waitFor()
+      assert.match(await curlOf(page), /agw_live_\w{49}/)
+      const liveKey = /agw_live_\w{49}/.exec(await curlOf(page))?.[0] ?? ''
+
+      await page.reload()
+      const masked = await curlOf(page)
+      assert.ok(masked.includes(`agw_live_…${liveKey.slice(-4)}`), masked)
+      assert.ok(!(await page.content()).includes(liveKey))
+      await page.getByRole('button', { name: 'Copy curl' }).first().click()
+      await page.getByText('put your key in place of').waitFor()
+      assert.equal(await clipboard(page), masked)
+    })
+  })
+
+  it('a key is changed and rotated, the password recovered by mail, the data downloaded, and the account deleted', async (t) => {
+    await visitPortal(t, { gateway, browser }, async (page) => {
+      const { email, password } = await signUpIn(page)
+      await page.getByRole('link', { name: 'API keys' }).click()
+      await page.getByRole('button', { name: 'Change First key' }).click()
+      await page.getByRole('dialog').getByLabel('Label').fill('Robot')
+      await page.getByRole('dialog').getByLabel('Expires').selectOption('30')
+      await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
+      await page.getByRole('button', { name: 'Rotate Robot' }).click()
+      await page.getByRole('dialog').getByLabel('The old key works').selectOption('3600')
+      await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click()
+      await page.locator('[data-new-key]').waitFor()
+      assert.match((await page.locator('[data-new-key]').textContent()) ?? '', /^agw_test_\w{49}$/)
+      await page.getByText('Replaced by another key').waitFor()
+
+      await page.goto('/login')
+      await page.getByRole('link', { name: 'Forgot your password?' }).click()
+      await page.getByLabel('Email').fill(email)
+      await page.getByRole('button', { name: 'Mail me a link' }).click()
+      await page.getByText('a link is on its way').waitFor()
+      const links = () =>
+        mail.mails.flatMap(({ to, text }) => (to === email ? (/\/reset\?token=[\w-]+/.exec(text) ?? []) : []))
+      await until(() => links().length > 0)
+      await page.goto(links()[0] ?? '')
+      await page.getByLabel('New password').fill(`new ${password}`)
+      await page.getByRole('button', { name: 'Set password' }).click()
+      await page.getByRole('link', { name: 'log in', exact: true }).last().click()
+      await page.getByLabel('Email').fill(email)
+      await page.getByLabel('Password').fill(`new ${password}`)
+      await page.getByRole('button', { name: 'Log in' }).click()
+      await page.getByText(email).waitFor()
+
+      await page.getByRole('link', { name: 'Settings' }).click()
+      const notices = page.getByLabel('When 80 and 100 % of a month are used')
+      assert.equal(await notices.isChecked(), true)
+      await notices.uncheck()
+      await page.getByText('You get no notices any more').waitFor()
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('button', { name: 'Download my data' }).click(),
+      ])
+      const exported = JSON.parse(await readFile((await download.path()) ?? '', 'utf8'))
+      assert.equal(exported.profile.email, email)
+      assert.equal(exported.keys.length, 2)
+
+      const leave = async (given: string) => {
+        await page.getByLabel('Your password').fill(given)
+        await page.getByRole('button', { name: 'Delete my account' }).click()
+        await page.getByRole('dialog').getByRole('button', { name: 'Delete the account' }).click()
+      }
+      await leave('not the password')
+      await page.getByText('The password is wrong').waitFor()
+      await leave(`new ${password}`)
+      await page.getByText('The account is deleted').waitFor()
+      await page.getByRole('link', { name: 'Log in' }).first().waitFor()
+      await page.goto('/login')
+      await page.getByLabel('Email').fill(email)
+      await page.getByLabel('Password').fill(`new ${password}`)
+      await page.getByRole('button', { name: 'Log in' }).click()
+      await page.getByText('Email or password is wrong').waitFor()
+    })
+  })
+})
