@@ -71,6 +71,8 @@ export interface Config extends StoresConfig {
     accountRequestsPerSecond: number
   }
   callLog: CallLogConfig
+  /** How long what operators did is kept, days. */
+  auditDays: number
   log: LogConfig
   /** Whether an OpenTelemetry collector is set; its libraries read its `OTEL_` variables themselves. */
   isTraced: boolean
@@ -125,6 +127,7 @@ function readConfig(environment: Environment, secrets: ProcessSecrets): Config {
       accountRequestsPerSecond: read.integer('ACCOUNT_REQUESTS_PER_SECOND', 100, [0, 1_000_000]),
     },
     callLog: readCallLog(read),
+    auditDays: read.integer('AUDIT_DAYS', 400, [1, 36_500]),
     log: readLog(read),
     isTraced: readIsTraced(read),
   }

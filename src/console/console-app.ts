@@ -13,6 +13,7 @@ import { collectMethods, refuseUnrouted } from '../http/method-not-allowed.ts'
 import { sendPage } from '../http/page-headers.ts'
 import { trustProxies } from '../http/trusted-proxies.ts'
 import type { App } from '../http/typed-app.ts'
+import { auditPageRoutes } from './audit-page.ts'
 import { metricsRoute } from './fleet-metrics.ts'
 import { loginRoutes } from './login-routes.ts'
 import { isMissingPage, sendNotFound } from './not-found-page.ts'
@@ -74,6 +75,9 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
     })
     await overviewRoutes(scope, { log, fleet, sessions, assets })
     await queueRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), { fleet, assets })
+    await scope.register(
+      async (inner) => await auditPageRoutes(inner.withTypeProvider<TypeBoxTypeProvider>(), { db: context.db, assets }),
+    )
     scope.get('/runbooks', async (_request, reply) => sendPage(reply, runbooksPage(assets)))
     await metricsRoute(scope, context, fleet)
     for (const routes of operatorRoutes)

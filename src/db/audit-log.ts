@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { Db } from './database.ts'
 import type { AuditEntry } from './schema.ts'
 
@@ -27,7 +28,29 @@ export async function insertAuditRecord(db: Db, record: AuditRecord): Promise<vo
     .execute()
 }
 
-/** The latest changes, newest first. */
-export function listAuditRecords(db: Db, countMax: number): Promise<AuditEntry[]> {
-  return db.selectFrom('audit_log').selectAll().orderBy('id', 'desc').limit(countMax).execute()
+/** Which changes are wanted; absent members leave nothing out. */
+export interface AuditFilter {
+  from?: Date | undefined
+  /** The first moment that is not wanted any more. */
+  to?: Date | undefined
+  /** A part of who did it, in any case. */
+  actor?: string | undefined
+  /** `upstream.pause`, or the part before the dot for all of its kind. */
+  action?: string | undefined
+  subject?: string | undefined
+  /** Only changes before the one with this id. */
+  beforeId?: string | undefined
+}
+
+/** The latest changes that fit, newest first. */
+export async function listAuditRecords(db: Db, filter: AuditFilter, countMax: number): Promise<AuditEntry[]> {
+  const { from, to, actor, action, subject, beforeId } = filter
+  let query = db.selectFrom('audit_log').selectAll().orderBy('id', 'desc').limit(countMax)
+  if (from) query = query.where('at', '>=', from)
+  if (to) query = query.where('at', '<', to)
+  if (actor) query = query.where(sql<boolean>`position(lower(${actor}) in lower(actor)) > 0`)
+  if (action) query = query.where(sql<boolean>`(action = ${action} or starts_with(action, ${`${action}.`}))`)
+  if (subject) query = query.where('subject', '=', subject)
+  if (beforeId) query = query.where('id', '<', beforeId)
+  return await query.execute()
 }

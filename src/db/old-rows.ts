@@ -16,6 +16,7 @@ const BATCHES_MAX = 200
 
 interface OldRowsDeps {
   db: Db
+  config: { auditDays: number }
   log: Pick<Log, 'warn'>
 }
 
@@ -46,8 +47,8 @@ export class OldRowsCleaner {
 }
 
 /** Deletes old rows of every table, a batch at a time. A table that fails holds up no other. Never rejects. */
-export async function deleteOldRows({ db, log }: OldRowsDeps, signal?: AbortSignal): Promise<void> {
-  for (const { table, changeBatch } of STEPS) {
+export async function deleteOldRows({ db, config, log }: OldRowsDeps, signal?: AbortSignal): Promise<void> {
+  for (const { table, changeBatch } of [...STEPS, ofAudit(config)]) {
     try {
       for (let batch = 0; batch < BATCHES_MAX && !signal?.aborted; batch += 1) {
         const { numAffectedRows = 0n } = await changeBatch.execute(db)
@@ -96,6 +97,11 @@ const STEPS: Step[] = [
       and not exists (select from connections where client_id = oauth_clients.id)`,
   ),
 ]
+
+/** The table is small: operators change little. */
+function ofAudit({ auditDays }: OldRowsDeps['config']): Step {
+  return deletion('audit_log', sql`at < now() - make_interval(days => ${sql.lit(auditDays)})`)
+}
 
 function deletion(table: string, isOld: RawBuilder<unknown>): Step {
   return { table, changeBatch: sql`delete from ${sql.table(table)} where ctid = any(${batchOf(table, isOld)})` }

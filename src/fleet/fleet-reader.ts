@@ -194,7 +194,7 @@ export class FleetReader {
     const [stores, changes, audit, readiness, unapproved, usageFailing] = await Promise.all([
       readStores(redis, db),
       listLatestHealthChanges(db, SHOWN_MAX).catch(orNull),
-      listAuditRecords(db, SHOWN_MAX).catch(orNull),
+      listAuditRecords(db, {}, SHOWN_MAX).catch(orNull),
       telemetry.readiness.check(),
       needsApproval ? countUnapproved(db, UNAPPROVED_MAX).catch(orNull) : null,
       redis.get(keys.usageFailing).catch(orNull),

@@ -192,7 +192,7 @@ export function auditText(records: AuditRecord[]): string {
 }
 
 /** Only what differs: `tier developer → pro`. */
-function changesText(before: unknown, after: unknown): string {
+export function changesText(before: unknown, after: unknown): string {
   const old = Object(before)
   return Object.entries(Object(after))
     .filter(([name, value]) => JSON.stringify(old[name]) !== JSON.stringify(value))

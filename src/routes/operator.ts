@@ -7,7 +7,7 @@ import type { Api, PausedMode } from '../catalog/catalog.ts'
 import { nullable } from '../catalog/json.ts'
 import { apiNotFound } from '../catalog/unknown-api.ts'
 import type { Context } from '../context.ts'
-import { insertAuditRecord, listAuditRecords } from '../db/audit-log.ts'
+import { insertAuditRecord } from '../db/audit-log.ts'
 import type { FleetReader } from '../fleet/fleet-reader.ts'
 import { OverviewAnswer, overviewAnswer } from '../fleet/overview-answer.ts'
 import { QueueAnswer, queueAnswer } from '../fleet/queue-answer.ts'
@@ -31,26 +31,6 @@ export interface OperatorDeps
   > {
   fleet: Pick<FleetReader, 'snapshot' | 'queueOf'>
 }
-
-const AUDIT_DEFAULT = 50
-const AUDIT_MAX = 500
-
-const AuditQuery = Type.Object({
-  limit: Type.Optional(Type.String({ pattern: '^[1-9]\\d{0,2}$', description: `At most ${AUDIT_MAX}` })),
-})
-const AuditAnswer = Type.Object({
-  records: Type.Array(
-    Type.Object({
-      id: Type.String(),
-      at: Type.String({ format: 'date-time' }),
-      actor: Type.String(),
-      action: Type.String(),
-      subject: Type.String(),
-      before: Type.Unknown(),
-      after: Type.Unknown(),
-    }),
-  ),
-})
 
 const Done = Type.Object({ slug: Type.String(), action: Type.String() })
 const Probed = Type.Object({
@@ -206,20 +186,6 @@ function readingRoutes(app: App, deps: OperatorDeps): void {
     const view = await deps.fleet.queueOf(request.params.slug)
     if (!view) throw apiNotFound(deps.catalog.values(), request.params.slug)
     return queueAnswer(view)
-  })
-
-  const audit = {
-    schema: {
-      summary: 'The latest changes by operators',
-      tags,
-      querystring: AuditQuery,
-      response: { 200: AuditAnswer },
-    },
-  }
-  app.get('/v1/operator/audit', audit, async (request) => {
-    const limit = Math.min(Number(request.query.limit ?? AUDIT_DEFAULT), AUDIT_MAX)
-    const records = await listAuditRecords(deps.db, limit)
-    return { records: records.map((record) => ({ ...record, at: record.at.toISOString() })) }
   })
 }
 

@@ -25,6 +25,8 @@ const ROUTES: [string, string][] = [
   ['GET', '/queues'],
   ['GET', '/queues/weather'],
   ['GET', '/runbooks'],
+  ['GET', '/audit'],
+  ['GET', '/audit.ndjson'],
 ]
 
 describe('the guard of the console', () => {

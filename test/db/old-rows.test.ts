@@ -12,6 +12,7 @@ import { createLog } from '../../src/log.ts'
 import { startServices } from '../support/services.ts'
 
 const log = createLog({ level: 'silent', pretty: false }, 'test')
+const config = { auditDays: 400 }
 const services = await startServices()
 const db = openDatabase(services.databaseUrl, log)
 await migrate(services.databaseUrl)
@@ -44,12 +45,12 @@ it('a connection ends when no token of it is good any more, and is deleted a mon
   await addToken(forgotten, -1_000)
   await sql`update connections set created_at = now() - interval '2 hours'`.execute(db)
   await connect('just made')
-  await deleteOldRows({ db, log })
+  await deleteOldRows({ db, config, log })
   const names = (await listConnections(db, userId)).map(({ client_name }) => client_name).sort()
   assert.deepEqual(names, ['just made', 'used'])
   assert.deepEqual(await connectionNames(), ['forgotten', 'just made', 'used'])
   await sql`update connections set revoked_at = now() - interval '31 days' where client_name = 'forgotten'`.execute(db)
-  await deleteOldRows({ db, log })
+  await deleteOldRows({ db, config, log })
   assert.deepEqual(await connectionNames(), ['just made', 'used'])
 })
 
@@ -60,7 +61,7 @@ it('old rows of one table that cannot be deleted hold up no other, and the log n
     select gen_random_uuid(), now() - make_interval(days => 6 + n % 2 * 2) from generate_series(1, 5000) n`.execute(db)
   await sql`alter table sessions rename to sessions_elsewhere`.execute(db)
   await addClient('old')
-  await deleteOldRows({ db, log: { warn: (members: object) => void failed.push(members) } })
+  await deleteOldRows({ db, config, log: { warn: (members: object) => void failed.push(members) } })
   await sql`alter table sessions_elsewhere rename to sessions`.execute(db)
   assert.deepEqual(
     failed.map((members) => (members as { table: string }).table),
@@ -96,7 +97,7 @@ it('unused applications are deleted without a look through all connections for e
 it('usage is kept for 400 days, and so are refusals', async (t) => {
   await addUsage(3000)
   t.after(() => sql`truncate usage_daily, refusals_daily`.execute(db))
-  await deleteOldRows({ db, log })
+  await deleteOldRows({ db, config, log })
   for (const table of ['usage_daily', 'refusals_daily'] as const) {
     const { rows } = await sql<{ age: number; rows: number }>`select (now() at time zone 'UTC')::date - day as age,
       count(*)::int as rows from ${sql.table(table)} group by 1`.execute(db)
@@ -117,7 +118,7 @@ it('sessions, keys, usage and batches of it that are not old are not read by a c
       from generate_series(1, 5000) n`.execute(db)
   await addUsage(5000)
   t.after(() => sql`truncate usage_daily, refusals_daily`.execute(db))
-  await deleteOldRows({ db, log })
+  await deleteOldRows({ db, config, log })
   await sql`vacuum analyze usage_batches, sessions, api_keys, usage_daily, refusals_daily`.execute(db)
   const read = await rowsReadByCleaning()
   const tables = ['usage_batches', 'sessions', 'api_keys', 'usage_daily', 'refusals_daily']
@@ -145,7 +146,11 @@ async function rowsReadByCleaning(): Promise<(table: string) => number> {
       return new Map(rows.map(({ table, read }) => [table, Number(read)]))
     }
     const before = await count()
-    await deleteOldRows({ db: connection, log: { warn: (members: object) => assert.fail(JSON.stringify(members)) } })
+    await deleteOldRows({
+      db: connection,
+      config,
+      log: { warn: (members: object) => assert.fail(JSON.stringify(members)) },
+    })
     const after = await count()
     return (table) => (after.get(table) ?? Number.NaN) - (before.get(table) ?? Number.NaN)
   })
@@ -155,3 +160,18 @@ async function addClient(id: string): Promise<void> {
   await insertClient(db, { id, secretId: 'x', sealed: randomBytes(8) })
   await sql`update oauth_clients set last_used_at = now() - interval '8 days' where id = ${id}`.execute(db)
 }
+
+it('what an operator did is kept as long as AUDIT_DAYS says', async () => {
+  const add = async (subject: string, days: number) =>
+    await sql`insert into audit_log (at, actor, action, subject) values (now() - make_interval(days => ${days}), 'a', 'b', ${subject})`.execute(
+      db,
+    )
+  await add('old', 31)
+  await add('young', 29)
+  await deleteOldRows({ db, config, log })
+  const subjects = async () =>
+    (await db.selectFrom('audit_log').select('subject').orderBy('subject').execute()).map((row) => row.subject)
+  assert.deepEqual(await subjects(), ['old', 'young'])
+  await deleteOldRows({ db, config: { auditDays: 30 }, log })
+  assert.deepEqual(await subjects(), ['young'])
+})

@@ -9,6 +9,7 @@ import { OldRowsCleaner } from '../../src/db/old-rows.ts'
 import { UsageFlusher } from '../../src/limits/usage-flusher.ts'
 import { createLog } from '../../src/log.ts'
 import { operatorRoutes } from '../../src/routes/operator.ts'
+import { operatorAuditRoutes } from '../../src/routes/operator-audit.ts'
 import { operatorUserRoutes } from '../../src/routes/operator-users.ts'
 import { openWorker } from '../../workers/worker.ts'
 
@@ -42,7 +43,7 @@ export async function startLocalNode(environment: Record<string, string>): Promi
 /** Opens an operator console as `src/ops.ts` does. */
 export async function startLocalConsole(environment: Record<string, string>): Promise<LocalNode> {
   const context = await openLocalContext('ops', environment)
-  return await listen(await createConsole(context, [operatorRoutes, operatorUserRoutes]), 0, () =>
+  return await listen(await createConsole(context, [operatorRoutes, operatorAuditRoutes, operatorUserRoutes]), 0, () =>
     closeContext(context),
   )
 }

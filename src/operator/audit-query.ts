@@ -1,0 +1,96 @@
+import Type, { type Static } from 'typebox'
+import { type AuditFilter, listAuditRecords } from '../db/audit-log.ts'
+import type { Db } from '../db/database.ts'
+import type { AuditEntry } from '../db/schema.ts'
+import { GatewayError } from '../errors.ts'
+
+const LIMIT_DEFAULT = 50
+const LIMIT_MAX = 500
+
+/** Records that an export reads at once. It holds no connection of the pool while its reader is slow. */
+const EXPORT_BATCH = 500
+
+const DAY_MS = 86_400_000
+
+const Moment = Type.String({
+  pattern: '^(\\d{4}-\\d{2}-\\d{2}(T\\d{2}:\\d{2}(:\\d{2}(\\.\\d{1,6})?)?Z)?)?$',
+  description: 'A day or a moment, UTC: 2026-11-26 or 2026-11-26T03:00:00Z',
+})
+const Text = (description: string) => Type.String({ maxLength: 100, description })
+
+/** What a reader of the audit log may ask for. An empty text is the same as none, because forms send empty fields. */
+export const AuditQuery = Type.Object({
+  from: Type.Optional(Moment),
+  to: Type.Optional(Moment),
+  actor: Type.Optional(Text('A part of who did it')),
+  action: Type.Optional(Text('upstream.pause, or upstream for all that was done to upstreams')),
+  subject: Type.Optional(Text('Slug of the upstream, or id of the account or key')),
+  limit: Type.Optional(
+    Type.String({
+      pattern: '^[1-9]\\d{0,2}$',
+      description: `Records of a page: ${LIMIT_DEFAULT} unless set, ${LIMIT_MAX} at most`,
+    }),
+  ),
+  cursor: Type.Optional(
+    Type.String({ pattern: '^\\d{0,18}$', description: 'Where the page before ended: the Link header has it' }),
+  ),
+})
+export type AuditQuery = Static<typeof AuditQuery>
+
+/** One page, newest first. */
+export interface AuditPage {
+  records: AuditEntry[]
+  /** The query of the next page; undefined on the last one. */
+  next: URLSearchParams | undefined
+}
+
+/** Reads a page. @throws GatewayError VALIDATION_ERROR where a date is none */
+export async function readAuditPage(db: Db, query: AuditQuery): Promise<AuditPage> {
+  const limit = Math.min(Number(query.limit ?? LIMIT_DEFAULT), LIMIT_MAX)
+  const found = await listAuditRecords(db, filterOf(query), limit + 1)
+  const records = found.slice(0, limit)
+  const last = records.at(-1)
+  if (found.length <= limit || !last) return { records, next: undefined }
+  const members = Object.entries({ ...query, cursor: last.id }).filter(([, value]) => value)
+  return { records, next: new URLSearchParams(members) }
+}
+
+/** Every record that fits, a line of JSON each, newest first. @throws GatewayError VALIDATION_ERROR where a date is none */
+export function exportAudit(db: Db, query: AuditQuery): AsyncGenerator<string> {
+  return auditLines(db, filterOf(query))
+}
+
+async function* auditLines(db: Db, filter: AuditFilter): AsyncGenerator<string> {
+  let beforeId = filter.beforeId
+  while (true) {
+    const records = await listAuditRecords(db, { ...filter, beforeId }, EXPORT_BATCH)
+    if (records.length > 0) yield records.map((record) => `${JSON.stringify(auditAnswer(record))}\n`).join('')
+    if (records.length < EXPORT_BATCH) return
+    beforeId = records.at(-1)?.id
+  }
+}
+
+/** A record as the operator API gives it. */
+export function auditAnswer(record: AuditEntry) {
+  return { ...record, at: record.at.toISOString() }
+}
+
+function filterOf({ from, to, actor, action, subject, cursor }: AuditQuery): AuditFilter {
+  // A day as the end is meant with all its hours.
+  const end = momentOf('to', to)
+  return {
+    from: momentOf('from', from),
+    to: end && (to?.length === 10 ? new Date(end.getTime() + DAY_MS) : end),
+    actor: actor || undefined,
+    action: action || undefined,
+    subject: subject || undefined,
+    beforeId: cursor || undefined,
+  }
+}
+
+function momentOf(name: string, text: string | undefined): Date | undefined {
+  if (!text) return undefined
+  const moment = new Date(text)
+  if (Number.isNaN(moment.getTime())) throw new GatewayError('VALIDATION_ERROR', { message: `${name} is no date.` })
+  return moment
+}

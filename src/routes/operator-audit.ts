@@ -1,0 +1,50 @@
+import { Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type from 'typebox'
+import type { Context } from '../context.ts'
+import type { App } from '../http/typed-app.ts'
+import { refuseIllFormedQueries } from '../http/well-formed.ts'
+import { AuditQuery, auditAnswer, exportAudit, readAuditPage } from '../operator/audit-query.ts'
+
+const AuditAnswer = Type.Object({
+  records: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      at: Type.String({ format: 'date-time' }),
+      actor: Type.String(),
+      action: Type.String(),
+      subject: Type.String(),
+      before: Type.Unknown(),
+      after: Type.Unknown(),
+    }),
+  ),
+})
+
+/** What operators did, by page or as one export. Registered inside a guard, as all of the operator API. */
+export async function operatorAuditRoutes(app: App, { db }: Pick<Context, 'db'>): Promise<void> {
+  refuseIllFormedQueries(app)
+  const options = {
+    schema: {
+      summary: 'Changes by operators, newest first; the Link header leads to the next page',
+      description: 'With Accept: application/x-ndjson all changes that fit, a line of JSON each.',
+      tags: ['Operator'],
+      querystring: AuditQuery,
+      response: { 200: AuditAnswer },
+    },
+  }
+  app.get(
+    '/v1/operator/audit',
+    options,
+    async (request: FastifyRequest<{ Querystring: AuditQuery }>, reply: FastifyReply) => {
+      reply.header('vary', 'accept')
+      if (/application\/x-ndjson/i.test(request.headers.accept ?? '')) return sendAuditExport(reply, db, request.query)
+      const { records, next } = await readAuditPage(db, request.query)
+      if (next) reply.header('link', `</v1/operator/audit?${next}>; rel="next"`)
+      return { records: records.map(auditAnswer) }
+    },
+  )
+}
+
+function sendAuditExport(reply: FastifyReply, db: Context['db'], query: AuditQuery): FastifyReply {
+  return reply.type('application/x-ndjson; charset=utf-8').send(Readable.from(exportAudit(db, query)))
+}
