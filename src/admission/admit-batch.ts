@@ -11,7 +11,7 @@ import { type AdmissionDeps, createJob, limitQuery, prepareRetry } from './admit
 import { authenticateCall, isUpToDate, type Principal } from './authenticate.ts'
 import { bodyParameters } from './call-input.ts'
 import { type CheckedTarget, checkBatchCall, findTarget } from './check-call.ts'
-import { type BatchRefusalDeps, countBatchRefusals } from './count-batch-refusals.ts'
+import { type BatchRefusalDeps, endRefusedBatchCalls } from './end-refused-batch-calls.ts'
 import { type Preference, readBatchPreference } from './preference.ts'
 
 export interface BatchItem {
@@ -59,7 +59,7 @@ export async function admitBatch(
     const admitted = await tryAdmit(deps, request, { ...options, principal }).catch((refusal: unknown) => {
       const error = toGatewayError(refusal)
       const refusals = options.items.map(({ api, endpoint }) => ({ api, endpoint, error }))
-      countBatchRefusals(deps, principal, { origin: originOf(request, 'batch'), refusals })
+      void endRefusedBatchCalls(deps, principal, { origin: originOf(request, 'batch'), refusals })
       throw refusal
     })
     if (admitted !== STALE) return admitted

@@ -7,9 +7,8 @@ import { countMonthUsage } from '../db/usage.ts'
 import { GatewayError } from '../errors.ts'
 import type { AccountRequests } from '../http/account-requests.ts'
 import { holdForAccount } from '../http/holding.ts'
-import { type AccountLimits, type LimitQuery, type LimitState, STALE, withoutCall } from '../limits/account-limits.ts'
+import { type AccountLimits, type LimitQuery, type LimitState, STALE } from '../limits/account-limits.ts'
 import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
-import { endCalls } from '../limits/end-calls.ts'
 import { LimitRefusedError } from '../limits/limit-refusal.ts'
 import { planOf, weightOf } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
@@ -59,6 +58,8 @@ export interface Refused {
   callId?: string
   /** What the account has left; undefined where its limits were not looked at. */
   limits?: LimitState
+  /** The limits that the call took: whoever answers the refusal ends the call. */
+  taken?: { id: string; limitsAcquiredAt: number }
 }
 
 /** Longest an asynchronous call may take, milliseconds. */
@@ -157,7 +158,7 @@ async function decide(
         preference,
       }
     } catch (refusal) {
-      return { ...known, refusal, limits: await refund(deps, principal, { callId, state: limits }) }
+      return { ...known, refusal, taken: { id: callId, limitsAcquiredAt: limits.now } }
     }
   } catch (refusal) {
     return { ...known, ...(refusal instanceof LimitRefusedError ? { limits: refusal.limits } : {}), refusal }
@@ -205,24 +206,6 @@ async function acquireLimits(
     if (isUnacknowledged(error))
       completions.compensate({ account: principal, callIds: [callId], at: deps.health.now() })
     throw error
-  }
-}
-
-/** Returns all that a call acquired. @returns what the account has left then */
-async function refund(
-  { redis, completions }: AdmissionDeps,
-  principal: Principal,
-  call: { callId: string; state: LimitState },
-): Promise<LimitState> {
-  try {
-    const { callId, state } = call
-    const calls = [{ callId, at: state.now, keyId: principal.keyId, refund: 'all' as const }]
-    await endCalls(redis, principal, { calls })
-    return withoutCall(state)
-  } catch {
-    // Redis did not acknowledge the refund: it is repeated until it does.
-    completions.compensate({ account: principal, callIds: [call.callId], at: call.state.now })
-    return call.state
   }
 }
 

@@ -1,26 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { HealthCache } from '../health/health-watch.ts'
-import { completeCall } from '../limits/complete-call.ts'
 import { isInFlight } from '../limits/end-calls.ts'
-import type { Log } from '../log.ts'
 import type { AsyncCall } from '../queue/async-call.ts'
 import { sendReply } from '../queue/reply.ts'
 import type { ReplyHead } from '../queue/reply-head.ts'
 import { readResult, storeResult } from '../queue/results.ts'
-import type { CallLogWriter } from '../telemetry/call-log-writer.ts'
-import { countCall } from '../telemetry/count-call.ts'
-import type { Telemetry } from '../telemetry/telemetry.ts'
-import { CALLER_LEFT_STATUS, usageStatusOfCancelled } from './call-status.ts'
-import { type Withdrawal, type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
+import type { Reach } from '../queue/verdict.ts'
+import { type EndDeps, endAsyncCall } from './end-call.ts'
+import { type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
 
-export interface CancelDeps extends WithdrawDeps {
-  telemetry: Telemetry
-  callLog: Pick<CallLogWriter, 'write'>
-  health: Pick<HealthCache, 'now'>
-  log: Log
-}
-
-const NO_BODY = Buffer.alloc(0)
+export interface CancelDeps extends WithdrawDeps, EndDeps {}
 
 /** How long to wait for the worker that has a cancelled call, milliseconds: a worker that is alive takes a few. */
 const RELEASE_MS_MAX = 1_000
@@ -40,19 +28,22 @@ export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boo
     code: 'CALL_CANCELLED',
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
   }
-  const reply = { head, body: NO_BODY }
-  const storing = await storeResult(redis, call, reply)
+  const storing = await storeResult(redis, call, { head, body: Buffer.alloc(0) })
   if (storing.kind !== 'kept') {
     const earlier = await readResult(redis, call)
     return earlier?.head.code === 'CALL_CANCELLED'
   }
   // The call is cancelled now, whatever fails: a worker that still has it reads the stored result.
   const withdrawing = withdrawCall(deps, { ...call, waitEntry: call.waiting, jobId: call.id })
-  const steps = await Promise.allSettled([
-    withdrawing,
-    storing.isStarted ? endStarted(deps, call, withdrawing) : complete(deps, call, { wasSent: false }),
-    sendReply(redis, call, reply),
-  ])
+  const end = (reach: Reach) =>
+    endAsyncCall(deps, call, { head, reach, reply: (announcement) => sendReply(redis, call, announcement) })
+  const endStarted = async (): Promise<void> => {
+    const { isRemoved, reach } = await withdrawing
+    // Otherwise the worker that has the call ends it.
+    if (isRemoved) await end(reach)
+    else await awaitRelease(deps, call)
+  }
+  const steps = await Promise.allSettled([withdrawing, storing.isStarted ? endStarted() : end('unsent')])
   for (const step of steps) {
     if (step.status === 'rejected')
       log.warn({ err: step.reason, callId: call.id }, 'failed to clean up after a cancelled call')
@@ -60,27 +51,8 @@ export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boo
   return true
 }
 
-async function endStarted(deps: CancelDeps, call: AsyncCall, withdrawing: Promise<Withdrawal>): Promise<void> {
-  if ((await withdrawing) === 'removed-started') await complete(deps, call, { wasSent: true })
-  else await awaitRelease(deps, call)
-}
-
 /** The caller's next call must not find the cancelled one in flight. */
 async function awaitRelease({ redis }: CancelDeps, call: AsyncCall): Promise<void> {
   const end = performance.now() + RELEASE_MS_MAX
   while (performance.now() < end && (await isInFlight(redis, call))) await delay(RELEASE_CHECK_MS)
-}
-
-async function complete(
-  { redis, telemetry, callLog, health, log }: CancelDeps,
-  call: AsyncCall,
-  { wasSent }: { wasSent: boolean },
-): Promise<void> {
-  if (!(await completeCall(redis, call, usageStatusOfCancelled(wasSent)))) return
-  const { id: callId, accountId, keyId, slug, endpoint, mode, origin } = call
-  const end = { status: CALLER_LEFT_STATUS, code: 'CALL_CANCELLED' } as const
-  countCall(telemetry, { slug, mode, ...end, accountId })
-  const totalMs = Math.max(0, health.now() - call.limitsAcquiredAt)
-  callLog.write({ id: callId, origin, accountId, keyId, mode, slug, endpoint, ...end, totalMs })
-  log.info({ callId, account: accountId, slug }, 'asynchronous call cancelled')
 }

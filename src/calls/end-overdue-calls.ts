@@ -1,25 +1,10 @@
 import type { Queue } from 'bullmq'
-import type { HealthCache } from '../health/health-watch.ts'
-import { completeCall } from '../limits/complete-call.ts'
-import type { Log } from '../log.ts'
 import { type AnswerableCall, parseAnswerable } from '../queue/call-job.ts'
 import { removeCall } from '../queue/call-queue.ts'
-import type { Reply } from '../queue/reply-head.ts'
+import { type Reply, reachOf } from '../queue/reply-head.ts'
 import { readResult, storeResult } from '../queue/results.ts'
 import { redisNow } from '../redis/clock.ts'
-import type { RedisConnection } from '../redis/connection.ts'
-import type { CallLogWriter } from '../telemetry/call-log-writer.ts'
-import { countCall } from '../telemetry/count-call.ts'
-import type { Telemetry } from '../telemetry/telemetry.ts'
-import { shownReplyStatus, usageStatusOfReply } from './call-status.ts'
-
-export interface OverdueDeps {
-  redis: RedisConnection
-  telemetry: Pick<Telemetry, 'metrics' | 'minutes'>
-  callLog: Pick<CallLogWriter, 'write'>
-  health: Pick<HealthCache, 'now'>
-  log: Log
-}
+import { type EndDeps, endAsyncCall } from './end-call.ts'
 
 /** How long after its deadline a call is left to its worker, milliseconds. */
 const WORKER_GRACE_MS = 5_000
@@ -35,11 +20,11 @@ const UNENDED_STATES = ['waiting', 'active'] as const
  * their units of the month stay spent, until a worker comes. Several processes may do so at once.
  * @throws what Redis throws: what was not ended is ended by the next look
  */
-export async function endOverdueCalls(deps: OverdueDeps, lane: Queue): Promise<void> {
+export async function endOverdueCalls(deps: EndDeps, lane: Queue): Promise<void> {
   for (const state of UNENDED_STATES) await endOverdueIn(state, deps, lane)
 }
 
-async function endOverdueIn(state: (typeof UNENDED_STATES)[number], deps: OverdueDeps, lane: Queue): Promise<void> {
+async function endOverdueIn(state: (typeof UNENDED_STATES)[number], deps: EndDeps, lane: Queue): Promise<void> {
   for (let first = 0; ; ) {
     const jobs = await lane.getJobs(state, first, first + PAGE_JOBS - 1, true)
     // An asynchronous call has a job of its own.
@@ -59,21 +44,14 @@ async function endOverdueIn(state: (typeof UNENDED_STATES)[number], deps: Overdu
 }
 
 /** The job goes last, so that what was cut off is found again. No node waits for a call so long. @returns whether it was there to go */
-async function endOverdue(deps: OverdueDeps, call: AnswerableCall, lane: Queue): Promise<boolean> {
-  const { redis, telemetry, callLog, health, log } = deps
-  const { id, accountId, keyId, slug, endpoint, mode, origin } = call
+async function endOverdue(deps: EndDeps, call: AnswerableCall, lane: Queue): Promise<boolean> {
+  const { redis } = deps
+  const { id, accountId } = call
   const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
   const late: Reply = { head: { id, code: 'DEADLINE_EXCEEDED', times }, body: Buffer.alloc(0) }
   const storing = await storeResult(redis, { id, accountId }, late)
   // Cancelled, or ended by a worker that was then lost.
   const { head } = storing.kind === 'kept' ? late : ((await readResult(redis, call)) ?? late)
-  if (await completeCall(redis, call, usageStatusOfReply(head))) {
-    const { code } = head
-    const status = shownReplyStatus(head)
-    countCall(telemetry, { slug, mode, status, code: code ?? 'OK', accountId })
-    const totalMs = Math.max(0, health.now() - call.limitsAcquiredAt)
-    callLog.write({ id, origin, accountId, keyId, mode, slug, endpoint, status, code, times: head.times, totalMs })
-    log.info({ callId: id, account: accountId, slug, endpoint, mode, status, code }, 'asynchronous call ended')
-  }
+  await endAsyncCall(deps, call, { head, reach: reachOf(head) })
   return (await removeCall(lane, id)) !== undefined
 }

@@ -1,53 +1,32 @@
 import { withQueueing } from '../admission/admit.ts'
 import type { AdmittedBatch, BatchUnit } from '../admission/admit-batch.ts'
 import type { Principal } from '../admission/authenticate.ts'
-import { countBatchRefusals } from '../admission/count-batch-refusals.ts'
-import { countRefusal } from '../admission/count-refusal.ts'
-import { type ForecastDeps, forecastAndJoin, type Queueing } from '../admission/forecast.ts'
+import { endRefusedBatchCalls } from '../admission/end-refused-batch-calls.ts'
+import { type ForecastDeps, forecastAndJoin } from '../admission/forecast.ts'
 import { checkRights } from '../admission/rights.ts'
 import { rejectOnAbort } from '../async/abort.ts'
-import { Batcher } from '../async/batcher.ts'
 import type { Api } from '../catalog/catalog.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
-import { replyError } from '../http/call-answer.ts'
 import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
-import { refundOf } from '../limits/charge.ts'
-import { type CallToEnd, type EndStep, endCalls, type Refund } from '../limits/end-calls.ts'
 import { weightOf } from '../limits/plans.ts'
-import type { Log } from '../log.ts'
 import type { CallOrigin } from '../queue/call-job.ts'
-import type { ReplyInbox } from '../queue/reply.ts'
-import { type Reply, wasRequestSent } from '../queue/reply-head.ts'
-import type { RedisConnection } from '../redis/connection.ts'
+import { refundOf } from '../queue/verdict.ts'
 import { ObservedCall, type ObservedCallDeps } from '../telemetry/observe-call.ts'
-import { DEADLINE_GRACE_MS } from './await-call.ts'
-import { shownErrorStatus, usageStatusOfCancelled } from './call-status.ts'
-import { awaitWasSent, type CallToWithdraw, type Withdrawal, withdrawCall, withdrawFailed } from './withdraw-call.ts'
+import { type AwaitedCall, endCall, errorOf } from './end-call.ts'
+import { DEADLINE_GRACE_MS, type EndedCall, type PendingDeps, runPendingCall } from './pending-call.ts'
 
-export interface BatchDeps extends ForecastDeps, ObservedCallDeps {
-  redis: RedisConnection
-  replies: Pick<ReplyInbox, 'awaitReply'>
-  completions: Pick<CallCompletionBatcher, 'count' | 'countRefusal' | 'release'>
-  log: Log
+export interface BatchDeps extends Omit<ForecastDeps, 'knownAnswers' | 'spareRoom'>, ObservedCallDeps, PendingDeps {
+  knownAnswers: ForecastDeps['knownAnswers']
+  spareRoom: ForecastDeps['spareRoom']
+  completions: Pick<CallCompletionBatcher, 'end'>
 }
-
-export type BatchOutcome = { reply: Reply } | { error: GatewayError }
 
 export interface BatchRun {
   origin: CallOrigin
   left: AbortSignal
   /** Looks the caller up again because the account has changed. @throws GatewayError if the credential has ended */
   authenticateAgain: () => Promise<Principal>
-  emit: (unit: BatchUnit, outcome: BatchOutcome) => void
-}
-
-const ENDED_TOGETHER_MAX = 50
-
-interface Ending {
-  outcome: BatchOutcome
-  usageStatus: number
-  /** `all`: it was refused before anything was sent. */
-  refund: Refund
+  emit: (unit: BatchUnit, end: EndedCall) => void
 }
 
 /**
@@ -57,51 +36,42 @@ interface Ending {
  * @returns units of the month that stay spent
  */
 export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: BatchRun): Promise<number> {
-  const { units, grant, principal, timeoutMs } = batch
+  const { units, grant, principal, timeoutMs, leaseMs } = batch
   if (!grant) return 0
-  const { redis, log } = deps
+  const { log } = deps
   const { granted, leases } = grant
   const waiting = units.slice(leases, granted)
   const { ending, dispose } = limitBatch(run.left, timeoutMs + DEADLINE_GRACE_MS)
-  const end = openSteps(redis, batch)
   const rights = new CurrentRights(principal, {
     authenticateAgain: run.authenticateAgain,
     now: () => deps.health.now(),
   })
-  const refuse = (unmade: BatchUnit[], reason: unknown): void =>
-    refuseUnits(deps, { principal, run, unmade, error: toGatewayError(reason) })
-  const drop = async (unmade: BatchUnit[], reason: unknown): Promise<void> => {
-    refuse(unmade, reason)
-    const dropped = unmade.map((unit) => endOf(unit, 'all'))
-    await Promise.all(dropped.map(end)).catch((error) => {
-      log.warn({ err: error, calls: dropped.length }, 'failed to give back at once what calls of a batch took')
-      for (const call of dropped) deps.completions.release(principal, call)
-    })
+  const refuse = async (unmade: BatchUnit[], reason: unknown): Promise<void> => {
+    const error = toGatewayError(reason)
+    const verdict = { code: error.code, reach: 'refused' } as const
+    for (const unit of unmade) run.emit(unit, { kind: 'failed', error, verdict })
+    const refusals = unmade.map(({ job }) => ({ api: job.slug, endpoint: job.endpoint, error, taken: job }))
+    await endRefusedBatchCalls(deps, principal, { origin: run.origin, refusals })
   }
   let charged = 0
 
   const runUnderOneLease = async (first: BatchUnit): Promise<void> => {
     for (let unit: BatchUnit | undefined = first; unit; ) {
-      const { outcome, usageStatus, refund } = await runUnit(deps, unit, { batch, run, rights, end: ending.signal })
+      const ended = await runUnit(deps, unit, { batch, run, rights, end: ending.signal })
+      const [error, verdict] = [errorOf(ended.end), await ended.end.verdict]
       // Test calls have no monthly quota.
-      if (refund === 'nothing' && principal.mode === 'live') charged += 1
+      if (refundOf(verdict) === 'nothing' && principal.mode === 'live') charged += 1
       // Cancelled though its caller has not left: the account may make no calls any more.
-      if ('error' in outcome && outcome.error.code === 'CALL_CANCELLED') ending.abort(outcome.error)
+      if (error?.code === 'CALL_CANCELLED') ending.abort(error)
       const next: BatchUnit | undefined = ending.signal.aborted ? undefined : waiting.shift()
-      run.emit(unit, outcome)
-      if (refund === 'all') countRefusal(deps, principal, { slug: unit.job.slug, status: usageStatus })
-      else deps.completions.count(unit.job, usageStatus)
+      run.emit(unit, ended.end)
       try {
-        const { version } = await end(endOf(unit, refund, next))
+        const { version } = await endCall(deps, ended, next && { callId: next.job.id, leaseMs })
         if (next) rights.note(version)
       } catch (error) {
         // Without Redis no other call can be made. The next one may have got the lease: Redis may have run the step.
         log.warn({ err: error, callId: unit.job.id }, 'failed to complete a call of a batch')
-        deps.completions.release(principal, endOf(unit, refund))
-        if (next) {
-          refuse([next], error)
-          deps.completions.release(principal, endOf(next, 'all'))
-        }
+        if (next) void refuse([next], error)
         ending.abort(error)
         return
       }
@@ -110,25 +80,11 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
   }
   try {
     await Promise.all(units.slice(0, leases).map(runUnderOneLease))
-    await drop(waiting.splice(0), ending.signal.reason)
+    await refuse(waiting.splice(0), ending.signal.reason)
     return charged
   } finally {
     dispose()
   }
-}
-
-function refuseUnits(
-  deps: BatchDeps,
-  {
-    principal,
-    run,
-    unmade,
-    error,
-  }: Pick<AdmittedBatch, 'principal'> & { run: BatchRun; unmade: BatchUnit[]; error: GatewayError },
-): void {
-  for (const unit of unmade) run.emit(unit, { error })
-  const refusals = unmade.map(({ job }) => ({ api: job.slug, endpoint: job.endpoint, id: job.id, error }))
-  countBatchRefusals(deps, principal, { origin: run.origin, refusals })
 }
 
 /**
@@ -161,25 +117,6 @@ class CurrentRights {
   }
 }
 
-function endOf({ job }: BatchUnit, refund: Refund, next?: BatchUnit): CallToEnd {
-  return { callId: job.id, at: job.limitsAcquiredAt, keyId: job.keyId, refund, next: next?.job.id }
-}
-
-/** Calls of a batch that end in one turn of the event loop, as those of a shared job often do, are one step in Redis. */
-function openSteps(
-  redis: RedisConnection,
-  { principal, leaseMs }: AdmittedBatch,
-): (call: CallToEnd) => Promise<EndStep> {
-  const ends = new Batcher<CallToEnd, EndStep>(
-    async (_batch, calls) => {
-      const step = await endCalls(redis, principal, { calls, leaseMs })
-      return calls.map(() => step)
-    },
-    { itemsMax: ENDED_TOGETHER_MAX },
-  )
-  return (call) => ends.add('', call)
-}
-
 function limitBatch(left: AbortSignal, timeMs: number): { ending: AbortController; dispose: () => void } {
   const ending = new AbortController()
   const onLeft = () => ending.abort(left.reason)
@@ -195,76 +132,31 @@ function limitBatch(left: AbortSignal, timeMs: number): { ending: AbortControlle
 
 async function runUnit(
   deps: BatchDeps,
-  { job, checked }: BatchUnit,
+  { job: admitted, checked }: BatchUnit,
   { batch, run, rights, end }: { batch: AdmittedBatch; run: BatchRun; rights: CurrentRights; end: AbortSignal },
-): Promise<Ending> {
-  const { principal } = batch
-  const observed = new ObservedCall(deps, run.origin, `/v1/call/${job.slug}${job.endpoint}`)
-  const fail = (thrown: unknown, rest: Omit<Ending, 'outcome'>): Ending => {
-    const error = toGatewayError(thrown)
-    const { code, cause, details } = error
-    const { retryAfterMs } = details
-    observed.ended(shownErrorStatus(error), { code, cause, caller: principal, callId: job.id, retryAfterMs })
-    return { outcome: { error }, ...rest }
-  }
-  let queueing: Queueing | undefined
-  let jobId: string | undefined
-  const { reply, forget } = deps.replies.awaitReply(job.id)
+): Promise<AwaitedCall & { end: EndedCall }> {
+  const { principal: caller } = batch
+  const observed = new ObservedCall(deps, run.origin, `/v1/call/${admitted.slug}${admitted.endpoint}`)
+  // Its limits were taken when the batch came.
+  const endedAs = (ended: EndedCall) => ({ job: admitted, caller, observed, end: ended })
   try {
     end.throwIfAborted()
     await rights.check(checked.api)
     // It has waited for the plan's limit of calls in flight, not for its upstream.
-    const due = { ...job, limitsAcquiredAt: deps.health.now() }
-    queueing = await forecastAndJoin(deps, { ...checked, job: due, weight: weightOf(principal.tier) })
+    const due = { ...admitted, limitsAcquiredAt: deps.health.now() }
+    const queueing = await forecastAndJoin(deps, { ...checked, job: due, weight: weightOf(caller.tier) })
     const admissionEndedAt = deps.health.now()
-    const call = withQueueing(due, queueing, { traceparent: observed.traceparent, admissionEndedAt })
-    observed.admitted(call, queueing.etaMs)
-    jobId = await deps.queues.enqueue({ call, mayShareJob: queueing.mayShareJob })
-  } catch (error) {
-    forget()
-    queueing?.giveSpareRoomBack?.()
-    const { waitEntry } = queueing ?? {}
-    if (waitEntry) withdrawFailed(deps, { id: job.id, slug: job.slug, waitEntry, jobId })
-    return fail(error, { usageStatus: toGatewayError(error).status, refund: 'all' })
-  }
-  try {
-    const answer = await Promise.race([reply, rejectOnAbort(end)])
-    observed.replied(answer)
-    deps.knownAnswers.learn(queueing.answerKey, answer.head)
-    deps.spareRoom.learn(job, answer.head)
-    if (answer.head.code) {
-      const error = replyError(answer.head)
-      if (error.code === 'CALL_CANCELLED') return fail(error, cancelled(wasRequestSent(answer.head)))
-      const refund = answer.head.isRefused ? 'all' : refundOf(error.status)
-      return fail(error, { usageStatus: error.status, refund })
-    }
-    observed.ended(200)
-    return { outcome: { reply: answer }, usageStatus: 200, refund: 'nothing' }
-  } catch (error) {
-    queueing.giveSpareRoomBack?.()
-    const withdrawal = await withdraw(deps, { job, waitEntry: queueing.waitEntry, jobId })
-    const { code, status } = toGatewayError(error)
-    if (code === 'CALL_CANCELLED') return fail(error, cancelled(await awaitWasSent(withdrawal, reply)))
-    return fail(error, { usageStatus: status, refund: 'month' })
-  } finally {
-    forget()
-    queueing.giveSpareRoomBack?.()
-  }
-}
-
-function cancelled(wasSent: boolean): Pick<Ending, 'usageStatus' | 'refund'> {
-  return { usageStatus: usageStatusOfCancelled(wasSent), refund: wasSent ? 'nothing' : 'month' }
-}
-
-/** @returns where the call was; 'maybe-taken' where that is not known */
-async function withdraw(
-  deps: BatchDeps,
-  { job, waitEntry, jobId }: Pick<CallToWithdraw, 'waitEntry' | 'jobId'> & { job: BatchUnit['job'] },
-): Promise<Withdrawal> {
-  try {
-    return await withdrawCall(deps, { id: job.id, slug: job.slug, waitEntry, jobId })
-  } catch (error) {
-    deps.log.debug({ err: error, callId: job.id }, 'failed to withdraw a call')
-    return 'maybe-taken'
+    const job = withQueueing(due, queueing, { traceparent: observed.traceparent, admissionEndedAt })
+    observed.admitted(job, queueing.etaMs)
+    const over = rejectOnAbort(end)
+    // It may be over before anybody listens.
+    over.catch(() => undefined)
+    const wait = { over, throwIfOver: () => end.throwIfAborted() }
+    const ended = await runPendingCall(deps, { job, queueing }, { wait, unqueued: 'refused' })
+    if (ended.kind === 'pending') throw new Error('a call of a batch is not asynchronous')
+    return endedAs(ended)
+  } catch (refusal) {
+    const error = toGatewayError(refusal)
+    return endedAs({ kind: 'failed', error, verdict: { code: error.code, reach: 'refused' } })
   }
 }

@@ -1,10 +1,9 @@
 import { setTimeout as delay, setImmediate } from 'node:timers/promises'
-import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
 import { leaveWaitQueue } from '../caps/leave-wait-queue.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
-import type { Log } from '../log.ts'
 import { announceCancel, type CallQueues, isJobWaiting, removeCall } from '../queue/call-queue.ts'
-import { type Reply, wasRequestSent } from '../queue/reply-head.ts'
+import { type Reply, reachOf } from '../queue/reply-head.ts'
+import type { Reach } from '../queue/verdict.ts'
 import type { WaitQueueEntry } from '../queue/wait-queue-entry.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 
@@ -25,8 +24,13 @@ export interface CallToWithdraw {
 /** How long to wait for the worker's reply about a call whose caller left, milliseconds. */
 const REPLY_MS_MAX = 5_000
 
-/** Where a call was when it was withdrawn. `removed-started`: a worker had begun with it, and was lost or has just ended it. `maybe-taken`: not in the queue, because a worker has it, it has ended, or it never came there. */
-export type Withdrawal = 'removed' | 'removed-started' | 'in-shared-job' | 'maybe-taken'
+/** What came of withdrawing a call. */
+export interface Withdrawal {
+  /** The call is out of its queue: no worker will reply to it. */
+  isRemoved: boolean
+  /** How far its requests got, unless a reply knows better. `unsent`: no worker had begun with the call. */
+  reach: 'unsent' | 'maybe-sent'
+}
 
 /** Takes a call that nobody waits for out of its queue, or aborts it where a worker runs it. @throws what Redis throws: it can be repeated */
 export async function withdrawCall(
@@ -38,32 +42,24 @@ export async function withdrawCall(
   const removed = isAlone ? await removeCall(queues.of(slug), id) : undefined
   if (removed) {
     if (waitEntry) await leaveWaitQueue(deps, waitEntry)
-    return removed.isStarted ? 'removed-started' : 'removed'
+    // A worker that had begun with the call was lost, or has just ended the call.
+    return { isRemoved: true, reach: removed.isStarted ? 'maybe-sent' : 'unsent' }
   }
   await announceCancel(redis, slug, id)
   // A shared job stays for its other calls; its worker skips those that nobody waits for.
   const isInSharedJob = !isAlone && (await isJobWaiting(queues.of(slug), jobId))
   // The worker that has the job takes the call out of the wait queue, unless identical calls wait in its place.
   if (waitEntry && (isInSharedJob || jobId === undefined)) await leaveWaitQueue(deps, waitEntry)
-  return isInSharedJob ? 'in-shared-job' : 'maybe-taken'
+  // A call that is not in the queue has a worker, or has ended, or never came there.
+  return { isRemoved: false, reach: isInSharedJob ? 'unsent' : 'maybe-sent' }
 }
 
-/** Withdraws a call that failed, in the background and again while Redis is away: its place would hold up others until its deadline, and its job, which Redis may have queued without saying so, would send a request for nobody. */
-export function withdrawFailed(deps: WithdrawDeps & { log: Log }, call: CallToWithdraw): void {
-  const repeating = { ...RESTART_RETRY, mayRepeat: () => deps.redis.status !== 'end' }
-  retryUntil(() => withdrawCall(deps, call), repeating).catch((error) =>
-    deps.log.debug({ err: error, callId: call.id }, 'failed to withdraw a call'),
-  )
-}
-
-/** Whether a request may have been sent: the worker's reply says so; where none comes, whether a worker had the call. After a removal only a reply counts that is there already, because the call ended meanwhile. */
-export async function awaitWasSent(withdrawal: Withdrawal, reply: Promise<Reply>): Promise<boolean> {
+/** How far the requests of a withdrawn call got: the worker's reply says so, if one comes. After a removal only a reply counts that is there already, because the call ended meanwhile. */
+export async function awaitReach({ isRemoved, reach }: Withdrawal, reply: Promise<Reply>): Promise<Reach> {
   const replied = reply.then(
-    ({ head }) => wasRequestSent(head),
+    ({ head }) => reachOf(head),
     () => undefined,
   )
-  const isRemoved = withdrawal === 'removed' || withdrawal === 'removed-started'
   const waited = isRemoved ? setImmediate() : delay(REPLY_MS_MAX, undefined, { ref: false })
-  const isSent = await Promise.race([replied, waited])
-  return isSent ?? (withdrawal === 'maybe-taken' || withdrawal === 'removed-started')
+  return (await Promise.race([replied, waited])) ?? reach
 }

@@ -3,20 +3,17 @@ import { Batcher } from '../async/batcher.ts'
 import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
 import type { Log } from '../log.ts'
 import type { CallJob } from '../queue/call-job.ts'
+import { refundOf, type Verdict } from '../queue/verdict.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import type { LimitSubject } from './account-limits.ts'
-import { refundOf } from './charge.ts'
-import { type CallToEnd, endCalls, readAcquiredAt } from './end-calls.ts'
+import { type CallToEnd, type EndStep, endCalls, readAcquiredAt } from './end-calls.ts'
 import { recordUsage, type UsedCall } from './usage-ledger.ts'
 
 /** How long usage is gathered before it is written, milliseconds: it may be shown a second or two late. */
 const USAGE_GATHER_MS = 200
 
-/** Usage that Redis does not take within this time is lost, and logged. Milliseconds. */
-const USAGE_RETRY_MS = 60_000
-
-/** Ends that Redis does not take within this time are logged. Redis remembers the units of a minute for so long. Milliseconds. */
-const END_RETRY_MS = 60_000
+/** Ends and usage that Redis does not take within this time are lost, and logged. Redis knows the units of a minute so long. Milliseconds. */
+const REPEAT = { ...RESTART_RETRY, forMs: 60_000, mayRepeat: () => true }
 
 const COMPENSATE_EVERY_MS = 1_500
 const COMPENSATE_TRIES = 4
@@ -30,10 +27,20 @@ const REFUSALS_MAX = 10_000
 /** Usage that is counted together, under an id that is made when it is sent. */
 const ANY_ID = ''
 
-/** `at`: Redis' clock, milliseconds. */
-export interface Refusal extends Pick<CallJob, 'accountId' | 'keyId' | 'mode' | 'slug'> {
-  at: number
-  status: number
+type Account = Pick<LimitSubject, 'accountId' | 'mode'>
+
+/** A call that ends. Without `id` the call took no limits, because it was refused before that. */
+export interface EndingCall extends Pick<CallJob, 'accountId' | 'keyId' | 'mode' | 'slug'> {
+  id?: string
+  isAsync?: boolean
+  /** Redis' clock, milliseconds: it decides the day and the month for which the call counts. */
+  limitsAcquiredAt: number
+}
+
+/** The call of the same batch that gets the lease of a call that ends, and for how long. */
+export interface NextCall {
+  callId: string
+  leaseMs: number
 }
 
 /** Calls that were acquired together. `at`: about when, Redis' clock, milliseconds. */
@@ -43,23 +50,22 @@ export interface Acquisition {
   at: number
 }
 
-/** A call of an account that ended. */
-interface OwnedCall {
-  account: Pick<LimitSubject, 'accountId' | 'mode'>
-  ended: CallToEnd
+interface LimitEnd {
+  account: Account
+  call: CallToEnd
+  leaseMs: number
 }
 
-/** Releases the limits of an API node's completed calls, and counts calls and refusals as usage, in batches. */
+/** Ends the calls of an API node for their accounts: releases their limits, and counts them as usage, in batches. */
 export class CallCompletionBatcher {
   readonly #redis: RedisConnection
   readonly #log: Log
-  readonly #ended = new Batcher<OwnedCall>((_account, calls) => this.#end(calls))
+  readonly #ends = new Batcher<LimitEnd, EndStep>((_account, ends) => this.#end(ends))
   readonly #used = new Batcher<UsedCall>((id, calls) => this.#count(calls, id === ANY_ID ? randomUUID() : id), {
     gatherMs: USAGE_GATHER_MS,
   })
 
-  readonly #undecided = new Set<Promise<void>>()
-
+  readonly #underWay = new Set<Promise<unknown>>()
   #refusals = 0
   readonly #unacked = new Map<string, Acquisition & { triesLeft: number }>()
   #compensating: NodeJS.Timeout | undefined
@@ -69,43 +75,25 @@ export class CallCompletionBatcher {
     this.#log = log
   }
 
-  /** Releases a call's limits and counts it, in the background. */
-  add(call: CallJob, usageStatus: number): void {
-    const { id: callId, limitsAcquiredAt: at, keyId, isAsync } = call
-    this.release(call, { callId, at, keyId, isAsync, refund: refundOf(usageStatus) })
-    // An asynchronous call that could not be queued may have reached a worker all the same: under the call's id both count it once.
-    void this.#used.add(call.isAsync ? call.id : ANY_ID, { call, usageStatus })
+  /**
+   * Ends a call: ends its lease, gives back what the verdict gives back, and counts the call. Nobody has to wait for it.
+   * @param verdict a promise if it is not known yet; it must not reject
+   * @returns when Redis has done so. Rejects if the first try fails: the end is then repeated in the background for a
+   * minute, and `next` does not get the lease by that
+   */
+  end(call: EndingCall, verdict: Verdict | Promise<Verdict>, next?: NextCall): Promise<EndStep> {
+    if (verdict instanceof Promise) return this.#follow(verdict.then((known) => this.end(call, known, next)))
+    this.#countEnd(call, verdict)
+    const { id, accountId, mode, keyId, limitsAcquiredAt, isAsync } = call
+    if (id === undefined) return NOTHING_TO_END
+    const ending = { callId: id, at: limitsAcquiredAt, keyId, isAsync, refund: refundOf(verdict), next: next?.callId }
+    const account = { accountId, mode }
+    return handled(this.#ends.add(keyOf(call), { account, call: ending, leaseMs: next?.leaseMs ?? 0 }))
   }
 
-  /** The same, once it is known how the call ended; `usageStatus` never rejects. */
-  addOnceKnown(call: CallJob, usageStatus: Promise<number>): void {
-    const adding = usageStatus.then((known) => {
-      this.add(call, known)
-      this.#undecided.delete(adding)
-    })
-    this.#undecided.add(adding)
-  }
-
-  /** Counts a call whose limits are released elsewhere. */
-  count(call: CallJob, usageStatus: number): void {
-    void this.#used.add(ANY_ID, { call, usageStatus })
-  }
-
-  /** A refused call holds nothing and is not charged. */
-  countRefusal({ at, status, ...call }: Refusal): void {
-    if (this.#refusals >= REFUSALS_MAX) return
-    this.#refusals += 1
-    void this.#used.add(ANY_ID, { call: { ...call, limitsAcquiredAt: at }, usageStatus: status, isRefused: true })
-  }
-
-  /** Releases an account's pending calls now: its next call never finds the last one in flight. */
-  flush(account: Pick<LimitSubject, 'accountId' | 'mode'>): void {
-    this.#ended.flush(keyOf(account))
-  }
-
-  /** Ends the lease of a call and gives back what the call does not cost, in the background, also if Redis is away now. */
-  release(account: Pick<LimitSubject, 'accountId' | 'mode'>, ended: CallToEnd): void {
-    void this.#ended.add(keyOf(account), { account, ended })
+  /** Ends an account's pending calls now: its next call never finds the last one in flight. */
+  flush(account: Account): void {
+    this.#ends.flush(keyOf(account))
   }
 
   /** Undoes an acquisition without acknowledgement, which Redis may still run. */
@@ -119,9 +107,27 @@ export class CallCompletionBatcher {
   /** Resolves when every call is released and counted, or has failed to be. */
   async close(): Promise<void> {
     clearInterval(this.#compensating)
-    await Promise.all(this.#undecided)
-    await Promise.all([this.#ended.drain(), this.#used.drain()])
+    await Promise.allSettled(this.#underWay)
+    await this.#ends.drain()
+    await Promise.allSettled(this.#underWay)
+    await this.#used.drain()
     await this.#compensateUnacked()
+  }
+
+  #follow<T>(work: Promise<T>): Promise<T> {
+    const followed = handled(work.finally(() => this.#underWay.delete(followed)))
+    this.#underWay.add(followed)
+    return followed
+  }
+
+  #countEnd(call: EndingCall, verdict: Verdict): void {
+    if (verdict.reach === 'refused') {
+      if (this.#refusals >= REFUSALS_MAX) return
+      this.#refusals += 1
+    }
+    // An asynchronous call that could not be queued may have reached a worker all the same: under the call's id both count it once.
+    const id = call.isAsync && verdict.reach !== 'refused' ? call.id : undefined
+    void this.#used.add(id ?? ANY_ID, { call, verdict })
   }
 
   async #compensateUnacked(): Promise<void> {
@@ -153,37 +159,51 @@ export class CallCompletionBatcher {
     }
   }
 
-  async #end(owned: OwnedCall[]): Promise<undefined[]> {
-    const [first] = owned
+  async #end(ends: LimitEnd[]): Promise<EndStep[]> {
+    const [first] = ends
     if (!first) return []
-    const calls = owned.map(({ ended }) => ended)
-    const end = () => endCalls(this.#redis, first.account, { calls })
-    // Repeating it does nothing. A lease that nobody ends expires.
-    await retryUntil(end, { ...RESTART_RETRY, forMs: END_RETRY_MS, mayRepeat: () => true }).catch((error) =>
-      this.#log.warn(
-        { err: error, account: first.account.accountId, calls: calls.length },
-        'failed to release call limits',
-      ),
+    const { account } = first
+    const calls = ends.map(({ call }) => call)
+    try {
+      const leaseMs = Math.max(...ends.map((end) => end.leaseMs))
+      const step = await endCalls(this.#redis, account, { calls, leaseMs })
+      return ends.map(() => step)
+    } catch (error) {
+      this.#repeat(account, calls)
+      throw error
+    }
+  }
+
+  /** Repeating it does nothing. A lease that nobody ends expires. The next calls were given up when the first try failed. */
+  #repeat(account: Account, calls: CallToEnd[]): void {
+    const alone = calls.map((call) => ({ ...call, next: undefined }))
+    const end = () => endCalls(this.#redis, account, { calls: alone })
+    const repeating = retryUntil(end, REPEAT).catch((error) =>
+      this.#log.warn({ err: error, account: account.accountId, calls: calls.length }, 'failed to release call limits'),
     )
-    return []
+    void this.#follow(repeating)
   }
 
   async #count(calls: UsedCall[], id: string): Promise<undefined[]> {
     try {
-      await retryUntil(() => recordUsage(this.#redis, calls, id), {
-        ...RESTART_RETRY,
-        forMs: USAGE_RETRY_MS,
-        mayRepeat: () => true,
-      })
+      await retryUntil(() => recordUsage(this.#redis, calls, id), REPEAT)
     } catch (error) {
       this.#log.warn({ err: error, calls: calls.length }, 'failed to count usage')
     } finally {
-      this.#refusals -= calls.filter(({ isRefused }) => isRefused).length
+      this.#refusals -= calls.filter(({ verdict }) => verdict.reach === 'refused').length
     }
     return []
   }
 }
 
-function keyOf({ accountId, mode }: Pick<LimitSubject, 'accountId' | 'mode'>): string {
+const NOTHING_TO_END: Promise<EndStep> = Promise.resolve({ ended: 0, version: '' })
+
+/** A promise whose rejection nobody has to handle. */
+function handled<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined)
+  return promise
+}
+
+function keyOf({ accountId, mode }: Account): string {
   return `${accountId} ${mode}`
 }

@@ -1,3 +1,4 @@
+import type { Refund } from '../queue/verdict.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
@@ -8,9 +9,6 @@ import { monthOf } from './month.ts'
 const ENDED_MS = 3_600_000
 
 const endScript = loadScript(new URL('./lua/end.lua', import.meta.url), { ENDED_MS, LEASE_MS_MAX })
-
-/** What an account gets back of the units that a call took. `month`: its units of the account's and of the application's month. */
-export type Refund = 'nothing' | 'month' | 'all'
 
 export interface CallToEnd {
   callId: string

@@ -1,14 +1,14 @@
 import type { UsageEntry } from '../db/usage.ts'
 import type { CallJob } from '../queue/call-job.ts'
+import { usageStatusOf, type Verdict } from '../queue/verdict.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
 
 export interface UsedCall {
   call: Pick<CallJob, 'accountId' | 'keyId' | 'slug' | 'mode' | 'limitsAcquiredAt'>
-  usageStatus: number
-  /** Shown, never charged. */
-  isRefused?: boolean
+  /** A refused call is shown and never charged. */
+  verdict: Verdict
 }
 
 /** How long an id counts once: longer than a write is repeated. */
@@ -19,7 +19,8 @@ const record = loadScript(new URL('./lua/record-usage.lua', import.meta.url), { 
 /** Repeating it under the same id counts nothing more. */
 export async function recordUsage(redis: RedisConnection, calls: UsedCall[], id: string): Promise<void> {
   const counts = new Map<string, number>()
-  for (const { call, usageStatus: status, isRefused = false } of calls) {
+  for (const { call, verdict } of calls) {
+    const [status, isRefused] = [usageStatusOf(verdict), verdict.reach === 'refused']
     const day = new Date(call.limitsAcquiredAt).toISOString().slice(0, 10)
     const { accountId, keyId, slug, mode } = call
     const field = encodeEntry({ day, accountId, key: keyId ?? 'session', slug, status, mode, isRefused })

@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../errors.ts'
+import { hasReached, type Reach } from './verdict.ts'
 
 export interface ReplyHead {
   id: string
@@ -6,9 +7,10 @@ export interface ReplyHead {
   code?: ErrorCode
   message?: string
   retryAfterMs?: number
-  /** The call was refused before anything was sent for it: it costs its account nothing. */
+  /** How far the call's requests got, its own or a shared one. Read it by `reachOf`. */
+  reach?: Reach
+  /** `reach` as the version before writes it: refused, and a request may have been sent. */
   isRefused?: true
-  /** A request that a cancelled call waited for was under way, its own or a shared one; or a worker that was lost may have sent one. */
   wasSent?: true
   /** Why it failed, in a few words for the log: `HTTP 500`, `DNS: no such host`. */
   cause?: string
@@ -35,8 +37,19 @@ export interface ReplyHead {
   room?: number
 }
 
-export function wasRequestSent({ times, wasSent }: Pick<ReplyHead, 'times' | 'wasSent'>): boolean {
-  return wasSent === true || times.attempts > 0
+/** How far the call's requests got, by a reply of this version or of the version before. */
+export function reachOf({ reach, isRefused, wasSent, times }: Pick<ReplyHead, ReachMember | 'times'>): Reach {
+  if (reach) return reach
+  if (isRefused) return 'refused'
+  return wasSent || times.attempts > 0 ? 'maybe-sent' : 'unsent'
+}
+
+type ReachMember = 'reach' | 'isRefused' | 'wasSent'
+
+/** How far the call's requests got, as this version and the version before read it. */
+export function reachMembers(reach: Reach): Pick<ReplyHead, ReachMember> {
+  if (reach === 'refused') return { reach, isRefused: true }
+  return hasReached(reach, 'maybe-sent') ? { reach, wasSent: true } : { reach }
 }
 
 export interface Reply {

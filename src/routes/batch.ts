@@ -3,10 +3,11 @@ import Type, { type Static } from 'typebox'
 import { type AdmittedBatch, admitBatch, type BatchUnit } from '../admission/admit-batch.ts'
 import { answerLimits } from '../admission/answer-limits.ts'
 import { authenticateNow, type Principal } from '../admission/authenticate.ts'
-import { countBatchRefusals } from '../admission/count-batch-refusals.ts'
+import { endRefusedBatchCalls } from '../admission/end-refused-batch-calls.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
-import { CallerLeftError } from '../calls/call-status.ts'
-import { type BatchOutcome, runBatch } from '../calls/run-batch.ts'
+import { errorOf } from '../calls/end-call.ts'
+import { CallerLeftError, type EndedCall } from '../calls/pending-call.ts'
+import { runBatch } from '../calls/run-batch.ts'
 import type { Context } from '../context.ts'
 import { type GatewayError, publicError, retryAfterSeconds } from '../errors.ts'
 import { type BatchAnswer, BatchLines, BatchObject } from '../http/batch-answer.ts'
@@ -152,13 +153,12 @@ async function run(
     tally.failed += 1
     write(index, [failureLine({ index, item: items[index], id, error, baseUrl })])
   }
-  const emit = (unit: BatchUnit, outcome: BatchOutcome): void => {
+  const emit = (unit: BatchUnit, end: EndedCall): void => {
     tally.deduplicated += unit.indexes.length - 1
-    if ('error' in outcome) {
-      for (const index of unit.indexes) refuse(index, outcome.error, unit.job.id)
-      return
-    }
-    const { head, body } = outcome.reply
+    const error = errorOf(end)
+    if (error) for (const index of unit.indexes) refuse(index, error, unit.job.id)
+    if (error || end.kind === 'failed') return
+    const { head, body } = end.reply
     const members = membersOf(body)
     for (const index of unit.indexes) {
       tally.ok += 1
@@ -182,7 +182,7 @@ async function run(
       ...{ api: items[index]?.api ?? '', endpoint: items[index]?.endpoint ?? '', error },
     }))
     const origin = originOf(request, 'batch')
-    countBatchRefusals(context, batch.principal, { origin, refusals })
+    void endRefusedBatchCalls(context, batch.principal, { origin, refusals })
     const authenticateAgain = () => authenticateNow(context, request)
     const charged = await runBatch(context, batch, {
       origin,

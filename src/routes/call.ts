@@ -1,25 +1,23 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Admitted, admitCall, identifyCaller, type Refused } from '../admission/admit.ts'
-import type { Principal } from '../admission/authenticate.ts'
-import { countRefusal } from '../admission/count-refusal.ts'
+import { endRefusedCall } from '../admission/end-refused-call.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
-import { type CallEnd, enqueueAndAwait } from '../calls/await-call.ts'
-import { shownErrorStatus, usageStatusOfReply } from '../calls/call-status.ts'
+import { endCall, errorOf } from '../calls/end-call.ts'
+import { awaitCall } from '../calls/pending-call.ts'
 import type { Context } from '../context.ts'
-import { type GatewayError, toGatewayError } from '../errors.ts'
+import { toGatewayError } from '../errors.ts'
 import { bringsBody, CALL_BYTES_MAX, unitsOfBody } from '../http/body-limits.ts'
 import {
   linkHeaders,
   mediaTypeOf,
   PRIVATE_ANSWER,
-  replyError,
   replyHeaders,
   sourceHeaders,
   timingWithoutReply,
 } from '../http/call-answer.ts'
 import { callerSocket, originOf } from '../http/caller-socket.ts'
 import { type LimitState, withoutCall, withoutMonthUnit } from '../limits/account-limits.ts'
-import { isCharged } from '../limits/charge.ts'
+import { refundOf, type Verdict } from '../queue/verdict.ts'
 import { ObservedCall } from '../telemetry/observe-call.ts'
 
 /** Request headers that an answer depends on. */
@@ -60,7 +58,7 @@ async function checkCaller(context: Context, request: FastifyRequest, reply: Fas
   } catch (refusal) {
     const observed = new ObservedCall(context, originOf(request, 'call'), request.raw.url ?? '')
     reply.header('server-timing', timingWithoutReply(observed.admissionEnded()))
-    refuse(context, reply, { observed, refused: { refusal } })
+    await refuse(context, reply, { observed, refused: { refusal } })
   }
 }
 
@@ -72,7 +70,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   const admissionMs = observed.admissionEnded()
   if ('refusal' in admission) {
     reply.header('server-timing', timingWithoutReply(admissionMs))
-    return refuse(context, reply, { observed, refused: admission })
+    return await refuse(context, reply, { observed, refused: admission })
   }
   const { principal, limits, job, queueing, preference } = admission
   observed.admitted(job, queueing.etaMs)
@@ -81,67 +79,49 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   if (job.mode === 'test') reply.header('x-gateway-mode', 'test')
   if (preference.applied) reply.header('preference-applied', preference.applied)
 
-  const end = await enqueueAndAwait(context, admission, callerSocket(request))
+  const end = await awaitCall(context, admission, callerSocket(request))
   const waitedMs = performance.now() - startedAt - admissionMs
-  reply.headers(rateLimitHeaders(limitsAfter(end, limits), waitedMs))
-  if (job.isAsync && end.kind !== 'failed') observed.leftToWorker()
-  if (end.kind === 'pending') {
-    observed.ended(202)
-    reply.header('server-timing', timingWithoutReply(admissionMs, waitedMs))
-    return answerPending(reply, admission, waitedMs)
-  }
-  if (end.kind === 'failed') {
-    reply.header('server-timing', timingWithoutReply(admissionMs, waitedMs))
-    throw noteFailure(observed, end.error, { caller: principal })
-  }
+  const verdict = end.kind === 'pending' || end.verdict instanceof Promise ? undefined : end.verdict
+  const ending = endCall(context, { job, caller: principal, observed, end })
+  // The caller's next call, which may come to another node, must not find what a refused call took.
+  if (verdict?.reach === 'refused') await ending.catch(() => undefined)
+  reply.headers(rateLimitHeaders(limitsAfter(verdict, limits), waitedMs))
+  if (end.kind === 'reply') reply.headers(replyHeaders(end.reply.head, admissionMs))
+  else reply.header('server-timing', timingWithoutReply(admissionMs, waitedMs))
+  if (end.kind === 'pending') return answerPending(reply, admission, waitedMs)
+  const error = errorOf(end)
+  if (error || end.kind === 'failed') throw error
   const { head, body } = end.reply
-  observed.replied(end.reply)
-  context.knownAnswers.learn(admission.queueing.answerKey, head)
-  context.spareRoom.learn(job, head)
-  reply.headers(replyHeaders(head, admissionMs))
-  if (head.code) {
-    throw noteFailure(observed, replyError(head), { caller: principal })
-  }
-  observed.ended(200)
   reply.headers(sourceHeaders(context.catalog, job.slug, head))
   return reply.type(mediaTypeOf(job)).send(body)
 }
 
-/** The limits as headers show them, after what this end refunds. */
-function limitsAfter(end: CallEnd, limits: LimitState): LimitState {
-  if (end.kind === 'pending') return limits
-  const isReply = end.kind === 'reply'
-  if (isReply ? end.reply.head.isRefused : end.isRefused) return withoutCall(limits)
-  return isCharged(isReply ? usageStatusOfReply(end.reply.head) : end.error.status) ? limits : withoutMonthUnit(limits)
+/** The limits as headers show them, after what this end gives back. */
+function limitsAfter(verdict: Verdict | undefined, limits: LimitState): LimitState {
+  const refund = verdict ? refundOf(verdict) : 'nothing'
+  if (refund === 'all') return withoutCall(limits)
+  return refund === 'month' ? withoutMonthUnit(limits) : limits
 }
 
-function refuse(
+async function refuse(
   context: Context,
   reply: FastifyReply,
   { observed, refused }: { observed: ObservedCall; refused: Refused },
-): never {
-  const { principal, callId, refusal } = refused
-  const error = noteFailure(observed, toGatewayError(refusal), { caller: principal, callId })
+): Promise<never> {
+  const { principal, callId, refusal, taken, limits } = refused
+  const error = toGatewayError(refusal)
+  observed.failed(error, { caller: principal, callId })
   if (callId) reply.header('x-call-id', callId)
   if (principal) {
-    countRefusal(context, principal, { slug: observed.slug, status: error.status })
+    const ended = endRefusedCall(context, principal, { slug: observed.slug, code: error.code, taken })
     const { headers } = reply.request
     if (error.status < 500)
       context.accountRequests.countRefusedCall(principal.accountId, unitsOfBody(headers, CALL_BYTES_MAX))
     if (principal.mode === 'test') reply.header('x-gateway-mode', 'test')
-    if (refused.limits) reply.headers(rateLimitHeaders(refused.limits))
+    const left = taken && limits ? await ended.then(() => withoutCall(limits)).catch(() => limits) : limits
+    if (left) reply.headers(rateLimitHeaders(left))
   }
   throw error
-}
-
-function noteFailure(
-  observed: ObservedCall,
-  error: GatewayError,
-  of: { caller: Principal | undefined; callId?: string | undefined },
-): GatewayError {
-  const { code, cause, details } = error
-  observed.ended(shownErrorStatus(error), { code, cause, retryAfterMs: details.retryAfterMs, ...of })
-  return error
 }
 
 function answerPending(reply: FastifyReply, { job, queueing }: Admitted, waitedMs: number): FastifyReply {

@@ -1,7 +1,7 @@
 import { type Catalog, knownEndpoint, knownSlug } from '../catalog/catalog.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import type { Config } from '../config.ts'
-import type { ErrorCode } from '../errors.ts'
+import type { ErrorCode, GatewayError } from '../errors.ts'
 import { planOf } from '../limits/plans.ts'
 import type { CallJob, CallOrigin } from '../queue/call-job.ts'
 import type { Reply, ReplyHead } from '../queue/reply-head.ts'
@@ -99,6 +99,12 @@ export class ObservedCall {
   /** An asynchronous call was queued: whatever its caller is answered, its worker counts it when it has ended. */
   leftToWorker(): void {
     this.#isCountedHere = false
+  }
+
+  /** The call is answered by an error. */
+  failed(error: GatewayError, of: Pick<CallFailure, 'caller' | 'callId'>): void {
+    const { code, cause, details, status } = error
+    this.ended(status, { code, cause, retryAfterMs: details.retryAfterMs, ...of })
   }
 
   /** The call is answered. */

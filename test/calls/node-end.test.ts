@@ -4,13 +4,15 @@ import { Socket } from 'node:net'
 import { test } from 'node:test'
 import { Redis } from 'ioredis'
 import { createJob } from '../../src/admission/admit.ts'
-import { enqueueAndAwait } from '../../src/calls/await-call.ts'
+import { endCall } from '../../src/calls/end-call.ts'
+import { awaitCall } from '../../src/calls/pending-call.ts'
 import { loadProcessConfig } from '../../src/config.ts'
 import { closeContext, openContext } from '../../src/context.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { STALE } from '../../src/limits/account-limits.ts'
 import { createLog } from '../../src/log.ts'
 import { accountKeys, keys } from '../../src/redis/keys.ts'
+import { ObservedCall } from '../../src/telemetry/observe-call.ts'
 import { testSecrets, until } from '../support/gateway.ts'
 import { createPrincipal } from '../support/principal.ts'
 import { startServices } from '../support/services.ts'
@@ -42,20 +44,18 @@ test('a node that ends completes the call whose caller just left, though its wor
   const checked = { api, endpoint, providerKey: undefined, parameters: {}, extra: [], raw: false, scenario: undefined }
   const job = createJob(context, { principal, checked, id, now: limits.now, timeoutMs: 30_000 })
   const socket = new Socket()
-  const ended = enqueueAndAwait(
-    context,
-    {
-      ...{ principal, limits, job, preference: { waitMs: undefined, applied: undefined } },
-      queueing: { etaMs: 0, mayShareJob: false, waitEntry: undefined },
-    },
-    socket,
-  )
+  const queueing = { etaMs: 0, mayShareJob: false, waitEntry: undefined }
+  const preference = { waitMs: undefined, applied: undefined }
+  const ended = awaitCall(context, { job, queueing, preference }, socket)
   const queue = context.queues.of('currency')
   await until(async () => (await queue.getJobState(id)) === 'waiting')
   // A worker has the job, and hangs.
   await redis.set(`${queue.toKey(id)}:lock`, 'token')
   socket.destroy()
-  assert.equal((await ended).kind, 'failed')
+  const end = await ended
+  assert.equal(end.kind, 'failed')
+  const observed = new ObservedCall(context, { requestId: 'req_test', via: 'call' }, '/v1/call/currency/latest')
+  void endCall(context, { job, caller: principal, observed, end })
   await closeContext(context)
   assert.equal(await redis.zscore(accountKeys.inFlight(accountId, 'live'), id), null)
   const usage = Object.entries(await redis.hgetall(keys.usagePending))

@@ -4,7 +4,8 @@ import { type TestContext, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { createJob } from '../../src/admission/admit.ts'
 import type { AdmittedBatch } from '../../src/admission/admit-batch.ts'
-import { CallerLeftError } from '../../src/calls/call-status.ts'
+import { errorOf } from '../../src/calls/end-call.ts'
+import { CallerLeftError } from '../../src/calls/pending-call.ts'
 import { runBatch } from '../../src/calls/run-batch.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { loadProcessConfig } from '../../src/config.ts'
@@ -104,7 +105,7 @@ test('calls of a batch that were not made because Redis went away cost nothing w
     origin: { requestId: 'req_test', via: 'batch' },
     authenticateAgain: () => assert.fail('the account has not changed'),
     left: new AbortController().signal,
-    emit: (_unit, outcome) => codes.push('error' in outcome ? outcome.error.code : 'answered'),
+    emit: (_unit, outcome) => codes.push(errorOf(outcome)?.code ?? 'answered'),
   })
   await until(async () => (await queuedCalls(node)).length === 2, 5_000)
   const connections = async () => /^connected_clients:(\d+)/m.exec(await redis.info('clients'))?.[1]
@@ -144,7 +145,7 @@ test('a call of a batch that joined the wait queue and could not be queued leave
     origin: { requestId: 'req_test', via: 'batch' },
     authenticateAgain: () => assert.fail('the account has not changed'),
     left: new AbortController().signal,
-    emit: (_unit, outcome) => codes.push('error' in outcome ? outcome.error.code : 'answered'),
+    emit: (_unit, outcome) => codes.push(errorOf(outcome)?.code ?? 'answered'),
   })
   assert.deepEqual(codes, ['DEPENDENCY_UNAVAILABLE'])
   proxy.heal()

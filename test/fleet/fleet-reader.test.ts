@@ -275,7 +275,7 @@ describe('the fleet as operators read it', () => {
     const isFailing = async () => (await redis.exists(keys.usageFailing)) === 1
     const usage = new UsageFlusher({ db, redis, log })
     await sql`alter table usage_daily rename to usage_elsewhere`.execute(db)
-    await recordUsage(redis, [{ call, usageStatus: 200 }], randomUUID())
+    await recordUsage(redis, [{ call, verdict: { reach: 'answered' } }], randomUUID())
     usage.open()
     await until(isFailing)
     // It began a while ago.

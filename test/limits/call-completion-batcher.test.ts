@@ -82,7 +82,7 @@ it("the next call of an account finds none in flight that has ended, when the no
   // Redis knows the script.
   await endCalls(redis, account, { calls: [] })
   mock.timers.enable({ apis: ['Date'], now: at + 40 * 86_400_000 })
-  for (const id of callIds) node.add({ ...job, ...account, id, limitsAcquiredAt: at }, 200)
+  for (const id of callIds) void node.end({ ...job, ...account, id, limitsAcquiredAt: at }, { reach: 'answered' })
   node.flush(account)
   assert.equal(await inFlight(), 0)
   mock.timers.reset()

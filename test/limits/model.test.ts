@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { GatewayError } from '../../src/errors.ts'
 import { AccountLimits, acquireTogether, type LimitState, STALE } from '../../src/limits/account-limits.ts'
-import { refundOf } from '../../src/limits/charge.ts'
-import { endCalls, type Refund } from '../../src/limits/end-calls.ts'
+import { endCalls } from '../../src/limits/end-calls.ts'
 import { monthOf } from '../../src/limits/month.ts'
 import { takeThrottle } from '../../src/limits/throttle.ts'
 import { createLog } from '../../src/log.ts'
+import type { Refund } from '../../src/queue/verdict.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
 import { fc, propertyRuns } from '../support/property.ts'
 import { redisOfThisFile } from '../support/services.ts'
@@ -26,7 +26,7 @@ const step = fc.record({
   pauseMs: fc.constantFrom(0, 0, 0, 1, 1_000, LEASE_MS - 1, LEASE_MS, 40_000, 59_999),
   pick: fc.nat(1_000),
   isByApplication: fc.boolean(),
-  status: fc.constantFrom(200, 404, 502, 503),
+  refund: fc.constantFrom('nothing' as const, 'month' as const),
 })
 
 interface ModelCall {
@@ -174,7 +174,7 @@ it('plan limits are exact and nothing is given back twice in any history of call
         next.waiting = call.waiting.splice(0)
         calls.push(next)
       }
-      for (const [index, { op, pauseMs, pick, status, isByApplication }] of steps.entries()) {
+      for (const [index, { op, pauseMs, pick, refund, isByApplication }] of steps.entries()) {
         now += pauseMs
         // A lease that ran out is found gone when the limits are looked at; until then its call may still end.
         if (['acquire', 'batch', 'read'].includes(op)) model.advance(now)
@@ -236,7 +236,7 @@ it('plan limits are exact and nothing is given back twice in any history of call
         } else if (op === 'lower') {
           model.perMinute = model.perMinute === 6 ? 3 : 6
         } else if (call && op === 'release') {
-          await end(call, refundOf(status))
+          await end(call, refund)
         } else if (call) {
           // A call that waits for a lease is given up before the call that has it. No caller refunds a call that it ended.
           const unmade = call.waiting.pop() ?? (call.isAsync || call.hasEnded ? undefined : call)

@@ -15,10 +15,10 @@ it('calls that have ended are counted by day, key, API and status, and once howe
     limitsAcquiredAt: Date.UTC(2027, 0, 31),
   } as const
   const ended: UsedCall[] = [
-    { call, usageStatus: 200 },
-    { call, usageStatus: 200 },
-    { call, usageStatus: 502 },
-    { call, usageStatus: 429, isRefused: true },
+    { call, verdict: { reach: 'answered' } },
+    { call, verdict: { reach: 'unsent' } },
+    { call, verdict: { reach: 'sent', code: 'UPSTREAM_ERROR' } },
+    { call, verdict: { reach: 'refused', code: 'RATE_LIMIT_EXCEEDED' } },
   ]
   for (const id of ['first', 'first', 'second', 'first']) await recordUsage(redis, ended, id)
   const pending = Object.entries(await redis.hgetall(keys.usagePending))

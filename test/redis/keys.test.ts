@@ -71,7 +71,7 @@ it('the keys of throttles live as long as their window', async () => {
 
 it('the keys by which usage is counted once live five minutes', async () => {
   const call = { accountId: 'any', slug: 'weather', mode: 'live', limitsAcquiredAt: Date.now() } as const
-  await recordUsage(redis, [{ call, usageStatus: 200 }], 'one')
+  await recordUsage(redis, [{ call, verdict: { reach: 'answered' } }], 'one')
   await assertLives({ [keys.usageWritten('one')]: 5 * MINUTE })
 })
 

@@ -5,7 +5,8 @@ import { applySettings } from '../../src/catalog/catalog.ts'
 import { GatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { ReplyAddress } from '../../src/queue/reply.ts'
-import { type Reply, wasRequestSent } from '../../src/queue/reply-head.ts'
+import { type Reply, reachOf } from '../../src/queue/reply-head.ts'
+import { hasReached } from '../../src/queue/verdict.ts'
 import { processCall, replyToLostCall } from '../../workers/jobs/process-call.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
 
@@ -17,7 +18,7 @@ test('the reply to a call whose worker was lost says that a request may have bee
     const { reply } = replies.awaitReply(call.id)
     await run(call)
     const { head } = await reply
-    return { code: head.code, mayBeSent: wasRequestSent(head) }
+    return { code: head.code, mayBeSent: hasReached(reachOf(head), 'maybe-sent') }
   }
   const runLeft = (isSecondRun: boolean) =>
     replyTo(async (call) => {
@@ -65,8 +66,8 @@ test('a call whose worker was lost is no refusal where it gets no permit then: a
     const call = callOf({ replyTo: replies.stream, ...fields })
     const { reply } = replies.awaitReply(call.id)
     await processCall(deps, { call, isSecondRun }, new AbortController().signal)
-    const { code, isRefused = false } = (await reply).head
-    assert.deepEqual({ code, isRefused }, { code: 'UPSTREAM_CAP_EXHAUSTED', isRefused: !isSecondRun })
+    const { code, reach } = (await reply).head
+    assert.deepEqual([code, reach], ['UPSTREAM_CAP_EXHAUSTED', isSecondRun ? 'maybe-sent' : 'refused'])
   }
 })
 

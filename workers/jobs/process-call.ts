@@ -1,14 +1,13 @@
 import { retryUntil } from '../../src/async/retry-until.ts'
-import { shownReplyStatus, usageStatusOfReply } from '../../src/calls/call-status.ts'
+import { endAsyncCall } from '../../src/calls/end-call.ts'
 import { bucketOf } from '../../src/caps/bucket.ts'
 import { GatewayError } from '../../src/errors.ts'
-import { completeCall } from '../../src/limits/complete-call.ts'
 import type { AnswerableCall, CallJob } from '../../src/queue/call-job.ts'
 import type { ReplyOutbox } from '../../src/queue/reply.ts'
 import { isInline } from '../../src/queue/reply-body.ts'
-import type { CallTimes, Reply, ReplyHead } from '../../src/queue/reply-head.ts'
+import { type CallTimes, type Reply, type ReplyHead, reachMembers, reachOf } from '../../src/queue/reply-head.ts'
+import type { Reach } from '../../src/queue/verdict.ts'
 import type { CallLogWriter } from '../../src/telemetry/call-log-writer.ts'
-import { countCall } from '../../src/telemetry/count-call.ts'
 import type { CachedOutcome } from '../cache/cached-call.ts'
 import type { PermitClient } from '../permits/permit-client.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
@@ -109,49 +108,17 @@ type TimedOutcome = CachedOutcome & { times: CallTimes; isSecondRun: boolean }
 
 function sendOutcome(deps: ProcessorDeps, call: AnswerableCall, result: TimedOutcome): Promise<void> {
   const reply = toReply(deps, call, result)
-  if (call.isAsync) return sendKept(deps, call, { reply, times: result.times })
+  if (call.isAsync) return sendKept(deps, call, reply)
   return isInline(reply.body) ? deps.replies.send(call, reply) : sendWhenBodyFits(deps, call, reply)
 }
 
-/** An asynchronous call's outcome is stored first, and completes the call. */
-async function sendKept(
-  deps: ProcessorDeps,
-  call: AnswerableCall,
-  { reply, times }: { reply: Reply; times: CallTimes },
-): Promise<void> {
-  const { head } = await keepResult(deps, call, reply)
-  const status = shownReplyStatus(head)
-  const usageStatus = usageStatusOfReply({ ...reply.head, code: head.code })
-  if (await completeCall(deps.redis, call, usageStatus)) {
-    const { id: callId, accountId: account, keyId, slug, endpoint, mode, origin } = call
-    const { code, cacheStatus, cause: reason } = head
-    const kept = { slug, mode, status, code: code ?? 'OK', accountId: account, times: head.times, cacheStatus }
-    countCall(deps.telemetry, kept)
-    const totalMs = Math.max(0, deps.clock.now() - call.limitsAcquiredAt)
-    deps.callLog.write({
-      ...{
-        id: callId,
-        origin,
-        accountId: account,
-        keyId,
-        mode,
-        slug,
-        endpoint,
-        status,
-        code,
-        cause: reason,
-        cacheStatus,
-      },
-      ...{ times: head.times, totalMs, bytes: reply.body.length },
-    })
-    const members = { callId, account, slug, endpoint, mode, status, code, reason, ...head.times }
-    deps.log.info(members, 'asynchronous call ended')
-  }
-  const { id, accountId } = call
-  await deps.replies.send(call, {
-    head: { id, times, storedFor: accountId, isStored: true },
-    body: NO_BODY,
-  })
+/** An asynchronous call's outcome is stored first. Another outcome may be kept, but this run knows how far it got itself. */
+async function sendKept(deps: ProcessorDeps, call: AnswerableCall, outcome: Reply): Promise<void> {
+  const { head } = await keepResult(deps, call, outcome)
+  const reply = (announcement: Reply) => deps.replies.send(call, announcement)
+  const { times } = outcome.head
+  const bytes = outcome.body.length
+  await endAsyncCall(deps, call, { head, reach: reachOf(outcome.head), times, bytes, reply })
 }
 
 /** Nodes take bodies within milliseconds: a body that finds no room for this long is kept out by those of a dead node. Milliseconds. */
@@ -163,21 +130,22 @@ async function sendWhenBodyFits({ replies }: ProcessorDeps, call: AnswerableCall
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     const { code, details } = error
-    const { id, times, wasSent } = reply.head
-    const sent = wasSent ? { wasSent } : {}
+    const { id, times } = reply.head
     const words = { cause: causeWords(code, details.cause), retryAfterMs: details.retryAfterMs ?? 0 }
-    await replies.send(call, { head: { id, times, code, ...sent, ...words }, body: NO_BODY })
+    await replies.send(call, {
+      head: { id, times, code, ...reachMembers(reachOf(reply.head)), ...words },
+      body: NO_BODY,
+    })
   }
 }
 
 function toReply({ log, permitClientOf }: ProcessorDeps, call: AnswerableCall, result: TimedOutcome): Reply {
   const { id, slug } = call
-  const { outcome, cacheStatus, ageSeconds, freshMs, times, isSecondRun } = result
+  const { outcome, cacheStatus, ageSeconds, freshMs, times } = result
   const head: ReplyHead = {
     id,
     times,
-    // The earlier run may have sent a request, however this one ends.
-    ...(isSecondRun ? { wasSent: true } : {}),
+    ...reachMembers(reachIn(call, result)),
     ...(cacheStatus === undefined ? {} : { cacheStatus }),
     ...(ageSeconds === undefined ? {} : { ageSeconds }),
     ...(freshMs === undefined ? {} : { freshMs }),
@@ -188,13 +156,19 @@ function toReply({ log, permitClientOf }: ProcessorDeps, call: AnswerableCall, r
     const ofBody = { ...(recordedFor === undefined ? {} : { recordedFor }), ...(isFromFallback && { isFromFallback }) }
     return { head: { ...head, ...ofBody }, body }
   }
-  const { cause, isRefused, isCutShort: _isCutShort, isUnsent: _isUnsent, ...failure } = outcome
+  const { cause, isRefused: _isRefused, isCutShort: _isCutShort, isUnsent: _isUnsent, ...failure } = outcome
   // The API node logs the cause in words; only an unforeseen error needs its stack.
   const level = failure.code === 'INTERNAL_ERROR' ? 'error' : 'debug'
   if (cause) log[level]({ callId: id, slug, code: failure.code, err: cause }, 'call failed')
   const words = cause ? { cause: causeWords(failure.code, cause) } : {}
-  const refused = isRefused && !isSecondRun && !call.isAsync ? { isRefused } : {}
-  return { head: { ...head, ...failure, ...words, ...refused }, body: NO_BODY }
+  return { head: { ...head, ...failure, ...words }, body: NO_BODY }
+}
+
+function reachIn({ isAsync }: AnswerableCall, { outcome, times, isSecondRun }: TimedOutcome): Reach {
+  const { isRefused = false, wasSent = false } = isFailure(outcome) ? outcome : {}
+  // The earlier run may have sent a request, however this one ends.
+  if (isRefused && !isSecondRun && !isAsync) return 'refused'
+  return wasSent || isSecondRun || times.attempts > 0 ? 'maybe-sent' : 'unsent'
 }
 
 function roomOf({ room }: PermitClient): Pick<ReplyHead, 'room'> {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { it } from 'node:test'
-import { completeCall } from '../../src/limits/complete-call.ts'
+import { completeCall } from '../../src/calls/end-call.ts'
 import { accountKeys, keys } from '../../src/redis/keys.ts'
 import { until } from '../support/gateway.ts'
 import { connectThroughProxy } from '../support/proxied-redis.ts'
@@ -35,7 +35,7 @@ it('an asynchronous call is counted once where the connection breaks between its
   const { call, counted, isInFlight } = await open()
   const { redis: worker, proxy } = await connectThroughProxy(t, url, 'blocking')
   proxy.delay(150)
-  const completing = completeCall(worker, call, 200)
+  const completing = completeCall(worker, call, { reach: 'answered' })
   await until(async () => !(await isInFlight()))
   proxy.reset()
   proxy.heal()
@@ -45,7 +45,10 @@ it('an asynchronous call is counted once where the connection breaks between its
 
 it('an asynchronous call that two processes complete is counted once, and one of them is told that it was the first', async () => {
   const { call, counted, isInFlight } = await open()
-  const outcomes = await Promise.all([completeCall(redis, call, 200), completeCall(redis, call, 200)])
+  const outcomes = await Promise.all([
+    completeCall(redis, call, { reach: 'answered' }),
+    completeCall(redis, call, { reach: 'answered' }),
+  ])
   assert.deepEqual(outcomes.toSorted(), [false, true])
   assert.deepEqual(await counted(), [1])
   assert.equal(await isInFlight(), false)
@@ -56,8 +59,8 @@ it('an asynchronous call that ends after its lease is counted once and gets its 
   const month = accountKeys.month(call.accountId, new Date(call.limitsAcquiredAt).toISOString().slice(0, 7))
   await redis.set(month, 5)
   await redis.zrem(accountKeys.inFlight(call.accountId, 'live'), call.id)
-  assert.equal(await completeCall(redis, call, 504), true)
-  assert.equal(await completeCall(redis, call, 504), false)
+  assert.equal(await completeCall(redis, call, { code: 'UPSTREAM_TIMEOUT', reach: 'sent' }), true)
+  assert.equal(await completeCall(redis, call, { code: 'UPSTREAM_TIMEOUT', reach: 'sent' }), false)
   assert.equal(await redis.get(month), '4')
   assert.deepEqual(await counted(), [1])
 })

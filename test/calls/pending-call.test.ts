@@ -2,17 +2,19 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { Socket } from 'node:net'
 import { after, type TestContext, test } from 'node:test'
-import type { Admitted } from '../../src/admission/admit.ts'
-import { enqueueAndAwait } from '../../src/calls/await-call.ts'
-import { awaitWasSent } from '../../src/calls/withdraw-call.ts'
+import { KnownAnswers } from '../../src/cache/known-answers.ts'
+import { completeCall } from '../../src/calls/end-call.ts'
+import { awaitCall } from '../../src/calls/pending-call.ts'
+import { awaitReach } from '../../src/calls/withdraw-call.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { SpareRoom } from '../../src/caps/spare-room.ts'
 import { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { GatewayError } from '../../src/errors.ts'
 import { CallCompletionBatcher } from '../../src/limits/call-completion-batcher.ts'
-import { completeCall } from '../../src/limits/complete-call.ts'
 import { createLog } from '../../src/log.ts'
+import type { CallJob } from '../../src/queue/call-job.ts'
 import { CallQueues, removeCall } from '../../src/queue/call-queue.ts'
 import { ReplyInbox, sendReply } from '../../src/queue/reply.ts'
 import type { Reply } from '../../src/queue/reply-head.ts'
@@ -45,8 +47,18 @@ function openNode(t: TestContext, redis = directly, queues = directQueues) {
     await completions.close()
     await replies.close()
   })
-  const [config, health] = [{ callTimeoutMs: 5_000 }, { now: Date.now }]
-  return { redis, queues, replies, completions, log, config, health, caps }
+  const config = { callTimeoutMs: 5_000 }
+  return {
+    redis,
+    queues,
+    replies,
+    completions,
+    log,
+    config,
+    caps,
+    knownAnswers: new KnownAnswers(),
+    spareRoom: new SpareRoom(),
+  }
 }
 
 type Node = ReturnType<typeof openNode>
@@ -57,31 +69,17 @@ function call(node: Node, waitMs?: number, waitEntry?: WaitQueueEntry) {
   const [accountId, limitsAcquiredAt] = [randomUUID(), Date.now()]
   const isAsync = waitMs !== undefined
   const id = `call_${randomUUID().replaceAll('-', '')}`
-  const admitted: Admitted = {
-    principal: {
-      ...{ accountId, shareGroup: accountId, mode: 'live', tier: 'developer', version: 'v', keyId: undefined },
-      ...{ isTeamKey: false, providerKeys: new Map(), expiresAt: Number.POSITIVE_INFINITY, missing: undefined },
-    },
-    job: {
-      ...{ v: 1, id, accountId, mode: 'live', slug: 'currency', endpoint: '/latest', parameters: {}, extra: [] },
-      ...{ raw: false, isAsync, replyTo: replies.stream, limitsAcquiredAt, deadline: limitsAcquiredAt + 60_000 },
-    },
-    limits: {
-      ...{
-        now: limitsAcquiredAt,
-        month: undefined,
-        application: undefined,
-        inFlight: 1,
-        minute: { used: 1, resetMs: 0 },
-      },
-      plan: { perMinute: 10, perMonth: 10, inFlight: 10 },
-    },
-    queueing: { etaMs: 0, mayShareJob: false, waitEntry },
-    preference: { waitMs, applied: undefined },
+  const job: CallJob = {
+    ...{ v: 1, id, accountId, mode: 'live', slug: 'currency', endpoint: '/latest', parameters: {}, extra: [] },
+    ...{ raw: false, isAsync, replyTo: replies.stream, limitsAcquiredAt, deadline: limitsAcquiredAt + 60_000 },
   }
+  const queueing = { etaMs: 0, mayShareJob: false, waitEntry }
   const socket = new Socket()
   const isQueued = async () => (await directQueues.of('currency').getJobState(id)) === 'waiting'
-  return { ended: enqueueAndAwait(node, admitted, socket), job: admitted.job, isQueued, socket }
+  const preference = { waitMs, applied: undefined }
+  const ended = awaitCall(node, { job, queueing, preference }, socket)
+  void ended.then((end) => void (end.kind === 'failed' && node.completions.end(job, end.verdict)))
+  return { ended, job, isQueued, socket }
 }
 
 const end = ({ replies }: Node) => replies.rejectAll(new GatewayError('DRAINING'))
@@ -161,7 +159,7 @@ test('an asynchronous call that Redis queued without saying so is withdrawn, and
   const outcome = await ended
   assert.ok(outcome.kind === 'failed', JSON.stringify(outcome))
   assert.equal(outcome.error.code, 'DEPENDENCY_UNAVAILABLE')
-  await completeCall(directly, job, 200)
+  await completeCall(directly, job, { reach: 'answered' })
   await until(async () => !(await isQueued()))
   await node.completions.close()
   const pending = Object.entries(await directly.hgetall(keys.usagePending))
@@ -189,14 +187,15 @@ test('a call is looked at and taken out of its queue in one round trip, in which
   await ended
 })
 
-test('the reply that came decides whether a request was sent for a call that BullMQ says was removed', async () => {
-  for (const attempts of [0, 1]) {
-    const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts }
-    const reply = Promise.resolve({ head: { id: 'call_a', times }, body: Buffer.alloc(0) })
-    assert.equal(await awaitWasSent('removed', reply), attempts > 0)
-    assert.equal(await awaitWasSent('removed-started', reply), attempts > 0)
-  }
+test('the reply that came decides how far a call got that BullMQ says was removed', async () => {
+  const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
   const none = Promise.withResolvers<Reply>().promise
-  assert.equal(await awaitWasSent('removed', none), false)
-  assert.equal(await awaitWasSent('removed-started', none), true)
+  for (const reach of ['unsent', 'maybe-sent'] as const) {
+    const removal = { isRemoved: true, reach }
+    for (const replied of ['unsent', 'sent'] as const) {
+      const reply = Promise.resolve({ head: { id: 'call_a', times, reach: replied }, body: Buffer.alloc(0) })
+      assert.equal(await awaitReach(removal, reply), replied)
+    }
+    assert.equal(await awaitReach(removal, none), reach)
+  }
 })

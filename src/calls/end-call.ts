@@ -1,0 +1,121 @@
+import type { Principal } from '../admission/authenticate.ts'
+import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
+import type { GatewayError } from '../errors.ts'
+import type { HealthCache } from '../health/health-watch.ts'
+import { replyError } from '../http/call-answer.ts'
+import type { CallCompletionBatcher, NextCall } from '../limits/call-completion-batcher.ts'
+import { type EndStep, endCalls } from '../limits/end-calls.ts'
+import { recordUsage } from '../limits/usage-ledger.ts'
+import type { Log } from '../log.ts'
+import type { CallJob } from '../queue/call-job.ts'
+import type { CallTimes, Reply, ReplyHead } from '../queue/reply-head.ts'
+import { type Reach, refundOf, shownStatusOf, type Verdict } from '../queue/verdict.ts'
+import type { RedisConnection } from '../redis/connection.ts'
+import type { CallLogWriter } from '../telemetry/call-log-writer.ts'
+import { countCall } from '../telemetry/count-call.ts'
+import type { ObservedCall } from '../telemetry/observe-call.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
+import type { CallEnd, EndedCall } from './pending-call.ts'
+
+/** A call whose caller waits on this node, and what came of it. */
+export interface AwaitedCall {
+  job: CallJob
+  caller: Principal
+  observed: ObservedCall
+  end: CallEnd
+}
+
+/**
+ * Ends a call whose caller waits on this node: for its account (limits and usage) and for operators (trace, count, log). The
+ * worker of an asynchronous call ends it for its account, unless the call could not be queued.
+ *
+ * @returns as `CallCompletionBatcher.end`
+ */
+export function endCall(
+  { completions }: { completions: Pick<CallCompletionBatcher, 'end'> },
+  { job, caller, observed, end }: AwaitedCall,
+  next?: NextCall,
+): Promise<EndStep> {
+  observe(observed, { job, caller, end })
+  if (end.kind === 'pending' || (end.kind === 'reply' && job.isAsync)) return ENDED_BY_WORKER
+  return completions.end(job, end.verdict, next)
+}
+
+const ENDED_BY_WORKER: Promise<EndStep> = Promise.resolve({ ended: 0, version: '' })
+
+function observe(observed: ObservedCall, { job, caller, end }: Omit<AwaitedCall, 'observed'>): void {
+  if (job.isAsync && end.kind !== 'failed') observed.leftToWorker()
+  if (end.kind === 'reply') observed.replied(end.reply)
+  const error = end.kind === 'pending' ? undefined : errorOf(end)
+  if (error) observed.failed(error, { caller, callId: job.id })
+  else observed.ended(end.kind === 'pending' ? 202 : 200)
+}
+
+/** Why a call failed; undefined for a success. */
+export function errorOf(end: EndedCall): GatewayError | undefined {
+  if (end.kind === 'failed') return end.error
+  const { head } = end.reply
+  return head.code && replyError(head)
+}
+
+export interface EndDeps {
+  redis: RedisConnection
+  telemetry: Pick<Telemetry, 'metrics' | 'minutes'>
+  callLog: Pick<CallLogWriter, 'write'>
+  /** Redis' clock. */
+  health: Pick<HealthCache, 'now'>
+  log: Log
+}
+
+type AccountCall = Pick<CallJob, 'id' | 'accountId' | 'keyId' | 'mode' | 'slug' | 'limitsAcquiredAt'>
+
+export interface AsyncCallEnd {
+  /** Of the outcome that is kept, which the caller can fetch by now. */
+  head: ReplyHead
+  /** How far the call's requests got, as the process knows that ends the call. */
+  reach: Reach
+  /** Where the call's time went; absent if no worker ran it. */
+  times?: CallTimes
+  bytes?: number
+  /** Sends the node whose caller may still wait that the outcome is kept. */
+  reply?: (announcement: Reply) => Promise<void>
+}
+
+const REPEAT = { ...RESTART_RETRY, mayRepeat: () => true }
+const NO_BODY = Buffer.alloc(0)
+
+/**
+ * Ends an asynchronous call whose outcome is kept: completes it for its account, counts it, writes its row and its
+ * line of the log, and tells the node whose caller may wait, in this order. Several processes may end a call, and one of them counts it.
+ *
+ * @throws RedisError: it can be repeated
+ */
+export async function endAsyncCall(
+  { redis, telemetry, callLog, health, log }: EndDeps,
+  call: AccountCall & Pick<CallJob, 'endpoint' | 'origin'>,
+  { head, reach, times, bytes, reply }: AsyncCallEnd,
+): Promise<void> {
+  const { id, accountId, keyId, slug, endpoint, mode, origin } = call
+  const { code, cacheStatus, cause: reason } = head
+  if (await completeCall(redis, call, { code, reach })) {
+    const status = shownStatusOf({ code })
+    countCall(telemetry, { slug, mode, status, code: code ?? 'OK', accountId, times, cacheStatus })
+    const totalMs = Math.max(0, health.now() - call.limitsAcquiredAt)
+    callLog.write({
+      ...{ id, origin, accountId, keyId, mode, slug, endpoint, status, code, cause: reason },
+      ...{ cacheStatus, times, totalMs, bytes },
+    })
+    const members = { callId: id, account: accountId, slug, endpoint, mode, status, code, reason, ...times }
+    log.info(members, 'asynchronous call ended')
+  }
+  await reply?.({ head: { id, times: times ?? head.times, storedFor: accountId, isStored: true }, body: NO_BODY })
+}
+
+/** Counts an asynchronous call's usage and releases its limits. @returns whether no process did before @throws RedisError */
+export async function completeCall(redis: RedisConnection, call: AccountCall, verdict: Verdict): Promise<boolean> {
+  // Counted first, under the call's id: if the release's reply is lost, nobody would know that the call is still to be counted.
+  await retryUntil(() => recordUsage(redis, [{ call, verdict }], call.id), REPEAT)
+  const { id: callId, limitsAcquiredAt: at, keyId } = call
+  const calls = [{ callId, at, keyId, isAsync: true, refund: refundOf(verdict) }]
+  return (await endCalls(redis, call, { calls })).ended === 1
+}

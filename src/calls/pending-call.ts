@@ -1,0 +1,159 @@
+import type { Admitted } from '../admission/admit.ts'
+import type { Queueing } from '../admission/forecast.ts'
+import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
+import type { KnownAnswers } from '../cache/known-answers.ts'
+import type { SpareRoom } from '../caps/spare-room.ts'
+import { GatewayError, toGatewayError } from '../errors.ts'
+import type { CallerSocket } from '../http/caller-socket.ts'
+import type { Log } from '../log.ts'
+import { recordAsyncCall } from '../queue/async-call.ts'
+import type { CallJob } from '../queue/call-job.ts'
+import type { ReplyInbox } from '../queue/reply.ts'
+import { type Reply, reachOf } from '../queue/reply-head.ts'
+import { CALLER_LEFT_STATUS, type Verdict } from '../queue/verdict.ts'
+import { awaitReach, type CallToWithdraw, type Withdrawal, type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
+
+export interface PendingDeps extends WithdrawDeps {
+  replies: Pick<ReplyInbox, 'awaitReply'>
+  knownAnswers: Pick<KnownAnswers, 'learn'>
+  spareRoom: Pick<SpareRoom, 'learn'>
+  log: Log
+}
+
+/** How long after the deadline a node waits for the worker's own reply, milliseconds. */
+export const DEADLINE_GRACE_MS = 250
+
+/** The caller closed the connection. Nobody reads the answer; logs, metrics and console show the code. */
+export class CallerLeftError extends GatewayError {
+  constructor() {
+    super('CALL_CANCELLED', { message: 'The caller left.' })
+  }
+
+  override get status(): number {
+    return CALLER_LEFT_STATUS
+  }
+}
+
+/** How long a caller waits for a reply. */
+export interface CallerWait {
+  /** Rejects when the wait is over; never resolves. */
+  over: Promise<never>
+  throwIfOver: () => void
+}
+
+/** What came of a call. `pending`: an asynchronous call goes on, and its result is kept. */
+export type CallEnd = { kind: 'pending' } | EndedCall
+
+/** The verdict of a call whose caller left may take until its worker has replied; it never rejects. */
+export type EndedCall =
+  | { kind: 'reply'; reply: Reply; verdict: Verdict }
+  | { kind: 'failed'; error: GatewayError; verdict: Verdict | Promise<Verdict> }
+
+export interface PendingOptions {
+  wait: CallerWait
+  /** False for a caller that wants 202 at once. */
+  isAwaited?: boolean
+  /** What a call that could not be queued is for its account; it may be in the queue without an acknowledgement. */
+  unqueued: 'refused' | 'unsent'
+}
+
+/**
+ * The life of a call on its node: waits for the reply, queues the call, and withdraws it when the wait is over before. An
+ * asynchronous call that is queued goes on, also if this node ends. Never throws.
+ */
+export async function runPendingCall(
+  deps: PendingDeps,
+  { job, queueing }: { job: CallJob; queueing: Queueing },
+  { wait, isAwaited = true, unqueued }: PendingOptions,
+): Promise<CallEnd> {
+  const { waitEntry, mayShareJob, answerKey, giveSpareRoomBack } = queueing
+  const { reply, forget } = deps.replies.awaitReply(job.id)
+  let jobId: string | undefined
+  let verdict: Verdict | Promise<Verdict> | undefined
+  try {
+    wait.throwIfOver()
+    if (job.isAsync) await recordAsyncCall(deps.redis, job, waitEntry)
+    jobId = await deps.queues.enqueue({ call: job, mayShareJob })
+    if (!isAwaited) return { kind: 'pending' }
+    const answer = await Promise.race([reply, wait.over])
+    const { head } = answer
+    deps.knownAnswers.learn(answerKey, head)
+    deps.spareRoom.learn(job, head)
+    return { kind: 'reply', reply: answer, verdict: { code: head.code, reach: reachOf(head) } }
+  } catch (thrown) {
+    if (job.isAsync && jobId !== undefined) return { kind: 'pending' }
+    const error = toGatewayError(thrown)
+    const { code } = error
+    const withdrawing = withdraw(deps, { id: job.id, slug: job.slug, waitEntry, jobId })
+    if (jobId === undefined) verdict = { code, reach: code === 'RESULT_STORAGE_FULL' ? 'refused' : unqueued }
+    // Other codes cost the account the same, however far the call got.
+    else if (code !== 'CALL_CANCELLED') verdict = { code, reach: 'maybe-sent' }
+    else verdict = withdrawing.then(async (withdrawal) => ({ code, reach: await awaitReach(withdrawal, reply) }))
+    return { kind: 'failed', error, verdict }
+  } finally {
+    giveSpareRoomBack?.()
+    if (verdict instanceof Promise) void verdict.finally(forget)
+    else forget()
+  }
+}
+
+/** Abort reason of an asynchronous call: the caller preferred not to wait any longer. */
+const STILL_RUNNING = new Error('the call goes on')
+
+/** Queues a call and waits for its reply, until its deadline, or as long as the caller prefers, or until the caller leaves. Never throws. */
+export async function awaitCall(
+  deps: PendingDeps & { config: { callTimeoutMs: number } },
+  admitted: Pick<Admitted, 'job' | 'queueing' | 'preference'>,
+  socket: CallerSocket,
+): Promise<CallEnd> {
+  const { job, preference } = admitted
+  const { waitMs = deps.config.callTimeoutMs + DEADLINE_GRACE_MS } = preference
+  const onTimeout = () => (job.isAsync ? STILL_RUNNING : new GatewayError('DEADLINE_EXCEEDED'))
+  const wait = waitForCaller(socket, waitMs, onTimeout)
+  try {
+    return await runPendingCall(deps, admitted, { wait, isAwaited: waitMs > 0, unqueued: 'unsent' })
+  } finally {
+    wait.end()
+  }
+}
+
+/** Waits while the caller is there. A signal with its controller and listeners would cost several times as much on every call. */
+function waitForCaller(socket: CallerSocket, waitMs: number, onTimeout: () => Error): CallerWait & { end: () => void } {
+  const { promise: over, reject } = Promise.withResolvers<never>()
+  // It may be over before anybody listens.
+  over.catch(() => undefined)
+  let reason: Error | undefined
+  const endWith = (error: Error): void => {
+    reason ??= error
+    reject(error)
+  }
+  const onClose = () => endWith(new CallerLeftError())
+  const timer = setTimeout(() => endWith(onTimeout()), waitMs)
+  // The caller may have left during admission.
+  if (socket.destroyed) onClose()
+  else socket.once('close', onClose)
+  return {
+    over,
+    throwIfOver: () => {
+      if (reason) throw reason
+    },
+    end: () => {
+      clearTimeout(timer)
+      socket.off('close', onClose)
+    },
+  }
+}
+
+/**
+ * Withdraws a call again and again while Redis is away: its place would hold up others until its deadline, and its job, which
+ * Redis may have queued without saying so, would send a request for nobody. Never rejects.
+ */
+async function withdraw(deps: PendingDeps, call: CallToWithdraw): Promise<Withdrawal> {
+  const repeating = { ...RESTART_RETRY, mayRepeat: () => deps.redis.status !== 'end' }
+  try {
+    return await retryUntil(() => withdrawCall(deps, call), repeating)
+  } catch (error) {
+    deps.log.debug({ err: error, callId: call.id }, 'failed to withdraw a call')
+    return { isRemoved: false, reach: 'maybe-sent' }
+  }
+}

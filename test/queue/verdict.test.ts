@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { type ReplyHead, reachMembers, reachOf } from '../../src/queue/reply-head.ts'
+import {
+  furthest,
+  hasReached,
+  type Reach,
+  refundOf,
+  shownStatusOf,
+  usageStatusOf,
+  type Verdict,
+} from '../../src/queue/verdict.ts'
+
+const ALL: Reach[] = ['refused', 'unsent', 'maybe-sent', 'sent', 'answered']
+
+it('how far a call got goes from a refusal to an answer, and the furthest of two is the later one', () => {
+  for (const [index, reach] of ALL.entries()) {
+    for (const [other, least] of ALL.entries()) {
+      assert.equal(hasReached(reach, least), index >= other)
+      assert.equal(furthest(reach, least), ALL[Math.max(index, other)])
+    }
+  }
+})
+
+it('a call costs its account a unit of the month unless it failed on this side or at the upstream, and a refusal costs nothing', () => {
+  const cost = (verdict: Verdict) => [shownStatusOf(verdict), usageStatusOf(verdict), refundOf(verdict)]
+  assert.deepEqual(cost({ reach: 'answered' }), [200, 200, 'nothing'])
+  // A stored answer.
+  assert.deepEqual(cost({ reach: 'unsent' }), [200, 200, 'nothing'])
+  assert.deepEqual(cost({ reach: 'answered', code: 'UPSTREAM_NOT_FOUND' }), [404, 404, 'nothing'])
+  assert.deepEqual(cost({ reach: 'answered', code: 'UPSTREAM_ERROR' }), [502, 502, 'month'])
+  assert.deepEqual(cost({ reach: 'unsent', code: 'UPSTREAM_CAP_EXHAUSTED' }), [503, 503, 'month'])
+  assert.deepEqual(cost({ reach: 'refused', code: 'UPSTREAM_CAP_EXHAUSTED' }), [503, 503, 'all'])
+  assert.deepEqual(cost({ reach: 'refused', code: 'RATE_LIMIT_EXCEEDED' }), [429, 429, 'all'])
+  // The caller left: the account pays if a request may have been sent for it.
+  assert.deepEqual(cost({ reach: 'unsent', code: 'CALL_CANCELLED' }), [499, 503, 'month'])
+  for (const reach of ['maybe-sent', 'sent', 'answered'] as const)
+    assert.deepEqual(cost({ reach, code: 'CALL_CANCELLED' }), [499, 499, 'nothing'])
+})
+
+it('a reply of the version before says how far its call got, and that version reads it in replies of this one', () => {
+  const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
+  const before = (head: Partial<ReplyHead>) => reachOf({ times, ...head })
+  assert.equal(before({}), 'unsent')
+  assert.equal(before({ isRefused: true }), 'refused')
+  assert.equal(before({ wasSent: true }), 'maybe-sent')
+  assert.equal(before({ times: { ...times, attempts: 1 } }), 'maybe-sent')
+  for (const reach of ALL) {
+    const { reach: _reach, ...members } = reachMembers(reach)
+    assert.equal(reachOf({ times, ...reachMembers(reach) }), reach)
+    assert.equal(before(members), hasReached(reach, 'maybe-sent') ? 'maybe-sent' : reach)
+  }
+})
