@@ -3,7 +3,7 @@ import type { Snapshot } from '../fleet/snapshot.ts'
 import type { Assets } from '../http/assets.ts'
 import { trusted } from '../http/html.ts'
 import { renderPlaces } from './browser/render.js'
-import { byTrouble } from './browser/rows.js'
+import { byTrouble, isIdle } from './browser/rows.js'
 import { consolePage, consoleStyles } from './console-page.ts'
 
 /** What rows can be filtered by; the browser counts them. */
@@ -16,6 +16,13 @@ const CHIPS = [
   ['waiting', 'Waiting'],
   ['paused', 'Paused'],
   ['disabled', 'Disabled'],
+]
+
+/** What the charts show. */
+const RANGES = [
+  ['quarter', '15 min'],
+  ['hour', '1 h'],
+  ['day', '24 h'],
 ]
 
 const CONFIRM_DIALOG = `<dialog id="confirm" aria-labelledby="confirm-title" aria-describedby="confirm-text">
@@ -31,30 +38,33 @@ export function overviewPage(snapshot: Snapshot, assets: Assets): string {
   const places = renderPlaces(snapshot)
   const place = (name: string, element = 'div', attributes = ''): string =>
     `<${element} data-place="${escapeHtml(name)}"${attributes}>${places[name] ?? ''}</${element}>`
-  const rows = byTrouble(snapshot.upstreams).map(({ slug, name }) => {
+  const rows = byTrouble(snapshot.upstreams).map((row) => {
+    const { slug, name } = row
     const cell = (what: string, label: string) => place(`${slug} ${what}`, 'td', ` data-label="${label}"`)
-    return `<tr id="${escapeHtml(slug)}"><th scope="row">${escapeHtml(slug)}<small>${escapeHtml(name)} · <a href="/queues/${escapeHtml(slug)}">queue<span class="sr"> of ${escapeHtml(slug)}</span></a></small></th>
+    return `<tr id="${escapeHtml(slug)}"${isIdle(row) ? ' class="idle"' : ''}><th scope="row">${escapeHtml(slug)}<small>${escapeHtml(name)} · <a href="/queues/${escapeHtml(slug)}">queue<span class="sr"> of ${escapeHtml(slug)}</span></a></small></th>
 ${cell('health', 'Health')}${cell('queue', 'Queue')}${cell('cap', 'Cap left')}${cell('traffic', 'Traffic')}${cell('actions', 'Actions').replace('<td', '<td class="actions"')}</tr>`
   })
   const main = `<h1>${place('headline', 'span')}</h1>
 <section aria-label="Needs attention">${place('attention')}</section>
 ${place('tiles', 'dl', ' class="tiles"')}
-<section class="charts" aria-label="The last hour">
-<figure><figcaption>Calls a minute</figcaption><div class="chart" id="chart-calls" role="img" aria-label="Calls a minute over the last hour: answered, refused and failed"></div></figure>
-<figure><figcaption>Time in the queue</figcaption><div class="chart" id="chart-queue" role="img" aria-label="Time in the queue over the last hour, median and 95th percentile"></div></figure>
-<figure><figcaption>Time at the upstream</figcaption><div class="chart" id="chart-upstream" role="img" aria-label="Time at the upstream over the last hour, median and 95th percentile"></div></figure>
+<fieldset class="chips ranges"><legend class="sr">Time of the charts</legend>${RANGES.map(([value, label]) => `<label class="chip"><input type="radio" name="range" value="${value}"${value === 'hour' ? ' checked' : ''}> ${label}</label>`).join('')}</fieldset>
+<section class="charts" aria-label="Charts">
+<figure><figcaption>Calls a minute</figcaption><div class="chart" id="chart-calls" role="img" aria-label="Calls a minute: answered, refused and failed"></div></figure>
+<figure><figcaption>Time in the queue</figcaption><div class="chart" id="chart-queue" role="img" aria-label="Time in the queue, median and 95th percentile"></div></figure>
+<figure><figcaption>Time at the upstream</figcaption><div class="chart" id="chart-upstream" role="img" aria-label="Time at the upstream, median and 95th percentile"></div></figure>
 </section>
 <section id="upstreams" tabindex="-1">
 <div class="bar"><h2>APIs</h2><div class="chips" role="group" aria-label="Show only">${CHIPS.map(([tag, label]) => `<button type="button" class="chip" data-tag="${tag}" aria-pressed="false">${label} <span data-count="${tag}"></span></button>`).join('')}</div><label>Find <input type="search" id="filter" placeholder="name" autocomplete="off"></label></div>
 <table class="upstreams" aria-label="APIs"><thead><tr><th scope="col">API</th><th scope="col">Health</th><th scope="col">Queue</th><th scope="col">Cap left</th><th scope="col">Traffic</th><th scope="col">Actions</th></tr></thead>
 <tbody>${rows.join('\n')}</tbody></table>
-<button type="button" id="more" hidden></button>
+<p id="none" class="calm" hidden>No API fits.</p>
+<p class="folded" id="folded" hidden><span></span> <button type="button" id="more"></button></p>
 </section>
 <div class="columns">
 <section><h2>Errors of the last hour</h2>${place('errors')}</section>
 <section><h2>Accounts, last hour</h2>${place('accounts')}</section>
 <section><h2>Changes of health</h2>${place('changes')}</section>
-<section><h2>Operators</h2>${place('audit')}</section>
+<section><h2>Operators</h2>${place('audit')}<p><a href="/audit">All changes</a></p></section>
 </div>
 <div class="columns">
 <section><h2>Processes</h2>${place('processes')}</section>

@@ -39,6 +39,9 @@ export async function overviewRoutes(
   // The guard shows its form to whoever has no session.
   scope.get('/login', async (_request, reply) => reply.redirect('/', 303))
 
+  // Asked for by the page while somebody looks at 24 hours.
+  scope.get('/overview/day', async () => ({ day: await fleet.lastDay() }))
+
   serveAssets(scope, assets, 'private')
 
   scope.get('/overview/events', async (request, reply) => {

@@ -7,10 +7,10 @@ import { keys } from '../redis/keys.ts'
 import { readProcesses } from '../telemetry/heartbeat.ts'
 import type { Readiness } from '../telemetry/readiness.ts'
 import { headlineOf } from './headline.ts'
-import { LastHourReader, toAccounts, toErrors, toLastHour, toLastMinute } from './last-hour.ts'
+import { LastDayReader, LastHourReader, toAccounts, toErrors, toLastHour, toLastMinute } from './last-hour.ts'
 import { findProblems, UNAPPROVED_MAX } from './problems.ts'
 import { type QueueContents, readQueueContents } from './queue-contents.ts'
-import type { Snapshot, UpstreamRow } from './snapshot.ts'
+import type { LastHour, Snapshot, UpstreamRow } from './snapshot.ts'
 import { readStores } from './stores.ts'
 import { type RowDeps, rowsWithoutRedis, UpstreamRowReader } from './upstream-rows.ts'
 
@@ -52,6 +52,7 @@ export interface QueueView {
 export class FleetReader {
   readonly #deps: FleetDeps
   readonly #hour: LastHourReader
+  readonly #day: LastDayReader
   readonly #rows: UpstreamRowReader
   #snapshot: Promise<Snapshot> | undefined
   /** By the monotonic clock: a machine whose clock is set back must not go on showing an old snapshot. */
@@ -73,6 +74,7 @@ export class FleetReader {
   constructor(deps: FleetDeps) {
     this.#deps = deps
     this.#hour = new LastHourReader(deps.redis)
+    this.#day = new LastDayReader(deps.redis)
     this.#rows = new UpstreamRowReader(deps)
   }
 
@@ -86,6 +88,17 @@ export class FleetReader {
       })
     }
     return this.#snapshot
+  }
+
+  /** The last 24 hours by quarters; null while Redis does not answer. */
+  async lastDay(): Promise<LastHour | null> {
+    const { health, log } = this.#deps
+    try {
+      return toLastHour(await this.#day.read(health.now()))
+    } catch (error) {
+      log.debug({ err: error }, 'failed to read the last day')
+      return null
+    }
   }
 
   /** The queue of one API now; undefined when the catalog has no such API. */

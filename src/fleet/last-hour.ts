@@ -3,17 +3,20 @@ import {
   type Counts,
   emptyHistogram,
   type Minute,
+  QUARTER_MS,
   quantile,
   readAccounts,
+  readQuarter,
   readSlot,
   SLOT_MS,
   sumOfCounts,
 } from '../telemetry/minute-stats.ts'
 import { countOutcomes, outcomeClass } from './outcome-class.ts'
-import type { AccountRow, LastHour, Outcomes, RecentCalls } from './snapshot.ts'
+import type { AccountRow, LastHour, Outcomes, RecentCalls, UpstreamRow } from './snapshot.ts'
 
 const MINUTE_MS = 60_000
 const MINUTES = 60
+const QUARTERS = 96
 
 /** Over how long a row's outcomes and its latency are taken, milliseconds. */
 export const RECENT_MS = 300_000
@@ -74,8 +77,39 @@ export class LastHourReader {
   }
 }
 
-/** The hour as lines of a chart. */
-export function toLastHour(minutes: Minute[]): LastHour {
+/** Reads the quarters of the last day, each that is final once. */
+export class LastDayReader {
+  readonly #redis: RedisConnection
+  #quarters = new Map<number, Counts>()
+
+  constructor(redis: RedisConnection) {
+    this.#redis = redis
+  }
+
+  /** Oldest first, the present one last. @throws what Redis throws */
+  async read(now: number): Promise<Counts[]> {
+    const newest = Math.floor(now / QUARTER_MS) * QUARTER_MS
+    const starts = Array.from({ length: QUARTERS }, (_, index) => newest - (QUARTERS - 1 - index) * QUARTER_MS)
+    const quarters = await Promise.all(starts.map((at) => this.#quarters.get(at) ?? readQuarter(this.#redis, at)))
+    const isFinal = ({ at }: Counts): boolean => now - at - QUARTER_MS > GROWS_MS
+    this.#quarters = new Map(quarters.filter(isFinal).map((quarter) => [quarter.at, quarter]))
+    return quarters
+  }
+}
+
+/** Calls of one API in each minute of the hour; null if there was none. */
+export function hourOf(minutes: Minute[], slug: string): UpstreamRow['hour'] {
+  const outcomes = minutes.map(({ calls }) =>
+    countOutcomes(
+      [...calls].flatMap(([key, count]) => (key.startsWith(`${slug}|`) ? [[splitKey(key).code, count] as const] : [])),
+    ),
+  )
+  const calls = outcomes.map(({ answered, refused, failed }) => answered + refused + failed)
+  return calls.some((count) => count > 0) ? { calls, failed: outcomes.map(({ failed }) => failed) } : null
+}
+
+/** Counts of equal steps of time as lines of a chart. */
+export function toLastHour(minutes: Counts[]): LastHour {
   const times = (kind: 'queue' | 'upstream', share: number) =>
     minutes.map((minute) => quantile(sum([...minute[kind].values()]), share) ?? null)
   const outcomes = minutes.map(({ calls }) =>

@@ -56,6 +56,8 @@ export interface UpstreamRow {
   queue: QueueRow | null
   cap: CapRow | null
   recent: RecentCalls | null
+  /** Calls of each minute of the last hour, oldest first; null where there was none, and while it is not known. */
+  hour: { calls: number[]; failed: number[] } | null
 }
 
 export interface HealthRow {
@@ -126,7 +128,7 @@ export interface RecentCalls extends Outcomes {
   lastMinute: Record<string, number>
 }
 
-/** One value per minute, oldest first. */
+/** One value per step, a minute in the last hour and a quarter of an hour in the last day, oldest first. */
 export interface LastHour {
   at: number[]
   answered: number[]

@@ -10,7 +10,7 @@ import { CALL_JOB, type CallQueues } from '../queue/call-queue.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { type LaneJob, type LaneJobState, readLaneJobs } from './lane-jobs.ts'
 import { readLastFailure } from './last-failure.ts'
-import { type RecentCounts, recentOf } from './last-hour.ts'
+import { hourOf, type RecentCounts, recentOf } from './last-hour.ts'
 import type { CapRow, FailureRow, HealthRow, QueueRow, RecentCalls, UpstreamRow } from './snapshot.ts'
 
 /** What the rows are read from. */
@@ -72,6 +72,7 @@ export class UpstreamRowReader {
       },
       cap: cap ? capRow(api, cap, health.now()) : null,
       recent,
+      hour: hourOf(counts.minutes, api.slug),
     }
   }
 
@@ -120,6 +121,7 @@ export function rowsWithoutRedis({ catalog }: RowDeps): UpstreamRow[] {
     queue: null,
     cap: null,
     recent: null,
+    hour: null,
   }))
 }
 

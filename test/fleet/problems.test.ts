@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { renderPlaces } from '../../src/console/browser/render.js'
+import { isIdle } from '../../src/console/browser/rows.js'
 import { ERRORS } from '../../src/errors.ts'
 import { headlineOf } from '../../src/fleet/headline.ts'
 import { outcomeClass } from '../../src/fleet/outcome-class.ts'
@@ -54,6 +55,7 @@ function row(slug: string, changes: Partial<UpstreamRow> = {}): UpstreamRow {
       rates: [{ max: 10, seconds: 60, left: 10 }],
     },
     recent: noCalls,
+    hour: null,
     ...changes,
   }
 }
@@ -471,6 +473,22 @@ describe('what an operator is told', () => {
     assert.deepEqual(
       brief({ ...well, processes: [process_('ops')] }).map(([, label]) => label),
       ['No worker', 'No API node', 'No probe process'],
+    )
+  })
+
+  it('what an operator is told of an API shows its last hour, and folds the API while nobody needs it', () => {
+    const hour = { calls: [...Array(58).fill(0), 40, 4], failed: [...Array(59).fill(0), 4] }
+    const shown = page({ ...well, upstreams: [row('a', { hour })] })['a traffic'] ?? ''
+    assert.match(shown, /aria-label="a, calls of the last hour: 40 a minute at most, 4 failed"/)
+    assert.match(
+      shown,
+      /<path d="M116 16v-16h1\.4v16zM118 16v-2h1\.4v2z"><\/path><path class="bad" d="M118 16v-2h1\.4v2z">/,
+    )
+    assert.deepEqual(
+      [row('a'), row('a', { recent: calls({ OK: 1 }) }), row('a', { paused: 'hold' }), row('a', { recent: null })].map(
+        isIdle,
+      ),
+      [true, false, false, false],
     )
   })
 

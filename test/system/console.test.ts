@@ -101,6 +101,29 @@ describe('the console in a browser', { skip }, () => {
     await shows('headline', /\d+ (?:enabled )?APIs (?:are healthy|degraded)/)
   })
 
+  it('the console in a browser has one line for the APIs that are idle and well, and shows each when it is wanted', async () => {
+    await until(async () =>
+      /^\d+ APIs are healthy and idle: .*trivia/.test((await page.locator('#folded').textContent()) ?? ''),
+    )
+    const isShown = () => page.locator('#trivia').isVisible()
+    assert.equal(await isShown(), false)
+    await page.locator('#filter').fill('trivia')
+    assert.equal(await isShown(), true)
+    await page.locator('#filter').fill('')
+    assert.equal(await isShown(), false)
+    await page.locator('#more').click()
+    assert.equal(await isShown(), true)
+  })
+
+  it('the console in a browser draws 15 minutes, an hour and a day', async () => {
+    for (const range of ['15 min', '24 h', '1 h']) {
+      await page.getByLabel(range, { exact: true }).check()
+      await until(async () => (await page.locator('#chart-calls canvas').count()) === 1)
+    }
+    const { day } = (await (await context.request.get(`${url}/overview/day`)).json()) as { day: { at: number[] } }
+    assert.equal(day.at.length, 96)
+  })
+
   it('the console in a browser says that it has no news while the console hangs, and is live again afterwards', async () => {
     const live = async () => await page.locator('#live').textContent()
     ops.kill('SIGSTOP')

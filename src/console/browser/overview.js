@@ -1,6 +1,6 @@
 import { drawCharts } from './charts.js'
 import { renderPlaces } from './render.js'
-import { byTrouble, rowTags } from './rows.js'
+import { byTrouble, isIdle, rowTags } from './rows.js'
 import { noteNews, reloadOnce, wantsLogin } from './session-end.js'
 
 /** Keeps the overview as it is on the server: a snapshot each second, put where it differs. */
@@ -29,7 +29,7 @@ function show(snapshot) {
         element.querySelector(`[data-action="${focused.dataset.action}"]`) ?? element.querySelector('button, a')
       )?.focus()
   }
-  drawCharts(snapshot.lastHour)
+  drawRange()
   sortRows()
   applyFilter()
 }
@@ -40,14 +40,57 @@ const KNOWN_WITHOUT_REDIS = new Set(['paused', 'disabled'])
 /** Tags that are switched on; none: every row is shown. */
 const tags = new Set()
 
-/** On a phone rows of APIs that are idle and well are shown when asked for. */
+/** APIs that are idle and well are one line until somebody wants to see them. */
 const table = document.querySelector('table.upstreams')
+const folded = document.getElementById('folded')
 const more = document.getElementById('more')
 let isAll = false
 more.addEventListener('click', () => {
   isAll = !isAll
   applyFilter()
 })
+
+/** A link to an API shows it. */
+function showLinked() {
+  if (document.getElementById(location.hash.slice(1))?.matches('tr.idle')) isAll = true
+  applyFilter()
+}
+addEventListener('hashchange', () => {
+  showLinked()
+  document.getElementById(location.hash.slice(1))?.scrollIntoView()
+})
+
+const ranges = document.querySelectorAll('input[name="range"]')
+const DAY_EVERY_MS = 60_000
+let day
+let dayAt = Number.NEGATIVE_INFINITY
+
+/** Draws the time that is chosen: the last hour or a part of it comes with each snapshot, the day is asked for. */
+function drawRange() {
+  const { value } = [...ranges].find(({ checked }) => checked)
+  const hour = latest?.lastHour ?? null
+  if (value === 'day') {
+    readDay()
+    if (day !== undefined) drawCharts(day, value)
+  } else drawCharts(value === 'hour' || hour === null ? hour : lastOf(hour, 15), value)
+}
+for (const range of ranges) range.addEventListener('change', drawRange)
+
+const lastOf = (lines, count) =>
+  Object.fromEntries(Object.entries(lines).map(([name, values]) => [name, values.slice(-count)]))
+
+function readDay() {
+  if (performance.now() - dayAt < DAY_EVERY_MS) return
+  dayAt = performance.now()
+  fetch('/overview/day', { redirect: 'manual' })
+    .then((response) => response.json())
+    .then((answer) => {
+      day = answer.day
+      drawRange()
+    })
+    // The next minute asks again. That the console is away is said elsewhere.
+    .catch(() => undefined)
+}
 
 function applyFilter() {
   const wanted = filter.value.trim().toLowerCase()
@@ -59,14 +102,20 @@ function applyFilter() {
     const isTagged = tags.size === 0 || [...tags].some((tag) => own[tag])
     const element = document.getElementById(row.slug)
     element.hidden = !(isFound && isTagged)
-    const calls = row.recent === null ? 1 : row.recent.answered + row.recent.refused + row.recent.failed
-    element.classList.toggle('idle', calls === 0 && !Object.values(own).some(Boolean))
+    element.classList.toggle('idle', isIdle(row))
   }
   // What somebody looks for is shown, idle or not.
   table.classList.toggle('all', isAll || wanted !== '' || tags.size > 0)
-  const idle = table.querySelectorAll('tr.idle').length
-  more.hidden = idle === 0
-  more.textContent = isAll ? 'Hide what is idle and well' : `Show ${idle} more that are idle and well`
+  const idle = [...table.querySelectorAll('tr.idle')].map(({ id }) => id).sort()
+  folded.hidden = idle.length === 0 || wanted !== '' || tags.size > 0
+  const words = `${idle.length} ${idle.length === 1 ? 'API is' : 'APIs are'} healthy and idle`
+  const said = isAll ? `${words}.` : `${words}: ${idle.join(', ')}.`
+  if (folded.firstElementChild.textContent !== said) folded.firstElementChild.textContent = said
+  const verb = isAll ? 'Fold' : 'Show'
+  if (more.textContent !== verb) more.textContent = verb
+  more.setAttribute('aria-expanded', String(isAll))
+  const isShown = (row) => !row.hidden && (table.classList.contains('all') || !row.classList.contains('idle'))
+  document.getElementById('none').hidden = !folded.hidden || [...table.tBodies[0].rows].some(isShown)
   for (const place of document.querySelectorAll('[data-count]')) {
     const isKnown =
       KNOWN_WITHOUT_REDIS.has(place.dataset.count) || !latest?.upstreams.some(({ health }) => health === null)
@@ -83,7 +132,7 @@ function sortRows() {
   body.append(...order.map((slug) => document.getElementById(slug)))
 }
 
-for (const chip of document.querySelectorAll('.chip')) {
+for (const chip of document.querySelectorAll('button.chip')) {
   chip.addEventListener('click', () => {
     const { tag } = chip.dataset
     if (!tags.delete(tag)) tags.add(tag)
@@ -130,6 +179,7 @@ function connect() {
   }
 }
 connect()
+showLinked()
 
 /**
  * Finds out why there is no news since `brokenAt`. Other refusals than those of a session may be those of a proxy while

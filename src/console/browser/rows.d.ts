@@ -1,5 +1,6 @@
 import type { UpstreamRow } from '../../fleet/snapshot.ts'
 
+export function isIdle(row: UpstreamRow): boolean
 export function byTrouble(rows: UpstreamRow[]): UpstreamRow[]
 
 /** HTML of each cell; `at` is when the row was read. */

@@ -30,6 +30,13 @@ export function rowTags({ enabled, isSwitchedOff, health, paused, queue, cap, re
   }
 }
 
+/** Whether a row says nothing that anybody needs: the API is well, and nobody has called it for five minutes. */
+export function isIdle(row) {
+  const { recent } = row
+  const calls = recent === null ? 1 : recent.answered + recent.refused + recent.failed
+  return calls === 0 && !Object.values(rowTags(row)).some(Boolean)
+}
+
 /** Rows with trouble first, the gravest before; the others by name. */
 export function byTrouble(rows) {
   return [...rows].sort((a, b) => troubleOf(b) - troubleOf(a) || a.slug.localeCompare(b.slug))
@@ -82,16 +89,34 @@ function cap({ cap: state, slug }) {
   return `${rates.join('')}<small>${state.underWay} of ${state.concurrency} connections · ${next}</small>`
 }
 
-function traffic({ recent }) {
+function traffic({ slug, recent, hour }) {
   if (recent === null) return UNKNOWN
   const { answered, refused, failed, upstreamP95, lastMinute } = recent
   const perMinute = Object.values(lastMinute).reduce((sum, count) => sum + count, 0)
   const all = answered + refused + failed
-  if (all === 0) return `<b>0</b>/min<small>no calls in 5 min</small>`
+  if (all === 0) return `<b>0</b>/min<small>no calls in 5 min</small>${sparkline(slug, hour)}`
   const share = failed > 0 ? `<b class="bad">${percent(failed / all)} failing</b>` : 'none failing'
   const callers = refused > 0 ? ` · ${percent(refused / all)} refused (4xx)` : ''
   const p95 = upstreamP95 === null ? '' : `p95 ${span(upstreamP95)}`
-  return `<b>${perMinute}</b>/min, ${share}<small>${[p95, `${all} in 5 min${callers}`].filter(Boolean).join(' · ')}</small>`
+  return `<b>${perMinute}</b>/min, ${share}<small>${[p95, `${all} in 5 min${callers}`].filter(Boolean).join(' · ')}</small>${sparkline(slug, hour)}`
+}
+
+const SPARK_HEIGHT = 16
+
+/** The calls of the last hour, a bar for each minute with its failures in red. */
+function sparkline(slug, hour) {
+  if (hour === null) return ''
+  const most = Math.max(1, ...hour.calls)
+  const bars = (values) =>
+    values
+      .map((value, minute) => {
+        const height = value === 0 ? 0 : Math.max(1, Math.round((value / most) * SPARK_HEIGHT))
+        return height === 0 ? '' : `M${minute * 2} ${SPARK_HEIGHT}v-${height}h1.4v${height}z`
+      })
+      .join('')
+  const failed = hour.failed.reduce((sum, count) => sum + count, 0)
+  const label = `${escapeHtml(slug)}, calls of the last hour: ${most} a minute at most, ${failed} failed`
+  return `<svg class="spark" viewBox="0 0 120 ${SPARK_HEIGHT}" role="img" aria-label="${label}"><path d="${bars(hour.calls)}"></path><path class="bad" d="${bars(hour.failed)}"></path></svg>`
 }
 
 function actions({ slug, paused, enabled }) {
