@@ -1,4 +1,5 @@
 import { flushCompileCache } from 'node:module'
+import { within } from './async/within.ts'
 import { type Config, ConfigError, loadProcessConfig, type ProcessKind } from './config.ts'
 import { useNameServers } from './dns/name-server.ts'
 import { flushLogs, type Log } from './log.ts'
@@ -81,16 +82,6 @@ async function finish({ log, finish: finishWork, close }: Running, signal: strin
   } catch (error) {
     log.error({ err: error }, 'failed to close')
     return 1
-  }
-}
-
-async function within(timeMs: number, work: Promise<void>): Promise<'done' | 'late'> {
-  const { promise, resolve } = Promise.withResolvers<'late'>()
-  const timer = setTimeout(() => resolve('late'), timeMs)
-  try {
-    return await Promise.race([work.then(() => 'done' as const), promise])
-  } finally {
-    clearTimeout(timer)
   }
 }
 

@@ -1,6 +1,7 @@
 import { Cluster, Redis } from 'ioredis'
 import type { Log } from '../log.ts'
 import { NamedConnector } from './connector.ts'
+import { REFUSED } from './missing-rights.ts'
 
 /**
  * Writes down what becomes of a connection: why it failed, once and again whenever the reason changes, and when it is
@@ -35,6 +36,12 @@ export function logConnection(
     // A Cluster that is not whole closes without a word.
     if (redis instanceof Cluster) void findCause(urls).then(warn)
     else warn()
+  })
+  const refused = new Set<string>()
+  redis.on(REFUSED, (words: string, err: Error) => {
+    if (refused.has(words)) return
+    refused.add(words)
+    log.error({ kind, hosts, err }, words)
   })
   redis.on('ready', () => {
     loggedReason = undefined

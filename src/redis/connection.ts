@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
-import { lookup } from '../dns/lookup.ts'
 import type { Log } from '../log.ts'
 import { logConnection } from './connection-log.ts'
 import { NamedConnector } from './connector.ts'
+import { noteRefusal } from './missing-rights.ts'
 import { RedisError } from './redis-error.ts'
 import { endOnClusterNode } from './server-info.ts'
 import { failOnStall, reconnectWhenSilent } from './silence.ts'
@@ -25,7 +25,7 @@ const RECONNECT_MS_MAX = 1_000
  */
 export function openRedis(urls: string[], kind: 'producer' | 'blocking', log: Log): RedisConnection {
   const options = connectionOptions(kind)
-  const redis = urls.length > 1 ? openCluster(urls, kind, options) : new TypedRedis(urls[0] ?? '', options)
+  const redis = urls.length > 1 ? openCluster(urls, kind, options) : openSingle(urls[0] ?? '', options)
   logConnection(redis, { kind, urls }, log)
   if (redis instanceof Redis) {
     batchWritesPerTick(redis)
@@ -44,7 +44,7 @@ type ClusterSend = Parameters<Cluster['sendCommand']>
 /** A single Redis whose commands fail with RedisError. */
 class TypedRedis extends Redis {
   override sendCommand(command: RedisSend[0], stream?: RedisSend[1]): unknown {
-    const sending = typeFailures(command)
+    const sending = typeFailures(this, command)
     const answer = super.sendCommand(command, stream)
     sending.isOver = true
     return answer
@@ -54,7 +54,7 @@ class TypedRedis extends Redis {
 /** A Redis Cluster whose commands fail with RedisError. */
 class TypedCluster extends Cluster {
   override sendCommand(command: ClusterSend[0], stream?: ClusterSend[1], node?: ClusterSend[2]): unknown {
-    const sending = typeFailures(command)
+    const sending = typeFailures(this, command)
     const answer = super.sendCommand(command, stream, node)
     sending.isOver = true
     return answer
@@ -62,11 +62,14 @@ class TypedCluster extends Cluster {
 }
 
 /** Makes a command fail with RedisError. One that fails while it is being sent has never left this process. */
-function typeFailures(command: RedisSend[0]): { isOver: boolean } {
+function typeFailures(redis: RedisConnection, command: RedisSend[0]): { isOver: boolean } {
   const sending = { isOver: false }
-  const { reject } = command
-  command.reject = (error) =>
-    reject(error instanceof RedisError ? error : new RedisError(error, { wasSent: sending.isOver }))
+  const { name, reject } = command
+  command.reject = (error) => {
+    const typed = error instanceof RedisError ? error : new RedisError(error, { wasSent: sending.isOver })
+    if (typed.replyCode === 'NOPERM') noteRefusal(redis, name, typed)
+    reject(typed)
+  }
   return sending
 }
 
@@ -82,6 +85,27 @@ function connectionOptions(kind: 'producer' | 'blocking') {
   } satisfies RedisOptions
 }
 
+/** Shortest time between two reconnects that a replica causes, milliseconds. */
+const DEMOTED_MS_MIN = 1_000
+
+/**
+ * A single Redis. When its server becomes a replica, the connection is opened anew, because the same address leads to
+ * the new primary then: the former one keeps its connections open and refuses each write with READONLY. A read that
+ * blocks at that moment gets UNBLOCKED. MASTERDOWN is what a replica without its primary says. The command that met the
+ * replica fails. A Cluster needs none of this: its nodes say where a slot has gone.
+ */
+function openSingle(url: string, options: ReturnType<typeof connectionOptions>): Redis {
+  let reconnectedAt = Number.NEGATIVE_INFINITY
+  const reconnectOnError = (error: Error): boolean => {
+    if (!/^(READONLY|UNBLOCKED|MASTERDOWN)\b/.test(error.message)) return false
+    // An address that leads to a replica for good must not be connected to without a pause.
+    if (performance.now() - reconnectedAt < DEMOTED_MS_MIN) return false
+    reconnectedAt = performance.now()
+    return true
+  }
+  return new TypedRedis(url, { ...options, reconnectOnError })
+}
+
 function openCluster(
   urls: string[],
   kind: 'producer' | 'blocking',
@@ -91,7 +115,8 @@ function openCluster(
   return new TypedCluster(nodes, {
     enableOfflineQueue,
     clusterRetryStrategy: retryStrategy,
-    dnsLookup: (hostname, callback) => lookup(hostname, {}, (error, address) => callback(error, String(address))),
+    // The name stays: TLS checks the certificate against it, and the connector looks it up.
+    dnsLookup: (hostname, callback) => callback(null, hostname),
     // One every 100 ms: a failover takes seconds. A blocking connection waits it out, as it does for a single Redis.
     ...(kind === 'blocking' ? { maxRedirections: REDIRECTIONS_MAX } : {}),
     redisOptions: {

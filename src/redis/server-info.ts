@@ -8,7 +8,7 @@ const REDIS_MIN = { major: 7, minor: 0 }
 /** How long a node may take to say what it is, milliseconds. */
 const PROBE_MS_MAX = 2_000
 
-/** Why a Redis cannot be used over this connection, by its own `INFO server`; undefined when it can. */
+/** Why a Redis cannot be used over this connection, by its own `INFO`; undefined when it can. */
 export function problemOf(info: string, redis: RedisConnection): string | undefined {
   const version = /^redis_version:(\d+)\.(\d+)\S*/m.exec(info)
   const [major, minor] = [Number(version?.[1]), Number(version?.[2])]
@@ -18,11 +18,16 @@ export function problemOf(info: string, redis: RedisConnection): string | undefi
   if (isClusterNode(info) && !(redis instanceof Cluster)) {
     return 'Redis is a node of a Cluster and is used as a single one'
   }
+  // A Cluster is asked through any of its nodes, which sends each write on by itself.
+  if (/^role:slave/m.test(info) && !(redis instanceof Cluster)) {
+    return 'Redis is a replica and takes no writes: REDIS_URL must lead to the primary'
+  }
   return undefined
 }
 
+/** Valkey writes `server_mode`, and `redis_mode` in its compatibility mode only. */
 function isClusterNode(info: string): boolean {
-  return /^redis_mode:cluster/m.test(info)
+  return /^(?:redis|server)_mode:cluster/m.test(info)
 }
 
 /**

@@ -9,6 +9,7 @@ import { promisify } from 'node:util'
 import { pino } from 'pino'
 import { createLog } from '../../src/log.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
+import { withClusterNodes } from '../../src/redis/server-info.ts'
 import { until } from '../support/gateway.ts'
 import { type RedisServer, startClusterNode, stopClusterNode } from '../support/redis-server.ts'
 
@@ -26,11 +27,11 @@ const urls: string[] = []
 let folder: string
 let ca: string
 
-async function makeCertificate(): Promise<{ certFile: string; keyFile: string }> {
-  const [certFile, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
+async function makeCertificate(names: string): Promise<{ certFile: string; keyFile: string }> {
+  const [certFile, keyFile] = [join(folder, `${names.length}-cert.pem`), join(folder, `${names.length}-key.pem`)]
   await promisify(execFile)('openssl', [
     ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', keyFile, '-out', certFile],
-    ...['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1', '-days', '1'],
+    ...['-subj', '/CN=localhost', '-addext', `subjectAltName=${names}`, '-days', '1'],
   ])
   return { certFile, keyFile }
 }
@@ -39,7 +40,7 @@ const passwordOf = (password: string): string => encodeURIComponent(password)
 
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'agw-tls-'))
-  const { certFile, keyFile } = await makeCertificate()
+  const { certFile, keyFile } = await makeCertificate('DNS:localhost,IP:127.0.0.1')
   ca = await readFile(certFile, 'utf8')
   setDefaultCACertificates([...trusted, ca])
   for (const { user, password } of NODES) {
@@ -92,6 +93,32 @@ describe('a Redis Cluster behind TLS', () => {
       assert.deepEqual(await Promise.all(keys.map((key) => redis.get(key))), keys)
       await closeRedis(redis)
     }
+  })
+
+  it('a Redis Cluster behind TLS whose certificate names hosts alone is reached by the names that it announces', async (t) => {
+    const { certFile, keyFile } = await makeCertificate('DNS:localhost')
+    setDefaultCACertificates([...trusted, ca, await readFile(certFile, 'utf8')])
+    t.after(() => setDefaultCACertificates([...trusted, ca]))
+    const node = await startClusterNode(
+      join(folder, 'named'),
+      (port) => [
+        ...['port 0', `tls-port ${port}`, `tls-cert-file ${certFile}`, `tls-key-file ${keyFile}`],
+        ...[`tls-ca-cert-file ${certFile}`, 'tls-auth-clients no', 'tls-cluster yes'],
+        ...['cluster-announce-hostname localhost', 'cluster-preferred-endpoint-type hostname'],
+      ],
+      { tls: { servername: 'localhost' } },
+    )
+    t.after(() => stopClusterNode(node))
+    await node.client.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383')
+    await until(async () => /cluster_state:ok/.test(String(await node.client.cluster('INFO'))))
+    // The process that is given one address finds the nodes first, as its settings are read.
+    const named = `rediss://localhost:${node.port}`
+    const { redisUrls } = await withClusterNodes({ redisUrls: [named], cacheRedisUrls: [named] })
+    assert.deepEqual(redisUrls, [named, named])
+    const redis = openRedis(redisUrls, 'producer', log)
+    t.after(() => closeRedis(redis))
+    await until(() => redis.status === 'ready', 5_000)
+    assert.equal(await redis.set('key', 'value'), 'OK')
   })
 
   it('a Redis Cluster behind TLS that refuses a password says so, with neither password nor user in the log', async () => {

@@ -70,6 +70,41 @@ async function startOnFreePort(
   }
 }
 
+export interface PlainRedis {
+  port: number
+  client: Redis
+  server: ServerProcess
+  stop: () => Promise<void>
+}
+
+/** Starts a single Redis that keeps nothing, with further lines of its configuration. @param dir its folder, which is made */
+export async function startPlainRedis(dir: string, settings: string[] = []): Promise<PlainRedis> {
+  const { program } = await findRedisProgram()
+  assert.ok(program, 'redis-server is on the PATH')
+  await mkdir(dir)
+  const started = await startOnFreePort(
+    (port) =>
+      spawnServer({
+        command: program.command,
+        argv0: program.argv0,
+        commandArgs: ['-'],
+        input: ['bind 127.0.0.1', `port ${port}`, `dir ${dir}`, 'save ""', ...settings, ''].join('\n'),
+        logFile: join(dir, 'log'),
+        exitSignal: 'SIGKILL',
+      }),
+    {},
+  )
+  const { client, server } = started
+  return {
+    ...started,
+    stop: async () => {
+      client.disconnect()
+      server.kill('SIGKILL')
+      await server.ended
+    },
+  }
+}
+
 /**
  * Starts a Redis that keeps an append-only file and can write few bytes of it, as on a disk that is nearly full.
  *
