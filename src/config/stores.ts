@@ -7,6 +7,8 @@ export interface StoresConfig {
   databaseUrl: string
   redisUrls: string[]
   cacheRedisUrls: string[]
+  /** Connections to Postgres that a process opens at most for its own work. */
+  databaseConnections: number
   /** Name servers in place of the system's; the system's when empty. */
   nameServers: string[]
 }
@@ -18,6 +20,7 @@ export function readStores(read: EnvironmentReader): StoresConfig {
   const cacheRedisUrls = read.list('CACHE_REDIS_URL', isRedisUrl)
   return {
     databaseUrl: readDatabaseUrl(read),
+    databaseConnections: read.integer('DATABASE_CONNECTIONS', 10, [1, 1_000]),
     redisUrls,
     cacheRedisUrls: cacheRedisUrls.length > 0 ? cacheRedisUrls : redisUrls,
     nameServers: readNameServers(read),

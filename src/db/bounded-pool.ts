@@ -13,6 +13,12 @@ const IDLE_IN_TRANSACTION_MS_MAX = 5_000
 /** Longest a request waits for a connection of the pool, milliseconds. */
 const CONNECT_MS_MAX = 1_000
 
+/** SQLSTATE of a Postgres all of whose connections are taken: those of the server, the database or the role. */
+const TOO_MANY_CONNECTIONS = '53300'
+
+/** How long a pool makes do with the connections that it has after Postgres refused it another one, milliseconds. */
+const CROWDED_MS = 5_000
+
 /**
  * Longest from the request for a connection to the answer of its first statement, and longest for every further
  * statement, milliseconds. The server's own limit comes first; this one is for a server that says nothing.
@@ -38,6 +44,8 @@ export class BoundedPool implements PostgresPool {
   readonly #access: PostgresAccess
   #pool: pg.Pool
   #loggedReason = ''
+  /** Connections that stand; the pool's own count has those that are being made too. */
+  readonly #connected = new WeakMap<pg.Pool, Set<pg.PoolClient>>()
 
   constructor(options: PoolOptions) {
     this.#options = options
@@ -51,7 +59,7 @@ export class BoundedPool implements PostgresPool {
   /** @throws GatewayError DEPENDENCY_UNAVAILABLE */
   async connect(): Promise<PostgresPoolClient> {
     const startedAt = performance.now()
-    const client = await this.#checkOut()
+    const client = await this.#checkOut(startedAt + CONNECT_MS_MAX)
     return new BoundedClient(client, this.#access, ANSWER_MS_MAX - (performance.now() - startedAt))
   }
 
@@ -68,14 +76,18 @@ export class BoundedPool implements PostgresPool {
     })
     // Each connection has a listener of its own while it is in use: the pool listens to idle ones alone, and an error
     // nobody listens to would end the process.
+    const connected = new Set<pg.PoolClient>()
+    this.#connected.set(pool, connected)
+    pool.on('remove', (client) => void connected.delete(client))
     pool.on('connect', (client) => {
+      connected.add(client)
       client.on('error', (error) => this.#options.log.warn({ err: error }, 'postgres connection lost'))
     })
     pool.on('error', () => undefined)
     return pool
   }
 
-  async #checkOut(): Promise<pg.PoolClient> {
+  async #checkOut(until: number): Promise<pg.PoolClient> {
     const pool = this.#pool
     try {
       const client = await pool.connect()
@@ -83,15 +95,33 @@ export class BoundedPool implements PostgresPool {
       return client
     } catch (cause) {
       // The pool of a refused way has no connection. It is not closed, because requests that wait in it come here too.
-      if (pool !== this.#pool) return await this.#checkOut()
+      if (pool !== this.#pool) return await this.#checkOut(until)
+      if (performance.now() < until && this.#makesDo(pool, cause)) return await this.#checkOut(until)
       if (this.#access.learn(cause)) {
         this.#options.log.info({ reason: String(cause) }, 'postgres is connected to in another way')
         this.#pool = this.#openPool()
-        return await this.#checkOut()
+        return await this.#checkOut(until)
       }
       this.#logFailure(cause)
       throw unavailable(cause)
     }
+  }
+
+  /**
+   * When Postgres has no connection left, requests wait for one of those that the pool has, as they wait in a pool that
+   * is full. Fails closed without any: nothing could become free.
+   */
+  #makesDo(pool: pg.Pool, cause: unknown): boolean {
+    const connected = this.#connected.get(pool)?.size ?? 0
+    if (sqlState(cause) !== TOO_MANY_CONNECTIONS || connected === 0) return false
+    this.#logFailure(cause)
+    if (pool.options.max === this.#options.connectionsMax) {
+      setTimeout(() => {
+        pool.options.max = this.#options.connectionsMax
+      }, CROWDED_MS).unref()
+    }
+    pool.options.max = connected
+    return true
   }
 
   /** Once for each reason: an outage makes a failure of every request. */

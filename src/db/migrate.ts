@@ -6,7 +6,7 @@ import { ConfigError, loadDatabaseUrl, loadNameServers } from '../config.ts'
 import { useNameServers } from '../dns/name-server.ts'
 import { isTlsCode } from '../errors.ts'
 import { openClient, PostgresAccess } from './postgres-access.ts'
-import { listMigrations, MIGRATIONS } from './schema-version.ts'
+import { listExecuted, listMigrations, MIGRATIONS } from './schema-version.ts'
 
 /** How long the command waits for a Postgres that does not answer yet, and how often it tries. Milliseconds. */
 const WAIT_MS_MAX = 60_000
@@ -16,10 +16,12 @@ const TRY_EVERY_MS = 1_000
  * Brings the schema up to date. Any number of nodes may do it at once: one holds the advisory lock, the others wait on
  * connections of their own, which have no statement time-out.
  *
- * @returns names of the migrations that ran
+ * A schema that a newer version has migrated is left as it is, because every version runs on the schema of the next.
+ *
+ * @returns names of the migrations that ran, and of those that only a newer version knows
  * @throws Error naming the migration that failed; the schema is then as before
  */
-export async function migrate(databaseUrl: string): Promise<string[]> {
+export async function migrate(databaseUrl: string): Promise<{ ran: string[]; newer: string[] }> {
   const access = new PostgresAccess(databaseUrl)
   await (await openClient(access)).end()
   const pool = new pg.Pool({ ...access.options, max: 1 })
@@ -28,21 +30,30 @@ export async function migrate(databaseUrl: string): Promise<string[]> {
   pool.on('connect', (client) => client.on('error', () => undefined))
   const db = new Kysely({ dialect: new PostgresDialect({ pool }) })
   try {
+    const newer = await listNewer(db)
     const { error, results = [] } = await new Migrator({
       db,
-      provider: { getMigrations: loadMigrations },
+      provider: { getMigrations: () => loadMigrations(newer) },
     }).migrateToLatest()
     const broken = results.find((result) => result.status === 'Error')
     if (broken) throw new Error(`migration ${broken.migrationName} failed`, { cause: error })
     if (error) throw error
-    return results.map((result) => result.migrationName)
+    return { ran: results.map((result) => result.migrationName), newer }
   } finally {
     await db.destroy()
   }
 }
 
-async function loadMigrations(): Promise<Record<string, Migration>> {
-  const migrations: Record<string, Migration> = {}
+/** The migrations of newer versions that the database has. */
+async function listNewer(db: Kysely<unknown>): Promise<string[]> {
+  const [known, ran] = await Promise.all([listMigrations(), listExecuted(db)])
+  return ran.filter((name) => !known.includes(name))
+}
+
+/** The migrator insists on a file for each migration that ever ran: those of newer versions do nothing. */
+async function loadMigrations(newer: string[]): Promise<Record<string, Migration>> {
+  const nothing: Migration = { up: async () => undefined }
+  const migrations: Record<string, Migration> = Object.fromEntries(newer.map((name) => [name, nothing]))
   for (const name of await listMigrations()) migrations[name] = await import(new URL(`${name}.ts`, MIGRATIONS).href)
   return migrations
 }
@@ -76,8 +87,9 @@ async function main(): Promise<number> {
     const databaseUrl = loadDatabaseUrl()
     useNameServers(loadNameServers())
     await awaitPostgres(databaseUrl)
-    const names = await migrate(databaseUrl)
-    console.log(names.length === 0 ? 'The schema is up to date.' : `Migrated: ${names.join(', ')}`)
+    const { ran, newer } = await migrate(databaseUrl)
+    console.log(ran.length === 0 ? 'The schema is up to date.' : `Migrated: ${ran.join(', ')}`)
+    if (newer.length > 0) console.log(`The schema is newer than this version, which runs on it: ${newer.join(', ')}`)
     return 0
   } catch (error) {
     const { message, cause } = error instanceof Error ? error : new Error(String(error))

@@ -1,5 +1,5 @@
 import { readdir } from 'node:fs/promises'
-import { sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { type Db, sqlState } from './database.ts'
 
 /** The folder of all migrations; the file name without its ending is the name of one. */
@@ -14,6 +14,17 @@ export async function listMigrations(): Promise<string[]> {
     .filter((name) => name.endsWith('.ts'))
     .map((name) => name.slice(0, -'.ts'.length))
     .sort()
+}
+
+/** The names of the migrations that a database has; none when it has no table of them yet. @throws what the query throws */
+export async function listExecuted(db: Kysely<unknown>): Promise<string[]> {
+  try {
+    const { rows } = await sql<{ name: string }>`select name from kysely_migration`.execute(db)
+    return rows.map(({ name }) => name)
+  } catch (error) {
+    if (sqlState(error) === NO_SUCH_TABLE) return []
+    throw error
+  }
 }
 
 /**

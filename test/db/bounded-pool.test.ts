@@ -81,6 +81,40 @@ describe('a Postgres that is silent', () => {
   })
 })
 
+describe('a Postgres that has no connection left', () => {
+  it('a Postgres that has no connection left for more than one of the pool serves all requests one after the other over that one', async (t) => {
+    const { pathname } = new URL(services.databaseUrl)
+    const name = pathname.slice(1)
+    // The role of the tests is a superuser, to whom the limit of a database does not apply.
+    const admin = openDatabase(services.databaseUrl, log, { connectionsMax: 1 })
+    await sql`create role crowded login password 'crowded' connection limit 1`.execute(admin)
+    await sql.raw(`grant connect on database "${name}" to crowded`).execute(admin)
+    const url = new URL(services.databaseUrl)
+    url.username = 'crowded'
+    url.password = 'crowded'
+    const crowded = openDatabase(url.href, log, { connectionsMax: 10 })
+    const other = openDatabase(url.href, log)
+    t.after(async () => {
+      await Promise.all([crowded.destroy(), other.destroy()])
+      await sql.raw(`revoke all on database "${name}" from crowded`).execute(admin)
+      await sql`drop role crowded`.execute(admin)
+      await admin.destroy()
+    })
+    const ask = () => sql<{ one: number }>`select 1 as one`.execute(crowded)
+    await ask()
+    const answers = await Promise.all(Array.from({ length: 30 }, ask))
+    assert.equal(answers.length, 30)
+    // A transaction has the connection meanwhile; the others wait for it.
+    const [, second] = await Promise.all([
+      crowded.transaction().execute(async (transaction) => await sql`select pg_sleep(0.3)`.execute(transaction)),
+      ask(),
+    ])
+    assert.deepEqual(second.rows, [{ one: 1 }])
+    // Another pool has none to wait for: it says so at once.
+    await assert.rejects(sql`select 1`.execute(other), isUnavailable)
+  })
+})
+
 describe('a statement', () => {
   it('a statement that runs too long is ended by the server, and its connection stays in use', async () => {
     const pid = async () => (await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(db)).rows[0]?.pid

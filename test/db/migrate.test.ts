@@ -7,7 +7,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { TLSSocket } from 'node:tls'
+import { sql } from 'kysely'
+import { openDatabase } from '../../src/db/database.ts'
 import { freePort } from '../../src/local/embedded/free-port.ts'
+import { createLog } from '../../src/log.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { inheritedEnvironment } from '../support/gateway.ts'
 import { startPostgresProxy } from '../support/postgres-proxy.ts'
@@ -68,6 +71,27 @@ describe('the command that migrates', () => {
       output(),
       'release: DATABASE_URL must be the address of Postgres, postgres://user:password@host/database\n',
     )
+  })
+
+  it('the command that migrates leaves the schema of a newer version as it is, so that an upgrade can be rolled back', async (t) => {
+    const services = await startServices()
+    t.after(services.stop)
+    assert.equal(await run(services.databaseUrl).ended, 0)
+    const db = openDatabase(services.databaseUrl, createLog({ level: 'silent', pretty: false }, 'test'))
+    t.after(() => db.destroy())
+    const newer = ['20991231000000-of-the-next', '20991231000001-of-the-one-after']
+    for (const name of newer)
+      await sql`insert into kysely_migration (name, timestamp) values (${name}, ${new Date().toISOString()})`.execute(
+        db,
+      )
+    const { output, ended } = run(services.databaseUrl)
+    assert.equal(await ended, 0, output())
+    assert.equal(
+      output(),
+      `The schema is up to date.\nThe schema is newer than this version, which runs on it: ${newer.join(', ')}\n`,
+    )
+    const { rows } = await sql<{ name: string }>`select name from kysely_migration where name like '2099%'`.execute(db)
+    assert.equal(rows.length, 2)
   })
 
   it('the command that migrates says in one sentence that Postgres ended its connection between two statements', async (t) => {
