@@ -3,7 +3,8 @@ import { type Environment, EnvironmentReader } from './config/environment-reader
 import { type HttpConfig, readHttp } from './config/http.ts'
 import { type OperatorClient, readOperatorClient } from './config/operator-client.ts'
 import { type PlanLimits, type PlanName, readPlans } from './config/plans.ts'
-import { type ProcessKind, ProcessSecrets, SECRET_NAMES, SECRETS_OF } from './config/secrets.ts'
+import { withSecretFiles } from './config/secret-files.ts'
+import { type ProcessKind, ProcessSecrets, SECRET_NAMES, SECRETS_OF, type SecretName } from './config/secrets.ts'
 import {
   type ProcessCounts,
   readDataDir,
@@ -76,6 +77,8 @@ export interface Config extends StoresConfig {
   log: LogConfig
   /** Whether an OpenTelemetry collector is set; its libraries read its `OTEL_` variables themselves. */
   isTraced: boolean
+  /** Variables of the environment that no setting has read, and the names of the settings. */
+  unknownVariables: { names: string[]; known: string[] }
 }
 
 /**
@@ -84,7 +87,7 @@ export interface Config extends StoresConfig {
  * @throws ConfigError naming the variable that is missing or cannot be used
  */
 export function loadConfig(environment: Environment = process.env): Config {
-  return readConfig(environment, new ProcessSecrets(new EnvironmentReader(environment), SECRET_NAMES))
+  return readConfig(withSecretFiles(environment), SECRET_NAMES)
 }
 
 /**
@@ -93,13 +96,15 @@ export function loadConfig(environment: Environment = process.env): Config {
  * @throws ConfigError naming the variable that is missing or cannot be used
  */
 export function loadProcessConfig(kind: ProcessKind, environment: Environment = process.env): Config {
-  return readConfig(environment, new ProcessSecrets(new EnvironmentReader(environment), SECRETS_OF[kind]))
+  return readConfig(withSecretFiles(environment), SECRETS_OF[kind])
 }
 
-function readConfig(environment: Environment, secrets: ProcessSecrets): Config {
+function readConfig(environment: Environment, secretNames: readonly SecretName[]): Config {
   const read = new EnvironmentReader(environment)
+  read.requireAll([...secretNames, 'DATABASE_URL', 'REDIS_URL'])
+  const secrets = new ProcessSecrets(read, secretNames)
   const http = readHttp(read)
-  return {
+  const config: Omit<Config, 'unknownVariables'> = {
     http,
     dataDir: readDataDir(read),
     ...readStores(read),
@@ -131,11 +136,13 @@ function readConfig(environment: Environment, secrets: ProcessSecrets): Config {
     log: readLog(read),
     isTraced: readIsTraced(read),
   }
+  return { ...config, unknownVariables: { names: Object.keys(environment).filter(read.isUnread), known: read.names } }
 }
 
 /** @throws ConfigError naming the variable that cannot be used */
 export function loadStartConfig(environment: Environment = process.env): StartConfig {
-  return readStart(new EnvironmentReader(environment), environment)
+  const whole = withSecretFiles(environment)
+  return readStart(new EnvironmentReader(whole), whole)
 }
 
 /** Whether a missing Redis may be installed. @throws ConfigError where INSTALL says neither */
@@ -145,7 +152,7 @@ export function loadInstallPolicy(environment: Environment = process.env): Start
 
 /** @throws ConfigError when DATABASE_URL is not set or is no address of Postgres */
 export function loadDatabaseUrl(environment: Environment = process.env): string {
-  return readDatabaseUrl(new EnvironmentReader(environment))
+  return readDatabaseUrl(new EnvironmentReader(withSecretFiles(environment)))
 }
 
 /** @throws ConfigError when DNS_SERVERS names what is no address */
@@ -158,7 +165,7 @@ export async function loadOperatorClient(
   url: string | undefined,
   environment: Environment = process.env,
 ): Promise<OperatorClient> {
-  return await readOperatorClient(url, environment)
+  return await readOperatorClient(url, withSecretFiles(environment))
 }
 
 /**
@@ -182,5 +189,7 @@ export const NODE_FLAGS = ['--no-incremental-marking-task']
 export function childEnvironment(kind: ProcessKind, additions: Record<string, string>): NodeJS.ProcessEnv {
   const environment: NodeJS.ProcessEnv = { ...ALLOCATOR, ...THREADS, ...process.env, ...additions }
   for (const name of SECRET_NAMES) if (!SECRETS_OF[kind].includes(name)) delete environment[name]
+  // It was read from its file already.
+  for (const name of [...SECRET_NAMES, ...Object.keys(additions)]) delete environment[`${name}_FILE`]
   return environment
 }

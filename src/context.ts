@@ -8,6 +8,7 @@ import { SpareRoom } from './caps/spare-room.ts'
 import { UpstreamCaps } from './caps/upstream-caps.ts'
 import { type Catalog, loadCatalog } from './catalog/catalog.ts'
 import { sourcesOf } from './catalog/fallback.ts'
+import { warnOfUnknownVariables } from './catalog/unknown-variables.ts'
 import type { Config } from './config.ts'
 import { type Db, openConnections, openDatabase } from './db/database.ts'
 import { GatewayError } from './errors.ts'
@@ -93,9 +94,10 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
   const replies = new ReplyInbox(openRedis(config.redisUrls, 'blocking', log), redis, log)
   replies.open()
   const catalog = await loadCatalog(config.upstreams.bySlug, config.upstreams)
+  warnOfUnknownVariables(config, catalog, log)
   const health = new HealthCache({ redis, redisUrls: config.redisUrls, log }, sourcesOf(catalog))
   health.open()
-  const db = openDatabase(config.databaseUrl, log, { connectionsMin: 1 })
+  const db = openDatabase(config.databaseUrl, log, { connectionsMax: config.databaseConnections, connectionsMin: 1 })
   const strangers = { connectionsMax: STRANGERS_CONNECTIONS_MAX, connectionsMin: STRANGERS_CONNECTIONS_MAX }
   const strangersDb = openDatabase(config.databaseUrl, log, strangers)
   openConnections(strangersDb, STRANGERS_CONNECTIONS_MAX)

@@ -3,6 +3,7 @@ import { endOverdueCalls } from '../src/calls/end-overdue-calls.ts'
 import { type Api, type Catalog, loadCatalog } from '../src/catalog/catalog.ts'
 import { sourcesOf } from '../src/catalog/fallback.ts'
 import { probeEverySeconds, probeSlowdown } from '../src/catalog/probe-interval.ts'
+import { warnOfUnknownVariables } from '../src/catalog/unknown-variables.ts'
 import { CallLogPartitions } from '../src/db/call-log-partitions.ts'
 import { type Db, openDatabase } from '../src/db/database.ts'
 import { deleteOldHealthChanges } from '../src/db/health-changes.ts'
@@ -57,8 +58,9 @@ await runProcess('probe', async () => {
   const config = await loadSettings('probe')
   const log = createLog(config.log, 'probe')
   const redis = openRedis(config.redisUrls, 'blocking', log)
-  const db = openDatabase(config.databaseUrl, log)
+  const db = openDatabase(config.databaseUrl, log, { connectionsMax: config.databaseConnections })
   const catalog = await loadCatalog(config.upstreams.bySlug, config.upstreams)
+  warnOfUnknownVariables(config, catalog, log)
   const health = new HealthCache({ redis, redisUrls: config.redisUrls, log }, sourcesOf(catalog))
   health.open()
   const settings = new SettingsSync({ config, log, catalog, db, redis })

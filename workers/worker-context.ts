@@ -3,7 +3,7 @@ import { ResponseCache } from '../src/cache/response-cache.ts'
 import { UpstreamCaps } from '../src/caps/upstream-caps.ts'
 import { type Api, loadCatalog } from '../src/catalog/catalog.ts'
 import { sourcesOf } from '../src/catalog/fallback.ts'
-import { unknownVariables } from '../src/catalog/unknown-variables.ts'
+import { warnOfUnknownVariables } from '../src/catalog/unknown-variables.ts'
 import type { Config } from '../src/config.ts'
 import { isSameRedis } from '../src/context.ts'
 import { openDatabase } from '../src/db/database.ts'
@@ -48,10 +48,10 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
   const redis = openRedis(config.redisUrls, 'blocking', log)
   const listener = openRedis(config.redisUrls, 'blocking', log)
   const cacheRedis = isSameRedis(config) ? redis : openRedis(config.cacheRedisUrls, 'producer', log)
-  const db = openDatabase(config.databaseUrl, log)
+  const db = openDatabase(config.databaseUrl, log, { connectionsMax: config.databaseConnections })
   const clock = new RedisClock(redis, log)
   const catalog = await loadCatalog(config.upstreams.bySlug, config.upstreams)
-  for (const sentence of unknownVariables(config.upstreams.variables, catalog)) log.warn(sentence)
+  warnOfUnknownVariables(config, catalog, log)
   const health = new HealthCache({ redis, redisUrls: config.redisUrls, log }, sourcesOf(catalog))
   const settings = new SettingsSync({ config, log, catalog, db, redis })
   const grants = new GrantLedger(db, clock, log)

@@ -1,8 +1,31 @@
+import type { Config } from '../config.ts'
+import type { Log } from '../log.ts'
 import type { Catalog } from './catalog.ts'
 import { fallbackVariables } from './fallback.ts'
+import { isWithin } from './nearest-name.ts'
 import { rankApis } from './search.ts'
 
 const SUFFIXES = ['URL', 'KEY', 'CAPS']
+
+/** Warns of variables that are probably misspelt settings: without a word, a cap that was to be lowered is not. */
+export function warnOfUnknownVariables(config: Config, catalog: Catalog, log: Log): void {
+  const { names, known } = config.unknownVariables
+  const sentences = [...unknownVariables(config.upstreams.variables, catalog), ...misspeltSettings(names, known)]
+  for (const sentence of sentences) log.warn(sentence)
+}
+
+/** Letters of a name for each typing error in it: `HOME` is no misspelt `HOST`. */
+const LETTERS_AN_ERROR = 5
+
+/** Sentences on variables whose names differ from that of a setting by a typing error or two. */
+export function misspeltSettings(names: string[], known: string[]): string[] {
+  return names.flatMap((name) => {
+    if (!/^[A-Z][A-Z0-9_]+$/.test(name)) return []
+    const errorsMax = Math.min(2, Math.floor(name.length / LETTERS_AN_ERROR))
+    const meant = errorsMax > 0 ? known.find((setting) => isWithin(errorsMax, name, setting)) : undefined
+    return meant === undefined ? [] : [`${name} is no setting; did you mean ${meant}?`]
+  })
+}
 
 /**
  * Sentences on variables that begin with `UPSTREAM_` and name no API or no setting, each with the nearest name: a typing

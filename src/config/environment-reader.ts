@@ -14,31 +14,54 @@ export interface Secret {
 /** Typed look-ups whose failures name the variable. An empty value counts as unset. */
 export class EnvironmentReader {
   readonly #environment: Environment
+  readonly #names = new Set<string>()
 
   constructor(environment: Environment) {
     this.#environment = environment
   }
 
+  /** The names of all settings that were looked up. */
+  get names(): string[] {
+    return [...this.#names]
+  }
+
+  /** Whether a variable was never looked up: it is no setting, or a misspelt one. */
+  readonly isUnread = (name: string): boolean => !this.#names.has(name)
+
+  /** @throws ConfigError naming every variable that is missing, when there are several: the others name theirs */
+  requireAll(names: readonly string[]): void {
+    const missing = names.filter((name) => !this.#get(name))
+    if (missing.length < 2) return
+    throw new ConfigError(
+      `${missing.join(', ').replace(/, ([^,]*)$/, ' and $1')} are required: see README, Configuration`,
+    )
+  }
+
+  #get(name: string): string | undefined {
+    this.#names.add(name)
+    return this.#environment[name]
+  }
+
   text(name: string, defaultValue: string): string {
-    return this.#environment[name] || defaultValue
+    return this.#get(name) || defaultValue
   }
 
   required(name: string, what: string): string {
-    const value = this.#environment[name]
+    const value = this.#get(name)
     if (!value) throw new ConfigError(`${name} is required: ${what}`)
     return value
   }
 
   integer(name: string, defaultValue: number, [min, max]: [min: number, max: number]): number {
     // The default is checked too: OPS_PORT's depends on PORT.
-    const value = this.#environment[name] || String(defaultValue)
+    const value = this.#get(name) || String(defaultValue)
     const number = /^\d+$/.test(value) ? Number(value) : Number.NaN
     if (!(number >= min && number <= max)) throw new ConfigError(`${name} must be a whole number from ${min} to ${max}`)
     return number
   }
 
   list(name: string, isValid: (item: string) => boolean): string[] {
-    const list = (this.#environment[name] ?? '').split(',').flatMap((item) => item.trim() || [])
+    const list = (this.#get(name) ?? '').split(',').flatMap((item) => item.trim() || [])
     const bad = list.findIndex((item) => !isValid(item))
     if (bad >= 0) throw new ConfigError(`${name} cannot be used: its item ${bad + 1} has the wrong form`)
     return list
@@ -54,7 +77,7 @@ export class EnvironmentReader {
 
   /** A JSON value; undefined when unset. */
   json(name: string): unknown {
-    const value = this.#environment[name]
+    const value = this.#get(name)
     return value ? parseJson(value, name) : undefined
   }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
-import { unknownVariables } from '../../src/catalog/unknown-variables.ts'
+import { misspeltSettings, unknownVariables } from '../../src/catalog/unknown-variables.ts'
 
 describe('variables of upstreams', () => {
   it('variables of upstreams that name no API or no setting are warned of with the nearest name', async () => {
@@ -12,5 +12,22 @@ describe('variables of upstreams', () => {
       'UPSTREAM_WEATHER_ULR is the setting of no API; did you mean UPSTREAM_WEATHER_URL, _KEY, _CAPS?',
       'UPSTREAM_QQQQQ_KEY is the setting of no API',
     ])
+  })
+})
+
+describe('a variable that is nearly the name of a setting', () => {
+  it('a variable that is nearly the name of a setting is warned of with that name, and names that only look alike are not', () => {
+    const known = ['PLAN_LIMITS', 'JWT_SECRET', 'HOST', 'PORT', 'SIGNUP', 'OPERATOR_TOKEN', 'CONTACT']
+    assert.deepEqual(misspeltSettings(['PLAN_LIMIT', 'OPERATR_TOKEN', 'SINGUP', 'CONTACTS', 'JWTSECRET'], known), [
+      'PLAN_LIMIT is no setting; did you mean PLAN_LIMITS?',
+      'OPERATR_TOKEN is no setting; did you mean OPERATOR_TOKEN?',
+      'SINGUP is no setting; did you mean SIGNUP?',
+      'CONTACTS is no setting; did you mean CONTACT?',
+      'JWTSECRET is no setting; did you mean JWT_SECRET?',
+    ])
+    assert.deepEqual(
+      misspeltSettings(['HOME', 'PATH', 'POST', 'LANG', 'npm_config_port', 'PWD', 'HOSTNAME'], known),
+      [],
+    )
   })
 })

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { resolve } from 'node:path'
-import { describe, it } from 'node:test'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { after, before, describe, it } from 'node:test'
 import {
   ConfigError,
   childEnvironment,
@@ -348,5 +350,83 @@ describe('TLS', () => {
     for (const settings of [files, { HTTP_REDIRECT_PORT: '80' }, { ...files, BASE_URL: 'http://api.example.org' }]) {
       assert.throws(() => load(settings), /BASE_URL/)
     }
+  })
+})
+
+describe('a secret in a file', () => {
+  let folder: string
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'agw-secrets-'))
+  })
+  after(() => rm(folder, { recursive: true, force: true }))
+
+  async function fileWith(text: string): Promise<string> {
+    const path = join(folder, secret(6))
+    await writeFile(path, text)
+    return path
+  }
+
+  it('a secret in a file counts as the setting itself, with or without a line break at its end', async () => {
+    const { DATABASE_URL = '', REDIS_URL = '', ...secrets } = REQUIRED
+    const [jwt, database, news] = [secret(), 'postgres://a:b@c/d', 'key of news ']
+    const environment = {
+      ...{ ...secrets, JWT_SECRET: '', JWT_SECRET_FILE: await fileWith(`${jwt}\n`) },
+      ...{ DATABASE_URL_FILE: await fileWith(database), REDIS_URL_FILE: await fileWith(`${REDIS_URL}\r\n`) },
+      UPSTREAM_NEWS_KEY_FILE: await fileWith(`${news}\n`),
+      // Not a secret: the file itself is the setting.
+      ...{ BASE_URL: 'https://x.example', TLS_CERT_FILE: '/c.pem', TLS_KEY_FILE: '/k.pem' },
+    }
+    const config = loadConfig(environment)
+    assert.deepEqual(
+      config.secrets.jwt.map(({ bytes }) => bytes.toString('base64url')),
+      [jwt],
+    )
+    assert.equal(config.databaseUrl, database)
+    assert.deepEqual(config.redisUrls, [REDIS_URL])
+    assert.equal(config.upstreams.bySlug.get('news')?.key, news)
+    assert.deepEqual(config.http.tls, { certFile: '/c.pem', keyFile: '/k.pem' })
+    assert.ok(DATABASE_URL)
+    const started = loadStartConfig(environment)
+    assert.equal(started.databaseUrl, database)
+    assert.equal(started.secrets.JWT_SECRET, jwt)
+    // npm start hands on what it read: its processes see no second source of it.
+    assert.equal(loadConfig({ ...started.environment, ...started.secrets }).databaseUrl, database)
+  })
+
+  it('a secret in a file that cannot be read, is empty or is given twice ends the process with the name of the variable', async () => {
+    const refuses = (environment: Record<string, string>, message: RegExp) =>
+      assert.throws(
+        () => load(environment),
+        (error) => error instanceof ConfigError && message.test(error.message),
+      )
+    refuses({ JWT_SECRET: '', JWT_SECRET_FILE: join(folder, 'none') }, /^JWT_SECRET_FILE cannot be read: ENOENT/)
+    refuses({ JWT_SECRET: '', JWT_SECRET_FILE: folder }, /^JWT_SECRET_FILE cannot be read: EISDIR/)
+    refuses({ JWT_SECRET: '', JWT_SECRET_FILE: await fileWith('\n') }, /^JWT_SECRET_FILE names an empty file/)
+    refuses({ JWT_SECRET_FILE: await fileWith(secret()) }, /^JWT_SECRET and JWT_SECRET_FILE are both set/)
+    refuses({ JWT_SECRET: '', JWT_SECRET_FILE: await fileWith('short') }, /^JWT_SECRET must be 32 random bytes/)
+  })
+
+  it('a secret in a file is not handed to a process of another kind', () => {
+    const names = ['JWT_SECRET_FILE', 'DATABASE_URL_FILE', 'UPSTREAM_NEWS_KEY_FILE']
+    const before = names.map((name) => process.env[name])
+    try {
+      for (const name of names) process.env[name] = '/run/secrets/x'
+      const environment = childEnvironment('worker', { DATABASE_URL: 'postgres://x' })
+      assert.deepEqual(
+        names.map((name) => environment[name]),
+        [undefined, undefined, '/run/secrets/x'],
+      )
+    } finally {
+      for (const [index, name] of names.entries()) {
+        if (before[index] === undefined) delete process.env[name]
+        else process.env[name] = before[index]
+      }
+    }
+  })
+})
+
+it('several secrets that are missing are named in one sentence', () => {
+  assert.throws(() => loadProcessConfig('web', { REDIS_URL: 'redis://x', KEY_PEPPER: secret() }), {
+    message: 'JWT_SECRET, ENCRYPTION_KEY and DATABASE_URL are required: see README, Configuration',
   })
 })

@@ -1,0 +1,39 @@
+import { readFileSync } from 'node:fs'
+import { ConfigError, type Environment } from './environment-reader.ts'
+
+/** Settings that are secrets or carry a password. */
+const SECRET =
+  /^(?:DATABASE_URL|REDIS_URL|CACHE_REDIS_URL|SMTP_URL|JWT_SECRET|KEY_PEPPER|ENCRYPTION_KEY|OPERATOR_TOKEN|UPSTREAM_[A-Z0-9_]+_KEY)$/
+
+const ENDING = '_FILE'
+
+/**
+ * The environment with the secrets that `<NAME>_FILE` names files of, as Docker and Kubernetes mount them. A line break
+ * at the end of a file does not count. What is returned names no such file any more.
+ *
+ * @throws ConfigError naming the variable when its file cannot be read, is empty, or when the secret itself is set too
+ */
+export function withSecretFiles(environment: Environment): Environment {
+  const whole = { ...environment }
+  for (const [variable, path] of Object.entries(environment)) {
+    const name = variable.slice(0, -ENDING.length)
+    if (!path || !variable.endsWith(ENDING) || !SECRET.test(name)) continue
+    if (environment[name]) throw new ConfigError(`${name} and ${variable} are both set; leave one of them out`)
+    whole[name] = readSecret(variable, path)
+    delete whole[variable]
+  }
+  return whole
+}
+
+function readSecret(variable: string, path: string): string {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new ConfigError(`${variable} cannot be read: ${reason}`, { cause })
+  }
+  const secret = text.replace(/\r?\n$/, '')
+  if (secret === '') throw new ConfigError(`${variable} names an empty file: ${path}`)
+  return secret
+}
