@@ -134,6 +134,7 @@ function redisProblems(redis: RedisState): Present[] {
   if (hasFile === false) {
     found.push({
       rank: 2,
+      label: 'Redis file',
       text: 'keeps nothing on disk: appendonly is off',
       callers: 'When it restarts, calls that wait and kept results are lost, and limits begin anew.',
       todo: 'Set appendonly to yes.',

@@ -1,4 +1,10 @@
+import { readFileSync } from 'node:fs'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+
+/** The version of the gateway. */
+export const { version: VERSION }: { version: string } = JSON.parse(
+  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+)
 
 /** Upper bounds of time histograms, seconds. */
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
@@ -21,6 +27,15 @@ export function createMetrics(process: string, { inFlight, busy }: { inFlight: (
     /** Calls `prepare` whenever the figures of calls are about to be read. */
     beforeRead: (prepare: () => void) => void beforeRead.push(prepare),
     ...callMetrics,
+    buildInfo: new Gauge({
+      name: 'agw_build_info',
+      help: 'Always 1; the version of the gateway and of Node',
+      labelNames: ['version', 'node'] as const,
+      registers,
+      collect() {
+        this.set({ version: VERSION, node: globalThis.process.versions.node }, 1)
+      },
+    }),
     inFlight: new Gauge({
       name: 'agw_in_flight',
       help: 'Calls waiting for their reply (web) or jobs under way (worker)',

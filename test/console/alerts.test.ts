@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
+import { runCommand } from '../../src/local/embedded/run-command.ts'
 import { createFleetMetrics, createMetrics } from '../../src/telemetry/metrics.ts'
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
@@ -19,6 +20,14 @@ const metrics = new Set(registry.getMetricsAsArray().map(({ name }) => name))
 /** Names of metrics in a query, without the endings that Prometheus adds. */
 const namesOf = (query: string) =>
   [...query.matchAll(/\b(?:agw|nodejs|process)_[a-z0-9_]+/g)].map(([name]) => name.replace(/_bucket$/, ''))
+
+const runPromtool = (words: string[], cwd: URL) => runCommand('promtool', words, { cwd, timeoutMs: 60_000 })
+
+/** Why the rules are not run here; false when they are. */
+const promtool =
+  (await runPromtool(['--version'], new URL('.', import.meta.url))).code === 0
+    ? false
+    : 'promtool is not on the PATH (Debian: prometheus)'
 
 const fleetSources = () =>
   readdirSync(new URL('../../src/fleet/', import.meta.url))
@@ -42,7 +51,10 @@ const RULE_OF: Record<string, string | null> = {
   Overloaded: 'Overloaded',
   Paused: 'Paused',
   Postgres: 'PostgresAway',
+  'No worker': 'NoWorker',
+  'Redis file': 'RedisKeepsNothing',
   'Redis full': 'RedisFull',
+  'Store unreachable': 'StoreUnreachable',
   'Too late': 'Deadlines',
 }
 
@@ -74,6 +86,14 @@ describe('the alert rules', () => {
     }
     // Health's own words, of which there is no list: these two are problems.
     for (const label of [...listed, 'Down', 'Degraded']) assert.ok(labels.includes(label) || label in RULE_OF, label)
+  })
+
+  it('the alert rules do what their unit tests say, in promtool', { skip: promtool }, async () => {
+    const folder = new URL('.', import.meta.url)
+    const { code, output } = await runPromtool(['test', 'rules', 'alerts.promtool.yaml'], folder)
+    assert.equal(code, 0, output)
+    const checked = await runPromtool(['check', 'rules', '../../src/console/grafana/alerts.yaml'], folder)
+    assert.equal(checked.code, 0, checked.output)
   })
 
   it('the alert rules wait for nothing that callers never wait for', () => {
