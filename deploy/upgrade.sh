@@ -1,8 +1,22 @@
 #!/bin/sh
 # Upgrades the service of docker-compose.yml without an outage: builds, migrates, then starts a new worker or API node
 # beside the old ones before one of those ends. A build, a migration or a new container that fails ends it there and
-# leaves the old version serving.
+# leaves the old version serving, now and after the next `docker compose up`.
+#
+#   deploy/upgrade.sh                builds this checkout
+#   deploy/upgrade.sh --to IMAGE     takes an image that is on this machine, in place of a build
+#
+# The image that was replaced is kept with the tag `previous`: `deploy/upgrade.sh --to agent-api-gateway:previous` rolls
+# back. The older version runs on the newer schema.
 set -eu
+case "${1-}" in
+  '') wanted= ;;
+  --to) wanted=${2:?--to needs the name of an image} ;;
+  *)
+    echo "upgrade: unknown word $1; the only one is --to IMAGE" >&2
+    exit 1
+    ;;
+esac
 cd "$(dirname "$0")/.."
 
 # The network stays as it was made, and API nodes trust SUBNET alone: in another network the proxy would be the one client that they
@@ -28,7 +42,19 @@ TEXT
   esac
 fi
 
-docker compose build
+# The name that the compose file gives the image leads to a working version whenever this ends: the next
+# `docker compose up` takes it from there.
+image=$(printf '%s\n' "$config" | awk '/^[^ ]/ { part = $1 } /^  [^ ]/ { item = $1 } part item == "services:release:" && /^    image: / { print $2 }')
+serving=$(docker image inspect --format '{{.Id}}' "$image" 2>/dev/null || true)
+restore() {
+  code=$?
+  if [ "$code" -ne 0 ] && [ -n "$serving" ]; then docker tag "$serving" "$image"; fi
+  exit "$code"
+}
+trap restore EXIT
+trap 'exit 1' INT TERM
+
+if [ -n "$wanted" ]; then docker tag "$wanted" "$image"; else docker compose build; fi
 docker compose run --rm release
 
 # replace <service>: one container after the other, so that the machine needs room for one more than usual.
@@ -59,3 +85,8 @@ replace worker
 replace web
 docker compose up --detach --wait --no-deps probe
 docker compose up --detach --wait --no-deps ops
+
+if [ -n "$serving" ] && [ "$serving" != "$(docker image inspect --format '{{.Id}}' "$image")" ]; then
+  case "${image##*/}" in *:*) name=${image%:*} ;; *) name=$image ;; esac
+  docker tag "$serving" "$name:previous"
+fi

@@ -7,11 +7,13 @@ import { promisify } from 'node:util'
 import { Deployment } from 'kubernetes-models/apps/v1'
 import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2'
 import { Job } from 'kubernetes-models/batch/v1'
-import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1'
+import { Ingress, NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1'
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1'
 import { Namespace, Service } from 'kubernetes-models/v1'
 import { parse, parseAllDocuments } from 'yaml'
 import { childEnvironment, NODE_FLAGS, type ProcessKind, SECRETS_OF } from '../../src/config.ts'
+import { GatewayError } from '../../src/errors.ts'
+import { errorBody } from '../../src/http/error-answer.ts'
 import { NAMED_RANGES, trustProxies } from '../../src/http/trusted-proxies.ts'
 
 const run = promisify(execFile)
@@ -117,6 +119,42 @@ describe('the manifests for Kubernetes', () => {
     }
   })
 
+  it('the manifests for Kubernetes take no pod out of service because a store that all pods share is away', async () => {
+    interface Probed {
+      startupProbe: { httpGet: { path: string } }
+      readinessProbe: { httpGet: { path: string } }
+      livenessProbe: { httpGet: { path: string } }
+    }
+    const deployments = (await readManifests()).filter(({ kind }) => kind === 'Deployment')
+    assert.equal(deployments.length, 4)
+    for (const { metadata, spec } of deployments) {
+      const [container] = spec?.template?.spec?.containers ?? []
+      const { startupProbe, readinessProbe, livenessProbe } = container as unknown as Probed
+      assert.equal(startupProbe.httpGet.path, '/readyz', metadata.name)
+      assert.equal(readinessProbe.httpGet.path, '/healthz', metadata.name)
+      assert.equal(livenessProbe.httpGet.path, '/healthz', metadata.name)
+    }
+  })
+
+  it('the example overlay has an Ingress, scrapes what the manifests serve, and gives the autoscaler its metric', async () => {
+    const example = join(ROOT, 'deploy/kubernetes-example')
+    const load = async (file: string) => await readFile(join(example, file), 'utf8')
+    const { resources } = parse(await load('kustomization.yaml')) as { resources: string[] }
+    assert.deepEqual(resources, ['../kubernetes', 'ingress.yaml', 'pod-monitor.yaml'])
+    const ingress = parse(await load('ingress.yaml'))
+    new Ingress(ingress).validate()
+    const manifests = await readManifests()
+    const { name, port } = ingress.spec.rules[0].http.paths[0].backend.service
+    const service = manifests.find(({ kind, metadata }) => kind === 'Service' && metadata.name === name)
+    const { ports } = (service ?? assert.fail()).spec as unknown as { ports: { name: string }[] }
+    assert.ok(ports.some((each) => each.name === port.name))
+    const { rules } = parse(await load('prometheus-adapter.yaml'))
+    const [{ name: metric, metricsQuery }] = rules.external
+    const scaled = JSON.stringify(manifests.filter(({ kind }) => kind === 'HorizontalPodAutoscaler'))
+    assert.ok(scaled.includes(`"${metric.as}"`))
+    assert.match(metricsQuery, /agw_queue_wait_seconds_bucket/)
+  })
+
   it('the manifests for Kubernetes start every kind of process with the secrets that it needs and no other', async () => {
     const manifests = await readManifests()
     for (const [name, entry] of Object.entries(ENTRIES)) {
@@ -136,11 +174,11 @@ interface Egress {
     matchExpressions?: { key: string; operator: 'NotIn'; values: string[] }[]
   }
   policyTypes: string[]
-  egress?: { ports?: { port: number }[]; to?: { ipBlock: { cidr: string } }[] }[]
+  egress?: { ports?: { port: number }[]; to?: { ipBlock: { cidr: string; except?: string[] } }[] }[]
 }
 
 describe('the network policies for Kubernetes', () => {
-  it('the network policies for Kubernetes let API nodes fetch documents of applications and send mails, workers reach all, and others nothing', async () => {
+  it('the network policies for Kubernetes let API nodes fetch documents of applications and send mails, workers reach all but metadata services, and others nothing', async () => {
     const manifests = await readManifests()
     const policies = manifests
       .filter(({ kind }) => kind === 'NetworkPolicy')
@@ -158,7 +196,16 @@ describe('the network policies for Kubernetes', () => {
         .filter(({ to }) => to?.some(({ ipBlock }) => ipBlock.cidr === '0.0.0.0/0'))
       return toAnywhere.flatMap(({ ports = [] }) => ports.map(({ port }) => port))
     }
-    assert.equal(internetPorts('worker'), 'all')
+    assert.deepEqual(internetPorts('worker'), [])
+    const [reached = []] = policies
+      .filter(({ podSelector, egress }) => podSelector.matchLabels.process === 'worker' && egress !== undefined)
+      .map(({ egress = [] }) => egress.flatMap(({ ports, to = [] }) => (ports ? [] : to)))
+    const closed = reached.flatMap(({ ipBlock }) => ipBlock.except ?? [])
+    assert.deepEqual(
+      reached.map(({ ipBlock }) => ipBlock.cidr),
+      ['0.0.0.0/0', '::/0'],
+    )
+    for (const range of ['169.254.0.0/16', 'fe80::/10']) assert.ok(closed.includes(range), range)
     assert.deepEqual(internetPorts('web'), [443, 465, 587])
     for (const kind of ['probe', 'ops', 'release']) assert.deepEqual(internetPorts(kind), [], kind)
   })
@@ -225,7 +272,7 @@ describe('docker-compose.yml', () => {
     }
     const [{ subnet = '' } = {}] = networks.default.ipam.config
     assert.match(subnet, /^\$\{SUBNET:-[\d.]+\/\d+\}$/)
-    assert.equal(services.web?.environment.TRUST_PROXY, `${subnet}\${TRUST_PROXY:+,\${TRUST_PROXY}}`)
+    assert.equal(services.web?.environment.TRUST_PROXY, `${subnet}\${TRUST_PROXY:+,\${TRUST_PROXY:-}}`)
     assert.ok(Object.values(services).every((service) => service.networks === undefined))
     const [, , script = ''] = services.proxy?.command ?? []
     const shown = script.replaceAll('$$', '$').replace(/exec caddy.*/, 'echo "$TRUST_PROXY"')
@@ -240,6 +287,25 @@ describe('docker-compose.yml', () => {
     assert.ok(isBalancer(sample) && !isBalancer(subnet.replace(/^.*:-(.*)\.0\/.*$/, '$1.1')), 'clients come from there')
     const caddy = await readFile(join(ROOT, 'deploy/Caddyfile'), 'utf8')
     assert.match(caddy, /^\{\n\tservers \{\n[^}]*\ttrusted_proxies static \{\$TRUST_PROXY:[^}]+\}\n\t\}\n\}$/m)
+  })
+
+  it('docker-compose.yml reads from .env how many API nodes and workers there are, so that no later command forgets it', async () => {
+    const text = await readFile(join(ROOT, 'docker-compose.yml'), 'utf8')
+    const { services } = parse(text, { merge: true }) as { services: Record<string, { scale?: string }> }
+    assert.match(services.web?.scale ?? '', /^\$\{WEB_NODES:-1\}$/)
+    assert.match(services.worker?.scale ?? '', /^\$\{WORKERS:-1\}$/)
+    assert.doesNotMatch(text, /up .*--scale \w+=/)
+  })
+
+  it('the proxy of docker-compose.yml answers for API nodes that are away in the two shapes that errors have', async () => {
+    const caddy = await readFile(join(ROOT, 'deploy/Caddyfile'), 'utf8')
+    const [call, other] = [...caddy.matchAll(/respond (?:@call )?`(.+)` 503$/gm)].map(([, body = '']) =>
+      JSON.parse(body.replaceAll(/\{\$BASE_URL:[^}]+\}/g, 'https://x.example')),
+    )
+    const error = new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 2_000 })
+    assert.deepEqual(call, errorBody(error, 'https://x.example', true))
+    assert.deepEqual(other, errorBody(error, 'https://x.example', false))
+    assert.match(caddy, /Retry-After 2/)
   })
 
   it('docker-compose.yml publishes the proxy alone to other machines', async () => {

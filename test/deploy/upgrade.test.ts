@@ -14,13 +14,22 @@ case "$*" in
   'compose config') cat "$CONFIG" ;;
   'network ls '*'label=com.docker.compose.project=gateway '*) [ -z "$MADE" ] || echo 0a1b ;;
   'network inspect '*' 0a1b') echo "$MADE " ;;
+  'image inspect '*) cat "$IMAGE_ID" ;;
+  'compose build') echo sha256:new > "$IMAGE_ID" ;;
+  'tag '*) echo "$2" > "$IMAGE_ID" ;;
 esac
+case "$*" in "$FAILS") exit 1 ;; esac
 `
 
 /** What `docker compose config` writes, with a network that an operator added. */
 const CONFIG = `name: gateway
 services:
+  release:
+    build:
+      context: .
+    image: registry.example.org:5000/gateway
   web:
+    image: another
     environment:
       TRUST_PROXY: 10.201.0.0/24
     networks:
@@ -46,17 +55,29 @@ after(() => rm(folder, { recursive: true }))
 await writeFile(join(folder, 'docker'), DOCKER, { mode: 0o755 })
 await writeFile(join(folder, 'config.yaml'), CONFIG)
 
-async function upgrade(made: string): Promise<{ code: unknown; errors: string; asked: string[] }> {
+interface Upgrade {
+  code: unknown
+  errors: string
+  asked: string[]
+  /** The image that the name in the compose file leads to in the end. */
+  image: string
+}
+
+async function upgrade(made: string, { fails = 'nothing', words = [] as string[] } = {}): Promise<Upgrade> {
+  await writeFile(join(folder, 'image'), 'sha256:old\n')
   const notes = join(folder, 'notes')
-  await rm(notes, { force: true })
+  await writeFile(notes, '')
   const env = {
     ...{ PATH: folder + delimiter + process.env.PATH, MADE: made },
-    ...{ NOTES: notes, CONFIG: join(folder, 'config.yaml') },
+    ...{ NOTES: notes, CONFIG: join(folder, 'config.yaml'), IMAGE_ID: join(folder, 'image'), FAILS: fails },
   }
   const { code, errors } = await new Promise<{ code: unknown; errors: string }>((done) => {
-    execFile('sh', [SCRIPT], { env, timeout: 30_000 }, (error, _, errors) => done({ code: error?.code ?? 0, errors }))
+    execFile('sh', [SCRIPT, ...words], { env, timeout: 30_000 }, (error, _, errors) =>
+      done({ code: error?.code ?? 0, errors }),
+    )
   })
-  return { code, errors, asked: (await readFile(notes, 'utf8')).trim().split('\n') }
+  const [asked, image] = await Promise.all([notes, join(folder, 'image')].map((file) => readFile(file, 'utf8')))
+  return { code, errors, asked: asked?.trim().split('\n') ?? [], image: image?.trim() ?? '' }
 }
 
 it('an upgrade changes nothing and says what to do where the network of the containers is not that of the compose file', async () => {
@@ -77,4 +98,29 @@ it('an upgrade builds and migrates where the network of the containers is that o
     assert.ok(asked.indexOf('compose build') < asked.indexOf('compose run --rm release'), made)
     assert.ok(asked.includes('compose build'), made)
   }
+})
+
+it('an upgrade that fails leaves the name of the image with the version that serves, which the next docker compose up starts', async () => {
+  for (const fails of ['compose build', 'compose run --rm release', 'compose up --detach --wait --no-deps ops']) {
+    const { code, image } = await upgrade('', { fails })
+    assert.equal(code, 1, fails)
+    assert.equal(image, 'sha256:old', fails)
+  }
+})
+
+it('an upgrade keeps the image that it replaced for a rollback, which builds nothing', async () => {
+  const upgraded = await upgrade('')
+  assert.equal(upgraded.code, 0, upgraded.errors)
+  assert.ok(
+    upgraded.asked.includes('tag sha256:old registry.example.org:5000/gateway:previous'),
+    String(upgraded.asked),
+  )
+  const rolledBack = await upgrade('', { words: ['--to', 'registry.example.org:5000/gateway:previous'] })
+  assert.equal(rolledBack.code, 0, rolledBack.errors)
+  const retag = 'tag registry.example.org:5000/gateway:previous registry.example.org:5000/gateway'
+  assert.ok(rolledBack.asked.includes(retag), String(rolledBack.asked))
+  assert.ok(!rolledBack.asked.includes('compose build'))
+  const { code, errors } = await upgrade('', { words: ['--back'] })
+  assert.equal(code, 1)
+  assert.match(errors, /unknown word --back/)
 })
