@@ -4,7 +4,7 @@ import type { Log } from '../log.ts'
 import { logConnection } from './connection-log.ts'
 import { NamedConnector } from './connector.ts'
 import { noteRefusal } from './missing-rights.ts'
-import { RedisError } from './redis-error.ts'
+import { RedisError, replyCodeOf } from './redis-error.ts'
 import { endOnClusterNode } from './server-info.ts'
 import { failOnStall, reconnectWhenSilent } from './silence.ts'
 
@@ -85,6 +85,9 @@ function connectionOptions(kind: 'producer' | 'blocking') {
   } satisfies RedisOptions
 }
 
+/** Codes of the Redis protocol that a server answers with when it is a replica, or becomes one. */
+const OF_REPLICAS = new Set(['READONLY', 'UNBLOCKED', 'MASTERDOWN'])
+
 /** Shortest time between two reconnects that a replica causes, milliseconds. */
 const DEMOTED_MS_MIN = 1_000
 
@@ -97,7 +100,7 @@ const DEMOTED_MS_MIN = 1_000
 function openSingle(url: string, options: ReturnType<typeof connectionOptions>): Redis {
   let reconnectedAt = Number.NEGATIVE_INFINITY
   const reconnectOnError = (error: Error): boolean => {
-    if (!/^(READONLY|UNBLOCKED|MASTERDOWN)\b/.test(error.message)) return false
+    if (!OF_REPLICAS.has(replyCodeOf(error) ?? '')) return false
     // An address that leads to a replica for good must not be connected to without a pause.
     if (performance.now() - reconnectedAt < DEMOTED_MS_MIN) return false
     reconnectedAt = performance.now()

@@ -25,7 +25,7 @@ export class RedisError extends DependencyError {
 }
 
 /** An error reply begins with its code, in capitals (RESP, simple errors). */
-function replyCodeOf(error: Error): string | undefined {
+export function replyCodeOf(error: Error): string | undefined {
   return error instanceof ReplyError ? /^[A-Z]+/.exec(error.message)?.[0] : undefined
 }
 
