@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { globSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { describe, it } from 'node:test'
+import { SETTING_GROUPS } from '../src/config/settings.ts'
 import { ROOT } from './tools/sources.ts'
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
@@ -86,18 +87,21 @@ describe('a list of files', () => {
     })
   }
 
-  it('README lists every setting that the configuration reads, and no other', () => {
-    const [, table = ''] = /^## Configuration$([\s\S]*?)^## /m.exec(read('README.md')) ?? []
-    const rows = table.split('\n').flatMap((line) => /^\| (`[A-Z][^|]*`) \|/.exec(line)?.[1] ?? [])
-    const listed = rows.flatMap((row) => [...row.matchAll(/`([A-Z_]+)`/g)].map(([, name = '']) => name))
-    const reader = find('src/config.ts', 'src/config/*.ts').map(read).join('\n')
+  it('the list of settings names every setting that the configuration reads, and no other', () => {
+    const listed = SETTING_GROUPS.flatMap(({ settings }) => settings.flatMap(({ names }) => names))
+    // An API's own variables are read by their ends.
+    const ofAll = listed.filter((name) => !name.includes('<SLUG>'))
+    const reader = find('src/config.ts', 'src/config/*.ts')
+      .filter((path) => path !== 'src/config/settings.ts')
+      .map(read)
+      .join('\n')
     const named = new Set([...reader.matchAll(/'([A-Z]{3,}(?:_[A-Z]+)*)'/g)].map(([, name = '']) => name))
-    // Set by the supervisor and by shells, the other form of one that is listed, and ends of UPSTREAM_<SLUG>_URL and _KEY.
+    // Set by the supervisor and by shells, the other form of a listed setting, and ends of UPSTREAM_<SLUG>_URL and _KEY.
     for (const name of ['PROCESS_NAME', 'USER', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'URL', 'KEY']) {
       assert.ok(named.delete(name), name)
     }
     // Codes of Node's errors are written alike.
     const settings = [...named].filter((name) => !/^E(AI_)?[A-Z]+$/.test(name))
-    assert.deepEqual(listed.toSorted(), settings.sort())
+    assert.deepEqual(ofAll.toSorted(), settings.sort())
   })
 })

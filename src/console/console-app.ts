@@ -14,6 +14,7 @@ import { sendPage } from '../http/page-headers.ts'
 import { trustProxies } from '../http/trusted-proxies.ts'
 import type { App } from '../http/typed-app.ts'
 import { auditPageRoutes } from './audit-page.ts'
+import { BOOK_PAGES, bookPage } from './book-page.ts'
 import { metricsRoute } from './fleet-metrics.ts'
 import { loginRoutes } from './login-routes.ts'
 import { isMissingPage, sendNotFound } from './not-found-page.ts'
@@ -21,7 +22,6 @@ import { guardOperator, isPageView } from './operator-guard.ts'
 import { OperatorSessions } from './operator-session.ts'
 import { overviewRoutes } from './overview-routes.ts'
 import { queueRoutes } from './queue-routes.ts'
-import { runbooksPage } from './runbooks-page.ts'
 
 /** Longest a request may take to arrive, milliseconds: its header, and all of it. */
 const HEADERS_TIMEOUT_MS = 10_000
@@ -78,7 +78,11 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
     await scope.register(
       async (inner) => await auditPageRoutes(inner.withTypeProvider<TypeBoxTypeProvider>(), { db: context.db, assets }),
     )
-    scope.get('/runbooks', async (_request, reply) => sendPage(reply, runbooksPage(assets)))
+    scope.get('/runbooks', async (_request, reply) => sendPage(reply, bookPage(assets, 'runbooks')))
+    scope.get('/book', async (_request, reply) => sendPage(reply, bookPage(assets)))
+    for (const page of BOOK_PAGES) {
+      scope.get(`/book/${page}`, async (_request, reply) => sendPage(reply, bookPage(assets, page)))
+    }
     await metricsRoute(scope, context, fleet)
     for (const routes of operatorRoutes)
       await scope.register(

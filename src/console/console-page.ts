@@ -5,7 +5,7 @@ import { pageHead } from '../http/page-head.ts'
 export interface ConsolePage {
   title: string
   /** Path of the link of the header to which the page belongs; none where it is no page of the console. */
-  path?: '/' | '/queues' | '/audit' | '/runbooks'
+  path?: '/' | '/queues' | '/audit' | '/book'
   /** Id of what a keyboard skips the header for, and the words of that link. */
   skipTo: [id: string, text: string]
   /** In this order: later ones refine earlier ones. */
@@ -21,7 +21,7 @@ const LINKS = [
   ['/', 'Overview'],
   ['/queues', 'Queues'],
   ['/audit', 'Audit'],
-  ['/runbooks', 'Runbooks'],
+  ['/book', 'Docs'],
   ['/metrics', 'Metrics'],
 ] as const
 

@@ -8,7 +8,7 @@ const marked = new Marked({
     // Scrolls and is copied like every block of code of the portal.
     code: ({ text, lang }) => codeBlock(text, lang ? `${lang} example` : 'example').text,
     heading({ tokens, depth, text }) {
-      return `<h${depth} id="${anchor(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`
+      return `<h${depth} id="${anchorOf(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`
     },
     table({ header, rows }) {
       const cells = (name: string, items: typeof header) =>
@@ -25,7 +25,8 @@ export function markdownToHtml(markdown: string): Html {
   return html`${trusted(marked.parse(markdown, { async: false }))}`
 }
 
-const anchor = (text: string): string =>
+/** The id of a heading. */
+export const anchorOf = (text: string): string =>
   text
     .toLowerCase()
     .replace(/[^\p{L}\p{N}]+/gu, '-')

@@ -25,6 +25,8 @@ const ROUTES: [string, string][] = [
   ['GET', '/queues'],
   ['GET', '/queues/weather'],
   ['GET', '/runbooks'],
+  ['GET', '/book'],
+  ['GET', '/book/configuration'],
   ['GET', '/audit'],
   ['GET', '/audit.ndjson'],
 ]

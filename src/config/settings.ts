@@ -1,0 +1,296 @@
+/** A setting, or several settings that belong together. */
+export interface Setting {
+  /** Names of the environment variables. `<SLUG>` is the name of an API in capitals. */
+  names: string[]
+  /** The default in words, as Markdown. */
+  byDefault: string
+  /** What the setting does, as Markdown. */
+  about: string
+}
+
+/** A part of the configuration page. */
+export interface SettingGroup {
+  title: string
+  settings: Setting[]
+}
+
+/**
+ * All settings with the sentences that operators read. `src/docs/operators/configuration.md` is made
+ * from this list. A test checks that the configuration reads these settings and no others.
+ */
+export const SETTING_GROUPS: SettingGroup[] = [
+  {
+    title: 'Addresses',
+    settings: [
+      { names: ['PORT', 'HOST'], byDefault: '3000, 127.0.0.1', about: 'Where an API node listens.' },
+      {
+        names: ['OPS_PORT', 'OPS_HOST'],
+        byDefault: '`PORT` + 1, 127.0.0.1',
+        about: 'Where the operator console listens. `HOST` has no effect on the console.',
+      },
+      {
+        names: ['METRICS_PORT', 'METRICS_HOST'],
+        byDefault: '0 = off, 127.0.0.1',
+        about:
+          'Where a process serves `/metrics`, `/healthz` and `/readyz`. `npm start` counts up from this port: API nodes, workers, `probe`, `ops`.',
+      },
+      {
+        names: ['BASE_URL'],
+        byDefault: '`http://localhost:PORT`',
+        about:
+          'The public address. If it begins with `https:`, requests over plain HTTP get a 308 redirect to it, except `/healthz` and `/readyz`. `npm start` makes the demo account only if the address is localhost.',
+      },
+      {
+        names: ['TLS_CERT_FILE', 'TLS_KEY_FILE', 'HTTP_REDIRECT_PORT'],
+        byDefault: 'unset',
+        about:
+          'Serves HTTPS directly. The process reads the files again when they change. The third setting opens a plain listener that only redirects. All of them need an `https:` `BASE_URL`.',
+      },
+      {
+        names: ['TRUST_PROXY'],
+        byDefault: 'unset',
+        about:
+          'Addresses or CIDR ranges of your proxies. Only their `X-Forwarded-For`, `X-Forwarded-Host` and `X-Forwarded-Proto` headers count. The gateway does not read `Forwarded`. A client address is the same in every notation, also with a port. All clients that a proxy calls `unknown` count as the same client. `docker-compose.yml` trusts its own proxy already: add only the load balancers in front of it, and no range that contains its `SUBNET`.',
+      },
+      {
+        names: ['DNS_SERVERS'],
+        byDefault: "the system's",
+        about:
+          'Name servers for every connection that the gateway opens, comma-separated: `10.0.0.2,10.0.0.3:5353`. Names come from the hosts file and from DNS, with the search list of `/etc/resolv.conf`. Multicast names (`.local`) are not found.',
+      },
+    ],
+  },
+  {
+    title: 'Stores and processes',
+    settings: [
+      {
+        names: ['DATA_DIR'],
+        byDefault: '`.data`',
+        about: 'Folder of the embedded stores and of the secrets that `npm start` generates.',
+      },
+      {
+        names: ['DATABASE_URL', 'REDIS_URL'],
+        byDefault: 'embedded',
+        about:
+          'Addresses of Postgres and Redis. `REDIS_URL` may name a node of a Redis Cluster, or list several nodes, comma-separated. It takes `rediss:`, user and password; nodes that are found later get the user and password of the first address. `NODE_EXTRA_CA_CERTS` names a CA. Postgres is reached as libpq would reach it: `sslmode` means what it means to `psql` (without it, no TLS), and `PGSSLMODE`, `PGSSLROOTCERT`, `PGSSLCERT`, `PGSSLKEY` and `PGOPTIONS` complete the address. The gateway sets the session settings that it depends on (time zone, date style, time-outs) itself. The embedded Postgres ignores these variables.',
+      },
+      {
+        names: ['DATABASE_CONNECTIONS'],
+        byDefault: '10',
+        about: 'The most connections to Postgres that a process opens for its own work.',
+      },
+      {
+        names: ['CACHE_REDIS_URL'],
+        byDefault: '`REDIS_URL`',
+        about: 'A separate Redis for stored answers.',
+      },
+      {
+        names: ['INSTALL'],
+        byDefault: 'ask',
+        about:
+          'What `npm start` may do if Redis is missing. `ask` shows the command and, at a terminal, waits ten seconds for a no. `no` never installs.',
+      },
+      {
+        names: ['WORKERS', 'WEB_NODES'],
+        byDefault: '1, 1',
+        about: 'How many workers and API nodes `npm start` runs. API nodes listen on `PORT`, `PORT` + 10, and so on.',
+      },
+      {
+        names: ['WORKER_UPSTREAMS'],
+        byDefault: 'all',
+        about:
+          'The slugs that this worker serves, comma-separated. Their calls travel in a lane of their own, which other workers do not serve.',
+      },
+    ],
+  },
+  {
+    title: 'Secrets',
+    settings: [
+      {
+        names: ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY'],
+        byDefault: 'generated by `npm start`',
+        about:
+          '32 random bytes or more each, as base64url. API nodes need all three, workers and `probe` need only `ENCRYPTION_KEY`, and `ops` needs `ENCRYPTION_KEY` and `OPERATOR_TOKEN`. `JWT_SECRET` and `ENCRYPTION_KEY` may list earlier values after a comma; earlier values are still accepted.',
+      },
+      {
+        names: ['OPERATOR_TOKEN'],
+        byDefault: 'generated by `npm start`',
+        about: 'Opens the operator console and the operator API. 32 characters or more.',
+      },
+    ],
+  },
+  {
+    title: 'APIs',
+    settings: [
+      {
+        names: ['UPSTREAM_<SLUG>_URL'],
+        byDefault: 'the real address',
+        about: 'Base URL of an upstream. The gateway keeps a path in it. It may be a private address.',
+      },
+      {
+        names: ['UPSTREAM_<SLUG>_FALLBACK_URL', 'UPSTREAM_<SLUG>_FALLBACK_CAPS'],
+        byDefault: 'its real address, the caps in its file',
+        about:
+          "Address and caps of the source that answers if an API's own source fails. The dictionary has such a source. If you set only `UPSTREAM_<SLUG>_URL`, no call goes to the fallback source: set its address too.",
+      },
+      {
+        names: ['UPSTREAM_<SLUG>_KEY'],
+        byDefault: 'unset',
+        about: "The operator's key for an upstream. A key enables `news`.",
+      },
+      {
+        names: ['UPSTREAM_<SLUG>_CAPS'],
+        byDefault: 'from its file',
+        about: 'Caps of an upstream: `concurrency=4,60/3600,10/60` (requests/seconds).',
+      },
+      {
+        names: ['UPSTREAMS_DIR'],
+        byDefault: 'unset',
+        about:
+          'Folder of OpenAPI 3 documents, `<slug>.yaml`, `.yml` or `.json`, each with an overlay beside it if it needs one. Each document is an API of your own. A document with an error keeps processes from starting. `npm run operator -- check <file>` says what is wrong and what is left out.',
+      },
+      {
+        names: ['BUILTIN_UPSTREAMS'],
+        byDefault: 'all',
+        about: 'The built-in APIs that the gateway serves: slugs, comma-separated, or `none`.',
+      },
+      {
+        names: ['CONTACT'],
+        byDefault: "the project's address",
+        about:
+          'A mail or web address of yours. It goes into the `User-Agent` header, because upstreams ask for it. Without it the encyclopedia gets 10 requests a minute instead of 60: Wikimedia allows no more to anonymous clients. `npm start` and the console say so. The portal shows the address to users who want a plan or an account.',
+      },
+      {
+        names: ['SECURITY_CONTACT'],
+        byDefault: 'unset',
+        about:
+          'A `mailto:`, `https:` or `tel:` address for `/.well-known/security.txt`. Without it there is no such file.',
+      },
+      { names: ['CALL_TIMEOUT_MS'], byDefault: '30000', about: 'The longest time that a caller waits, milliseconds.' },
+    ],
+  },
+  {
+    title: 'Accounts and plans',
+    settings: [
+      {
+        names: ['PLAN_LIMITS'],
+        byDefault: 'the table below',
+        about:
+          'Limits of plans, as JSON: `{"Free":{"perMinute":10,"perMonth":1000,"inFlight":5,"resultMegabytes":16}}`.',
+      },
+      {
+        names: ['SIGNUP'],
+        byDefault: 'open',
+        about:
+          'Who may have an account. `open`: everybody. `verified`: live calls begin when the address is proven (needs `SMTP_URL`). `approval`: live calls begin when an operator has approved the account. `closed`: nobody. Test calls are always answered. With `open`, accounts are free, so a Free account shares scarce caps with the networks around the address that it signed up from (IPv4 /32 and /24; IPv6 /64, /56, /48 and /32). Only a plan or the approval of an operator gives it a share of its own. A network, however many accounts it has, leaves room in a cap. To use up a cap of 60 an hour, somebody needs many addresses in each of four networks as wide as an IPv4 /24 or an IPv6 /32, or fourteen single addresses. If strangers with so many addresses can reach the gateway, prefer `approval`.',
+      },
+      {
+        names: ['SMTP_URL', 'SMTP_FROM'],
+        byDefault: 'unset, `agent-api-gateway@` the public host',
+        about:
+          'Mail server for proofs of addresses, links to a new password and notices (80 and 100 % of a month used, a key that expires). If it is set, only proven addresses can join teams.',
+      },
+      {
+        names: ['OAUTH'],
+        byDefault: 'on if `BASE_URL` is https or localhost',
+        about: '`off` removes the sign-in for applications.',
+      },
+      {
+        names: ['OAUTH_ACCESS_TOKEN_HOURS'],
+        byDefault: '8',
+        about:
+          'Lifetime of the access token of an application, 1 to 24 hours. If a user ends the connection, the gateway refuses the token at once.',
+      },
+    ],
+  },
+  {
+    title: 'Browsers',
+    settings: [
+      {
+        names: ['CORS_ORIGINS'],
+        byDefault: 'unset',
+        about:
+          'Origins (`https://app.example.com`, comma-separated) whose pages may call `/v1/call`, `/v1/calls`, `/v1/batch` and `/mcp` with a key that they send themselves. Account routes and cookies are never allowed. A page that has a key shows it to its visitor, so give the page a key of its own.',
+      },
+    ],
+  },
+  {
+    title: 'Throttles',
+    settings: [
+      {
+        names: ['SIGNUP_PER_MINUTE', 'LOGIN_FAILURES_PER_MINUTE'],
+        byDefault: '60, 30',
+        about: 'Sign-ups, and failed log-ins, of a client address in a minute. 0 = off.',
+      },
+      {
+        names: ['SIGNUP_PER_HOUR', 'SIGNUP_PER_DAY'],
+        byDefault: '5, 20',
+        about:
+          'Sign-ups of a public network (an IPv4 address, an IPv6 /64 or /56). An IPv6 /48 may have four times as many, an IPv4 /24 eight times, an IPv6 /32 twenty times. Loopback and private addresses do not count. 0 = off.',
+      },
+      {
+        names: ['CLIENT_CONNECTIONS_MAX', 'CLIENT_ANONYMOUS_PER_SECOND'],
+        byDefault: '500, 200',
+        about:
+          'Open connections of a client address, and its requests without an account in a second (twice as many in a burst), for each node. A page that is made for each request counts as three requests, and a step of an application’s sign-in as ten. Further requests get 429, and above twice as many connections the node closes new connections without an answer. 0 = off. Behind a proxy, set `TRUST_PROXY`: without it all clients have the same address.',
+      },
+      {
+        names: ['UNKNOWN_KEYS_PER_MINUTE'],
+        byDefault: '120',
+        about:
+          'Unknown API keys that a node looks up for a client address in a minute. Further unknown keys get 429 without a look-up. 0 = off.',
+      },
+      {
+        names: ['ACCOUNT_REQUESTS_PER_SECOND'],
+        byDefault: '100',
+        about:
+          'Requests of an account outside `/v1/call` in a second (twice as many in a burst), for each node. A request to `/mcp` counts as two. Each further 64 KiB of a body counts as one request, and so does each 32,000 characters of an answer of `/mcp` or of the calls behind it. Refused calls have a limit of the same size for themselves. Further requests get 429. 0 = off. The sessions of the account have as many requests of their own, so a flood with a leaked key keeps nobody from revoking the key.',
+      },
+    ],
+  },
+  {
+    title: 'Logs',
+    settings: [
+      {
+        names: ['CALL_LOG_DAYS'],
+        byDefault: '7',
+        about:
+          'How many days the log of calls covers, 0 to 90. Each ended call is a row in Postgres with ids, API, status, code and times, never with parameters, bodies or addresses. 0 = no rows, and existing rows are dropped.',
+      },
+      {
+        names: ['CALL_LOG_MEGABYTES'],
+        byDefault: '2048',
+        about:
+          'Size of these rows with their indexes. Each day has an equal part. When half of the part of a day is used, the day takes no more rows of free calls (refused calls and test calls). A full day takes only failures of admitted calls, up to a fifth on top. `agw_call_log_dropped_total` counts calls without a row.',
+      },
+      {
+        names: ['AUDIT_DAYS'],
+        byDefault: '400',
+        about: 'How many days the audit log covers: what operators changed.',
+      },
+      { names: ['LOG_LEVEL'], byDefault: 'info', about: 'Logs are lines of JSON, and readable lines at a terminal.' },
+      {
+        names: ['OTEL_EXPORTER_OTLP_ENDPOINT'],
+        byDefault: 'unset',
+        about:
+          'Base address of an OpenTelemetry collector (OTLP over HTTP) that gets a trace of each call. The SDK reads its other `OTEL_` variables itself, for example `OTEL_EXPORTER_OTLP_HEADERS`.',
+      },
+    ],
+  },
+]
+
+/** The settings as the tables of the configuration page, as Markdown. */
+export function settingTables(): string {
+  return SETTING_GROUPS.map(({ title, settings }) =>
+    [
+      `### ${title}`,
+      '',
+      '| variable | default | meaning |',
+      '|---|---|---|',
+      ...settings.map(
+        ({ names, byDefault, about }) =>
+          `| ${names.map((name) => `\`${name}\``).join(', ')} | ${byDefault} | ${about} |`,
+      ),
+    ].join('\n'),
+  ).join('\n\n')
+}

@@ -1,0 +1,53 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { anchorOf, markdownToHtml } from '../docs/markdown-to-html.ts'
+import type { Assets } from '../http/assets.ts'
+import { html } from '../http/html.ts'
+import { consolePage, consoleStyles } from './console-page.ts'
+
+const FOLDER = new URL('../docs/operators/', import.meta.url)
+
+/** Names of the pages of the operators' book, as their addresses end. The first page, the list of all pages, has none. */
+export const BOOK_PAGES = readdirSync(FOLDER).flatMap((file) => (file === 'README.md' ? [] : file.replace(/\.md$/, '')))
+
+/** The page of the runbooks: what each alert and each line under "Needs attention" means, and what to do. */
+const RUNBOOKS = 'runbooks'
+
+/**
+ * A page of the operators' book, `src/docs/operators`.
+ *
+ * @param name one of `BOOK_PAGES`; undefined for the list of all pages
+ */
+export function bookPage(assets: Assets, name?: string): string {
+  const markdown = readFileSync(new URL(`${name ?? 'README'}.md`, FOLDER), 'utf8')
+  const title = /^# (.+)$/m.exec(markdown)?.[1] ?? ''
+  const main = html`<article class="text" id="text" tabindex="-1">
+${markdownToHtml(withContents(withAddresses(markdown)))}
+</article>
+`
+  return consolePage(assets, {
+    title: `${title} · Agent API Gateway console`,
+    path: '/book',
+    skipTo: ['text', 'Skip to the text'],
+    styles: ['browser/base.css', ...consoleStyles('frame', 'tables', 'text')],
+    main,
+  })
+}
+
+/** Links between the files lead to their pages. Files of the project that are no pages of the book lose their links. */
+function withAddresses(markdown: string): string {
+  return markdown.replaceAll(/\[([^\]]+)\]\((?!https?:|#)([^)]+)\)/g, (_, text: string, target: string) => {
+    const [file = '', anchor] = target.split('#')
+    const page = file.replace(/\.md$/, '')
+    if (!BOOK_PAGES.includes(page)) return text
+    const path = page === RUNBOOKS ? '/runbooks' : `/book/${page}`
+    return `[${text}](${path}${anchor === undefined ? '' : `#${anchor}`})`
+  })
+}
+
+/** Links to all sections, before the first section of a page that has several. */
+function withContents(markdown: string): string {
+  const titles = [...markdown.matchAll(/^## (.+)$/gm)].map(([, title = '']) => title)
+  if (titles.length < 4) return markdown
+  const links = titles.map((title) => `[${title}](#${anchorOf(title)})`).join(' · ')
+  return markdown.replace(/^## /m, `${links}\n\n## `)
+}

@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { BOOK_PAGES, bookPage } from '../../src/console/book-page.ts'
+import { loadAssets } from '../../src/http/assets.ts'
+
+describe("the operators' book in the console", () => {
+  const assets = loadAssets(['console/browser/', 'fleet/words.js'])
+
+  it('the first page links to every other page', () => {
+    const page = bookPage(assets)
+    for (const name of BOOK_PAGES) assert.match(page, new RegExp(`href="/(book/)?${name}"`))
+  })
+
+  it('links between pages lead to pages, and to sections that are there', () => {
+    for (const name of BOOK_PAGES) {
+      for (const [, path = '', anchor] of bookPage(assets, name).matchAll(/href="\/book\/([\w-]+)(?:#([\w-]+))?"/g)) {
+        assert.ok(BOOK_PAGES.includes(path), `${name}: ${path}`)
+        if (anchor !== undefined)
+          assert.match(bookPage(assets, path), new RegExp(`id="${anchor}"`), `${name}: #${anchor}`)
+      }
+    }
+  })
+})
