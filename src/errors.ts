@@ -150,6 +150,11 @@ export const ERRORS = {
   ),
   UPSTREAM_ERROR: retryable(502, 'The upstream API failed.', 'Retry later or use another API'),
   UPSTREAM_TIMEOUT: retryable(502, 'The upstream API did not answer in time.', 'Retry later'),
+  OUTCOME_UNKNOWN: final(
+    502,
+    'The change may have happened: the request was sent, and no answer says what came of it.',
+    'Look before you send it again',
+  ),
   UPSTREAM_INVALID_RESPONSE: retryable(502, 'The upstream API sent an answer that cannot be used.', 'Retry later'),
   UPSTREAM_TOO_LARGE: final(502, 'The upstream API sent too large an answer.', 'Ask for less'),
   UPSTREAM_REDIRECT_BLOCKED: final(

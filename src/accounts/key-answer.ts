@@ -19,6 +19,7 @@ export const KeyAnswer = Type.Object(
     lastFour: Type.String({ description: 'The last four characters of the key' }),
     lastUsedAt: nullable(Type.String({ format: 'date-time', description: 'When it was last used, to the minute' })),
     expiresAt: nullable(Type.String({ format: 'date-time', description: 'From then on it is refused; null: never' })),
+    mayWrite: Type.Boolean({ description: 'Whether it may call endpoints that change something at their source' }),
     teamId: nullable(
       Type.String({ format: 'uuid', description: 'The team it belongs to; null for a key of your own' }),
     ),
@@ -51,6 +52,7 @@ export function toKeyAnswer(key: ApiKey): Static<typeof KeyAnswer> {
     expiresAt: key.expires_at?.toISOString() ?? null,
     teamId: key.team_id,
     replacedBy: key.replaced_by,
+    mayWrite: key.may_write,
     createdBy: key.created_by,
   }
 }

@@ -119,7 +119,9 @@ function checkItems(
       const target = findTarget(catalog, api, () => endpoint.replace(/^\/+/, ''))
       const checked = checkBatchCall(target, () => bodyParameters(parameters), { request, principal })
       const sorted = Object.entries(checked.parameters).sort(([left], [right]) => (left < right ? -1 : 1))
-      const identity = JSON.stringify([api, target.endpoint.path, sorted, checked.extra])
+      // Two equal writes are two.
+      const isShared = (target.endpoint.endpoint.effect ?? 'read') === 'read'
+      const identity = JSON.stringify([api, target.endpoint.path, sorted, checked.extra, isShared ? '' : index])
       const known = targets.get(identity)
       if (known) known.indexes.push(index)
       else targets.set(identity, { checked, indexes: [index] })

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
 import type { SingleFlight } from '../async/single-flight.ts'
-import type { Catalog } from '../catalog/catalog.ts'
+import { type Catalog, isOnce } from '../catalog/catalog.ts'
 import { countMonthUsage } from '../db/usage.ts'
 import { GatewayError } from '../errors.ts'
 import type { AccountRequests } from '../http/account-requests.ts'
@@ -41,6 +41,8 @@ export interface Admitted {
   job: CallJob
   queueing: Queueing
   preference: Preference
+  /** Its request is never sent twice: what fails after the call was queued may have been sent. */
+  isOnce?: boolean
 }
 
 /** What a call's job takes from its request, besides the call itself. */
@@ -156,6 +158,7 @@ async function decide(
         job: withQueueing(job, queueing, { origin, traceparent, admissionEndedAt }),
         queueing,
         preference,
+        isOnce: isOnce(checked.endpoint),
       }
     } catch (refusal) {
       return { ...known, refusal, taken: { id: callId, limitsAcquiredAt: limits.now } }

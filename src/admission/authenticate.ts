@@ -29,6 +29,8 @@ export interface Principal {
   keyId: string | undefined
   /** A team's key sees its own calls and nothing else of the account. */
   isTeamKey: boolean
+  /** Whether it may call endpoints that change something. Absent: it may only read. */
+  mayWrite?: boolean
   /** By slug of their API. */
   providerKeys: Map<string, ProviderKeyState>
   /** Milliseconds since the epoch. */
@@ -189,6 +191,7 @@ async function lookUpKey(
     mode: owner.environment,
     keyId: owner.keyId,
     isTeamKey: owner.teamId !== null,
+    mayWrite: owner.mayWrite,
     // A team's key uses the team's provider keys, never those of the team's owner.
     providerKeys: await loadProviderKeys(
       db,
@@ -242,13 +245,14 @@ async function lookUpToken(
   const owner = await findTokenOwner(db, idHash)
   if (!owner) return undefined
   if (owner.disabledAt) throw endedToken()
-  const { connectionId, userId, tier, resource, apis, perMonth, expiresAt } = owner
+  const { connectionId, userId, tier, resource, apis, perMonth, mayWrite, expiresAt } = owner
   return {
     accountId: userId,
     tier,
     mode: 'live',
     keyId: connectionId,
     isTeamKey: false,
+    mayWrite,
     providerKeys: await loadProviderKeys(db, { userId }),
     expiresAt: expiresAt.getTime(),
     connection: { id: connectionId, resource, apis, perMonth },
@@ -270,6 +274,7 @@ async function lookUpSession(deps: AuthenticationDeps, token: string): Promise<P
     mode: 'live',
     keyId: undefined,
     isTeamKey: false,
+    mayWrite: true,
     providerKeys,
     expiresAt,
     version,

@@ -16,8 +16,7 @@ export function queryParameters(query: string): GivenParameter[] {
 }
 
 /**
- * Null is not given; a list is its items one after another. A number that JavaScript writes in another way than its
- * sender, such as `1.10`, is its text, as it is in a query.
+ * Null is not given. A number that JavaScript writes in another way than its sender, such as `1.10`, is its text, as it is in a query.
  *
  * @throws GatewayError VALIDATION_ERROR
  */
@@ -26,10 +25,15 @@ export function bodyParameters(body: unknown): GivenParameter[] {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('VALIDATION_ERROR', { message: 'The body must be a JSON object of parameters.' })
   }
-  return Object.entries(body).flatMap(([name, value]: [string, unknown]) => {
-    if (Array.isArray(value)) return value.map((item, index) => ({ name, value: spelledNumber(value, index) ?? item }))
-    return value === null ? [] : [{ name, value: spelledNumber(body, name) ?? value }]
-  })
+  return Object.entries(body).flatMap(([name, value]: [string, unknown]) =>
+    value === null ? [] : [{ name, value: spelledNumber(body, name) ?? value }],
+  )
+}
+
+/** A list is its items one after another. */
+export function repeated({ name, value }: GivenParameter): GivenParameter[] {
+  if (!Array.isArray(value)) return [{ name, value }]
+  return value.map((item, index) => ({ name, value: spelledNumber(value, index) ?? item }))
 }
 
 function formDecoded(text: string): string {

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import type { Api, ApiEndpoint, Catalog } from '../catalog/catalog.ts'
+import { type Api, type ApiEndpoint, type Catalog, callMethod } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { apiNotFound, endpointNotFound } from '../catalog/unknown-api.ts'
 import { GatewayError } from '../errors.ts'
@@ -39,7 +39,8 @@ export function checkCall(
 ): CheckedCall {
   const url = request.raw.url ?? ''
   const target = findEndpoint(catalog, url)
-  if (!METHODS.includes(request.method)) throw new GatewayError('METHOD_NOT_ALLOWED', { allow: METHODS })
+  const methods = callMethod(target.endpoint.endpoint) === 'POST' ? ['POST'] : METHODS
+  if (!methods.includes(request.method)) throw new GatewayError('METHOD_NOT_ALLOWED', { allow: methods })
   // Read late: a refusal by the plan is answered before one for the body.
   const given = () => [...queryParameters(splitUrl(url).query), ...bodyParameters(readBody(request))]
   const allowed = checkTarget(target, given, { principal, callerAddress: request.ip })
@@ -67,7 +68,7 @@ function checkTarget(
   given: () => GivenParameter[],
   { principal, callerAddress }: { principal: Principal; callerAddress: string },
 ): CheckedParameters {
-  checkRights(target.api, principal)
+  checkRights(target.api, target.endpoint, principal)
   return checkParameters(target, given(), { now: Date.now(), callerAddress })
 }
 

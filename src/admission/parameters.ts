@@ -1,10 +1,11 @@
-import type { Api, ApiEndpoint, ParameterSchema } from '../catalog/catalog.ts'
+import type { Api, ApiEndpoint, ApiParameter, ParameterSchema } from '../catalog/catalog.ts'
 import { nearestName } from '../catalog/nearest-name.ts'
 import { expectation } from '../catalog/parameter-words.ts'
 import { requestTarget } from '../catalog/request-target.ts'
 import { type CallContext, InvalidParameter } from '../catalog/upstream.ts'
 import type { GatewayError } from '../errors.ts'
 import { isName } from '../http/violation-words.ts'
+import { repeated } from './call-input.ts'
 import { checkHoldsNoKey, checkOverridesNothing, invalidParameter, readUndeclared } from './undeclared-parameters.ts'
 
 export interface GivenParameter {
@@ -31,21 +32,44 @@ export interface CallTarget {
 
 /** Also checks the request line that the parameters make. @throws GatewayError INVALID_PARAMETER */
 export function checkParameters(target: CallTarget, given: GivenParameter[], context: CallContext): CheckedParameters {
-  if (given.length > PARAMETERS_MAX) throw invalidParameter(undefined, `at most ${PARAMETERS_MAX} may be sent`)
-  for (const { name, value } of given) checkHoldsNoKey(name, value)
   const { parameters: declared } = target.endpoint
-  const names = new Set(declared.map(({ name }) => name))
-  const extra = readUndeclared(
-    target.api,
-    target.endpoint,
-    given.filter(({ name }) => !names.has(name)),
-  )
+  const body = declared.find(({ isBody }) => isBody)
+  const flat = given.flatMap((parameter) => (parameter.name === body?.name ? [parameter] : repeated(parameter)))
+  if (flat.length > PARAMETERS_MAX) throw invalidParameter(undefined, `at most ${PARAMETERS_MAX} may be sent`)
+  for (const { name, value } of flat) checkHoldsNoKey(name, value)
+  const schemas = new Map(declared.map(({ name, schema }) => [name, schema]))
+  const undeclared = flat.filter(({ name }) => !schemas.has(name))
+  checkMayBeUndeclared(target.endpoint, body, undeclared)
+  const extra = readUndeclared(target.api, target.endpoint, undeclared)
   const values = new Map<string, unknown>()
-  for (const { name, value } of given) {
-    if (values.has(name)) throw invalidParameter(name, 'it is given more than once')
-    if (names.has(name)) values.set(name, value)
+  for (const { name, value } of flat) {
+    if (schemas.get(name)?.items && name !== body?.name) values.set(name, [...[values.get(name) ?? []].flat(), value])
+    else if (values.has(name)) throw invalidParameter(name, 'it is given more than once')
+    else if (schemas.has(name)) values.set(name, value)
   }
-  return { parameters: complete(target, { parameters: readDeclared(declared, values, extra), extra }, context), extra }
+  const parameters = readDeclared(declared, values, extra)
+  if (body) checkBodySize(target.endpoint, parameters[body.name])
+  return { parameters: complete(target, { parameters, extra }, context), extra }
+}
+
+/** Models write the members of a body beside it, and what a write does must be what its document says. */
+function checkMayBeUndeclared(
+  { endpoint, parameters }: ApiEndpoint,
+  body: ApiParameter | undefined,
+  [given]: GivenParameter[],
+): void {
+  if (!given) return
+  if (body && Object.hasOwn(Object(Reflect.get(body.schema, 'properties')), given.name)) {
+    throw invalidParameter(given.name, 'it is a member of the body: put it into body')
+  }
+  if ((endpoint.effect ?? 'read') === 'read') return
+  const names = parameters.map(({ name }) => name).join(', ') || 'none'
+  throw invalidParameter(given.name, `a call that changes something takes declared parameters alone: ${names}`)
+}
+
+function checkBodySize({ endpoint: { bodyBytesMax = 0 } }: ApiEndpoint, body: unknown): void {
+  const bytes = body === undefined ? 0 : Buffer.byteLength(JSON.stringify(body))
+  if (bytes > bodyBytesMax) throw invalidParameter('body', `it has ${bytes} bytes, and ${bodyBytesMax} is the most`)
 }
 
 function readDeclared(
@@ -55,22 +79,30 @@ function readDeclared(
 ): Record<string, unknown> {
   const parameters: Record<string, unknown> = {}
   for (const parameter of declared) {
-    const { name, schema, required, validator } = parameter
-    const value = values.has(name) ? toType(schema, values.get(name)) : schema.default
+    const { name, schema, required, isBody, validator } = parameter
+    const given = values.get(name)
+    const value = values.has(name) ? (isBody ? given : toType(schema, given)) : schema.default
     if (value === undefined) {
       if (values.has(name)) throw invalidParameter(name, expectation(schema, true))
       if (required) throw missingParameter(declared, parameter, extra)
       continue
     }
-    if (!validator.Check(value)) throw invalidParameter(name, expectation(schema, true))
+    if (!validator.Check(value)) throw invalidParameter(name, misfit(parameter, value))
     parameters[name] = value
   }
   return parameters
 }
 
+/** Of a JSON object the first thing that does not fit, of a plain value all that it must be. */
+function misfit({ schema, validator }: ApiParameter, value: unknown): string {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return expectation(schema, true)
+  const [, [first]] = validator.Errors(value)
+  return `${first?.instancePath || 'it'} ${first?.message ?? 'does not fit'}`
+}
+
 function missingParameter(
   declared: ApiEndpoint['parameters'],
-  { name: missing, schema }: ApiEndpoint['parameters'][number],
+  { name: missing, schema }: ApiParameter,
   extra: CheckedParameters['extra'],
 ): GatewayError {
   const names = declared.map(({ name }) => name)
@@ -111,6 +143,8 @@ function heldNumber(value: number): number | undefined {
 
 /** Undefined when it does not fit the type. */
 function toType(schema: ParameterSchema, value: unknown): unknown {
+  const { items } = schema
+  if (items && Array.isArray(value)) return value.map((item) => toType(items, item) ?? item)
   switch (schema.type) {
     case 'number':
     case 'integer':

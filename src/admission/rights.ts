@@ -1,11 +1,12 @@
-import type { Api } from '../catalog/catalog.ts'
+import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
 import { GatewayError } from '../errors.ts'
 import { planOf, reaches } from '../limits/plans.ts'
 import type { Principal } from './authenticate.ts'
 
 /** @throws GatewayError KEY_API_FORBIDDEN, FORBIDDEN or PLAN_UPGRADE_REQUIRED */
-export function checkRights(api: Api, principal: Principal): void {
+export function checkRights(api: Api, endpoint: ApiEndpoint, principal: Principal): void {
   checkConnection(api, principal)
+  checkMayWrite(api, endpoint, principal)
   checkLiveCalls(principal)
   checkPlan(api, principal)
 }
@@ -15,6 +16,18 @@ function checkConnection({ slug }: Api, { connection }: Principal): void {
   throw new GatewayError('KEY_API_FORBIDDEN', {
     message: `The account does not let this application call the API ${slug}.`,
     tokens: { allowed: connection.apis.join(',') },
+  })
+}
+
+/** Whoever owns a key or a connection decides whether it may change anything. Fails closed. @throws GatewayError KEY_API_FORBIDDEN */
+function checkMayWrite({ slug }: Api, { path, endpoint }: ApiEndpoint, { mayWrite, connection }: Principal): void {
+  if (mayWrite || (endpoint.effect ?? 'read') === 'read') return
+  const holder = connection ? 'application' : 'key'
+  throw new GatewayError('KEY_API_FORBIDDEN', {
+    message: `${slug}${path} changes something, and this ${holder} may only read.`,
+    hint: connection
+      ? 'Allow the application to change things on the page of connected applications'
+      : 'Use a key that was created with mayWrite, or the session of a log-in',
   })
 }
 

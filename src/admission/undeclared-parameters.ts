@@ -56,7 +56,8 @@ export function checkOverridesNothing(extra: [name: string, value: string][], { 
 
 /** @throws GatewayError INVALID_PARAMETER */
 export function checkHoldsNoKey(name: string, value: unknown): void {
-  const holds = (text: unknown): boolean => typeof text === 'string' && OWN_KEY.test(text)
+  const holds = (given: unknown): boolean =>
+    typeof given === 'string' ? OWN_KEY.test(given) : typeof given === 'object' && OWN_KEY.test(JSON.stringify(given))
   if (holds(name)) throw invalidParameter(undefined, 'its name holds a key of this service')
   if (holds(value)) throw invalidParameter(name, 'it holds a key of this service, which is never sent to the upstream')
 }

@@ -1,5 +1,5 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Admitted } from '../admission/admit.ts'
-import type { Queueing } from '../admission/forecast.ts'
 import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
 import type { KnownAnswers } from '../cache/known-answers.ts'
 import type { SpareRoom } from '../caps/spare-room.ts'
@@ -7,10 +7,10 @@ import { GatewayError, toGatewayError } from '../errors.ts'
 import type { CallerSocket } from '../http/caller-socket.ts'
 import type { Log } from '../log.ts'
 import { recordAsyncCall } from '../queue/async-call.ts'
-import type { CallJob } from '../queue/call-job.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
 import { type Reply, reachOf } from '../queue/reply-head.ts'
 import { CALLER_LEFT_STATUS, type Verdict } from '../queue/verdict.ts'
+import { isUnacknowledged } from '../redis/redis-error.ts'
 import { awaitReach, type CallToWithdraw, type Withdrawal, type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
 
 export interface PendingDeps extends WithdrawDeps {
@@ -63,7 +63,7 @@ export interface PendingOptions {
  */
 export async function runPendingCall(
   deps: PendingDeps,
-  { job, queueing }: { job: CallJob; queueing: Queueing },
+  { job, queueing, isOnce = false }: Pick<Admitted, 'job' | 'queueing' | 'isOnce'>,
   { wait, isAwaited = true, unqueued }: PendingOptions,
 ): Promise<CallEnd> {
   const { waitEntry, mayShareJob, answerKey, giveSpareRoomBack } = queueing
@@ -85,6 +85,9 @@ export async function runPendingCall(
     const error = toGatewayError(thrown)
     const { code } = error
     const withdrawing = withdraw(deps, { id: job.id, slug: job.slug, waitEntry, jobId })
+    if (isOnce && code !== 'CALL_CANCELLED' && (jobId !== undefined || isUnacknowledged(thrown))) {
+      if (!(await isProvenUnsent(withdrawing))) return unknownOutcome(error)
+    }
     if (jobId === undefined) verdict = { code, reach: code === 'RESULT_STORAGE_FULL' ? 'refused' : unqueued }
     // Other codes cost the account the same, however far the call got.
     else if (code !== 'CALL_CANCELLED') verdict = { code, reach: 'maybe-sent' }
@@ -97,13 +100,28 @@ export async function runPendingCall(
   }
 }
 
+/** How long a failure waits for the withdrawal that proves that nothing was sent, milliseconds. */
+const PROOF_MS_MAX = 1_000
+
+/** Fails closed: without a proof in time, a request may have been sent. */
+async function isProvenUnsent(withdrawing: Promise<Withdrawal>): Promise<boolean> {
+  const proof = await Promise.race([withdrawing, delay(PROOF_MS_MAX, undefined, { ref: false })])
+  return proof?.isRemoved === true && proof.reach === 'unsent'
+}
+
+/** Of a call that is never repeated: 503 would say that nothing was sent, and callers would send it again. */
+function unknownOutcome(cause: GatewayError): EndedCall {
+  const error = new GatewayError('OUTCOME_UNKNOWN', { cause })
+  return { kind: 'failed', error, verdict: { code: error.code, reach: 'maybe-sent' } }
+}
+
 /** Abort reason of an asynchronous call: the caller preferred not to wait any longer. */
 const STILL_RUNNING = new Error('the call goes on')
 
 /** Queues a call and waits for its reply, until its deadline, or as long as the caller prefers, or until the caller leaves. Never throws. */
 export async function awaitCall(
   deps: PendingDeps & { config: { callTimeoutMs: number } },
-  admitted: Pick<Admitted, 'job' | 'queueing' | 'preference'>,
+  admitted: Pick<Admitted, 'job' | 'queueing' | 'preference' | 'isOnce'>,
   socket: CallerSocket,
 ): Promise<CallEnd> {
   const { job, preference } = admitted

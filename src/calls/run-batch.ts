@@ -1,11 +1,12 @@
 import { withQueueing } from '../admission/admit.ts'
 import type { AdmittedBatch, BatchUnit } from '../admission/admit-batch.ts'
 import type { Principal } from '../admission/authenticate.ts'
+import type { CheckedTarget } from '../admission/check-call.ts'
 import { endRefusedBatchCalls } from '../admission/end-refused-batch-calls.ts'
 import { type ForecastDeps, forecastAndJoin } from '../admission/forecast.ts'
 import { checkRights } from '../admission/rights.ts'
 import { rejectOnAbort } from '../async/abort.ts'
-import type { Api } from '../catalog/catalog.ts'
+import { isOnce } from '../catalog/catalog.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
 import { weightOf } from '../limits/plans.ts'
@@ -107,13 +108,13 @@ class CurrentRights {
   }
 
   /** @throws GatewayError if the caller may not call this API any more. Fails closed if nobody can be looked up. */
-  async check(api: Api): Promise<void> {
+  async check({ api, endpoint }: CheckedTarget): Promise<void> {
     const { version, expiresAt } = this.#principal
     if (version !== this.#version || this.#deps.now() >= expiresAt) {
       this.#principal = await this.#deps.authenticateAgain()
       this.#version = this.#principal.version
     }
-    checkRights(api, this.#principal)
+    checkRights(api, endpoint, this.#principal)
   }
 }
 
@@ -141,7 +142,7 @@ async function runUnit(
   const endedAs = (ended: EndedCall) => ({ job: admitted, caller, observed, end: ended })
   try {
     end.throwIfAborted()
-    await rights.check(checked.api)
+    await rights.check(checked)
     // It has waited for the plan's limit of calls in flight, not for its upstream.
     const due = { ...admitted, limitsAcquiredAt: deps.health.now() }
     const queueing = await forecastAndJoin(deps, { ...checked, job: due, weight: weightOf(caller.tier) })
@@ -152,7 +153,11 @@ async function runUnit(
     // It may be over before anybody listens.
     over.catch(() => undefined)
     const wait = { over, throwIfOver: () => end.throwIfAborted() }
-    const ended = await runPendingCall(deps, { job, queueing }, { wait, unqueued: 'refused' })
+    const ended = await runPendingCall(
+      deps,
+      { job, queueing, isOnce: isOnce(checked.endpoint) },
+      { wait, unqueued: 'refused' },
+    )
     if (ended.kind === 'pending') throw new Error('a call of a batch is not asynchronous')
     return endedAs(ended)
   } catch (refusal) {

@@ -73,8 +73,20 @@ export interface ApiEndpoint {
   path: string
   endpoint: Endpoint
   /** Declared parameters in the order of the schema, each with its compiled check. */
-  parameters: { name: string; schema: ParameterSchema; required: boolean; validator: Validator }[]
+  parameters: ApiParameter[]
 }
+
+export interface ApiParameter {
+  name: string
+  schema: ParameterSchema
+  required: boolean
+  /** It holds the JSON of the upstream's request. */
+  isBody: boolean
+  validator: Validator
+}
+
+/** The name of the parameter that holds the JSON of the upstream's request, when the endpoint takes one. */
+const BODY = 'body'
 
 /** The part of a parameter's JSON Schema that words and conversions need. */
 export interface ParameterSchema {
@@ -170,6 +182,11 @@ export function createApi(
   return create(slug, upstream, slug)
 }
 
+/** Whether a request of the endpoint is never sent a second time. */
+export function isOnce({ endpoint }: ApiEndpoint): boolean {
+  return endpoint.effect === 'once'
+}
+
 /** How callers call an endpoint. Parameters of a GET stand in its query, which no body fits into, and a GET changes nothing. */
 export function callMethod({ effect = 'read', bodyBytesMax }: Endpoint): 'GET' | 'POST' {
   return effect === 'read' && bodyBytesMax === undefined ? 'GET' : 'POST'
@@ -234,6 +251,7 @@ function createEndpoint(path: string, endpoint: Endpoint): ApiEndpoint {
     name,
     schema: schema as ParameterSchema,
     required: required.has(name),
+    isBody: name === BODY && endpoint.bodyBytesMax !== undefined,
     validator: Compile(schema),
   }))
   return { path, endpoint, parameters }

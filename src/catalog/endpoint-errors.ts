@@ -2,7 +2,7 @@ import type { ErrorCode } from '../errors.ts'
 import type { Api, ApiEndpoint } from './catalog.ts'
 
 /** Failures that a caller of an endpoint has to reckon with, besides those of every request (authentication, 500). */
-export function endpointErrors(api: Api, { parameters }: ApiEndpoint): ErrorCode[] {
+export function endpointErrors(api: Api, { endpoint, parameters }: ApiEndpoint): ErrorCode[] {
   const mode = api.upstream.credential?.accessMode ?? ''
   const codes: [isPossible: boolean, code: ErrorCode][] = [
     [parameters.length > 0, 'INVALID_PARAMETER'],
@@ -14,6 +14,7 @@ export function endpointErrors(api: Api, { parameters }: ApiEndpoint): ErrorCode
     [true, 'RATE_LIMIT_EXCEEDED'],
     [true, 'UPSTREAM_ERROR'],
     [true, 'UPSTREAM_TIMEOUT'],
+    [endpoint.effect === 'once', 'OUTCOME_UNKNOWN'],
     [true, 'UPSTREAM_UNAVAILABLE'],
     [true, 'UPSTREAM_CAP_EXHAUSTED'],
     [!api.enabled, 'API_NOT_ENABLED'],

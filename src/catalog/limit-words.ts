@@ -42,8 +42,17 @@ export function contactWords({ slug, caps, lackedContact }: Api): string | undef
   return now === then ? `${slug}: ${rule}` : `${slug}: ${rule}, so its cap is ${now}; with CONTACT set it is ${then}`
 }
 
+/** What a call of an endpoint changes; empty for one that changes nothing. */
+export function effectWords({ endpoint: { effect = 'read' } }: ApiEndpoint): string {
+  if (effect === 'read') return ''
+  return effect === 'once'
+    ? 'Changes something at its source, and is never sent twice.'
+    : 'Changes something at its source; the same call again does no harm.'
+}
+
 /** How long answers of an endpoint are stored. */
-export function cacheWords({ endpoint: { cache, pool } }: ApiEndpoint): string {
+export function cacheWords({ endpoint: { cache, pool, effect = 'read' } }: ApiEndpoint): string {
+  if (effect !== 'read') return 'Not stored.'
   if (!cache)
     return pool ? 'Not stored. Items come from a prefetched pool.' : 'Not stored: each call reaches the source.'
   const { seconds, staleIfErrorSeconds = 0, notFoundSeconds } = cache

@@ -1,4 +1,4 @@
-import type { Catalog, ParameterSchema } from '../catalog/catalog.ts'
+import { type Catalog, callMethod, type ParameterSchema } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { endpointWords, pascal } from '../catalog/type-name.ts'
 import { type JsonSchema, toDocumentSchema } from '../openapi/schemas.ts'
@@ -18,6 +18,9 @@ export interface ClientEndpoint {
   /** Name of its types, as in the OpenAPI document: `WeatherCurrent`. */
   typeName: string
   description: string
+  method: 'GET' | 'POST'
+  /** A call of it is never made a second time when it is not known what came of the first. */
+  isOnce: boolean
   parameters: ClientParameter[]
   /** Parameters of the recorded call. */
   example: Record<string, unknown>
@@ -40,6 +43,8 @@ export function clientApis(catalog: Catalog): ClientApi[] {
       path: path.slice(1),
       typeName: pascal(endpointWords(slug, path)),
       description: endpoint.description,
+      method: callMethod(endpoint),
+      isOnce: endpoint.effect === 'once',
       parameters: parameters.map(({ name, schema, required }) => ({ name, schema, required })),
       example: endpoint.example.parameters as Record<string, unknown>,
       data: toDocumentSchema(endpoint.data, new Map()),

@@ -61,7 +61,9 @@ export function postmanCollection(apis: ClientApi[], baseUrl: string): PostmanCo
 }
 
 /** What must be given is sent, or, where nothing must, what the recorded call gave; other options stand ready. */
-function callItem(slug: string, { path, description, parameters, example }: ClientEndpoint): PostmanItem {
+function callItem(slug: string, endpoint: ClientEndpoint): PostmanItem {
+  const { path, description, parameters, example, method } = endpoint
+  if (method === 'POST') return postItem(slug, endpoint)
   const hasRequired = parameters.some(({ required }) => required)
   const query = parameters.map(({ name, required, schema }) => ({
     key: name,
@@ -82,6 +84,19 @@ function callItem(slug: string, { path, description, parameters, example }: Clie
         path: ['v1', 'call', slug, path],
         ...(query.length === 0 ? {} : { query }),
       },
+    },
+  }
+}
+
+function postItem(slug: string, { path, description, example }: ClientEndpoint): PostmanItem {
+  return {
+    name: description.replace(/\.$/, ''),
+    request: {
+      method: 'POST',
+      description,
+      header: [{ key: 'Content-Type', value: 'application/json' }],
+      url: { raw: `{{baseUrl}}/v1/call/${slug}/${path}`, host: ['{{baseUrl}}'], path: ['v1', 'call', slug, path] },
+      body: { mode: 'raw', raw: JSON.stringify(example, null, 2), options: { raw: { language: 'json' } } },
     },
   }
 }

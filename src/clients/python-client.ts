@@ -9,7 +9,7 @@ const RUNTIME = new URL('./runtime.py', import.meta.url)
 
 /** Words that cannot name a parameter or a method (Python's keywords). */
 const KEYWORDS = new Set(
-  'False None True and as assert async await break class continue def del elif else except finally for from global if import in is lambda nonlocal not or pass raise return try while with yield'.split(
+  'False None True and as assert async await break class continue def del elif else except finally for from global if import in is lambda nonlocal not or pass raise return try while with yield self'.split(
     ' ',
   ),
 )
@@ -76,7 +76,7 @@ export function pythonClient(
     '    """Every API of the gateway."""',
     '',
     ...optionsWith(callTimeoutMs),
-    ...apis.map(({ slug }) => `        self.${snake(slug)} = ${className(slug)}(self)`),
+    ...apis.map(({ slug }) => `        self.${variable(slug)} = ${className(slug)}(self)`),
     '',
   ].join('\n')
 }
@@ -109,7 +109,10 @@ function apiClass({ slug, description, endpoints }: ClientApi): string[] {
   ]
 }
 
-function method(slug: string, { path, typeName, description, parameters }: ClientEndpoint): string[] {
+function method(
+  slug: string,
+  { path, typeName, description, parameters, method: verb, isOnce }: ClientEndpoint,
+): string[] {
   // Those that must be given come first; all are given by name.
   const ordered = parameters.toSorted((a, b) => Number(b.required) - Number(a.required))
   const signature = ordered.map(parameterOf)
@@ -119,11 +122,11 @@ function method(slug: string, { path, typeName, description, parameters }: Clien
   )
   return [
     '',
-    `    def ${variable(snake(path))}(${['self', ...(signature.length > 0 ? ['*'] : []), ...signature].join(', ')}) -> ${typeName}:`,
+    `    def ${variable(path)}(${['self', ...(signature.length > 0 ? ['*'] : []), ...signature].join(', ')}) -> ${typeName}:`,
     ...(documented.length === 0
       ? [`        ${docstring(description)}`]
       : [`        """${escaped(description)}`, '', ...documented.map(escaped), '        """']),
-    `        return self._transport.call(${JSON.stringify(slug)}, ${JSON.stringify(path)}, {${given.join(', ')}})`,
+    `        return self._transport.call(${JSON.stringify(slug)}, ${JSON.stringify(path)}, {${given.join(', ')}}${verb === 'GET' ? '' : `, method="POST"${isOnce ? ', once=True' : ''}`})`,
   ]
 }
 
@@ -137,6 +140,13 @@ function parameterOf({ name, required, schema }: ClientParameter): string {
 const snake = (words: string): string => words.replace(/[^A-Za-z0-9]+/g, '_')
 const className = (slug: string): string =>
   `_${slug.replace(/(^|[^A-Za-z0-9]+)([a-z0-9])/g, (_, __, first: string) => first.toUpperCase())}`
-const variable = (name: string): string => (KEYWORDS.has(name) ? `${name}_` : name)
+
+/** A name of Python for the name of a parameter, an endpoint or an API. */
+function variable(name: string): string {
+  const word = snake(name)
+    .replace(/^_+(?=[A-Za-z])/, '')
+    .replace(/^(?=\d)/, '_')
+  return KEYWORDS.has(word) ? `${word}_` : word
+}
 const escaped = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('"""', "'''")
 const docstring = (text: string): string => `"""${escaped(text.replace(/"$/, '" '))}"""`

@@ -32,17 +32,22 @@ class _Transport:
         endpoint: str,
         parameters: Optional[Dict[str, Any]] = None,
         headers: Optional[Dict[str, str]] = None,
+        method: str = "GET",
+        once: bool = False,
     ) -> Any:
         """Calls any endpoint, also one that this file does not know, and returns the data of its answer.
+
+        method: POST sends the parameters as JSON.
+        once: the call changes something; it is not made again when no answer says what came of it.
 
         Raises GatewayError when the call failed, after the retries that its Retry-After allows.
         """
         retries = 0
         while True:
             try:
-                return self._send(api, endpoint, parameters or {}, headers or {})
+                return self._send(api, endpoint, parameters or {}, headers or {}, method)
             except GatewayError as error:
-                is_passing = error.code in _RETRYABLE or (error.code in _FOREIGN and error.status in _PASSING)
+                is_passing = error.code in _RETRYABLE or (not once and error.code in _FOREIGN and error.status in _PASSING)
                 if not is_passing or retries >= self._retries_max:
                     raise
                 wait = error.retry_after
@@ -54,13 +59,24 @@ class _Transport:
             time.sleep(wait)
             retries += 1
 
-    def _send(self, api: str, endpoint: str, parameters: Dict[str, Any], headers: Dict[str, str]) -> Any:
-        given = {name: _text(value) for name, value in parameters.items() if value is not None}
+    def _send(
+        self, api: str, endpoint: str, parameters: Dict[str, Any], headers: Dict[str, str], method: str
+    ) -> Any:
+        given = {name: value for name, value in parameters.items() if value is not None}
+        body = json.dumps(given).encode() if method == "POST" else None
+        pairs = [
+            (name, _text(item))
+            for name, value in given.items()
+            for item in (value if isinstance(value, (list, tuple)) else [value])
+        ]
         url = f"{self._base_url}/v1/call/{urllib.parse.quote(api, safe='')}/{urllib.parse.quote(endpoint.lstrip('/'), safe='')}"
-        if given:
-            url += "?" + urllib.parse.urlencode(given)
+        if pairs and body is None:
+            url += "?" + urllib.parse.urlencode(pairs)
         try:
-            request = urllib.request.Request(url, headers={**headers, **self._credential, "Accept": "application/json"})
+            sent = {**headers, **self._credential, "Accept": "application/json"}
+            if body is not None:
+                sent["Content-Type"] = "application/json"
+            request = urllib.request.Request(url, data=body, headers=sent, method=method)
             try:
                 with _OPENER.open(request, timeout=self._timeout) as response:
                     status, received, answer = response.status, response.headers, _json_of(response)

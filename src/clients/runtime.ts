@@ -21,6 +21,10 @@ export interface CallOptions {
   signal?: AbortSignal
   /** Further request headers, such as X-Gateway-Scenario for a test key. */
   headers?: Record<string, string>
+  /** POST sends the parameters as JSON. Default: GET. */
+  method?: 'GET' | 'POST'
+  /** The call changes something: it is not made again when no answer says what came of it. */
+  once?: boolean
 }
 
 /** A call that was answered with a failure. */
@@ -96,7 +100,8 @@ export class Transport {
       try {
         return (await this.#send(path, parameters, options)) as T
       } catch (error) {
-        if (!(error instanceof GatewayError) || !isPassing(error) || retries >= retriesMax) throw error
+        if (!(error instanceof GatewayError) || retries >= retriesMax) throw error
+        if (!(options.once ? RETRYABLE.has(error.code) : isPassing(error))) throw error
         // Without a Retry-After: half a second, then twice as long each time, spread so that callers do not come together.
         const waitMs =
           error.retryAfter === undefined ? 500 * 2 ** retries * (0.5 + Math.random()) : error.retryAfter * 1_000
@@ -106,17 +111,25 @@ export class Transport {
     }
   }
 
-  async #send(path: string, parameters: object, { signal, headers }: CallOptions): Promise<unknown> {
+  async #send(path: string, parameters: object, options: CallOptions): Promise<unknown> {
+    const { signal, headers, method = 'GET' } = options
+    const isPost = method === 'POST'
     const { baseUrl = BASE_URL, fetch: send = fetch } = this.#options
     const query = new URLSearchParams()
-    for (const [name, value] of Object.entries(parameters)) {
-      if (value !== undefined && value !== null) query.set(name, String(value))
+    for (const [name, value] of isPost ? [] : Object.entries(parameters)) {
+      for (const item of [value].flat()) if (item !== undefined && item !== null) query.append(name, String(item))
     }
     const names = path.replace(/^\/+/, '').split(/\/+/).map(encodeURIComponent).join('/')
     const response = await orNoAnswer(
       signal,
       send(`${baseUrl.replace(/\/+$/, '')}/v1/call/${names}${query.size === 0 ? '' : `?${query}`}`, {
-        headers: { ...headers, ...this.#credential, accept: 'application/json' },
+        ...(isPost ? { method, body: JSON.stringify(parameters) } : {}),
+        headers: {
+          ...headers,
+          ...this.#credential,
+          accept: 'application/json',
+          ...(isPost ? { 'content-type': 'application/json' } : {}),
+        },
         // A redirect is an answer: the key never goes to another address.
         redirect: 'manual',
         ...(signal === undefined ? {} : { signal }),

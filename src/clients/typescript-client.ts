@@ -80,12 +80,19 @@ function apiMember({ slug, description, endpoints }: ClientApi): string[] {
   ]
 }
 
-function method(slug: string, { path, typeName, parameters }: ClientEndpoint): string {
+function method(slug: string, endpoint: ClientEndpoint): string {
+  const { path, typeName, parameters } = endpoint
+  const options = optionsOf(endpoint)
   const name = camel([path])
   const target = JSON.stringify(`${slug}/${path}`)
   if (parameters.length === 0) {
-    return `${name}: (options: CallOptions = {}): Promise<${typeName}> => this.call(${target}, {}, options),`
+    return `${name}: (options: CallOptions = {}): Promise<${typeName}> => this.call(${target}, {}, ${options}),`
   }
   const fallback = parameters.some(({ required }) => required) ? '' : ' = {}'
-  return `${name}: (parameters: ${typeName}Parameters${fallback}, options: CallOptions = {}): Promise<${typeName}> => this.call(${target}, parameters, options),`
+  return `${name}: (parameters: ${typeName}Parameters${fallback}, options: CallOptions = {}): Promise<${typeName}> => this.call(${target}, parameters, ${options}),`
+}
+
+function optionsOf({ method, isOnce }: ClientEndpoint): string {
+  if (method === 'GET') return 'options'
+  return isOnce ? "{ ...options, method: 'POST', once: true }" : "{ ...options, method: 'POST' }"
 }

@@ -48,7 +48,7 @@ function objectType(schema: JsonSchema, options: TypeOptions): string {
   if (depthMax === 0) return 'object'
   const inner = { ...options, depthMax: depthMax - 1 }
   const properties = schema.properties as Record<string, JsonSchema> | undefined
-  if (!properties) {
+  if (!properties || Object.keys(properties).length === 0) {
     const { additionalProperties } = schema
     const isTyped = typeof additionalProperties === 'object'
     return `Record<string, ${isTyped ? typescriptType(additionalProperties as JsonSchema, inner) : 'unknown'}>`
@@ -59,7 +59,7 @@ function objectType(schema: JsonSchema, options: TypeOptions): string {
     ...(hasComments ? comment(member.description, deeper.indent) : []),
     `${deeper.indent}${memberName(name)}${required.has(name) ? '' : '?'}: ${typescriptType(member, deeper)}`,
   ])
-  return lines.length === 0 ? 'Record<string, never>' : `{\n${lines.join('\n')}\n${indent}}`
+  return `{\n${lines.join('\n')}\n${indent}}`
 }
 
 /** A name as a member of an object type or literal. */

@@ -13,6 +13,7 @@ export interface KeyOwner extends Trust {
   tier: Tier
   environment: Environment
   expiresAt: Date | null
+  mayWrite: boolean
   /** The account may be enabled again. */
   disabledAt: Date | null
 }
@@ -29,6 +30,7 @@ export function findKeyOwner(db: Db, keyHash: Buffer): Promise<KeyOwner | undefi
       'users.tier as tier',
       'api_keys.environment as environment',
       'api_keys.expires_at as expiresAt',
+      'api_keys.may_write as mayWrite',
       'users.disabled_at as disabledAt',
       ...TRUST_COLUMNS,
     ])

@@ -10,6 +10,7 @@ export interface TokenOwner extends Pick<Connection, 'resource' | 'apis'>, Trust
   userId: string
   tier: Tier
   perMonth: number | null
+  mayWrite: boolean
   expiresAt: Date
   disabledAt: Date | null
 }
@@ -27,6 +28,7 @@ export function findTokenOwner(db: Db, idHash: Buffer): Promise<TokenOwner | und
       'connections.resource as resource',
       'connections.apis as apis',
       'connections.per_month as perMonth',
+      'connections.may_write as mayWrite',
       'oauth_artifacts.expires_at as expiresAt',
       'users.disabled_at as disabledAt',
       ...TRUST_COLUMNS,

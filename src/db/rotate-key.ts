@@ -35,6 +35,7 @@ export async function rotateKey(transaction: Db, keyId: string, rotation: Rotati
     .values({
       ...{ user_id: old.user_id, team_id: old.team_id, environment: old.environment, label: old.label },
       ...{ apis: old.apis, per_minute: old.per_minute, per_month: old.per_month, in_flight: old.in_flight },
+      may_write: old.may_write,
       limits_id: old.limits_id ?? old.id,
       expires_at: rotation.expiresAt === undefined ? sameLifetime : rotation.expiresAt,
       ...made,
@@ -66,7 +67,7 @@ export function lockApiKey(transaction: Db, keyId: string): Promise<ApiKey | und
 export function updateApiKey(
   transaction: Db,
   keyId: string,
-  change: Partial<Pick<ApiKey, 'label' | 'expires_at'>>,
+  change: Partial<Pick<ApiKey, 'label' | 'expires_at' | 'may_write'>>,
 ): Promise<ApiKey> {
   return transaction
     .updateTable('api_keys')

@@ -85,6 +85,8 @@ interface ApiKeysTable {
   last_used_at: Date | null
   /** The account that made it; null where that is not known or the account is gone. */
   created_by: string | null
+  /** Whether it may call endpoints that change something. */
+  may_write: Generated<boolean>
   revoked_at: Date | null
   /** Slugs it may call; null: all. */
   apis: string[] | null
@@ -251,6 +253,8 @@ interface ConnectionsTable {
   /** Calls in any minute, and calls at once; null: as many as the plan allows. */
   per_minute: number | null
   in_flight: number | null
+  /** Whether it may call endpoints that change something. */
+  may_write: Generated<boolean>
   created_at: Timestamp
   last_used_at: Date | null
   revoked_at: Date | null

@@ -1,9 +1,9 @@
-import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
+import { type Api, type ApiEndpoint, callMethod } from '../catalog/catalog.ts'
 import { dataFields } from '../catalog/data-fields.ts'
 import { endpointErrors } from '../catalog/endpoint-errors.ts'
 import { exampleCall } from '../catalog/example-call.ts'
 import { sourceName } from '../catalog/fallback.ts'
-import { cacheWords, capWords } from '../catalog/limit-words.ts'
+import { cacheWords, capWords, effectWords } from '../catalog/limit-words.ts'
 import { parameterWords } from '../catalog/parameter-words.ts'
 import { ERRORS } from '../errors.ts'
 import type { Condition } from '../portal/condition.ts'
@@ -57,19 +57,19 @@ function endpointMarkdown(api: Api, endpoint: ApiEndpoint, baseUrl: string): str
       `| \`${name}\` | ${required ? 'yes' : 'no'} | ${cell(parameterWords(schema))} | ${cell(schema.description ?? '')} |`,
   )
   return [
-    `## GET /v1/call/${slug}${path}`,
+    `## ${callMethod(endpoint.endpoint)} /v1/call/${slug}${path}`,
     '',
-    `${description} ${cacheWords(endpoint)}`,
+    `${description} ${[effectWords(endpoint), cacheWords(endpoint)].filter(Boolean).join(' ')}`,
     '',
     ...(rows.length > 0
       ? ['| Parameter | Required | Value | Meaning |', '|---|---|---|---|', ...rows]
       : ['No parameters.']),
     '',
     '```sh',
-    `curl -H "X-Api-Key: $AGW_KEY" '${baseUrl}${exampleCall(slug, endpoint)}'`,
+    ...curlLines(endpoint, `${baseUrl}${exampleCall(slug, endpoint)}`),
     '```',
     '',
-    'An example of the answer:',
+    example.isMade ? 'An example of the answer, made from its schema:' : 'An example of the answer:',
     '',
     '```json',
     JSON.stringify({ status: 'success', data: example.data }, null, 2),
@@ -84,6 +84,12 @@ function endpointMarkdown(api: Api, endpoint: ApiEndpoint, baseUrl: string): str
       .join(', ')}. See ${baseUrl}/docs/errors.md`,
     '',
   ]
+}
+
+function curlLines({ endpoint }: ApiEndpoint, url: string): string[] {
+  if (callMethod(endpoint) === 'GET') return [`curl -H "X-Api-Key: $AGW_KEY" '${url}'`]
+  const body = JSON.stringify(endpoint.example.parameters).replaceAll("'", "'\\''")
+  return [`curl -H "X-Api-Key: $AGW_KEY" -H 'Content-Type: application/json' -d '${body}' '${url}'`]
 }
 
 /** A row for each member, nested ones by their whole path: `games.home.score`. */

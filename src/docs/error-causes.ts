@@ -230,6 +230,10 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'Retries within the call’s time failed as well.',
   ),
   UPSTREAM_TIMEOUT: help(BACK_OFF, 'The source accepted the request and did not answer in time.'),
+  OUTCOME_UNKNOWN: help(
+    'Read the thing that the call was to change, and send the call again only where the change is missing.',
+    'An endpoint that changes something was called. Its source was sent the request and did not answer, answered with a failure of its own, or the worker that had the call was lost.',
+  ),
   UPSTREAM_INVALID_RESPONSE: help(
     BACK_OFF,
     'The source answered with HTML, cut-off JSON or another shape than it used to.',

@@ -1,6 +1,7 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/server'
 import Type from 'typebox'
 import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
+import { effectWords } from '../catalog/limit-words.ts'
 import { toDocumentSchema } from '../openapi/schemas.ts'
 import { adaptTo } from './adapt-arguments.ts'
 import type { SendCall } from './call-client.ts'
@@ -8,14 +9,37 @@ import { About, callAsTool, type ResultForm } from './call-tool.ts'
 import { checkArguments, invalidArguments } from './invalid-arguments.ts'
 import { hasTopList, SelectionSchema, unknownField } from './selection.ts'
 
+export interface ToolHints {
+  readOnlyHint: boolean
+  destructiveHint: boolean
+  idempotentHint: boolean
+  openWorldHint: boolean
+}
+
 /** What calls of the gateway are to a client that asks its user: they read, and they reach the outside. */
-export const CALL_HINTS = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true }
+export const CALL_HINTS: ToolHints = {
+  readOnlyHint: true,
+  destructiveHint: false,
+  idempotentHint: true,
+  openWorldHint: true,
+}
 
 /**
  * Tells Claude Code to show results of up to so many characters to the model; longer ones, and by default those above
  * 50,000, become a file. The bound is that of our results, with room for `_meta` and the text around them.
  */
 export const DATA_META = { 'anthropic/maxResultSizeChars': 60_000 }
+
+/** What calls of one endpoint are to it. `destructiveHint` is always stated, because clients take it for true otherwise. */
+export function hintsOf({ endpoint: { effect = 'read', isDestructive = true } }: ApiEndpoint): ToolHints {
+  if (effect === 'read') return CALL_HINTS
+  return {
+    readOnlyHint: false,
+    destructiveHint: isDestructive,
+    idempotentHint: effect === 'repeatable',
+    openWorldHint: true,
+  }
+}
 
 /** A tool of one endpoint. */
 export interface EndpointTool {
@@ -73,13 +97,13 @@ function endpointTool({ slug, upstream }: Api, apiEndpoint: ApiEndpoint): Endpoi
   const tool = {
     name: `${slug}${path}`.replace(/[^A-Za-z0-9]+/g, '_'),
     title: `${upstream.displayName}: ${path.slice(1)}`,
-    description: [endpoint.description, terms].filter(Boolean).join(' '),
+    description: [endpoint.description, effectWords(apiEndpoint), terms].filter(Boolean).join(' '),
     inputSchema: { ...parameters, properties: { ...Object(parameters.properties), ...selectionOf(apiEndpoint) } },
     outputSchema: {
       type: 'object' as const,
       properties: { ...ABOUT, ...(isFlat ? Object(data.properties) : { data }) },
     },
-    annotations: CALL_HINTS,
+    annotations: hintsOf(apiEndpoint),
     _meta: DATA_META,
   }
   // A model reads the note before the data. Of a name that is both, the data would hide the note.

@@ -128,7 +128,37 @@ export const CATALOG_TOOLS: Tool[] = [
   },
 ]
 
+/** Listed for credentials that may change something, when the catalog has something to change. */
+export const CHANGE_TOOL: Tool = {
+  name: 'change_api',
+  title: 'Change something through an API',
+  description:
+    'Calls an endpoint that changes something at its source, as describe_api says of it. OUTCOME_UNKNOWN means that the change may have happened: look before you call again.',
+  inputSchema: objectSchema(CallInput),
+  outputSchema: objectSchema(CallOutput),
+  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+  _meta: DATA_META,
+}
+
+/** The tools of a caller. */
+export function catalogTools({ catalog, mayWrite }: Pick<CatalogToolDeps, 'catalog' | 'mayWrite'>): Tool[] {
+  const hasWrites = () => offeredApis(catalog).some(({ endpoints }) => [...endpoints.values()].some(isWrite))
+  return mayWrite && hasWrites() ? [...CATALOG_TOOLS, CHANGE_TOOL] : CATALOG_TOOLS
+}
+
+const isWrite = ({ endpoint }: ApiEndpoint): boolean => (endpoint.effect ?? 'read') !== 'read'
+
+/** Clients run tools that only read without asking their user. */
+function wrongTool({ slug }: Api, { path }: ApiEndpoint, tool: 'call_api' | 'change_api'): GatewayError {
+  const [does, other] = tool === 'call_api' ? ['changes something', 'change_api'] : ['changes nothing', 'call_api']
+  return new GatewayError('VALIDATION_ERROR', {
+    message: `${slug}${path} ${does}, and ${tool} does not make such calls.`,
+    hint: tool === 'call_api' ? `Use ${other}, which is listed for keys that may change something` : `Use ${other}`,
+  })
+}
+
 const INPUTS = {
+  change_api: CallInput,
   search_apis: SearchInput,
   describe_api: DescribeInput,
   call_api: CallInput,
@@ -144,6 +174,8 @@ export interface Quotes {
 /** What the tools need to know besides their input. */
 export interface CatalogToolDeps extends Observer {
   catalog: Catalog
+  /** Whether the caller may call endpoints that change something. */
+  mayWrite: boolean
   quotes: Quotes
   baseUrl: string
   send: SendCall
@@ -175,6 +207,9 @@ export async function runCatalogTool(
     const now = await deps.quotes.of(api, endpoint ? [endpoint] : [...api.endpoints.values()])
     return structured({ ...(now && { now }), ...describeApi(api, deps, { baseUrl, endpoint }) })
   }
+  if (isWrite(endpoint) !== (name === 'change_api')) {
+    return refusal(wrongTool(api, endpoint, name === 'change_api' ? name : 'call_api'), baseUrl)
+  }
   const { endpoint: called, parameters = {}, ...selection } = callOf(input as Static<typeof CallInput>)
   checkFields(selection, endpoint)
   return await callAsTool(send, { api, endpoint, parameters, selection }, catalogForm(slug, called))
@@ -188,8 +223,13 @@ export function catalogForm(api: string, endpoint: string): ResultForm {
 
 async function callApis(
   { calls, take = 'all' }: Static<typeof BatchInput>,
-  { catalog, sendBatch }: CatalogToolDeps,
+  { catalog, sendBatch, baseUrl }: CatalogToolDeps,
 ): Promise<CallToolResult> {
+  for (const { api: slug, endpoint: path } of calls) {
+    const api = catalog.get(slug)
+    const endpoint = api && endpointOf(api, path)
+    if (api && endpoint && isWrite(endpoint)) return refusal(wrongTool(api, endpoint, 'call_api'), baseUrl)
+  }
   const batched = calls.map((call, index): BatchedCall => {
     const { api: slug, endpoint: path, parameters = {}, ...selection } = call
     const api = catalog.get(slug)

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { type Api, type ApiEndpoint, isOpen } from '../catalog/catalog.ts'
-import { cacheWords, capWords } from '../catalog/limit-words.ts'
+import { cacheWords, capWords, effectWords } from '../catalog/limit-words.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import { typescriptType } from '../clients/typescript-types.ts'
 import type { ProviderKeyState } from '../db/provider-keys.ts'
@@ -158,7 +158,7 @@ function describeEndpoint(apiEndpoint: ApiEndpoint, form: Form): Description['en
   const schema = toDocumentSchema(endpoint.data, new Map())
   return {
     path,
-    description: endpoint.description,
+    description: [endpoint.description, effectWords(apiEndpoint)].filter(Boolean).join(' '),
     parameters: objectSchema(endpoint.parameters),
     data: onOneLine(typescriptType(schema, form)),
     cache: cacheWords(apiEndpoint),

@@ -20,7 +20,7 @@ import type { AsyncCall } from '../queue/async-call.ts'
 import { apiTools, runEndpointTool } from './api-tools.ts'
 import { type CallClient, callIdOf, type SendCall } from './call-client.ts'
 import { failureOf, type ResultForm, resultOf } from './call-tool.ts'
-import { CATALOG_TOOLS, catalogForm, type Quotes, runCatalogTool } from './catalog-tools.ts'
+import { catalogForm, catalogTools, type Quotes, runCatalogTool } from './catalog-tools.ts'
 import type { Observer } from './describe-api.ts'
 import { invalidArguments } from './invalid-arguments.ts'
 import { readTaskId } from './task-id.ts'
@@ -36,6 +36,8 @@ import {
 } from './tasks.ts'
 
 export interface McpDeps extends Observer {
+  /** Whether the caller may call endpoints that change something. */
+  mayWrite: boolean
   catalog: Catalog
   baseUrl: string
   client: CallClient
@@ -73,7 +75,7 @@ export function createCatalogServer(deps: McpDeps, era: Era): Server {
     instructions:
       'Find an API with search_apis, read its endpoints with describe_api, then call_api, or call_apis for many calls at once. When a result is an error, do what its hint says.',
     websiteUrl: `${baseUrl}/agents`,
-    tools: CATALOG_TOOLS,
+    tools: catalogTools(deps),
     run: (name, input, senders) => runCatalogTool(name, input, { ...deps, ...senders }),
     formOf: ({ slug, endpoint }) => catalogForm(slug, endpoint),
     resources: [

@@ -1,4 +1,5 @@
-import type { Api, ApiEndpoint, Catalog, ParameterSchema } from '../catalog/catalog.ts'
+import { type Api, type ApiEndpoint, type Catalog, callMethod, type ParameterSchema } from '../catalog/catalog.ts'
+import { effectWords } from '../catalog/limit-words.ts'
 import { camel, endpointWords, pascal } from '../catalog/type-name.ts'
 import { CALL_CODES, errorResponses, limitHeaders } from './error-responses.ts'
 import { type JsonSchema, type NamedSchemas, nameSchema, toDocumentSchema } from './schemas.ts'
@@ -20,10 +21,16 @@ export function endpointPaths(catalog: Catalog, named: NamedSchemas): Record<str
   const paths: Record<string, JsonSchema> = {}
   for (const api of catalog.values()) {
     for (const endpoint of api.endpoints.values()) {
-      paths[`/v1/call/${api.slug}${endpoint.path}`] = { get: endpointOperation(api, endpoint, named) }
+      const method = callMethod(endpoint.endpoint).toLowerCase()
+      paths[`/v1/call/${api.slug}${endpoint.path}`] = { [method]: endpointOperation(api, endpoint, named) }
     }
   }
   return paths
+}
+
+/** The name of an own API's data may be that of a schema of the service itself. */
+function freeName(name: string, named: NamedSchemas): string {
+  return named.has(name) ? freeName(`${name}Data`, named) : name
 }
 
 /** The error answers of all calls, as `components.responses`. */
@@ -42,12 +49,18 @@ export function errorReferences(): Record<string, JsonSchema> {
   return { ...Object.fromEntries(references), default: refused }
 }
 
-function endpointOperation(api: Api, { path, endpoint, parameters }: ApiEndpoint, named: NamedSchemas): JsonSchema {
+function endpointOperation(api: Api, apiEndpoint: ApiEndpoint, named: NamedSchemas): JsonSchema {
+  const { path, endpoint, parameters } = apiEndpoint
   const { terms } = api.upstream
   const words = endpointWords(api.slug, path)
-  const data = nameSchema(pascal(words), toDocumentSchema(endpoint.data, named), named)
+  const data = nameSchema(freeName(pascal(words), named), toDocumentSchema(endpoint.data, named), named)
   const given = endpoint.example.parameters as Record<string, unknown>
-  const conditions = [`Tier: ${api.tierRequired}.`, terms.attribution && `${terms.attribution}.`, terms.summary]
+  const conditions = [
+    effectWords(apiEndpoint),
+    `Tier: ${api.tierRequired}.`,
+    terms.attribution && `${terms.attribution}.`,
+    terms.summary,
+  ]
   const address = terms.url === undefined ? '' : ` [Terms](${terms.url})`
   return {
     operationId: camel(words),
@@ -55,14 +68,25 @@ function endpointOperation(api: Api, { path, endpoint, parameters }: ApiEndpoint
     summary: endpoint.description.replace(/\.$/, ''),
     description: `${endpoint.description}\n\n${conditions.filter(Boolean).join(' ')}${address}`,
     security: CALL_SECURITY,
-    parameters: parameters.map(({ name, schema, required }) =>
-      queryParameter({ name, schema, required, example: given[name] }, named),
-    ),
+    ...(callMethod(endpoint) === 'POST'
+      ? { requestBody: callBody(apiEndpoint, named) }
+      : {
+          parameters: parameters.map(({ name, schema, required }) =>
+            queryParameter({ name, schema, required, example: given[name] }, named),
+          ),
+        }),
     responses: {
       200: success({ 'application/json': envelope(data, { status: 'success', data: endpoint.example.data }) }),
       ...errorReferences(),
     },
   }
+}
+
+/** The parameters of a POST are the members of its body. */
+function callBody({ endpoint }: ApiEndpoint, named: NamedSchemas): JsonSchema {
+  const schema = toDocumentSchema(endpoint.parameters, named)
+  const required = Array.isArray(schema.required) && schema.required.length > 0
+  return { required, content: { 'application/json': { schema, example: endpoint.example.parameters } } }
 }
 
 interface DeclaredParameter {

@@ -28,35 +28,36 @@ export function createDocument(routes: DocumentedRoute[], known: Catalog, baseUr
   const catalog: Catalog = new Map(offeredApis(known).map((api) => [api.slug, api]))
   const named: NamedSchemas = new Map([['PendingCall', pendingCall]])
   const examples = documentExamples(catalog, baseUrl)
-  const paths: Record<string, JsonSchema> = {
-    ...endpointPaths(catalog, named),
-    '/v1/call/{apiSlug}/{endpoint}': genericPath(catalog, named, examples.call),
-  }
+  const paths: Record<string, JsonSchema> = {}
   for (const route of routes) {
     if (route.hidden || route.url === CALL_ROUTE) continue
     const path = templated(route.url)
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, path, { catalog, named, examples }) }
   }
+  // After the service's own schemas, whose names none of an own API may take.
+  const generic = { '/v1/call/{apiSlug}/{endpoint}': genericPath(catalog, named, examples.call) }
+  const calls = endpointPaths(catalog, named)
+  const all = { ...calls, ...generic, ...paths }
   const answers = {
     ...responses,
     ...refusedResponses(named),
     CallFailure: failureResponse(named),
     ...callErrorComponents(named),
   }
-  const listed = tags(paths, catalog)
+  const listed = tags(all, catalog)
   return {
     openapi: '3.1.0',
     info: info(baseUrl),
     servers: [{ url: baseUrl, description: 'This gateway' }],
     tags: listed,
     'x-tagGroups': tagGroups(listed, catalog),
-    paths,
+    paths: all,
     components: {
       securitySchemes,
       parameters,
       headers,
       responses: answers,
-      examples: errorExamples([paths, answers], baseUrl),
+      examples: errorExamples([all, answers], baseUrl),
       schemas: Object.fromEntries([...named].sort(([a], [b]) => a.localeCompare(b))),
     },
   }

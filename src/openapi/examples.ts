@@ -83,6 +83,7 @@ const KEY = {
   lastUsedAt: USED_AT,
   expiresAt: null,
   teamId: null,
+  mayWrite: false,
   replacedBy: null,
   createdBy: ADA,
 }

@@ -25,6 +25,9 @@ const ChangeBody = Type.Object(
   {
     label: Type.Optional(nullable(Type.String({ maxLength: 255, description: 'Your name for it; null: none' }))),
     expiresAt: Expiry('From then on the key is refused; null: never'),
+    mayWrite: Type.Optional(
+      Type.Boolean({ description: 'Whether it may call endpoints that change something at their source' }),
+    ),
   },
   { minProperties: 1 },
 )
@@ -79,10 +82,11 @@ function routeChange(app: App, { db, redis }: Context): void {
   app.patch('/v1/keys/:id', change, async (request) => {
     const { user } = sessionOf(request)
     const key = await manageableKey(db, request.params.id, user.id)
-    const { label, expiresAt } = request.body
+    const { label, expiresAt, mayWrite } = request.body
     const changes = {
       ...(label === undefined ? {} : { label: label?.normalize('NFC') ?? null }),
       ...(expiresAt === undefined ? {} : { expires_at: readExpiry(expiresAt) }),
+      ...(mayWrite === undefined ? {} : { may_write: mayWrite }),
     }
     const changed = await announced({ redis, log: request.log }, [key.user_id], (accountIds) =>
       db.transaction().execute(async (transaction) => {

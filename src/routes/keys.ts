@@ -35,6 +35,12 @@ const CreateBody = Type.Object({
   expiresAt: Type.Optional(
     nullable(Type.String({ format: 'date-time', description: 'From then on the key is refused' })),
   ),
+  mayWrite: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description: 'Whether it may call endpoints that change something at their source; without it the key only reads',
+    }),
+  ),
 })
 
 /** API keys: list, create, revoke. */
@@ -79,7 +85,7 @@ function routeCreation(app: App, context: Context): void {
     },
   }
   app.post('/v1/keys', create, async (request, reply) => {
-    const { label, environment = 'live', teamId } = request.body
+    const { label, environment = 'live', teamId, mayWrite = false } = request.body
     const { user } = sessionOf(request)
     const expiresAt = readExpiry(request.body.expiresAt)
     const key = createApiKey(environment)
@@ -91,6 +97,7 @@ function routeCreation(app: App, context: Context): void {
       last_four: key.slice(-4),
       label: label?.normalize('NFC') ?? null,
       expires_at: expiresAt,
+      may_write: mayWrite,
     }
     await limitCredentials(context, user.id, () => addKey(db, row, teamId?.toLowerCase()))
     return reply.status(201).send({ key, id: row.id, keyPrefix: keyPrefix(environment) })

@@ -121,6 +121,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     health,
     tier: principals.get(request)?.tier ?? 'developer',
     allowedApis: principals.get(request)?.connection?.apis ?? null,
+    mayWrite: principals.get(request)?.mayWrite === true,
     providerKeys: principals.get(request)?.providerKeys ?? new Map(),
     rendered,
     quotes: quotesFor(context, principals.get(request)),

@@ -349,7 +349,7 @@ describe('an undeclared parameter', () => {
   })
 
   it('an undeclared parameter is named in a refusal only when its name is plain', () => {
-    const error = refusal(() => check('mock-data/posts', [{ name: '<script>', value: [] }]))
+    const error = refusal(() => check('mock-data/posts', [{ name: '<script>', value: {} }]))
     assert.ok(!error.message.includes('<'))
     assert.deepEqual(error.details.tokens, {})
   })

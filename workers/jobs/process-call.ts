@@ -98,7 +98,9 @@ function deadlineSignal(
 /** The job outlived too many workers, or Redis did not take the reply: a request may have been sent. */
 export async function replyToLostCall(deps: ProcessorDeps, call: AnswerableCall, cause: Error): Promise<void> {
   const times: CallTimes = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
-  const outcome: Outcome = { code: isProgrammingError(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE', cause }
+  const isOnce = deps.catalog.get(call.slug)?.endpoints.get(call.endpoint)?.endpoint.effect === 'once'
+  const code = isProgrammingError(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE'
+  const outcome: Outcome = { code: isOnce ? 'OUTCOME_UNKNOWN' : code, cause }
   await deliver(call.deadline - deps.clock.now(), deps.log, () =>
     sendOutcome(deps, call, { outcome, times, isSecondRun: true }),
   )

@@ -19,6 +19,7 @@ import type { CallProgress } from '../upstream/send-once.ts'
 import { callerKey, checkOpen, operatorKey } from '../upstream/upstream-key.ts'
 import { answerFromExample } from './example-answer.ts'
 import type { HeldCalls } from './held-calls.ts'
+import { outcomeOfOnce } from './once.ts'
 
 export interface RunDeps extends CachingDeps {
   catalog: Catalog
@@ -36,13 +37,20 @@ export interface CallRun {
   signal: AbortSignal
 }
 
+/** Of a request that is never repeated, a failure says whether the change may have happened. */
+function inKnownTerms({ endpoint }: KnownCall, { progress }: CallRun, result: CachedOutcome): CachedOutcome {
+  const hasWritten = progress.hasWritten === true || progress.isSent === true
+  if (endpoint.endpoint.effect !== 'once' || !hasWritten) return result
+  return { ...result, outcome: outcomeOfOnce(result.outcome) }
+}
+
 /** Never throws: an error becomes the outcome. */
 export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promise<CachedOutcome> {
   const known = findKnown(deps, call)
   if (!known) {
     return { outcome: { code: 'INTERNAL_ERROR', cause: new Error('this worker does not know the endpoint') } }
   }
-  const result = await runToOutcome(deps, known, run)
+  const result = inKnownTerms(known, run, await runToOutcome(deps, known, run))
   return leaveWhenSettled(deps, known, { run, result })
 }
 
@@ -89,12 +97,7 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
   // Cancelled before this job became active, or ended by an earlier run: the outcome that is kept already is its answer.
   if (call.isAsync && !(await startCall(deps.redis, call))) return { outcome: { code: 'CALL_CANCELLED' } }
   if (run.isSecondRun && endpoint.endpoint.effect === 'once') {
-    return {
-      outcome: {
-        code: 'UPSTREAM_ERROR',
-        message: 'A worker was lost during the call; whether it took effect is not known.',
-      },
-    }
+    return { outcome: { code: 'OUTCOME_UNKNOWN', cause: new Error('a worker was lost during the call') } }
   }
   await deps.held.wait(api, run.signal)
   // Accepted before its node knew of the pause, or held until now.

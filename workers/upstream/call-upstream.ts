@@ -56,7 +56,7 @@ async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory
     const drawn =
       pool && (await takePrefetched(deps, { api, endpoint, rule: pool, parameters: call.parameters, send }, signal))
     if (drawn) exchanges.push(drawn)
-    else for (const request of [endpoint.request(call.parameters, context)].flat()) exchanges.push(await send(request))
+    else for (const request of requestsOf(endpoint, call, context)) exchanges.push(await send(request))
   } catch (error) {
     recorder.flush()
     if (!(error instanceof AttemptError)) throw error
@@ -76,6 +76,14 @@ async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory
     return { ...failure, retryAfterMs }
   }
   return call.raw ? { body: rawBody(exchanges), data: read.data } : dataOutcome(read.data)
+}
+
+/** The requests of a call; where the upstream takes an id of the call, it is the same in every attempt and every run. */
+function requestsOf(endpoint: Endpoint, { id, parameters }: CallJob, context: CallContext): UpstreamRequest[] {
+  const requests = [endpoint.request(parameters, context)].flat()
+  const { idempotencyHeader } = endpoint
+  if (idempotencyHeader === undefined) return requests
+  return requests.map((request) => ({ ...request, headers: { ...request.headers, [idempotencyHeader]: id } }))
 }
 
 const CALLER_LIMITED: Failure = {

@@ -59,6 +59,8 @@ export interface CallProgress {
   isSent?: boolean
   /** An attempt that has ended may have sent a request; where the last one failed, `lastFailure` says how. */
   hasSent?: boolean
+  /** The first byte of a request was written, or may have been. */
+  hasWritten?: boolean
   lastFailure?: AttemptError | undefined
   /** The place in the wait queue is used up: the next permit is waited for without it. */
   hadPermit?: boolean
@@ -117,6 +119,7 @@ export async function sendOnce(
       if (!(error instanceof StalePermitError)) throw error
       await recorder.settled()
     } finally {
+      progress.hasWritten ||= progress.isSent === true
       progress.isUnderWay = false
       progress.isSent = false
     }

@@ -5,7 +5,7 @@ import type { UpstreamRequest, UpstreamResponse } from '../../src/catalog/upstre
 import { ACCEPT_ENCODING } from './response-body.ts'
 
 /** Its path may hold a key: it is never logged. */
-export interface WireRequest extends RequestTarget {
+export interface WireRequest extends RequestTarget, Pick<UpstreamRequest, 'method' | 'body'> {
   headers: Record<string, string>
   /** The one it is sent with. */
   key: string | undefined
@@ -29,11 +29,13 @@ export function buildWireRequest(
   }
   const { key } = options
   const { credential } = upstream
-  if (!credential || key === undefined) return { ...target, headers, key }
+  const { method, body } = request
+  const written = { headers, key, ...(method && { method }), ...(body !== undefined && { body }) }
+  if (!credential || key === undefined) return { ...target, ...written }
   const value = credential.format?.(key) ?? key
-  if (credential.in === 'query') return { ...withParameter(target, credential.name, value), headers, key }
+  if (credential.in === 'query') return { ...withParameter(target, credential.name, value), ...written }
   headers[credential.name.toLowerCase()] = value
-  return { ...target, headers, key }
+  return { ...target, ...written }
 }
 
 /** In place of any parameter of that name. */

@@ -3,7 +3,9 @@ export interface SnippetCall {
   baseUrl: string
   slug: string
   path: string
-  parameters: Record<string, string | number | boolean>
+  /** Default: GET. */
+  method?: 'GET' | 'POST'
+  parameters: Record<string, unknown>
 }
 
 export declare const PLACEHOLDER: string

@@ -1,35 +1,69 @@
 /** Stands for the key in every snippet; a copy has the visitor's own key in its place, where there is one. */
 export const PLACEHOLDER = 'YOUR_API_KEY'
 
-export function snippets({ baseUrl, slug, path, parameters }) {
-  const query = new URLSearchParams(Object.entries(parameters).map(([name, value]) => [name, String(value)])).toString()
+export function snippets({ baseUrl, slug, path, method = 'GET', parameters }) {
+  const pairs = method === 'POST' ? [] : pairsOf(parameters)
+  const query = new URLSearchParams(pairs).toString()
   const url = `${baseUrl}/v1/call/${slug}${path}`
-  const full = query === '' ? url : `${url}?${query}`
+  const call = {
+    url,
+    pairs,
+    parameters,
+    full: query === '' ? url : `${url}?${query}`,
+    body: method === 'POST' ? parameters : undefined,
+  }
   return {
-    curl: `curl -H 'X-Api-Key: ${PLACEHOLDER}' \\\n  ${shellQuoted(full)}`,
-    JavaScript: [
-      `const url = new URL(${JSON.stringify(url)})`,
-      ...(query === '' ? [] : [`url.search = new URLSearchParams(${JSON.stringify(texts(parameters), null, 2)})`]),
-      `const response = await fetch(url, { headers: { 'X-Api-Key': '${PLACEHOLDER}' } })`,
-      'const { status, data, error } = await response.json()',
-      "if (status !== 'success') throw new Error(error.code + ': ' + error.hint)",
-      'console.log(data)',
-    ].join('\n'),
-    Python: [
-      'import json, urllib.error, urllib.parse, urllib.request',
-      '',
-      `url = ${JSON.stringify(url)}`,
-      ...(query === '' ? [] : [`url += "?" + urllib.parse.urlencode(${python(parameters)})`]),
-      `request = urllib.request.Request(url, headers={"X-Api-Key": "${PLACEHOLDER}"})`,
-      'try:',
-      '    with urllib.request.urlopen(request) as response:',
-      '        print(json.load(response)["data"])',
-      'except urllib.error.HTTPError as failure:',
-      '    error = json.load(failure)["error"]',
-      '    print(error["code"], error["hint"])',
-    ].join('\n'),
+    curl: curlOf(call),
+    JavaScript: javaScriptOf(call),
+    Python: pythonOf(call),
     MCP: mcpConfiguration(baseUrl, slug),
   }
+}
+
+function curlOf({ full, body }) {
+  const key = `curl -H 'X-Api-Key: ${PLACEHOLDER}'`
+  if (body === undefined) return `${key} \\\n  ${shellQuoted(full)}`
+  return `${key} -H 'Content-Type: application/json' \\\n  -d ${shellQuoted(JSON.stringify(body))} \\\n  ${shellQuoted(full)}`
+}
+
+function javaScriptOf({ url, pairs, body }) {
+  const hasLists = new Set(pairs.map(([name]) => name)).size < pairs.length
+  const query = hasLists ? pairs : Object.fromEntries(pairs)
+  const post = [
+    'const response = await fetch(url, {',
+    "  method: 'POST',",
+    `  headers: { 'X-Api-Key': '${PLACEHOLDER}', 'Content-Type': 'application/json' },`,
+    `  body: JSON.stringify(${JSON.stringify(body, null, 2)}),`,
+    '})',
+  ]
+  const get = [`const response = await fetch(url, { headers: { 'X-Api-Key': '${PLACEHOLDER}' } })`]
+  return [
+    `const url = new URL(${JSON.stringify(url)})`,
+    ...(pairs.length === 0 ? [] : [`url.search = new URLSearchParams(${JSON.stringify(query, null, 2)})`]),
+    ...(body === undefined ? get : post),
+    'const { status, data, error } = await response.json()',
+    "if (status !== 'success') throw new Error(error.code + ': ' + error.hint)",
+    'console.log(data)',
+  ].join('\n')
+}
+
+function pythonOf({ url, pairs, parameters, full, body }) {
+  const isQuery = full !== url
+  const headers = `{"X-Api-Key": "${PLACEHOLDER}"${body === undefined ? '' : ', "Content-Type": "application/json"'}}`
+  const data = body === undefined ? '' : `, data=json.dumps(${python(body)}).encode()`
+  return [
+    'import json, urllib.error, urllib.parse, urllib.request',
+    '',
+    `url = ${JSON.stringify(url)}`,
+    ...(isQuery ? [`url += "?" + urllib.parse.urlencode(${pythonQuery(parameters, pairs)})`] : []),
+    `request = urllib.request.Request(url, headers=${headers}${data})`,
+    'try:',
+    '    with urllib.request.urlopen(request) as response:',
+    '        print(json.load(response)["data"])',
+    'except urllib.error.HTTPError as failure:',
+    '    error = json.load(failure)["error"]',
+    '    print(error["code"], error["hint"])',
+  ].join('\n')
 }
 
 export function mcpConfiguration(baseUrl, slug) {
@@ -66,16 +100,29 @@ export function clientSetups(url) {
   }
 }
 
-const texts = (parameters) =>
-  Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, String(value)]))
+/** Names and values of a query, in which a list is its items one after another. */
+const pairsOf = (parameters) =>
+  Object.entries(parameters).flatMap(([name, value]) => [value].flat().map((item) => [name, String(item)]))
 
 const shellQuoted = (text) => `'${text.replaceAll("'", "'\\''")}'`
 
-/** JSON is Python for texts and numbers; true and false are not. */
-const python = (parameters) =>
-  `{${Object.entries(parameters)
-    .map(
-      ([name, value]) =>
-        `${JSON.stringify(name)}: ${typeof value === 'boolean' ? `"${value}"` : JSON.stringify(value)}`,
-    )
-    .join(', ')}}`
+/** A dictionary where no value is a list, so that it can be read, else pairs. A boolean is its text, which Python would write with a capital. */
+function pythonQuery(parameters, pairs) {
+  const isPlain = Object.values(parameters).every((value) => !Array.isArray(value))
+  const texts = (value) => (typeof value === 'boolean' ? String(value) : value)
+  return python(
+    isPlain ? Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, texts(value)])) : pairs,
+  )
+}
+
+/** A JSON value as Python writes it. */
+function python(value) {
+  if (Array.isArray(value)) return `[${value.map(python).join(', ')}]`
+  if (typeof value === 'object' && value !== null) {
+    return `{${Object.entries(value)
+      .map(([name, inner]) => `${JSON.stringify(name)}: ${python(inner)}`)
+      .join(', ')}}`
+  }
+  if (typeof value === 'boolean') return value ? 'True' : 'False'
+  return value === null || value === undefined ? 'None' : JSON.stringify(value)
+}

@@ -61,11 +61,11 @@ function startMadeKey(place) {
 }
 
 function startForm(form, { sendAs, waits }) {
-  const { slug, path, base } = form.dataset
+  const { slug, path, method, base } = form.dataset
   const section = form.closest('.endpoint')
   const codes = section.querySelectorAll('[data-language]')
   form.addEventListener('input', () => {
-    const written = snippets({ baseUrl: base, slug, path, parameters: parametersOf(form) })
+    const written = snippets({ baseUrl: base, slug, path, method, parameters: parametersOf(form) })
     for (const panel of codes) showCode(panel.querySelector('code'), written[panel.dataset.language])
   })
   form.addEventListener('submit', async (event) => {
@@ -74,12 +74,40 @@ function startForm(form, { sendAs, waits }) {
   })
 }
 
-/** What is filled in; numbers as numbers where they are. */
+/** What is filled in; numbers as numbers where they are, the items of a list, and a body as the JSON that it is. */
 function parametersOf(form) {
   const filled = [...new FormData(form)].filter(([, value]) => value !== '')
-  return Object.fromEntries(
-    filled.map(([name, value]) => [name, /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value]),
-  )
+  return Object.fromEntries(filled.map(([name, value]) => [name, valueIn(form.elements[name], value)]))
+}
+
+function valueIn(field, text) {
+  if (field.dataset.json !== undefined) return jsonOf(text)
+  if (field.dataset.list !== undefined) return text.split(',').map((item) => item.trim())
+  return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text
+}
+
+/** The text itself where it is no JSON: the gateway then says what is wrong. */
+function jsonOf(text) {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+/** The query of a GET, in which a list is its items one after another; the body of a POST. */
+function requestOf(form) {
+  const { slug, path, method } = form.dataset
+  const url = `/v1/call/${slug}${path}`
+  if (method === 'POST') {
+    return { url, method, body: JSON.stringify(parametersOf(form)), type: { 'content-type': 'application/json' } }
+  }
+  const pairs = [...new FormData(form)].flatMap(([name, value]) => {
+    if (value === '') return []
+    return [valueIn(form.elements[name], value)].flat().map((item) => [name, typeof item === 'number' ? value : item])
+  })
+  const query = new URLSearchParams(pairs).toString()
+  return { url: `${url}${query === '' ? '' : `?${query}`}` }
 }
 
 /** The headers of a call: the key, or what makes the log-in count and chooses test data. */
@@ -103,10 +131,9 @@ async function send(form, section, { sendAs, waits }) {
   outcome.textContent = 'Waiting …'
   const startedAt = performance.now()
   try {
-    const filled = [...new FormData(form)].filter(([, value]) => value !== '')
-    const query = new URLSearchParams(filled).toString()
-    const url = `/v1/call/${form.dataset.slug}${form.dataset.path}${query === '' ? '' : `?${query}`}`
-    const { status, headers, data, text } = await request(url, { headers: credentialOf(sendAs) })
+    const { url, type, ...options } = requestOf(form)
+    const sent = { ...credentialOf(sendAs), ...type }
+    const { status, headers, data, text } = await request(url, { ...options, headers: sent })
     outcome.textContent = [`${status} in ${Math.round(performance.now() - startedAt)} ms`, left(headers)]
       .filter(Boolean)
       .join(' · ')

@@ -1,8 +1,14 @@
-import type { Api, ApiEndpoint, ParameterSchema } from '../../catalog/catalog.ts'
+import {
+  type Api,
+  type ApiEndpoint,
+  type ApiParameter,
+  callMethod,
+  type ParameterSchema,
+} from '../../catalog/catalog.ts'
 import { type DataField, dataFields } from '../../catalog/data-fields.ts'
 import { endpointErrors } from '../../catalog/endpoint-errors.ts'
-import { cacheWords } from '../../catalog/limit-words.ts'
-import { parameterWords } from '../../catalog/parameter-words.ts'
+import { cacheWords, effectWords } from '../../catalog/limit-words.ts'
+import { optionsOf, parameterWords } from '../../catalog/parameter-words.ts'
 import { ERRORS } from '../../errors.ts'
 import { type Html, html } from '../../http/html.ts'
 import { snippets } from '../assets/snippets.js'
@@ -23,20 +29,22 @@ export function endpointSection({
   const { slug } = api
   const { path, endpoint, parameters } = apiEndpoint
   const id = `e${index}`
-  const example = endpoint.example.parameters as Record<string, string | number | boolean>
+  const example = endpoint.example.parameters as Record<string, unknown>
+  const method = callMethod(endpoint)
+  const isMade = endpoint.example.isMade === true
   const recorded = JSON.stringify({ status: 'success', data: endpoint.example.data }, null, 2)
   return html`<section class="endpoint" aria-labelledby="${id}">
-<h2 id="${id}"><span class="verb">GET</span> <code>/v1/call/${slug}${path}</code></h2>
-<p>${endpoint.description} <span class="small">${cacheWords(apiEndpoint)}</span></p>
+<h2 id="${id}"><span class="verb">${method}</span> <code>/v1/call/${slug}${path}</code></h2>
+<p>${endpoint.description} <span class="small">${[effectWords(apiEndpoint), cacheWords(apiEndpoint)].filter(Boolean).join(' ')}</span></p>
 <div class="split try">
-<form class="card" data-try data-slug="${slug}" data-path="${path}" data-base="${baseUrl}">
+<form class="card" data-try data-slug="${slug}" data-path="${path}"${method === 'POST' ? html` data-method="POST"` : ''} data-base="${baseUrl}">
 <h3>Parameters</h3>
 ${parameters.length === 0 ? html`<p class="small">None.</p>` : parameters.map((parameter) => field(`${id}-${parameter.name}`, parameter, example[parameter.name]))}
 <div class="actions"><button class="button" type="submit">Send</button><span class="small" role="status" data-outcome></span></div>
 <div class="hint" data-hint hidden></div>
 </form>
-<div class="beside">${codeTabs(id, snippets({ baseUrl, slug, path, parameters: example }))}
-<div class="answer-head"><h3>Answer</h3><span class="badge recorded" data-mode>Recorded example</span></div>
+<div class="beside">${codeTabs(id, snippets({ baseUrl, slug, path, method, parameters: example }))}
+<div class="answer-head"><h3>Answer</h3><span class="badge recorded" data-mode>${isMade ? 'Made example' : 'Recorded example'}</span></div>
 <pre class="answer" tabindex="0" aria-label="Answer of ${path}" data-answer><code>${recorded}</code></pre>
 </div>
 <div>${responseTable(path, dataFields(endpoint.data, endpoint.example.data))}
@@ -45,8 +53,8 @@ ${errorList(api, apiEndpoint)}</div>
 </section>`
 }
 
-function field(id: string, { name, schema, required }: ApiEndpoint['parameters'][number], value: unknown): Html {
-  const options = schema.enum ?? schema.anyOf?.map((option) => option.const)
+function field(id: string, { name, schema, required, isBody }: ApiParameter, value: unknown): Html {
+  const options = isBody ? undefined : optionsOf(schema)
   const label = html`<label for="${id}"><code>${name}</code>${required ? html` <span class="must">required</span>` : ''} <span class="type">${parameterWords(schema)}</span></label>`
   const help = schema.description ? html`<p class="small" id="${id}-help">${withCode(schema.description)}</p>` : ''
   const described = schema.description ? html` aria-describedby="${id}-help"` : ''
@@ -54,6 +62,10 @@ function field(id: string, { name, schema, required }: ApiEndpoint['parameters']
     return html`<div class="field">${label}${help}<select id="${id}" name="${name}"${described}>${required ? '' : html`<option value=""></option>`}${options.map(
       (option) => html`<option${option === value ? html` selected` : ''}>${String(option)}</option>`,
     )}</select></div>`
+  }
+  if (isBody) {
+    const text = value === undefined ? '' : JSON.stringify(value, null, 2)
+    return html`<div class="field">${label}${help}<textarea id="${id}" name="${name}" rows="8" data-json spellcheck="false"${described}>${text}</textarea></div>`
   }
   return html`<div class="field">${label}${help}${input(id, { name, schema }, value)}</div>`
 }
@@ -63,7 +75,7 @@ function input(id: string, { name, schema }: { name: string; schema: ParameterSc
   const isNumber = schema.type === 'number' || schema.type === 'integer'
   const placeholder = schema.default === undefined ? '' : String(schema.default)
   const described = schema.description ? html` aria-describedby="${id}-help"` : ''
-  return html`<input id="${id}" name="${name}" type="text"${isNumber ? html` inputmode="decimal"` : ''}${described} autocomplete="off" placeholder="${placeholder}" value="${value === undefined ? '' : String(value)}">`
+  return html`<input id="${id}" name="${name}" type="text"${isNumber ? html` inputmode="decimal"` : ''}${described} autocomplete="off" placeholder="${placeholder}" value="${value === undefined ? '' : [value].flat().join(',')}"${schema.items ? html` data-list` : ''}>`
 }
 
 /** Members of `data`: name, type, meaning and the recorded value; nested ones are indented. */

@@ -1,0 +1,267 @@
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { type Account, send, signUp } from '../support/client.ts'
+import { type Gateway, startGateway } from '../support/gateway.ts'
+import { withMcpClient } from '../support/mcp-client.ts'
+import { OWN_FOLDER, SHOP_KEY, type Shop, startShop } from '../support/shop.ts'
+
+const ITEMS = [{ sku: 'tea-1', count: 2 }]
+
+describe('an own API', () => {
+  let shop: Shop
+  let gateway: Gateway
+  let account: Account
+  let writer: string
+  let reader: string
+
+  before(async () => {
+    shop = await startShop()
+    gateway = await startGateway({
+      isLocal: true,
+      environment: {
+        UPSTREAMS_DIR: OWN_FOLDER,
+        BUILTIN_UPSTREAMS: 'weather,currency',
+        UPSTREAM_ORDERS_URL: shop.url,
+        UPSTREAM_ORDERS_KEY: SHOP_KEY,
+        PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":100}}',
+      },
+    })
+    account = await signUp(gateway)
+    const { token } = account
+    writer = (await send(gateway, '/v1/keys', { token, body: { mayWrite: true } })).body.key
+    reader = (await send(gateway, '/v1/keys', { token, body: {} })).body.key
+  })
+  after(async () => {
+    await gateway.stop()
+    await shop.close()
+  })
+
+  const call = (path: string, body?: object, key = writer) =>
+    send(gateway, `/v1/call/orders/${path}`, { key, ...(body === undefined ? {} : { body }) })
+
+  it('an own API is in the catalog beside the built-in ones that the operator chose', async () => {
+    const { body } = await send(gateway, '/v1/catalog')
+    assert.deepEqual(
+      body.data.map(({ api_name: name }: { api_name: string }) => name),
+      ['currency', 'weather', 'orders'],
+    )
+    const { body: found } = await send(gateway, '/v1/catalog?q=shop%20orders')
+    assert.equal(found.data[0].api_name, 'orders')
+    const { body: detail } = await send(gateway, '/v1/catalog/orders')
+    assert.deepEqual(
+      detail.limits.rates.map(({ max, seconds }: { max: number; seconds: number }) => [max, seconds]),
+      [[5, 1]],
+    )
+    const create = detail.endpoints.find(({ path }: { path: string }) => path === '/create-order')
+    assert.deepEqual([create.method, create.effect], ['POST', 'once'])
+  })
+
+  it('a call goes out with the operator’s key and the parameters as the document says', async () => {
+    const { status, body } = await call('list-orders?page=2&per_page=5&state=open&state=paid', undefined, reader)
+    assert.equal(status, 200, JSON.stringify(body))
+    assert.deepEqual([body.data.page, body.data.nextPage], [2, 3])
+    const seen = shop.requests.at(-1)
+    assert.equal(seen?.url, '/orders?page=2&per_page=5&state=open&state=paid')
+    assert.equal(seen?.headers['x-shop-key'], SHOP_KEY)
+    const { body: one } = await call('get-order?id=ord_1001', undefined, reader)
+    assert.equal(one.data.customer, 'Ada')
+  })
+
+  it('a documented error reaches the caller in the source’s own words, and does no harm to health', async () => {
+    const missing = await call('get-order?id=ord_9', undefined, reader)
+    assert.equal(missing.status, 404)
+    assert.equal(missing.body.error.code, 'UPSTREAM_NOT_FOUND')
+    assert.equal(missing.body.error.message, 'There is no order ord_9.')
+    const refused = await call('create-order', { body: { customer: 'Nobody', items: ITEMS } })
+    assert.equal(refused.status, 400)
+    assert.equal(refused.body.error.code, 'UPSTREAM_REJECTED')
+    assert.equal(refused.body.error.message, 'Nobody has no account in this shop.')
+    assert.equal((await send(gateway, '/v1/catalog/orders')).body.health.status, 'Healthy')
+  })
+
+  it('a path parameter is one segment, whatever it holds', async () => {
+    for (const id of ['..', '.', '']) {
+      const { status, body } = await call(`get-order?id=${encodeURIComponent(id)}`)
+      assert.deepEqual([status, body.error.code], [400, 'INVALID_PARAMETER'], id)
+    }
+    await call(`get-order?id=${encodeURIComponent('a/../b?c#d')}`)
+    assert.equal(shop.requests.at(-1)?.url, '/orders/a%2F..%2Fb%3Fc%23d')
+  })
+
+  it('a POST that creates takes its body as one parameter, and is a POST at the source', async () => {
+    const { status, body } = await call('create-order', { body: { customer: 'Grace', items: ITEMS } })
+    assert.equal(status, 200, JSON.stringify(body))
+    assert.equal(body.data.customer, 'Grace')
+    const seen = shop.requests.at(-1)
+    assert.deepEqual([seen?.method, seen?.url, seen?.headers['content-type']], ['POST', '/orders', 'application/json'])
+    assert.deepEqual(JSON.parse(seen?.body ?? ''), { customer: 'Grace', items: ITEMS })
+  })
+
+  it('a body that does not fit its schema is refused before anything is sent', async () => {
+    const before = shop.requests.length
+    const cases: [object, RegExp][] = [
+      [{}, /body is invalid: it is required/],
+      [{ body: { customer: 'Ada' } }, /items/],
+      [{ body: { customer: 'Ada', items: [{ sku: 'x', count: 0 }] } }, /\/items\/0\/count/],
+      [{ body: 'text' }, /must be/],
+      [{ customer: 'Ada', items: ITEMS }, /put it into body/],
+      [{ body: { customer: 'Ada', items: ITEMS }, extra: 1 }, /declared parameters alone/],
+      [{ body: { customer: 'x'.repeat(20_000), items: ITEMS } }, /bytes/],
+      [{ body: { customer: writer, items: ITEMS } }, /key of this service/],
+    ]
+    for (const [body, words] of cases) {
+      const answer = await call('create-order', body)
+      assert.equal(answer.status, 400, JSON.stringify(answer.body))
+      assert.match(answer.body.error.message, words)
+    }
+    assert.equal(shop.requests.length, before)
+  })
+
+  it('only POST calls an endpoint that changes something, and only a key that may write', async () => {
+    const byGet = await fetch(`${gateway.url}/v1/call/orders/create-order`, { headers: { 'x-api-key': writer } })
+    assert.equal(byGet.status, 405)
+    assert.equal(byGet.headers.get('allow'), 'POST')
+    const order = { body: { customer: 'Eve', items: ITEMS } }
+    const refused = await call('create-order', order, reader)
+    assert.deepEqual([refused.status, refused.body.error.code], [403, 'KEY_API_FORBIDDEN'])
+    const bySession = await send(gateway, '/v1/call/orders/create-order', { token: account.token, body: order })
+    assert.equal(bySession.status, 200)
+    assert.equal(shop.createdBy('Eve'), 1)
+    const batch = { calls: [{ api: 'orders', endpoint: '/create-order', parameters: order }] }
+    const inBatch = await send(gateway, '/v1/batch', {
+      key: reader,
+      body: batch,
+      headers: { accept: 'application/json' },
+    })
+    assert.equal(inBatch.body.results[0].error.code, 'KEY_API_FORBIDDEN')
+    assert.equal(shop.createdBy('Eve'), 1)
+  })
+
+  it('two equal writes of a batch are two, and 204 is an answer', async () => {
+    const order = { body: { customer: 'Twin', items: ITEMS } }
+    const calls = [1, 2].map(() => ({ api: 'orders', endpoint: '/create-order', parameters: order }))
+    const { body } = await send(gateway, '/v1/batch', {
+      key: writer,
+      body: { calls },
+      headers: { accept: 'application/json' },
+    })
+    assert.deepEqual([body.ok, body.deduplicated], [2, 0])
+    assert.equal(shop.createdBy('Twin'), 2)
+    const created = await call('create-order', { body: { customer: 'Gone', items: ITEMS } })
+    const cancelled = await call('cancel-order', { id: created.body.data.id })
+    assert.deepEqual([cancelled.status, cancelled.body.data], [200, {}])
+    assert.equal(shop.requests.at(-1)?.method, 'DELETE')
+  })
+
+  it('its cap holds at the source: never more than 5 requests in a second, writes included', async () => {
+    const from = shop.requests.length
+    const calls = Array.from({ length: 16 }, (_, index) =>
+      index % 2 === 0
+        ? call(`list-orders?page=${index + 1}`)
+        : call('create-order', { body: { customer: 'Cap', items: ITEMS } }),
+    )
+    assert.deepEqual(new Set((await Promise.all(calls)).map(({ status }) => status)), new Set([200]))
+    const times = shop.requests.slice(from).map(({ at }) => at)
+    for (const [index, at] of times.entries()) {
+      assert.ok(times.slice(index).filter((other) => other - at < 1_000).length <= 5, `${times}`)
+    }
+    assert.equal(shop.createdBy('Cap'), 8)
+  })
+
+  it('a write whose answer is a failure or is lost is OUTCOME_UNKNOWN after one request, and a read is tried again', async () => {
+    for (const mode of ['fails', 'cuts'] as const) {
+      shop.mode = mode
+      const customer = `Unknown ${mode}`
+      const { status, body } = await call('create-order', { body: { customer, items: ITEMS } })
+      assert.deepEqual([status, body.error.code], [502, 'OUTCOME_UNKNOWN'], mode)
+      assert.equal(shop.createdBy(customer), 1)
+    }
+    shop.mode = 'serves'
+  })
+
+  it('a test key is answered from the document’s examples, and the shop sees nothing', async () => {
+    const before = shop.requests.length
+    const { token } = account
+    const key = (await send(gateway, '/v1/keys', { token, body: { environment: 'test', mayWrite: true } })).body.key
+    const listed = await call('list-orders', undefined, key)
+    assert.equal(listed.body.data.orders[0].id, 'ord_1001')
+    const created = await call('create-order', { body: { customer: 'Ada', items: ITEMS } }, key)
+    assert.equal(created.body.data.id, 'ord_1002')
+    assert.equal(shop.requests.length, before)
+  })
+
+  it('its page has a form that sends a body, and its Markdown has the same call', async () => {
+    const page = await (await fetch(`${gateway.url}/apis/orders`)).text()
+    assert.match(page, /<span class="verb">POST<\/span> <code>\/v1\/call\/orders\/create-order<\/code>/)
+    assert.match(page, /<textarea id="e\d-body" name="body"/)
+    const markdown = await (await fetch(`${gateway.url}/docs/apis/orders.md`)).text()
+    assert.match(markdown, /## POST \/v1\/call\/orders\/create-order/)
+    assert.match(markdown, /-d '\{"body":\{"customer":"Ada"/)
+  })
+
+  it('the document of the gateway describes its calls', async () => {
+    const body = Object(await (await fetch(`${gateway.url}/openapi.json`)).json())
+    const create = body.paths['/v1/call/orders/create-order']
+    assert.deepEqual(Object.keys(create), ['post'])
+    assert.deepEqual(create.post.requestBody.content['application/json'].schema.required, ['body'])
+    assert.ok(body.paths['/v1/call/orders/list-orders'].get)
+  })
+
+  it('models get typed tools with the hints of their operation, and change_api only where they may change something', async () => {
+    const headers = { 'x-api-key': writer }
+    await withMcpClient(`${gateway.url}/mcp/orders`, headers, {}, async ({ client }) => {
+      const { tools } = await client.listTools()
+      const hints = Object.fromEntries(tools.map(({ name, annotations }) => [name, annotations]))
+      assert.equal(hints.orders_list_orders?.readOnlyHint, true)
+      assert.deepEqual(
+        [hints.orders_create_order?.readOnlyHint, hints.orders_create_order?.destructiveHint],
+        [false, false],
+      )
+      assert.equal(hints.orders_cancel_order?.destructiveHint, true)
+      const result = await client.callTool({
+        name: 'orders_create_order',
+        arguments: { body: { customer: 'Model', items: ITEMS } },
+      })
+      // The data have a member note, as results of test calls do, so they stand in a member of their own.
+      assert.equal(Object(result.structuredContent).data?.customer, 'Model', JSON.stringify(result))
+    })
+    await withMcpClient(`${gateway.url}/mcp`, headers, {}, async ({ client }) => {
+      assert.ok((await client.listTools()).tools.some(({ name }) => name === 'change_api'))
+      const order = {
+        api: 'orders',
+        endpoint: '/create-order',
+        parameters: { body: { customer: 'Agent', items: ITEMS } },
+      }
+      const refused = await client.callTool({ name: 'call_api', arguments: order })
+      assert.equal(refused.isError, true)
+      assert.match(JSON.stringify(refused.content), /change_api/)
+      const changed = await client.callTool({ name: 'change_api', arguments: order })
+      assert.equal(Object(changed.structuredContent).data?.customer, 'Agent', JSON.stringify(changed))
+    })
+    await withMcpClient(`${gateway.url}/mcp`, { 'x-api-key': reader }, {}, async ({ client }) => {
+      assert.ok(!(await client.listTools()).tools.some(({ name }) => name === 'change_api'))
+    })
+    assert.equal(shop.createdBy('Model') + shop.createdBy('Agent'), 2)
+  })
+
+  it('the client for TypeScript reads and writes', async () => {
+    const file = join(gateway.services.folder, 'client-of-orders.ts')
+    const source = await (await fetch(`${gateway.url}/client.ts`)).text()
+    await writeFile(file, source)
+    const { Gateway: Client } = await import(pathToFileURL(file).href)
+    const client = new Client({ key: writer, baseUrl: gateway.url })
+    const { orders } = await client.orders.listOrders({ state: ['open'] })
+    assert.ok(orders.length > 0)
+    const made = await client.orders.createOrder({ body: { customer: 'Typed', items: ITEMS } })
+    assert.equal(made.customer, 'Typed')
+    shop.mode = 'fails'
+    await assert.rejects(client.orders.createOrder({ body: { customer: 'Typed twice', items: ITEMS } }), {
+      code: 'OUTCOME_UNKNOWN',
+    })
+    shop.mode = 'serves'
+    assert.equal(shop.createdBy('Typed twice'), 1)
+  })
+})

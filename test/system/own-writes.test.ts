@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { type Account, type Answer, send, signUp } from '../support/client.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { OWN_FOLDER, SHOP_KEY, type Shop, startShop } from '../support/shop.ts'
+
+const ITEMS = [{ sku: 'tea-1', count: 2 }]
+
+/** Answers that say that nothing was sent. */
+const UNSENT = new Set([503, 429])
+
+describe('a write', () => {
+  let shop: Shop
+  let gateway: Gateway
+  let account: Account
+
+  before(async () => {
+    shop = await startShop()
+    gateway = await startGateway({
+      workers: 2,
+      environment: {
+        UPSTREAMS_DIR: OWN_FOLDER,
+        BUILTIN_UPSTREAMS: 'none',
+        UPSTREAM_ORDERS_URL: shop.url,
+        UPSTREAM_ORDERS_KEY: SHOP_KEY,
+        UPSTREAM_ORDERS_CAPS: 'concurrency=20,10000/1',
+        CALL_TIMEOUT_MS: '8000',
+        PLAN_LIMITS: '{"Free":{"perMinute":100000,"perMonth":1000000,"inFlight":200}}',
+      },
+    })
+    account = await signUp(gateway)
+  })
+  after(async () => {
+    await gateway.stop()
+    await shop.close()
+  })
+
+  const create = (customer: string, headers = {}): Promise<Answer> =>
+    send(gateway, '/v1/call/orders/create-order', {
+      token: account.token,
+      body: { body: { customer, items: ITEMS } },
+      headers,
+    })
+
+  /** What each answer says must be true at the shop. */
+  function checkAgainstShop(answers: { customer: string; answer: Answer }[]): Record<string, number> {
+    const counts: Record<string, number> = {}
+    for (const { customer, answer } of answers) {
+      const { status, text, body } = answer
+      const created = shop.createdBy(customer)
+      assert.ok(created <= 1, `${customer}: ${created} requests, answered ${text}`)
+      if (status === 200) assert.equal(created, 1, customer)
+      else if (UNSENT.has(status)) assert.equal(created, 0, `${customer}: ${text}`)
+      else assert.ok(['OUTCOME_UNKNOWN', 'UPSTREAM_ERROR'].includes(body.error.code), text)
+      if (body.error?.code === 'UPSTREAM_ERROR') assert.equal(created, 0, `${customer}: ${text}`)
+      const key = status === 200 ? 'ok' : body.error.code
+      counts[key] = (counts[key] ?? 0) + 1
+    }
+    return counts
+  }
+
+  it('a write is sent at most once while workers are killed under load, and never after a 503', async () => {
+    let isOver = false
+    const answers: { customer: string; answer: Answer }[] = []
+    const loop = async (name: number): Promise<void> => {
+      for (let count = 0; !isOver; count += 1) {
+        const customer = `Load ${name}-${count}`
+        answers.push({ customer, answer: await create(customer) })
+      }
+    }
+    const loops = Array.from({ length: 12 }, (_, name) => loop(name))
+    for (let kills = 0; kills < 4; kills += 1) {
+      const from = answers.length
+      await until(() => answers.length > from + 40)
+      gateway.workers.at(-1)?.kill('SIGKILL')
+      await gateway.startWorker()
+    }
+    isOver = true
+    await Promise.all(loops)
+    const counts = checkAgainstShop(answers)
+    assert.ok((counts.ok ?? 0) > 100, JSON.stringify(counts))
+  })
+
+  it('a write whose worker is killed after its first byte is OUTCOME_UNKNOWN, and no other worker sends it again', async () => {
+    shop.mode = 'hangs'
+    const answering = create('Killed')
+    await until(() => shop.createdBy('Killed') === 1)
+    for (const worker of gateway.workers) worker.kill('SIGKILL')
+    shop.mode = 'serves'
+    await gateway.startWorker()
+    const answer = await answering
+    assert.deepEqual([answer.status, answer.body.error.code], [502, 'OUTCOME_UNKNOWN'], answer.text)
+    assert.equal(shop.createdBy('Killed'), 1)
+  })
+
+  it('a write that no worker has taken by its deadline is 503, and is not sent afterwards', async () => {
+    for (const worker of gateway.workers) worker.kill('SIGKILL')
+    const answer = await create('Nobody there')
+    assert.ok(UNSENT.has(answer.status), answer.text)
+    await gateway.startWorker()
+    assert.equal((await create('After')).status, 200)
+    assert.equal(shop.createdBy('Nobody there'), 0)
+  })
+
+  it('an asynchronous write that is not answered is OUTCOME_UNKNOWN for whoever asks later', async () => {
+    shop.mode = 'cuts'
+    const { body } = await create('Later', { prefer: 'respond-async' })
+    let result = await send(gateway, `/v1/calls/${body.id}`, { token: account.token })
+    await until(async () => {
+      result = await send(gateway, `/v1/calls/${body.id}`, { token: account.token })
+      return result.status !== 202
+    })
+    shop.mode = 'serves'
+    assert.deepEqual([result.status, result.body.error.code], [502, 'OUTCOME_UNKNOWN'], result.text)
+    assert.equal(shop.createdBy('Later'), 1)
+  })
+})
