@@ -52,6 +52,7 @@ import { exportRoutes } from './routes/export.ts'
 import { healthRoutes } from './routes/health.ts'
 import { keyChangeRoutes } from './routes/key-changes.ts'
 import { keyRoutes } from './routes/keys.ts'
+import { logRoutes } from './routes/logs.ts'
 import { mcpRoutes } from './routes/mcp.ts'
 import { noticeRoutes } from './routes/notices.ts'
 import { oauthRoutes } from './routes/oauth.ts'
@@ -252,6 +253,7 @@ async function registerRoutes(
     providerKeyRoutes,
     billingRoutes,
     usageRoutes,
+    logRoutes,
     asyncCallRoutes,
     batchRoutes,
     connectionRoutes,

@@ -135,6 +135,8 @@ function fixedPages(catalog: Catalog, { accounts, http, plans, upstreams }: Conf
       () => accountPage('overview', { provesAddresses, below: plansCard(plans, operatorContact) }),
     ],
     ['/account/keys', 'API keys', () => accountPage('keys', { start: firstPage(catalog) })],
+    ['/account/calls', 'Calls', () => accountPage('calls')],
+    ['/account/calls/:id', 'Call', () => accountPage('calls', { part: { view: 'call', title: 'Call' } })],
     ['/account/teams', 'Teams', () => accountPage('teams', { start: firstPage(catalog), provesAddresses })],
     [
       '/account/provider-keys',

@@ -21,6 +21,7 @@ const PUBLIC = [
 const PRIVATE = [
   '/account',
   '/account/keys',
+  '/account/calls',
   '/account/teams',
   '/account/provider-keys',
   '/account/connections',

@@ -1,4 +1,5 @@
 import { api } from './api.js'
+import { startCall, startCalls } from './calls.js'
 import { startCatalog } from './catalog.js'
 import { copyCode, startCodes, startTabs } from './code.js'
 import { startConnect } from './connect.js'
@@ -22,6 +23,8 @@ const VIEWS = {
   credentials: startCredentials,
   overview: startOverview,
   keys: startKeys,
+  calls: startCalls,
+  call: startCall,
   teams: startTeams,
   'provider-keys': startProviderKeys,
   settings: startSettings,

@@ -6,6 +6,7 @@ import { planTable } from './plan-table.ts'
 const SECTIONS = [
   ['/account', 'Overview', 'overview'],
   ['/account/keys', 'API keys', 'keys'],
+  ['/account/calls', 'Calls', 'calls'],
   ['/account/teams', 'Teams', 'teams'],
   ['/account/provider-keys', 'Provider keys', 'provider-keys'],
   ['/account/connections', 'Connected apps', 'connections'],
@@ -16,6 +17,8 @@ export type AccountSection = (typeof SECTIONS)[number][2]
 
 /** What an account page holds besides its section's data. */
 export interface AccountExtras {
+  /** A page below that of the section, by the name of its script's part and with a title of its own. */
+  part?: { view: string; title: string }
   /** JSON of the APIs that take a caller's own key. */
   apis?: string
   /** Page of the API that a newcomer tries first. */
@@ -29,15 +32,15 @@ export interface AccountExtras {
 /** The frame of an account page; what is in it comes from the JSON routes. */
 export function accountPage(
   section: AccountSection,
-  { apis = '', start = '/', provesAddresses = false, below }: AccountExtras = {},
+  { apis = '', start = '/', provesAddresses = false, below, part }: AccountExtras = {},
 ): Html {
-  const [path, title] = SECTIONS.find(([, , name]) => name === section) ?? SECTIONS[0]
+  const [path, name] = SECTIONS.find(([, , name]) => name === section) ?? SECTIONS[0]
   return html`<div class="wrap account">
 <nav class="side" aria-label="Account">${SECTIONS.map(
-    ([href, name]) => html`<a href="${href}"${href === path ? html` aria-current="page"` : ''}>${name}</a>`,
+    ([href, text]) => html`<a href="${href}"${href === path ? html` aria-current="page"` : ''}>${text}</a>`,
   )}<button type="button" class="link" data-logout>Log out</button></nav>
-<div class="content" data-view="${section}" data-apis="${apis}" data-start="${start}"${provesAddresses ? html` data-proves-addresses` : ''}>
-<h1>${title}</h1>
+<div class="content" data-view="${part?.view ?? section}" data-apis="${apis}" data-start="${start}"${provesAddresses ? html` data-proves-addresses` : ''}>
+<h1>${part?.title ?? name}</h1>
 <noscript><p class="notice">These pages need JavaScript; everything on them is a JSON route of the <a href="/docs/reference">reference</a>.</p></noscript>
 <div data-body aria-live="polite" aria-busy="true"><p class="small">Loading …</p></div>
 ${below ?? ''}

@@ -1,0 +1,90 @@
+import Type, { type Static } from 'typebox'
+import { nullable } from '../catalog/json.ts'
+import type { CallPosition, ListedCallRow } from '../db/call-log-pages.ts'
+
+const Ms = (description: string) => nullable(Type.Number({ description: `${description}, milliseconds` }))
+
+/** A call of the log of calls, as users and operators see it. */
+export const LoggedCallAnswer = Type.Object(
+  {
+    id: Type.String({ description: 'As X-Call-Id says it' }),
+    requestId: nullable(
+      Type.String({ description: 'As X-Request-Id says it; the calls of a batch or of an MCP message share it' }),
+    ),
+    at: Type.String({ format: 'date-time', description: 'When the call ended' }),
+    api: Type.String({ description: 'Slug of the API; "-" if the call named no API of the catalog' }),
+    endpoint: nullable(Type.String({ description: 'As in the catalog; null if the call named none of it' })),
+    status: Type.Integer({ description: 'HTTP status of the answer; 499 if the caller left or cancelled the call' }),
+    code: nullable(Type.String({ description: 'Code of the error; null for a success' })),
+    cause: nullable(Type.String({ description: 'Why the upstream failed, in a few words' })),
+    key: nullable(
+      Type.Object(
+        {
+          id: Type.String({ description: 'Id of the API key, or of the connection of an application' }),
+          label: nullable(Type.String({ description: 'Label of an API key that still exists' })),
+          lastFour: nullable(Type.String({ description: 'Last characters of an API key that still exists' })),
+          application: nullable(Type.String({ description: 'Name of the connected application' })),
+        },
+        { description: 'What made the call; null for a session' },
+      ),
+    ),
+    mode: Type.Enum(['live', 'test'], { description: 'live or test call' }),
+    via: Type.Enum(['call', 'batch', 'mcp'], { description: 'How the call reached the gateway' }),
+    tool: nullable(Type.String({ description: 'The MCP tool that made the call' })),
+    attempts: nullable(Type.Integer({ description: 'Requests that were sent to the upstream' })),
+    quotedMs: Ms('The wait that was forecast; of a refused call its Retry-After'),
+    admissionMs: Ms('Until the call was accepted'),
+    queueMs: Ms('Until a worker had it'),
+    permitMs: Ms("Wait for a slot of the upstream's cap"),
+    upstreamMs: Ms('In attempts at the upstream'),
+    totalMs: Type.Number({ description: 'From request to answer, milliseconds' }),
+    cache: nullable(
+      Type.Enum(['hit', 'stale', 'miss'], { description: 'Whether a stored answer served it; null if none is stored' }),
+    ),
+    bytes: nullable(Type.Integer({ description: 'Length of the answer' })),
+  },
+  { title: 'LoggedCall' },
+)
+export type LoggedCallAnswer = Static<typeof LoggedCallAnswer>
+
+export function toLoggedCall(row: ListedCallRow): LoggedCallAnswer {
+  const { key_id: keyId, key_label: label, key_last_four: lastFour, application } = row
+  return {
+    id: prefixed('call', row.id),
+    requestId: row.request_id === null ? null : prefixed('req', row.request_id),
+    at: row.at.toISOString(),
+    api: row.slug,
+    endpoint: row.endpoint,
+    status: row.status,
+    code: row.code,
+    cause: row.cause,
+    key: keyId === null ? null : { id: keyId, label, lastFour, application },
+    mode: row.mode,
+    via: row.via,
+    tool: row.tool,
+    attempts: row.attempts,
+    quotedMs: row.quoted_ms,
+    admissionMs: row.admission_ms,
+    queueMs: row.queue_ms,
+    permitMs: row.permit_ms,
+    upstreamMs: row.upstream_ms,
+    totalMs: row.total_ms,
+    cache: row.cache,
+    bytes: row.bytes,
+  }
+}
+
+/** Ids of calls and requests are UUIDs without hyphens behind their kind. */
+function prefixed(kind: 'call' | 'req', uuid: string): string {
+  return `${kind}_${uuid.replaceAll('-', '')}`
+}
+
+/** Which kind an id is, and the UUID in it; undefined for a text that is no id of either kind. */
+export function parseLoggedId(id: string): { kind: 'call' | 'req'; uuid: string } | undefined {
+  const match = /^(call|req)_([0-9a-f]{32})$/.exec(id.trim().toLowerCase())
+  return match ? { kind: match[1] === 'call' ? 'call' : 'req', uuid: match[2] ?? '' } : undefined
+}
+
+export function cursorOf({ at, id }: CallPosition): string {
+  return `${at}_${id}`
+}

@@ -1,0 +1,206 @@
+import { durationWords, timingBar } from '../../browser/timing-bar.js'
+import { actionButton, actionForm, showAccount, table } from './account-view.js'
+import { ApiError, api, apiAll, request } from './api.js'
+import { el, field, moment, select } from './dom.js'
+import { visit } from './navigate.js'
+
+const PAGE = 50
+
+/** Filters of the list, which stand in the address under these names, as the route of the log takes them. */
+const FILTERS = ['api', 'status', 'key', 'mode', 'via', 'code', 'endpoint', 'tool', 'from', 'to', 'teamId']
+
+const STATUSES = [
+  ['', 'all'],
+  ['2xx', 'answered'],
+  ['4xx', 'refused (4xx)'],
+  ['5xx', 'failed (5xx)'],
+]
+const MODES = [
+  ['', 'all'],
+  ['live', 'live'],
+  ['test', 'test'],
+]
+const VIAS = [
+  ['', 'all'],
+  ['call', 'a call'],
+  ['batch', 'a batch'],
+  ['mcp', 'MCP'],
+]
+
+/** The account's calls of the last days, newest first. */
+export function startCalls(view) {
+  return showAccount(view, async () => {
+    const given = new URLSearchParams(location.search)
+    const filter = new URLSearchParams(FILTERS.filter((name) => given.get(name)).map((name) => [name, given.get(name)]))
+    const query = new URLSearchParams({ ...Object.fromEntries(filter), limit: PAGE })
+    if (given.has('cursor')) query.set('cursor', given.get('cursor'))
+    const [{ calls, next }, callers] = await Promise.all([readPage(query), readCallers()])
+    return [
+      findForm(),
+      filterForm(filter, callers),
+      calls.length > 0 ? callTable(calls) : noCalls(next, filter),
+      pageLinks({ next, filter, isFirst: !given.has('cursor') }),
+    ]
+  })
+}
+
+async function readPage(query) {
+  const { status, headers, data } = await request(`/v1/logs?${query}`, { headers: { 'x-portal-request': '1' } })
+  if (status >= 400) throw new ApiError(status, data ?? {})
+  const [, next] = /[?&]cursor=([^&>]+)/.exec(headers.get('link') ?? '') ?? []
+  return { calls: data.calls, next }
+}
+
+/** Names of keys and applications, for the filter; without them it is left out. */
+async function readCallers() {
+  try {
+    const [{ keys }, { connections }] = await Promise.all([apiAll('/v1/keys'), api('/v1/connections')])
+    return [
+      ...keys.map((key) => [key.id, `${key.label ?? 'No label'} (…${key.lastFour ?? ''})`]),
+      ...connections.map(({ id, clientName }) => [id, clientName]),
+      ['session', 'Portal and sessions'],
+    ]
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status === 401) throw error
+    return []
+  }
+}
+
+function findForm() {
+  const id = el('input', { name: 'id', required: true, autocomplete: 'off', spellcheck: 'false', maxlength: 60 })
+  id.pattern = '\\s*(call|req)_[0-9a-fA-F]{32}\\s*'
+  id.title = 'call_… or req_… with 32 digits'
+  return actionForm(
+    { class: 'inline card', role: 'search' },
+    async ({ id: text }) => {
+      const { call, calls } = await api(`/v1/logs/${encodeURIComponent(text.trim())}`)
+      await visit(`/account/calls/${(call ?? calls[0]).id}`)
+    },
+    field('X-Call-Id or X-Request-Id', id),
+    el('button', { class: 'button', type: 'submit' }, 'Find'),
+  )
+}
+
+function filterForm(filter, callers) {
+  const chosen = (name, options) => {
+    const control = select({ name }, options)
+    control.value = filter.get(name) ?? ''
+    return control
+  }
+  const slug = el('input', { name: 'api', value: filter.get('api') ?? '', placeholder: 'weather', autocomplete: 'off' })
+  return actionForm(
+    { class: 'inline' },
+    async (chosenFilter) => visit(`/account/calls?${new URLSearchParams(chosenFilter)}`),
+    field('API', slug),
+    field('Status', chosen('status', STATUSES)),
+    field('Mode', chosen('mode', MODES)),
+    field('Came by', chosen('via', VIAS)),
+    callers.length > 0 && field('Key or app', chosen('key', [['', 'all'], ...callers])),
+    el('button', { class: 'button quiet', type: 'submit' }, 'Filter'),
+  )
+}
+
+function callTable(calls) {
+  const rows = calls.map((call) => [
+    el('a', { href: `/account/calls/${call.id}` }, moment(call.at)),
+    el('span', {}, nameOf(call)),
+    statusWords(call),
+    durationWords(call.totalMs),
+    call.queueMs === null ? '–' : durationWords(call.queueMs + call.permitMs),
+    el('span', { class: `badge ${call.mode}` }, call.mode),
+    cameBy(call),
+  ])
+  return table('Calls', ['Ended', 'API', 'Answer', 'Took', 'Waited', 'Mode', 'Came by'], rows)
+}
+
+const nameOf = ({ api: slug, endpoint }) => (slug === '-' ? 'no API of the catalog' : `${slug}${endpoint ?? ''}`)
+
+function statusWords({ status, code, cache }) {
+  const stored = cache === 'hit' ? ' stored' : ''
+  return el('span', { class: status < 400 ? undefined : 'bad' }, `${status}${code === null ? stored : ` ${code}`}`)
+}
+
+const cameBy = ({ via, tool }) => (via === 'mcp' ? `MCP${tool ? `, ${tool}` : ''}` : via === 'batch' ? 'batch' : 'call')
+
+function noCalls(next, filter) {
+  const text = next
+    ? 'None of the calls that were looked through fits. Look further back.'
+    : filter.size > 0
+      ? 'No call fits.'
+      : 'No calls in the last days. A call shows about a second after its end.'
+  return el('p', { class: 'empty' }, text)
+}
+
+function pageLinks({ next, filter, isFirst }) {
+  const to = (cursor) =>
+    `/account/calls?${new URLSearchParams({ ...Object.fromEntries(filter), ...(cursor && { cursor }) })}`
+  return el(
+    'p',
+    { class: 'actions' },
+    !isFirst && el('a', { class: 'button quiet', href: to() }, 'Newest calls'),
+    next && el('a', { class: 'button quiet', href: to(next) }, 'Older calls'),
+    actionButton('Export', { 'aria-label': 'Export these calls as lines of JSON' }, () => exportCalls(filter)),
+  )
+}
+
+/** Saves the calls that fit as a file. A link could not: the log-in counts for requests of this page's scripts alone. */
+async function exportCalls(filter) {
+  const headers = { 'x-portal-request': '1', accept: 'application/x-ndjson' }
+  const { status, data, text } = await request(`/v1/logs?${filter}`, { headers })
+  if (status >= 400) throw new ApiError(status, data ?? {})
+  const link = el('a', { href: URL.createObjectURL(new Blob([text])), download: 'calls.ndjson' })
+  link.click()
+  URL.revokeObjectURL(link.href)
+}
+
+/** One call: what came of it, and where its time went. */
+export function startCall(view) {
+  return showAccount(view, async () => {
+    const id = location.pathname.split('/').at(-1) ?? ''
+    const { call, calls } = await api(`/v1/logs/${id}`)
+    return callParts(call ?? calls[0])
+  })
+}
+
+function callParts(call) {
+  const facts = [
+    ['Ended', moment(call.at)],
+    ['Answer', statusWords(call)],
+    ['Cause', call.cause],
+    ['API', call.api === '-' ? nameOf(call) : el('a', { href: `/apis/${call.api}` }, nameOf(call))],
+    ['Made by', madeBy(call)],
+    ['Came by', cameBy(call)],
+    ['Mode', call.mode],
+    ['Attempts', call.attempts],
+    ['Stored answer', call.cache],
+    ['Length', call.bytes === null ? null : `${call.bytes} bytes`],
+    ['Call id', el('code', {}, call.id)],
+    ['Request id', call.requestId === null ? null : el('code', {}, call.requestId)],
+  ].filter(([, value]) => value !== null)
+  const picture = el('section', { class: 'card' }, el('h2', {}, `Took ${durationWords(call.totalMs)}`))
+  // Numbers and words of our own alone.
+  picture.insertAdjacentHTML('beforeend', timingBar(call))
+  return [
+    picture,
+    el(
+      'section',
+      { class: 'card' },
+      el('h2', {}, 'The call'),
+      el(
+        'dl',
+        { class: 'facts' },
+        ...facts.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))),
+      ),
+      call.code !== null &&
+        el('p', {}, el('a', { href: `/docs/errors#${call.code}` }, `What to do about ${call.code}`)),
+    ),
+    el('p', {}, el('a', { href: '/account/calls' }, 'All calls')),
+  ]
+}
+
+function madeBy({ key }) {
+  if (key === null) return 'a session'
+  if (key.application !== null) return key.application
+  if (key.lastFour === null) return 'a key that has been deleted'
+  return `${key.label ?? 'a key without a label'} (…${key.lastFour})`
+}

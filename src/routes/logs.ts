@@ -1,0 +1,153 @@
+import { Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type from 'typebox'
+import { MANAGERS, teamFor } from '../accounts/team-access.ts'
+import { CallLogQuery, readCallFilter, readCallPage } from '../calls/call-log-query.ts'
+import { cursorOf, LoggedCallAnswer, parseLoggedId, toLoggedCall } from '../calls/logged-call.ts'
+import type { Context } from '../context.ts'
+import { type CallFilter, type CallPosition, findCall, findCallsOfRequest, listCalls } from '../db/call-log-pages.ts'
+import type { Db } from '../db/database.ts'
+import { GatewayError } from '../errors.ts'
+import { IdParams } from '../http/path-ids.ts'
+import type { App } from '../http/typed-app.ts'
+import { guardWithSession, sessionOf } from './session-guard.ts'
+
+/** Calls of one export. */
+const EXPORT_CALLS_MAX = 100_000
+
+/** Calls that an export reads at once: what a client that does not read makes this node hold. */
+const EXPORT_PAGE = 500
+
+const LogsQuery = Type.Object({
+  ...CallLogQuery.properties,
+  teamId: Type.Optional(Type.String({ description: 'Calls with keys of this team, for its owner and admins' })),
+})
+
+const LIST = {
+  config: { errors: ['TEAM_NOT_FOUND', 'FORBIDDEN', 'NOT_FOUND', 'RATE_LIMIT_EXCEEDED'] as const },
+  schema: {
+    summary: 'Calls of the last days, newest first',
+    description:
+      'One entry for each call that ended, about a second after its end: ids, status, code and where the time went, never parameters or bodies. A filter that fits few calls may leave a page short or empty: there are more calls as long as the Link header names a next page. With `Accept: application/x-ndjson` up to 100,000 calls come as lines, and the last line says where to go on.',
+    tags: ['Calls'],
+    operationId: 'listLoggedCalls',
+    querystring: LogsQuery,
+    response: {
+      200: {
+        content: {
+          'application/json': {
+            schema: Type.Object({ calls: Type.Array(LoggedCallAnswer, { description: 'Newest first' }) }),
+          },
+          'application/x-ndjson': { schema: Type.String() },
+        },
+      },
+    },
+  },
+}
+
+const FIND = {
+  config: { errors: ['CALL_NOT_FOUND', 'NOT_FOUND'] as const },
+  schema: {
+    summary: 'A call by its id, or the calls of a request by its id',
+    description: 'Takes what X-Call-Id or X-Request-Id said.',
+    tags: ['Calls'],
+    operationId: 'findLoggedCalls',
+    params: IdParams,
+    response: {
+      200: Type.Object({
+        call: Type.Optional(LoggedCallAnswer),
+        calls: Type.Optional(Type.Array(LoggedCallAnswer, { description: 'Of a request, in the order they ended' })),
+      }),
+    },
+  },
+}
+
+/** The log of an account's calls. */
+export async function logRoutes(app: App, context: Context): Promise<void> {
+  const { config, reportsDb: db } = context
+  guardWithSession(app, context)
+  /** Accounts that an export runs for. */
+  const exporting = new Set<string>()
+  app.addHook('preHandler', async () => {
+    if (config.callLog.days === 0) throw noLog()
+  })
+
+  app.get('/v1/logs', LIST, async (request, reply) => {
+    const { query } = request
+    const { id } = sessionOf(request).user
+    const team =
+      query.teamId === undefined ? undefined : await teamFor(db, { teamId: query.teamId, userId: id }, MANAGERS)
+    const filter = { ...readCallFilter(query), accountId: team?.owner_id ?? id, teamId: team?.id }
+    const { limit, after } = readCallPage(query)
+    if (wantsLines(request.headers)) {
+      if (exporting.has(id)) throw oneExport()
+      exporting.add(id)
+      const stream = Readable.from(exportLines(db, filter, after), { objectMode: false })
+      // It is closed when the client has all of it, and when the client leaves.
+      stream.once('close', () => exporting.delete(id))
+      return (reply as FastifyReply).type('application/x-ndjson').send(stream)
+    }
+    const { calls, next } = await listCalls(db, filter, { limit, after })
+    if (next) reply.header('link', `<${nextPage(request as FastifyRequest, next)}>; rel="next"`)
+    return { calls: calls.map(toLoggedCall) }
+  })
+
+  app.get('/v1/logs/:id', FIND, async (request) => {
+    const viewer = { accountId: sessionOf(request).user.id }
+    const named = parseLoggedId(request.params.id)
+    if (named?.kind === 'call') {
+      const row = await findCall(db, named.uuid, viewer)
+      if (row) return { call: toLoggedCall(row) }
+    } else if (named) {
+      const rows = await findCallsOfRequest(db, named.uuid, viewer)
+      if (rows.length > 0) return { calls: rows.map(toLoggedCall) }
+    }
+    throw notLogged(config.callLog.days)
+  })
+}
+
+async function* exportLines(db: Db, filter: CallFilter, from: CallPosition | undefined): AsyncGenerator<string> {
+  let after = from
+  for (let count = 0; count < EXPORT_CALLS_MAX; ) {
+    const { calls, next } = await listCalls(db, filter, { limit: EXPORT_PAGE, after })
+    count += calls.length
+    yield calls.map((row) => `${JSON.stringify(toLoggedCall(row))}\n`).join('')
+    after = next
+    if (!next) break
+  }
+  yield `${JSON.stringify({ done: true, ...(after && { next: cursorOf(after) }) })}\n`
+}
+
+/** The same filters, and where the next page begins. */
+function nextPage({ url }: Pick<FastifyRequest, 'url'>, next: CallPosition): string {
+  const [path = '', query = ''] = url.split('?', 2)
+  const parameters = new URLSearchParams(query)
+  parameters.set('cursor', cursorOf(next))
+  return `${path}?${parameters}`
+}
+
+function wantsLines({ accept = '' }: { accept?: string | undefined }): boolean {
+  return /application\/x-ndjson/i.test(accept)
+}
+
+function noLog(): GatewayError {
+  return new GatewayError('NOT_FOUND', {
+    message: 'This gateway keeps no log of calls.',
+    hint: 'Ask the operator to set CALL_LOG_DAYS',
+  })
+}
+
+function notLogged(days: number): GatewayError {
+  return new GatewayError('CALL_NOT_FOUND', {
+    message: 'The log has no such call of your account.',
+    hint: `Use the X-Call-Id or X-Request-Id of a call of the last ${days} days; a call shows about a second after its end`,
+  })
+}
+
+function oneExport(): GatewayError {
+  return new GatewayError('RATE_LIMIT_EXCEEDED', {
+    message: 'An export of this account runs already.',
+    hint: 'Read it to its end, then send the request again',
+    retryAfterMs: 5_000,
+  })
+}
