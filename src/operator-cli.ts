@@ -5,6 +5,8 @@ import type { Static } from 'typebox'
 import { ConfigError, loadOperatorClient, type OperatorClient, parseCaps } from './config.ts'
 import type { OverviewAnswer } from './fleet/overview-answer.ts'
 import type { QueueAnswer } from './fleet/queue-answer.ts'
+import { accountText, callsText } from './operator/account-as-text.ts'
+import type { AccountReport } from './operator/account-report.ts'
 import {
   auditText,
   isFailing,
@@ -93,6 +95,21 @@ const COMMANDS: Record<Exclude<CommandName, 'check'>, Command> = {
     return { answer: { user }, text: userText(user) }
   },
   'new-password': async ({ client, subject }) => await resetPassword(client, required(subject, 'an id or address')),
+  account: async ({ client, subject }) => {
+    const { id } = await findUser(client, required(subject, 'an id or address'))
+    const answer = (await request(client, `GET /v1/operator/users/${encodeURIComponent(id)}`)) as AccountReport
+    return { answer, text: accountText(answer) }
+  },
+  'revoke-key': async ({ client, subject }) => {
+    const id = required(subject, 'the id of a key')
+    const answer = await request(client, `DELETE /v1/operator/keys/${encodeURIComponent(id)}`)
+    return { answer, text: `The key ${id} is revoked: it is refused from now on.` }
+  },
+  call: async ({ client, subject }) => {
+    const id = required(subject, 'the id of a call or of a request')
+    const answer = await request(client, `GET /v1/operator/calls/${encodeURIComponent(id)}`)
+    return { answer, text: callsText(Object(answer).calls) }
+  },
   upstreams: async ({ client }) => {
     const upstreams = await listUpstreams(client)
     return { answer: { upstreams }, text: upstreamsText(upstreams) }
@@ -236,7 +253,7 @@ function required(value: string | undefined, what: string): string {
 
 async function request(
   { url, token, tokenFrom, name }: OperatorClient,
-  route: `${'GET' | 'POST' | 'PATCH'} ${string}`,
+  route: `${'GET' | 'POST' | 'PATCH' | 'DELETE'} ${string}`,
   body?: object,
 ): Promise<unknown> {
   const [method = '', path = ''] = route.split(' ', 2)

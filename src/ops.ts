@@ -6,6 +6,7 @@ import { createLog } from './log.ts'
 import { loadSettings, runProcess } from './process.ts'
 import { operatorRoutes } from './routes/operator.ts'
 import { operatorAuditRoutes } from './routes/operator-audit.ts'
+import { operatorCallRoutes } from './routes/operator-calls.ts'
 import { operatorUserRoutes } from './routes/operator-users.ts'
 
 /** The operator console and the operator API. */
@@ -13,7 +14,12 @@ await runProcess('ops', async () => {
   const config = await loadSettings('ops')
   const log = createLog(config.log, 'ops')
   const context = await openContext(config, log, 'ops')
-  const app = await createConsole(context, [operatorRoutes, operatorAuditRoutes, operatorUserRoutes])
+  const app = await createConsole(context, [
+    operatorRoutes,
+    operatorAuditRoutes,
+    operatorCallRoutes,
+    operatorUserRoutes,
+  ])
   const { opsHost: host, opsPort } = config.http
   const address = { host, hostVariable: 'OPS_HOST', port: opsPort, portVariable: 'OPS_PORT' }
   await orNaming(address, app.listen({ host, port: opsPort }))

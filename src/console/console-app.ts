@@ -15,6 +15,7 @@ import { trustProxies } from '../http/trusted-proxies.ts'
 import type { App } from '../http/typed-app.ts'
 import { auditPageRoutes } from './audit-page.ts'
 import { BOOK_PAGES, bookPage } from './book-page.ts'
+import { callRoutes } from './call-routes.ts'
 import { metricsRoute } from './fleet-metrics.ts'
 import { loginRoutes } from './login-routes.ts'
 import { isMissingPage, sendNotFound } from './not-found-page.ts'
@@ -74,6 +75,7 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
       throw new GatewayError('NOT_FOUND', NO_ROUTE)
     })
     await overviewRoutes(scope, { log, fleet, sessions, assets })
+    await callRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), { ...context, assets })
     await queueRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), { fleet, assets })
     await scope.register(
       async (inner) => await auditPageRoutes(inner.withTypeProvider<TypeBoxTypeProvider>(), { db: context.db, assets }),

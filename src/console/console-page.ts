@@ -45,6 +45,7 @@ ${pageHead(assets, { title, styles, ...(script && { script }), more: html`<link 
 <nav aria-label="Console">${LINKS.map(
     ([href, name]) => html`<a href="${href}"${href === path ? html` aria-current="page"` : ''}>${name}</a>`,
   )}
+<form role="search" action="/find"><input type="search" name="q" required maxlength="320" placeholder="call, request or account" aria-label="Find a call by its id or by that of its request, or an account by its address" autocomplete="off" spellcheck="false"></form>
 <form method="post" action="/logout"><button type="submit" class="quiet">Log out</button></form></nav>
 </header>
 <main>

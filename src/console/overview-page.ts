@@ -41,7 +41,7 @@ export function overviewPage(snapshot: Snapshot, assets: Assets): string {
   const rows = byTrouble(snapshot.upstreams).map((row) => {
     const { slug, name } = row
     const cell = (what: string, label: string) => place(`${slug} ${what}`, 'td', ` data-label="${label}"`)
-    return `<tr id="${escapeHtml(slug)}"${isIdle(row) ? ' class="idle"' : ''}><th scope="row">${escapeHtml(slug)}<small>${escapeHtml(name)} · <a href="/queues/${escapeHtml(slug)}">queue<span class="sr"> of ${escapeHtml(slug)}</span></a></small></th>
+    return `<tr id="${escapeHtml(slug)}"${isIdle(row) ? ' class="idle"' : ''}><th scope="row">${escapeHtml(slug)}<small>${escapeHtml(name)} · <a href="/queues/${escapeHtml(slug)}">queue<span class="sr"> of ${escapeHtml(slug)}</span></a> · <a href="/accounts?api=${escapeHtml(slug)}">callers<span class="sr"> of ${escapeHtml(slug)}</span></a></small></th>
 ${cell('health', 'Health')}${cell('queue', 'Queue')}${cell('cap', 'Cap left')}${cell('traffic', 'Traffic')}${cell('actions', 'Actions').replace('<td', '<td class="actions"')}</tr>`
   })
   const main = `<h1>${place('headline', 'span')}</h1>

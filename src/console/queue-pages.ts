@@ -37,7 +37,7 @@ ${NO_FAILED_CALLS}
 /** One API's queue with its calls, in the order in which they are served. */
 export function queuePage({ at, row, workers, contents }: QueueView, assets: Assets): string {
   const cells = rowCells(row, at)
-  const main = html`<h1>Queue of ${row.slug} <small>${row.name} · <a href="/queues">all queues</a></small></h1>
+  const main = html`<h1>Queue of ${row.slug} <small>${row.name} · <a href="/accounts?api=${row.slug}">callers</a> · <a href="/queues">all queues</a></small></h1>
 <div data-live="facts"><dl class="tiles">
 ${fact('Health', trusted(cells.health))}${fact('Queue', trusted(cells.queue))}${fact('Cap left', trusted(cells.cap))}${fact('Traffic', trusted(cells.traffic))}${fact('Workers', workersText(workers))}
 </dl></div>

@@ -68,6 +68,19 @@ export function listApiKeys(db: Db, userId: string, { limit, after }: RowRange):
     .execute()
 }
 
+/** The live keys that count against an account, its teams' too, newest first. */
+export function listAccountKeys(db: Db, userId: string): Promise<ApiKey[]> {
+  return db
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('user_id', '=', userId)
+    .where('revoked_at', 'is', null)
+    .where(isUnexpired)
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .execute()
+}
+
 /** A team's own keys that are not revoked, newest first. */
 export function listTeamKeys(db: Db, teamId: string): Promise<ApiKey[]> {
   return db

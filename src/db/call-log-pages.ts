@@ -26,6 +26,8 @@ export interface CallFilter {
   /** First and last status, both included. */
   status?: [first: number, last: number] | undefined
   code?: string | undefined
+  /** Calls with an error alone. */
+  isFailure?: boolean
   /** Id of a key or of a connection, or `session`. */
   key?: string | undefined
   mode?: Environment | undefined
@@ -81,17 +83,13 @@ export async function listCalls(
 /** Whose calls may be seen: those of an account and of the keys of teams that it manages, or all. */
 export type CallViewer = { accountId: string } | 'operator'
 
-/** A call by its id, as `call_log` has it. */
-export async function findCall(db: Db, id: string, viewer: CallViewer): Promise<ListedCallRow | undefined> {
-  return (await findCalls(db, sql`id = ${id}`, viewer))[0]
-}
-
-/** The calls of a request by its id, as `call_log` has it, in the order in which they ended. */
-export async function findCallsOfRequest(db: Db, requestId: string, viewer: CallViewer): Promise<ListedCallRow[]> {
-  return await findCalls(db, sql`request_id = ${requestId}`, viewer)
-}
-
-async function findCalls(db: Db, condition: RawBuilder<unknown>, viewer: CallViewer): Promise<ListedCallRow[]> {
+/** The call with an id, or the calls of a request with an id, in the order in which they ended. */
+export async function findCallsById(
+  db: Db,
+  { kind, uuid }: { kind: 'call' | 'req'; uuid: string },
+  viewer: CallViewer,
+): Promise<ListedCallRow[]> {
+  const condition = kind === 'call' ? sql`id = ${uuid}` : sql`request_id = ${uuid}`
   const isSeen = viewer === 'operator' ? sql`true` : isSeenBy(viewer.accountId)
   const { rows } = await sql<ListedCallRow>`
     ${named(sql`select * from call_log where ${condition} and ${isSeen} limit ${sql.lit(REQUEST_CALLS_MAX)}`)}
@@ -136,6 +134,7 @@ function conditionsOf(filter: CallFilter): RawBuilder<unknown>[] {
   for (const [column, value] of Object.entries(equal)) {
     if (value !== undefined) conditions.push(sql`${sql.ref(column)} = ${value}`)
   }
+  if (filter.isFailure) conditions.push(sql`code is not null`)
   if (status !== undefined) conditions.push(sql`status between ${status[0]} and ${status[1]}`)
   if (key !== undefined) conditions.push(key === 'session' ? sql`key_id is null` : sql`key_id = ${key}::uuid`)
   if (teamId !== undefined) conditions.push(sql`key_id in (select id from api_keys where team_id = ${teamId})`)

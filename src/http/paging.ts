@@ -21,6 +21,14 @@ export const PageQuery = Type.Object({
 })
 export type PageQuery = Static<typeof PageQuery>
 
+/** The address of the next page of a listing with filters: the same filters, and where it begins. */
+export function nextPageOf(url: string, cursor: string): string {
+  const [path = '', query = ''] = url.split('?', 2)
+  const parameters = new URLSearchParams(query)
+  parameters.set('cursor', cursor)
+  return `${path}?${parameters}`
+}
+
 export function readPage({ limit, cursor }: PageQuery): RowRange {
   const [id = '', createdMicros] = cursor?.toLowerCase().split('_').reverse() ?? []
   return {

@@ -1,5 +1,6 @@
 import type { Api, ApiEndpoint, Catalog } from '../catalog/catalog.ts'
 import { toEntry } from '../catalog/catalog-entry.ts'
+import { LOGS } from './log-examples.ts'
 
 /** Examples of bodies by media type. */
 export type MediaExamples = Record<string, unknown>
@@ -30,7 +31,16 @@ const json = (body: unknown): MediaExamples => ({ 'application/json': body })
 export function documentExamples(catalog: Catalog, baseUrl: string): DocumentExamples {
   const first = catalog.get('weather') ?? [...catalog.values()][0]
   const endpoint = first && [...first.endpoints.values()][0]
-  const own = { ...ACCOUNT, ...EXPORT, ...KEYS, ...TEAMS, ...PROVIDER_KEYS, ...usage(), ...connections(baseUrl) }
+  const own = {
+    ...ACCOUNT,
+    ...EXPORT,
+    ...KEYS,
+    ...LOGS,
+    ...TEAMS,
+    ...PROVIDER_KEYS,
+    ...usage(),
+    ...connections(baseUrl),
+  }
   if (!first || !endpoint) {
     return { requests: REQUESTS, answers: own, call: { parameters: undefined, mapped: undefined, raw: undefined } }
   }

@@ -13,6 +13,12 @@ Accounts
                                           approved: its live calls need no proof of its address
   user <id or address> --reset-link       print a link with which it sets a new password, once, in 30 minutes
   new-password <id or address>            give it a new password, shown once, and end its sessions
+  account <id or address>                 what it does: calls by API, last failures, keys, connections
+  revoke-key <id>                         revoke a key of any account, on every node at once
+
+Calls
+  call <id>                               what became of a call, and where its time went, by X-Call-Id or
+                                          X-Request-Id; exit code 1 if the log has none
 
 Upstreams
   upstreams                               list them with the settings in force
@@ -81,6 +87,9 @@ const TAKEN = {
   users: { subject: true, options: ['unapproved'] },
   user: { subject: true, options: ['tier', 'disable', 'enable', 'approve', 'disapprove', 'reset-link'] },
   'new-password': { subject: true, options: [] },
+  account: { subject: true, options: [] },
+  'revoke-key': { subject: true, options: [] },
+  call: { subject: true, options: [] },
   upstreams: { subject: false, options: [] },
   upstream: { subject: true, options: ['tier', 'enable', 'disable', 'caps', 'key-file'] },
   reset: { subject: true, options: [] },

@@ -1,15 +1,16 @@
 import { Readable } from 'node:stream'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { MANAGERS, teamFor } from '../accounts/team-access.ts'
-import { CallLogQuery, readCallFilter, readCallPage } from '../calls/call-log-query.ts'
-import { cursorOf, LoggedCallAnswer, parseLoggedId, toLoggedCall } from '../calls/logged-call.ts'
 import type { Context } from '../context.ts'
-import { type CallFilter, type CallPosition, findCall, findCallsOfRequest, listCalls } from '../db/call-log-pages.ts'
+import { type CallFilter, type CallPosition, findCallsById, listCalls } from '../db/call-log-pages.ts'
 import type { Db } from '../db/database.ts'
 import { GatewayError } from '../errors.ts'
+import { nextPageOf } from '../http/paging.ts'
 import { IdParams } from '../http/path-ids.ts'
 import type { App } from '../http/typed-app.ts'
+import { CallLogQuery, readCallFilter, readCallPage } from '../telemetry/call-log-query.ts'
+import { cursorOf, LoggedCallAnswer, parseLoggedId, toLoggedCall } from '../telemetry/logged-call.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /** Calls of one export. */
@@ -88,21 +89,16 @@ export async function logRoutes(app: App, context: Context): Promise<void> {
       return (reply as FastifyReply).type('application/x-ndjson').send(stream)
     }
     const { calls, next } = await listCalls(db, filter, { limit, after })
-    if (next) reply.header('link', `<${nextPage(request as FastifyRequest, next)}>; rel="next"`)
+    if (next) reply.header('link', `<${nextPageOf(request.url, cursorOf(next))}>; rel="next"`)
     return { calls: calls.map(toLoggedCall) }
   })
 
   app.get('/v1/logs/:id', FIND, async (request) => {
     const viewer = { accountId: sessionOf(request).user.id }
     const named = parseLoggedId(request.params.id)
-    if (named?.kind === 'call') {
-      const row = await findCall(db, named.uuid, viewer)
-      if (row) return { call: toLoggedCall(row) }
-    } else if (named) {
-      const rows = await findCallsOfRequest(db, named.uuid, viewer)
-      if (rows.length > 0) return { calls: rows.map(toLoggedCall) }
-    }
-    throw notLogged(config.callLog.days)
+    const [call, ...others] = named ? (await findCallsById(db, named, viewer)).map(toLoggedCall) : []
+    if (!call) throw notLogged(config.callLog.days)
+    return named?.kind === 'call' ? { call } : { calls: [call, ...others] }
   })
 }
 
@@ -116,14 +112,6 @@ async function* exportLines(db: Db, filter: CallFilter, from: CallPosition | und
     if (!next) break
   }
   yield `${JSON.stringify({ done: true, ...(after && { next: cursorOf(after) }) })}\n`
-}
-
-/** The same filters, and where the next page begins. */
-function nextPage({ url }: Pick<FastifyRequest, 'url'>, next: CallPosition): string {
-  const [path = '', query = ''] = url.split('?', 2)
-  const parameters = new URLSearchParams(query)
-  parameters.set('cursor', cursorOf(next))
-  return `${path}?${parameters}`
 }
 
 function wantsLines({ accept = '' }: { accept?: string | undefined }): boolean {

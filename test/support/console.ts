@@ -6,6 +6,7 @@ import { migrate } from '../../src/db/migrate.ts'
 import { createLog } from '../../src/log.ts'
 import { operatorRoutes } from '../../src/routes/operator.ts'
 import { operatorAuditRoutes } from '../../src/routes/operator-audit.ts'
+import { operatorCallRoutes } from '../../src/routes/operator-calls.ts'
 import { operatorUserRoutes } from '../../src/routes/operator-users.ts'
 import { testSecrets, until } from './gateway.ts'
 import { type Services, startServices } from './services.ts'
@@ -37,7 +38,12 @@ export async function openTestConsole(environment: Record<string, string> = {}):
   })
   const open = async () => {
     const context = await openContext(config, createLog({ level: 'silent', pretty: false }, 'ops'), 'ops')
-    const app = await createConsole(context, [operatorRoutes, operatorAuditRoutes, operatorUserRoutes])
+    const app = await createConsole(context, [
+      operatorRoutes,
+      operatorAuditRoutes,
+      operatorCallRoutes,
+      operatorUserRoutes,
+    ])
     await until(() => context.redis.status === 'ready')
     const close = async () => {
       await app.close()

@@ -10,6 +10,7 @@ import { UsageFlusher } from '../../src/limits/usage-flusher.ts'
 import { createLog } from '../../src/log.ts'
 import { operatorRoutes } from '../../src/routes/operator.ts'
 import { operatorAuditRoutes } from '../../src/routes/operator-audit.ts'
+import { operatorCallRoutes } from '../../src/routes/operator-calls.ts'
 import { operatorUserRoutes } from '../../src/routes/operator-users.ts'
 import { openWorker } from '../../workers/worker.ts'
 
@@ -43,8 +44,10 @@ export async function startLocalNode(environment: Record<string, string>): Promi
 /** Opens an operator console as `src/ops.ts` does. */
 export async function startLocalConsole(environment: Record<string, string>): Promise<LocalNode> {
   const context = await openLocalContext('ops', environment)
-  return await listen(await createConsole(context, [operatorRoutes, operatorAuditRoutes, operatorUserRoutes]), 0, () =>
-    closeContext(context),
+  return await listen(
+    await createConsole(context, [operatorRoutes, operatorAuditRoutes, operatorCallRoutes, operatorUserRoutes]),
+    0,
+    () => closeContext(context),
   )
 }
 

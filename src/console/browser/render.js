@@ -129,7 +129,7 @@ function accounts({ accounts: rows }) {
     'Accounts with most calls',
     ['Account', 'Calls', '429', 'Other 4xx', '5xx'],
     rows.map(({ id, email, calls, limited, refused, failed }) => [
-      email === null ? `<code>${escapeHtml(id.slice(0, 8))}…</code>` : escapeHtml(email),
+      `<a href="/accounts/${escapeHtml(id)}">${email === null ? `${escapeHtml(id.slice(0, 8))}…` : escapeHtml(email)}</a>`,
       String(calls),
       String(limited),
       String(refused),

@@ -88,7 +88,7 @@ function filterForm(filter, callers) {
     return control
   }
   const slug = el('input', { name: 'api', value: filter.get('api') ?? '', placeholder: 'weather', autocomplete: 'off' })
-  return actionForm(
+  const form = actionForm(
     { class: 'inline' },
     async (chosenFilter) => visit(`/account/calls?${new URLSearchParams(chosenFilter)}`),
     field('API', slug),
@@ -98,6 +98,7 @@ function filterForm(filter, callers) {
     callers.length > 0 && field('Key or app', chosen('key', [['', 'all'], ...callers])),
     el('button', { class: 'button quiet', type: 'submit' }, 'Filter'),
   )
+  return el('details', { open: filter.size > 0 }, el('summary', {}, 'Filter'), form)
 }
 
 function callTable(calls) {

@@ -49,9 +49,7 @@ export async function visit(address) {
   const url = new URL(address, location.href)
   clearTimeout(scrollTimer)
   keepScroll()
-  if (!(await load(url))) return
-  history.pushState(null, '', url)
-  shownPage = url.pathname + url.search
+  if (!(await load(url, { isNew: true }))) return
   const target = url.hash === '' ? undefined : document.getElementById(url.hash.slice(1))
   if (target) target.scrollIntoView()
   else scrollTo(0, 0)
@@ -59,7 +57,8 @@ export async function visit(address) {
 
 const script = (page) => page.querySelector('script[src]')?.getAttribute('src')
 
-async function load(address) {
+/** Shows a page; one that is new to the history stands there before its script reads the address. */
+async function load(address, { isNew = false } = {}) {
   document.documentElement.classList.add('loading')
   const next = await fetchPage(address)
   document.documentElement.classList.remove('loading')
@@ -68,6 +67,7 @@ async function load(address) {
     location.assign(address)
     return false
   }
+  if (isNew) history.pushState(null, '', address)
   document.title = next.title
   for (const part of ['main', '.top'])
     document.querySelector(part).replaceWith(document.adoptNode(next.querySelector(part)))

@@ -88,3 +88,13 @@ export function parseLoggedId(id: string): { kind: 'call' | 'req'; uuid: string 
 export function cursorOf({ at, id }: CallPosition): string {
   return `${at}_${id}`
 }
+
+/** As operators see a call: whose it is. */
+export const AccountedCallAnswer = Type.Object({
+  ...LoggedCallAnswer.properties,
+  account: Type.Object({ id: Type.String(), email: nullable(Type.String({ description: 'Null: it is gone' })) }),
+})
+
+export function toAccountedCall(row: ListedCallRow): Static<typeof AccountedCallAnswer> {
+  return { ...toLoggedCall(row), account: { id: row.account_id, email: row.email } }
+}

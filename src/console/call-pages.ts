@@ -1,0 +1,187 @@
+import type { Static } from 'typebox'
+import { durationWords, timingBar } from '../browser/timing-bar.js'
+import type { AccountUsage } from '../db/account-usage.ts'
+import type { Assets } from '../http/assets.ts'
+import { type Html, html, trusted } from '../http/html.ts'
+import type { AccountReport } from '../operator/account-report.ts'
+import type { AccountedCallAnswer, LoggedCallAnswer } from '../telemetry/logged-call.ts'
+import { table } from './browser/parts.js'
+import { consolePage, consoleStyles } from './console-page.ts'
+
+type AccountedCall = Static<typeof AccountedCallAnswer>
+
+const STYLES = ['browser/base.css', ...consoleStyles('frame', 'overview', 'tables', 'queues')]
+
+/** A call with where its time went; of a request with several calls each of them. */
+export function callPage(calls: AccountedCall[], assets: Assets): string {
+  const [first] = calls
+  const title = calls.length === 1 ? `Call ${first?.id}` : `${calls.length} calls of request ${first?.requestId}`
+  const sections = calls.map((call) => {
+    const name = html`${nameOf(call)} ${statusOf(call)}`
+    return html`<section aria-label="Call ${call.id}"><h2>${name} <small>took ${durationWords(call.totalMs)}</small></h2>
+${trusted(timingBar(call))}
+<dl class="tiles">${callFacts(call)}</dl></section>
+`
+  })
+  const main = html`<h1>${title}</h1>
+<div id="call" tabindex="-1">
+${sections}</div>
+`
+  return page(assets, { title, skipTo: ['call', 'Skip to the call'], main })
+}
+
+function callFacts(call: AccountedCall): Html[] {
+  const { account, key, code } = call
+  const madeBy = key === null ? 'a session' : `${key.application ?? key.label ?? 'no label'} (…${key.lastFour ?? ''})`
+  return [
+    fact('Ended', time(call.at)),
+    fact('Answer', code === null ? `${call.status}` : html`${call.status} ${code}`),
+    fact('Cause', call.cause ?? '–'),
+    fact('Account', html`<a href="/accounts/${account.id}">${account.email ?? 'gone'}</a>`),
+    fact('Key or app', madeBy),
+    fact('Came by', `${call.via}${call.tool === null ? '' : `, ${call.tool}`}, ${call.mode}`),
+    fact('API', call.api === '-' ? '–' : html`<a href="/queues/${call.api}">${call.api}</a>`),
+    fact('Attempts', call.attempts === null ? '–' : `${call.attempts}`),
+    fact('Stored answer', call.cache ?? '–'),
+    fact('Length', call.bytes === null ? '–' : `${call.bytes} bytes`),
+    fact('Call id', call.id),
+    fact('Request id', call.requestId ?? '–'),
+  ]
+}
+
+/** An account with its APIs, keys, connections, failures and calls; its keys can be revoked. */
+export function accountPage(report: AccountReport, assets: Assets): string {
+  const { user, apis, keys, connections, failures, calls } = report
+  const main = html`<h1>${user.email} <small>${user.id}</small></h1>
+<dl class="tiles">
+${fact('Plan', `${user.plan} (${user.tier})`)}${fact('State', stateOf(user))}${fact('Live calls', user.liveCallsNeed === null ? 'are answered' : `need ${user.liveCallsNeed}`)}${fact('Since', time(user.createdAt))}
+</dl>
+<section id="account" tabindex="-1"><h2>Calls by API <small>today and yesterday, UTC</small></h2>
+${
+  apis.length === 0
+    ? none('No calls.')
+    : tableOf(
+        'Calls by API',
+        ['API', 'Day', 'Calls', 'Refused', '5xx'],
+        apis.map((line) => [
+          link(`/accounts?api=${line.api}`, line.api),
+          line.day,
+          `${line.calls}`,
+          `${line.refused}`,
+          `${line.failed}`,
+        ]),
+      )
+}</section>
+<section><h2>Last failures</h2>${callTable('Last failures', failures)}</section>
+<section><h2>Keys</h2>${
+    keys.length === 0
+      ? none('No keys.')
+      : tableOf(
+          'Keys',
+          ['Key', 'Mode', 'Created', 'Last used', 'Action'],
+          keys.map((key) => [
+            html`${key.label ?? 'no label'} (…${key.lastFour})<small>${key.id}${key.teamId === null ? '' : `, team ${key.teamId}`}</small>`,
+            key.environment,
+            time(key.createdAt),
+            key.lastUsedAt === null ? 'never' : time(key.lastUsedAt),
+            revokeForm(user.id, key),
+          ]),
+        )
+  }</section>
+<section><h2>Connected applications</h2>${
+    connections.length === 0
+      ? none('None.')
+      : tableOf(
+          'Connected applications',
+          ['Application', 'Since', 'Last used'],
+          connections.map((one) => [
+            one.application,
+            time(one.createdAt),
+            one.lastUsedAt === null ? 'never' : time(one.lastUsedAt),
+          ]),
+        )
+  }</section>
+<section><h2>Last calls</h2>${callTable('Last calls', calls)}</section>
+`
+  return page(assets, { title: `Account ${user.email}`, skipTo: ['account', 'Skip to the calls'], main })
+}
+
+/** The question comes before the deed: the button that revokes is not there until it is asked for. */
+function revokeForm(accountId: string, { id, label, lastFour }: AccountReport['keys'][number]): Html {
+  const name = `${label ?? 'no label'} (…${lastFour})`
+  return html`<details><summary aria-label="Revoke ${name}">Revoke</summary><form method="post" action="/accounts/${accountId}/keys/${id}/revoke"><p>Applications that use ${name} stop working at once.</p><button type="submit">Revoke it now</button></form></details>`
+}
+
+function stateOf({ disabled, approved, emailVerified }: AccountReport['user']): string {
+  if (disabled) return 'disabled'
+  return approved ? 'approved' : emailVerified ? 'address proven' : 'address not proven'
+}
+
+function callTable(label: string, calls: LoggedCallAnswer[]): Html {
+  if (calls.length === 0) return none('None in the log.')
+  const rows = calls.map((call) => [
+    html`<a href="/calls/${call.id}">${time(call.at)}</a>`,
+    nameOf(call),
+    html`${statusOf(call)}${call.cause === null ? '' : html`<small>${call.cause}</small>`}`,
+    durationWords(call.totalMs),
+    `${call.via}, ${call.mode}`,
+  ])
+  return tableOf(label, ['Ended', 'API', 'Answer', 'Took', 'Came by'], rows)
+}
+
+/** Who uses the cap of an API. */
+export function apiAccountsPage(slug: string, accounts: AccountUsage[], assets: Assets): string {
+  const rows = accounts.map(({ id, email, calls, refused, failed }) => [
+    link(`/accounts/${id}`, email ?? id),
+    ...[calls, refused, failed].map(String),
+  ])
+  const main = html`<h1>Accounts of ${slug} <small>today, UTC · <a href="/queues/${slug}">queue</a></small></h1>
+<section id="accounts" tabindex="-1">${accounts.length === 0 ? none('Nobody has called it today.') : tableOf('Accounts', ['Account', 'Calls', 'Refused', '5xx'], rows)}</section>
+`
+  return page(assets, { title: `Accounts of ${slug}`, skipTo: ['accounts', 'Skip to the accounts'], main })
+}
+
+/** What the search box did not find. */
+export function notFoundPage(text: string, assets: Assets): string {
+  const main = html`<h1>Nothing found</h1>
+<section id="found" tabindex="-1">
+<p>No call, request or account is “${text}”.</p>
+<p>The box takes an X-Call-Id (<code>call_…</code>), an X-Request-Id (<code>req_…</code>), and the address or id of an account. A call shows about a second after its end, and for as many days as CALL_LOG_DAYS says.</p>
+</section>
+`
+  return page(assets, { title: 'Nothing found', skipTo: ['found', 'Skip to the text'], main })
+}
+
+function page(
+  assets: Assets,
+  { title, skipTo, main }: { title: string; skipTo: [id: string, text: string]; main: Html },
+): string {
+  return consolePage(assets, { title: `${title} · Agent API Gateway console`, skipTo, styles: STYLES, main })
+}
+
+function tableOf(label: string, heads: string[], rows: (string | Html)[][]): Html {
+  return trusted(table(label, heads, rows.map((cells) => cells.map((cell) => html`${cell}`.text)))) // biome-ignore format: one line
+}
+
+function fact(name: string, value: string | Html): Html {
+  return html`<div class="tile fact"><dt>${name}</dt><dd>${value}</dd></div>`
+}
+
+function none(text: string): Html {
+  return html`<p class="calm">${text}</p>`
+}
+
+function link(href: string, text: string): Html {
+  return html`<a href="${href}">${text}</a>`
+}
+
+const nameOf = ({ api, endpoint }: LoggedCallAnswer): string => (api === '-' ? 'no API' : `${api}${endpoint ?? ''}`)
+
+function statusOf({ status, code }: LoggedCallAnswer): Html {
+  return html`<span class="${status < 400 ? 'ok' : 'bad'}">${status}${code === null ? '' : ` ${code}`}</span>`
+}
+
+/** UTC, to the second. */
+function time(iso: string): Html {
+  return html`<time datetime="${iso}">${iso.slice(0, 19).replace('T', ' ')}</time>`
+}

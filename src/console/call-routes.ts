@@ -1,0 +1,82 @@
+import Type from 'typebox'
+import { isUuid } from '../accounts/session-token.ts'
+import type { Context } from '../context.ts'
+import { accountsOfApi } from '../db/account-usage.ts'
+import { findCallsById } from '../db/call-log-pages.ts'
+import { dayOf } from '../db/call-log-partitions.ts'
+import { findUserByEmail } from '../db/users.ts'
+import { GatewayError } from '../errors.ts'
+import type { Assets } from '../http/assets.ts'
+import { sendPage } from '../http/page-headers.ts'
+import { IdParams } from '../http/path-ids.ts'
+import type { App } from '../http/typed-app.ts'
+import { announced } from '../limits/account-version.ts'
+import { reportAccount } from '../operator/account-report.ts'
+import { actorOf } from '../operator/actor.ts'
+import { revokeKey } from '../operator/revoke-key.ts'
+import { parseLoggedId, toAccountedCall } from '../telemetry/logged-call.ts'
+import { accountPage, apiAccountsPage, callPage, notFoundPage } from './call-pages.ts'
+
+type CallPagesDeps = Pick<Context, 'config' | 'catalog' | 'db' | 'reportsDb' | 'redis' | 'health'> & { assets: Assets }
+
+/** Accounts of an API that are listed. */
+const ACCOUNTS_MAX = 50
+
+/** Pages of calls and accounts, and what the search box of every page leads to. */
+export async function callRoutes(scope: App, deps: CallPagesDeps): Promise<void> {
+  const { config, catalog, db, reportsDb, redis, health, assets } = deps
+  // A form without fields: what it does stands in its address.
+  scope.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, async () => undefined)
+
+  const search = { schema: { querystring: Type.Object({ q: Type.String({ maxLength: 320, default: '' }) }) } }
+  scope.get('/find', search, async (request, reply) => {
+    const text = request.query.q.trim()
+    const path = await findPage(deps, text)
+    return path === undefined ? sendPage(reply.status(404), notFoundPage(text, assets)) : reply.redirect(path, 303)
+  })
+
+  scope.get('/calls/:id', { schema: { params: IdParams } }, async (request, reply) => {
+    const rows = await findRows(deps, request.params.id)
+    if (rows.length === 0) return sendPage(reply.status(404), notFoundPage(request.params.id, assets))
+    return sendPage(reply, callPage(rows.map(toAccountedCall), assets))
+  })
+
+  scope.get('/accounts/:id', { schema: { params: IdParams } }, async (request, reply) => {
+    const { id } = request.params
+    if (!isUuid(id)) return sendPage(reply.status(404), notFoundPage(id, assets))
+    const report = await reportAccount(reportsDb, id, { signup: config.accounts.signup, now: health.now() })
+    return sendPage(reply, accountPage(report, assets))
+  })
+
+  const ofApi = { schema: { querystring: Type.Object({ api: Type.String({ maxLength: 64 }) }) } }
+  scope.get('/accounts', ofApi, async (request, reply) => {
+    const { api: slug } = request.query
+    if (!catalog.has(slug)) throw new GatewayError('NOT_FOUND', { message: 'The catalog has no such API.' })
+    const accounts = await accountsOfApi(reportsDb, { slug, day: dayOf(health.now()) }, ACCOUNTS_MAX)
+    return sendPage(reply, apiAccountsPage(slug, accounts, assets))
+  })
+
+  const params = Type.Object({ id: Type.String(), key: Type.String() })
+  scope.post('/accounts/:id/keys/:key/revoke', { schema: { params } }, async (request, reply) => {
+    const { id, key } = request.params
+    const actor = actorOf(request)
+    await announced({ redis, log: request.log }, [], async (accountIds) =>
+      accountIds.add(await revokeKey(db, key, actor)),
+    )
+    return reply.redirect(`/accounts/${encodeURIComponent(id)}`, 303)
+  })
+}
+
+/** Address of the page that a text of the search box names; undefined if it names nothing. */
+async function findPage(deps: CallPagesDeps, text: string): Promise<string | undefined> {
+  const [call, ...others] = await findRows(deps, text)
+  if (call) return others.length > 0 ? `/calls/${text.toLowerCase()}` : `/calls/${toAccountedCall(call).id}`
+  if (isUuid(text.toLowerCase())) return `/accounts/${text.toLowerCase()}`
+  const user = text.includes('@') ? await findUserByEmail(deps.db, text) : undefined
+  return user && `/accounts/${user.id}`
+}
+
+async function findRows({ reportsDb }: CallPagesDeps, id: string) {
+  const named = parseLoggedId(id)
+  return named ? await findCallsById(reportsDb, named, 'operator') : []
+}

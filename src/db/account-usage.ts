@@ -1,0 +1,51 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { Db } from './database.ts'
+
+/** Calls of an account to an API on a UTC day. */
+export interface ApiUsage {
+  day: string
+  slug: string
+  calls: number
+  /** Refused before they were queued. */
+  refused: number
+  /** Queued, and answered with 5xx. */
+  failed: number
+}
+
+/** Calls of an account since a UTC day, by day and API, the latest day and the most calls first. */
+export async function usageByApi(db: Db, accountId: string, from: string): Promise<ApiUsage[]> {
+  const { rows } = await sql<ApiUsage>`
+    select to_char(day, 'YYYY-MM-DD') as day, slug, ${SUMS} from ${counted(sql`user_id = ${accountId} and day >= ${from}::date`)}
+    group by day, slug order by day desc, calls desc, slug`.execute(db)
+  return rows
+}
+
+export interface AccountUsage extends Omit<ApiUsage, 'slug' | 'day'> {
+  id: string
+  /** Null if the account is gone. */
+  email: string | null
+}
+
+/** The accounts that call an API most on a UTC day. */
+export async function accountsOfApi(
+  db: Db,
+  { slug, day }: { slug: string; day: string },
+  countMax: number,
+): Promise<AccountUsage[]> {
+  const { rows } = await sql<AccountUsage>`
+    select users.email, of_api.* from (
+      select user_id as id, ${SUMS} from ${counted(sql`day = ${day}::date and slug = ${slug}`)}
+      group by user_id order by calls desc, user_id limit ${sql.lit(countMax)}) as of_api
+    left join users on users.id = of_api.id
+    order by calls desc, of_api.id`.execute(db)
+  return rows
+}
+
+const SUMS = sql`sum(calls)::int as calls, coalesce(sum(calls) filter (where refused), 0)::int as refused,
+  coalesce(sum(calls) filter (where not refused and status >= 500), 0)::int as failed`
+
+function counted(condition: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`(
+    select *, false as refused from usage_daily where ${condition}
+    union all select *, true from refusals_daily where ${condition}) as counted`
+}

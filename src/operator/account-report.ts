@@ -1,0 +1,76 @@
+import Type, { type Static } from 'typebox'
+import { KeyAnswer, toKeyAnswer } from '../accounts/key-answer.ts'
+import { nullable } from '../catalog/json.ts'
+import type { SignupPolicy } from '../config.ts'
+import { usageByApi } from '../db/account-usage.ts'
+import { listAccountKeys } from '../db/api-keys.ts'
+import { listCalls } from '../db/call-log-pages.ts'
+import { dayOf } from '../db/call-log-partitions.ts'
+import { listConnections } from '../db/connections.ts'
+import type { Db } from '../db/database.ts'
+import { findUser } from '../db/users.ts'
+import { LoggedCallAnswer, toLoggedCall } from '../telemetry/logged-call.ts'
+import { describeUser, noSuchUser, UserAnswer } from './change-user.ts'
+
+const DAY_MS = 86_400_000
+
+/** Calls and failures that a report has of each. */
+const CALLS_MAX = 20
+
+/** An account with what it does: what an operator needs to answer its user. */
+export const AccountReport = Type.Object({
+  user: UserAnswer,
+  apis: Type.Array(
+    Type.Object({
+      day: Type.String({ description: 'UTC day: today or yesterday' }),
+      api: Type.String(),
+      calls: Type.Integer({ description: 'All calls, those that were refused or failed too' }),
+      refused: Type.Integer({ description: 'Refused before they were queued' }),
+      failed: Type.Integer({ description: 'Queued, and answered with 5xx' }),
+    }),
+    { description: 'By API, today and yesterday' },
+  ),
+  calls: Type.Array(LoggedCallAnswer, { description: `Its last ${CALLS_MAX} calls` }),
+  failures: Type.Array(LoggedCallAnswer, { description: `Its last ${CALLS_MAX} calls with an error` }),
+  keys: Type.Array(KeyAnswer, { description: 'Keys that count against its plan and are neither revoked nor expired' }),
+  connections: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      application: Type.String(),
+      createdAt: Type.String({ format: 'date-time' }),
+      lastUsedAt: nullable(Type.String({ format: 'date-time' })),
+    }),
+  ),
+})
+export type AccountReport = Static<typeof AccountReport>
+
+/** @throws GatewayError USER_NOT_FOUND */
+export async function reportAccount(
+  db: Db,
+  id: string,
+  { signup, now }: { signup: SignupPolicy; now: number },
+): Promise<AccountReport> {
+  const user = await findUser(db, id)
+  if (!user) throw noSuchUser()
+  const page = { limit: CALLS_MAX, after: undefined }
+  const [apis, recent, failed, keys, connections] = await Promise.all([
+    usageByApi(db, id, dayOf(now - DAY_MS)),
+    listCalls(db, { accountId: id }, page),
+    listCalls(db, { accountId: id, isFailure: true }, page),
+    listAccountKeys(db, id),
+    listConnections(db, id),
+  ])
+  return {
+    user: describeUser(user, signup),
+    apis: apis.map(({ slug, ...counts }) => ({ api: slug, ...counts })),
+    calls: recent.calls.map(toLoggedCall),
+    failures: failed.calls.map(toLoggedCall),
+    keys: keys.map(toKeyAnswer),
+    connections: connections.map((connection) => ({
+      id: connection.id,
+      application: connection.client_name,
+      createdAt: connection.created_at.toISOString(),
+      lastUsedAt: connection.last_used_at?.toISOString() ?? null,
+    })),
+  }
+}

@@ -1,0 +1,27 @@
+import { isUuid } from '../accounts/session-token.ts'
+import { findApiKey, revokeApiKey } from '../db/api-keys.ts'
+import { insertAuditRecord } from '../db/audit-log.ts'
+import type { Db } from '../db/database.ts'
+import { GatewayError } from '../errors.ts'
+
+/**
+ * Revokes a key of any account, a leaked key say, and writes it down.
+ *
+ * @returns the account that the key counted against, whose other nodes must hear of it
+ * @throws GatewayError KEY_NOT_FOUND, for a key that is revoked already too
+ */
+export async function revokeKey(db: Db, id: string, actor: string): Promise<string> {
+  return await db.transaction().execute(async (transaction) => {
+    const key = isUuid(id) ? await findApiKey(transaction, id) : undefined
+    const accountId = key && (await revokeApiKey(transaction, id))
+    if (!key || accountId === undefined) {
+      throw new GatewayError('KEY_NOT_FOUND', {
+        message: 'No account has a key with this id that is not revoked.',
+        hint: 'Find its id with GET /v1/operator/users/{id}',
+      })
+    }
+    const before = { accountId, environment: key.environment, label: key.label, lastFour: key.last_four }
+    await insertAuditRecord(transaction, { actor, action: 'key.revoke', subject: id, before })
+    return accountId
+  })
+}

@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { promisify } from 'node:util'
+import type { Page } from 'playwright-core'
+import { axeFindings } from '../support/axe.ts'
+import { launchBrowser } from '../support/browser.ts'
+import { type Account, createKey, send, signUp } from '../support/client.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
+
+const run = promisify(execFile)
+
+/** Set it to see the pages. */
+const SHOTS = process.env.TEST_SCREENSHOTS
+
+describe('operators who look for a call or an account', () => {
+  let gateway: Gateway
+  let ops = ''
+  let account: Account
+
+  before(async () => {
+    gateway = await startGateway({
+      isLocal: true,
+      environment: { OPS_PORT: '0', PLAN_LIMITS: '{"Free":{"perMinute":1000}}' },
+    })
+    ops = await gateway.startConsole()
+    account = await signUp(gateway)
+  })
+  after(() => gateway.stop())
+
+  const operator = (path: string, options: { method?: string; headers?: Record<string, string> } = {}) =>
+    send(gateway, `/v1/operator${path}`, { ...options, token: gateway.environment.OPERATOR_TOKEN ?? '', url: ops })
+  const env = { ...process.env }
+  const cli = async (...args: string[]) => {
+    const token = { OPERATOR_TOKEN: gateway.environment.OPERATOR_TOKEN }
+    return await run(process.execPath, ['src/operator-cli.ts', '--url', ops, ...args], { env: { ...env, ...token } })
+  }
+
+  /** A call that failed, once it is in the log. */
+  async function failedCall(): Promise<{ callId: string; requestId: string }> {
+    const headers = { 'x-gateway-scenario': 'upstream-500' }
+    const answer = await send(gateway, '/v1/call/trivia/questions', { key: account.test, headers })
+    const callId = answer.headers.get('x-call-id') ?? ''
+    await until(async () => (await operator(`/calls/${callId}`)).status === 200, 10_000)
+    return { callId, requestId: answer.headers.get('x-request-id') ?? '' }
+  }
+
+  it('a call of any account is found by either id, in the API and by the command, whose exit code says when there is none', async () => {
+    const { callId, requestId } = await failedCall()
+    const { body } = await operator(`/calls/${callId}`)
+    assert.equal(body.calls[0].account.email, account.email)
+    assert.deepEqual((await operator(`/calls/${requestId}`)).body, body)
+    const { stdout } = await cli('call', requestId)
+    assert.match(stdout, new RegExp(`Call +${callId}`))
+    assert.match(stdout, /Answer +502 UPSTREAM_ERROR/)
+    assert.match(stdout, /Account .*@example\.com/)
+    const missing = await cli('call', `call_${'0'.repeat(32)}`).catch((error) => error)
+    assert.equal(missing.code, 1)
+    assert.match(missing.stderr, /The log has no call with this id/)
+    assert.equal((await operator('/calls/nonsense')).status, 404)
+  })
+
+  it('calls are listed by account and filter, page by page', async () => {
+    await failedCall()
+    const other = await signUp(gateway)
+    const list = (query: string) => operator(`/calls?${query}`)
+    const all = (await list(`account=${account.id}&status=5xx&api=trivia`)).body.calls
+    assert.ok(all.length >= 2)
+    const first = await list(`account=${account.id}&status=5xx&api=trivia&limit=1`)
+    const [, next = ''] = /<\/v1\/operator(\/calls\?[^>]+)>; rel="next"/.exec(first.headers.get('link') ?? '') ?? []
+    assert.deepEqual((await operator(next)).body.calls, [all[1]])
+    assert.deepEqual((await list(`account=${other.id}`)).body.calls, [])
+    assert.equal((await list('account=none')).status, 404)
+  })
+
+  it('an account shows its APIs, failures, keys and connections, and an API its accounts', async () => {
+    const { callId } = await failedCall()
+    await until(async () => (await operator(`/users/${account.id}`)).body.apis.length > 0, 10_000)
+    const { body } = await operator(`/users/${account.id}`)
+    assert.equal(body.user.email, account.email)
+    assert.equal(body.failures[0].id, callId)
+    assert.equal(body.keys.length, 2)
+    assert.equal(body.apis[0].api, 'trivia')
+    assert.ok(body.apis[0].calls >= body.apis[0].failed && body.apis[0].failed >= 1)
+    const { accounts } = (await operator('/upstreams/trivia/accounts')).body
+    assert.equal(accounts[0].email, account.email)
+    assert.equal((await operator('/upstreams/none/accounts')).status, 404)
+    assert.equal((await operator(`/users/${randomUUID()}`)).status, 404)
+    const { stdout } = await cli('account', account.email)
+    assert.match(stdout, /trivia +\d+ +0 +\d+/)
+    assert.match(stdout, new RegExp(callId))
+  })
+
+  it('a key that an operator revokes is refused by the next request, and the audit log says who did it', async () => {
+    const { key, id } = await createKey(gateway, account.token, 'test')
+    const call = () => send(gateway, '/v1/call/trivia/questions', { key })
+    assert.equal((await call()).status, 200)
+    const { stdout } = await cli('revoke-key', id)
+    assert.match(stdout, /is revoked/)
+    assert.equal((await call()).status, 401)
+    const [record] = (await operator('/audit?limit=1')).body.records
+    assert.deepEqual([record.action, record.subject, record.before.accountId], ['key.revoke', id, account.id])
+    assert.equal((await operator(`/keys/${id}`, { method: 'DELETE' })).status, 404)
+    assert.equal((await operator('/keys/none', { method: 'DELETE' })).status, 404)
+  })
+
+  it('the search box of every page leads to a call and to an account, whose key is revoked after a question', async (t) => {
+    const browser = await launchBrowser()
+    if (!browser) return t.skip('there is no Chromium, and it may not be installed here')
+    t.after(() => browser.close())
+    const { callId, requestId } = await failedCall()
+    const { key, id } = await createKey(gateway, account.token, 'test')
+    const context = await browser.newContext({ baseURL: ops })
+    const page = await context.newPage()
+    await page.goto('/')
+    await page.getByLabel(/token/i).fill(gateway.environment.OPERATOR_TOKEN ?? '')
+    await page.getByRole('button', { name: /log in/i }).click()
+    await page.locator('#upstreams').waitFor()
+
+    const find = async (text: string) => {
+      await page.getByRole('searchbox', { name: /Find a call/ }).fill(text)
+      await page.keyboard.press('Enter')
+    }
+    await find(requestId)
+    await page.getByRole('heading', { name: `Call ${callId}` }).waitFor()
+    await page.getByRole('img', { name: /Where the time went: Admission/ }).waitFor()
+    await look(page, 'operator-call')
+    await page.getByRole('link', { name: account.email }).click()
+    await page.getByRole('heading', { name: account.email }).waitFor()
+    await page.getByText('UPSTREAM_ERROR').first().waitFor()
+    await look(page, 'operator-account')
+
+    const row = page.getByRole('row', { name: new RegExp(id) })
+    await row.getByText('Revoke', { exact: true }).click()
+    await row.getByRole('button', { name: 'Revoke it now' }).click()
+    await page.getByRole('row', { name: new RegExp(id) }).waitFor({ state: 'detached' })
+    assert.equal((await send(gateway, '/v1/call/trivia/questions', { key })).status, 401)
+
+    await page.getByRole('link', { name: 'trivia' }).first().click()
+    await page.getByRole('heading', { name: /Accounts of trivia/ }).waitFor()
+    await page.getByRole('link', { name: account.email }).waitFor()
+    await look(page, 'operator-api-accounts')
+    await find(account.email.toUpperCase())
+    await page.getByRole('heading', { name: account.email }).waitFor()
+    await find('<b>nobody</b>')
+    await page.getByText('“<b>nobody</b>”').waitFor()
+    await look(page, 'operator-nothing')
+  })
+
+  it('a page elsewhere cannot revoke a key, and nobody without a log-in sees a call', async () => {
+    const { callId } = await failedCall()
+    const { id } = await createKey(gateway, account.token, 'test')
+    const app = gateway.apps.get(ops) ?? assert.fail()
+    const { host } = new URL(ops)
+    for (const url of [`/calls/${callId}`, `/accounts/${account.id}`, `/find?q=${callId}`]) {
+      const { body } = await app.inject({ url, headers: { host, accept: 'text/html' } })
+      assert.ok(!body.includes(account.email) && !body.includes('UPSTREAM_ERROR'), url)
+    }
+    const form = { host, 'content-type': 'application/x-www-form-urlencoded' }
+    const login = await app.inject({
+      ...{ method: 'POST', url: '/login', headers: { ...form, 'sec-fetch-site': 'same-origin' } },
+      payload: new URLSearchParams({ token: gateway.environment.OPERATOR_TOKEN ?? '' }).toString(),
+    })
+    const cookie = String(login.headers['set-cookie']).split(';', 1)[0] ?? ''
+    const revoke = (site: string) =>
+      app.inject({
+        ...{ method: 'POST', url: `/accounts/${account.id}/keys/${id}/revoke`, payload: '' },
+        headers: { ...form, cookie, 'sec-fetch-site': site },
+      })
+    assert.equal((await revoke('cross-site')).statusCode, 403)
+    assert.equal((await revoke('same-origin')).statusCode, 303)
+  })
+})
+
+async function look(page: Page, name: string): Promise<void> {
+  for (const [width, colorScheme] of [
+    [1280, 'light'],
+    [390, 'dark'],
+  ] as const) {
+    await page.setViewportSize({ width, height: 900 })
+    await page.emulateMedia({ colorScheme })
+    assert.deepEqual(await axeFindings(page), [], `${name} ${colorScheme}`)
+    const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
+    assert.ok(Number(overflow) <= 0, `${name} is ${overflow} px too wide at ${width}`)
+    if (!SHOTS) continue
+    mkdirSync(SHOTS, { recursive: true })
+    await page.screenshot({ path: join(SHOTS, `${name}-${width}.png`), fullPage: true })
+  }
+}
