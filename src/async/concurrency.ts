@@ -14,7 +14,7 @@ export class Concurrency {
     try {
       return await work()
     } finally {
-      // The next one takes this one's place.
+      // The next call takes the place of this call.
       const next = this.#waiting.shift()
       if (next) next()
       else this.#running -= 1

@@ -5,15 +5,15 @@ const charts = new Map()
 
 const HEIGHT = 180
 
-/** Steps of the vertical axis: round ones, and no fractions of a call or millisecond. */
+/** Steps of the vertical axis: round numbers, and no fractions of a call or millisecond. */
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6]
 
 /**
- * Draws values over time into an element, or moves its chart on to new ones.
+ * Draws values over time into an element, or moves its chart on to new values.
  *
  * - `at`: moments, seconds since the epoch
  * - `series`: `{ label, color, values }`, the colour a custom property such as `--good`
- * - `isStacked`: each series stands on those after it; where all are 0 there is no point
+ * - `isStacked`: each series stands on the series after it; if all are 0 there is no point
  * - `isBars`: bars instead of lines
  * - `format`: a value in words; `formatTime`: a moment in words
  */
@@ -134,7 +134,7 @@ function forgetRemoved() {
   for (const [element, drawn] of charts) drawn.wasConnected ||= element.isConnected
 }
 
-// Colours are taken when a chart is made: other ones, other charts.
+// Colours are taken when a chart is made: other colours, another chart.
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
   for (const [element, drawn] of [...charts]) {
     forget(element, drawn)

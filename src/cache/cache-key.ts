@@ -22,7 +22,7 @@ export interface CacheKeys {
 type CachedCall = Pick<CallJob, 'slug' | 'endpoint' | 'parameters' | 'extra' | 'raw' | 'accountId' | 'providerKey'>
 
 /**
- * The keys of a call's answer; undefined where answers are not shared. Equal parameters give equal keys, whatever
+ * The keys of a call's answer; undefined if answers are not shared. Equal parameters give equal keys, whatever
  * their order was; a caller's own answers, and those under a provider key, are kept apart.
  */
 export function cacheKeys(endpoint: Endpoint, call: CachedCall): CacheKeys | undefined {

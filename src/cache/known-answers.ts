@@ -1,15 +1,15 @@
 import { LRUCache } from 'lru-cache'
 import type { ReplyHead } from '../queue/reply-head.ts'
 
-/** Answers that are remembered; beyond it the least recently used one is forgotten. */
+/** Answers that are remembered; beyond it the least recently used answer is forgotten. */
 const ANSWERS_MAX = 50_000
 
 /** For so long after a call joined the wait queue, identical calls are expected to share its answer. Milliseconds. */
 const EXPECTED_MS = 1_000
 
 /**
- * The stored answers that an API node knows of without a look-up: replies say for how long one is fresh, and a call that is
- * on its way to an answer will store it. A call for one of them does not join its upstream's wait queue. Where the node is
+ * The stored answers that an API node knows of without a look-up: replies say how long an answer is fresh, and a call that is
+ * on its way to an answer will store it. A call for a known answer does not join its upstream's wait queue. If the node is
  * wrong, because an answer was evicted or its call failed, the worker finds none and joins the queue itself.
  */
 export class KnownAnswers {

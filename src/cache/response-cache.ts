@@ -8,8 +8,8 @@ import { MemoryHeadroom } from '../redis/memory-headroom.ts'
 import { loadScript } from '../redis/script.ts'
 
 /**
- * Partitions of one upstream's stored answers, bytes of Redis' memory. A full one evicts answers of the account that has
- * most. Answers to calls with undeclared parameters have a small one of their own: made-up parameters evict no answer to
+ * Partitions of one upstream's stored answers, bytes of Redis' memory. A full partition evicts answers of the account that has
+ * most. Answers to calls with undeclared parameters have a small partition: made-up parameters evict no answer to
  * a plain call.
  */
 const PARTITION_BYTES = { plain: 16 * 1024 * 1024, undeclared: 2 * 1024 * 1024 }
@@ -53,7 +53,7 @@ const storeAnswer = loadScript(new URL('./lua/store-answer.lua', import.meta.url
 export interface AnswerOrigin {
   slug: string
   hasUndeclared: boolean
-  /** Account, or the accounts that count as one. */
+  /** Account, or the accounts that count as a single account. */
   owner: string
 }
 
@@ -74,7 +74,7 @@ export class ResponseCache {
     this.#headroom = new MemoryHeadroom(redis)
   }
 
-  /** The stored answer under a key, stale ones included; one command reads those of a tick of the event loop. */
+  /** The stored answer under a key, even if it is stale; one command reads the answers of a tick of the event loop. */
   async get(key: string): Promise<CacheEntry | undefined> {
     try {
       // Keys of one upstream share a hash slot.

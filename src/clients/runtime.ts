@@ -37,7 +37,7 @@ export class GatewayError extends Error {
   readonly hint: string
   /** Address of the code's documentation. */
   readonly docs: string
-  /** Seconds until it may be tried again, where that is known. */
+  /** Seconds until it may be tried again, if that is known. */
   readonly retryAfter: number | undefined
   /** Names the request in the gateway's logs. */
   readonly requestId: string | undefined
@@ -67,7 +67,7 @@ interface Answer extends Partial<Failure> {
   error?: Partial<Failure> | string
 }
 
-/** The failure in an answer, whose members stand under error in answers to calls; undefined where the gateway sent none. */
+/** The failure in an answer, whose members stand under error in answers to calls; undefined if the gateway sent none. */
 function failureOf(answer: Answer | null | undefined): Failure | undefined {
   for (const given of [answer?.error, answer]) {
     if (typeof given !== 'object' || given === null || typeof given.code !== 'string') continue
@@ -89,7 +89,7 @@ export class Transport {
   }
 
   /**
-   * Calls any endpoint, also one that this file does not know, and gives the data of its answer.
+   * Calls any endpoint, even if this file does not know it, and returns the data of its answer.
    *
    * @param path names the API and its endpoint: `weather/current`
    * @throws GatewayError when the call failed, after the retries that its Retry-After allows

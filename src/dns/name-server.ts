@@ -12,7 +12,7 @@ const OTHER_FAMILY_MS_MAX = 250
 
 let servers: string[] = []
 
-/** Name servers for the whole process, in place of the system's; an empty list takes those of the system. */
+/** Name servers for the whole process, in place of the system's; an empty list restores the system's servers. */
 export function useNameServers(addresses: string[]): void {
   servers = addresses
 }

@@ -1,6 +1,6 @@
 /**
  * When an upstream is tried at all. The breaker opens on failures in a row, and only if the requests were plain: a
- * probe's, or those of as many callers without undeclared parameters. What a caller adds or chooses may be why a request
+ * probe's, or of as many callers without undeclared parameters. What a caller adds or chooses may be why a request
  * fails, so each caller has one vote, and failures of fewer callers lead to a probe, which decides.
  */
 
@@ -23,7 +23,7 @@ export const FAILURES_TO_OPEN = 5
 
 /**
  * An upstream that fails part of the time has failures in a row by chance. So many are needed that chance would bring
- * them once in 1 / this many attempts: 14 in a row where every second attempt failed before.
+ * them once in 1 / this many attempts: 14 in a row if every second attempt failed before.
  */
 export const CHANCE_TO_OPEN = 1e-4
 
@@ -43,7 +43,7 @@ export const CONFIRM_SCORE_EVERY_MS = 60_000
 export const HALF_OPEN_PAUSE_MS_MIN = 1_000
 export const HALF_OPEN_PAUSE_MS_MAX = 300_000
 
-/** Answers in a row that lack a member until that is an alarm, of which those of one account count up to this many. */
+/** Answers in a row that lack a member before that is an alarm; the answers of one account count up to this many. */
 export const LACKING_TO_ALARM = 5
 export const LACKING_PER_ACCOUNT_MAX = 3
 
@@ -71,14 +71,14 @@ export const HANGING_MS = 2_500
 /** The same for an attempt whose caller left, however little patience it had. Milliseconds. */
 export const LEFT_MS = 1_000
 
-/** How many times the p95 an attempt may take before it counts as one that hangs. */
+/** How many times the p95 an attempt may take before it counts as hanging. */
 export const HANGING_P95_TIMES = 3
 
 /** An upstream in trouble is probed again when nothing was sent to it for this long, milliseconds. */
 export const RECHECK_MS = 45_000
 
 /**
- * Pause before an upstream in trouble is probed again, milliseconds. It doubles with the time of the trouble for one that
+ * Pause before an upstream in trouble is probed again, milliseconds. It doubles with the time of the trouble if the upstream
  * wants few probes (`isRare`): six probes in the first half hour, of 60 requests that such a cap allows an hour.
  */
 export function recheckPauseMs({ isRare, troubledForMs }: { isRare: boolean; troubledForMs: number }): number {

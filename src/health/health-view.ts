@@ -30,7 +30,7 @@ export interface HealthView {
   /** When the status began, milliseconds since the epoch; undefined when it never changed. */
   since: number | undefined
   cause: string | undefined
-  /** The first good attempt since Redis has lost no data: before it Healthy is an assumption. 0 where that is not known, Infinity for none. */
+  /** The first good attempt since Redis has lost no data: before it Healthy is an assumption. 0 if that is not known, Infinity for none. */
   firstOkAt: number
   /** Good attempts since the last failure. */
   goodInRow: number
@@ -96,7 +96,7 @@ const CLOCK_ERROR_MS = 125
 
 /**
  * How long until an open breaker allows a half-open attempt, whole milliseconds (0: now); undefined while it is closed.
- * While one is under way: the pause before it, as nobody knows when it ends; its lease is for an attempt whose worker died.
+ * While an attempt is under way: the pause before it, as nobody knows when it ends; its lease is for an attempt whose worker died.
  */
 export function halfOpenWaitMs(hash: Record<string, string>, now: number): number | undefined {
   if (hash.open !== '1') return undefined

@@ -23,7 +23,7 @@ interface KnownMember {
   probedAt?: number
 }
 
-/** A source, and the one that answers when it fails. */
+/** A source, and the fallback source that answers when it fails. */
 export interface HealthSource {
   slug: string
   fallback?: { slug: string } | undefined
@@ -44,7 +44,7 @@ export class HealthCache {
   readonly #redis: RedisConnection
   readonly #redisUrls: string[]
   readonly #slugs: string[]
-  /** The fallback source of each API that has one. */
+  /** The fallback source of each API, if it has a fallback source. */
   readonly #fallbacks = new Map<string, string>()
   readonly #log: Log
   readonly #clock: RedisClock

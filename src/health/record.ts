@@ -39,7 +39,7 @@ const CHANGES_MAX = 1_000
 export interface AttemptRecord {
   /**
    * `hanging`: it has no answer after a long time, a failure in a row whose end is not known yet. `late`: the failed end
-   * of such a one. `none`: it says nothing, it only releases the half-open slot it held.
+   * of such a call. `none`: it says nothing, it only releases the half-open slot it held.
    */
   result: 'ok' | 'fail' | 'hanging' | 'late' | 'none'
   /** Code of the failure, for the cause of a change. */
@@ -53,7 +53,7 @@ export interface AttemptRecord {
   voter?: string | undefined
   /** Token with which the attempt acquired its half-open slot, when the breaker was open. */
   slot?: string | undefined
-  /** Failures in a row that open the breaker after a clean record, where that is fewer than usual. */
+  /** Failures in a row that open the breaker after a clean record, if that is fewer than usual. */
   failuresToOpen?: number
   /**
    * Whether an earlier attempt of its call was counted as failed: the call is one failure of the score, however often

@@ -5,7 +5,7 @@ export type HealthStatus = 'Healthy' | 'Degraded' | 'Down'
 /** In this time half of what was seen is forgotten, milliseconds. */
 export const HALF_LIFE_MS = 120_000
 
-/** Good attempts assumed besides those seen, so that one failure of a quiet upstream is not "all failed". */
+/** Good attempts assumed besides the real ones, so that one failure of a quiet upstream is not "all failed". */
 export const PRIOR_ATTEMPTS = 5
 
 /** Latency that costs nothing, and latency that costs all 20 points: p95, milliseconds. */

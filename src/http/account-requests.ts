@@ -10,7 +10,7 @@ const OWED_SECONDS = 10
 
 /**
  * Bounds the requests of an account that count for no limit of its plan, in this process. Every request outside the proxy
- * route is such a request: each costs work, whatever it asks for. Those of its sessions are counted apart from those of its
+ * route is such a request: each costs work, whatever it asks for. Requests of its sessions are counted apart from requests of its
  * keys, teams and applications: while a leaked key is used without end, its owner can still log in and revoke it.
  */
 export class AccountRequests {

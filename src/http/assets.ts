@@ -33,7 +33,7 @@ const TYPES: Record<string, string> = {
 /** A file whose address names its content never changes (RFC 8246). */
 const FOREVER = 'max-age=31536000, immutable'
 
-/** Reads the shared files and those of `paths`, each a folder (`portal/assets/`) or a file (`fleet/words.js`) below `src`. */
+/** Reads the shared files and the files of `paths`, each a folder (`portal/assets/`) or a file (`fleet/words.js`) below `src`. */
 export function loadAssets(paths: string[]): Assets {
   const files = new Map<string, Cacheable>()
   for (const path of [SHARED, ...paths]) {
@@ -65,7 +65,7 @@ export function loadAssets(paths: string[]): Assets {
 
 /**
  * Serves the files under `/assets/`. Only what was read at the start is served: no address reaches the file system.
- * `scope` is `private` where the files are behind a log-in.
+ * `scope` is `private` if the files are behind a log-in.
  */
 export function serveAssets(app: FastifyInstance, assets: Assets, scope: 'public' | 'private'): void {
   app.get<{ Params: { version: string; '*': string } }>(
@@ -75,7 +75,7 @@ export function serveAssets(app: FastifyInstance, assets: Assets, scope: 'public
       const { version, '*': name } = request.params
       const file = assets.files.get(name)
       if (!file) throw new GatewayError('NOT_FOUND')
-      // While nodes of two versions run, a page of one may load files of the other, which the browser must not keep.
+      // While nodes of two versions run, a page of a node may load files of the other version, which the browser must not keep.
       const lifetime = version === assets.version ? `${scope}, ${FOREVER}` : 'no-cache'
       return await sendCacheable(reply, file, lifetime)
     },

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { bufferedBytes } from './holding.ts'
 
-/** How a batch is answered. A line comes in parts, of which the last is the body of the call's answer, where it has one. */
+/** How a batch is answered. A line comes in parts, of which the last is the body of the call's answer, if it has a body. */
 export interface BatchAnswer {
   type: string
   stream: PassThrough

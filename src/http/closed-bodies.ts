@@ -2,11 +2,11 @@ import type { FastifyInstance } from 'fastify'
 
 type Schema = Record<string, unknown>
 
-/** For bodies of which no member narrows what is made: forms and clients send further ones, and nothing is lost with them. */
+/** For bodies of which no member narrows what is made: forms and clients send further members, and nothing is lost with them. */
 export const OPEN_BODY = { additionalProperties: true }
 
 /**
- * Refuses members of a JSON body that the route does not know: one that is misspelled must not be dropped, because what
+ * Refuses members of a JSON body that the route does not know: a misspelled member must not be dropped, because what
  * it was to narrow would be wider than its sender thinks. The schema itself says so, and with it the OpenAPI document.
  * Objects that say `additionalProperties` themselves keep it. To be called before a route is added.
  */

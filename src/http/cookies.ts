@@ -23,7 +23,7 @@ export function writeSessionCookie({ name, value, lifeSeconds, isSecure }: Sessi
   })
 }
 
-/** The value of a cookie in a `Cookie` header; undefined where it is not there. */
+/** The value of a cookie in a `Cookie` header; undefined if it is not there. */
 export function readCookie(header: string | undefined, name: string): string | undefined {
   return header === undefined ? undefined : parseCookie(header)[name]
 }

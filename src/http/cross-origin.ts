@@ -6,7 +6,7 @@ const CALLABLE = /^\/(v1\/(calls?|batch)|mcp)(\/|\?|$)/
 /** How long a browser may remember the answer to a preflight, seconds. */
 const PREFLIGHT_SECONDS = 3_600
 
-/** Makes a request one of the portal's own: a page of another origin never sends it. */
+/** Marks a request as the portal's own: a page of another origin never sends it. */
 const PORTAL_HEADER = 'x-portal-request'
 
 const EXPOSED = [

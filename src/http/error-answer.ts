@@ -40,7 +40,7 @@ export function errorBody(error: GatewayError, baseUrl: string, isCall: boolean)
 }
 
 /**
- * Answers a failure in JSON, as problem details where the caller prefers them; whatever was thrown, it has one of our
+ * Answers a failure in JSON, as problem details if the caller prefers them; whatever was thrown, the failure has a code of our
  * codes.
  */
 export function sendError(reply: FastifyReply, thrown: unknown, baseUrl: string): FastifyReply {
@@ -126,7 +126,7 @@ function validationError(violation: Violation = {}, context = 'body'): GatewayEr
   const name = violationPlace(violation)
   const subject = name === undefined ? `The ${context}` : `${context === 'body' ? 'Member' : 'Parameter'} ${name}`
   const isType = violation.keyword === 'type'
-  // Values of a query are strings; one that is sent twice is a list.
+  // Values of a query are strings; a value that is sent twice is a list.
   const words = isType && context === 'querystring' ? 'must be given once' : violationWords(violation)
   return new GatewayError('VALIDATION_ERROR', {
     message: sentence(`${subject} ${words}`),

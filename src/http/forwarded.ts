@@ -26,7 +26,7 @@ export function readForwarded(app: FastifyInstance, isProxy: IsProxy): void {
     getter(this: FastifyRequest) {
       const { headers, socket } = this.raw
       const forwarded = headers['x-forwarded-host']
-      // The last one is the word of the proxy next to us.
+      // The last value is the word of the proxy next to us.
       if (forwarded && isProxy(socket.remoteAddress)) return String(forwarded).split(',').at(-1)?.trim() ?? ''
       return headers.host ?? ''
     },

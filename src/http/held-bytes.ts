@@ -7,7 +7,7 @@ const PROCESS_SHARE = 1 / 4
 /** Of what all clients together may hold, what one client address, or one account, may hold. */
 const OWNER_SHARE = 1 / 8
 
-/** Where a limit was reached, connections are closed until so much of the limit is left in use. */
+/** When a limit was reached, connections are closed until so much of the limit is left in use. */
 const RELIEVED_SHARE = 3 / 4
 
 /** From this share of its own limit on, an owner starts nothing new. */
@@ -27,7 +27,7 @@ interface SharedBody {
 }
 
 /**
- * The one account of the bytes that this process holds for clients: answers that were not read, bodies that have not
+ * Counts the bytes that this process holds for clients: answers that were not read, bodies that have not
  * arrived, and what each connection and each request takes besides. Everything that is held has at most two owners, the
  * client's address and the account, of which each has a limit, as the process has. At a limit the connection that holds
  * most is closed, so that memory stays bounded whatever clients do; a little before it, requests are refused.

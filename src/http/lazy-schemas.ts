@@ -19,7 +19,7 @@ type CompileChecked = (compilers: Compilers) => unknown
 const schemas = new WeakMap<FastifyInstance, CompileChecked[]>()
 
 /**
- * Has the schema of a route compiled by its first request instead of at the start: compiling those of all routes is a
+ * Has the schema of a route compiled by its first request instead of at the start: compiling the schemas of all routes is a
  * sixth of the processor time in which a node starts. The compilers stay Fastify's own, without the check that a schema is
  * one, which would compile the schema of schemas first: {@link compileSchemas} makes it. To be called before a route is added.
  */
@@ -66,7 +66,7 @@ async function defaultCompilers(options: { validateSchema: boolean }) {
   return { validatorCompiler, serializerCompiler }
 }
 
-/** An address is checked in the form in which it is stored. The pattern is that of the plugin of formats, for ASCII. */
+/** An address is checked in the form in which it is stored. The pattern comes from the plugin of formats, for ASCII. */
 function takeInternationalDomains(ajv: {
   formats: Record<string, unknown>
   addFormat: (name: string, check: (text: string) => boolean) => unknown

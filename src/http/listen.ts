@@ -14,7 +14,7 @@ const DRAIN_MS = 1_500
 /** How long a connection may be open without a request once a node closes, milliseconds. */
 const UNUSED_MS_MAX = 500
 
-/** Starts listening, and the plain listener that only redirects where one is set. @returns how to stop */
+/** Starts listening, and the plain listener that only redirects if a port is set for it. @returns how to stop */
 export async function listen(app: FastifyInstance, http: Config['http'], log: Log): Promise<() => Promise<void>> {
   const closeUnused = followUnused(app.server)
   const { host } = http
@@ -49,7 +49,7 @@ export async function listen(app: FastifyInstance, http: Config['http'], log: Lo
 }
 
 /**
- * Follows connections over which no request has come: browsers open them in advance. Node's server takes them for ones that
+ * Follows connections over which no request has come: browsers open them in advance. Node's server takes them for connections that
  * are at work, and stops to time them out when it closes. @returns closes those that there are
  */
 function followUnused(server: Server): () => void {
@@ -80,7 +80,7 @@ function listenAndRedirect({ host, baseUrl }: Config['http'], port: number): Pro
 /**
  * Finds out whether listeners can have these addresses, all at once, without keeping them.
  *
- * @throws ConfigError naming the variable of one that cannot be had
+ * @throws ConfigError naming the variable of an address that cannot be used
  */
 export async function checkAddresses(addresses: ListenerAddress[]): Promise<void> {
   const servers = addresses.map((address) => ({ address, server: createTcpServer() }))

@@ -3,7 +3,7 @@ import { GatewayError } from '../errors.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Methods for `Allow`, where a route answers the others too, with a refusal of its own. */
+    /** Methods for `Allow`, if a route answers the others too, with a refusal of its own. */
     allow?: string[]
   }
 }
@@ -26,7 +26,7 @@ export function listRoutes(app: FastifyInstance): RegisteredRoute[] {
   return registered.get(app) ?? []
 }
 
-/** Listens to the routes being registered. Call it before the first one. */
+/** Listens to the routes being registered. Call it before the first route. */
 export function collectMethods(app: FastifyInstance): AllowedMethods {
   const routes: { pattern: RegExp; methods: string[] }[] = []
   const list: RegisteredRoute[] = []
@@ -49,7 +49,7 @@ export function collectMethods(app: FastifyInstance): AllowedMethods {
   }
 }
 
-/** @throws GatewayError METHOD_NOT_ALLOWED, or NOT_FOUND with these details, where no route took the request */
+/** @throws GatewayError METHOD_NOT_ALLOWED, or NOT_FOUND with these details, if no route took the request */
 export function refuseUnrouted(
   { is404, url }: FastifyRequest,
   allowedMethods: AllowedMethods,

@@ -3,7 +3,7 @@ import { type Html, html } from './html.ts'
 
 export interface PageHead {
   title: string
-  /** Names of assets, in this order: later style sheets refine earlier ones. */
+  /** Names of assets, in this order: later style sheets refine earlier style sheets. */
   styles: readonly string[]
   /** None on a page that stays as it is. */
   script?: string

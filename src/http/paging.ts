@@ -38,7 +38,7 @@ export function readPage({ limit, cursor }: PageQuery): RowRange {
 }
 
 /**
- * The rows of a page, of which one more than its limit was read; where there are more, the `Link` header (RFC 8288)
+ * The rows of a page, of which one more than its limit was read; if there are more, the `Link` header (RFC 8288)
  * has the address of the next page.
  */
 export function sendablePage<Row extends Listed<{ id: string }>>(

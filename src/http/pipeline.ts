@@ -30,7 +30,7 @@ const gates = new WeakMap<Socket, PipelineGate>()
 
 /**
  * Bounds HTTP/1.1 pipelining. Node hands over every request of what it has read at once, 1 700 in 64 KB, and each
- * answer is made before the first one is read. With this, a connection's requests are parsed only as fast as their
+ * answer is made before the first answer is read. With this, a connection's requests are parsed only as fast as their
  * answers are taken, and what is held for each of them is counted. The connections of a proxy are many clients': what
  * is held for their requests is assigned when the client is known.
  */
@@ -55,7 +55,7 @@ class PipelineGate implements HeldConnection {
   readonly #held: HeldBytes
   readonly #turns: FairTurns
   readonly #own: Holding
-  /** What is held for each request that is not answered, in their order, which is that of the answers. */
+  /** What is held for each request that is not answered, in the order of the requests, which is also the order of the answers. */
   readonly #holdings: Holding[] = []
   #newest: IncomingMessage | undefined
   /** Of a request's head that has not arrived. */
@@ -141,7 +141,7 @@ class PipelineGate implements HeldConnection {
     this.#own.set(CONNECTION_BYTES + this.#headBytes + (this.#unparsed?.length ?? 0) + unread)
   }
 
-  /** Hands bytes to the parser. Those of the body of a request that was answered before are thrown away. */
+  /** Hands bytes to the parser. Bytes of the body of a request that was answered before are thrown away. */
   #parseChunk(chunk: Buffer): void {
     const heads = this.#heads
     const isBody = this.#newest?.complete === false
@@ -167,7 +167,7 @@ class PipelineGate implements HeldConnection {
     if (!isPausedByNode(this.#socket)) this.#socket.resume()
   }
 
-  /** Whether the client's turn has come; those of a proxy are not known before the requests are. */
+  /** Whether the client may begin a request now; the clients of a proxy are not known before the requests are. */
   #hasTurn(): boolean {
     const { client } = this.#own
     this.#isWaiting = client !== undefined && !this.#turns.mayBegin(client, this.#onTurn)

@@ -24,7 +24,7 @@ export function prefersProblem(accept = ''): boolean {
   return problem > 0 && problem >= qualityOf(accept, 'application/json')
 }
 
-/** The quality that `Accept` gives a media type by name (RFC 9110, 12.5.1); 0 where it does not name it. */
+/** The quality that `Accept` gives a media type by name (RFC 9110, 12.5.1); 0 if it does not name it. */
 function qualityOf(accept: string, type: string): number {
   for (const item of accept.split(',')) {
     const [range = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase())

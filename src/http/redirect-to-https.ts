@@ -23,7 +23,7 @@ export function redirectToHttps(
     reply.header('strict-transport-security', HSTS)
     return false
   }
-  // Machines beside this one request it over plain HTTP.
+  // Machines beside this machine request it over plain HTTP.
   if (request.routeOptions.config?.isProbe) return false
   // Only a path is taken over: an absolute-form target could name another host.
   const path = request.raw.url?.startsWith('/') ? request.raw.url : '/'
@@ -38,6 +38,6 @@ export function redirectToHttps(
 function schemeOf({ raw, protocol }: FastifyRequest, isProxy: IsProxy): string {
   const forwarded = raw.headers['x-forwarded-proto']
   if (!forwarded || !isProxy(raw.socket.remoteAddress)) return protocol
-  // The last one is the word of the proxy next to us.
+  // The last value is the word of the proxy next to us.
   return String(forwarded).split(',').at(-1)?.trim() ?? ''
 }

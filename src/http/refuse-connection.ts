@@ -118,7 +118,7 @@ function isLongAddress(cause: ParseError, socket: Socket): boolean {
   return cause.code === 'HPE_HEADER_OVERFLOW' && addressOf(cause, socket).length > URL_LENGTH_MAX
 }
 
-/** The address in the bytes that could not be parsed, where they hold the first line; it chooses the answer's shape. */
+/** The address in the bytes that could not be parsed, if they hold the first line; it chooses the answer's shape. */
 function addressOf({ rawPacket }: ParseError, socket: Socket): string {
   const known = recentBytes(socket)
   if (known) return known.longestAddress
@@ -128,7 +128,7 @@ function addressOf({ rawPacket }: ParseError, socket: Socket): string {
 }
 
 /**
- * Exactly one `Host` (RFC 9112, 3.2): with two, a proxy before us and we could each believe another one.
+ * Exactly one `Host` (RFC 9112, 3.2): with two, a proxy before us and we could each believe a different host.
  *
  * @throws GatewayError VALIDATION_ERROR
  */

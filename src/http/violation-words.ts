@@ -49,7 +49,7 @@ export function violationWords(violation: Violation): string {
   }
 }
 
-/** The member that is wrong, as a path with dots; undefined where it cannot be said. */
+/** The member that is wrong, as a path with dots; undefined if no member can be named. */
 export function violationPlace({ instancePath = '', keyword, params = {} }: Violation): string | undefined {
   const member = keyword === 'additionalProperties' ? params.additionalProperty : params.missingProperty
   const path = instancePath.slice(1).replaceAll('/', '.')

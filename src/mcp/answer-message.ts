@@ -48,7 +48,7 @@ async function answerMessage(create: (era: Era) => Server, deps: McpDeps, given:
   return await handler.fetch(request, { parsedBody: body })
 }
 
-/** A message that no method answers; a client that takes streams alone gets a stream of this one answer. */
+/** A message that no method answers; a client that takes streams alone gets a stream of this single answer. */
 function errorAnswer(body: unknown, error: MessageError, { json, stream }: AcceptedForms): Response {
   const answer = { jsonrpc: '2.0', id: Object(body).id ?? null, error }
   if (json || !stream) return Response.json(answer)
@@ -96,7 +96,7 @@ function acceptedForms(accept = '*/*'): AcceptedForms {
   return { json: takes('application/json'), stream: takes('text/event-stream') }
 }
 
-/** The protocol's own code wants both forms accepted; which one is sent is decided here. */
+/** The protocol's own code wants both forms accepted; this code decides which form is sent. */
 function toWebRequest({ baseUrl, client }: McpDeps, message: McpMessage, { json, stream }: AcceptedForms): Request {
   const headers = new Headers()
   for (const [name, value] of Object.entries(message.headers)) if (value !== undefined) headers.set(name, String(value))

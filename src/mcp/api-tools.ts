@@ -25,8 +25,8 @@ export const CALL_HINTS: ToolHints = {
 }
 
 /**
- * Tells Claude Code to show results of up to so many characters to the model; longer ones, and by default those above
- * 50,000, become a file. The bound is that of our results, with room for `_meta` and the text around them.
+ * Tells Claude Code to show results of up to so many characters to the model; longer results, and by default results above
+ * 50,000, become a file. The bound is the bound of our results, with room for `_meta` and the text around them.
  */
 export const DATA_META = { 'anthropic/maxResultSizeChars': 60_000 }
 

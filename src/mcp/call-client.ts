@@ -10,7 +10,7 @@ export interface CallOutcome {
   status: number
   headers: Record<string, unknown>
   body: string
-  /** Set where the call goes on as a task of the client. */
+  /** Set if the call goes on as a task of the client. */
   task?: TaskState
 }
 

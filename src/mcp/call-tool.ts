@@ -63,7 +63,7 @@ export interface BatchedCall {
   selection: Selection
 }
 
-/** Many calls as the result of a tool; one that failed has its error in its place. They share one bound of length. */
+/** Many calls as the result of a tool; a failed call has its error in its place. They share one bound of length. */
 export async function callManyAsTool(
   send: SendCall,
   { calls, take = 'all' }: { calls: BatchedCall[]; take?: 'all' | 'fit' },
@@ -150,7 +150,7 @@ function failure({ code, message, hint, docs }: PublicError): CallToolResult {
   return { isError: true, content: [{ type: 'text', text: JSON.stringify({ code, message, hint, docs }) }] }
 }
 
-/** The failure that a body tells of, in either shape: a call's own, or that of the route by which the call is looked up. */
+/** The failure that a body tells of, in either shape: a call's own failure, or the failure of the route by which the call is looked up. */
 export function failureOf(body: string): PublicError {
   const answer = JSON.parse(body)
   return typeof answer.error === 'object' ? answer.error : answer

@@ -183,7 +183,7 @@ export interface CatalogToolDeps extends Observer {
   sendBatch: SendCall
 }
 
-/** Runs one of them; undefined when there is none of this name. @throws ProtocolError for arguments that do not fit */
+/** Runs a tool; undefined if there is no tool of this name. @throws ProtocolError for arguments that do not fit */
 export async function runCatalogTool(
   name: string,
   given: unknown,
@@ -278,7 +278,7 @@ function searchApis(
   { query = '', category, limit = 10 }: Static<typeof SearchInput>,
   deps: CatalogToolDeps,
 ): Static<typeof SearchOutput> {
-  // A model is not sent where its call would be refused: by the operator, or by the user who connected it.
+  // A model is not sent to an API that would refuse its call, because the operator or the user who connected it said so.
   const isAllowed = ({ slug }: Api) => deps.allowedApis?.includes(slug) ?? true
   const callable = offeredApis(deps.catalog).filter((api) => isOpen(api) && isAllowed(api))
   const named = category?.toLowerCase()

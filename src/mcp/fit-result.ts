@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox'
 import { isObject } from '../catalog/json.ts'
 
-/** Longest answer of a tool, characters of its JSON: clients put longer ones into a file that the model does not read. */
+/** Longest answer of a tool, characters of its JSON: clients put longer answers into a file that the model does not read. */
 export const RESULT_CHARACTERS_MAX = 40_000
 
 /** Room for what is said of a cut, characters. */
@@ -56,7 +56,7 @@ export function fitData(
   return { data: fitted.value as Record<string, unknown>, truncated }
 }
 
-/** One bound for answers of these lengths: the longest that each may be. What one does not need goes to the others. */
+/** One bound for answers of these lengths: the longest that each may be. What an answer does not need goes to the others. */
 export function shareOf(lengths: number[], charactersMax: number): number {
   const sorted = [...lengths].sort((a, b) => a - b)
   let left = charactersMax

@@ -14,7 +14,7 @@ export interface MessageError {
 /** Clients write the arguments of a tool as null, as blank text, and as JSON text. */
 const CallParams = Type.Object({ arguments: Type.Optional(Type.Object({})) })
 
-/** The protocol's own schemas of the methods that the servers answer. Those of tasks have one member, and it is the same. */
+/** The protocol's own schemas of the methods that the servers answer. The schemas of tasks have one member, and it is the same. */
 const REQUESTS = {
   initialize: specTypeSchemas.InitializeRequest,
   ping: specTypeSchemas.PingRequest,
@@ -29,8 +29,8 @@ const REQUESTS = {
 }
 
 /**
- * A message with parameters as its method takes them: a member that is null is one that was left out, at any depth. The
- * parameters of every method come through here before the protocol's own server sees them, whose answer to wrong ones
+ * A message with parameters as its method takes them: a member that is null counts as left out, at any depth. The
+ * parameters of every method come through here before the protocol's own server sees them, whose answer to wrong parameters
  * would be the dump of a validator.
  */
 export function readMessage(body: unknown): { message: unknown } | { error: MessageError } {
@@ -89,5 +89,5 @@ function words({ message, path = [] }: Issue, params: unknown): string {
   return sentence(`Argument ${shown} is invalid: ${message.replace(/^Invalid input: /, '').split('\n', 1)[0]}`)
 }
 
-/** Members of parameters that are never another one misspelt. */
+/** Members of parameters that are never another member misspelt. */
 const KNOWN = new Set(['_meta', 'arguments', 'name', 'uri', 'taskId', 'cursor'])

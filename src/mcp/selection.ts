@@ -114,10 +114,10 @@ function itemsOf(shape: DataShape): DataShape | undefined {
   return shapesOf(shape).find(({ items }) => items)?.items
 }
 
-/** Paths that are compared with an unknown one: own upstreams may have very many. */
+/** Paths that are compared with an unknown path: own upstreams may have very many. */
 const PATHS_MAX = 500
 
-/** Every path of the data, outer ones first. */
+/** Every path of the data, outer paths first. */
 export function pathsOf(schema: DataShape): string[] {
   const paths: string[] = []
   let level: [path: string, shape: DataShape][] = [['', schema]]
@@ -133,7 +133,7 @@ function innerPaths(path: string, { properties = {}, items }: DataShape): [strin
   return Object.entries(properties).map(([name, shape]) => [path === '' ? name : `${path}.${name}`, shape])
 }
 
-/** The path that is meant by one that is not known: with typing errors, without its lists, or without what is around it. */
+/** The known path that an unknown path means: with typing errors, without its lists, or without what is around it. */
 function nearestPath(unknown: string, paths: string[]): string | undefined {
   const plain = unknown.replace(/\[\d*\]/g, '').replace(/^data\./, '')
   const same = paths.find((path) => path.replaceAll(ITEMS, '') === plain)

@@ -219,7 +219,7 @@ function serveTasks(server: Server, { formOf }: Offer, client: CallClient): void
         failureOf(outcome.body).message ?? 'The task could not be looked up.',
       )
     }
-    // Another account's call is 404, as one that never was.
+    // Another account's call is 404, like a call that never was.
     if (callIdOf(outcome) !== callId) throw unknown()
     const call = await client.find(callId)
     // No tool asks for the source's own answer: there is no data in it to make a result from.

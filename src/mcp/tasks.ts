@@ -43,7 +43,7 @@ interface Forecast {
 }
 
 /**
- * Sends calls for a client that takes tasks: one that is not answered within two seconds goes on as a task. A client
+ * Sends calls for a client that takes tasks: a call that is not answered within two seconds goes on as a task. A client
  * that leaves before it is answered has cancelled the call.
  */
 export function sendAsTask(client: CallClient): SendCall {
@@ -56,7 +56,7 @@ export function sendAsTask(client: CallClient): SendCall {
 
 /**
  * Sends calls whose progress is reported each second until they are answered. A client that leaves cancels the call, and
- * so does one that says so in a message of its own, as those of earlier revisions do.
+ * so does a client that says so in a message of its own, as clients of earlier revisions do.
  */
 export function sendWithProgress(
   client: CallClient,
@@ -133,7 +133,7 @@ export function sendBatchWithProgress(client: CallClient, report: (progress: Pro
   }
 }
 
-/** Sends a call. Where it goes on, its place in the queue is looked up: the answer that accepted it has none. */
+/** Sends a call. If it goes on, its place in the queue is looked up: the answer that accepted it has none. */
 async function sendForecast(
   client: CallClient,
   { path, parameters, waitSeconds }: { path: string; parameters: Record<string, unknown>; waitSeconds: number },
@@ -148,7 +148,7 @@ async function sendForecast(
 
 /**
  * Whether the look-up failed, and not the call: what a call ended with has the form of its own route. The call's id is no
- * sign, because Redis may be lost between the reading of the call and that of its result.
+ * sign, because Redis may be lost between the reading of the call and the reading of its result.
  */
 export function isUnseen({ status, body }: Pick<CallOutcome, 'status' | 'body'>): boolean {
   return status >= 500 && Object(JSON.parse(body)).status !== 'error'

@@ -109,7 +109,7 @@ export const parameters: Record<string, JsonSchema> = {
     name: 'X-Gateway-Response',
     in: 'header',
     description: '`raw`: the JSON of the upstream as it came instead of the envelope',
-    // A pattern, for tools fill in the one value of an enum.
+    // A pattern, for tools fill in the only value of an enum.
     schema: { type: 'string', pattern: '^raw$' },
   },
   GatewayScenario: {

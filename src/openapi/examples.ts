@@ -5,11 +5,11 @@ import { LOGS } from './log-examples.ts'
 /** Examples of bodies by media type. */
 export type MediaExamples = Record<string, unknown>
 
-/** The examples of the document, told of one account: what is made in one is listed in the next. */
+/** The examples of the document, told of one account: what is made in an example is listed in the next example. */
 export interface DocumentExamples {
-  /** Bodies of requests by operation, where a schema says too little to make one. */
+  /** Bodies of requests by operation, if a schema says too little to make a body. */
   requests: Record<string, unknown>
-  /** Answers by operation; by operation and status where it is no success, or not the only one. */
+  /** Answers by operation; by operation and status if the answer is no success, or not the only answer. */
   answers: Record<string, MediaExamples>
   /** A call's answer: mapped, and as the upstream sent it. */
   call: { parameters: unknown; mapped: unknown; raw: unknown }
@@ -267,7 +267,7 @@ function toolExamples({ api, endpoint, parameters, data }: Call): Pick<DocumentE
     const body = { result: { _meta, content: [text], structuredContent: content }, ...message }
     return { ...json(body), 'text/event-stream': `event: message\ndata: ${JSON.stringify(body)}\n\n` }
   }
-  // The data of the example are recorded, as those of a test key are.
+  // The data of the example are recorded, like the data of a test key.
   const recorded = { mode: 'test', note: 'Recorded example. Use a live key for real data.' }
   return {
     requests: {

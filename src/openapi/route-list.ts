@@ -37,14 +37,14 @@ export interface DocumentedRoute {
   querystring: TSchema | undefined
   params: TSchema | undefined
   headers: TSchema | undefined
-  /** By status: a schema, or `{ description, content }` where the answer is not JSON. */
+  /** By status: a schema, or `{ description, content }` if the answer is not JSON. */
   responses: Record<string, unknown>
   errors: readonly ErrorCode[]
   guard: 'session' | 'call' | undefined
   outcome: 'call' | undefined
 }
 
-/** Listens to the routes being registered. Call it before the first one; read the list when all are. */
+/** Listens to the routes being registered. Call it before the first route; read the list after the last. */
 export function collectRoutes(app: FastifyInstance): () => DocumentedRoute[] {
   const registered: RouteOptions[] = []
   // The options are kept, not read: guards of inner scopes add to them after this hook has run.

@@ -1,6 +1,6 @@
 import type { JsonSchema, NamedSchemas } from './schemas.ts'
 
-/** What a text is by the name of its member, where its schema does not say. */
+/** What a text is by the name of its member, if its schema does not say. */
 const BY_NAME: Record<string, string> = {
   password: 'correct horse battery staple',
   currentPassword: 'correct horse battery staple',
@@ -25,7 +25,7 @@ interface SampleOptions {
   isRequest?: boolean
 }
 
-/** A value that fits a schema of the document and reads like a real one. */
+/** A value that fits a schema of the document and reads like a real value. */
 export function sampleOf(schema: JsonSchema, named: NamedSchemas, options: SampleOptions = {}): unknown {
   if (typeof schema.$ref === 'string') {
     return sampleOf(named.get(schema.$ref.slice('#/components/schemas/'.length)) ?? {}, named, options)

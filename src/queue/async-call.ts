@@ -24,7 +24,7 @@ export interface AsyncCall
     | 'replyTo'
     | 'origin'
   > {
-  /** Its entry in the wait queue of its upstream; undefined where it has none. */
+  /** Its entry in the wait queue of its upstream; undefined if it has none. */
   waiting: WaitQueueEntry | undefined
 }
 

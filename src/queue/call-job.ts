@@ -3,7 +3,7 @@ import { Compile } from 'typebox/schema'
 
 /** How a call reached the gateway, for the log of calls. */
 const CallOrigin = Type.Object({
-  /** `req_…`; of a call that came by MCP or in a batch that of the message or of the batch. */
+  /** `req_…`; for a call that came by MCP or in a batch, the id of the message or of the batch. */
   requestId: Type.String(),
   via: Type.Enum(['call', 'batch', 'mcp']),
   /** Of a call by MCP. */
@@ -80,7 +80,7 @@ export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey' | 'enq
   admissionEndedAt?: number
   /** Absent for a call that joined no wait queue. */
   ticket?: QueueTicket
-  /** The caller's own upstream key and the bucket of its cap, which holds once the upstream took the key; absent where the gateway's key is used. */
+  /** The caller's own upstream key and the bucket of its cap, which holds once the upstream took the key; absent if the gateway's key is used. */
   providerKey?: { id: string; bucket: string; isUnproven?: true }
 }
 
@@ -88,7 +88,7 @@ export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey' | 'enq
 export interface QueueTicket {
   tag: number
   weight: number
-  /** An identical call is queued behind this one. Where that one's worker leads first and has not begun its attempt, this call takes the lead. */
+  /** An identical call is queued behind this call. If the worker of that call leads first and has not begun its attempt, this call takes the lead. */
   isAhead?: true
   /** It has no place, because it was to share a queued call's answer: it must join the wait queue for a request of its own. Workers of an earlier version wait by its tag. */
   isFollower?: true

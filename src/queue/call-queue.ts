@@ -70,7 +70,7 @@ function openQueue({ name, prefix }: Lane, redis: RedisConnection): Queue {
     prefix,
     // Fails when Redis is away instead of waiting: the caller is answered 503.
     skipWaitingForReady: true,
-    // Opening sends no command then: BullMQ would remember for ever that one failed.
+    // Opening sends no command then: BullMQ would remember for ever that a command failed.
     skipVersionCheck: true,
     streams: { events: { maxLen: 100 } },
     defaultJobOptions: {

@@ -14,7 +14,7 @@ export const probeScheduler = (slug: string): string => `probe-${slug}`
 export interface ProbeJob {
   v: 1
   slug: string
-  /** It skips the breaker's pause, and is sent even where traffic shows the health. */
+  /** It skips the breaker's pause, and is sent even if traffic shows the health. */
   isForced?: boolean
   /** It alone may open the breaker: calls could not tell whether the upstream hangs. */
   isDecisive?: boolean
@@ -33,7 +33,7 @@ export const PROBE_JOB_OPTIONS = {
 /**
  * Schedules a probe. While a probe of the same upstream and name waits or runs, there is no second.
  *
- * @param once for this reason no further one is scheduled within so many milliseconds, although the first has run
+ * @param once for this reason no further probe is scheduled within so many milliseconds, although the first has run
  */
 export async function enqueueProbe(
   queues: CallQueues,
@@ -77,7 +77,7 @@ export function parseProbeJob(data: unknown): ProbeJob {
 }
 
 export interface ProbeOutcome {
-  /** Null where no answer came. */
+  /** Null if no answer came. */
   status: number | null
   ms: number
   /** Null when the answer was good. */

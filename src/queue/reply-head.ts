@@ -16,7 +16,7 @@ export interface ReplyHead {
   cause?: string
   /** Key of a body that was too large for the stream. */
   bodyKey?: string
-  /** The account's index of such bodies, and the member of this one. */
+  /** The account's index of such bodies, and the member of this body. */
   bodyIndex?: string
   bodyMember?: string
   /** Account under which the outcome is kept with its body: this reply only announces it. */
@@ -24,7 +24,7 @@ export interface ReplyHead {
   /** `storedFor` as the version before writes it. */
   isStored?: true
   times: CallTimes
-  /** As `Cache-Status` says it; undefined where no cache was read. */
+  /** As `Cache-Status` says it; undefined if no cache was read. */
   cacheStatus?: string
   ageSeconds?: number
   /** Parameters of the recording that answers a test call which has others, as a query string. */

@@ -27,7 +27,7 @@ const READ_COUNT = 200
 /** `bundledReplies`: the node reads several replies from one entry. */
 export type ReplyAddress = Pick<CallJob, 'id' | 'accountId' | 'replyTo' | 'bundledReplies'>
 
-/** Sends replies from a worker to API nodes; those of one tick for one node as one entry. */
+/** Sends replies from a worker to API nodes; the replies of one tick for one node as one entry. */
 export class ReplyOutbox {
   readonly #redis: RedisConnection
   readonly #bundles = new Batcher<Buffer, undefined>((stream, frames) => append(this.#redis, stream, frames), {
@@ -63,7 +63,7 @@ async function storeAndFrame(redis: RedisConnection, address: ReplyAddress, { he
 async function append(redis: RedisConnection, stream: string, frames: Buffer[]): Promise<undefined[]> {
   const fields = frames.flatMap((frame) => ['f', frame])
   const added = await redis.xadd(stream, 'NOMKSTREAM', 'MAXLEN', '~', STREAM_LENGTH_MAX, '*', ...fields)
-  // The node is gone, or Redis lost the stream: a new one expires unless a node renews it.
+  // The node is gone, or Redis lost the stream: a new stream expires unless a node renews it.
   if (added === null) await makeStream(redis, stream, fields)
   return frames.map(() => undefined)
 }
@@ -164,11 +164,11 @@ export class ReplyInbox {
     }
   }
 
-  /** Makes the stream and renews its life. One that it made is read from its beginning; in one that a worker made, because Redis lost it, reading goes on: ids are times. */
+  /** Makes the stream and renews its life. The node reads a stream that it made from its beginning. If a worker made the stream, because Redis lost it, reading goes on: ids are times. */
   async #keepStream(): Promise<void> {
     if (performance.now() - this.#keptAt < READ_BLOCK_MS) return
     if ((await this.#reader.expire(this.stream, STREAM_SECONDS)) === 0) {
-      // Only an entry creates a stream; readers skip this one.
+      // Only an entry creates a stream; readers skip this entry.
       await makeStream(this.#reader, this.stream, ['n', ''])
       this.#lastId = '0-0'
     }
@@ -195,7 +195,7 @@ export class ReplyInbox {
     else this.#fetch(head, head.bodyKey, pending)
   }
 
-  /** The result of an asynchronous call whose caller still waits. Where it cannot be read, it can be fetched later. */
+  /** The result of an asynchronous call whose caller still waits. If it cannot be read, it can be fetched later. */
   #readStored(head: ReplyHead, accountId: string, pending: PendingCall): void {
     readResult(this.#redis, { id: head.id, accountId }).then(
       (stored) => pending.resolve(stored ?? lostBody(head)),

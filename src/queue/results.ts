@@ -29,7 +29,7 @@ export type Storing =
   | { kind: 'full'; retryAfterMs: number }
 
 /**
- * Keeps the outcome of a call; the first one stays, because its caller may have received it. Fails closed past
+ * Keeps the outcome of a call; the first outcome stays, because its caller may have received it. Fails closed past
  * `bytesMax` of the account's results; undefined is no bound, for an outcome without a body.
  */
 export async function storeResult(
@@ -70,7 +70,7 @@ export async function forgetResults(redis: RedisConnection, accountId: string): 
   await redis.del(...callKeys, ...sizeKeys(accountId))
 }
 
-/** Notes that a worker begins with a call. @returns false where the call has an outcome: it must not begin */
+/** Notes that a worker begins with a call. @returns false if the call has an outcome: it must not begin */
 export async function startCall(redis: RedisConnection, { id, accountId }: ResultOf): Promise<boolean> {
   const keys = [accountKeys.result(accountId, id), accountKeys.started(accountId, id)]
   const [mayStart, hasEarlierResult] = await Promise.all([
@@ -87,7 +87,7 @@ export async function readResult(redis: RedisConnection, { id, accountId }: Resu
   return decodeFrame<ReplyHead>(isCompressed(frame) ? await decompress(frame) : frame)
 }
 
-/** How long ago a result was kept, milliseconds; 0 where it is gone. */
+/** How long ago a result was kept, milliseconds; 0 if it is gone. */
 export async function readResultAge(redis: RedisConnection, { id, accountId }: ResultOf): Promise<number> {
   const leftMs = await redis.pttl(accountKeys.result(accountId, id))
   return leftMs < 0 ? 0 : RESULT_MS - leftMs

@@ -12,7 +12,7 @@ export const ValidateKeyJob = Type.Object({
   slug: Type.Optional(Type.String()),
   /** Shares caps with the accounts of this group, as of a call; absent: with none. */
   group: Type.Optional(Type.String()),
-  /** Where someone waits for the result. */
+  /** Set if someone waits for the result. */
   reply: Type.Optional(Type.Object({ id: Type.String(), to: Type.String() })),
   /** When it was to run again, as the key's owner was told. Milliseconds since the epoch. */
   nextAt: Type.Optional(Type.Number()),
@@ -31,7 +31,7 @@ export function parseValidateKeyJob(data: unknown): ValidateKeyJob {
 /** After how long a key is tried again whose upstream could not say anything of it, milliseconds. */
 export const TRY_AGAIN_MS = [10_000, 20_000, 40_000]
 
-/** For a worker that cannot run the job, where another one may. */
+/** For a worker that cannot run the job, if another worker may. */
 const RETRIES = { attempts: 4, backoff: { type: 'exponential', delay: 10_000 } }
 
 export async function enqueueValidateKey(queues: CallQueues, slug: string, job: ValidateKeyJob): Promise<void> {

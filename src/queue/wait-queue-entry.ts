@@ -15,7 +15,7 @@ export interface WaitQueueEntry extends WaitQueueIdentity {
   weight: number
   slug: string
   bucket: string
-  /** Identical calls share one answer under this key; undefined where answers are not shared. */
+  /** Identical calls share one answer under this key; undefined if answers are not shared. */
   coalescedKey?: string | undefined
 }
 

@@ -39,7 +39,7 @@ export class RedisClock {
     clearTimeout(this.#againTimer)
   }
 
-  /** Milliseconds since the epoch, whole ones: times go into jobs, which hold no fractions. */
+  /** Whole milliseconds since the epoch: times go into jobs, which hold no fractions. */
   now(): number {
     return Math.floor(performance.now() + this.#offsetMs)
   }

@@ -29,7 +29,7 @@ export function logConnection(
   })
   redis.on('close', () => {
     // A failed attempt to connect ends with this too, and has said why.
-    // One that we ended is over at once.
+    // A connection that we ended is over at once.
     if (loggedReason !== undefined || redis.status === 'end') return
     loggedReason = ''
     const warn = (reason = 'the connection was closed') => log.warn({ kind, hosts, reason }, 'redis connection lost')
@@ -49,7 +49,7 @@ export function logConnection(
   })
 }
 
-/** The message of an error; of a Cluster, that of the node that failed last. An address of several has none of its own. */
+/** The message of an error; for a Cluster, the message of the node that failed last. An address of several has no message of its own. */
 function reasonOf(error: Error): string {
   const { lastNodeError, code } = error as { lastNodeError?: Error; code?: string }
   if (lastNodeError instanceof Error) return `${error.message} ${reasonOf(lastNodeError)}`

@@ -20,7 +20,7 @@ const BLOCKING_SILENT_MS_MAX = 15_000
 const RECONNECT_MS_MAX = 1_000
 
 /**
- * Opens a connection. A `producer` answers a caller: it fails at once when Redis is away. A `blocking` one belongs to a
+ * Opens a connection. A `producer` answers a caller: it fails at once when Redis is away. A `blocking` connection belongs to a
  * worker or to a blocking read: it waits for Redis as long as that takes.
  */
 export function openRedis(urls: string[], kind: 'producer' | 'blocking', log: Log): RedisConnection {
@@ -61,7 +61,7 @@ class TypedCluster extends Cluster {
   }
 }
 
-/** Makes a command fail with RedisError. One that fails while it is being sent has never left this process. */
+/** Makes a command fail with RedisError. A command that fails while it is being sent has never left this process. */
 function typeFailures(redis: RedisConnection, command: RedisSend[0]): { isOver: boolean } {
   const sending = { isOver: false }
   const { name, reject } = command
@@ -76,7 +76,7 @@ function typeFailures(redis: RedisConnection, command: RedisSend[0]): { isOver: 
 function connectionOptions(kind: 'producer' | 'blocking') {
   return {
     // BullMQ wants its blocking connections to retry for ever. A producer's commands fail with their connection: sent
-    // again on the next one they could count a call twice.
+    // again on the next connection they could count a call twice.
     maxRetriesPerRequest: kind === 'blocking' ? null : 0,
     enableOfflineQueue: kind === 'blocking',
     connectTimeout: 5_000,

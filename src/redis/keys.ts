@@ -48,7 +48,7 @@ export const upstreamKeys = {
 
 /** Names of a cap's keys in the order in which the scripts take them. */
 const CAP_KEYS = {
-  /** Hash: virtual time, and of each share how many calls are queued and where its next one starts. */
+  /** Hash: virtual time, and for each share how many calls are queued and the start of its next call. */
   fair: 'fair',
   /** Sorted set: admitted calls without a permit, by fair tag. */
   queue: 'queue',
@@ -141,7 +141,7 @@ export const keys = {
   signInsOf: (client: string): string => `${PREFIX}:{sign-ins}:of:${client}`,
   /** Sorted set: keys of all these sign-ins, by time. 30 min after the last. */
   allSignIns: `${PREFIX}:{sign-ins}:all`,
-  /** Hash: heartbeats of all processes. No end; those of dead processes are deleted when it is read. */
+  /** Hash: heartbeats of all processes. No end; heartbeats of dead processes are deleted when it is read. */
   processes: `${PREFIX}:{processes}`,
   /** Hash: counts of ten seconds of the whole fleet. 65 min. */
   slotStats: (slot: number): string => `${PREFIX}:{stats}:slot:${slot}`,

@@ -5,7 +5,7 @@ const extend = loadScript(new URL('./lua/extend-lock.lua', import.meta.url))
 
 /**
  * Gives a lock, a key set with NX and PX whose value is its holder's token, another `lifeMs`, if one of `tokens` still holds it.
- * The lock keeps the first of them. The pattern is that of Redis' page on distributed locks, on one instance.
+ * The lock keeps the first token. The pattern comes from Redis' page on distributed locks, on one instance.
  *
  * @throws what Redis throws
  */

@@ -10,7 +10,7 @@ const FULL = new Set(['OOM', 'MISCONF'])
  * Admission fails closed: without Redis no limit and no queue can be kept, so that a caller is answered 503 at once.
  */
 export class RedisError extends DependencyError {
-  /** Error code of the Redis protocol (`OOM`, `NOSCRIPT`, `READONLY`, …); undefined where no answer came. */
+  /** Error code of the Redis protocol (`OOM`, `NOSCRIPT`, `READONLY`, …); undefined if no answer came. */
   readonly replyCode: string | undefined
   /** False for a command that never left this process. */
   readonly wasSent: boolean
@@ -29,7 +29,7 @@ export function replyCodeOf(error: Error): string | undefined {
   return error instanceof ReplyError ? /^[A-Z]+/.exec(error.message)?.[0] : undefined
 }
 
-/** Whether a command was sent and got no answer: Redis may have run it, or may run it yet. One that it refused did nothing. */
+/** Whether a command was sent and got no answer: Redis may have run it, or may run it yet. A refused command did nothing. */
 export function isUnacknowledged(error: unknown): boolean {
   return error instanceof RedisError && error.wasSent && error.replyCode === undefined
 }

@@ -15,7 +15,7 @@ interface Line {
   origin: string
 }
 
-/** A Lua script, sent by its hash and in full only where Redis does not know it yet. Its keys share one hash slot. */
+/** A Lua script, sent by its hash, and in full only if Redis does not know it yet. Its keys share one hash slot. */
 export class Script {
   /** The whole script: constants, includes and the file itself. */
   readonly lua: string
@@ -55,7 +55,7 @@ export const loadedScripts = new Map<string, { script: Script; files: string[] }
  *
  * A first line `#!lua flags=…` says what Redis lets the script do (Redis: Eval scripts flags).
  *
- * ARGV[1] of a script that includes `clock.lua` is the time; an empty one means Redis' clock.
+ * ARGV[1] of a script that includes `clock.lua` is the time; an empty value means Redis' clock.
  *
  * @throws Error when a file is missing, or a constant is handed in that the script does not use
  */

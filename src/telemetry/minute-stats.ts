@@ -25,7 +25,7 @@ const QUARTER_FLUSH_MS = 30_000
 /** Fields that one process keeps while Redis is away; beyond them nothing is added. */
 const FIELDS_MAX = 20_000
 
-/** Accounts that one process adds to a minute each second, and that a minute keeps; those with most calls. */
+/** Accounts that one process adds to a minute each second, and that a minute keeps; accounts with most calls come first. */
 const ACCOUNTS_ADDED_MAX = 50
 const ACCOUNTS_KEPT_MAX = 300
 
@@ -157,7 +157,7 @@ function fieldsOf(counts: Map<number, Fields>, at: number): Fields {
   return fields
 }
 
-/** Adds counts to those of a slot or quarter that are still to be written. */
+/** Adds counts to the counts of a slot or quarter that are still to be written. */
 function keep(all: Map<number, Fields>, at: number, counts: FieldCounts): void {
   if (counts.length === 0) return
   const fields = fieldsOf(all, at)
@@ -232,7 +232,7 @@ function parseCounts(at: number, hash: Record<string, string>): Counts {
   return counts
 }
 
-/** The calls of several slots as those of one while. */
+/** The calls of several slots as the calls of one period. */
 export function sumOfCounts(at: number, all: Counts[]): Counts {
   const sum = emptyCounts(at)
   for (const { calls, queue, upstream } of all) {

@@ -69,7 +69,7 @@ export class ObservedCall {
     return this.#slug
   }
 
-  /** W3C trace context for the call's job; undefined where nothing is traced. */
+  /** W3C trace context for the call's job; undefined if nothing is traced. */
   get traceparent(): string | undefined {
     return this.#span.traceparent
   }

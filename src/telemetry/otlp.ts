@@ -32,7 +32,7 @@ export function openOtlpTracing(process: string): Tracing {
   const fromEnvironment = detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] })
   const named = resourceFromAttributes({ 'service.name': `agent-api-gateway-${process}` })
   const provider = new TracerProvider({
-    // Where both name an attribute, the environment wins.
+    // If both name an attribute, the environment wins.
     resource: defaultResource().merge(named).merge(fromEnvironment),
     spanProcessors: [
       new BatchSpanProcessor({

@@ -19,7 +19,7 @@ export interface Telemetry {
   /** Of an API node. */
   endedCalls: EndedCalls
   readiness: Readiness
-  /** Tells the other processes that this one ends. */
+  /** Tells the other processes that this process ends. */
   drain: () => void
   close: () => Promise<void>
 }

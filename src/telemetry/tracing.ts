@@ -1,6 +1,6 @@
-/** Makes spans of one process and sends them to a collector; makes none where no collector is set. */
+/** Makes spans of one process and sends them to a collector; makes none if no collector is set. */
 export interface Tracing {
-  /** Starts a span; `parent` is the `traceparent` (W3C) of the one it belongs to. */
+  /** Starts a span; `parent` is the `traceparent` (W3C) of the span it belongs to. */
   start: (name: string, options?: SpanOptions) => CallSpan
   close: () => Promise<void>
 }
@@ -15,7 +15,7 @@ type Attributes = Record<string, string | number>
 
 /** One span under way. */
 export interface CallSpan {
-  /** For the job, so that the worker's spans join; undefined where nothing is traced. */
+  /** For the job, so that the worker's spans join; undefined if nothing is traced. */
   traceparent: string | undefined
   set: (attributes: Attributes) => void
   /** Ends it; a code marks it as failed. */
@@ -24,7 +24,7 @@ export interface CallSpan {
 
 const NO_SPAN: CallSpan = { traceparent: undefined, set: () => undefined, end: () => undefined }
 
-/** The libraries are loaded only where a collector is set. `process` names the kind of process. */
+/** The libraries are loaded only if a collector is set. `process` names the kind of process. */
 export async function openTracing(isTraced: boolean, process: string): Promise<Tracing> {
   if (!isTraced) return { start: () => NO_SPAN, close: async () => undefined }
   const { openOtlpTracing } = await import('./otlp.ts')

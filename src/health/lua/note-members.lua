@@ -1,5 +1,5 @@
---[[ Notes which members an answer lacks of those that the recorded answers of its endpoint have. One that is missing now and
-     there again is ordinary: it raises no alarm for days. One that is missing in several answers in a row, of more than one
+--[[ Notes which members an answer lacks although the recorded answers of its endpoint have them. A member that is missing now and
+     there again is ordinary: it raises no alarm for days. A member that is missing in several answers in a row, of more than one
      account, or in the answer to a probe, is missing in all that come: an alarm, until several answers have it again.
      Input   noted, the JSON of the endpoint, the members that the answer lacks, and those known here that it has; or empty
      Output  lacking, the members of the alarms in words; isMemberNews, whether other processes must know;
@@ -20,7 +20,7 @@ local function noteLacking(members, key, endpoint)
   members[key] = member
   if member.since then return end
   member.count = member.count + 1
-  -- A member of each account counts so often that one account alone cannot raise an alarm.
+  -- The answers of each account count so often that a single account cannot raise an alarm.
   local who = account == '' and '-' or account
   member.by[who] = math.min((member.by[who] or 0) + 1, LACKING_PER_ACCOUNT_MAX)
   local counted = 0
