@@ -11,37 +11,39 @@ import type { Script } from '../redis/script.ts'
 import type { CapBucket } from './bucket.ts'
 import { type CapState, capStateOf } from './cap-state.ts'
 import { readPastGrants, readRememberedSince } from './cold-start.ts'
-import { EVERY_WAITER, scripts } from './scripts.ts'
+import { scripts } from './scripts.ts'
 import { WINDOW_MARGIN_MS } from './timing.ts'
 
 export type PermitId = string
 
-/** A call that waits for a permit; the least tag goes first. */
+/** A call that waits for a permit, and how it joins the queue if it has no place there. */
 export interface Waiter {
   member: string
-  /** `NO_PLACE`: the call has no place in the queue. */
-  tag: number
+  /** Of a call that has a place, or had a place and keeps its order; the least tag goes first. */
+  tag?: number | undefined
+  /** By plan: see `WaitQueueEntry`. */
+  weight: number
+  /** Until when a permit is of use: Redis time, milliseconds. */
+  deadline: number
+  coalescedKey?: string | undefined
 }
 
-/** Tag of a call that did not join the queue at admission, or only to follow: it gets a permit where there is room for all, or must join first. */
-export const NO_PLACE = -1
-
-/** Permits that ended since the last poll; `meanMs` is how long their requests took. */
+/** Permits that ended; `meanMs` is how long their requests took. Without it nothing was sent under them, and they do not count. */
 export interface ReleasedPermits {
   ids: PermitId[]
-  meanMs: number
+  meanMs?: number
 }
 
 export interface AcquireResult {
   granted: Map<string, PermitId>
-  /** Calls that can no longer be granted before their deadlines, by member. */
-  evicted: Map<string, QueueRefusal>
-  mustJoin: string[]
+  /** Tags of the waiters that joined the queue. */
+  joined: Map<string, number>
+  /** By member; `hadPlace`: the queue had accepted the call, and evicted it because no permit comes before its deadline. */
+  refused: Map<string, QueueRefusal & { hadPlace: boolean }>
   /** 0 on scarce caps, which every call has to queue for. */
   room: number
   /** When the rates let the first of the others go, milliseconds; 0 when it waits for another request's end. */
   retryInMs: number
-  closedForMs: number
 }
 
 export interface QueuePlace {
@@ -86,17 +88,18 @@ interface JoinRequest {
   deadline: number
 }
 
-/** @param retryAfterMs below 0: the call waited for its share alone */
-function evictionOf(retryAfterMs: number, closedForMs: number): QueueRefusal {
-  if (retryAfterMs < 0) return { reason: 'share', retryAfterMs: -retryAfterMs }
-  return { reason: closedForMs > 0 ? 'closed' : 'cap', retryAfterMs }
-}
-
 type AcquireReply = [
   decision: 'ok',
-  ...[retryInMs: number, closedForMs: number, evictions: number, room: number],
-  ...membersAndValues: string[], // a wait in ms, 'join' or a permit
+  ...[retryInMs: number, room: number],
+  permits: string[] | number,
+  joined: string[],
+  refusals: (string | number)[],
 ]
+
+type Refusal = [member: string, reason: QueueRefusal['reason'], retryAfterMs: number, hadPlace: 0 | 1]
+
+/** Keys of a poll before those of coalesced calls. */
+const POLL_KEYS = 11
 
 /** Initialise and back-fill, each once more where Redis loses its memory again meanwhile. */
 const RESTORE_TRIES_MAX = 4
@@ -143,47 +146,44 @@ export class Cap {
     logLaterMs = 0,
   }: {
     waiters: Waiter[]
-    released: ReleasedPermits
+    released: Required<ReleasedPermits>
     leaseMs: number
     logLaterMs?: number
   }): Promise<AcquireResult> {
     this.#polls += 1
     const poll = `${this.#pollPrefix}-${this.#polls}`
-    const values = [
-      ...[leaseMs, released.meanMs.toFixed(1), released.ids.length, waiters.length, logLaterMs, poll],
-      ...released.ids,
-      ...waiters.flatMap(({ member, tag }) => [member, tag]),
-    ]
-    const reply = (await this.#runInitialised(scripts.acquire, [...this.#keys, this.#pollKey], values)) as AcquireReply
-    const [, retryInMs, closedForMs, evictions, room, ...pairs] = reply
-    const granted = new Map<string, PermitId>()
-    const evicted = new Map<string, QueueRefusal>()
-    const mustJoin: string[] = []
-    for (let index = 0; index < pairs.length; index += 2) {
-      const [member = '', value = ''] = [pairs[index], pairs[index + 1]]
-      if (member === EVERY_WAITER) {
-        for (const [offset, waiter] of waiters.entries())
-          granted.set(waiter.member, `${poll}.${Number(value) + offset}`)
-      } else if (index < 2 * evictions) evicted.set(member, evictionOf(Number(value), closedForMs))
-      else if (value === 'join') mustJoin.push(member)
-      else granted.set(member, value)
+    const keys = [...this.#keys, this.#pollKey]
+    const { ids, meanMs } = released
+    const values = [leaseMs, meanMs.toFixed(1), ids.length, waiters.length, logLaterMs, poll, ...ids]
+    for (const { member, tag = '', weight, deadline, coalescedKey } of waiters) {
+      values.push(member, tag, weight, deadline, coalescedKey === undefined ? 0 : keys.push(coalescedKey) - POLL_KEYS)
     }
-    return { granted, evicted, mustJoin, room, retryInMs, closedForMs }
+    const reply = (await this.#runInitialised(scripts.acquire, keys, values)) as AcquireReply
+    const [, retryInMs, room, permits, joined, refusals] = reply
+    const granted = new Map<string, PermitId>()
+    if (typeof permits === 'number') {
+      for (const [offset, { member }] of waiters.entries()) granted.set(member, `${poll}.${permits + offset}`)
+    } else {
+      for (const [member, permit] of tuples<[string, PermitId]>(permits, 2)) granted.set(member, permit)
+    }
+    const tags = new Map<string, number>()
+    for (const [member, tag] of tuples<[string, string]>(joined, 2)) tags.set(member, Number(tag))
+    const refused: AcquireResult['refused'] = new Map()
+    for (const [member, reason, retryAfterMs, hadPlace] of tuples<Refusal>(refusals, 4)) {
+      refused.set(member, { reason, retryAfterMs, hadPlace: hadPlace === 1 })
+    }
+    return { granted, joined: tags, refused, room, retryInMs }
   }
 
   /** Ends permits while no call of this worker waits for one. */
   async release({ ids, meanMs }: ReleasedPermits): Promise<{ isWaitedFor: boolean }> {
-    return { isWaitedFor: (await this.#run(scripts.release, this.#keys, [meanMs.toFixed(1), ...ids])) === 1 }
+    const values = [meanMs?.toFixed(1) ?? '', ...ids]
+    return { isWaitedFor: (await this.#run(scripts.release, this.#keys, values)) === 1 }
   }
 
   /** @returns how many leases still existed */
   async renew(permits: PermitId[], leaseMs: number): Promise<number> {
     return Number(await this.#run(scripts.renew, this.#keys, [leaseMs, ...permits]))
-  }
-
-  /** Undoes a permit under which nothing was sent. */
-  async releaseUnused(permit: PermitId): Promise<void> {
-    await this.#run(scripts.releaseUnused, this.#keys, [permit])
   }
 
   /** Holds the cap, for all workers at once, to what the upstream itself says. */
@@ -267,6 +267,11 @@ export class Cap {
     const past = await readPastGrants(db, { slug, bucket, caps: this.#rules(), now: await now() })
     await this.#run(scripts.backfill, this.#keys, [...rules, ...past.flatMap(({ at, granted }) => [at, granted])])
   }
+}
+
+/** The parts of a reply that is a flat list of so many values each. */
+function* tuples<Tuple extends unknown[]>(values: unknown[], size: Tuple['length']): Generator<Tuple> {
+  for (let index = 0; index < values.length; index += size) yield values.slice(index, index + size) as Tuple
 }
 
 function placeOf([decision, tag, etaMs]: JoinReply): QueuePlace | QueueRefusal {

@@ -20,9 +20,6 @@ const KEY_LIFE_MS = 86_400_000
 
 const WAKE_UP_CHANNEL = channels.wakeUp
 
-/** In place of members and permits in the reply of a poll: each waiter has a permit, and their numbers follow one another. */
-export const EVERY_WAITER = '*'
-
 const SHARES = {
   /** A rate of at most so many requests a window is scarce: accounts have shares of it. */
   SCARCE_MAX: 100,
@@ -79,25 +76,27 @@ const load = (name: string, constants: ScriptConstants = {}) =>
 
 export const GRANT_RULES = { COLD_START_HOLD_MS, ...SHARES }
 
+/** What a script needs that queues calls. */
+const JOIN = {
+  BACKFILL_AFTER_MS,
+  COST,
+  EVICTED_TTL_MS,
+  KEY_LIFE_MS,
+  ROUND_TRIP_MS_MAX,
+  LEASE_MS,
+  QUEUE_LENGTH_MAX,
+  SEQ_SPAN,
+  WAITER_TTL_MS,
+  WAKE_UP_CHANNEL,
+  ...GRANT_RULES,
+  ...PLANNING_PACE,
+  ...FORECAST,
+}
+
 export const scripts = {
-  acquire: load('acquire', {
-    BACKFILL_AFTER_MS,
-    EVERY_WAITER,
-    EVICTED_TTL_MS,
-    KEY_LIFE_MS,
-    ROUND_TRIP_MS_MAX,
-    LEASE_MS,
-    POLL_REPLY_TTL_MS,
-    RAMP_MAX,
-    WAITERS_PLANNED_MAX,
-    WAITER_TTL_MS,
-    WAKE_UP_CHANNEL,
-    ...GRANT_RULES,
-    ...PLANNING_PACE,
-  }),
+  acquire: load('acquire', { POLL_REPLY_TTL_MS, RAMP_MAX, WAITERS_PLANNED_MAX, ...JOIN }),
   release: load('release', { RAMP_MAX, WAKE_UP_CHANNEL }),
   renew: load('renew'),
-  releaseUnused: load('release-unused', { WAKE_UP_CHANNEL }),
   applyUpstreamLimit: load('apply-upstream-limit', {
     EVICTED_TTL_MS,
     KEY_LIFE_MS,
@@ -106,21 +105,7 @@ export const scripts = {
     ...PLANNING_PACE,
   }),
   beginGradually: load('begin-gradually', { KEY_LIFE_MS, WAKE_UP_CHANNEL }),
-  joinWaitQueue: load('join-queue', {
-    BACKFILL_AFTER_MS,
-    COST,
-    EVICTED_TTL_MS,
-    KEY_LIFE_MS,
-    ROUND_TRIP_MS_MAX,
-    LEASE_MS,
-    QUEUE_LENGTH_MAX,
-    SEQ_SPAN,
-    WAITER_TTL_MS,
-    WAKE_UP_CHANNEL,
-    ...GRANT_RULES,
-    ...PLANNING_PACE,
-    ...FORECAST,
-  }),
+  joinWaitQueue: load('join-queue', JOIN),
   leaveWaitQueue: load('leave-queue', { COST, SCARCE_MAX: SHARES.SCARCE_MAX, WAKE_UP_CHANNEL }),
   read: load('read', { ...GRANT_RULES, PLANNED_LENGTH_MAX: PLANNING_PACE.PLANNED_LENGTH_MAX }),
   initialise: load('initialise', { KEY_LIFE_MS }),

@@ -7,6 +7,7 @@ import { memberOf, type WaitQueueEntry } from '../../src/queue/wait-queue-entry.
 import { capKeys, keys, upstreamKeys } from '../../src/redis/keys.ts'
 import { fc, propertyRuns } from '../support/property.ts'
 import { redisOfThisFile } from '../support/services.ts'
+import { waiterOf } from '../support/waiter.ts'
 
 const CAPS: Caps[] = [
   { concurrency: 64, rates: [{ max: 1_000_000, seconds: 1 }] },
@@ -71,15 +72,15 @@ class Side {
       const entry = requests[index % requests.length]?.entry ?? assert.fail()
       if ('tag' in reply && !reply.isFollower) this.#tags.set(memberOf(entry), reply.tag)
     }
-    const waiters = [...this.#tags].map(([member, tag]) => ({ member, tag })).sort((a, b) => a.tag - b.tag)
+    const waiters = [...this.#tags].toSorted(([, a], [, b]) => a - b).map(([member, tag]) => waiterOf(member, tag))
     const asked = { waiters: waiters.slice(0, granted), released: { ids: [], meanMs: 0 }, leaseMs: 1_000 }
     const result = await this.cap.acquire(asked)
-    for (const member of [...result.granted.keys(), ...result.evicted.keys()]) this.#tags.delete(member)
+    for (const member of [...result.granted.keys(), ...result.refused.keys()]) this.#tags.delete(member)
     await this.cap.release({ ids: [...result.granted.values()].slice(0, 2), meanMs: 3_000 })
     this.now += pauseMs
     // What names the poll differs between two workers.
     const numbers = [...result.granted].map(([member, permit]) => [member, permit.slice(permit.indexOf('.'))])
-    return { replies, granted: numbers, evicted: [...result.evicted], state: await this.#read() }
+    return { replies, granted: numbers, refused: [...result.refused], state: await this.#read() }
   }
 
   async #join(requests: { entry: WaitQueueEntry; deadline: number }[]) {
@@ -161,7 +162,7 @@ it('a call that has had its permit and comes again for another one has a place, 
     return side.cap.joinWaitQueue({ ...entry, coalescedKey }, side.now + 30_000)
   }
   await joined('one')
-  const waiters = [{ member: 'a|one', tag: 0 }]
+  const waiters = [waiterOf('a|one', 0)]
   const { granted } = await side.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 1_000 })
   assert.equal(granted.size, 1)
   const places = await Promise.all([joined('one'), joined('two')])

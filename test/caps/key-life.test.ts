@@ -4,6 +4,7 @@ import type { Waiter } from '../../src/caps/cap.ts'
 import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import { type CapKeyName, capKeys } from '../../src/redis/keys.ts'
 import { redisOfThisFile } from '../support/services.ts'
+import { waiterOf } from '../support/waiter.ts'
 import { World } from './world.ts'
 
 const MINUTE_MS = 60_000
@@ -29,7 +30,7 @@ async function open() {
     const entry = { accountId: 'a', callId: String(calls), shareGroup: undefined, isAsync: false, weight: 1 }
     const place = await world.cap.joinWaitQueue({ ...entry, slug: world.slug, bucket: 'shared' }, world.now + 30_000)
     assert.ok('tag' in place)
-    waiters.push({ member: `a|${calls}`, tag: place.tag })
+    waiters.push(waiterOf(`a|${calls}`, place.tag))
   }
   /** Three calls come and a request ends: as many get permits as may, and the others wait. */
   const use = async () => {
@@ -92,7 +93,7 @@ it('a repeated request leaves no key behind for ever', async () => {
   await use()
   await redis.del(capKeys.of(world.slug, 'shared', 'fair'))
   world.now += 6_001
-  const waiters = [{ member: 'a|1', tag: 2 ** 30 }]
+  const waiters = [waiterOf('a|1', 2 ** 30)]
   const { granted } = await world.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
   assert.equal(granted.size, 1)
   assert.notEqual(await lifeOf('fair'), -1)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import { redisOfThisFile } from '../support/services.ts'
+import { waiterOf } from '../support/waiter.ts'
 import { World } from './world.ts'
 
 const { redis } = await redisOfThisFile()
@@ -11,7 +12,7 @@ const LATE_MS = 400
 it('a permit that may be used later counts for as much longer', async () => {
   const world = await new World(redis, { concurrency: 8, rates: [{ max: 1, seconds: 10 }] }).open()
   const acquire = async (id: string, logLaterMs: number) => {
-    const waiters = [{ member: `a|${id}`, tag: 0 }]
+    const waiters = [waiterOf(`a|${id}`, 0)]
     const released = { ids: [], meanMs: 0 }
     const { granted, retryInMs } = await world.cap.acquire({ waiters, released, leaseMs: 6_000, logLaterMs })
     return { isGranted: granted.size === 1, retryInMs }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, it, mock } from 'node:test'
-import { Cap, NO_PLACE } from '../../src/caps/cap.ts'
+import { Cap } from '../../src/caps/cap.ts'
 import { BACKFILL_AFTER_MS, COLD_START_HOLD_MS } from '../../src/caps/timing.ts'
 import { addCapGrants } from '../../src/db/cap-grants.ts'
 import { type Db, openDatabase } from '../../src/db/database.ts'
@@ -11,6 +11,7 @@ import { memberOf } from '../../src/queue/wait-queue-entry.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
 import { capKeys, keys } from '../../src/redis/keys.ts'
 import { type Services, startServices } from '../support/services.ts'
+import { waiterOf } from '../support/waiter.ts'
 
 let services: Services
 let redis: RedisConnection
@@ -42,7 +43,7 @@ async function open(slug: string, { max = 10, sentBefore = 6 } = {}) {
   const rules = { concurrency: 100, rates: [{ max, seconds: 600 }] }
   const cap = new Cap({ redis, db, now: () => clock.now }, { slug, bucket: 'shared' }, () => rules)
   const acquire = async () => {
-    const waiters = Array.from({ length: 10 }, (_, index) => ({ member: `account-${index}|call-${index}`, tag: 0 }))
+    const waiters = Array.from({ length: 10 }, (_, index) => waiterOf(`account-${index}|call-${index}`, 0))
     const { granted } = await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
     return granted.size
   }
@@ -77,9 +78,9 @@ it('a cap whose past Redis lost restores it for the calls that join its queue, w
   assert.equal(refusal.reason, 'cap')
   assert.ok(refusal.retryAfterMs > 540_000, `${refusal.retryAfterMs} ms`)
   // The one that is queued already hears of it as well.
-  const waiters = [{ member: memberOf(early), tag: place.tag }]
-  const { evicted } = await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
-  const eviction = evicted.get(memberOf(early))
+  const waiters = [waiterOf(memberOf(early), place.tag)]
+  const { refused } = await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
+  const eviction = refused.get(memberOf(early))
   assert.equal(eviction?.reason, 'cap')
   assert.ok(eviction.retryAfterMs > 540_000, `${eviction.retryAfterMs} ms`)
 })
@@ -105,7 +106,7 @@ it('the end of a permit ends no other one, although Redis lost its last writes a
   const open = () => new Cap({ redis, db }, { slug: 'rewound', bucket }, () => rules)
   const workers = [open(), open()] as const
   const acquire = async (cap: Cap, names: string[]) => {
-    const waiters = names.map((name) => ({ member: `account|${name}`, tag: NO_PLACE }))
+    const waiters = names.map((name) => waiterOf(`account|${name}`))
     const { granted } = await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 60_000 })
     return names.map((name) => granted.get(`account|${name}`) ?? assert.fail(`${name} got no permit`))
   }
@@ -120,7 +121,7 @@ it('the end of a permit ends no other one, although Redis lost its last writes a
   await acquire(workers[1], ['g', 'h'])
   const [a = '', b = '', c = '', d = ''] = before
   await workers[0].release({ ids: [a, b], meanMs: 1 })
-  for (const permit of [c, d]) await workers[0].releaseUnused(permit)
+  await workers[0].release({ ids: [c, d] })
   const { underWay, left } = await workers[0].read()
   assert.deepEqual({ underWay, left }, { underWay: 5, left: [995] })
 })

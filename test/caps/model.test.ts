@@ -53,7 +53,8 @@ const other = fc.record({
   op: fc.constantFrom(
     'leave' as const,
     'give back' as const,
-    'unqueued' as const,
+    'probe' as const,
+    'repeat' as const,
     'close' as const,
     'left' as const,
     'renew' as const,
@@ -96,8 +97,11 @@ async function apply(world: World, step: Step): Promise<void> {
   } else if (step.op === 'give back') {
     const permit = world.leases[step.pick % Math.max(1, world.leases.length)]
     if (permit) await world.releaseUnused(permit)
-  } else if (step.op === 'unqueued') {
-    await world.acquireUnqueued('a')
+  } else if (step.op === 'probe') {
+    await world.acquireUnqueued('probe')
+    await world.advance(0)
+  } else if (step.op === 'repeat') {
+    world.repeat(step.pick)
     await world.advance(0)
   } else if (step.op === 'close') {
     await world.applyUpstreamLimit({ closedForMs: 100 + (step.pick % 20) * 500 })

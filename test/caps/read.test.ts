@@ -3,6 +3,7 @@ import { it } from 'node:test'
 import { memberOf, type WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
 import { redisOfThisFile } from '../support/services.ts'
+import { waiterOf } from '../support/waiter.ts'
 import { World } from './world.ts'
 
 const { redis } = await redisOfThisFile()
@@ -14,7 +15,7 @@ async function open() {
     { max: 3, seconds: 5 },
   ]
   const world = await new World(redis, { concurrency: 8, rates }).open()
-  const waiters = ['x', 'y', 'z'].map((account) => ({ member: `${account}|1`, tag: 0 }))
+  const waiters = ['x', 'y', 'z'].map((account) => waiterOf(`${account}|1`, 0))
   const { granted } = await world.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
   assert.equal(granted.size, 3)
   world.now += 1_000
@@ -65,7 +66,7 @@ async function openSpentShare() {
   const world = await new World(redis, { concurrency: 20, rates: [{ max: 10, seconds: 20 }] }).open()
   for (const account of ['b', 'a', 'a', 'a', 'a', 'a']) {
     const { entry, place } = await join(world, account, { isAsync: false })
-    const waiters = [{ member: memberOf(entry), tag: place.tag }]
+    const waiters = [waiterOf(memberOf(entry), place.tag)]
     const { granted } = await world.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
     assert.equal(granted.size, 1)
   }
@@ -99,7 +100,7 @@ it('a call that shares the answer of a queued one has its place and slot', async
 it('the slot of an asynchronous call is after that of a synchronous one that came later and takes its turn', async () => {
   const world = await new World(redis, { concurrency: 4, rates: [{ max: 1, seconds: 5 }] }).open()
   const { granted } = await world.cap.acquire({
-    waiters: [{ member: 'x|1', tag: 0 }],
+    waiters: [waiterOf('x|1', 0)],
     released: { ids: [], meanMs: 0 },
     leaseMs: 6_000,
   })
@@ -123,7 +124,7 @@ it('a call in a queue too long to plan for each reader has the slot that it was 
 it('the slot of a queued call is not before connections are free for those before it', async () => {
   const world = await new World(redis, { concurrency: 1, rates: [{ max: 5_000, seconds: 60 }] }).open()
   const { granted } = await world.cap.acquire({
-    waiters: [{ member: 'x|1', tag: 0 }],
+    waiters: [waiterOf('x|1', 0)],
     released: { ids: [], meanMs: 0 },
     leaseMs: 6_000,
   })

@@ -3,6 +3,7 @@ import { it } from 'node:test'
 import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import { keys } from '../../src/redis/keys.ts'
 import { redisOfThisFile } from '../support/services.ts'
+import { waiterOf } from '../support/waiter.ts'
 import { World } from './world.ts'
 
 const { redis } = await redisOfThisFile()
@@ -22,7 +23,7 @@ for (const [name, max] of [
   it(name, async () => {
     const world = await new World(redis, { concurrency: 2 * max, rates: [{ max, seconds: 10 }] }).open()
     const acquire = async (ids: string[]) => {
-      const waiters = ids.map((id) => ({ member: `a|${id}`, tag: 0 }))
+      const waiters = ids.map((id) => waiterOf(`a|${id}`, 0))
       return await world.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
     }
     const { granted } = await acquire(Array.from({ length: max }, (_, index) => `first-${index}`))
@@ -46,7 +47,7 @@ for (const [name, max] of [
 it('a permit is granted again within a window although its Redis had its clock set back while calls waited for it', async () => {
   const world = await new World(redis, { concurrency: 4, rates: [{ max: 1, seconds: 10 }] }).open()
   const acquire = async (id: string) => {
-    const waiters = [{ member: `a|${id}`, tag: 0 }]
+    const waiters = [waiterOf(`a|${id}`, 0)]
     return await world.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
   }
   await acquire('first')
@@ -65,7 +66,7 @@ it('an account has all of a cap that it alone asks for, a window after its Redis
     const entry = { callId, accountId, isAsync: false, weight: 1, slug: world.slug, bucket: 'shared' }
     const place = await world.cap.joinWaitQueue(entry, world.now + 3_000)
     if ('reason' in place) return place.reason
-    const waiters = [{ member: `${accountId}|${callId}`, tag: place.tag }]
+    const waiters = [waiterOf(`${accountId}|${callId}`, place.tag)]
     const { granted } = await world.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
     return granted.size === 1 ? 'granted' : 'waits'
   }
@@ -84,14 +85,15 @@ it('a cap whose Redis lost its memory and then had its clock set back by an hour
   const world = await new World(redis, { concurrency: 4, rates: [{ max: 1, seconds: 10 }] }).open()
   await redis.set(keys.rememberedSince, world.now)
   const acquire = async () => {
-    const waiters = [{ member: 'a|1', tag: 0 }]
+    const waiters = [waiterOf('a|1', 0)]
     const { granted } = await world.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
     return granted.size
   }
   assert.equal(await acquire(), 0)
   world.now -= HOUR_MS
   assert.equal(await acquire(), 0)
-  assert.equal((await world.cap.read()).nextSlotMs, WINDOW_MS)
+  const waiting = { callId: '1', accountId: 'a', isAsync: false }
+  assert.equal((await world.cap.read(waiting)).nextSlotMs, WINDOW_MS)
   world.now += WINDOW_MS - 1
   assert.equal(await acquire(), 0)
   world.now += 1

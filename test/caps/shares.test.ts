@@ -4,6 +4,7 @@ import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import { capKeys, keys } from '../../src/redis/keys.ts'
 import { redisOfThisFile } from '../support/services.ts'
+import { waiterOf } from '../support/waiter.ts'
 import { World } from './world.ts'
 
 const SECOND = 1_000
@@ -453,7 +454,7 @@ it('after a close one request goes first, and the others follow its response', a
 
 it('a release that is sent again because its reply was lost lets no other request go and teaches nothing', async () => {
   const { cap, slug } = await open({ concurrency: 64, rates: [{ max: 5_000, seconds: 60 }] })
-  const waiters = ['a', 'b', 'c', 'd', 'e'].map((id) => ({ member: `account|${id}`, tag: 0 }))
+  const waiters = ['a', 'b', 'c', 'd', 'e'].map((id) => waiterOf(`account|${id}`, 0))
   const acquire = async (released: { ids: string[]; meanMs: number }) => [
     ...(await cap.acquire({ waiters, released, leaseMs: 60_000 })).granted.values(),
   ]
@@ -491,7 +492,7 @@ it('calls wait while workers stand still for a second, and are refused when they
 it('a lease lasts for as long as it is renewed, and then its place is free', async () => {
   const world = await open({ concurrency: 1, rates: [{ max: 500, seconds: 10 }] })
   const acquire = async (member: string) => {
-    const waiters = [{ member, tag: 0 }]
+    const waiters = [waiterOf(member, 0)]
     return (await world.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })).granted.get(member)
   }
   const first = (await acquire('a|1')) ?? assert.fail()

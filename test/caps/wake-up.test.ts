@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { NO_PLACE } from '../../src/caps/cap.ts'
 import { capKeys, channels } from '../../src/redis/keys.ts'
 import { publishedDuring } from '../support/published.ts'
 import { redisOfThisFile } from '../support/services.ts'
+import { waiterOf } from '../support/waiter.ts'
 import { World } from './world.ts'
 
 const { redis, url } = await redisOfThisFile()
@@ -11,9 +11,9 @@ const { redis, url } = await redisOfThisFile()
 /** A cap that lets one request be under way at once. */
 async function open() {
   const world = await new World(redis, { concurrency: 1, rates: [{ max: 500, seconds: 10 }] }).open()
-  /** Polls for members, whose tags are the numbers that they end with. */
+  /** Polls for members, whose order is that of the numbers that they end with. */
   const acquire = async (members: string[], released: string[] = []): Promise<string[]> => {
-    const waiters = members.map((member) => ({ member, tag: Number(member.split('|')[1]) }))
+    const waiters = members.map((member) => waiterOf(member, Number(member.split('|')[1]) / 100))
     const result = await world.cap.acquire({ waiters, released: { ids: released, meanMs: 10 }, leaseMs: 6_000 })
     return [...result.granted.values()]
   }
@@ -38,7 +38,8 @@ it('a permit that is given back unused wakes the worker of the first waiter', as
   const { world, acquire, woken } = await open()
   const [permit = assert.fail()] = await acquire(['a|1'])
   assert.deepEqual(await acquire(['a|2', 'a|3']), [])
-  assert.deepEqual(await woken(() => world.cap.releaseUnused(permit)), ['a|2'])
+  assert.deepEqual(await woken(() => world.cap.release({ ids: [permit] })), ['a|2'])
+  assert.equal((await acquire(['a|2'])).length, 1)
 })
 
 it('a call that leaves while it waits wakes the worker of the next waiter, for its own wake-up may be in vain', async () => {
@@ -80,27 +81,21 @@ it('a poll of a worker whose own waiter comes first wakes no other worker', asyn
 it("a poll that is left without waiters of its own wakes the worker of another's, for which there is room now", async () => {
   const { world, acquire, woken } = await open()
   const evicted = capKeys.of(world.slug, 'shared', 'evicted')
-  for (const { member, tag, isEvicted } of [
-    { member: 'a|1', tag: 1, isEvicted: true },
-    { member: 'a|2', tag: NO_PLACE, isEvicted: false },
-  ]) {
-    const permits = await acquire(['a|0'])
-    assert.equal(permits.length, 1)
-    assert.deepEqual(await acquire(['b|3', 'b|4']), [])
-    const poll = (ids: string[]) => async () => {
-      if (isEvicted) await redis.zadd(evicted, world.now + 1_000, member)
-      const result = await world.cap.acquire({
-        ...{ waiters: [{ member, tag }], leaseMs: 6_000 },
-        released: { ids, meanMs: 10 },
-      })
-      assert.deepEqual([...result.evicted.keys(), ...result.mustJoin], [member])
-    }
-    assert.deepEqual(await woken(poll([])), [], 'there is no room')
-    assert.deepEqual(await woken(poll(permits)), ['b|3'])
-    // A wake-up for the one that is evicted was in vain.
-    if (isEvicted) assert.deepEqual(await woken(poll([])), ['b|3'])
-    for (const other of ['b|3', 'b|4']) await world.cap.release({ ids: await acquire([other]), meanMs: 10 })
+  const permits = await acquire(['a|0'])
+  assert.equal(permits.length, 1)
+  assert.deepEqual(await acquire(['b|3', 'b|4']), [])
+  const poll = (ids: string[]) => async () => {
+    await redis.zadd(evicted, world.now + 1_000, 'a|1')
+    const result = await world.cap.acquire({
+      ...{ waiters: [waiterOf('a|1', 0.01)], leaseMs: 6_000 },
+      released: { ids, meanMs: 10 },
+    })
+    assert.deepEqual([...result.refused.keys()], ['a|1'])
   }
+  assert.deepEqual(await woken(poll([])), [], 'there is no room')
+  assert.deepEqual(await woken(poll(permits)), ['b|3'])
+  // A wake-up for the one that is evicted was in vain.
+  assert.deepEqual(await woken(poll([])), ['b|3'])
 })
 
 it('a call that is evicted wakes its worker, which refuses it at once', async () => {

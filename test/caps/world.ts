@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { Cap, NO_PLACE, type PermitId, type QueuePlace, type QueueRefusal } from '../../src/caps/cap.ts'
+import { Cap, type PermitId, type QueuePlace, type QueueRefusal } from '../../src/caps/cap.ts'
 import { REPLY_MS, WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import type { Db } from '../../src/db/database.ts'
@@ -23,7 +23,9 @@ interface ModelCall {
   entry: WaitQueueEntry
   member: string
   share: string
-  tag: number
+  tag: number | undefined
+  /** It is in the queue; else it waits in the place of an identical call, or repeats its request. */
+  hasPlace: boolean
   deadline: number
   worker: number
 }
@@ -75,6 +77,8 @@ export class World {
   /** Polls that told of room for more. */
   roomsTold = 0
   readonly #waiting = new Map<string, ModelCall>()
+  /** Calls that had a permit. */
+  readonly #served: ModelCall[] = []
   readonly #grants: Grant[] = []
   readonly #leases = new Map<PermitId, { share: string; endsAt: number; worker: number }>()
   #closedUntil = 0
@@ -135,21 +139,46 @@ export class World {
   }
 
   /**
-   * Calls come to one worker without tickets: all of them get permits where there is room for them and for all that wait, or
-   * they join the queue.
+   * Calls come to one worker without tickets: all of them get permits if there is room for them and for all that wait, or they
+   * join the queue.
    *
    * @returns of each as `join`; undefined as well when it got its permit
    */
   async joinIfNeeded(calls: NewCall[]): Promise<({ reason: string; retryAfterMs: number } | undefined)[]> {
-    const newcomers = calls.map((call) => ({ entry: this.#entryOf(call), timeoutMs: call.timeoutMs }))
-    const { mustJoin } = await this.#poll(
-      this.#calls % WORKERS,
-      newcomers.map(({ entry }) => memberOf(entry)),
-    )
-    assert.ok(mustJoin.length === 0 || mustJoin.length === calls.length, 'some of them joined')
-    if (mustJoin.length === 0) return calls.map(() => undefined)
-    // Those of one tick are queued in one step.
-    return await Promise.all(newcomers.map(({ entry, timeoutMs }) => this.#join(entry, timeoutMs)))
+    const newcomers = calls.map((call) => this.#callOf(this.#entryOf(call), call.timeoutMs))
+    const worker = this.#calls % WORKERS
+    for (const call of newcomers) this.#waiting.set(call.member, { ...call, worker })
+    const { refused } = await this.#poll(worker, newcomers)
+    return newcomers.map(({ member }) => {
+      const refusal = refused.get(member)
+      return refusal && { reason: refusal.reason, retryAfterMs: refusal.retryAfterMs }
+    })
+  }
+
+  /** A call that had a permit needs another permit for a repeated request. */
+  repeat(pick: number): void {
+    const call = this.#served[pick % Math.max(1, this.#served.length)]
+    if (call && call.deadline > this.now) this.#waiting.set(call.member, { ...call, hasPlace: false })
+  }
+
+  #callOf(entry: WaitQueueEntry, timeoutMs: number): ModelCall {
+    const member = memberOf(entry)
+    const share = member.slice(0, member.indexOf('|'))
+    const deadline = this.now + timeoutMs
+    return { entry, member, share, tag: undefined, hasPlace: false, deadline, worker: this.#calls % WORKERS }
+  }
+
+  #noteDemand(share: string): void {
+    this.#askedAt.set(share, this.now)
+    if (this.#lastAsker !== undefined && this.#lastAsker !== share) this.#askersChangedAt = this.now
+    this.#lastAsker = share
+  }
+
+  #assertRefusal({ reason, retryAfterMs }: QueueRefusal, share: string): void {
+    this.refused += 1
+    assert.ok(retryAfterMs >= 0, `retry after ${retryAfterMs}`)
+    if (reason !== 'share') return
+    assert.ok(retryAfterMs <= DEMAND_MS || this.#rules.rates.some((rule) => this.#hasKept(rule, share)))
   }
 
   #entryOf({ account, group, weight, isAsync, answer }: NewCall): WaitQueueEntry {
@@ -161,27 +190,18 @@ export class World {
 
   async #join(entry: WaitQueueEntry, timeoutMs: number): Promise<{ reason: string; retryAfterMs: number } | undefined> {
     this.operations += 1
-    const member = memberOf(entry)
-    const worker = this.#calls % WORKERS
-    this.lastMember = member
-    const share = member.slice(0, member.indexOf('|'))
-    this.#askedAt.set(share, this.now)
-    if (this.#lastAsker !== undefined && this.#lastAsker !== share) this.#askersChangedAt = this.now
-    this.#lastAsker = share
-    const deadline = this.now + timeoutMs
-    const place = await this.cap.joinWaitQueue(entry, deadline)
+    const call = this.#callOf(entry, timeoutMs)
+    this.lastMember = call.member
+    this.#noteDemand(call.share)
+    const place = await this.cap.joinWaitQueue(entry, call.deadline)
     if ('reason' in place) {
-      this.refused += 1
-      assert.ok(place.retryAfterMs >= 0, `retry after ${place.retryAfterMs}`)
-      if (place.reason === 'share') {
-        assert.ok(place.retryAfterMs <= DEMAND_MS || this.#rules.rates.some((rule) => this.#hasKept(rule, share)))
-      }
+      this.#assertRefusal(place, call.share)
       return place
     }
-    assert.ok(this.now + place.etaMs <= deadline, 'accepted with a slot after its deadline')
+    assert.ok(this.now + place.etaMs <= call.deadline, 'accepted with a slot after its deadline')
     this.lastPlace = place
     if (place.isFollower) return undefined
-    this.#waiting.set(member, { entry, member, share, tag: place.tag, deadline, worker })
+    this.#waiting.set(call.member, { ...call, tag: place.tag, hasPlace: true })
     return undefined
   }
 
@@ -201,7 +221,7 @@ export class World {
     this.#left.requests += 1
     // The model may forget another grant of the share than the cap: the later one, so that it is the stricter of the two.
     this.#grants.splice(index, 1)
-    await this.cap.releaseUnused(permit)
+    await this.cap.release({ ids: [permit] })
   }
 
   async applyUpstreamLimit(limit: Omit<Parameters<Cap['applyUpstreamLimit']>[0], 'observedBy'>): Promise<void> {
@@ -214,13 +234,13 @@ export class World {
     await this.cap.applyUpstreamLimit({ ...limit, observedBy })
   }
 
-  /** A repeated request or a probe: a waiter that was never queued. @returns whether it got a permit */
+  /** A probe: a waiter that goes before all calls. @returns whether it got a permit */
   async acquireUnqueued(account: string): Promise<boolean> {
     this.#calls += 1
     const member = `${account}|unqueued-${this.#calls}`
     this.operations += 1
     const { granted } = await this.cap.acquire({
-      waiters: [{ member, tag: 0 }],
+      waiters: [{ member, tag: 0, weight: 1, deadline: this.now + 60_000 }],
       released: { ids: [], meanMs: 0 },
       leaseMs: LEASE_MS,
     })
@@ -270,46 +290,66 @@ export class World {
 
   async #poll(
     worker: number,
-    newcomers: string[] = [],
-  ): Promise<{ isServed: boolean; retryInMs: number; mustJoin: string[] }> {
+    newcomers: ModelCall[] = [],
+  ): Promise<{ isServed: boolean; retryInMs: number; refused: Map<string, QueueRefusal> }> {
     const ended = [...this.#leases].filter(([, lease]) => lease.worker === worker && lease.endsAt <= this.now)
     for (const [permit] of ended) this.#leases.delete(permit)
     const released = { ids: ended.map(([permit]) => permit), meanMs: SERVICE_MS }
-    const waiting = [...this.#waiting.values()].filter((call) => call.worker === worker).sort((a, b) => a.tag - b.tag)
-    const waiters = [...newcomers.map((member) => ({ member, tag: NO_PLACE })), ...waiting]
-    if (waiters.length === 0 && ended.length === 0) return { isServed: false, retryInMs: 0, mustJoin: [] }
+    const waiting = [...this.#waiting.values()].filter((call) => call.worker === worker)
+    if (waiting.length === 0 && ended.length === 0) return { isServed: false, retryInMs: 0, refused: new Map() }
     this.operations += 1
-    if (waiters.length === 0) {
+    if (waiting.length === 0) {
       await this.cap.release(released)
-      return { isServed: true, retryInMs: 0, mustJoin: [] }
+      return { isServed: true, retryInMs: 0, refused: new Map() }
     }
+    const waiters = waiting
+      .toSorted((a, b) => (a.tag ?? -1) - (b.tag ?? -1))
+      .map(({ entry, member, tag, deadline }) => {
+        const { weight, coalescedKey } = entry
+        return { member, tag, weight, deadline, coalescedKey }
+      })
     const result = await this.cap.acquire({ waiters, released, leaseMs: LEASE_MS })
-    let passed = 0
-    for (const [member, permit] of result.granted) {
-      const call = this.#waiting.get(member)
-      assert.ok(call || newcomers.includes(member), `${member} was granted and does not wait`)
-      this.#waiting.delete(member)
-      if (call && call.deadline - this.now < SERVICE_MS + REPLY_MS) this.grantedLate += 1
-      this.#grant(member.slice(0, member.indexOf('|')), permit, worker)
-      if (!call) passed += 1
+    const { granted, joined, refused, room, retryInMs } = result
+    for (const { member, share, tag } of waiting) {
+      const isFirst = tag === undefined && (joined.has(member) || refused.get(member)?.hadPlace === false)
+      if (isFirst) this.#noteDemand(share)
     }
-    for (const [member, { reason, retryAfterMs }] of result.evicted) {
-      assert.ok(this.#waiting.delete(member), `${member} was evicted and does not wait`)
-      assert.ok(retryAfterMs > 0)
-      this.lastEviction = reason
+    let passed = 0
+    for (const [member, permit] of granted) {
+      const call = this.#waiting.get(member) ?? assert.fail(`${member} was granted and does not wait`)
+      this.#waiting.delete(member)
+      if (call.deadline - this.now < SERVICE_MS + REPLY_MS) this.grantedLate += 1
+      this.#served.push({ ...call, tag: joined.get(member) ?? call.tag })
+      this.#grant(call.share, permit, worker)
+      // With a key of its answer it may have waited in the place of an identical call.
+      const mayHavePlace = joined.has(member) || call.entry.coalescedKey !== undefined
+      if (!mayHavePlace && newcomers.some((newcomer) => newcomer.member === member)) passed += 1
+    }
+    for (const [member, refusal] of refused) {
+      const call = this.#waiting.get(member) ?? assert.fail(`${member} was refused and does not wait`)
+      this.#waiting.delete(member)
+      assert.equal(refusal.hadPlace, call.hasPlace)
+      if (!refusal.hadPlace) {
+        this.#assertRefusal(refusal, call.share)
+        continue
+      }
+      assert.ok(refusal.retryAfterMs > 0)
+      this.lastEviction = refusal.reason
       this.evicted += 1
     }
+    for (const [member, tag] of joined) {
+      const call = this.#waiting.get(member)
+      if (call) this.#waiting.set(member, { ...call, tag, hasPlace: true })
+    }
     const left = this.#room() - (await this.#redis.zcard(this.#key('queue')))
-    assert.ok(result.room <= Math.max(0, left), `room for ${result.room} was told of, and there is room for ${left}`)
-    if (result.room > 0) this.roomsTold += 1
+    assert.ok(room <= Math.max(0, left), `room for ${room} was told of, and there is room for ${left}`)
+    if (room > 0) this.roomsTold += 1
     if (passed > 0) {
       this.passed += passed
       assert.ok(!this.#isScarce(), 'a scarce cap granted a permit to a call without a ticket')
       assert.ok(left >= 0, 'calls without a ticket took the room of calls that wait')
     }
-    if (result.closedForMs > 0) await this.#rejectTooLate(worker, result.closedForMs)
-    const isServed = result.granted.size + result.evicted.size + ended.length > 0
-    return { isServed, retryInMs: result.retryInMs, mustJoin: result.mustJoin }
+    return { isServed: granted.size + refused.size + joined.size + ended.length > 0, retryInMs, refused }
   }
 
   /** Requests that may start now. */
@@ -320,13 +360,6 @@ export class World {
       return max - this.#grants.filter(({ at }) => at > from).length
     })
     return Math.min(concurrency - this.#leases.size, ...ofRates)
-  }
-
-  /** As the permit client does. */
-  async #rejectTooLate(worker: number, closedForMs: number): Promise<void> {
-    for (const call of this.waiting) {
-      if (call.worker === worker && call.deadline - this.now < closedForMs) await this.leave(call)
-    }
   }
 
   /** What holds at every grant. */
@@ -391,7 +424,8 @@ export class World {
       this.#redis.hgetall(this.#key('fair')),
     ])
     const evicted = new Set(await this.#redis.zrange(this.#key('evicted'), '0', '-1'))
-    const expected = [...this.#waiting.keys()].filter((member) => !evicted.has(member)).sort()
+    const placed = this.waiting.filter(({ hasPlace }) => hasPlace).map(({ member }) => member)
+    const expected = placed.filter((member) => !evicted.has(member)).sort()
     assert.deepEqual(queue.toSorted(), expected)
     assert.deepEqual(deadlines.toSorted(), expected)
     for (const member of waiters) assert.ok(this.#waiting.has(member), `${member} is among the waiters`)

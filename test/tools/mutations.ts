@@ -48,13 +48,13 @@ const keptNames = inFile('src/caps/lua/acquire', 'caps/rules')
 const late = inFile('src/caps/lua/acquire', 'caps/late-permits')
 const wakeUp = inFolder('src/caps/lua', 'caps/wake-up')
 const together = inFile('src/caps/lua/include/join-together', 'caps/join-together')
-const alone = inFile('src/caps/lua/join-queue', 'caps/join-together')
+const alone = inFile('src/caps/lua/include/join', 'caps/join-together')
 const slots = inFile('src/caps/lua/include/slots', 'caps/read')
 const rules = inFile('src/caps/lua/include/rules', 'caps/rules')
 const half = inFile('src/caps/lua/include/plan', 'caps/rules')
 const behind = inFile('src/caps/lua/include/plan', 'caps/model')
 const keyLife = inFile('src/caps/lua/include/key-life', 'caps/key-life')
-const grantLife = inFile('src/caps/lua/acquire', 'caps/key-life')
+const joins = inFolder('src/caps/lua', 'caps/acquire-joins')
 const keys = inFile('src/caps/lua/include/keys', 'redis/script')
 const read = inFile('src/caps/lua/read', 'caps/read')
 const queuedSlot = inFile('src/caps/lua/include/queued-slot', 'caps/read')
@@ -121,18 +121,18 @@ export const MUTATIONS: Mutation[] = [
   caps('include/state', 'a cold start is not held', 'if (state.initialisedAt or 0) == 0', 'if true'),
   caps('acquire', 'the greatest tag goes first', "redis.call('ZRANGE', WAITERS", "redis.call('ZREVRANGE', WAITERS"),
   caps(
-    'join-queue',
+    'include/join',
     'a call waits for the share of a call that is queued for the same answer',
     'if other == identical and at <= (slot or at) then',
     'if other == identical then',
   ),
   caps(
-    'join-queue',
+    'include/join',
     'a call in a long queue waits in the place of a later one for the same answer',
     'if at <= slot then shareSlot',
     'if true then shareSlot',
   ),
-  caps('join-queue', 'plans weigh nothing', 'COST / weight', 'COST'),
+  caps('include/join', 'plans weigh nothing', 'COST / weight', 'COST'),
   caps('include/schedule', 'asynchronous calls leave no room', 'not lastWasAsync and ', ''),
   caps(
     'include/dequeue',
@@ -141,30 +141,26 @@ export const MUTATIONS: Mutation[] = [
   ),
   caps('include/dequeue', 'the count of a share is left behind', '-number)', '0)'),
   caps('include/dequeue', 'the count of asynchronous calls is left behind', "'async', -async)", "'async', 0)"),
-  caps('include/evict', 'an evicted call stays in the queue', '  dequeue({member})\n'),
-  caps(
-    'include/evict',
-    'an evicted call gets no refusal',
-    "  redis.call('ZADD', EVICTED, score(isShareBound and -retryAt or retryAt), member)\n",
-  ),
+  caps('include/evict', 'an evicted call stays in the queue', '  dequeue(members)\n'),
+  caps('include/evict', 'an evicted call gets no refusal', "  redis.call('ZADD', EVICTED, unpack(evicted))\n"),
   caps('include/evict', 'an eviction for the share names the cap', 'isShareBound and -retryAt or retryAt', 'retryAt'),
-  caps('acquire', 'an eviction for the cap names the share', '(at < 0 and -1 or 1)', '-1'),
+  caps('acquire', 'an eviction for the cap names the share', "at < 0 and 'share'", "'share'"),
   caps(
-    'join-queue',
+    'include/join',
     'a shared slot for which its share waits names the cap',
     'isShareBound and shareOf(identical) == call.share',
     'false',
   ),
   caps('include/evict', 'no call is ever too late', 'return at > now and', 'return false and'),
-  caps('join-queue', 'a newcomer takes quoted slots', 'for _, entry in ipairs(late) do evict(unpack(entry)) end\n'),
+  caps('include/join', 'a newcomer takes quoted slots', '  evict(late)\n'),
   caps(
-    'join-queue',
+    'include/join',
     'calls that cannot be in time are queued',
     'return at > now and not isAnsweredInTime(at, deadline) end',
     'return false end',
   ),
   caps('include/forecast', 'calls of equal start change places', 'whole + seq', 'whole + 0 * seq'),
-  caps('join-queue', 'demand is not noted', "  redis.call('ZADD', DEMAND, score(now), share)\n"),
+  caps('include/join', 'demand is not noted', "  redis.call('ZADD', DEMAND, score(now), share)\n"),
   together(
     'calls that come together find no queue before them',
     'if length > 0 then length = length - dequeueExpired() end',
@@ -189,7 +185,7 @@ export const MUTATIONS: Mutation[] = [
   caps('acquire', 'granted calls stay among the waiters', "  redis.call('ZREM', WAITERS, unpack(granted))\n"),
   caps('acquire', 'grants are not logged', "  redis.call('ZADD', LOG, unpack(logged))\n"),
   caps('acquire', 'grants of scarce caps are logged without their accounts', 'isScarce or widest', 'widest'),
-  numbered('permits of a poll that grants all are numbered one too low', 'tostring(number + 1)', 'tostring(number)'),
+  numbered('permits of a poll that grants all are numbered one too low', 'number + 1 end', 'number end'),
   keptNames('grants that may count for shares later are logged without accounts', ' or widest > KEPT_WINDOW_MS_MIN'),
   late('a permit that may be used later counts from its grant', 'score(now + logLaterMs)', 'score(now)'),
   sentAgain(
@@ -199,21 +195,41 @@ export const MUTATIONS: Mutation[] = [
   ),
   caps('acquire', 'leases are not kept', "  redis.call('ZADD', LEASES, unpack(leased))\n"),
   caps('acquire', 'concurrency is not looked at', '  if freeLeases <= 0 then return nil end\n'),
-  caps('acquire', 'a repeated request takes a quoted slot', 'if mayBeLate then', 'if false then'),
-  caps(
+  joins(
     'acquire',
-    'a repeated request takes a quoted slot that was not asked for yet',
-    'if unqueued > 0 and free - granted < left then',
-    'if false then',
+    'calls without a place take the room of queued calls',
+    'isRoomFor(queued + #unplaced)',
+    'isRoomFor(#waiters)',
+  ),
+  caps('acquire', 'the room of queued calls is told of', 'free - queued - #unplaced', 'free - #waiters'),
+  joins('acquire', 'a call without a place never passes', 'isRoomFor(queued + #unplaced) or ', ''),
+  joins(
+    'acquire',
+    'a call without a place is granted before those that wait',
+    "'ZCARD', WAITERS) == 0",
+    "'ZCARD', WAITERS) >= 0",
   ),
   caps(
     'acquire',
-    'calls without a ticket take the room of queued calls',
-    'granted + #unplaced + others',
-    'granted + #unplaced',
+    'a refused call stays among the waiters',
+    "    redis.call('ZREM', WAITERS, member)\n    redis.call('ZREM', WAITER_EXPIRIES, member)\n",
   ),
-  caps('acquire', 'the room of queued calls is told of', 'free - granted - left', 'free - granted'),
-  caps('acquire', 'a call without a ticket never passes', 'granted, unplaced = #placed, {}', 'granted = 0'),
+  joins('acquire', 'a place that another one took is waited for', '  placed = refuseEvicted(placed)\n'),
+  joins('include/join', 'a repeat loses its order', 'if call.tag then tagText', 'if false then tagText'),
+  joins(
+    'include/join',
+    'a repeat waits for virtual time that began anew',
+    'math.min(call.tag, queue.virtual)',
+    'call.tag',
+  ),
+  joins('include/join', 'a full queue refuses a repeat', 'if isFull and not call.tag then', 'if isFull then'),
+  joins('include/join', 'a call that sends a request follows one that is gone', ' and not call.waits then', ' then'),
+  joins(
+    'include/join',
+    'a waiter in the place of another has an order of its own',
+    "call.waits and redis.call('ZSCORE', QUEUE, identical) or tagText",
+    'tagText',
+  ),
   caps(
     'include/release-permits',
     'leases are never released',
@@ -226,20 +242,20 @@ export const MUTATIONS: Mutation[] = [
     '  if ended == 0 then return end\n',
     '  ended = #permits\n',
   ),
-  caps(
-    'release-unused',
+  wakeUp(
+    'release',
     'an unused permit keeps its lease',
-    "if redis.call('ZREM', LEASES, permit) == 1 then",
-    'if false then',
+    "local ended = redis.call('ZREM', LEASES, unpack(permits))",
+    'local ended = 0',
   ),
-  caps('release-unused', 'an unused permit counts as used', "redis.call('ZREM', LOG, permit)\n"),
+  caps('release', 'an unused permit counts as used', "  redis.call('ZREM', LOG, unpack(permits))\n"),
   caps('leave-queue', 'a call that left is still a waiter', "redis.call('ZREM', WAITERS, member) == 1", 'true'),
   wakeUp('leave-queue', 'a call that left wakes nobody', 'if wasWaiting then notifyFirst(1) end\n'),
   wakeUp('leave-queue', 'a call that did not wait wakes others', 'if wasWaiting then', 'if true then'),
   caps('leave-queue', 'a call that left stays in the queue', 'dequeue({member})\n'),
   caps('leave-queue', 'a call that left stays with the networks around its own', 'start - cost', 'start'),
   caps(
-    'join-queue',
+    'include/join',
     'networks around a share hold none of its calls back',
     'math.max(unpack(queue.starts))',
     'queue.starts[#path]',
@@ -293,7 +309,6 @@ export const MUTATIONS: Mutation[] = [
     'a clock set back lengthens leases',
     "followSetBack(IN_FLIGHT, string.format('%.0f', nowMs + LEASE_MS_MAX))",
   ),
-  grantLife('a repeated request makes the key of virtual time anew', 'unqueued < #granted and whole', 'whole'),
   limits('end', 'a call ends twice', 'if isFirstEnd then', 'if true then'),
   limits('end', 'an asynchronous call ends with its lease', 'if marker then', 'if false then'),
   limits('end', 'an asynchronous call ends twice', "'NX', 'PX', ENDED_MS", "'PX', ENDED_MS"),
@@ -485,24 +500,16 @@ export const MUTATIONS: Mutation[] = [
   wakeUp('include/notify', 'the last waiter is woken up', "'ZRANGE'", "'ZREVRANGE'"),
   wakeUp('include/notify', 'one waiter too many is woken up', 'count - 1', 'count'),
   wakeUp('acquire', "workers of others' waiters are not woken up", 'else notifyWaiter(member) end', 'end'),
-  wakeUp('acquire', 'a poll whose waiters are evicted wakes nobody', 'return passOn() end', 'return remembered() end'),
-  wakeUp(
-    'acquire',
-    'a poll whose waiters must join wakes nobody',
-    'if #placed == 0 then return passOn() end',
-    'if #placed == 0 then return remembered() end',
-  ),
-  wakeUp(
-    'acquire',
-    'a poll wakes workers although there is no room',
-    'reply[EVICTIONS], freeNow())',
-    'reply[EVICTIONS])',
-  ),
+  wakeUp('acquire', 'a poll whose waiters are refused wakes nobody', 'if count > 0 then notifyFirst(count) end\n'),
+  wakeUp('acquire', 'a poll wakes workers although there is no room', 'evictedCount, freeNow())', 'evictedCount)'),
   wakeUp('begin-gradually', 'a close is not forgotten', "'closed', 'left'", "'left'"),
   wakeUp('begin-gradually', 'a rest is not forgotten', "'leftUntil', ", ''),
   wakeUp('begin-gradually', 'a limit that is forgotten wakes nobody', '  notifyFirst(1)\n'),
-  wakeUp('release-unused', 'a permit that is given back wakes nobody', 'notifyFirst(1)\n'),
-  wakeUp('include/evict', 'the worker of an evicted call is not woken up', '  notifyWaiter(member)\n'),
+  wakeUp(
+    'include/evict',
+    'the worker of an evicted call is not woken up',
+    '  for _, member in ipairs(members) do notifyWaiter(member) end\n',
+  ),
   keyLife('keys never end', "redis.call('PEXPIRE', key, widest + KEY_LIFE_MS)"),
   keyLife('keys end before their window does', 'key, widest + KEY_LIFE_MS', 'key, KEY_LIFE_MS'),
   keyLife('one of the keys ends alone', 'ipairs(keys)', 'ipairs({keys[1]})'),
@@ -530,7 +537,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     ...keyLife('demand never ends', "redis.call('PEXPIRE', DEMAND, DEMAND_WINDOW_MS)\n"),
-    file: 'src/caps/lua/join-queue.lua',
+    file: 'src/caps/lua/include/join.lua',
   },
   rules('a rate of a hundred requests gives no shares', 'max > 1 and max <=', 'max > 1 and max <'),
   rules('the last rate alone makes a cap scarce', 'isScarce or max', 'max'),
@@ -597,7 +604,7 @@ export const MUTATIONS: Mutation[] = [
   queuedSlot('a queued call waits for no connection', ", congestionMs(redis.call('ZCARD', LEASES), rank))", ')'),
   {
     ...queuedSlot('a call that comes again is told no wait', 'member), queuedWaitMs(member, rank)', 'member), 0'),
-    file: 'src/caps/lua/join-queue.lua',
+    file: 'src/caps/lua/include/join.lua',
   },
   caps('read', 'calls past their deadline count as before', 'dequeueExpired()\n'),
   slots('a closed upstream has free slots', 'if state.closed > now then return 0 end'),
@@ -724,7 +731,7 @@ export const MUTATIONS: Mutation[] = [
     'if false then',
   ),
   setBack(
-    'caps/lua/join-queue',
+    'caps/lua/include/join',
     'a refusal does not see that the clock was set back',
     'if capFollowsSetBack()',
     'if false',

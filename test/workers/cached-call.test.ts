@@ -10,6 +10,7 @@ import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
 import { runCall } from '../../workers/jobs/run-call.ts'
 import { until } from '../support/gateway.ts'
 import { startUpstreamServer } from '../support/upstream-server.ts'
+import { waiterOf } from '../support/waiter.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
 
 /** A call that follows `leader 1`, which another process has. */
@@ -48,7 +49,7 @@ test('a call that waited for a permit sends no request when its answer was store
   t.after(upstream.close)
   const { deps, api, endpoint, cap, callOf } = await openWorkerParts(t, upstream.environment('encyclopedia'))
   applySettings(api, { caps: { concurrency: 1, rates: [{ max: 10, seconds: 60 }] } })
-  const other = [{ member: 'other|sent', tag: 0 }]
+  const other = [waiterOf('other|sent', 0)]
   const { granted } = await cap.acquire({ waiters: other, released: { ids: [], meanMs: 0 }, leaseMs: 60_000 })
   const call = callOf()
   const running = runCall(deps, call, {
@@ -107,7 +108,7 @@ test('a call that shares the refusal of other calls is not told of the share of 
 test('calls that share a request which was never sent say why, and not that the upstream failed', async (t) => {
   const { deps, api, endpoint, cap, callOf } = await openWorkerParts(t)
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 60 }] } })
-  const waiters = [{ member: 'other|sent', tag: 0 }]
+  const waiters = [waiterOf('other|sent', 0)]
   await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
   const keys = cacheKeys(endpoint, callOf()) ?? assert.fail()
   const stale = { storedAt: deps.clock.now() - 2_000, freshMs: 1_000, staleWhileRevalidateMs: 0 }

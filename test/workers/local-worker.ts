@@ -6,14 +6,12 @@ import type { TestContext } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, buildConnector } from 'undici'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
-import { NO_PLACE } from '../../src/caps/cap.ts'
 import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
 import type { Upstream } from '../../src/catalog/upstream.ts'
 import { loadConfig } from '../../src/config.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { healthKey } from '../../src/health/health-keys.ts'
 import { createLog } from '../../src/log.ts'
-import { memberOf } from '../../src/queue/wait-queue-entry.ts'
 import { channels, keys } from '../../src/redis/keys.ts'
 import { callThroughCache } from '../../workers/cache/cached-call.ts'
 import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
@@ -25,11 +23,14 @@ import { startServices } from '../support/services.ts'
 export const SLUG = 'encyclopedia'
 export const PAGE = JSON.stringify({ title: 'Earth', extract: 'A planet.' })
 
-/** As a call without a ticket asks for its permits. */
-export function lateRequest(callId: string, deadline: number) {
-  const identity = { accountId: 'account', callId, isAsync: false }
-  const entry = { ...identity, weight: 1, slug: SLUG, bucket: SHARED_BUCKET }
-  return { member: memberOf(entry), tag: NO_PLACE, lateJoin: { entry: () => entry, deadline: Math.floor(deadline) } }
+/** As a call asks for its permits; with a tag, it joined the queue before. */
+export function permitRequest(
+  callId: string,
+  deadline: number,
+  { accountId = 'account', tag = undefined as number | undefined } = {},
+) {
+  const entry = { callId, accountId, isAsync: false, weight: 1, slug: SLUG, bucket: SHARED_BUCKET }
+  return { entry, deadline: Math.floor(deadline), tag }
 }
 
 interface Behaviour {
@@ -105,7 +106,7 @@ export async function openLocalWorker(
       },
       currentKey: () => undefined,
       bucket: SHARED_BUCKET,
-      permitRequest: joinsLate ? lateRequest(id, now + timeMs) : { member: `${accountId}|${id}`, tag: 0 },
+      permitRequest: permitRequest(id, now + timeMs, { accountId, tag: joinsLate ? undefined : 0 }),
       times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
       progress: {},
       remainingMs: () => now + timeMs - deps.clock.now(),

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
-import { NO_PLACE } from '../../src/caps/cap.ts'
 import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
 import { CAPS_KEPT_MAX, UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import { applySettings, loadCatalog } from '../../src/catalog/catalog.ts'
@@ -11,18 +10,32 @@ import { migrate } from '../../src/db/migrate.ts'
 import { HealthCache } from '../../src/health/health-watch.ts'
 import { recordSuccesses } from '../../src/health/record.ts'
 import { createLog } from '../../src/log.ts'
+import type { WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { RedisClock } from '../../src/redis/clock.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
 import { capKeys, keys } from '../../src/redis/keys.ts'
 import { GrantLedger } from '../../workers/permits/grant-ledger.ts'
+import { PermitClient } from '../../workers/permits/permit-client.ts'
 import { PermitClients } from '../../workers/permits/permit-clients.ts'
 import { AttemptError } from '../../workers/upstream/attempt-error.ts'
 import { until } from '../support/gateway.ts'
 import { openMonitor } from '../support/monitor.ts'
 import { connectThroughProxy } from '../support/proxied-redis.ts'
 import { startServices } from '../support/services.ts'
+import { waiterOf } from '../support/waiter.ts'
 
 const log = createLog({ level: 'silent', pretty: false }, 'test')
+
+/** What a call asks that never had a place, with a minute's time. */
+function requestOf(
+  callId: string,
+  fields: Partial<WaitQueueEntry> & { timeMs?: number; tag?: number | undefined } = {},
+) {
+  const { timeMs = 60_000, tag, ...more } = fields
+  const identity = { callId, accountId: 'account', isAsync: false, weight: 1 }
+  const entry: WaitQueueEntry = { ...identity, slug: 'weather', bucket: SHARED_BUCKET, ...more }
+  return { entry, deadline: Date.now() + timeMs, tag }
+}
 
 async function open(t: TestContext) {
   const services = await startServices()
@@ -50,14 +63,13 @@ async function openClients({ redis, db }: Pick<Awaited<ReturnType<typeof open>>,
 
 /** The permit client of an API whose cap has room for a thousand requests a second, `concurrency` at once. */
 async function openWide(stores: Awaited<ReturnType<typeof open>>, concurrency: number) {
-  const { catalog, clients } = await openClients(stores)
+  const { catalog, caps, clients } = await openClients(stores)
   const api = catalog.get('weather') ?? assert.fail()
   applySettings(api, { caps: { concurrency, rates: [{ max: 1_000, seconds: 1 }] } })
   const client = clients.of(api, SHARED_BUCKET)
-  const acquire = (id: string) =>
-    client.acquire({ member: `account|${id}`, tag: 0 }, () => 30_000, new AbortController().signal)
+  const acquire = (id: string) => client.acquire(requestOf(id), () => 30_000, new AbortController().signal)
   const count = (name: 'leases' | 'queue' | 'waiters') => stores.redis.zcard(capKeys.of('weather', SHARED_BUCKET, name))
-  return { ...stores, clients, client, acquire, count }
+  return { ...stores, catalog, caps, clients, client, acquire, count }
 }
 
 test('what an upstream says is left is not raised by an answer that was slow', async (t) => {
@@ -67,7 +79,7 @@ test('what an upstream says is left is not raised by an answer that was slow', a
   applySettings(api, { caps: { concurrency: 10, rates: [{ max: 100, seconds: 3_600 }] } })
   const cap = new UpstreamCaps({ redis, db, catalog }).of(api, SHARED_BUCKET)
   const left = () => redis.hget(capKeys.of('weather', SHARED_BUCKET, 'state'), 'left')
-  const waiters = ['a', 'b'].map((id) => ({ member: `account|${id}`, tag: 0 }))
+  const waiters = ['a', 'b'].map((id) => waiterOf(`account|${id}`, 0))
   const { granted } = await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
   const respond = async (id: string, requests: number) => {
     const observedBy = granted.get(`account|${id}`) ?? assert.fail()
@@ -109,7 +121,7 @@ async function openNarrow(t: TestContext) {
   await health.read('weather')
   const client = clients.of(api, SHARED_BUCKET)
   const acquire = (id: string, remainingMs: () => number) =>
-    client.acquire({ member: `${id}|call`, tag: 0 }, remainingMs, new AbortController().signal)
+    client.acquire(requestOf(id, { accountId: id }), remainingMs, new AbortController().signal)
   const log = () => redis.zcard(capKeys.of('weather', SHARED_BUCKET, 'log'))
   return { acquire, log }
 }
@@ -152,9 +164,7 @@ test('a permit is usable when it comes although Redis takes longer to answer tha
   const { catalog, clients } = await openClients({ redis, db })
   const api = catalog.get('weather') ?? assert.fail()
   const acquire = (id: string) =>
-    clients
-      .of(api, SHARED_BUCKET)
-      .acquire({ member: `account|${id}`, tag: 0 }, () => 30_000, new AbortController().signal)
+    clients.of(api, SHARED_BUCKET).acquire(requestOf(id), () => 30_000, new AbortController().signal)
   const first = await acquire('first')
   first.release(1)
   // Back and forth.
@@ -175,8 +185,7 @@ test('a poll whose reply is lost gives the same permit when it is sent again, an
   const api = catalog.get('weather') ?? assert.fail()
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 60, seconds: 3_600 }] } })
   const { signal } = new AbortController()
-  const acquire = (id: string) =>
-    clients.of(api, SHARED_BUCKET).acquire({ member: `account|${id}`, tag: 0 }, () => 30_000, signal)
+  const acquire = (id: string) => clients.of(api, SHARED_BUCKET).acquire(requestOf(id), () => 30_000, signal)
   const logged = () => direct.zrange(capKeys.of('weather', SHARED_BUCKET, 'log'), '0', '-1')
   const losing = async <T>(started: () => Promise<T>, isDone: () => Promise<boolean>): Promise<T> => {
     proxy.loseReplies()
@@ -215,7 +224,9 @@ test("caps that operators change hold at once for calls with callers' own keys a
     applySettings(api, {})
     const { signal } = new AbortController()
     const acquire = (id: string) =>
-      clients.of(api, bucket).acquire({ member: `account|${id}`, tag: 0 }, () => 60_000, signal)
+      clients
+        .of(api, bucket)
+        .acquire(requestOf(id, { slug: api.slug, bucket, timeMs: 4_000_000 }), () => 60_000, signal)
     const permits = [await acquire('a')]
     applySettings(api, { caps: { concurrency: 2, rates: [{ max: 2, seconds: 3_600 }] } })
     permits.push(await acquire('b'))
@@ -236,7 +247,7 @@ test('calls that wait for a permit when an operator holds the calls of their ups
     applySettings(api, { caps: { concurrency: 1, rates: [] } })
     const client = clients.of(api, bucket)
     const { signal } = new AbortController()
-    const acquire = (id: string) => client.acquire({ member: `account|${id}`, tag: 0 }, () => 60_000, signal)
+    const acquire = (id: string) => client.acquire(requestOf(id, { slug: api.slug, bucket }), () => 60_000, signal)
     const first = await acquire('first')
     let granted = 0
     const waiting = ['a', 'b'].map(async (id) => {
@@ -260,31 +271,34 @@ test('calls that wait for a permit when an operator holds the calls of their ups
   }
 })
 
-test('a permit for another request of a call is refused at once where it would come too late, and waited for where not', async (t) => {
+test('a permit for another request of a call is refused at once if it would come too late, and waited for if not', async (t) => {
   const { redis, db } = await open(t)
   const { catalog, clients } = await openClients({ redis, db })
   const api = catalog.get('weather') ?? assert.fail()
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 3_600 }] } })
   const leaving = new AbortController()
-  const acquire = (id: string, remainingMs: number, mayLackPlace: boolean) =>
-    clients
-      .of(api, SHARED_BUCKET)
-      .acquire({ member: `account|${id}`, tag: 0, mayLackPlace }, () => remainingMs, leaving.signal)
-  const first = await acquire('a', 30_000, false)
+  const acquire = (id: string, timeMs: number, tag?: number) =>
+    clients.of(api, SHARED_BUCKET).acquire(requestOf(id, { timeMs, tag }), () => timeMs, leaving.signal)
+  const first = await acquire('a', 30_000)
   first.release(1)
-  const patient = acquire('b', 4_000_000, true)
+  const patient = acquire('b', 4_000_000, 0.5)
+  patient.catch(() => undefined)
+  const queue = () => redis.zrange(capKeys.of(api.slug, SHARED_BUCKET, 'queue'), '0', '-1')
+  await until(async () => (await queue()).length === 1)
   const isRefusal = (error: unknown) => {
     assert.ok(error instanceof AttemptError)
     assert.deepEqual([error.code, error.isRefused], ['UPSTREAM_CAP_EXHAUSTED', true])
     assert.ok((error.retryAfterMs ?? 0) > 3_000_000)
     return true
   }
-  await assert.rejects(acquire('a', 30_000, true), isRefusal)
+  await assert.rejects(acquire('a', 30_000, 0.25), isRefusal)
+  assert.deepEqual(await queue(), ['account|b'])
   leaving.abort('left')
   await assert.rejects(patient, (reason) => reason === 'left')
+  await until(async () => (await queue()).length === 0)
 })
 
-test('calls for which a closed upstream opens too late get the reason that new ones get, and cost something only where they had a place', async (t) => {
+test('calls for which a closed upstream opens too late get the reason that new ones get, and cost something only if they had a place', async (t) => {
   const { redis, db } = await open(t)
   const { catalog, caps, clients } = await openClients({ redis, db })
   const api = catalog.get('weather') ?? assert.fail()
@@ -292,17 +306,18 @@ test('calls for which a closed upstream opens too late get the reason that new o
   const cap = caps.of(api, SHARED_BUCKET)
   const places = await Promise.all(
     [12_000, 40_000, 40_000].map(async (timeMs, index) => {
-      const call = { callId: `${index}`, accountId: 'account', isAsync: false, weight: 1 }
-      const place = await cap.joinWaitQueue({ ...call, slug: api.slug, bucket: SHARED_BUCKET }, Date.now() + timeMs)
+      const request = requestOf(`${index}`, { timeMs })
+      const place = await cap.joinWaitQueue(request.entry, request.deadline)
       assert.ok('tag' in place)
-      return { member: `account|${index}`, tag: place.tag, timeMs }
+      return { ...request, tag: place.tag, timeMs }
     }),
   )
   await cap.applyUpstreamLimit({ closedForMs: 27_000, observedBy: 'none|1' })
   const signal = AbortSignal.timeout(20_000)
-  const rejected = [...places, { member: 'account|again', tag: 0, timeMs: 12_000, mayLackPlace: true }]
-    .filter(({ member }) => member !== 'account|1')
-    .map(({ timeMs, ...waiter }) => clients.of(api, SHARED_BUCKET).acquire(waiter, () => timeMs, signal))
+  const again = { ...requestOf('again', { timeMs: 12_000, tag: 0 }), timeMs: 12_000 }
+  const rejected = [...places.filter((_, index) => index !== 1), again].map(({ timeMs, ...request }) =>
+    clients.of(api, SHARED_BUCKET).acquire(request, () => timeMs, signal),
+  )
   const reasons = (await Promise.allSettled(rejected)).map((result) => {
     assert.ok(result.status === 'rejected' && result.reason instanceof AttemptError)
     return [result.reason.code, result.reason.isRefused]
@@ -323,7 +338,7 @@ test("permits of callers' keys are served although so many other keys came that 
   applySettings(api, { caps: { concurrency: 1 } })
   const { signal } = new AbortController()
   const acquire = (id: string) =>
-    clients.of(api, 'key:first').acquire({ member: `account|${id}`, tag: 0 }, () => 30_000, signal)
+    clients.of(api, 'key:first').acquire(requestOf(id, { slug: api.slug, bucket: 'key:first' }), () => 30_000, signal)
   const held = await acquire('a')
   const waiting = acquire('b')
   for (let number = 0; number < 2 * CAPS_KEPT_MAX; number += 1) clients.of(api, `key:${number}`)
@@ -331,7 +346,7 @@ test("permits of callers' keys are served although so many other keys came that 
   const late = acquire('c')
   await until(async () => (await redis.zcard(capKeys.of(api.slug, 'key:first', 'waiters'))) === 2)
   held.release(1)
-  for (const permit of [waiting, late]) (await permit).release(1)
+  await Promise.all([waiting, late].map(async (permit) => (await permit).release(1)))
   await until(async () => (await redis.zcard(capKeys.of(api.slug, 'key:first', 'leases'))) === 0)
 })
 
@@ -341,7 +356,7 @@ test('an upstream whose breaker closed gets one request at once, and one more fo
   const api = catalog.get('weather') ?? assert.fail()
   applySettings(api, { caps: { concurrency: 10, rates: [{ max: 1_000, seconds: 60 }] } })
   const cap = new UpstreamCaps({ redis, db, catalog }).of(api, SHARED_BUCKET)
-  const ten = Array.from({ length: 10 }, (_, index) => ({ member: `account|${index}`, tag: 0 }))
+  const ten = Array.from({ length: 10 }, (_, index) => waiterOf(`account|${index}`, 0))
   const acquire = async (ids: string[]): Promise<string[]> => {
     const { granted } = await cap.acquire({ waiters: ten, released: { ids, meanMs: 10 }, leaseMs: 60_000 })
     return [...granted.values()]
@@ -375,8 +390,7 @@ test('permits whose leases are gone before they are renewed are warned of, and t
   const api = catalog.get('weather') ?? assert.fail()
   const warn = t.mock.method(log, 'warn')
   const client = clients.of(api, SHARED_BUCKET)
-  const acquire = (id: string) =>
-    client.acquire({ member: `account|${id}`, tag: 0 }, () => 1_000, new AbortController().signal)
+  const acquire = (id: string) => client.acquire(requestOf(id), () => 1_000, new AbortController().signal)
   const ended = await acquire('ended')
   const held = await Promise.all(['lost', 'held'].map(acquire))
   const leases = capKeys.of('weather', SHARED_BUCKET, 'leases')
@@ -440,32 +454,28 @@ test('a permit that ended goes to Redis at once while calls of other workers wai
   await until(async () => (await count('leases')) === 0)
 })
 
-test('a call that joins the queue late is refused at once when its upstream stops answering meanwhile', async (t) => {
-  const { client, acquire, count } = await openWide(await open(t), 1)
-  const { signal } = new AbortController()
-  const held = await acquire('first')
-  const entry = {
-    ...{ slug: 'weather', bucket: SHARED_BUCKET, accountId: 'account', callId: 'late' },
-    ...{ isAsync: false, weight: 1 },
-  }
-  let isAway = false
-  const away = new Error('the breaker is open')
-  const late = client.acquire(
-    {
-      ...{ member: 'account|late', tag: NO_PLACE },
-      refusalByHealth: () => (isAway ? away : undefined),
-      lateJoin: {
-        deadline: Date.now() + 30_000,
-        entry: () => {
-          isAway = true
-          return entry
-        },
-      },
+test('a call that joined the queue for a permit is refused at once and leaves the queue when its upstream stops answering', async (t) => {
+  const { caps, catalog, redis } = await openWide(await open(t), 1)
+  const cap = caps.of(catalog.get('weather') ?? assert.fail(), SHARED_BUCKET)
+  let [isAway, announce]: [boolean, () => void] = [false, () => assert.fail()]
+  const client = new PermitClient({
+    ...{ cap, log, onGranted: () => undefined, isHeld: () => false, usualMs: () => 100 },
+    onHealthChange: (listener) => {
+      announce = listener
+      return () => undefined
     },
-    () => 30_000,
-    signal,
-  )
+  })
+  const away = new Error('the breaker is open')
+  const refusalByHealth = () => (isAway ? away : undefined)
+  const { signal } = new AbortController()
+  const held = await client.acquire(requestOf('first'), () => 30_000, signal)
+  const late = client.acquire({ ...requestOf('late'), refusalByHealth }, () => 30_000, signal)
+  late.catch(() => undefined)
+  const queued = () => redis.zcard(capKeys.of('weather', SHARED_BUCKET, 'queue'))
+  await until(async () => (await queued()) === 1)
+  isAway = true
+  announce()
   await assert.rejects(late, away)
-  await until(async () => (await count('queue')) === 0)
+  await until(async () => (await queued()) === 0)
   held.release(1)
 })

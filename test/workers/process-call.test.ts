@@ -8,6 +8,7 @@ import type { ReplyAddress } from '../../src/queue/reply.ts'
 import { type Reply, reachOf } from '../../src/queue/reply-head.ts'
 import { hasReached } from '../../src/queue/verdict.ts'
 import { processCall, replyToLostCall } from '../../workers/jobs/process-call.ts'
+import { waiterOf } from '../support/waiter.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
 
 test('the reply to a call whose worker was lost says that a request may have been sent, however the call ends then', async (t) => {
@@ -55,7 +56,7 @@ test('the reply to a call whose worker was lost says that a request may have bee
 test('a call whose worker was lost is no refusal where it gets no permit then: a request may have been sent', async (t) => {
   const { deps, replies, api, cap, callOf } = await openWorkerParts(t)
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 60 }] } })
-  const waiters = [{ member: 'other|sent', tag: 0 }]
+  const waiters = [waiterOf('other|sent', 0)]
   await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
   const ticket = { tag: 0.5, weight: 1 }
   for (const { isSecondRun, fields } of [

@@ -113,14 +113,16 @@ class StoredMeanwhileError extends Error {
 }
 
 async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: CacheKeys): Promise<SharedAnswer> {
-  const { call, progress, signal } = upstreamCall
-  let { permitRequest } = upstreamCall
+  const { call, progress, signal, permitRequest } = upstreamCall
+  // If this call leads and must wait, identical calls find it in the queue and take no places there.
+  const entry = { ...permitRequest.entry, coalescedKey: keys.coalesced }
+  const leading = { ...upstreamCall, permitRequest: { ...permitRequest, entry } }
   const subscriber = {
     member: memberOf(waitQueueIdentity(call)),
     deadline: call.deadline,
     signal,
     progress,
-    isAhead: call.ticket?.isAhead === true && !permitRequest.mayLackPlace,
+    isAhead: call.ticket?.isAhead === true,
     findStored: async (): Promise<Answer | undefined> => {
       const found = await findFresh(deps, keys)
       return found && { outcome: storedOutcome(found), found }
@@ -128,15 +130,12 @@ async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: Cac
   }
   let refusals = 0
   while (true) {
-    const leading = { ...upstreamCall, permitRequest }
     const shared = await deps.coalescer.join(keys, subscriber, (request) =>
       fetchAnswer(deps, leading, { keys, request }),
     )
     if (!mustTryItself(shared, upstreamCall)) return inWordsForAll(shared)
     if (!isCutShort(shared.outcome)) refusals += 1
     if (refusals === REFUSALS_SHARED_MAX) return inWordsForAll(shared)
-    // It may have no place in the wait queue, or have lost it meanwhile: its permit client judges it.
-    permitRequest = { ...permitRequest, mayLackPlace: true }
     subscriber.isAhead = false
   }
 }

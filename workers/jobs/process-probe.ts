@@ -6,7 +6,7 @@ import { probeEverySeconds } from '../../src/catalog/probe-interval.ts'
 import { InvalidParameter } from '../../src/catalog/upstream.ts'
 import { RECHECK_MS } from '../../src/health/breaker.ts'
 import { type ProbeOutcome, parseProbeJob, writeProbeOutcome } from '../../src/queue/probe-job.ts'
-import { memberOf } from '../../src/queue/wait-queue-entry.ts'
+import type { PermitRequest } from '../permits/permit-request.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
 import { mapAnswers } from '../upstream/interpret.ts'
 import { forgetLimitedCallers } from '../upstream/limited-callers.ts'
@@ -43,8 +43,7 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
     endpoint: recorded?.endpoint,
     currentKey: () => api.key,
     bucket: SHARED_BUCKET,
-    // A needed probe finds an empty queue; where calls are queued it is needless.
-    permitRequest: { member: memberOf({ accountId: 'probe', callId: String(job.id), isAsync: false }), tag: 0 },
+    permitRequest: permitRequestOf(deps, slug, String(job.id)),
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
     progress: {},
     remainingMs: () => endsAt - performance.now(),
@@ -71,7 +70,9 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
       sourceNamed(deps.catalog, slug)?.pausedMode === 'hold'
         ? { code: 'API_PAUSED', words: 'the API is paused and holds its probes', isNetwork: false }
         : { code: 'NO_PERMIT', words: 'no slot of the cap in time', isNetwork: false }
-    if (error instanceof AttemptError) failure = { ...failure, code: error.code, words: error.message }
+    const isWithoutSlot = error instanceof AttemptError && error.code === 'UPSTREAM_CAP_EXHAUSTED'
+    if (error instanceof AttemptError && !isWithoutSlot)
+      failure = { ...failure, code: error.code, words: error.message }
   } finally {
     recorder.flush()
   }
@@ -83,6 +84,12 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
     { status, ms, code: failure?.code ?? null, words: failure?.words ?? `HTTP ${status} in ${ms} ms` },
   )
   return null
+}
+
+/** A probe goes before calls: its tag is the least. It is no account's demand for a share. */
+function permitRequestOf({ clock }: ProcessorDeps, slug: string, callId: string): PermitRequest {
+  const entry = { callId, accountId: 'probe', isAsync: false, weight: 1, slug, bucket: SHARED_BUCKET }
+  return { entry, deadline: clock.now() + PROBE_MS_MAX, tag: 0 }
 }
 
 /** The call whose answer was recorded, if one request makes it. */

@@ -1,6 +1,5 @@
 import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { bucketOf } from '../../src/caps/bucket.ts'
-import { NO_PLACE } from '../../src/caps/cap.ts'
 import { UNPROVEN_KEYS_USED } from '../../src/caps/refusal.ts'
 import { type Api, type ApiEndpoint, type Catalog, PAUSED_RETRY_MS } from '../../src/catalog/catalog.ts'
 import type { Db } from '../../src/db/database.ts'
@@ -9,9 +8,9 @@ import type { CallJob } from '../../src/queue/call-job.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { startCall } from '../../src/queue/results.ts'
 import { enqueueRevalidateKey } from '../../src/queue/validate-key-job.ts'
-import { memberOf, type WaitQueueEntry, waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
+import { type WaitQueueEntry, waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
 import { type CachedOutcome, type CachingDeps, callThroughCache } from '../cache/cached-call.ts'
-import { ofSharedCap, type PermitRequest } from '../permits/late-join.ts'
+import { ofSharedCap, type PermitRequest } from '../permits/permit-request.ts'
 import { CALLER_LEFT, DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
 import { attemptFailure, type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { ProviderKeys } from '../upstream/provider-keys.ts'
@@ -103,7 +102,7 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
   // Accepted before its node knew of the pause, or held until now.
   if (api.pausedMode === 'refuse') return { outcome: { code: 'API_PAUSED', retryAfterMs: PAUSED_RETRY_MS } }
   if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, run) }
-  const permitRequest = permitRequestOf({ api, endpoint, call }, run)
+  const permitRequest = permitRequestOf(call)
   const ensureOpen = (): void => checkOpen(api, call)
   ensureOpen()
   const { providerKey, accountId } = call
@@ -119,21 +118,20 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
   return inTermsOfKey(deps, call, result)
 }
 
-function permitRequestOf(known: KnownCall, { isSecondRun }: Pick<CallRun, 'isSecondRun'>): PermitRequest {
-  const { ticket, deadline } = known.call
-  const member = memberOf(waitQueueIdentity(known.call))
-  const lateJoin = { entry: () => queueEntry(known), deadline, isSecondRun }
-  const ofShared = known.call.providerKey?.isUnproven ? { ofShared: ofSharedCap({ member, lateJoin }) } : {}
-  // A follower has no place of its own: it joins when it needs one.
-  if (ticket && !ticket.isFollower) return { member, tag: ticket.tag, mayLackPlace: isSecondRun, ...ofShared }
-  return { member, tag: NO_PLACE, lateJoin, ...ofShared }
+function permitRequestOf(call: CallJob): PermitRequest {
+  const { ticket, deadline, providerKey } = call
+  // A follower has no place of its own: it joins when it needs a request of its own.
+  const request: PermitRequest = {
+    entry: queueEntry(call),
+    deadline,
+    tag: ticket?.isFollower ? undefined : ticket?.tag,
+  }
+  return providerKey?.isUnproven ? { ...request, ofShared: ofSharedCap(request) } : request
 }
 
-function queueEntry({ endpoint, call }: KnownCall): WaitQueueEntry {
+function queueEntry(call: CallJob): WaitQueueEntry {
   const { slug, ticket, weight = 1 } = call
-  const bucket = bucketOf(call)
-  const coalescedKey = cacheKeys(endpoint.endpoint, call)?.coalesced
-  return { ...waitQueueIdentity(call), slug, bucket, weight: ticket?.weight ?? weight, coalescedKey }
+  return { ...waitQueueIdentity(call), slug, bucket: bucketOf(call), weight: ticket?.weight ?? weight }
 }
 
 function hasSent(progress: CallProgress): boolean {
@@ -173,10 +171,11 @@ function leaveWhenSettled(
 }
 
 function leaveInBackground({ caps, log }: RunDeps, known: KnownCall): void {
-  const { api, call } = known
+  const { api, endpoint, call } = known
+  const coalescedKey = cacheKeys(endpoint.endpoint, call)?.coalesced
   caps
     .of(api, bucketOf(call))
-    .leaveWaitQueue(queueEntry(known))
+    .leaveWaitQueue({ ...queueEntry(call), coalescedKey })
     .catch((cause) => log.debug({ err: cause, callId: call.id }, 'failed to leave the wait queue'))
 }
 

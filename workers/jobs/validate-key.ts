@@ -1,7 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { DelayedError, type Job } from 'bullmq'
 import { bucketOf, UNPROVEN_BUCKET } from '../../src/caps/bucket.ts'
-import { NO_PLACE } from '../../src/caps/cap.ts'
 import { type Api, type Catalog, withCallerKey } from '../../src/catalog/catalog.ts'
 import type { ResponseClassCode } from '../../src/catalog/response-class.ts'
 
@@ -18,8 +17,8 @@ import { voterOf } from '../../src/health/breaker.ts'
 import { announced } from '../../src/limits/account-version.ts'
 import { sendReply } from '../../src/queue/reply.ts'
 import { parseValidateKeyJob, TRY_AGAIN_MS } from '../../src/queue/validate-key-job.ts'
-import { memberOf, type WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
-import { ofSharedCap } from '../permits/late-join.ts'
+import type { WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
+import { ofSharedCap, type PermitRequest } from '../permits/permit-request.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
 import { AttemptRecorder } from '../upstream/record-attempt.ts'
 import { sendOnce } from '../upstream/send-once.ts'
@@ -168,17 +167,14 @@ async function sendCheck(deps: ProcessorDeps, { api, entry, endsAt, signal }: Ch
     voter: voterOf({ accountId: entry.accountId, group: entry.shareGroup }),
     concurrency: api.caps.concurrency,
   })
-  const member = memberOf(entry)
-  const lateJoin = { entry: () => entry, deadline: deps.clock.now() + VALIDATE_MS_MAX }
+  const permitRequest: PermitRequest = { entry, deadline: deps.clock.now() + VALIDATE_MS_MAX }
+  if (entry.bucket === UNPROVEN_BUCKET) permitRequest.ofShared = ofSharedCap(permitRequest)
   const sending = {
     api,
     endpoint: undefined,
     currentKey: () => key,
     bucket: entry.bucket,
-    permitRequest: {
-      ...{ member, tag: NO_PLACE, lateJoin },
-      ...(entry.bucket === UNPROVEN_BUCKET ? { ofShared: ofSharedCap({ member, lateJoin }) } : {}),
-    },
+    permitRequest,
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
     progress: {},
     remainingMs: () => endsAt - performance.now(),

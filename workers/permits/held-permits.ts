@@ -32,7 +32,7 @@ export class HeldPermits {
   releaseUnused(id: PermitId): void {
     this.#held.delete(id)
     this.#cap
-      .releaseUnused(id)
+      .release({ ids: [id] })
       .catch((error) => this.#log.warn({ err: error }, 'failed to give back an unused permit; it counts as used'))
   }
 
@@ -41,7 +41,7 @@ export class HeldPermits {
   }
 
   /** Takes out what was released, for the next poll; a lost one ends with its lease. */
-  drainReleased(): ReleasedPermits {
+  drainReleased(): Required<ReleasedPermits> {
     const released = this.#released
     this.#released = []
     const total = released.reduce((sum, { tookMs }) => sum + tookMs, 0)

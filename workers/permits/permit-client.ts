@@ -1,11 +1,13 @@
-import { type AcquireResult, type Cap, NO_PLACE, type PermitId } from '../../src/caps/cap.ts'
+import type { AcquireResult, Cap, PermitId, Waiter } from '../../src/caps/cap.ts'
 import { LEASE_MS, PERMIT_AGE_MS_MAX, REPLY_MS, ROUND_TRIP_MS_MAX } from '../../src/caps/timing.ts'
 import { SLOW_MS } from '../../src/health/score.ts'
 import type { Log } from '../../src/log.ts'
+import { memberOf } from '../../src/queue/wait-queue-entry.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
-import { firstWaiters } from './first-waiters.ts'
+import { LOCK_LOST } from '../upstream/call-end.ts'
 import { HeldPermits } from './held-permits.ts'
-import { acquireOrJoin, type PermitRequest, type PermitWaiter, PlaceNeededError, tooLateError } from './late-join.ts'
+import { LocalWaiters } from './local-waiters.ts'
+import { type PermitRequest, tooLateError } from './permit-request.ts'
 
 /** A poll also keeps the waiters' entries alive. */
 const POLL_INTERVAL_MS = 500
@@ -16,7 +18,7 @@ const FALLBACK_POLL_MS = 200
 /** Shortest pause between polls, so that one serves several slots of a rate. Milliseconds. */
 const POLL_MS_MIN = 5
 
-/** How long ended permits wait for a poll that asks for others, where the cap had room: nobody waits for them. Milliseconds. */
+/** How long ended permits wait for a poll that asks for others, if the cap had room: nobody waits for them. Milliseconds. */
 const RELEASE_PAUSE_MS = 10
 
 export interface Permit {
@@ -30,8 +32,12 @@ export interface Permit {
   releaseUnused: () => void
 }
 
-interface LocalWaiter extends PermitWaiter {
+interface LocalWaiter extends Waiter {
+  request: PermitRequest
+  /** A poll has told it to wait. */
   hasWaited: boolean
+  /** A poll joined the queue for it: it leaves the queue when it stops waiting. */
+  hasJoined: boolean
   remainingMs: () => number
   resolve: (permit: Permit) => void
   reject: (error: unknown) => void
@@ -64,8 +70,7 @@ export class PermitClient {
   readonly #onHealthChange: PermitClientDeps['onHealthChange']
   #stopListening: (() => void) | undefined
   readonly #held: HeldPermits
-  readonly #waiters = new Map<string, LocalWaiter>()
-  readonly #waitersByTag: LocalWaiter[] = []
+  readonly #waiters = new LocalWaiters<LocalWaiter>()
   #isPolling = false
   #pollAgain = false
   #timer: NodeJS.Timeout | undefined
@@ -84,61 +89,34 @@ export class PermitClient {
     this.#onHealthChange = onHealthChange
   }
 
-  /** @throws AttemptError where the permit would come too late; the signal's reason */
+  /** @throws AttemptError if the permit would come too late; the signal's reason */
   acquire(request: PermitRequest, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
-    const deps = { cap: this.#cap, log: this.#log }
-    return acquireOrJoin(deps, request, (waiter) => this.#wait(waiter, remainingMs, signal))
-  }
-
-  #wait(request: PermitWaiter, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
     if (signal.aborted) return Promise.reject(signal.reason)
-    // It may have changed while the call joined the wait queue.
     const refusal = request.refusalByHealth?.()
     if (refusal) return Promise.reject(refusal)
     const { promise, resolve, reject } = Promise.withResolvers<Permit>()
-    const onAbort = (): void => {
-      this.#remove(waiter)
-      reject(signal.reason)
+    const onAbort = (): void => this.#reject(waiter, signal.reason)
+    const { entry, deadline, tag } = request
+    const { weight, coalescedKey } = entry
+    const waiter: LocalWaiter = {
+      ...{ member: memberOf(entry), tag, weight, deadline, coalescedKey },
+      ...{ request, hasWaited: false, hasJoined: false, remainingMs, resolve, reject, signal, onAbort },
     }
-    const waiter: LocalWaiter = { hasWaited: false, ...request, remainingMs, resolve, reject, signal, onAbort }
     signal.addEventListener('abort', onAbort)
-    this.#insert(waiter)
+    this.#waiters.add(waiter)
+    this.#stopListening ??= this.#onHealthChange(() => this.#rejectByHealth())
     this.#schedulePoll()
     return promise
   }
 
   wake(member: string): void {
-    if (this.#waiters.has(member)) this.#schedulePoll()
-  }
-
-  #insert(waiter: LocalWaiter): void {
-    const known = this.#waiters.get(waiter.member)
-    // The same call runs here again: its earlier run gets no permit any more and waits only for its own end.
-    if (known) this.#takeOff(known)
-    this.#waiters.set(waiter.member, waiter)
-    const index = this.#waitersByTag.findLastIndex(({ tag }) => tag <= waiter.tag) + 1
-    this.#waitersByTag.splice(index, 0, waiter)
-    this.#stopListening ??= this.#onHealthChange(() => this.#rejectByHealth())
-  }
-
-  #remove(waiter: LocalWaiter): void {
-    waiter.signal.removeEventListener('abort', waiter.onAbort)
-    this.#takeOff(waiter)
-    if (this.#waiters.size > 0) return
-    this.#stopListening?.()
-    this.#stopListening = undefined
-  }
-
-  #takeOff(waiter: LocalWaiter): void {
-    if (this.#waiters.get(waiter.member) === waiter) this.#waiters.delete(waiter.member)
-    const index = this.#waitersByTag.indexOf(waiter)
-    if (index >= 0) this.#waitersByTag.splice(index, 1)
+    if (this.#waiters.get(member)) this.#schedulePoll()
   }
 
   #rejectByHealth(): void {
-    for (const { member, refusalByHealth } of [...this.#waitersByTag]) {
-      const refusal = refusalByHealth?.()
-      if (refusal) this.#reject(member, refusal)
+    for (const waiter of this.#waiters.all) {
+      const refusal = waiter.request.refusalByHealth?.()
+      if (refusal) this.#reject(waiter, refusal)
     }
   }
 
@@ -187,7 +165,7 @@ export class PermitClient {
   /** Sends what was released, and asks for permits. @returns milliseconds until the next poll */
   async #exchange(): Promise<number> {
     this.#pollAgain = false
-    const waiters = this.#isHeld() ? [] : firstWaiters(this.#waitersByTag)
+    const waiters = this.#isHeld() ? [] : this.#waiters.first()
     const released = this.#held.drainReleased()
     if (waiters.length === 0) {
       if (released.ids.length > 0 && (await this.#cap.release(released)).isWaitedFor) this.room = 0
@@ -204,44 +182,57 @@ export class PermitClient {
 
   /** @returns whether no waiter of the poll goes on waiting */
   #settle(
-    { granted, evicted, mustJoin, room, closedForMs, retryInMs }: AcquireResult,
+    { granted, joined, refused, room }: AcquireResult,
     { usableUntil, waiters }: { usableUntil: number; waiters: LocalWaiter[] },
   ): boolean {
     this.#onGranted(granted.size)
     for (const [member, id] of granted) this.#grant(member, id, usableUntil)
-    // These had places that others took, so their units of the minute stay spent.
-    for (const [member, refusal] of evicted) this.#reject(member, tooLateError(refusal, { isRefused: false }))
-    for (const member of mustJoin) this.#reject(member, new PlaceNeededError('the call has to wait in the queue'))
-    for (const waiter of waiters) waiter.hasWaited = true
+    for (const waiter of waiters) {
+      const { member } = waiter
+      const refusal = refused.get(member)
+      if (refusal) this.#take(waiter)?.reject(tooLateError(refusal))
+      else if (!granted.has(member)) this.#letWait(waiter, joined.get(member))
+    }
     this.room = room
-    if (closedForMs > 0) this.#rejectTooLate(closedForMs)
-    if (granted.size + evicted.size + mustJoin.length === waiters.length) return true
-    this.#rejectWithoutPlace(waiters, { reason: closedForMs > 0 ? 'closed' : 'cap', retryAfterMs: retryInMs })
-    return false
+    return granted.size + refused.size === waiters.length
   }
 
-  #reject(member: string, reason: Error): void {
-    const waiter = this.#waiters.get(member)
-    // The caller left during the poll.
-    if (!waiter) return
-    this.#remove(waiter)
+  /** @param tag of the place that the waiter got by this poll */
+  #letWait(waiter: LocalWaiter, tag: number | undefined): void {
+    waiter.hasWaited = true
+    // Without a tag it waits in the place of an identical call.
+    waiter.hasJoined ||= tag !== undefined || waiter.tag === undefined
+    if (this.#waiters.get(waiter.member) !== waiter) {
+      if (waiter.signal.reason !== LOCK_LOST) this.#leave(waiter)
+    } else if (tag !== undefined) {
+      this.#waiters.remove(waiter)
+      waiter.tag = tag
+      this.#waiters.add(waiter)
+    }
+  }
+
+  /** @returns the waiter; undefined if its caller left during the poll */
+  #take(waiter: LocalWaiter): LocalWaiter | undefined {
+    waiter.signal.removeEventListener('abort', waiter.onAbort)
+    const isWaiting = this.#waiters.remove(waiter)
+    if (this.#waiters.size === 0) {
+      this.#stopListening?.()
+      this.#stopListening = undefined
+    }
+    return isWaiting ? waiter : undefined
+  }
+
+  /** The waiter stops waiting. After a lost lock its place is that of the run that has the job now. */
+  #reject(waiter: LocalWaiter, reason: unknown): void {
+    if (this.#take(waiter) && reason !== LOCK_LOST) this.#leave(waiter)
     waiter.reject(reason)
   }
 
-  /** The queue evicts only calls that have a place; these may have none. `retryAfterMs`: the earliest that one of them may be sent. */
-  #rejectWithoutPlace(waiters: LocalWaiter[], refusal: { reason: 'cap' | 'closed'; retryAfterMs: number }): void {
-    for (const { member, mayLackPlace, remainingMs } of waiters) {
-      if (!mayLackPlace || remainingMs() >= refusal.retryAfterMs) continue
-      this.#reject(member, tooLateError(refusal, { isRefused: true }))
-    }
-  }
-
-  #rejectTooLate(closedForMs: number): void {
-    for (const { member, tag, mayLackPlace = false, remainingMs } of [...this.#waitersByTag]) {
-      if (remainingMs() >= closedForMs) continue
-      const hadPlace = tag !== NO_PLACE && !mayLackPlace
-      this.#reject(member, tooLateError({ reason: 'closed', retryAfterMs: closedForMs }, { isRefused: !hadPlace }))
-    }
+  #leave({ hasJoined, request: { entry } }: LocalWaiter): void {
+    if (!hasJoined) return
+    this.#cap
+      .leaveWaitQueue(entry)
+      .catch((error) => this.#log.debug({ err: error, callId: entry.callId }, 'failed to leave the wait queue'))
   }
 
   #grant(member: string, id: PermitId, usableUntil: number): void {
@@ -250,7 +241,7 @@ export class PermitClient {
       this.#releaseUnused(id)
       return
     }
-    this.#remove(waiter)
+    this.#take(waiter)
     if (!this.#isAnsweredInTime(waiter)) {
       this.#releaseUnused(id)
       void this.#rejectUnanswerable(waiter)
@@ -276,15 +267,13 @@ export class PermitClient {
   }
 
   /** The next waiter has its permit. What used up its time was the wait for the cap, or else ours. */
-  async #rejectUnanswerable({ hasWaited, tag, mayLackPlace = false, reject }: LocalWaiter): Promise<void> {
+  async #rejectUnanswerable({ hasWaited, tag, reject }: LocalWaiter): Promise<void> {
     if (!hasWaited) {
       reject(new AttemptError('DEADLINE_EXCEEDED', { isRetryable: false }))
       return
     }
-    const hadPlace = tag !== NO_PLACE && !mayLackPlace
     const { nextSlotMs } = await this.#cap.read().catch(() => ({ nextSlotMs: POLL_INTERVAL_MS }))
-    const retryAfterMs = Math.max(1, nextSlotMs)
-    reject(tooLateError({ reason: 'cap', retryAfterMs }, { isRefused: !hadPlace }))
+    reject(tooLateError({ reason: 'cap', retryAfterMs: Math.max(1, nextSlotMs), hadPlace: tag !== undefined }))
   }
 
   #releaseUnused(id: PermitId): void {

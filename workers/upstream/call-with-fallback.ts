@@ -1,9 +1,8 @@
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
-import { NO_PLACE } from '../../src/caps/cap.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { Endpoint } from '../../src/catalog/upstream.ts'
 import { ERRORS } from '../../src/errors.ts'
-import { memberOf, waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
+import { waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
 import { callUpstream, type UpstreamCall, type UpstreamDeps } from './call-upstream.ts'
 import { type Failure, isFailure, type Outcome } from './outcome.ts'
 import { RetryBudget } from './retry.ts'
@@ -45,18 +44,12 @@ function hasSourceFailed({ code }: Failure): boolean {
 
 /** The call as it goes to the fallback source: under its cap, without a place in its wait queue so far. */
 function atFallback(upstreamCall: UpstreamCall, fallback: Api, endpoint: Endpoint): UpstreamCall {
-  const { call, progress } = upstreamCall
-  const identity = waitQueueIdentity(call)
+  const { call } = upstreamCall
   const weight = call.ticket?.weight ?? call.weight ?? 1
-  const entry = { ...identity, slug: fallback.slug, bucket: SHARED_BUCKET, weight }
-  progress.hadPermit = false
+  const entry = { ...waitQueueIdentity(call), slug: fallback.slug, bucket: SHARED_BUCKET, weight }
   return {
     ...upstreamCall,
     ...{ api: fallback, endpoint, currentKey: () => fallback.key, bucket: SHARED_BUCKET },
-    permitRequest: {
-      member: memberOf(identity),
-      tag: NO_PLACE,
-      lateJoin: { entry: () => entry, deadline: call.deadline },
-    },
+    permitRequest: { entry, deadline: call.deadline },
   }
 }

@@ -9,8 +9,8 @@ import { noteSourceLimit } from '../../src/health/record.ts'
 import type { Log } from '../../src/log.ts'
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
-import type { PermitRequest } from '../permits/late-join.ts'
 import type { Permit, PermitClient } from '../permits/permit-client.ts'
+import type { PermitRequest } from '../permits/permit-request.ts'
 import type { MemoryShare } from './answer-memory.ts'
 import { attempt, EndedUnsentError, type HttpExchange, StalePermitError } from './attempt.ts'
 import { AttemptError, BreakerOpenError } from './attempt-error.ts'
@@ -62,8 +62,6 @@ export interface CallProgress {
   /** The first byte of a request was written, or may have been. */
   hasWritten?: boolean
   lastFailure?: AttemptError | undefined
-  /** The place in the wait queue is used up: the next permit is waited for without it. */
-  hadPermit?: boolean
   /** Of the coalesced request that this call shares. */
   ofRequest?: CallProgress
   /** Settles with the coalesced request that goes on for others in the call's place of the wait queue. */
@@ -138,25 +136,19 @@ async function ensureUsableOrGiveBack({ ensureOpen, ensureNeeded }: Sending, per
 
 /** Stops waiting when the breaker opens. @throws BreakerOpenError, or as `PermitClient.acquire` */
 async function acquirePermit(deps: SendDeps, sending: Sending): Promise<Permit> {
-  const { api, bucket, permitRequest, times, progress, remainingMs, recorder, needless, signal } = sending
+  const { api, bucket, permitRequest, times, remainingMs, recorder, needless, signal } = sending
   const endWait = countPermitWait(times, sending)
-  try {
-    const request: PermitRequest = {
-      ...permitRequest,
-      mayLackPlace: permitRequest.mayLackPlace || progress.hadPermit === true,
-      refusalByHealth: () => recorder.refusalByBreaker(),
-    }
+  const acquire = (of: CapBucket, request: PermitRequest): Promise<Permit> => {
     const ends = needless ? AbortSignal.any([signal, needless]) : signal
-    const permit = await deps.permitClientOf(api, bucket).acquire(request, remainingMs, ends)
-    progress.hadPermit = true
+    const refusalByHealth = () => recorder.refusalByBreaker()
+    return deps.permitClientOf(api, of).acquire({ ...request, refusalByHealth }, remainingMs, ends)
+  }
+  try {
+    const permit = await acquire(bucket, permitRequest)
     const { ofShared } = permitRequest
     if (!ofShared) return permit
     try {
-      const shared = deps.permitClientOf(api, SHARED_BUCKET)
-      return bothOf(
-        await shared.acquire({ ...ofShared, refusalByHealth: () => recorder.refusalByBreaker() }, remainingMs, ends),
-        permit,
-      )
+      return bothOf(await acquire(SHARED_BUCKET, ofShared), permit)
     } catch (error) {
       permit.releaseUnused()
       throw error

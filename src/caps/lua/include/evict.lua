@@ -2,15 +2,23 @@
 --- @include "./dequeue.lua"
 --- @include "./notify.lua"
 --- @include "./schedule.lua"
--- Takes a call that can no longer be granted before its deadline out of the queue: its worker hears of it at once, with
--- when to come again, instead of waiting for the deadline. A time below 0: the call waited for its share alone.
-local function evict(member, retryAt, isShareBound)
-  dequeue({member})
-  redis.call('ZREM', WAITERS, member)
-  redis.call('ZREM', WAITER_EXPIRIES, member)
-  redis.call('ZADD', EVICTED, score(isShareBound and -retryAt or retryAt), member)
+-- Takes calls that can no longer be granted before their deadlines out of the queue: their workers hear of it at once, with
+-- when to come again, instead of waiting for the deadlines. `late` has of each call the member, when it may come again, and
+-- whether it waited for its share alone, which EVICTED keeps as a time below 0.
+local function evict(late)
+  if #late == 0 then return end
+  local members, evicted = {}, {}
+  for index, entry in ipairs(late) do
+    local member, retryAt, isShareBound = unpack(entry)
+    members[index] = member
+    evicted[2 * index - 1], evicted[2 * index] = score(isShareBound and -retryAt or retryAt), member
+  end
+  dequeue(members)
+  redis.call('ZREM', WAITERS, unpack(members))
+  redis.call('ZREM', WAITER_EXPIRIES, unpack(members))
+  redis.call('ZADD', EVICTED, unpack(evicted))
   redis.call('PEXPIRE', EVICTED, EVICTED_TTL_MS)
-  notifyWaiter(member)
+  for _, member in ipairs(members) do notifyWaiter(member) end
 end
 
 -- Deadlines of the calls in the queue.
@@ -34,16 +42,14 @@ local function takePlanningTurn(length)
   return true
 end
 
--- Evicts the queued calls whose slots were taken: by an upstream that allows less, by a repeated request.
+-- Evicts the queued calls whose slots are too late by now, because the upstream allows less or another share has demand.
 local function evictTooLate()
   local deadlines = readDeadlines()
   local late = {}
   schedule(redis.call('ZRANGE', QUEUE, 0, -1), function(member, at, ifQuietAt, isShareBound)
     if not isTooLate(deadlines[member], at) then return true end
-    -- The poll of its worker finds that the upstream is closed for longer than the call may wait, and says that.
-    if deadlines[member] < state.closed then return false end
     late[#late + 1] = { member, ifQuietAt, isShareBound }
     return false
   end)
-  for _, entry in ipairs(late) do evict(unpack(entry)) end
+  evict(late)
 end

@@ -1,0 +1,62 @@
+import type { Waiter } from '../../src/caps/cap.ts'
+import { groupOrAccountOf } from '../../src/queue/wait-queue-entry.ts'
+
+/** Waiters in one poll, lowest tags first; bounded per share, or a spent share would hide the others. */
+const WAITERS_PER_POLL = 64
+const WAITERS_PER_SHARE = 16
+
+/** Sorts waiters that have no tag. */
+const NO_TAG = -1
+
+/** The calls of a worker that wait for permits of one cap, in the order of their tags; without a tag, before those that have one. */
+export class LocalWaiters<W extends Waiter> {
+  readonly #byMember = new Map<string, W>()
+  readonly #byTag: W[] = []
+
+  get size(): number {
+    return this.#byMember.size
+  }
+
+  get all(): W[] {
+    return [...this.#byTag]
+  }
+
+  get(member: string): W | undefined {
+    return this.#byMember.get(member)
+  }
+
+  /** In place of an earlier run of the same call, which gets no permit any more and waits only for its own end. */
+  add(waiter: W): void {
+    const known = this.#byMember.get(waiter.member)
+    if (known) this.remove(known)
+    this.#byMember.set(waiter.member, waiter)
+    const { tag = NO_TAG } = waiter
+    const index = this.#byTag.findLastIndex((other) => (other.tag ?? NO_TAG) <= tag) + 1
+    this.#byTag.splice(index, 0, waiter)
+  }
+
+  /** @returns whether it was there */
+  remove(waiter: W): boolean {
+    if (this.#byMember.get(waiter.member) !== waiter) return false
+    this.#byMember.delete(waiter.member)
+    this.#byTag.splice(this.#byTag.indexOf(waiter), 1)
+    return true
+  }
+
+  /** The waiters that a poll asks permits for. */
+  first(): W[] {
+    if (this.size <= WAITERS_PER_SHARE) return this.all
+    const first: W[] = []
+    const counts = new Map<string, number>()
+    for (const waiter of this.#byTag) {
+      // On caps without shares a group is no share: its accounts have fewer waiters in a poll, and wait a poll longer at most.
+      const share = groupOrAccountOf(waiter.member)
+      const count = counts.get(share) ?? 0
+      if (count >= WAITERS_PER_SHARE) continue
+      counts.set(share, count + 1)
+      first.push(waiter)
+      if (first.length === WAITERS_PER_POLL) break
+    }
+    return first
+  }
+}
