@@ -22,9 +22,12 @@ const UNITS: Record<string, number> = {
   hours: 3_600_000,
 }
 
+/** So many seconds are no wait, but a time since 1970, which some servers write. */
+const EPOCH_SECONDS_MIN = 1_000_000_000
+
 /**
  * The wait of a `Retry-After` (RFC 9110, 10.2.3), milliseconds, rounded up to whole ones: seconds or a date, and what
- * servers write besides, which are fractions, units and dates of RFC 3339. Of a header that came several times the
+ * servers write besides, which are fractions, units, dates of RFC 3339 and seconds since 1970. Of a header that came several times the
  * longest wait holds, so that none is shorter than the server asked for. Negative for a date in the past.
  *
  * @param now when the server answered, by its own clock, milliseconds
@@ -33,7 +36,7 @@ const UNITS: Record<string, number> = {
 export function readRetryAfter(value: string | undefined, now: number): number | undefined {
   // Dates have a comma behind the weekday; a header that came twice is joined by commas too.
   const items = (value ?? '').split(/(?<!(?:^|[\s,])(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*),/i)
-  const waits = items.flatMap((item) => waitOf(item.trim().replace(/^"(.*)"$/, '$1'), now) ?? [])
+  const waits = items.flatMap((item) => waitOf(item.replace(/;.*$/, '').trim().replace(/^"(.*)"$/, '$1'), now) ?? [])
   return waits.length === 0 ? undefined : Math.ceil(Math.max(...waits))
 }
 
@@ -41,6 +44,7 @@ function waitOf(item: string, now: number): number | undefined {
   const [, digits, unit = ''] = /^\+?((?:\d+\.?\d*|\.\d+)(?:e\+?\d{1,3})?)\s*([a-z]*)\.?$/i.exec(item) ?? []
   if (digits !== undefined) {
     const unitMs = UNITS[unit.toLowerCase()]
+    if (unit === '' && Number(digits) >= EPOCH_SECONDS_MIN) return Number(digits) * 1_000 - now
     return unitMs === undefined ? undefined : Number(digits) * unitMs
   }
   const at = parseHttpDate(item)
