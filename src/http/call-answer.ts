@@ -66,7 +66,7 @@ export function sourceHeaders(
   catalog: Catalog,
   slug: string,
   { isFromFallback }: Pick<ReplyHead, 'isFromFallback'>,
-): Record<string, string> {
+): { link?: string } {
   const api = catalog.get(slug)
   if (!api?.fallback) return {}
   const { upstream } = isFromFallback ? api.fallback : api

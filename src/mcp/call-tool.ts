@@ -20,12 +20,14 @@ export interface ToolCall {
 export const About = {
   mode: Type.Optional(Type.Literal('test')),
   note: Type.Optional(Type.String()),
+  link: Type.Optional(Type.String({ description: 'Which source answered (rel="via"), of an API that has two' })),
   truncated: Type.Optional(Truncated),
 }
 
 interface AboutResult {
   mode?: 'test'
   note?: string
+  link?: string
   truncated?: Truncated
 }
 
@@ -121,12 +123,17 @@ export function resultOf(outcome: CallOutcome, selection: Selection, form: Resul
   const { data, ...cut } = outcome.body.length > charactersMax ? fitData(selected, charactersMax) : { data: selected }
   const { headers } = outcome
   const about = isTest(headers) ? { mode: 'test' as const, note: noteOf(headers['x-gateway-recorded-for']) } : {}
-  const structuredContent = form(data, { ...about, ...cut })
+  const structuredContent = form(data, { ...about, ...sourceOf(headers), ...cut })
   return { content: textOf(structuredContent), structuredContent, _meta }
 }
 
 function textOf(structuredContent: object): CallToolResult['content'] {
   return [{ type: 'text', text: JSON.stringify(structuredContent) }]
+}
+
+/** Every answer has a link to its terms: the one with `via` says which of two sources answered. */
+function sourceOf({ link }: Record<string, unknown>): Pick<AboutResult, 'link'> {
+  return typeof link === 'string' && link.includes('rel="via"') ? { link } : {}
 }
 
 function isTest(headers: Record<string, unknown>): boolean {
@@ -158,7 +165,15 @@ export function failureOf(body: string): PublicError {
 
 /** What a client may want to know of the call besides its data. */
 function metaOf(headers: Record<string, unknown>): Record<string, unknown> {
-  const names = ['x-call-id', 'x-gateway-mode', 'x-gateway-recorded-for', 'ratelimit', 'retry-after', 'cache-status']
+  const names = [
+    'x-call-id',
+    'x-gateway-mode',
+    'x-gateway-recorded-for',
+    'ratelimit',
+    'retry-after',
+    'cache-status',
+    'link',
+  ]
   return Object.fromEntries(
     names.flatMap((name) => (headers[name] === undefined ? [] : [[`agent-api-gateway/${name}`, headers[name]]])),
   )

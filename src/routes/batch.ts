@@ -12,6 +12,7 @@ import type { Context } from '../context.ts'
 import { type GatewayError, publicError, retryAfterSeconds } from '../errors.ts'
 import { type BatchAnswer, BatchLines, BatchObject } from '../http/batch-answer.ts'
 import { MESSAGES_BYTES_MAX, unitsOfBody } from '../http/body-limits.ts'
+import { sourceHeaders } from '../http/call-answer.ts'
 import { callerSocket, originOf } from '../http/caller-socket.ts'
 import { holdForAccount, holdingOf } from '../http/holding.ts'
 import type { App } from '../http/typed-app.ts'
@@ -59,6 +60,12 @@ const Results = Type.Object(
           ),
           recordedFor: Type.Optional(
             Type.String({ description: 'As the header X-Gateway-Recorded-For of a call, in test mode' }),
+          ),
+          link: Type.Optional(
+            Type.String({
+              description:
+                'As the header Link of a call to an API that has two sources: the one that answered (rel="via"), with its terms and licence',
+            }),
           ),
         },
         { additionalProperties: true },
@@ -171,6 +178,7 @@ async function run(
         status: 200,
         ...cacheOf(cacheStatus),
         ...recorded,
+        ...sourceHeaders(context.catalog, unit.job.slug, head),
       }
       write(index, [Buffer.from(`${JSON.stringify(about).slice(0, -1)},`), members])
     }

@@ -7,6 +7,7 @@ import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/con
 import { channels } from '../../src/redis/keys.ts'
 import { type Account, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { modernMessage } from '../support/mcp-client.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
 const FIRST = 'dictionary'
@@ -98,6 +99,23 @@ describe('a fallback source', () => {
     assert.match(stored.headers.get('cache-status') ?? '', /hit/)
     assert.equal(source(stored.headers.get('link')), 'freedictionaryapi.com')
     assert.equal(countOf(SECOND), arrived)
+    const calls = ['second', 'batched'].map((word) => ({ api: FIRST, endpoint: '/define', parameters: { word } }))
+    const batch = await send(gateway, '/v1/batch', {
+      key: account.live,
+      body: { calls: [...calls, { api: 'mock-data', endpoint: '/nothing' }] },
+      headers: { accept: 'application/json' },
+    })
+    assert.deepEqual(
+      batch.body.results.map(({ link }: { link?: string }) => source(link ?? null)),
+      ['freedictionaryapi.com', 'freedictionaryapi.com', undefined],
+    )
+    const { headers, body } = modernMessage('tools/call', {
+      name: 'call_api',
+      arguments: { api: FIRST, endpoint: '/define', parameters: { word: 'second' } },
+    })
+    const tool = (await send(gateway, '/mcp', { key: account.live, headers, body })).body.result
+    assert.equal(source(tool.structuredContent.link), 'freedictionaryapi.com')
+    assert.equal(source(tool._meta['agent-api-gateway/link']), 'freedictionaryapi.com')
     const pending = await define('later', { prefer: 'respond-async' })
     assert.equal(pending.status, 202)
     const later = `/v1/calls/${pending.headers.get('x-call-id')}`
