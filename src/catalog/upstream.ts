@@ -39,7 +39,7 @@ export interface Upstream {
   probe: Probe
   /** Names a caller may not send besides those the request itself sets: they would change auth or the answer's shape. */
   reservedParameters?: string[]
-  /** Members of the data that only some things have, besides those that are null in a recorded answer. */
+  /** Members of the data that only some things have, or have at times, besides those that are null in a recorded answer. */
   mayLack?: string[]
   /** Sees every answer first, whatever its status; says what it means, or nothing to leave it to the status. */
   classify?: (answer: UpstreamResponse) => ResponseClass | undefined

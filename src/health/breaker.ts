@@ -43,9 +43,8 @@ export const CONFIRM_SCORE_EVERY_MS = 60_000
 export const HALF_OPEN_PAUSE_MS_MIN = 1_000
 export const HALF_OPEN_PAUSE_MS_MAX = 300_000
 
-/** Answers in a row that lack a member before that is an alarm; the answers of one account count up to this many. */
-export const LACKING_TO_ALARM = 5
-export const LACKING_PER_ACCOUNT_MAX = 3
+/** Answers in a row that lack a member until a probe decides whether that is an alarm. */
+export const LACKING_TO_PROBE = 5
 
 /** How long a member that answers sometimes lack raises no alarm after the last of these, milliseconds. */
 export const ORDINARY_MS = 7 * 86_400_000

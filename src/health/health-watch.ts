@@ -13,13 +13,12 @@ const STALE_MS = POLL_MS + 5_000
 /** `ordinary`: answers lack it at times, last then; `since`: the answers of an alarm lack it; `good`: but so many had it since. */
 export type KnownMembers = Record<string, KnownMember>
 
-/** `by`: how many of the `count` answers were of each caller; `probedAt`: when a probe was last to decide. */
+/** `count`: answers in a row that lack it; `probedAt`: when a probe was last to decide. */
 interface KnownMember {
   ordinary?: number
   since?: number
   good?: number
   count?: number
-  by?: Record<string, number>
   probedAt?: number
 }
 

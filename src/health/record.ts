@@ -12,8 +12,7 @@ import {
   HALF_OPEN_PAUSE_MS_MAX,
   HALF_OPEN_PAUSE_MS_MIN,
   LACKING_NAMED_MAX,
-  LACKING_PER_ACCOUNT_MAX,
-  LACKING_TO_ALARM,
+  LACKING_TO_PROBE,
   ORDINARY_MS,
   QUIET_MS_TO_OPEN,
   SUCCESSES_TO_CLOSE,
@@ -86,8 +85,7 @@ const RECORD_ATTEMPT = loadScript(new URL('./lua/record-attempt.lua', import.met
   LATENCY_BOUNDS_MS,
   LATENCY_POINTS,
   LACKING_NAMED_MAX,
-  LACKING_PER_ACCOUNT_MAX,
-  LACKING_TO_ALARM,
+  LACKING_TO_PROBE,
   LATENCY_WEIGHT_MIN,
   ORDINARY_MS,
   PRIOR_ATTEMPTS,
@@ -141,7 +139,7 @@ export interface Recorded {
   needsProbe: boolean
   /** Whether this attempt closed the breaker. */
   hasClosed: boolean
-  /** Endpoint whose recorded call a probe must make: the members that answers lack may be one account's doing. */
+  /** Endpoint whose recorded call a probe must make: the source may have no data for what callers want. */
   probedEndpoint: string | undefined
 }
 

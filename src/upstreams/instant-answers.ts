@@ -60,7 +60,7 @@ const instantAnswers: Upstream = {
     everySeconds: 300,
   },
   reservedParameters: ['callback', 'pretty'],
-  mayLack: ['answer', 'image'],
+  mayLack: ['answer', 'image', 'related_topics', 'results'],
   classify,
   endpoints: {
     '/search': endpoint({

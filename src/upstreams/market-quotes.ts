@@ -88,6 +88,7 @@ const marketQuotes: Upstream = {
     'previous_close',
     'change',
     'change_percent',
+    'history',
   ],
   endpoints: {
     '/quote': endpoint({

@@ -111,6 +111,7 @@ const predictionMarkets: Upstream = {
     'liquidity',
     'volume_24h',
     'image_url',
+    'tags',
   ],
   endpoints: {
     '/markets': endpoint({

@@ -146,7 +146,7 @@ const sportsScores: Upstream = {
     everySeconds: 300,
   },
   reservedParameters: ['callback'],
-  mayLack: ['record', 'logo', 'week'],
+  mayLack: ['record', 'logo', 'week', 'games', 'broadcasts'],
   endpoints: {
     '/nfl': endpoint({
       description: 'NFL games of a day, a range of days or the current week.',

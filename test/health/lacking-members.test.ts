@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
-import { LACKING_PER_ACCOUNT_MAX, LACKING_TO_ALARM, ORDINARY_MS } from '../../src/health/breaker.ts'
+import { CONFIRM_SCORE_EVERY_MS, LACKING_TO_PROBE, ORDINARY_MS } from '../../src/health/breaker.ts'
 import { viewHealth } from '../../src/health/health-view.ts'
 import { recordAttempt } from '../../src/health/record.ts'
 import { createLog } from '../../src/log.ts'
@@ -45,14 +45,18 @@ describe('the alarm for members that answers lack', () => {
     const { status, cause } = await view()
     return [status, cause]
   }
+  /** So many answers, then that to the probe to which they lead. */
   const lacking = async (times: number, given: Given = {}) => {
+    let probed: string | undefined
     for (let index = 0; index < times; index += 1)
-      await answer({ voter: `account-${index % 2}`, lacks: ['temperature_c'], ...given })
+      probed =
+        (await answer({ voter: `account-${index % 2}`, lacks: ['temperature_c'], ...given })).probedEndpoint ?? probed
+    if (probed !== undefined) await answer({ lacks: ['temperature_c'], ...given, endpoint: probed, source: 'probe' })
   }
   const ALARM = ['Degraded', 'lacks `temperature_c` (/current)']
 
-  it('the alarm for members that answers lack comes after five answers in a row of two accounts, not after four, and says since when', async () => {
-    await lacking(LACKING_TO_ALARM - 1)
+  it('the alarm for members that answers lack comes when a probe lacks them after five answers in a row, not after four, and says since when', async () => {
+    await lacking(LACKING_TO_PROBE - 1)
     assert.deepEqual(await statusAndCause(), ['Healthy', undefined])
     await lacking(1)
     assert.deepEqual(await statusAndCause(), ALARM)
@@ -61,56 +65,54 @@ describe('the alarm for members that answers lack', () => {
     assert.ok(change?.[1].includes('lacks `temperature_c` (/current)'))
   })
 
-  it("the alarm for members that answers lack is never one account's doing: after its answers a probe decides", async () => {
-    let probed: (string | undefined)[] = []
+  it('the alarm for members that answers lack is not raised by callers, however many, of a source that has no data for what they want', async () => {
+    const probed: (string | undefined)[] = []
     for (let index = 0; index < 20; index += 1)
-      probed.push((await answer({ voter: 'a', lacks: ['temperature_c'] })).probedEndpoint)
+      probed.push((await answer({ voter: `account-${index}`, lacks: ['temperature_c'] })).probedEndpoint)
     assert.deepEqual(await statusAndCause(), ['Healthy', undefined])
     assert.deepEqual(probed.filter(Boolean), ['/current'])
-    await answer({ source: 'probe', lacks: ['temperature_c'] })
-    assert.deepEqual(await statusAndCause(), ALARM)
-    // Another account alone does not make up for it.
-    await redis.del(upstreamKeys.health(SLUG))
-    probed = []
-    for (let index = 0; index < LACKING_PER_ACCOUNT_MAX + 5; index += 1) await answer({ voter: 'a', lacks: ['x'] })
-    await answer({ voter: 'b', lacks: ['x'] })
+    // What the probe lacks, all answers lack; without an answer to it there is another one later.
+    now += CONFIRM_SCORE_EVERY_MS
+    assert.equal((await answer({ voter: 'a', lacks: ['temperature_c'] })).probedEndpoint, '/current')
+    await answer({ source: 'probe', has: ['temperature_c'] })
+    await lacking(20)
     assert.deepEqual(await statusAndCause(), ['Healthy', undefined])
   })
 
   it('the alarm for members that answers lack is not raised by a member that is missing at times, for days', async () => {
-    await lacking(LACKING_TO_ALARM - 1)
+    await lacking(LACKING_TO_PROBE - 1)
     await answer({ voter: 'c', has: ['temperature_c'] })
     await lacking(20)
     assert.deepEqual(await statusAndCause(), ['Healthy', undefined])
     now += ORDINARY_MS + 1
-    await lacking(LACKING_TO_ALARM)
+    await lacking(LACKING_TO_PROBE)
     assert.deepEqual(await statusAndCause(), ALARM)
   })
 
   it('the alarm for members that answers lack ends after three answers that have them, and then no member is ordinary', async () => {
-    await lacking(LACKING_TO_ALARM)
+    await lacking(LACKING_TO_PROBE)
     for (let index = 0; index < 2; index += 1) await answer({ has: ['temperature_c'] })
     assert.equal((await view()).status, 'Degraded')
     await answer({ has: ['temperature_c'] })
     assert.deepEqual(await statusAndCause(), ['Healthy', 'members-back'])
-    await lacking(LACKING_TO_ALARM)
+    await lacking(LACKING_TO_PROBE)
     assert.deepEqual(await statusAndCause(), ALARM)
   })
 
   it('the alarm for members that answers lack ends at once when they come and go', async () => {
-    await lacking(LACKING_TO_ALARM)
+    await lacking(LACKING_TO_PROBE)
     await answer({ has: ['temperature_c'] })
     await lacking(1)
     assert.equal((await view()).status, 'Healthy')
   })
 
   it('the alarm for members that answers lack is of one endpoint, and names the members of all', async () => {
-    for (let index = 0; index < LACKING_TO_ALARM; index += 1) {
+    for (let index = 0; index < LACKING_TO_PROBE; index += 1) {
       await lacking(1, { voter: `account-${index % 2}` })
       await answer({ endpoint: '/other', has: [] })
     }
     assert.deepEqual(await statusAndCause(), ALARM)
-    await lacking(LACKING_TO_ALARM, { endpoint: '/other', lacks: ['b', 'a'] })
+    await lacking(LACKING_TO_PROBE, { endpoint: '/other', lacks: ['b', 'a'] })
     assert.deepEqual(await statusAndCause(), ['Degraded', 'lacks `temperature_c` (/current); `a`, `b` (/other)'])
   })
 })

@@ -70,7 +70,7 @@ describe('a source that renames members of its answers', () => {
     const { problems } = await overview()
     assert.ok(
       problems.some(({ text }: { text: string }) =>
-        /^weather is Degraded for .*: answers lack `temperature_c` \(\/current\)$/.test(text),
+        /^weather has been degraded for .*: answers lack `temperature_c` \(\/current\)$/.test(text),
       ),
       JSON.stringify(problems),
     )
@@ -91,6 +91,22 @@ describe('a source that renames members of its answers', () => {
     assert.equal((await detail('weather')).health.status, 'Healthy')
     play(false)
     await weather(1)
+  })
+
+  it('a source that renames members of its answers is not what it is when it has no data for a place, whoever asks for such places', async () => {
+    const whole = recorded('weather', '/current') as { current_weather: Record<string, unknown> }
+    const { latitude } = upstreams.get('weather')?.endpoints['/current']?.example.parameters ?? assert.fail()
+    const isRecordedPlace = (url: string) => url.includes(`latitude=${latitude}&`)
+    upstream.play('weather', ({ url }) =>
+      isRecordedPlace(url) ? whole : { ...whole, current_weather: { ...whole.current_weather, windspeed: null } },
+    )
+    const probed = () => upstream.arrivalsOf('weather').filter(({ url }) => isRecordedPlace(url)).length
+    const before = probed()
+    for (let call = 0; call < 6; call += 1) assert.equal((await weather(call)).windspeed_kmh, null)
+    await until(() => probed() > before)
+    for (let call = 0; call < 6; call += 1) assert.equal((await weather(call)).windspeed_kmh, null)
+    assert.equal((await rowOf('weather')).health.status, 'Healthy')
+    assert.equal(probed(), before + 1)
   })
 
   it('a source that renames members of its answers to one account is tried by a probe, which decides', async () => {

@@ -4,18 +4,25 @@ import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import type { Upstream } from '../../src/catalog/upstream.ts'
 import type { KnownMembers } from '../../src/health/health-watch.ts'
 import { membersSeen } from '../../workers/upstream/lacking-members.ts'
+import { recordedParameters } from '../../workers/upstream/recorded-call.ts'
 import { endpointAt } from '../support/upstream-call.ts'
 
 const upstreams = await loadUpstreams()
 const upstreamOf = (slug: string): Upstream => upstreams.get(slug) ?? assert.fail(slug)
 
 /** What the recorded answer of an endpoint lacks once it is changed. */
-function seenIn(slug: string, path: string, change: (data: never) => void, known?: KnownMembers) {
+function seenIn(
+  slug: string,
+  path: string,
+  change: (data: never) => void,
+  { known, given = {}, isProbe = false }: { known?: KnownMembers; given?: object; isProbe?: boolean } = {},
+) {
   const upstream = upstreamOf(slug)
   const endpoint = endpointAt(upstream, path)
+  const parameters = { ...recordedParameters(endpoint), ...given }
   const data = structuredClone(endpoint.example.data) as Record<string, unknown>
   change(data as never)
-  return membersSeen({ upstream, path, endpoint, data }, { known, voter: 'a', now: 10 * 86_400_000 })
+  return membersSeen({ upstream, path, endpoint, parameters, data }, { known, isProbe, now: 10 * 86_400_000 })
 }
 const lacks = (...call: Parameters<typeof seenIn>) => seenIn(...call).seen?.lacks ?? []
 
@@ -51,9 +58,42 @@ test('an answer lacks a member of a list that none of its items has, and not one
     [],
   )
   assert.deepEqual(
-    lacks('public-holidays', '/next', (data: Data) => data.upcoming.splice(0)),
+    lacks('public-holidays', '/next', (data: Data) => data.upcoming.splice(0), { given: { countryCode: 'XK' } }),
     [],
   )
+})
+
+test('an answer to the recorded call lacks the items of a list that is empty, and an answer to another call does not', () => {
+  type Data = { results: object[]; upcoming: { types: string[] }[]; meanings: { definitions: object[] }[] }
+  const emptied = (given?: Record<string, unknown>) =>
+    lacks('geocoding', '/search', (data: Data) => data.results.splice(0), given === undefined ? {} : { given })
+  assert.deepEqual(emptied(), ['results[]'])
+  assert.deepEqual(emptied({ q: 'nowhere' }), [])
+  assert.deepEqual(emptied({ limit: '1' }), ['results[]'], 'values are compared as they are written')
+  assert.deepEqual(
+    lacks('mock-data', '/comments', (data: { comments: object[] }) => data.comments.splice(0)),
+    ['comments[]'],
+  )
+  const withoutTypes = (data: Data) => data.upcoming.map(({ types }) => types.splice(0))
+  assert.deepEqual(lacks('public-holidays', '/next', withoutTypes), ['upcoming[].types[]'])
+  const withoutDefinitions = (data: Data) => data.meanings.map(({ definitions }) => definitions.splice(0))
+  assert.deepEqual(lacks('dictionary', '/define', withoutDefinitions), ['meanings[].definitions[]'])
+  assert.deepEqual(lacks('dictionary', '/define', withoutDefinitions, { given: { word: 'other' } }), [])
+})
+
+test('a list that the recorded call itself has empty at times is ordinary: games in a quiet week, bars before trading, topics of an answer', () => {
+  const empty = (name: string) => (data: Record<string, object[]>) => data[name]?.splice(0)
+  assert.deepEqual(lacks('sports-scores', '/nfl', empty('games')), [])
+  assert.deepEqual(lacks('market-quotes', '/quote', empty('history')), [])
+  for (const name of ['related_topics', 'results'])
+    assert.deepEqual(lacks('instant-answers', '/search', empty(name)), [])
+})
+
+test('a list with items is there, whatever the call', () => {
+  const known = { '/search results[]': { good: 0 } }
+  assert.deepEqual(seenIn('geocoding', '/search', () => undefined, { known, given: { q: 'x' } }).seen?.has, [
+    'results[]',
+  ])
 })
 
 test('an answer lacks a member of a member', () => {
@@ -99,17 +139,20 @@ test('what is known of a member decides whether it is reported', () => {
   const lacking = (data: { temperature_c: null }) => (data.temperature_c = null)
   const key = '/current temperature_c'
   const now = 10 * 86_400_000
-  const reported = (member: KnownMembers[string]) => seenIn('weather', '/current', lacking, { [key]: member })
+  const reported = (member: KnownMembers[string]) =>
+    seenIn('weather', '/current', lacking, { known: { [key]: member } })
   assert.deepEqual(reported({ ordinary: now - 1 }), { seen: undefined, isLacking: false })
   assert.deepEqual(reported({ ordinary: now - 86_400_001 }).seen?.lacks, ['temperature_c'])
   assert.deepEqual(reported({ since: 1, good: 0 }), { seen: undefined, isLacking: true })
   assert.deepEqual(reported({ since: 1, good: 1 }).seen?.lacks, ['temperature_c'])
-  const counted = { good: 0, count: 5, by: { a: 3, b: 1 }, probedAt: now - 59_999 }
+  const counted = { good: 0, count: 5, probedAt: now - 59_999 }
   assert.deepEqual(reported(counted), { seen: undefined, isLacking: true })
-  for (const more of [{ by: { b: 3 } }, { count: 4 }, { probedAt: now - 60_000 }])
+  const ofProbe = seenIn('weather', '/current', lacking, { known: { [key]: counted }, isProbe: true })
+  assert.deepEqual(ofProbe.seen?.lacks, ['temperature_c'], 'a probe decides')
+  for (const more of [{ count: 4 }, { probedAt: now - 60_000 }])
     assert.deepEqual(reported({ ...counted, ...more }).seen?.lacks, ['temperature_c'])
   const has = (member: KnownMembers[string]) =>
-    seenIn('weather', '/current', () => undefined, { [key]: member }).seen?.has
+    seenIn('weather', '/current', () => undefined, { known: { [key]: member } }).seen?.has
   assert.deepEqual(has({ since: 1, good: 1 }), ['temperature_c'])
   assert.deepEqual(has({ good: 0 }), ['temperature_c'])
   assert.equal(has({ ordinary: now }), undefined)

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Api, ApiEndpoint } from '../../src/catalog/catalog.ts'
-import type { CallContext, Endpoint } from '../../src/catalog/upstream.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { interpretAnswers } from '../upstream/interpret.ts'
 import { dataOutcome, failureOutcome, type Outcome } from '../upstream/outcome.ts'
+import { contextOfRecording, isRecordedCall, recordedParameters } from '../upstream/recorded-call.ts'
 import { withCallerValues } from './caller-values.ts'
 import type { CallRun } from './run-call.ts'
 
@@ -33,9 +33,9 @@ export async function answerFromExample(
     await delay(Number(scenario.slice('slow-'.length)), undefined, { signal })
   }
   const { example } = endpoint
-  const context = { now: example.now === undefined ? Date.now() : Date.parse(example.now) }
-  const recorded = completed(endpoint, example.parameters, context)
-  const isRecorded = extra.length === 0 && isSame(given, recorded)
+  const context = contextOfRecording(endpoint)
+  const recorded = recordedParameters(endpoint)
+  const isRecorded = extra.length === 0 && isRecordedCall(endpoint, given)
   const made = isRecorded || extra.length > 0 ? undefined : example.responseFor?.(given, example.response)
   const [response, parameters] = made === undefined ? [example.response, recorded] : [made, given]
   const recordedFor = isRecorded || made !== undefined ? {} : { recordedFor: queryOf(recorded) }
@@ -48,29 +48,9 @@ export async function answerFromExample(
   return { ...dataOutcome(withCallerValues(read.data, parameters, given)), ...recordedFor }
 }
 
-/** As admission completes what a caller gives. */
-function completed(endpoint: Endpoint, parameters: Record<string, unknown>, context: CallContext) {
-  const given = withDefaults(endpoint, parameters)
-  return endpoint.complete?.(given, context) ?? given
-}
-
-/** Values are compared as they are written: an id may be a number in one call and text in the other. */
-function isSame(given: Record<string, unknown>, recorded: Record<string, unknown>): boolean {
-  const names = new Set([...Object.keys(given), ...Object.keys(recorded)])
-  return [...names].every((name) => String(given[name] ?? '') === String(recorded[name] ?? ''))
-}
-
 /** Goes into a header, whose characters a query string has. */
 function queryOf(parameters: Record<string, unknown>): string {
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(parameters)) if (value !== undefined) query.append(name, String(value))
   return query.toString()
-}
-
-export function withDefaults(endpoint: Endpoint, parameters: Record<string, unknown>): Record<string, unknown> {
-  const defaults = Object.entries(endpoint.parameters.properties).flatMap(([name, schema]) => {
-    const value: unknown = Reflect.get(schema, 'default')
-    return value === undefined ? [] : [[name, value] as const]
-  })
-  return { ...Object.fromEntries(defaults), ...parameters }
 }

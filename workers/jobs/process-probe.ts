@@ -11,9 +11,9 @@ import { AttemptError } from '../upstream/attempt-error.ts'
 import { mapAnswers } from '../upstream/interpret.ts'
 import { forgetLimitedCallers } from '../upstream/limited-callers.ts'
 import { AttemptRecorder, type FailureWords } from '../upstream/record-attempt.ts'
+import { completedParameters } from '../upstream/recorded-call.ts'
 import { sendOnce } from '../upstream/send-once.ts'
 import { buildWireRequest } from '../upstream/upstream-request.ts'
-import { withDefaults } from './example-answer.ts'
 import type { ProcessorDeps } from './process-call.ts'
 
 const FRESH_PART = 0.9
@@ -98,9 +98,8 @@ function recordedCall(api: Api, path: string | undefined) {
   if (!found) return undefined
   const { endpoint } = found
   const context = { now: Date.now() }
-  const given = withDefaults(endpoint, endpoint.example.parameters)
   try {
-    const parameters = endpoint.complete?.(given, context) ?? given
+    const parameters = completedParameters(endpoint, context)
     const [request, ...others] = [endpoint.request(parameters, context)].flat()
     return others.length > 0 ? undefined : { path: found.path, endpoint, parameters, context, request }
   } catch (error) {

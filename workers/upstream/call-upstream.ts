@@ -66,7 +66,12 @@ async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory
     return { ...failure, isUnsent: true, ...(isRefused ? { isRefused } : {}) }
   }
   const read = readExchanges(exchanges, { endpoint, parameters: call.parameters, context })
-  if ('data' in read) recorder.noteMembers({ upstream: api.upstream, path: call.endpoint, endpoint, data: read.data })
+  if ('data' in read)
+    recorder.noteMembers({
+      ...{ upstream: api.upstream, path: call.endpoint, endpoint },
+      parameters: call.parameters,
+      data: read.data,
+    })
   recorder.flush('data' in read ? undefined : read.responseClass.code)
   if (!('data' in read)) {
     const { code, retryAfterMs = CLOSED_MS } = read.responseClass

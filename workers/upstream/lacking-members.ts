@@ -1,17 +1,18 @@
 import { isObject, items } from '../../src/catalog/json.ts'
 import type { Endpoint, Upstream } from '../../src/catalog/upstream.ts'
-import { CONFIRM_SCORE_EVERY_MS, LACKING_PER_ACCOUNT_MAX, LACKING_TO_ALARM } from '../../src/health/breaker.ts'
+import { CONFIRM_SCORE_EVERY_MS, LACKING_TO_PROBE } from '../../src/health/breaker.ts'
 import type { KnownMembers } from '../../src/health/health-watch.ts'
 import type { MembersSeen } from '../../src/health/record.ts'
+import { isRecordedCall } from './recorded-call.ts'
 
 /** How often a member that answers sometimes lack is noted again, milliseconds. */
 const NOTE_ORDINARY_EVERY_MS = 86_400_000
 
-/** A member that the recorded answer has: `results[].name`. */
+/** A member that the recorded answer has: `results[].name`, or `results[]` for the items of a list. */
 interface Expected {
   name: string
-  /** Undefined where the answer has nothing that could have it, as an empty list. */
-  isThere: (data: unknown) => boolean | undefined
+  /** Undefined if the answer has nothing that could have it, as an empty list. */
+  isThere: (data: unknown, isRecorded: () => boolean) => boolean | undefined
 }
 
 export interface Answered {
@@ -19,26 +20,32 @@ export interface Answered {
   /** Path of the endpoint in the catalog. */
   path: string
   endpoint: Endpoint
+  parameters: Record<string, unknown>
   data: Record<string, unknown>
 }
 
-/** What this process knows of the upstream's members, and whose answer it is. */
+/** What this process knows of the upstream's members, and whether the answer is to a probe, which decides. */
 export interface Knowledge {
   known: KnownMembers | undefined
-  voter?: string | undefined
+  isProbe: boolean
   now: number
 }
 
 /** What an answer lacks or has that matters. `isLacking`: it lacks a member that is not missing at times. */
 export function membersSeen(
-  { upstream, path, endpoint, data }: Answered,
-  { known, voter = '', now }: Knowledge,
+  { upstream, path, endpoint, parameters, data }: Answered,
+  { known, isProbe, now }: Knowledge,
 ): { seen: MembersSeen | undefined; isLacking: boolean } {
   const lacks: string[] = []
   const has: string[] = []
   let isLacking = false
+  let isRecordedOne: boolean | undefined
+  const isRecorded = () => {
+    isRecordedOne ??= isRecordedCall(endpoint, parameters)
+    return isRecordedOne
+  }
   for (const { name, isThere } of expectedOf(upstream, endpoint)) {
-    const isHere = isThere(data)
+    const isHere = isThere(data, isRecorded)
     if (isHere === undefined) continue
     const member = known?.[`${path} ${name}`]
     if (isHere) {
@@ -46,19 +53,18 @@ export function membersSeen(
       continue
     }
     isLacking ||= member?.ordinary === undefined
-    if (member === undefined || tellsMore(member, { voter, now })) lacks.push(name)
+    if (isProbe || member === undefined || tellsMore(member, now)) lacks.push(name)
   }
   const seen = lacks.length + has.length === 0 ? undefined : { endpoint: path, lacks, has }
   return { seen, isLacking }
 }
 
 /** Whether it matters that one more answer lacks a member. */
-function tellsMore(member: KnownMembers[string], { voter, now }: { voter: string; now: number }): boolean {
-  const { ordinary, since, good = 0, count = 0, by = {}, probedAt = 0 } = member
+function tellsMore(member: KnownMembers[string], now: number): boolean {
+  const { ordinary, since, good = 0, count = 0, probedAt = 0 } = member
   if (ordinary !== undefined) return now - ordinary >= NOTE_ORDINARY_EVERY_MS
   if (since !== undefined) return good > 0
-  const isCounted = count >= LACKING_TO_ALARM && (by[voter] ?? 0) >= LACKING_PER_ACCOUNT_MAX
-  return !isCounted || now - probedAt >= CONFIRM_SCORE_EVERY_MS
+  return count < LACKING_TO_PROBE || now - probedAt >= CONFIRM_SCORE_EVERY_MS
 }
 
 const expectedByEndpoint = new WeakMap<Endpoint, Expected[]>()
@@ -93,21 +99,35 @@ function expectedIn(schema: unknown, recorded: unknown): Expected[] {
   return Object.entries(properties).flatMap(([name, inner]): Expected[] => {
     const value = recorded[name]
     if (value === null || value === undefined) return []
-    const own: Expected = { name, isThere: (data) => isObject(data) && (data[name] ?? null) !== null }
     const { items: itemSchema } = Object(inner)
     if (itemSchema !== undefined) {
       const [first] = items(value)
-      return [own, ...expectedIn(itemSchema, first).map((deeper) => ofItems(name, deeper))]
+      return first === undefined
+        ? []
+        : [itemsOf(name), ...expectedIn(itemSchema, first).map((deeper) => ofItems(name, deeper))]
     }
+    const own: Expected = { name, isThere: (data) => isObject(data) && (data[name] ?? null) !== null }
     return [own, ...expectedIn(inner, value).map((deeper) => ofMember(name, deeper))]
   })
+}
+
+/** Many lists may be empty, as that of a search without hits. Only the answer to the recorded call must have items. */
+function itemsOf(name: string): Expected {
+  return {
+    name: `${name}[]`,
+    isThere: (data, isRecorded) => {
+      const isFilled = isObject(data) && items(data[name]).length > 0
+      return isFilled || isRecorded() ? isFilled : undefined
+    },
+  }
 }
 
 function ofMember(name: string, { name: innerName, isThere }: Expected): Expected {
   return {
     name: `${name}.${innerName}`,
     // Of an object that is missing, the object is what is missing.
-    isThere: (data) => (isObject(data) && isObject(data[name]) ? isThere(data[name]) : undefined),
+    isThere: (data, isRecorded) =>
+      isObject(data) && isObject(data[name]) ? isThere(data[name], isRecorded) : undefined,
   }
 }
 
@@ -115,8 +135,9 @@ function ofMember(name: string, { name: innerName, isThere }: Expected): Expecte
 function ofItems(name: string, { name: innerName, isThere }: Expected): Expected {
   return {
     name: `${name}[].${innerName}`,
-    isThere: (data) => {
-      const found = (isObject(data) ? items(data[name]) : []).map(isThere).filter((isHere) => isHere !== undefined)
+    isThere: (data, isRecorded) => {
+      const all = (isObject(data) ? items(data[name]) : []).map((item) => isThere(item, isRecorded))
+      const found = all.filter((isHere) => isHere !== undefined)
       return found.length === 0 ? undefined : found.some((isHere) => isHere)
     },
   }

@@ -144,8 +144,8 @@ export class AttemptRecorder {
     const last = this.#answered.at(-1)
     if (last?.result !== 'ok' || !last.isPlain) return
     const { health, telemetry } = this.#deps
-    const { slug, voter } = this.#request
-    const knowledge = { known: health.membersOf(slug), voter, now: health.now() }
+    const { slug, source } = this.#request
+    const knowledge = { known: health.membersOf(slug), isProbe: source === 'probe', now: health.now() }
     const { seen, isLacking } = membersSeen(answered, knowledge)
     last.members = seen
     if (isLacking) telemetry.metrics.lacking.inc({ slug })

@@ -1,6 +1,7 @@
---[[ Notes which members an answer lacks although the recorded answers of its endpoint have them. A member that is missing now and
-     there again is ordinary: it raises no alarm for days. A member that is missing in several answers in a row, of more than one
-     account, or in the answer to a probe, is missing in all that come: an alarm, until several answers have it again.
+--[[ Notes which members an answer lacks of those that the recorded answers of its endpoint have. A member that is missing now
+     and there again is ordinary: it raises no alarm for days. When a member is missing in several answers in a row, a probe
+     makes the recorded call, because a source may have no data for what the callers want. A member that the answer to the
+     probe lacks is missing in all answers: an alarm, until several answers have the member again.
      Input   noted, the JSON of the endpoint, the members that the answer lacks, and those known here that it has; or empty
      Output  lacking, the members of the alarms in words; isMemberNews, whether other processes must know;
              probedEndpoint, the endpoint that a probe must decide about; or empty ]]
@@ -16,18 +17,13 @@ local function noteLacking(members, key, endpoint)
     members[key], isMemberNews = { ordinary = now }, true
     return
   end
-  if not member then member, isMemberNews = { count = 0, good = 0, by = {}, probedAt = 0 }, true end
+  if not member then member, isMemberNews = { count = 0, good = 0, probedAt = 0 }, true end
   members[key] = member
   if member.since then return end
   member.count = member.count + 1
-  -- The answers of each account count so often that a single account cannot raise an alarm.
-  local who = account == '' and '-' or account
-  member.by[who] = math.min((member.by[who] or 0) + 1, LACKING_PER_ACCOUNT_MAX)
-  local counted = 0
-  for _, count in pairs(member.by) do counted = counted + count end
-  if source == 'probe' or counted >= LACKING_TO_ALARM then member.since, isMemberNews = now, true
-  elseif member.count >= LACKING_TO_ALARM and now - member.probedAt >= CONFIRM_SCORE_EVERY_MS then
-    -- Other processes learn of it too: what more answers of this account lack tells nothing until the next probe.
+  if source == 'probe' then member.since, isMemberNews = now, true
+  elseif member.count >= LACKING_TO_PROBE and now - member.probedAt >= CONFIRM_SCORE_EVERY_MS then
+    -- Other processes learn of it too: what more answers lack tells nothing until the next probe.
     member.probedAt, probedEndpoint, isMemberNews = now, endpoint, true
   end
 end
