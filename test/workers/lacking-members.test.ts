@@ -89,6 +89,15 @@ test('a list that the recorded call itself has empty at times is ordinary: games
     assert.deepEqual(lacks('instant-answers', '/search', empty(name)), [])
 })
 
+test('an answer of an API of a document lacks nothing, because nothing of it was recorded', () => {
+  const upstream = { ...upstreamOf('weather'), own: { digest: 'd', mayBePrivate: false } }
+  const endpoint = { ...endpointAt(upstream, '/current') }
+  const answered = { upstream, path: '/current', endpoint, parameters: {}, data: {} }
+  assert.deepEqual(membersSeen(answered, { known: undefined, isProbe: false, now: 0 }), {
+    ...{ seen: undefined, isLacking: false },
+  })
+})
+
 test('a list with items is there, whatever the call', () => {
   const known = { '/search results[]': { good: 0 } }
   assert.deepEqual(seenIn('geocoding', '/search', () => undefined, { known, given: { q: 'x' } }).seen?.has, [

@@ -97,6 +97,8 @@ function recordedCall(api: Api, path: string | undefined) {
   const found = path === undefined ? undefined : api.endpoints.get(path)
   if (!found) return undefined
   const { endpoint } = found
+  // A document's example may be made up, and no probe writes.
+  if (api.upstream.own || (endpoint.effect ?? 'read') !== 'read') return undefined
   const context = { now: Date.now() }
   try {
     const parameters = completedParameters(endpoint, context)
