@@ -4,6 +4,7 @@ import { expectation } from '../catalog/parameter-words.ts'
 import { requestTarget } from '../catalog/request-target.ts'
 import { type CallContext, InvalidParameter } from '../catalog/upstream.ts'
 import type { GatewayError } from '../errors.ts'
+import { readingOf } from '../http/exact-number.ts'
 import { isName } from '../http/violation-words.ts'
 import { repeated } from './call-input.ts'
 import { checkHoldsNoKey, checkOverridesNothing, invalidParameter, readUndeclared } from './undeclared-parameters.ts'
@@ -136,6 +137,11 @@ function complete(
 /** `52.52`, `.5`, `52.`, `5e-7`: no plus sign, leading zeros, hexadecimal or more digits than a double holds. */
 const DECIMAL = /^-?((0|[1-9]\d{0,15})(\.\d{0,30})?|\.\d{1,30})(e[-+]?\d{1,2})?$/i
 
+/** `.5` and `52.` are no JSON. */
+function isHeldDecimal(text: string): boolean {
+  return DECIMAL.test(text) && readingOf(text.replace(/^-?(?=\.)/, '$&0').replace(/\.(?!\d)/, '')) !== 'another-number'
+}
+
 /** Undefined for a whole number whose neighbour has the same double. Adding zero turns -0 into 0, which JSON and query strings would show. */
 function heldNumber(value: number): number | undefined {
   return Number.isInteger(value) && !Number.isSafeInteger(value) ? undefined : value + 0
@@ -149,7 +155,7 @@ function toType(schema: ParameterSchema, value: unknown): unknown {
     case 'number':
     case 'integer':
       if (typeof value === 'number') return heldNumber(value)
-      return typeof value === 'string' && DECIMAL.test(value) ? heldNumber(Number(value)) : undefined
+      return typeof value === 'string' && isHeldDecimal(value) ? heldNumber(Number(value)) : undefined
     case 'boolean':
       if (typeof value === 'boolean') return value
       return value === 'true' ? true : value === 'false' ? false : undefined

@@ -1,6 +1,9 @@
 /** So many digits always survive the way through a double and back (IEEE 754). */
 const SURE_DIGITS_MAX = 15
 
+/** The most digits that JavaScript writes of a double. */
+const PRECISION_MAX = 100
+
 /** A decimal as JavaScript writes it: no exponent, no zero at its end, and not so small that it would get an exponent. */
 const PLAIN = /^(?:0|-?[1-9]\d*|-?(?:0\.(?!00000)|[1-9]\d*\.)\d*[1-9])$/
 
@@ -24,7 +27,18 @@ export function readingOf(text: string): NumberReading {
   if (Number.isInteger(value) && !Number.isSafeInteger(value)) return 'another-number'
   const written = String(value)
   if (written === text) return 'same-text'
-  return canonical(written) === canonical(text) ? 'same-number' : 'another-number'
+  if (canonical(written) === canonical(text)) return 'same-number'
+  // Some programs write more digits of a double than tell it from others: 52.520000000000003 is 52.52.
+  const digits = significantDigits(text)
+  const isOfDouble = digits <= PRECISION_MAX && canonical(value.toPrecision(digits)) === canonical(text)
+  return isOfDouble ? 'same-number' : 'another-number'
+}
+
+function significantDigits(text: string): number {
+  return text
+    .replace(/e.*$/i, '')
+    .replace(/^-?[0.]*/, '')
+    .replace('.', '').length
 }
 
 /** Sign, digits without zeros around them, and exponent: one text for all spellings of a number. */

@@ -476,8 +476,32 @@ describe('a number in a body', () => {
     )
     assert.ok(numbers.length > 10)
     for (const [address, name] of numbers) {
-      for (const text of ['9007199254740993', '-9007199254740993', '1e21'])
+      for (const text of ['9007199254740993', '-9007199254740993', '1e21', '1.0000000000000000001'])
         assert.equal(refusal(() => checkQuery(address, `${name}=${text}`)).code, 'INVALID_PARAMETER', address)
     }
+  })
+
+  it('a number in a body or a query with all digits of its double is that double, and with others it is refused', () => {
+    const held = [
+      '52.520000000000003',
+      '52.52000000000000312639',
+      '0.1000000000000000055511',
+      '1e-5',
+      '0.30000000000000004',
+    ]
+    const lost = ['52.520000000000001234', '0.1234567890123456789', '3.14159265358979323846', '1.0000000000000000001']
+    const body = (text: string) =>
+      checkBody('weather/current', `{"latitude":${text},"longitude":0}`).parameters.latitude
+    const query = (text: string) => checkQuery('weather/current', `latitude=${text}&longitude=0`).parameters.latitude
+    for (const read of [body, query]) {
+      for (const text of held) assert.equal(read(text), Number(text), text)
+      for (const text of lost) assert.throws(() => read(text), GatewayError, text)
+    }
+    for (const [text, value] of [
+      ['.5', 0.5],
+      ['-.5', -0.5],
+      ['52.', 52],
+    ] as const)
+      assert.equal(query(text), value)
   })
 })
