@@ -84,7 +84,7 @@ function routeChange(app: App, { db, redis }: Context): void {
     const key = await manageableKey(db, request.params.id, user.id)
     const { label, expiresAt, mayWrite } = request.body
     const changes = {
-      ...(label === undefined ? {} : { label: label?.normalize('NFC') ?? null }),
+      ...(label === undefined ? {} : { label }),
       ...(expiresAt === undefined ? {} : { expires_at: readExpiry(expiresAt) }),
       ...(mayWrite === undefined ? {} : { may_write: mayWrite }),
     }

@@ -95,7 +95,7 @@ function routeCreation(app: App, context: Context): void {
       environment,
       key_hash: hashApiKey(config.secrets.keyPepper, key),
       last_four: key.slice(-4),
-      label: label?.normalize('NFC') ?? null,
+      label: label ?? null,
       expires_at: expiresAt,
       may_write: mayWrite,
     }

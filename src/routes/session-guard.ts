@@ -46,9 +46,19 @@ export function guardWithSession(scope: App, context: Context): void {
   })
   scope.addHook('preValidation', async (request) => {
     if (request.method === 'GET' || request.method === 'HEAD') return
+    normaliseNames(request.body)
     const { user, id } = sessionOf(request)
     if (!(await findSessionUser(db, user.id, id))) throw new GatewayError('INVALID_TOKEN')
   })
+}
+
+/** Names that accounts give are in one Unicode form before anything counts, stores or compares their characters. */
+function normaliseNames(body: unknown): void {
+  if (typeof body !== 'object' || body === null) return
+  for (const name of ['label', 'name']) {
+    const given: unknown = Reflect.get(body, name)
+    if (typeof given === 'string') Reflect.set(body, name, given.normalize('NFC'))
+  }
 }
 
 /** What to send to account routes: who sends something else is not helped by the hints that calls give. */

@@ -61,11 +61,7 @@ function routeCreation(app: App, { db }: Context): void {
   }
   app.post('/v1/teams', create, async (request, reply) => {
     const ownerId = sessionOf(request).user.id
-    const team = await insertTeam(
-      db,
-      { id: randomUUID(), name: request.body.name.normalize('NFC'), ownerId },
-      TEAMS_MAX,
-    )
+    const team = await insertTeam(db, { id: randomUUID(), name: request.body.name, ownerId }, TEAMS_MAX)
     if (!team) throw new GatewayError('TEAM_LIMIT_REACHED', { tokens: { limit: TEAMS_MAX } })
     return reply.status(201).send({ team: toTeamAnswer(team) })
   })
@@ -119,7 +115,7 @@ function routeRenaming(app: App, { db }: Context): void {
     const { user } = sessionOf(request)
     const renamed = await db.transaction().execute(async (transaction) => {
       await lockTeamFor(transaction, { teamId, userId: user.id }, MANAGERS)
-      return await renameTeam(transaction, teamId, request.body.name.normalize('NFC'))
+      return await renameTeam(transaction, teamId, request.body.name)
     })
     return { team: toTeamAnswer(renamed) }
   })

@@ -276,6 +276,8 @@ describe('accounts', () => {
     const { token } = made.body
     const team = await send(gateway, '/v1/teams', { token, body: { name: 'Cafe\u0301' } })
     assert.equal(team.body.team.name, 'Caf\u00e9')
+    const long = await send(gateway, '/v1/teams', { token, body: { name: 'e\u0301'.repeat(100) } })
+    assert.equal(long.status, 201, 'characters are counted in the form in which they are kept')
     assert.equal((await send(gateway, '/v1/keys', { token, body: { label: 'Cafe\u0301' } })).status, 201)
     const { keys: listed } = (await send(gateway, '/v1/keys', { token })).body
     assert.deepEqual(
