@@ -42,11 +42,11 @@ export interface Config extends StoresConfig {
   upstreams: {
     /** Settings of `UPSTREAM_<SLUG>_…`, by slug. */
     bySlug: Map<string, UpstreamSettings>
-    /** Names of all variables that begin with `UPSTREAM_`, those of no API too. */
+    /** Names of all variables that begin with `UPSTREAM_`, also if they belong to no API. */
     variables: string[]
     /** The operator of this gateway, for the `User-Agent`. */
     contact: string
-    /** Whom the users of this gateway ask; undefined where `CONTACT` is not set. */
+    /** Whom the users of this gateway ask; undefined if `CONTACT` is not set. */
     operatorContact: string | undefined
     /** Whether `CONTACT` tells the sources how to reach the operator: some allow more then. */
     isOperatorNamed: boolean
@@ -145,7 +145,7 @@ export function loadStartConfig(environment: Environment = process.env): StartCo
   return readStart(new EnvironmentReader(whole), whole)
 }
 
-/** Whether a missing Redis may be installed. @throws ConfigError where INSTALL says neither */
+/** Whether a missing Redis may be installed. @throws ConfigError if INSTALL has another value */
 export function loadInstallPolicy(environment: Environment = process.env): StartConfig['install'] {
   return readInstall(new EnvironmentReader(environment))
 }
@@ -180,12 +180,12 @@ const THREADS = { UV_THREADPOOL_SIZE: '16' }
 
 /**
  * For Node, of API nodes and workers, wherever they are started: without it V8 cuts the marking of a collection that freed
- * buffers have begun into tasks that each wake the event loop for the next one, while its threads mark. It took an
+ * buffers have begun into tasks that each wake the event loop for the next task, while its threads mark. It took an
  * API node half of its time for bodies of 1 MB. V8 reads it before anything of ours runs.
  */
 export const NODE_FLAGS = ['--no-incremental-marking-task']
 
-/** The environment of a process of this kind that this one starts: without the secrets that the kind does not need. */
+/** The environment of a process of this kind that this process starts: without the secrets that the kind does not need. */
 export function childEnvironment(kind: ProcessKind, additions: Record<string, string>): NodeJS.ProcessEnv {
   const environment: NodeJS.ProcessEnv = { ...ALLOCATOR, ...THREADS, ...process.env, ...additions }
   for (const name of SECRET_NAMES) if (!SECRETS_OF[kind].includes(name)) delete environment[name]

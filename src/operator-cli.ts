@@ -43,7 +43,7 @@ async function run(command: CommandName, { subject, values }: Omit<Invocation, '
   return await COMMANDS[command]({ client: await loadOperatorClient(values.url), subject, values })
 }
 
-/** The one command that needs no gateway. */
+/** The only command that needs no gateway. */
 async function check(file: string, { overlay }: Values): Promise<Result> {
   // Imported here: the reader of documents is a large package, which no other command needs.
   const { checkDocument } = await import('./operator/check-document.ts')

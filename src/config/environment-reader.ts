@@ -25,7 +25,7 @@ export class EnvironmentReader {
     return [...this.#names]
   }
 
-  /** Whether a variable was never looked up: it is no setting, or a misspelt one. */
+  /** Whether a variable was never looked up: it is no setting, or a misspelt setting. */
   readonly isUnread = (name: string): boolean => !this.#names.has(name)
 
   /** @throws ConfigError naming every variable that is missing, when there are several: the others name theirs */
@@ -85,7 +85,7 @@ export class EnvironmentReader {
     return secretBytes(name, this.required(name, '32 bytes or more, base64url'))
   }
 
-  /** A comma-separated list: the current secret, then earlier ones that are still accepted. */
+  /** A comma-separated list: the current secret, then earlier secrets that are still accepted. */
   secrets(name: string): Secret[] {
     const values = this.required(name, '32 bytes or more, base64url').split(',')
     return values.map((value) => {

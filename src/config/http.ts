@@ -84,7 +84,7 @@ export function isLocalAddress(url: string): boolean {
   return hostname === 'localhost' || hostname.endsWith('.localhost') || /^(127(\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
-/** Whether a listener is reached from this machine alone. A name other than localhost may be that of any address. */
+/** Whether a listener is reached from this machine alone. A name other than localhost may lead to any address. */
 export function isLocalListener(host: string): boolean {
   return isLocalAddress(`http://${isIP(host) === 6 ? `[${host}]` : host}`)
 }

@@ -5,7 +5,7 @@ import { ConfigError, type Environment, EnvironmentReader, parseJson } from './e
 import { readHttp } from './http.ts'
 import { readDataDir } from './start.ts'
 
-/** Where the operator API is, and with what the command line calls it. */
+/** The address of the operator API, and the token with which the command line calls it. */
 export interface OperatorClient {
   url: string
   token: string
@@ -34,7 +34,7 @@ export async function readOperatorClient(url: string | undefined, environment: E
   return { url: address.replace(/\/+$/, ''), token, tokenFrom, name: name || 'operator' }
 }
 
-/** Where this machine reaches the console: a listener on every address, on the machine's own. */
+/** The address at which this machine reaches the console: if it listens on every address, the machine's own. */
 export function consoleUrl(opsHost: string, port: number): string {
   const host = opsHost === '0.0.0.0' || opsHost === '::' ? '127.0.0.1' : opsHost
   return `http://${isIPv6(host) ? `[${host}]` : host}:${port}`
@@ -43,7 +43,7 @@ export function consoleUrl(opsHost: string, port: number): string {
 const SECRETS_FILE = 'secrets.json'
 
 async function keptOperatorToken(dataDir: string): Promise<string | undefined> {
-  // `npm start` made it; where it did not run there is no such file.
+  // `npm start` made it; if that did not run there is no such file.
   const text = await readFile(join(dataDir, SECRETS_FILE), 'utf8').catch(() => '{}')
   const { OPERATOR_TOKEN: token } = Object(parseJson(text, SECRETS_FILE)) as { OPERATOR_TOKEN?: unknown }
   return typeof token === 'string' ? token : undefined

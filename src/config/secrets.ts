@@ -18,7 +18,7 @@ export const SECRETS_OF: Record<ProcessKind, readonly SecretName[]> = {
   ops: ['ENCRYPTION_KEY', 'OPERATOR_TOKEN'],
 }
 
-/** The secrets of a process. Reading one that its kind does not have throws: an empty one would let everybody in. */
+/** The secrets of a process. Reading a secret that its kind does not have throws: an empty secret would let everybody in. */
 export class ProcessSecrets {
   readonly #values: Map<string, Secret[]>
   readonly #operatorToken: string | undefined
@@ -31,7 +31,7 @@ export class ProcessSecrets {
     this.#operatorToken = names.includes('OPERATOR_TOKEN') ? read.token('OPERATOR_TOKEN') : undefined
   }
 
-  /** The current secret that signs sessions, then earlier ones. */
+  /** The current secret that signs sessions, then earlier secrets. */
   get jwt(): Secret[] {
     return this.#valuesOf('JWT_SECRET')
   }
@@ -40,7 +40,7 @@ export class ProcessSecrets {
     return this.#valuesOf('KEY_PEPPER')[0]?.bytes ?? missing('KEY_PEPPER')
   }
 
-  /** The current secret that seals stored keys, then earlier ones. */
+  /** The current secret that seals stored keys, then earlier secrets. */
   get encryption(): Secret[] {
     return this.#valuesOf('ENCRYPTION_KEY')
   }

@@ -9,13 +9,13 @@ export interface StartConfig extends HttpConfig {
   databaseUrl: string | undefined
   redisUrl: string | undefined
   processes: ProcessCounts
-  /** Ports of the API nodes; 0: one that the system chooses. */
+  /** Ports of the API nodes; 0: the system chooses. */
   webPorts: number[]
   /** Ports for the metrics of each process, API nodes first, then workers, probe and console; 0: none. */
   metricsPorts: number[]
   /** Whether a missing Redis may be installed with the system's package manager. */
   install: InstallPolicy
-  /** Secrets given by the environment; they win over generated ones. */
+  /** Secrets given by the environment; they win over generated secrets. */
   secrets: Record<string, string>
   /** Whether a terminal shows every line, because somebody has set how much is logged. */
   isVerbose: boolean
@@ -57,7 +57,7 @@ const WEB_NODE_STEP = 10
 
 const PORT_MAX = 65_535
 
-/** The ports of several listeners of one machine; 0 for all where the first is. */
+/** The ports of several listeners of one machine; 0 for all if the first is 0. */
 function portsFrom(variable: string, first: number, { count, step }: { count: number; step: number }): number[] {
   const firstMax = PORT_MAX - (count - 1) * step
   if (first > firstMax)

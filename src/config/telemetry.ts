@@ -4,7 +4,7 @@ export interface LogConfig {
   level: string
   /** For a terminal, rather than JSON lines. */
   pretty: boolean
-  /** Name of the process in its lines, where several of a kind share an output: `web-2`. */
+  /** Name of the process in its lines, if several of a kind share an output: `web-2`. */
   process?: string | undefined
 }
 
@@ -33,10 +33,10 @@ export function readLog(read: EnvironmentReader): LogConfig {
   return { level, pretty: process.stdout.isTTY === true, process: name === '' ? undefined : name }
 }
 
-/** Variables of OpenTelemetry that name a collector; one of them turns tracing on. */
+/** Variables of OpenTelemetry that name a collector; each of them turns tracing on. */
 const COLLECTORS = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT']
 
-/** Whether a collector is set. @throws ConfigError where its address is none */
+/** Whether a collector is set. @throws ConfigError if its address is no address */
 export function readIsTraced(read: EnvironmentReader): boolean {
   const set = COLLECTORS.map((name) => ({ name, value: read.text(name, '') })).filter(({ value }) => value !== '')
   for (const { name, value } of set) {

@@ -7,7 +7,7 @@ export interface UpstreamSettings {
   caps?: { concurrency?: number; rates?: { max: number; seconds: number }[] }
 }
 
-/** The project's own address, which stands in the `User-Agent` where the operator names none. */
+/** The project's own address, which stands in the `User-Agent` if the operator names none. */
 export const PROJECT_CONTACT = 'https://github.com/agent-api-gateway/agent-api-gateway'
 
 /** Whether a `CONTACT` says how to reach the operator: a mail address, a web address or a telephone number, not the project's. */

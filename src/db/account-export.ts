@@ -56,7 +56,7 @@ export interface UsageRow {
 /** Rows of one statement, which stays far below the time that a statement may take. */
 const PAGE_ROWS = 2_000
 
-/** All usage of an account in pages, in the order of the primary key; a page is read when the one before was taken. */
+/** All usage of an account in pages, in the order of the primary key; a page is read when the page before was taken. */
 export async function* readUsagePages(
   db: Db,
   table: 'usage_daily' | 'refusals_daily',

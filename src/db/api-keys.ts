@@ -43,8 +43,8 @@ export function findKeyOwner(db: Db, keyHash: Buffer): Promise<KeyOwner | undefi
 export const isUnexpired = sql<boolean>`(api_keys.expires_at is null or api_keys.expires_at > now())`
 
 /**
- * The keys an account may revoke and nobody has, newest first: its own and those of teams it owns or
- * administers. One more than the limit where there are more.
+ * The keys an account may revoke and nobody has, newest first: its own and the keys of teams it owns or
+ * administers. One more than the limit if there are more.
  */
 export function listApiKeys(db: Db, userId: string, { limit, after }: RowRange): Promise<Listed<ApiKey>[]> {
   return db
@@ -99,14 +99,14 @@ export function findApiKey(db: Db, keyId: string): Promise<ApiKey | undefined> {
 }
 
 export interface KeyLimits {
-  /** Live keys of the account, those of its teams included. */
+  /** Live keys of the account, with the keys of its teams. */
   keysMax: number
   /** Of them, those that other accounts made in its teams. */
   othersKeysMax: number
 }
 
 /**
- * Inserts a key unless the account has its full number of live ones already, exactly, also under concurrent requests.
+ * Inserts a key unless the account has its full number of live keys already, exactly, also under concurrent requests.
  * Admins of its teams cannot use up the account's whole number.
  */
 export async function insertApiKey(
@@ -122,12 +122,12 @@ export async function insertApiKey(
   return 'inserted'
 }
 
-/** What adds live keys to one account happens one after the other: each counts what the one before it left. */
+/** What adds live keys to one account happens one after the other: each counts what the step before it left. */
 export async function lockLiveKeys(transaction: Db, userId: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${userId}, 1))`.execute(transaction)
 }
 
-/** Keys that no other key has replaced. `others`: those of them that other accounts made. */
+/** Keys that no other key has replaced. `others`: only keys that other accounts made. */
 export async function countLiveKeys(db: Db, userId: string): Promise<{ count: number; others: number }> {
   const { count, others } = await db
     .selectFrom('api_keys')

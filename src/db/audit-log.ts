@@ -14,7 +14,7 @@ export interface AuditRecord {
   after?: object
 }
 
-/** Writes a change down; in the transaction of the change itself where there is one. */
+/** Writes a change down; in the transaction of the change itself if there is one. */
 export async function insertAuditRecord(db: Db, record: AuditRecord): Promise<void> {
   await db
     .insertInto('audit_log')
@@ -38,7 +38,7 @@ export interface AuditFilter {
   /** `upstream.pause`, or the part before the dot for all of its kind. */
   action?: string | undefined
   subject?: string | undefined
-  /** Only changes before the one with this id. */
+  /** Only changes before the change with this id. */
   beforeId?: string | undefined
 }
 

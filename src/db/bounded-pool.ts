@@ -13,15 +13,15 @@ const IDLE_IN_TRANSACTION_MS_MAX = 5_000
 /** Longest a request waits for a connection of the pool, milliseconds. */
 const CONNECT_MS_MAX = 1_000
 
-/** SQLSTATE of a Postgres all of whose connections are taken: those of the server, the database or the role. */
+/** SQLSTATE of a Postgres all of whose connections are taken: by the server, the database or the role. */
 const TOO_MANY_CONNECTIONS = '53300'
 
-/** How long a pool makes do with the connections that it has after Postgres refused it another one, milliseconds. */
+/** How long a pool makes do with the connections that it has after Postgres refused it another connection, milliseconds. */
 const CROWDED_MS = 5_000
 
 /**
  * Longest from the request for a connection to the answer of its first statement, and longest for every further
- * statement, milliseconds. The server's own limit comes first; this one is for a server that says nothing.
+ * statement, milliseconds. The server's own limit comes first; this limit is for a server that says nothing.
  */
 const ANSWER_MS_MAX = 1_800
 
@@ -35,7 +35,7 @@ export interface PoolOptions {
 
 /**
  * A pool of Postgres connections that answers in time. Every failure to get an answer is thrown as
- * DEPENDENCY_UNAVAILABLE: no connection, a broken one, a server that is silent, overloaded or read-only. Errors of the
+ * DEPENDENCY_UNAVAILABLE: no connection, a broken connection, a server that is silent, overloaded or read-only. Errors of the
  * statement itself are thrown as pg throws them. Works through PgBouncer in transaction mode too.
  */
 export class BoundedPool implements PostgresPool {
@@ -74,7 +74,7 @@ export class BoundedPool implements PostgresPool {
       min: this.#options.connectionsMin ?? 0,
       connectionTimeoutMillis: CONNECT_MS_MAX,
     })
-    // Each connection has a listener of its own while it is in use: the pool listens to idle ones alone, and an error
+    // Each connection has a listener of its own while it is in use: the pool listens to idle connections alone, and an error
     // nobody listens to would end the process.
     const connected = new Set<pg.PoolClient>()
     this.#connected.set(pool, connected)

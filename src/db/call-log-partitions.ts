@@ -94,7 +94,7 @@ export async function listPartitions(db: Db): Promise<string[]> {
  * A partition is detached first, which takes the lock of the whole table for a moment, and then dropped by itself, because
  * the removal of its files takes longer.
  *
- * @throws what Postgres says if the lock was not free within 200 ms: the next try goes on where this one ended
+ * @throws what Postgres says if the lock was not free within 200 ms: the next try goes on at the same partition
  */
 export async function keepPartitions(db: Db, days: number): Promise<void> {
   const { rows } = await sql<{ now: Date }>`select now() as now`.execute(db)

@@ -53,7 +53,7 @@ export function listConnections(db: Db, userId: string): Promise<Connection[]> {
 }
 
 /**
- * Adds a connection; those of the same application to the same resource end: who signs in again has one, not two.
+ * Adds a connection; connections of the same application to the same resource end: who signs in again has one, not two.
  *
  * @returns whether the account has room for it
  */

@@ -18,7 +18,7 @@ export function openDatabase(url: string, log: Log, { connectionsMax = 10, conne
 
 /**
  * Opens connections before they are needed. A busy process takes longer to connect than a request may wait: the first
- * burst of calls would be refused. Never fails: where Postgres is away, the first query connects.
+ * burst of calls would be refused. Never fails: if Postgres is away, the first query connects.
  */
 export function openConnections(db: Db, count: number): void {
   for (let opened = 0; opened < count; opened += 1) sql`select 1`.execute(db).catch(() => undefined)

@@ -8,14 +8,14 @@ import { domainToASCII } from 'node:url'
 export function asciiEmail(address: string): string {
   const at = address.lastIndexOf('@')
   const domain = address.slice(at + 1)
-  // An ASCII domain has one form already. The converter is that of addresses of the web: it would decode `%`, end at a
+  // An ASCII domain has one form already. The converter is made for addresses of the web: it would decode `%`, end at a
   // slash and read numbers as IPv4.
   if (at < 0 || !/[^\0-\x7f]/.test(domain) || /[\0-\x7f]/.test(domain.replace(/[\w.-]/g, ''))) return address
   return address.slice(0, at + 1) + (domainToASCII(domain) || domain)
 }
 
 /**
- * How addresses are compared: A to Z are as a to z, and no other letter is as one of them. Every account's address is
+ * How addresses are compared: A to Z are as a to z, and no other letter is like any of them. Every account's address is
  * ASCII; what Postgres and JavaScript make lower case of others (U+0130) differs.
  */
 export function comparableEmail(address: string): string {

@@ -25,7 +25,7 @@ export async function migrate(databaseUrl: string): Promise<{ ran: string[]; new
   const access = new PostgresAccess(databaseUrl)
   await (await openClient(access)).end()
   const pool = new pg.Pool({ ...access.options, max: 1 })
-  // A connection that is lost between two statements shows in the next one; without listeners it would end the process.
+  // A connection that is lost between two statements shows in the next statement; without listeners it would end the process.
   pool.on('error', () => undefined)
   pool.on('connect', (client) => client.on('error', () => undefined))
   const db = new Kysely({ dialect: new PostgresDialect({ pool }) })
@@ -50,7 +50,7 @@ async function listNewer(db: Kysely<unknown>): Promise<string[]> {
   return ran.filter((name) => !known.includes(name))
 }
 
-/** The migrator insists on a file for each migration that ever ran: those of newer versions do nothing. */
+/** The migrator insists on a file for each migration that ever ran: the files of newer versions do nothing. */
 async function loadMigrations(newer: string[]): Promise<Record<string, Migration>> {
   const nothing: Migration = { up: async () => undefined }
   const migrations: Record<string, Migration> = Object.fromEntries(newer.map((name) => [name, nothing]))

@@ -9,7 +9,7 @@ export interface Notice {
   period: string
 }
 
-/** Where a notice goes; undefined if the account wants none, or if nobody has proven its address. */
+/** The address for a notice; undefined if the account wants none, or if nobody has proven its address. */
 export async function findNoticeAddress(db: Db, accountId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom('users')

@@ -70,7 +70,7 @@ export async function findArtifact(
   return row && { idHash: row.id_hash, secretId: row.secret_id, sealed: row.sealed, consumedAt: row.consumed_at }
 }
 
-/** The sealed form of a record under another secret, in place of the one under `before`; one written meanwhile stays. */
+/** The sealed form of a record under another secret, in place of the form under `before`; a form written meanwhile stays. */
 export interface Resealed {
   before: string
   secretId: string

@@ -34,7 +34,7 @@ const NO_LIMITS: ServerLimits = { statementMs: 0, idleInTransactionMs: 0 }
 /**
  * How to reach the Postgres of an address. Every connection of the project is opened with these options, which name
  * everything that `pg` would otherwise read from variables of the process, and everything of the session that we
- * depend on. What an attempt to connect shows about the server is learned, for the next one.
+ * depend on. What an attempt to connect shows about the server is learned, for the next attempt.
  */
 export class PostgresAccess {
   readonly #url: URL
@@ -106,7 +106,7 @@ export class PostgresAccess {
 export async function openClient(access: PostgresAccess, connectionTimeoutMillis = 5_000): Promise<pg.Client> {
   for (;;) {
     const client = new pg.Client({ ...access.options, connectionTimeoutMillis })
-    // A connection that is lost between two steps shows in the next one.
+    // A connection that is lost between two steps shows in the next step.
     client.on('error', () => undefined)
     try {
       await client.connect()
@@ -141,7 +141,7 @@ function tlsOptions({ searchParams }: URL, mode: string): pg.ClientConfig['ssl']
   const files = { ca, cert: read('sslcert'), key: read('sslkey') }
   const isVerified = mode.startsWith('verify-') || (mode === 'require' && searchParams.has('sslrootcert'))
   if (!isVerified) return { ...files, rejectUnauthorized: false }
-  // Without an authority of one's own the name is checked too: anybody gets a certificate of a public one.
+  // Without an authority of one's own the name is checked too: anybody gets a certificate of a public authority.
   return mode === 'verify-full' || ca === undefined ? files : { ...files, checkServerIdentity: () => undefined }
 }
 

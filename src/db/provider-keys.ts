@@ -51,7 +51,7 @@ export function findProviderKey(db: Db, id: string): Promise<OwnedProviderKey | 
     .executeTakeFirst()
 }
 
-/** Saves an owner's key for an upstream in place of the one before; under a new id, so that nothing mixes them up. */
+/** Saves an owner's key for an upstream in place of the key before; under a new id, so that nothing mixes them up. */
 export function saveProviderKey(
   db: Db,
   owner: ProviderKeyOwner,
@@ -98,13 +98,13 @@ const NO_FAILURE = { failure_code: null, failed_at: null, next_validation_at: nu
 
 export interface ValidationFailure {
   code: ValidationFailureCode
-  /** When this validation runs again; null: it does not, and the time of another one stays. */
+  /** When this validation runs again; null: it does not, and the time of another validation stays. */
   nextAt: Date | null
   /** The time that this validation noted before. */
   lastNextAt?: Date | null
 }
 
-/** Notes that a validation showed nothing of a key, which stays as it is unless nothing can show it. @returns undefined where it was replaced or deleted */
+/** Notes that a validation showed nothing of a key, which stays as it is unless nothing can show it. @returns undefined if it was replaced or deleted */
 export function setValidationFailure(
   db: Db,
   id: string,

@@ -19,8 +19,8 @@ export type RotationOutcome =
   | { kind: 'ended' | 'rotated before' | 'too many overlaps' }
 
 /**
- * Replaces a key by a new one with the same label, environment, team and limits, whose calls are counted together with
- * those of the old key. Of two rotations at once one wins. With an overlap of 0 the old key ends at once.
+ * Replaces a key by a new key with the same label, environment, team and limits, whose calls are counted together with
+ * the calls of the old key. Of two rotations at once one wins. With an overlap of 0 the old key ends at once.
  */
 export async function rotateKey(transaction: Db, keyId: string, rotation: Rotation): Promise<RotationOutcome> {
   const { made, overlapSeconds, overlapsMax } = rotation

@@ -7,7 +7,7 @@ export interface RowRange {
   after: RowPosition | undefined
 }
 
-/** Where a row stands in a listing: it keeps its place there after the row is deleted. */
+/** The position of a row in a listing: it keeps its place there after the row is deleted. */
 export interface RowPosition {
   id: string
   /** Microseconds since 1970, which a `Date` does not hold; undefined: as the row has it, which must be there still. */
@@ -23,7 +23,7 @@ export function createdMicrosOf(table: ListedTable): RawBuilder<string> {
   return sql<string>`(extract(epoch from ${sql.ref(`${table}.created_at`)}) * 1000000)::bigint`
 }
 
-/** Whether a row comes after a position, which every row does where there is none. */
+/** Whether a row comes after a position; if there is no position, every row does. */
 export function isAfter(table: ListedTable, position: RowPosition | undefined): RawBuilder<boolean> {
   if (position === undefined) return sql<boolean>`true`
   const { id, createdMicros } = position

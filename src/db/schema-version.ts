@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { type Kysely, sql } from 'kysely'
 import { type Db, sqlState } from './database.ts'
 
-/** The folder of all migrations; the file name without its ending is the name of one. */
+/** The folder of all migrations; the file name without its ending is the name of a migration. */
 export const MIGRATIONS = new URL('../../migrations/', import.meta.url)
 
 const NO_SUCH_TABLE = '42P01'
@@ -28,7 +28,7 @@ export async function listExecuted(db: Kysely<unknown>): Promise<string[]> {
 }
 
 /**
- * Whether the database has all that this version needs. One that is ahead has: a migration takes nothing away that the
+ * Whether the database has all that this version needs. A newer database has: a migration takes nothing away that the
  * version before it uses.
  *
  * @throws what the query throws

@@ -83,7 +83,7 @@ interface ApiKeysTable {
   created_at: Timestamp
   expires_at: Date | null
   last_used_at: Date | null
-  /** The account that made it; null where that is not known or the account is gone. */
+  /** The account that made it; null if that is not known or the account is gone. */
   created_by: string | null
   /** Whether it may call endpoints that change something. */
   may_write: Generated<boolean>
@@ -165,10 +165,10 @@ interface ProviderKeysTable {
   status: Generated<ProviderKeyStatus>
   saved_at: Timestamp
   last_validated_at: Date | null
-  /** Why the last validation showed nothing of the key; null where it did, or none has ended. */
+  /** Why the last validation showed nothing of the key; null if it did, or none has ended. */
   failure_code: ValidationFailureCode | null
   failed_at: Date | null
-  /** Null where it is not tried again by itself. */
+  /** Null if it is not tried again by itself. */
   next_validation_at: Date | null
 }
 
@@ -214,7 +214,7 @@ export type CallRow = Selectable<CallLogTable>
 interface OAuthClientsTable {
   id: string
   secret_id: string
-  /** Metadata, with the client's secret where it has one. */
+  /** Metadata, with the client's secret if it has a secret. */
   sealed: Buffer
   created_at: Timestamp
   last_used_at: Timestamp

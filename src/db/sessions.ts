@@ -47,7 +47,7 @@ export async function insertSession(db: Db, session: NewSession): Promise<boolea
   return (numInsertedOrUpdatedRows ?? 0n) > 0n
 }
 
-/** Keeps an account's newest sessions, valid ones before ended ones. @returns whether one was deleted */
+/** Keeps an account's newest sessions, valid sessions before ended sessions. @returns whether one was deleted */
 export async function deleteSurplusSessions(db: Db, userId: string, sessionsMax: number): Promise<boolean> {
   const { numDeletedRows } = await db
     .deleteFrom('sessions')
@@ -90,7 +90,7 @@ export async function revokeSession(db: Db, userId: string, sessionId: string): 
     .execute()
 }
 
-/** Ends an account's sessions, but for the one to keep. */
+/** Ends an account's sessions, except the session to keep. */
 export async function revokeSessions(db: Db, userId: string, keptSessionId?: string): Promise<void> {
   await db
     .updateTable('sessions')

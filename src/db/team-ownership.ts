@@ -3,7 +3,7 @@ import { countLiveKeys, lockLiveKeys } from './api-keys.ts'
 import type { Db } from './database.ts'
 import type { Team } from './schema.ts'
 
-/** Locks the teams that an account owns, so that each change counts what the one before it left. */
+/** Locks the teams that an account owns, so that each change counts what the change before it left. */
 export async function lockOwnedTeams(transaction: Db, ownerId: string): Promise<number> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${ownerId}, 2))`.execute(transaction)
   const { count } = await transaction
@@ -55,7 +55,7 @@ export interface Transfer {
 type Obstacle = 'no such member' | 'too many teams' | 'too many keys'
 
 /**
- * Makes a member the owner of a team, and every other member a plain one, the former owner included. The team's keys count
+ * Makes a member the owner of a team, and every other member a plain member, the former owner included. The team's keys count
  * against the owner's plan, and nobody asks the new owner: those that it has not made end, and nobody else makes any
  * until it has given roles. Its own add to its live keys, which stay within their number.
  *
@@ -67,7 +67,7 @@ export function transferTeam(db: Db, transfer: Transfer): Promise<Team | Obstacl
     .transaction()
     .execute(async (transaction) => {
       const isOwners = (await lockTeam(transaction, teamId)) === ownerId
-      // Before the numbers of the account, which are not told of one that is no member.
+      // Before the numbers of the account, which nobody learns of an account that is no member.
       if (!isOwners || !(await giveRoles(transaction, transfer))) throw new TransferRefused('no such member')
       if ((await lockOwnedTeams(transaction, memberId)) >= teamsMax) throw new TransferRefused('too many teams')
       await lockLiveKeys(transaction, memberId)

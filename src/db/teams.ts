@@ -14,7 +14,7 @@ export interface Member {
   emailVerifiedAt: Date | null
 }
 
-/** The teams an account is in, newest first: one more than the limit where there are more. */
+/** The teams an account is in, newest first: one more than the limit if there are more. */
 export function listTeams(db: Db, userId: string, { limit, after }: RowRange): Promise<Listed<Team>[]> {
   return db
     .selectFrom('teams')

@@ -98,7 +98,7 @@ async function addRows(db: Db, table: 'usage_daily' | 'refusals_daily', rows: Us
       do update set calls = ${sql.table(table)}.calls + excluded.calls`.execute(db)
 }
 
-/** Calls that count against the monthly quota: live ones that were queued and did not end in 5xx. `month` is YYYY-MM; `key`: of one alone. */
+/** Calls that count against the monthly quota: live calls that were queued and did not end in 5xx. `month` is YYYY-MM; `key`: of a single key. */
 export async function countMonthUsage(
   db: Db,
   { userId, key }: { userId: string; key?: string | undefined },
@@ -153,7 +153,7 @@ export interface UsageRange {
 }
 
 /**
- * Calls of an account, refusals too, summed by the given members and in their order. One line more than the limit where
+ * Calls of an account, refusals too, summed by the given members and in their order. One line more than the limit if
  * there are more; `total` is of all lines.
  */
 export async function groupUsage(
@@ -163,7 +163,7 @@ export async function groupUsage(
 ): Promise<{ total: number; lines: UsageLine[] }> {
   const columns = groupBy.map((group) => sql`${GROUPS[group]} as ${sql.id(group)}`)
   const order = sql.join(groupBy.map((group) => sql.id(group)))
-  // As text, which has the same order: no value of a caller's is one that Postgres cannot read.
+  // As text, which has the same order: if a caller's value cannot be read by Postgres, nothing fails.
   const position = sql.join(groupBy.map((group) => sql`${sql.id(group)}::text`))
   const isAfter = after === undefined ? sql`true` : sql`row(${position}) > row(${sql.join(after)})`
   const { rows } = await sql<{ total: string; lines: UsageLine[] }>`

@@ -48,7 +48,7 @@ export function findUser(db: Db, id: string): Promise<User | undefined> {
   return db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst()
 }
 
-/** Replaces a password's hash where it is still the one that was compared; false when another change came first. */
+/** Replaces a password's hash if it is still the hash that was compared; false if another change came first. */
 export async function updatePasswordHash(db: Db, user: User, passwordHash: string): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('users')
@@ -86,8 +86,8 @@ export async function replacePassword(
 }
 
 /**
- * Accounts whose address holds a text, or whose id it is, newest first; all when it is empty. The one whose whole address
- * or id it is comes before all others: however many addresses hold it too, that one is found. `isUnapproved`: those alone
+ * Accounts whose address holds a text, or whose id it is, newest first; all if it is empty. The account whose whole address
+ * or id it is comes before all others: however many addresses hold it too, that account is found. `isUnapproved`: only these
  * that no operator has approved or disabled.
  */
 export function searchUsers(

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../errors.ts'
 
-/** What usually leads to a failure, and how it is mended, beyond the one sentence of the hint. */
+/** What usually leads to a failure, and how it is mended, beyond the sentence of the hint. */
 export interface ErrorHelp {
   causes: string[]
   fix: string

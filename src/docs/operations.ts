@@ -20,7 +20,7 @@ export interface Operation {
 export interface Media {
   type: string
   schema: Schema
-  /** Undefined where there is none; text where the form is no JSON. */
+  /** Undefined if there is none; text if the form is no JSON. */
   example: unknown
 }
 

@@ -50,7 +50,7 @@ ${example === undefined ? html`<p>${documentWords(path)}</p>` : html`<p class="s
   })}`
 }
 
-/** Of an answer that is a whole document: one that is always at the same address is its own example. */
+/** Of an answer that is a whole document: a document that is always at the same address is its own example. */
 function documentWords(path: string): Html {
   return path.includes('{') ? html`A document.` : html`A document: <a href="${path}">${path}</a>`
 }

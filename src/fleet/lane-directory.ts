@@ -64,7 +64,7 @@ export class LaneDirectory {
     try {
       const beats = (await readProcesses(redis, now())).filter(({ kind }) => kind === 'worker')
       const staying = beats.filter(({ isDraining }) => !isDraining)
-      // A worker that ends goes on serving until another one does.
+      // A worker that ends goes on serving until another worker does.
       this.#workers = staying.length > 0 ? staying : beats
       this.#lanes = new Map()
     } catch (error) {

@@ -9,7 +9,7 @@ export async function writeLastFailure(redis: RedisConnection, slug: string, fai
   await redis.set(upstreamKeys.lastFailure(slug), JSON.stringify(failure), 'EX', KEPT_SECONDS)
 }
 
-/** Null where no attempt failed in the last day. @throws what Redis throws */
+/** Null if no attempt failed in the last day. @throws what Redis throws */
 export async function readLastFailure(redis: RedisConnection, slug: string): Promise<FailureRow | null> {
   const text = await redis.get(upstreamKeys.lastFailure(slug))
   return text === null ? null : (JSON.parse(text) as FailureRow)

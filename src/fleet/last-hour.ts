@@ -190,7 +190,7 @@ export function toLastMinute(counts: Pick<RecentCounts, 'slots' | 'now'>): Outco
 }
 
 /**
- * Calls of the last sixty seconds by code, of one API or of all. Sixty seconds rarely begin with a slot, so that of the
+ * Calls of the last sixty seconds by code, of one API or of all. Sixty seconds rarely begin with a slot, so for the
  * oldest slot the part counts that lies within them.
  */
 function lastMinuteOf({ slots, now }: Pick<RecentCounts, 'slots' | 'now'>, slug?: string): Record<string, number> {

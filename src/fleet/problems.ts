@@ -13,7 +13,7 @@ export interface Problem {
   label: string
   /** The API it is about; null for the whole service. */
   slug: string | null
-  /** What is the case, with its cause where that is known. */
+  /** What is the case, with its cause if that is known. */
   text: string
   /** What callers get meanwhile. */
   callers: string
@@ -156,7 +156,7 @@ function readinessProblems({ unready }: Facts): Present[] {
   }))
 }
 
-/** A Postgres that is full or read-only answers all the same. One that does not answer is said as such. */
+/** A Postgres that is full or read-only answers all the same. If it does not answer, the line says so. */
 function usageProblems({ at, usageFailingSince, stores: { postgres } }: Facts): Present[] {
   if (usageFailingSince === null || !postgres || at - usageFailingSince < USAGE_FAILING_MS) return []
   return [

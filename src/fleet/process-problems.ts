@@ -1,7 +1,7 @@
 import type { Facts, Problem } from './problems.ts'
 import type { ProcessRow, UpstreamRow } from './snapshot.ts'
 
-/** APIs that one line names. */
+/** APIs that a line names. */
 const NAMES_MAX = 5
 
 /** Kinds of processes that are missing, and APIs that none of the workers serves. */

@@ -20,7 +20,7 @@ export interface QueueContents {
   calls: QueuedCall[]
   /** Whether there are more jobs than were read. */
   isCut: boolean
-  /** Probes and key validations: those that run or wait, and when the next scheduled ones are due. */
+  /** Probes and key validations: which run or wait, and when the next scheduled probes are due. */
   others: { name: string; isRunning: boolean; dueInMs: number }[]
   /** Jobs that ended by a defect of the gateway, newest first; a call that fails is answered and is none of them. */
   failed: { id: string; name: string; at: number; reason: string }[]
@@ -34,7 +34,7 @@ export type CallState = (typeof CALL_STATES)[number]
 export interface QueuedCall {
   id: string
   accountId: string
-  /** Null where Postgres does not know the account or does not answer. */
+  /** Null if Postgres does not know the account or does not answer. */
   email: string | null
   endpoint: string
   mode: 'live' | 'test'
@@ -42,14 +42,14 @@ export interface QueuedCall {
   /** It uses a key of its caller, which has a cap of its own. */
   hasOwnKey: boolean
   state: CallState
-  /** How many calls the cap lets go before this one; null: it waits for no permit. */
+  /** How many calls the cap lets go before this call; null: it waits for no permit. */
   ahead: number | null
   waitedMs: number
   /** Until its deadline; below zero it is over. */
   leftMs: number
-  /** Declared ones, long values cut. */
+  /** Declared parameters, long values cut. */
   parameters: [name: string, value: string][]
-  /** Names of undeclared ones, whose values may be anything and are not shown. */
+  /** Names of undeclared parameters, whose values may be anything and are not shown. */
   undeclared: string[]
 }
 

@@ -22,9 +22,9 @@ export interface Snapshot {
   stores: Stores
   /** Why no process of this version is ready, as /readyz says it; a store that does not answer is in `stores`. */
   unready: string[]
-  /** Since when Postgres has not taken the usage of calls, Redis' time; null where it does, and while it is not known. */
+  /** Since when Postgres has not taken the usage of calls, Redis' time; null if it does, and while it is not known. */
   usageFailingSince: number | null
-  /** Accounts whose live calls wait for an operator's approval; null where none has to, and while it is not known. */
+  /** Accounts whose live calls wait for an operator's approval; null if none has to, and while it is not known. */
   unapproved: number | null
   changes: ChangeRow[] | null
   audit: AuditRow[] | null
@@ -56,7 +56,7 @@ export interface UpstreamRow {
   queue: QueueRow | null
   cap: CapRow | null
   recent: RecentCalls | null
-  /** Calls of each minute of the last hour, oldest first; null where there was none, and while it is not known. */
+  /** Calls of each minute of the last hour, oldest first; null if there was none, and while it is not known. */
   hour: { calls: number[]; failed: number[] } | null
 }
 
@@ -143,7 +143,7 @@ export interface LastHour {
 /** An account's calls in the last hour. */
 export interface AccountRow {
   id: string
-  /** Null where Postgres does not know the account or does not answer. */
+  /** Null if Postgres does not know the account or does not answer. */
   email: string | null
   calls: number
   limited: number
@@ -176,9 +176,9 @@ export interface RedisState {
   latencyMs: number
   clients: number
   opsPerSecond: number
-  /** Its `maxmemory-policy`; undefined where it does not say. */
+  /** Its `maxmemory-policy`; undefined if it does not say. */
   evictionPolicy: string | undefined
-  /** Whether it keeps an append-only file; undefined where it does not say. */
+  /** Whether it keeps an append-only file; undefined if it does not say. */
   hasFile: boolean | undefined
   /** It could not write that file lately, and refuses writes until it can. */
   isFileFailing: boolean

@@ -3,7 +3,7 @@ import type { Db } from '../db/database.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import type { Stores } from './snapshot.ts'
 
-/** Memory and latency of Redis and Postgres; null for one that does not answer. */
+/** Memory and latency of Redis and Postgres; null for a store that does not answer. */
 export async function readStores(redis: RedisConnection, db: Db): Promise<Stores> {
   const [redisState, postgres] = await Promise.all([
     readRedis(redis).catch(() => null),

@@ -11,7 +11,7 @@ export function stateOf(row: {
 export function megabytes(bytes: number): string
 export interface HealthChangeWords {
   cause: string | null | undefined
-  /** State before, where it is known. */
+  /** State before, if it is known. */
   from?: string
   to: string
 }

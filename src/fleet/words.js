@@ -60,7 +60,7 @@ export function isRecovery({ from, to }) {
   return to === 'Healthy' || (from !== undefined && STATES.indexOf(to) < STATES.indexOf(from))
 }
 
-/** Why a state of health began, in words without capital and stop; empty where it never changed. */
+/** Why a state of health began, in words without capital and stop; empty if it never changed. */
 export function causeWords({ cause, from, to }) {
   if (!cause) return ''
   if (cause === 'score' && isRecovery({ from, to })) return 'calls succeed again'

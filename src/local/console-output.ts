@@ -8,22 +8,22 @@ export function print(text: string): void {
 
 export interface Welcome {
   config: Config
-  /** Undefined where the service is not for this machine alone. */
+  /** Undefined if the service is not for this machine alone. */
   demo: DemoAccount | undefined
-  /** Where the console really listens. */
+  /** The address on which the console really listens. */
   consoleUrl: string
   operatorToken: string
   /** Path and query of a call that works as it stands. */
   examplePath: string
   /** Whether what follows is calls and warnings alone, as at a terminal. */
   isBrief: boolean
-  /** What naming a contact would give, of each API where it gives something. */
+  /** What naming a contact would give, of each API if it gives something. */
   lackedContacts: string[]
-  /** One sentence on which upstreams answer; undefined where that is not known yet. */
+  /** One sentence on which upstreams answer; undefined if that is not known yet. */
   reachable: string | undefined
 }
 
-/** What a person needs to know when the service is up: where it is, how to log in, and calls that work when pasted. */
+/** What a person needs to know when the service is up: its address, how to log in, and calls that work when pasted. */
 export function welcomeText({
   config,
   demo,
@@ -45,7 +45,7 @@ export function welcomeText({
     `  Docs         ${http.baseUrl}/docs`,
     `  MCP          ${http.baseUrl}/mcp (for agents; ${http.baseUrl}/agents says how)`,
     `  Console      ${consoleUrl}`,
-    // The token opens everything: it is printed where only this machine can use it.
+    // The token opens everything: it is printed only if this machine alone can use it.
     isLocalListener(http.opsHost)
       ? `               token ${operatorToken}`
       : `               token: OPERATOR_TOKEN in ${dataDir}/secrets.json`,

@@ -10,7 +10,7 @@ import { readPrivateJson, writePrivateJson } from './secrets.ts'
 /** An account to try the service with, and a key of each environment. */
 export interface DemoAccount {
   email: string
-  /** Undefined where the account has another one than it was made with. */
+  /** Undefined if the account has another password than it was made with. */
   password: string | undefined
   live: string
   test: string
@@ -19,7 +19,7 @@ export interface DemoAccount {
 const EMAIL = 'demo@localhost.localdomain'
 const FILE = 'demo.json'
 
-/** The demo account of this data folder: made once, and again where database and folder no longer belong together. */
+/** The demo account of this data folder: made once, and again if database and folder no longer belong together. */
 export async function loadDemoAccount(db: Db, dataDir: string, pepper: Buffer): Promise<DemoAccount> {
   const kept = await readPrivateJson<DemoAccount>(dataDir, FILE)
   const user = await findUserByEmail(db, EMAIL)
@@ -42,7 +42,7 @@ export async function loadDemoAccount(db: Db, dataDir: string, pepper: Buffer): 
   return user ? { ...account, password: await passwordInForce(user, password) } : account
 }
 
-/** The password as long as it opens the account: its owner or an operator may have given it another one. */
+/** The password as long as it opens the account: its owner or an operator may have given it another password. */
 async function passwordInForce(user: User | undefined, password: string | undefined): Promise<string | undefined> {
   return password !== undefined && (await isPasswordOf(user?.password_hash, password)) ? password : undefined
 }

@@ -3,7 +3,7 @@ import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createWhole, writeWhole } from './whole-file.ts'
 
-/** Secrets that a process needs and that `npm start` makes once where none are given, by the variable's name. */
+/** Secrets that a process needs and that `npm start` makes once if none are given, by the variable's name. */
 const NAMES = ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY', 'OPERATOR_TOKEN'] as const
 
 export type Secrets = Record<(typeof NAMES)[number], string>

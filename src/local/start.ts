@@ -24,7 +24,7 @@ import { loadSecrets, type Secrets, writePrivateJson } from './secrets.ts'
 import { type ProcessPlan, Supervisor } from './supervisor.ts'
 import { watchSources } from './watch-sources.ts'
 
-/** The whole service on one machine: Postgres and Redis where no address is given, then every process. */
+/** The whole service on one machine: Postgres and Redis if no address is given, then every process. */
 const output = {
   isTerminal: process.stdout.isTTY === true,
   isVerbose: false,
@@ -51,7 +51,7 @@ const isWatching = process.argv.includes('--watch')
 /** How long the welcome waits for the first probes, milliseconds. */
 const REACHABLE_MS_MAX = 4_000
 
-/** The same after the welcome, where a slow machine had tried none by then, milliseconds. */
+/** The same after the welcome, if a slow machine had tried none by then, milliseconds. */
 const REACHABLE_LATER_MS_MAX = 60_000
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void end(0))
@@ -126,7 +126,7 @@ function checkSettings({ environment, databaseUrl, redisUrl }: StartConfig, secr
 }
 
 /**
- * Before anything is started: a port in use ends the start at once, with one sentence. Where an earlier start was killed, its
+ * Before anything is started: a port in use ends the start at once, with one sentence. If an earlier start was killed, its
  * processes notice and end by themselves: their ports are waited for.
  */
 async function checkPorts(settings: StartConfig): Promise<void> {

@@ -72,7 +72,7 @@ export class Supervisor {
     clearTimeout(timer)
   }
 
-  /** Ends every process in order and starts it again at once, also one that waits after its death: its code changed. */
+  /** Ends every process in order and starts it again at once, also a process that waits after its death: its code changed. */
   restart(): void {
     for (const child of this.#children.values()) {
       this.#restarted.add(child)

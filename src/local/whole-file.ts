@@ -11,13 +11,13 @@ import {
   writeFileSync,
 } from 'node:fs'
 
-/** Replaces a file, which only its owner can read: at each moment it holds the old text or the new one, whole. */
+/** Replaces a file, which only its owner can read: at each moment it holds the old text or the new text, whole. */
 export function writeWhole(file: string, text: string): void {
   withDraft(file, text, (draft) => renameSync(draft, file))
 }
 
 /**
- * Makes a file that only its owner can read, unless it is there: of several at once one does. An empty one counts as absent.
+ * Makes a file that only its owner can read, unless it is there: of several at once a single process makes it. An empty file counts as absent.
  *
  * @returns what it holds then
  */
@@ -28,7 +28,7 @@ export function createWhole(file: string, text: string): string {
   return readFileSync(file, 'utf8')
 }
 
-/** As `tryLink`; where the file system has no second names, two at once may both succeed, and the later one's text stays. */
+/** As `tryLink`; if the file system has no second names, two at once may both succeed, and the later text stays. */
 function isNamed(draft: string, file: string): boolean {
   try {
     return tryLink(draft, file)

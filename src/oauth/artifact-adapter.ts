@@ -40,7 +40,7 @@ export function artifactHash(id: string): Buffer {
   return hash('sha256', id, 'buffer')
 }
 
-/** Where the authorization server keeps codes, tokens and grants: sealed, in Postgres. */
+/** The store in which the authorization server keeps codes, tokens and grants: sealed, in Postgres. */
 export class ArtifactAdapter implements Adapter {
   readonly #kind: string
   readonly #deps: ArtifactDeps
@@ -141,7 +141,7 @@ function withOneSpelling(payload: AdapterPayload, baseUrl: string): AdapterPaylo
 }
 
 /**
- * Opens a stored record, and seals it anew where an earlier secret sealed it: what is in use survives that secret. One
+ * Opens a stored record, and seals it anew if an earlier secret sealed it: what is in use survives that secret. A
  * whose secret was taken out is as if it were not there, so that the application registers or signs in again.
  *
  * @throws Error for bytes that are not of this record
@@ -166,7 +166,7 @@ export function openStored(
   return JSON.parse(text)
 }
 
-/** Where registered applications are kept, sealed too: some have a secret. */
+/** The store of registered applications, sealed too: some have a secret. */
 export class ClientAdapter extends ArtifactAdapter {
   readonly #clients: ArtifactDeps
 
@@ -183,7 +183,7 @@ export class ClientAdapter extends ArtifactAdapter {
 
   override async find(id: string): Promise<AdapterPayload | undefined> {
     const { db } = this.#clients
-    // Postgres takes no NUL: an id that has one is of no application.
+    // Postgres takes no NUL: an id with a NUL belongs to no application.
     if (!isWellFormed(id)) return undefined
     const client = await findClient(db, id)
     if (!client) return undefined

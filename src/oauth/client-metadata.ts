@@ -26,13 +26,13 @@ const USED = new Set([
   'software_id',
 ])
 
-/** Addresses for people. They are shown nowhere, but a wrong one is its maker's mistake. */
+/** Addresses for people. They are shown nowhere, but a wrong address is its maker's mistake. */
 const LINKS = ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri'] as const
 
 /**
  * Replaces what an application registers and need not be refused for (RFC 7591, 2). The answer to the registration says
  * what holds. Ways of signing in that this server does not have are left out beside those that it has; empty members are
- * taken as absent ones.
+ * taken as absent.
  *
  * @throws InvalidClientMetadata for a text that Postgres does not take, or an address that is none of the web
  */

@@ -28,7 +28,7 @@ export interface Exchange {
 export interface PendingConsent {
   /** Free text of the application. */
   clientName: string
-  /** Where an application's metadata document is; null for one that registered itself. */
+  /** The address of an application's metadata document; null for an application that registered itself. */
   clientHost: string | null
   redirectHost: string
   resource: string
@@ -63,7 +63,7 @@ async function findInteraction({ provider }: ConsentDeps, { raw }: Exchange) {
   return { interaction, client }
 }
 
-/** The resource a sign-in is for: one, as a connection is for one. */
+/** The resource a sign-in is for: a single one, because a connection is for a single resource. */
 function requestedResource({ config }: ConsentDeps, params: Record<string, unknown>): string {
   const { baseUrl } = config.http
   const [resource] = [params.resource ?? `${baseUrl}/mcp`].flat()
@@ -129,7 +129,7 @@ export async function decideConsent(
   })
   const grant = new provider.Grant({ accountId: userId, clientId: client.clientId })
   grant.jti = id
-  // Both, for clients ask for the scopes that the metadata lists: one that is not granted is asked for again and again.
+  // Both, because clients ask for the scopes that the metadata lists: a scope that is not granted is asked for again and again.
   const scope = `${CALL_SCOPE} offline_access`
   grant.addOIDCScope([scope, interaction.params.scope].filter(Boolean).join(' '))
   grant.addResourceScope(resource, scope)

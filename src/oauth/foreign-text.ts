@@ -4,7 +4,7 @@ const CHARACTERS_MAX = 60
 /** Controls and separators of lines. */
 const BREAKS = /[\p{Cc}\p{Zl}\p{Zp}]/gu
 
-/** Characters that show nothing, or that reorder others: bidirectional marks, joiners, fillers, unassigned ones. */
+/** Characters that show nothing, or that reorder others: bidirectional marks, joiners, fillers, unassigned characters. */
 const HIDDEN = /[\p{C}\p{Default_Ignorable_Code_Point}\u2800]/gu
 
 /** More than two marks on a character run into the lines above and below. */

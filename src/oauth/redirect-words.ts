@@ -12,7 +12,7 @@ const KNOWN_SCHEMES = new Set(['claude:', 'cursor:', 'vscode:', 'vscode-insiders
 
 /**
  * Whether a code may go to an address of this scheme. Schemes of the system have no dot (`search-ms:`, `tel:`, `file:`);
- * those of applications are a domain name backwards (RFC 8252, 7.1).
+ * the schemes of applications are a domain name backwards (RFC 8252, 7.1).
  */
 export function isRedirectScheme(address: URL): boolean {
   const { protocol, host, search } = address

@@ -3,7 +3,7 @@ import { DependencyError, isDependencyAway } from '../errors.ts'
 import type { AuthorizationDeps } from './authorization-server.ts'
 import { oneLine } from './foreign-text.ts'
 
-/** A request as the library leaves it; one that it does not know has no sign-in. */
+/** A request as the library leaves it; a request that it does not know has no sign-in. */
 type Answering = Pick<KoaContextWithOIDC, 'status' | 'set' | 'response' | 'body' | 'state'> & {
   oidc?: KoaContextWithOIDC['oidc']
 }
@@ -21,7 +21,7 @@ export function allowFormPost(context: Answering): void {
   context.set('content-security-policy', policy.replace(/form-action [^;]*/, `form-action ${target}`))
 }
 
-/** Failures of the library by which a document could not be read now; what is wrong with one that was read has others. */
+/** Failures of the library by which a document could not be read now; if a document was read and is wrong, the failure is another. */
 const UNREAD_DOCUMENT = /^client_id metadata document fetch (failed|not allowed)$/
 
 /** The failure of a document that may not be fetched for this client address now. */
@@ -36,7 +36,7 @@ function tryAgainLater(context: Answering): void {
 }
 
 /**
- * An application whose document cannot be read now is not one that there is not: told `invalid_client`, programs throw away
+ * An application whose document cannot be read now is not an unknown application: told `invalid_client`, programs throw away
  * the tokens that they have.
  */
 export function tellOfDocument(context: Answering): void {

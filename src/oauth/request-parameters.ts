@@ -40,7 +40,7 @@ function withResources(given: URLSearchParams, baseUrl: string): URLSearchParams
   return adapted
 }
 
-/** Changes the words of a parameter; one that is given twice stays, and is refused. */
+/** Changes the words of a parameter; a parameter that is given twice stays, and is refused. */
 function rewrite(parameters: URLSearchParams, name: string, change: (words: string[]) => string[]): void {
   if (parameters.getAll(name).length > 1) return
   const changed = change(words(parameters.get(name)))

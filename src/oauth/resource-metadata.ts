@@ -43,7 +43,7 @@ export function namedResource(
   const { baseUrl } = config.http
   const path = originForm(request.originalUrl).replace(WELL_KNOWN, '')
   const [withoutQuery = ''] = path.split('?', 1)
-  // A query is part of the address of a resource that is served with one, and means nothing elsewhere.
+  // A query is part of the address of a resource that is served with a query, and means nothing elsewhere.
   for (const named of [path, withoutQuery]) {
     for (const address of [baseUrl + named, new URL(baseUrl).origin + named]) {
       const resource = resourceOf(address, baseUrl)

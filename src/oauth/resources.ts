@@ -3,7 +3,7 @@ import type { Catalog } from '../catalog/catalog.ts'
 import { GatewayError } from '../errors.ts'
 import { isInProcess } from '../http/caller-socket.ts'
 
-/** The one scope of access tokens. */
+/** The only scope of access tokens. */
 export const CALL_SCOPE = 'call'
 
 const CALLS = /^\/v1\/(?:call\/|calls\/|catalog\/|batch(?:[?]|$))/
@@ -104,7 +104,7 @@ export function challengeFor(
 }
 
 /**
- * Refuses an access token that is good for another resource than the one a request is for. Calls that a tool makes in
+ * Refuses an access token that is good for another resource than the resource of the request. Calls that a tool makes in
  * this process belong to the request that was checked.
  *
  * @throws GatewayError INVALID_TOKEN

@@ -15,7 +15,7 @@ const OF_ALL_MAX = 4_000
 const keepSignIn = loadScript(new URL('./lua/keep-sign-in.lua', import.meta.url))
 
 /**
- * Where the authorization server keeps sign-ins until a user has decided: sealed, in Redis. Anybody begins them without an
+ * The store in which the authorization server keeps sign-ins until a user has decided: sealed, in Redis. Anybody begins them without an
  * account, so that they are bounded in number, end by themselves and leave nothing in Postgres.
  */
 export class SignInAdapter implements Adapter {

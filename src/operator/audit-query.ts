@@ -40,11 +40,11 @@ export type AuditQuery = Static<typeof AuditQuery>
 /** One page, newest first. */
 export interface AuditPage {
   records: AuditEntry[]
-  /** The query of the next page; undefined on the last one. */
+  /** The query of the next page; undefined on the last page. */
   next: URLSearchParams | undefined
 }
 
-/** Reads a page. @throws GatewayError VALIDATION_ERROR where a date is none */
+/** Reads a page. @throws GatewayError VALIDATION_ERROR if a date is no date */
 export async function readAuditPage(db: Db, query: AuditQuery): Promise<AuditPage> {
   const limit = Math.min(Number(query.limit ?? LIMIT_DEFAULT), LIMIT_MAX)
   const found = await listAuditRecords(db, filterOf(query), limit + 1)
@@ -55,7 +55,7 @@ export async function readAuditPage(db: Db, query: AuditQuery): Promise<AuditPag
   return { records, next: new URLSearchParams(members) }
 }
 
-/** Every record that fits, a line of JSON each, newest first. @throws GatewayError VALIDATION_ERROR where a date is none */
+/** Every record that fits, a line of JSON each, newest first. @throws GatewayError VALIDATION_ERROR if a date is no date */
 export function exportAudit(db: Db, query: AuditQuery): AsyncGenerator<string> {
   return auditLines(db, filterOf(query))
 }

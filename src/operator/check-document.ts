@@ -20,7 +20,7 @@ export interface CheckAnswer {
   effects: Record<string, Effect>
 }
 
-/** Reads a document as a process of the gateway would, and needs none. @param overlay absent: the one beside the document, if there is one */
+/** Reads a document as a process of the gateway would, and needs none. @param overlay absent: the overlay beside the document, if there is one */
 export async function checkDocument(
   file: string,
   overlay: string | undefined,

@@ -13,7 +13,7 @@ export interface TableOptions {
   widthMax?: number
 }
 
-/** Rows as a table of plain text: where it would be wider than the terminal, the widest columns are cut. */
+/** Rows as a table of plain text: if it would be wider than the terminal, the widest columns are cut. */
 export function textTable(
   heads: string[],
   rows: string[][],

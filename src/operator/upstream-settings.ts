@@ -9,7 +9,7 @@ import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 
-/** Changes with every change of the settings: that is how processes hear of one. */
+/** Changes with every change of the settings: that is how processes hear of a change. */
 /** How often the version is looked at, milliseconds: a change is in force everywhere within a second. */
 const LOOK_EVERY_MS = 400
 
@@ -98,7 +98,7 @@ export class SettingsSync {
   }
 }
 
-/** A row as settings. A key that cannot be opened is left out, so that calls go without it rather than with a wrong one. */
+/** A row as settings. A key that cannot be opened is left out, so that calls go without it rather than with a wrong key. */
 function decodeSettings(row: UpstreamSettingsRow, secrets: Secret[], log: Log): OperatorSettings {
   const settings: OperatorSettings = {}
   if (row.enabled !== null) settings.enabled = row.enabled

@@ -24,7 +24,7 @@ import { limitGuesses } from '../limits/login-delay.ts'
 import { limitSignups, type SignupClient } from '../limits/signup-limits.ts'
 import { accountThrottle, checkThrottle, clientOf, takeThrottle } from '../limits/throttle.ts'
 
-/** Sessions an account keeps; an older one ends when a newer one begins. */
+/** Sessions an account keeps; an older session ends when a newer session begins. */
 const SESSIONS_MAX = 20
 
 const SESSION_WORDS = `Session token (JWT), good for 24 hours at most; an account keeps its ${SESSIONS_MAX} newest sessions`

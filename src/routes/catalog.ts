@@ -186,7 +186,7 @@ function toHealth(api: Api, view: HealthView, { history, last }: HealthPast): Ap
   const meanwhile = [reason, effect].filter(Boolean).join(' ')
   const checkedAt = Math.max(view.lastCallAt, view.lastProbeAt)
   return {
-    // Of the three states of the specification the one that callers get: nobody is answered by what is not enabled.
+    // Of the three states of the specification the state that callers get: nobody is answered by what is not enabled.
     status: isOpen(api) ? view.status : 'Down',
     score: shownScore(api, view.score),
     meanwhile: meanwhile === '' ? null : meanwhile,

@@ -67,7 +67,7 @@ export async function connectionRoutes(app: App, context: Context): Promise<void
   app.delete('/v1/connections/:id', end, async (request, reply) => {
     const { id } = request.params
     const { user } = sessionOf(request)
-    // Another account's connection is 404, as one that never was.
+    // Another account's connection is 404, like a connection that never was.
     const end = () => revokeConnection(db, id, user.id)
     const hasEnded = isUuid(id) && (await announced({ redis, log: request.log }, [user.id], end))
     if (!hasEnded) throw new GatewayError('CONNECTION_NOT_FOUND')

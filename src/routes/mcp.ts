@@ -56,12 +56,12 @@ const ONE_MESSAGE = {
 }
 
 /**
- * Characters of answers that cost as much as a request, those of the tool and those of the call behind it. A tools/list
+ * Characters of answers that cost as much as a request, of the tool's answer and of the call's answer behind it. A tools/list
  * of all APIs, 120,000 characters, takes five times the processor time of a ping.
  */
 const CHARACTERS_PER_UNIT = 32 * 1024
 
-/** Units besides that of the request, by what a message does: most make a server, a result and its check. */
+/** Units besides the unit of the request, by what a message does: most make a server, a result and its check. */
 function unitsOf(message: unknown): number {
   const { method, params } = Object(message)
   if (typeof method !== 'string' || method === 'ping' || method.startsWith('notifications/')) return 0

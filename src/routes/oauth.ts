@@ -113,7 +113,7 @@ async function passThrough(app: App, context: Context, open: () => Promise<Provi
   const begin = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     if (request.url.length > SIGN_IN_URL_LENGTH_MAX)
       throw new GatewayError('URI_TOO_LONG', { hint: 'Send a shorter state' })
-    // A sign-in begins without what an earlier one in the same browser left.
+    // A sign-in begins without what an earlier sign-in in the same browser left.
     delete request.raw.headers.cookie
     const [path = '', query = ''] = request.url.split(/[?](.*)/s)
     return await pass(request, reply, { url: `${path}?${adaptSignIn(new URLSearchParams(query), baseUrl)}` })

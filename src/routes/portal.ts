@@ -31,7 +31,7 @@ const schema = { hide: true, response: { 200: { content: { 'text/html': { schema
 
 const Text = (maxLength: number) => Type.String({ maxLength, default: '' })
 
-/** Where programs that come to the home page find the descriptions of what is here (RFC 8288, RFC 9727). */
+/** The links by which programs that come to the home page find the descriptions of what is here (RFC 8288, RFC 9727). */
 const DESCRIPTIONS = [
   '</.well-known/api-catalog>; rel="api-catalog"',
   '</openapi.json>; rel="service-desc"',

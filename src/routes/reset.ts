@@ -24,7 +24,7 @@ import { forgotPage, linkOnItsWayPage, passwordIsSetPage, resetPage } from '../p
 /** Links that one client may ask for in an hour, whatever the addresses: 20 accounts get 3 mails each at most. */
 const RESETS_PER_HOUR = 20
 
-/** Mails that a node sends for links at once. While the mail server hangs, further ones are dropped with a warning. */
+/** Mails that a node sends for links at once. While the mail server hangs, further mails are dropped with a warning. */
 const MAILS_AT_ONCE_MAX = 50
 
 const EmailBody = Type.Object(
@@ -34,7 +34,7 @@ const EmailBody = Type.Object(
 const Token = Type.String({ maxLength: 200, description: 'Token of the link' })
 const PasswordForm = Type.Object({ token: Token, newPassword: Type.String({ maxLength: 1_000 }) }, OPEN_BODY)
 
-/** A lost password: the link to a new one is mailed, and the form of its page uses it. */
+/** A lost password: the link to a new password is mailed, and the form of its page uses it. */
 export async function resetRoutes(app: App, context: Context, assets: Assets): Promise<void> {
   const links = new LinkMails(context)
   const options = {

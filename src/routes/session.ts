@@ -59,7 +59,7 @@ export async function sessionRoutes(app: App, context: Context): Promise<void> {
       })
     }
     const session = sessionOf(request)
-    // A stolen session must not be a way to guess the password: failures count as those of a log-in.
+    // A stolen session must not be a way to guess the password: failures count like failures of a log-in.
     const client = clientOf(request.ip)
     const attempt = () => changePassword(context, session, { currentPassword, newPassword, client })
     await announced({ redis, log: request.log }, [session.user.id], () =>

@@ -15,7 +15,7 @@ import { announced } from '../limits/account-version.ts'
 import { takeThrottle } from '../limits/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
-/** Addresses without an account that one account may ask for a minute: adding members tells who has signed up. */
+/** Addresses without an account that an account may ask for in a minute: adding members tells who has signed up. */
 const UNKNOWN_EMAILS_PER_MINUTE = 20
 
 /** Additions of one account a minute: nobody is asked whether to be in a team. */

@@ -123,7 +123,7 @@ function tooManyReports(cause: Error): GatewayError {
   })
 }
 
-/** Where a page with this line as its last one ended. */
+/** Where a page ended whose last line this is. */
 const positionOf = (line: UsageLine, groupBy: UsageGroup[]): string =>
   groupBy.map((group) => String(line[group])).join('~')
 

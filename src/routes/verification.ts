@@ -83,7 +83,7 @@ function statusAndMailRoutes(app: App, context: Context): void {
   app.post('/v1/auth/verification', options, async (request, reply) => {
     const { user } = sessionOf(request)
     const { mailer } = context
-    // Where live calls wait for nothing, no operator has to be asked.
+    // If live calls wait for nothing, no operator has to be asked.
     const isNeeded = missingForLiveCalls(user, context.config.accounts.signup) !== undefined
     if (!mailer) {
       const hint = isNeeded ? 'Ask the operator to approve the account' : 'Nothing waits for a proof of your address'

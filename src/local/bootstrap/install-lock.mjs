@@ -20,7 +20,7 @@ const BEAT_MS = 1000
 const SILENCE_MS = 30_000
 
 /**
- * Takes the lock of `root`, waiting for a living owner and taking over from a dead one, whose npm is ended if it still runs.
+ * Takes the lock of `root`, waiting for a living owner and taking over from a dead owner, whose npm is ended if it still runs.
  * Gives `noteNpm(pid)`, to be told which npm runs under the lock, and `release()`.
  *
  * The lock is a directory: `owner` says who made it, and `after-<owner>` who took it over from a dead owner, and so on; the
@@ -105,7 +105,7 @@ function isAlive(holder, dir, watch) {
   }
 }
 
-/** An npm outlives the start that ran it when that one is killed. Two in one directory would spoil it for both. */
+/** An npm outlives the start that ran it if that start is killed. Two in one directory would spoil it for both. */
 async function endOrphans(dir, deadline) {
   for (const name of readdirSync(dir).filter((name) => name.startsWith('npm-of-'))) {
     const { pid, host } = JSON.parse(readFileSync(path.join(dir, name), 'utf8'))

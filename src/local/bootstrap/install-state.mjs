@@ -50,7 +50,7 @@ export function leftOut(root, wanted) {
   return readStamp(root, wanted)?.missing ?? []
 }
 
-/** Records a finished install. `node` is 'pinned', or 'own' where the pinned Node does not run on this machine. */
+/** Records a finished install. `node` is 'pinned', or 'own' if the pinned Node does not run on this machine. */
 export function writeStamp(root, wanted, { node, missing }) {
   const stamp = {
     hash: wanted.hash,
@@ -66,7 +66,7 @@ export function writeStamp(root, wanted, { node, missing }) {
   }
 }
 
-/** Undefined where something else is wanted than was installed, or npm has run since. */
+/** Undefined if something else is wanted than was installed, or npm has run since. */
 function readStamp(root, wanted) {
   const stamp = readJson(stampFile(root))
   return stamp?.hash === wanted.hash && stamp.listedAt === listedAt(root) ? stamp : undefined
@@ -84,7 +84,7 @@ export function isListComplete(root, wanted) {
 
 /**
  * The packages of the lock that npm's own list lacks. Optional packages of other platforms may be absent; those that
- * package.json names for all platforms may not: `npm ci --omit=optional` leaves them out, and so does `npm ci` where it fails to
+ * package.json names for all platforms may not: `npm ci --omit=optional` leaves them out, and so does `npm ci` if it fails to
  * fetch or build them.
  */
 export function missingPackages(root, wanted) {
@@ -106,8 +106,8 @@ export function doesPinnedNodeRun(root, wanted) {
 }
 
 /**
- * Makes the Node to run with the one whose integrity package-lock.json has. The package `node` fetches its binary by an
- * install script of its own, which no lock covers; where the binary's package is locked too, that one takes its place.
+ * Makes the Node to run with the Node whose integrity package-lock.json has. The package `node` fetches its binary by an
+ * install script of its own, which no lock covers; if the binary's package is locked too, that package takes its place.
  */
 export function linkLockedNode(root) {
   const platform = process.platform === 'win32' ? 'win' : process.platform

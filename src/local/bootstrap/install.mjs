@@ -84,7 +84,7 @@ async function install(root, wanted, onStart) {
   return isPinnedUsed ? pinnedNodeFile(root) : process.execPath
 }
 
-/** Says what npm left out. @throws Error where that is the pinned Node and the running one cannot stand in for it */
+/** Says what npm left out. @throws Error if that is the pinned Node and the running Node cannot stand in for it */
 function sayLeftOut(root, wanted, { missing, isPinnedUsed }) {
   if (!isPinnedUsed && missing.includes('node')) goOnWithOwnNode(root, wanted)
   const unexplained = missing.filter((name) => isPinnedUsed || name !== 'node')
@@ -94,7 +94,7 @@ function sayLeftOut(root, wanted, { missing, isPinnedUsed }) {
   )
 }
 
-/** Says why the pinned Node is not used. @throws Error where the running one is too old to stand in for it */
+/** Says why the pinned Node is not used. @throws Error if the running Node is too old to stand in for it */
 function goOnWithOwnNode(root, wanted) {
   const platform = `${process.platform} ${process.arch}`
   const problem = existsSync(pinnedNodeFile(root))

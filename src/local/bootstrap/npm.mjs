@@ -54,7 +54,7 @@ export async function runNpm(root, npmArgs, { title, onStart }) {
 }
 
 /**
- * npm as the one that started us, else the one on the PATH. It runs on the Node it came with and without our tools on its
+ * The npm that started us, else the npm on the PATH. It runs on the Node it came with and without our tools on its
  * PATH: `npm ci` deletes node_modules, and would delete the Node that runs it.
  */
 function npmCommand(root, npmArgs) {
@@ -90,7 +90,7 @@ function showProgress(title) {
   }
 }
 
-/** Stops npm with us; `end()` gives the signal that did, if one did. A second signal ends this process the hard way. */
+/** Stops npm with us; `end()` gives the signal that did, if a signal did. A second signal ends this process the hard way. */
 function stopWith(child) {
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']
   let stoppedBy

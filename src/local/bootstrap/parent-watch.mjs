@@ -5,7 +5,7 @@ const SHELLS = ['sh', 'ash', 'dash', 'bash', 'busybox', 'zsh', 'ksh']
 
 /**
  * Calls back when the npm that runs this process has gone: npm does not pass SIGTERM on to what it runs, directly or
- * through a shell. Does nothing where no npm started this process; whoever starts it then may leave it running.
+ * through a shell. Does nothing if no npm started this process; whoever starts it then may leave it running.
  */
 export function onNpmGone(callback) {
   if (process.env.npm_lifecycle_event === undefined) return
@@ -18,13 +18,13 @@ export function onNpmGone(callback) {
   timer.unref()
 }
 
-/** The number of the process above this one, or above the shell between. */
+/** The number of the process above this process, or above the shell between. */
 function npmAbove() {
   const stat = readStat(process.ppid)
   return stat !== undefined && SHELLS.includes(stat.name) ? `${process.ppid} ${stat.parent}` : String(process.ppid)
 }
 
-/** Undefined where there is no /proc. */
+/** Undefined if there is no /proc. */
 function readStat(pid) {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')

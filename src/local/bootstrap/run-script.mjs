@@ -28,7 +28,7 @@ export async function runScript({ root, node, script, scriptArgs }) {
     })
   }
   onNpmGone(() => {
-    // A closed terminal ends npm with the signal that we have passed on; the script takes a second one for impatience.
+    // A closed terminal ends npm with the signal that we have passed on; the script takes a second signal for impatience.
     if (forwardedAt === Number.NEGATIVE_INFINITY) child.kill('SIGTERM')
   })
   const { code, signal, error } = await new Promise((resolve) => {

@@ -1,6 +1,6 @@
 import type { InstallPolicy } from '../../config.ts'
 
-/** Where an embedded server keeps its files, and how it tells what takes time. */
+/** The folder of an embedded server's files, and how it tells what takes time. */
 export type EmbeddedOptions = {
   /** Directory of all embedded data; made when absent. */
   dataDir: string

@@ -24,7 +24,7 @@ const MANAGERS: Manager[] = [
       ...['env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', 'install', '-y', '--no-install-recommends'],
       ...['-o', 'DPkg::Lock::Timeout=60'],
     ],
-    // Not redis-server: that one also starts a Redis of the system's on port 6379, which nobody asked for.
+    // Not redis-server: that package also starts a Redis of the system's on port 6379, which nobody asked for.
     packages: ['redis-tools', 'valkey-tools'],
   },
   { tool: 'apk', asRoot: true, install: ['apk', 'add', '--no-cache'], packages: ['redis', 'valkey'] },

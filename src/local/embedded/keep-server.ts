@@ -20,7 +20,7 @@ export interface KeptServer {
 export interface KeepServerOptions {
   /** `Redis`, for what is said. */
   name: string
-  /** Starts the server on the same files and, where it is free, on the same port. */
+  /** Starts the server on the same files and, if it is free, on the same port. */
   start: () => Promise<EmbeddedServer>
   print: (text: string) => void
 }

