@@ -105,7 +105,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
   const settings = new SettingsSync({ config, log, catalog, db, redis })
   await settings.open()
   const now = () => health.now()
-  const telemetry = await openTelemetry(config, kind, { db, redis, log, inFlight: () => replies.waiting, now })
+  const telemetry = await openTelemetry(config, kind, { db, redis, log, catalog, inFlight: () => replies.waiting, now })
   const lanes = new LaneDirectory({ redis, now, log })
   await lanes.open()
   return {

@@ -66,7 +66,7 @@ await runProcess('probe', async () => {
   const settings = new SettingsSync({ config, log, catalog, db, redis })
   await settings.open()
   const telemetry = await openTelemetry(config, 'probe', {
-    ...{ db, redis, log },
+    ...{ db, redis, log, catalog },
     inFlight: () => 0,
     now: () => health.now(),
   })

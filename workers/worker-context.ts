@@ -59,7 +59,7 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
   await settings.open()
   const running = new RunningCalls()
   const telemetry = await openTelemetry(config, 'worker', {
-    ...{ db, redis, log },
+    ...{ db, redis, log, catalog },
     inFlight: () => running.calls,
     serves: config.upstreams.only.length === 0 ? undefined : config.upstreams.only,
     now: () => clock.now(),

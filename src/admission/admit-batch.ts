@@ -10,7 +10,7 @@ import { isUnacknowledged } from '../redis/redis-error.ts'
 import { type AdmissionDeps, createJob, limitQuery, prepareRetry } from './admit.ts'
 import { authenticateCall, isUpToDate, type Principal } from './authenticate.ts'
 import { bodyParameters } from './call-input.ts'
-import { type CheckedTarget, checkBatchCall, findTarget } from './check-call.ts'
+import { type CheckedTarget, checkBatchCall, findTarget, requireServed } from './check-call.ts'
 import { type BatchRefusalDeps, endRefusedBatchCalls } from './end-refused-batch-calls.ts'
 import { type Preference, readBatchPreference } from './preference.ts'
 
@@ -108,7 +108,7 @@ async function tryAdmit(
 }
 
 function checkItems(
-  { catalog }: AdmissionDeps,
+  { catalog, lanes }: AdmissionDeps,
   request: FastifyRequest,
   { items, principal }: { items: BatchItem[]; principal: Principal },
 ) {
@@ -118,6 +118,7 @@ function checkItems(
     try {
       const target = findTarget(catalog, api, () => endpoint.replace(/^\/+/, ''))
       const checked = checkBatchCall(target, () => bodyParameters(parameters), { request, principal })
+      requireServed({ lanes }, target.api)
       const sorted = Object.entries(checked.parameters).sort(([left], [right]) => (left < right ? -1 : 1))
       // Two equal writes are two.
       const isShared = (target.endpoint.endpoint.effect ?? 'read') === 'read'

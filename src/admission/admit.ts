@@ -21,11 +21,11 @@ import {
   isUpToDate,
   type Principal,
 } from './authenticate.ts'
-import { type CheckedCall, type CheckedTarget, checkCall } from './check-call.ts'
+import { type CheckedCall, type CheckedTarget, checkCall, type ServedDeps } from './check-call.ts'
 import { type ForecastDeps, forecastAndJoin, type Queueing } from './forecast.ts'
 import type { Preference } from './preference.ts'
 
-export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps {
+export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps, ServedDeps {
   catalog: Catalog
   accountRequests: Pick<AccountRequests, 'checkRefusedCalls'>
   replies: { stream: string }
@@ -236,6 +236,7 @@ export function createJob(
     mode: principal.mode,
     slug: api.slug,
     endpoint: endpoint.path,
+    ...(api.upstream.own ? { document: api.upstream.own.digest } : {}),
     parameters,
     extra,
     raw,

@@ -3,6 +3,7 @@ import { type Api, type ApiEndpoint, type Catalog, callMethod } from '../catalog
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { apiNotFound, endpointNotFound } from '../catalog/unknown-api.ts'
 import { GatewayError } from '../errors.ts'
+import type { LaneDirectory } from '../fleet/lane-directory.ts'
 import { InexactNumber, readJsonBody } from '../http/json-body.ts'
 import { isWellFormed } from '../http/well-formed.ts'
 import type { CallJob } from '../queue/call-job.ts'
@@ -33,7 +34,7 @@ const METHODS = ['GET', 'HEAD', 'POST']
 
 /** All checks without a round trip, in the order in which failures are reported. @throws GatewayError */
 export function checkCall(
-  { catalog, config }: { catalog: Catalog; config: { callTimeoutMs: number } },
+  { catalog, config, lanes }: ServedDeps & { catalog: Catalog; config: { callTimeoutMs: number } },
   request: FastifyRequest,
   principal: Principal,
 ): CheckedCall {
@@ -48,8 +49,28 @@ export function checkCall(
   const scenario = readScenario(request, principal)
   const preference = readPreference(request.headers, config.callTimeoutMs)
   const providerKey = chooseProviderKey(target.api, principal)
+  requireServed({ lanes }, target.api)
   return { ...target, ...allowed, providerKey, raw, scenario, preference }
 }
+
+/** Which workers are alive; absent where none are to be asked about. */
+export interface ServedDeps {
+  lanes?: Pick<LaneDirectory, 'isServed'> | undefined
+}
+
+/** A call would wait to its deadline for a worker that has not loaded the API. @throws GatewayError API_NOT_ENABLED */
+export function requireServed({ lanes }: ServedDeps, { slug }: Api): void {
+  if (!lanes || lanes.isServed(slug)) return
+  throw new GatewayError('API_NOT_ENABLED', {
+    message: `No worker that runs now has loaded the API ${slug}.`,
+    hint: 'Retry later, or tell the operator',
+    retryAfterMs: NOT_SERVED_RETRY_MS,
+    tokens: { api: slug },
+  })
+}
+
+/** Workers are restarted by then, milliseconds. */
+const NOT_SERVED_RETRY_MS = 10_000
 
 /** Of the request's headers only the scenario counts. @throws GatewayError */
 export function checkBatchCall(

@@ -5,6 +5,7 @@ import { listLatestHealthChanges } from '../db/health-changes.ts'
 import { countUnapproved, findEmails } from '../db/users.ts'
 import { keys } from '../redis/keys.ts'
 import { readProcesses } from '../telemetry/heartbeat.ts'
+import { ApiLists } from '../telemetry/known-apis.ts'
 import type { Readiness } from '../telemetry/readiness.ts'
 import { headlineOf } from './headline.ts'
 import { LastDayReader, LastHourReader, toAccounts, toErrors, toLastHour, toLastMinute } from './last-hour.ts'
@@ -51,6 +52,7 @@ export interface QueueView {
  */
 export class FleetReader {
   readonly #deps: FleetDeps
+  readonly #lists: ApiLists
   readonly #hour: LastHourReader
   readonly #day: LastDayReader
   readonly #rows: UpstreamRowReader
@@ -73,6 +75,7 @@ export class FleetReader {
 
   constructor(deps: FleetDeps) {
     this.#deps = deps
+    this.#lists = new ApiLists(deps.redis)
     this.#hour = new LastHourReader(deps.redis)
     this.#day = new LastDayReader(deps.redis)
     this.#rows = new UpstreamRowReader(deps)
@@ -148,6 +151,7 @@ export class FleetReader {
     const { redis, log } = this.#deps
     try {
       const [counts, beats] = await Promise.all([this.#hour.read(at), readProcesses(redis, at)])
+      await this.#lists.read(beats.map(({ apis }) => apis))
       const { minutes } = counts
       const accounts = toAccounts(minutes)
       const emails = await this.#emailsOf(accounts.map(({ id }) => id))
@@ -157,9 +161,10 @@ export class FleetReader {
         lastHour: toLastHour(minutes),
         errors: toErrors(minutes),
         accounts: accounts.map((account) => ({ ...account, email: emails(account.id) })),
-        processes: beats.map(({ id: _, at: __, isDraining: ___, serves = null, ...beat }) => ({
+        processes: beats.map(({ id: _, at: __, isDraining: ___, serves = null, apis, ...beat }) => ({
           ...beat,
           serves,
+          apis: this.#lists.of(apis) ?? null,
           upMs: Math.max(0, at - beat.startedAt),
         })),
       }

@@ -2,6 +2,7 @@ import type { Log } from '../log.ts'
 import { earlierLaneOf, type Lane, laneOfOnly, sharedLaneOf, sharedLanes } from '../queue/lanes.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { type ProcessBeat, readProcesses } from '../telemetry/heartbeat.ts'
+import { ApiLists } from '../telemetry/known-apis.ts'
 
 /** As often as processes say that they live. Milliseconds. */
 const LOOK_EVERY_MS = 2_000
@@ -21,6 +22,7 @@ export interface LaneDirectoryDeps {
 export class LaneDirectory {
   readonly #deps: LaneDirectoryDeps
   readonly #shared: Lane[]
+  readonly #lists: ApiLists
   #workers: ProcessBeat[] = []
   /** By slug, as far as they were wanted since the workers were last read. */
   #lanes = new Map<string, Lane>()
@@ -29,6 +31,7 @@ export class LaneDirectory {
   constructor(deps: LaneDirectoryDeps) {
     this.#deps = deps
     this.#shared = sharedLanes(deps.redis)
+    this.#lists = new ApiLists(deps.redis)
   }
 
   /** Reads the workers once, if Redis is there, and goes on following them. */
@@ -49,6 +52,19 @@ export class LaneDirectory {
     return lane
   }
 
+  /**
+   * Whether a worker that is alive has loaded the API and serves it. Fails open where that is not known: the job then waits for a
+   * worker, and ends with its deadline.
+   */
+  isServed(slug: string): boolean {
+    const serving = this.#workers.filter(({ serves }) => serves === undefined || serves.includes(slug))
+    if (serving.length === 0) return true
+    return serving.some(({ apis }) => {
+      const list = this.#lists.of(apis)
+      return list === undefined || Object.hasOwn(list, slug)
+    })
+  }
+
   #find(slug: string): Lane {
     const serving = this.#workers.filter(({ serves }) => serves === undefined || serves.includes(slug))
     const withLanes = serving.filter(({ hasLanes }) => hasLanes)
@@ -67,6 +83,7 @@ export class LaneDirectory {
       // A worker that ends goes on serving until another worker does.
       this.#workers = staying.length > 0 ? staying : beats
       this.#lanes = new Map()
+      await this.#lists.read(this.#workers.map(({ apis }) => apis))
     } catch (error) {
       log.debug({ err: error }, 'failed to read which lanes workers serve')
     }

@@ -144,7 +144,9 @@ export function overviewAnswer({
     problems: problems.map((problem) => ({ ...problem, endedAt: orNull(problem.endedAt) })),
     callsLastMinute: lastMinute && lastMinute.answered + lastMinute.refused + lastMinute.failed,
     upstreams: upstreams.map(upstreamOverview),
-    processes: processes?.map(({ startedAt, upMs: _, ...rest }) => ({ ...rest, startedAt: toText(startedAt) })) ?? null,
+    processes:
+      processes?.map(({ startedAt, upMs: _, apis: __, ...rest }) => ({ ...rest, startedAt: toText(startedAt) })) ??
+      null,
     accounts,
     stores,
   }

@@ -34,6 +34,7 @@ export function processProblems({ processes, upstreams }: Facts): Omit<Problem, 
       runbook: 'no-worker',
     })
   }
+  problems.push(...differingApis(processes))
   if (!runs('web')) {
     problems.push({
       rank: 0,
@@ -57,6 +58,37 @@ export function processProblems({ processes, upstreams }: Facts): Omit<Problem, 
     })
   }
   return problems
+}
+
+/** APIs that some processes have loaded from another document than others, or not at all. */
+function differingApis(processes: ProcessRow[]): Problem[] {
+  const known = processes.flatMap(({ kind, pid, apis }) => (apis === null ? [] : [{ name: `${kind} ${pid}`, apis }]))
+  const slugs = new Set(known.flatMap(({ apis }) => Object.keys(apis)))
+  const differing = [...slugs].filter((slug) => new Set(known.map(({ apis }) => apis[slug])).size > 1)
+  const [first, ...others] = differing
+  if (first === undefined) return []
+  const words = known.slice(0, NAMES_MAX).map(({ name, apis }) => `${name} ${shownDigest(apis[first])}`)
+  const more =
+    others.length === 0
+      ? ''
+      : `, and so ${others.length === 1 ? 'does' : 'do'} ${others.slice(0, NAMES_MAX).join(', ')}`
+  return [
+    {
+      rank: 1,
+      label: 'Documents',
+      slug: null,
+      text: `${first} differs: ${words.join(', ')}${more}`,
+      callers:
+        'Calls for it get 503 when no worker has loaded it, and may be checked by one document and sent by another.',
+      todo: 'Give all processes the same UPSTREAMS_DIR and BUILTIN_UPSTREAMS, and restart the others, workers first.',
+      runbook: 'documents-differ',
+      endedAt: null,
+    },
+  ]
+}
+
+function shownDigest(digest: string | undefined): string {
+  return digest === undefined ? 'has not loaded it' : digest === '' ? 'of this project' : digest.slice(0, 4)
 }
 
 function isServed({ slug }: UpstreamRow, processes: ProcessRow[]): boolean {

@@ -1,5 +1,6 @@
 import type { PausedMode } from '../catalog/catalog.ts'
 import type { HealthStatus } from '../health/score.ts'
+import type { KnownApis } from '../telemetry/known-apis.ts'
 import type { Problem } from './problems.ts'
 
 /**
@@ -163,6 +164,8 @@ export interface ProcessRow {
   inFlight: number
   /** Slugs of the upstreams that a worker serves; null: all, and for other kinds. */
   serves: string[] | null
+  /** The APIs that it has loaded, each with the digest of its document; null where that is not known. */
+  apis: KnownApis | null
 }
 
 export interface Stores {

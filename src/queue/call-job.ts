@@ -58,6 +58,8 @@ const StoredCall = Type.Object({
   isAsync: Type.Boolean(),
   /** Bytes that all kept results of the account may take; of an asynchronous call. */
   resultBytesMax: Type.Optional(Type.Integer()),
+  /** Digest of the document that the call was checked by; of an own API. */
+  document: Type.Optional(Type.String()),
   traceparent: Type.Optional(Type.String()),
   /** Of an asynchronous call, whose end its worker writes down. */
   origin: Type.Optional(CallOrigin),

@@ -143,6 +143,8 @@ export const keys = {
   allSignIns: `${PREFIX}:{sign-ins}:all`,
   /** Hash: heartbeats of all processes. No end; heartbeats of dead processes are deleted when it is read. */
   processes: `${PREFIX}:{processes}`,
+  /** String: the APIs that processes have loaded, by the digest of the list. 10 min, said again each minute. */
+  apis: (digest: string): string => `${PREFIX}:{processes}:apis:${digest}`,
   /** Hash: counts of ten seconds of the whole fleet. 65 min. */
   slotStats: (slot: number): string => `${PREFIX}:{stats}:slot:${slot}`,
   /** Hash: counts of a quarter of an hour of the whole fleet. 25 h. */

@@ -5,8 +5,12 @@ import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
+import { digestOfAll, type KnownApis, publishApis } from './known-apis.ts'
 
 const BEAT_MS = 2_000
+
+/** How many beats pass until the list of APIs is said again. */
+const APIS_EVERY_BEATS = 30
 
 /** A process that was not heard of for so long is gone, milliseconds. */
 const ALIVE_MS = 7_000
@@ -19,6 +23,8 @@ export interface HeartbeatDeps {
   inFlight: () => number
   /** Slugs of the upstreams that a worker serves; absent: all. */
   serves?: string[] | undefined
+  /** What the process has loaded. */
+  apis: KnownApis
   /** Redis' time: machines whose clocks differ agree on who is alive. Milliseconds since the epoch. */
   now: () => number
   log: Log
@@ -52,12 +58,17 @@ export interface ProcessBeat {
   isDraining: boolean
   /** Slugs of the upstreams that a worker serves; absent: all. */
   serves?: string[]
+  /** Digest of the list of the APIs that it has loaded; absent from processes of an earlier version. */
+  apis?: string
   /** Its calls travel in lanes; absent from processes of an earlier version. */
   hasLanes?: true
 }
 
 /** Says each two seconds that this process lives and how busy it is. */
-export function startHeartbeat({ redis, kind, inFlight, serves, now: redisNow, log }: HeartbeatDeps): Heartbeat {
+export function startHeartbeat(deps: HeartbeatDeps): Heartbeat {
+  const { redis, kind, inFlight, serves, apis, now: redisNow, log } = deps
+  const apisDigest = digestOfAll(apis)
+  let beats = 0
   const id = randomUUID()
   const started = performance.now()
   const delay = monitorEventLoopDelay({ resolution: 10 })
@@ -65,6 +76,9 @@ export function startHeartbeat({ redis, kind, inFlight, serves, now: redisNow, l
   let last = performance.eventLoopUtilization()
   let busy = 0
   let isDraining = false
+  const publish = (): void => {
+    publishApis(redis, apis).catch((error) => log.debug({ err: error }, 'failed to say which APIs are loaded'))
+  }
   const beat = (): void => {
     const now = performance.eventLoopUtilization()
     busy = performance.eventLoopUtilization(now, last).utilization
@@ -82,16 +96,24 @@ export function startHeartbeat({ redis, kind, inFlight, serves, now: redisNow, l
       inFlight: inFlight(),
       isDraining,
       hasLanes: true,
+      apis: apisDigest,
       ...(serves === undefined ? {} : { serves }),
     }
     last = now
     delay.reset()
     if (redis.status !== 'ready') return
+    if (beats % APIS_EVERY_BEATS === 0) publish()
+    beats += 1
     writeBeat
       .run(redis, [keys.processes], [id, JSON.stringify(beat)])
       .catch((error) => log.debug({ err: error }, 'failed to write the heartbeat'))
   }
-  redis.once('ready', beat)
+  // A Redis that lost its memory has no list.
+  const onReady = () => {
+    beats = 0
+    beat()
+  }
+  redis.on('ready', onReady)
   beat()
   const timer = setInterval(beat, BEAT_MS)
   return {
@@ -102,6 +124,7 @@ export function startHeartbeat({ redis, kind, inFlight, serves, now: redisNow, l
     },
     close: async () => {
       clearInterval(timer)
+      redis.off('ready', onReady)
       delay.disable()
       if (redis.status === 'ready') await redis.hdel(keys.processes, id).catch(() => undefined)
     },

@@ -1,3 +1,4 @@
+import type { Catalog } from '../catalog/catalog.ts'
 import type { Config } from '../config.ts'
 import type { Db } from '../db/database.ts'
 import type { Log } from '../log.ts'
@@ -5,6 +6,7 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { EndedCalls } from './ended-calls.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import { collectWhenIdle } from './idle-collection.ts'
+import { knownApis } from './known-apis.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import { serveMetrics } from './metrics-server.ts'
 import { MinuteStats } from './minute-stats.ts'
@@ -32,6 +34,7 @@ export interface TelemetryDeps {
   inFlight: () => number
   /** Slugs of the upstreams that a worker serves; absent: all. */
   serves?: string[] | undefined
+  catalog: Catalog
   /** Redis' time, milliseconds since the epoch. */
   now: () => number
 }
@@ -40,13 +43,13 @@ export interface TelemetryDeps {
 export async function openTelemetry(
   config: Config,
   kind: string,
-  { db, redis, log, inFlight, serves, now }: TelemetryDeps,
+  { db, redis, log, inFlight, serves, catalog, now }: TelemetryDeps,
 ): Promise<Telemetry> {
   const tracing = await openTracing(config.isTraced, kind)
   const minutes = new MinuteStats({ redis, now, log })
   minutes.open()
   const readiness = new Readiness({ db, redis })
-  const heartbeat = startHeartbeat({ redis, kind, inFlight, serves, now, log })
+  const heartbeat = startHeartbeat({ redis, kind, inFlight, serves, apis: knownApis(catalog), now, log })
   const metrics = createMetrics(kind, { inFlight, busy: heartbeat.busy })
   const endedCalls = new EndedCalls(metrics, minutes)
   const stopServing = await serveMetrics(config.http, { registry: metrics.registry, readiness, log })

@@ -71,6 +71,7 @@ const process_ = (kind: string): ProcessRow => ({
   memoryBytes: 1,
   inFlight: 0,
   serves: null,
+  apis: null,
 })
 
 const well: Facts = {

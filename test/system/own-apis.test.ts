@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { type Account, send, signUp } from '../support/client.ts'
-import { type Gateway, startGateway } from '../support/gateway.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { withMcpClient } from '../support/mcp-client.ts'
 import { OWN_FOLDER, SHOP_KEY, type Shop, startShop } from '../support/shop.ts'
 
@@ -263,5 +263,68 @@ describe('an own API', () => {
     })
     shop.mode = 'serves'
     assert.equal(shop.createdBy('Typed twice'), 1)
+  })
+})
+
+describe('processes with different documents', () => {
+  let gateway: Gateway
+  let account: Account
+  let shop: Shop
+
+  before(async () => {
+    shop = await startShop()
+    gateway = await startGateway({
+      workers: 1,
+      environment: {
+        UPSTREAMS_DIR: OWN_FOLDER,
+        BUILTIN_UPSTREAMS: 'none',
+        UPSTREAM_ORDERS_URL: shop.url,
+        UPSTREAM_ORDERS_KEY: SHOP_KEY,
+        CALL_TIMEOUT_MS: '20000',
+      },
+    })
+    account = await signUp(gateway)
+  })
+  after(async () => {
+    await gateway.stop()
+    await shop.close()
+  })
+
+  const list = () => send(gateway, '/v1/call/orders/list-orders', { token: account.token })
+
+  it('processes with different documents are a problem line that names them, and no worker sends by another document', async () => {
+    assert.equal((await list()).status, 200)
+    const folder = await mkdtemp(join(gateway.services.folder, 'own-'))
+    await cp(OWN_FOLDER, folder, { recursive: true })
+    const text = await readFile(join(folder, 'orders.yaml'), 'utf8')
+    await writeFile(join(folder, 'orders.yaml'), text.replace('title: Orders', 'title: Orders of tomorrow'))
+    gateway.workers[0]?.kill('SIGTERM')
+    await gateway.startWorker({ UPSTREAMS_DIR: folder })
+    let answer = await list()
+    await until(async () => {
+      answer = await list()
+      return answer.status !== 200
+    })
+    assert.deepEqual([answer.status, answer.body.error.code], [503, 'API_NOT_ENABLED'], answer.text)
+    const console = await gateway.startConsole()
+    const headers = { authorization: `Bearer ${gateway.environment.OPERATOR_TOKEN}` }
+    let problem: { label: string; text: string } | undefined
+    await until(async () => {
+      const overview = Object(await (await fetch(`${console}/v1/operator/overview`, { headers })).json())
+      problem = overview.problems.find(({ label }: { label: string }) => label === 'Documents')
+      return /worker \d+ [0-9a-f]{4}/.test(problem?.text ?? '') && /web \d+ [0-9a-f]{4}/.test(problem?.text ?? '')
+    })
+    assert.match(problem?.text ?? '', /^orders differs: /)
+  })
+
+  it('a call for an API that no worker has loaded is refused at once', async () => {
+    for (const worker of gateway.workers) worker.kill('SIGKILL')
+    await gateway.startWorker({ UPSTREAMS_DIR: '', BUILTIN_UPSTREAMS: 'weather' })
+    let answer = await list()
+    await until(async () => {
+      answer = await list()
+      return answer.body.error?.message === 'No worker that runs now has loaded the API orders.'
+    })
+    assert.deepEqual([answer.status, answer.body.error.code], [503, 'API_NOT_ENABLED'], answer.text)
   })
 })

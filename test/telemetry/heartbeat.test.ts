@@ -12,7 +12,7 @@ it('a process whose Redis is full says on that it lives, and that it ends', asyn
   t.after(stop)
   await redis.call('CONFIG', 'SET', 'maxmemory', '1')
   await assert.rejects(redis.set('any', ''), /^RedisError: OOM/)
-  const heartbeat = startHeartbeat({ redis, kind: 'worker', inFlight: () => 0, now: Date.now, log })
+  const heartbeat = startHeartbeat({ apis: {}, redis, kind: 'worker', inFlight: () => 0, now: Date.now, log })
   t.after(heartbeat.close)
   const isDraining = async () => (await readProcesses(redis, Date.now())).map((process) => process.isDraining).join()
   await until(async () => (await isDraining()) === 'false')

@@ -95,12 +95,21 @@ function deadlineSignal(
   }
 }
 
+/** No worker took the call, because each has loaded another document of the API than its API node. Nothing was sent. */
+export class OtherDocumentError extends Error {}
+
+/** By then the processes have been restarted, milliseconds. */
+const OTHER_DOCUMENT_RETRY_MS = 10_000
+
 /** The job outlived too many workers, or Redis did not take the reply: a request may have been sent. */
 export async function replyToLostCall(deps: ProcessorDeps, call: AnswerableCall, cause: Error): Promise<void> {
   const times: CallTimes = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
   const isOnce = deps.catalog.get(call.slug)?.endpoints.get(call.endpoint)?.endpoint.effect === 'once'
   const code = isProgrammingError(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE'
-  const outcome: Outcome = { code: isOnce ? 'OUTCOME_UNKNOWN' : code, cause }
+  const outcome: Outcome =
+    cause instanceof OtherDocumentError
+      ? { code: 'API_NOT_ENABLED', isUnsent: true, retryAfterMs: OTHER_DOCUMENT_RETRY_MS, cause }
+      : { code: isOnce ? 'OUTCOME_UNKNOWN' : code, cause }
   await deliver(call.deadline - deps.clock.now(), deps.log, () =>
     sendOutcome(deps, call, { outcome, times, isSecondRun: true }),
   )

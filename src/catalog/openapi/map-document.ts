@@ -55,17 +55,17 @@ export function mapDocument(slug: string, root: unknown, findings: Findings): Up
 function mapWithSettings(slug: string, document: OpenApiDocument, settings: RootSettings): Upstream | undefined {
   const { root, findings } = document
   const found = findOperations(document)
-  if (found.length > OPERATIONS_MAX) {
-    findings.error(
-      ['paths'],
-      `The document has ${found.length} operations, and ${OPERATIONS_MAX} is the most. Skip those that nobody needs with x-gateway.skip.`,
-    )
-    return undefined
-  }
   const scheme = chooseScheme(document, { settings, operations: found.map(({ operation }) => operation) })
   const schemas = new SchemaReader(document)
   const deps: MappingDeps = { document, schemas, slug, settings, scheme }
   const offered = found.flatMap((operation) => offerOperation(deps, operation) ?? [])
+  if (offered.length > OPERATIONS_MAX) {
+    findings.error(
+      ['paths'],
+      `The document has ${offered.length} operations to offer, and ${OPERATIONS_MAX} is the most. Skip those that nobody needs with x-gateway.skip.`,
+    )
+    return undefined
+  }
   const endpoints = uniqueEndpoints(offered, document)
   if (offered.length === 0) findings.error(['paths'], 'No operation of the document can be offered.')
   const baseUrl = baseUrlOf(document, settings)

@@ -1,0 +1,57 @@
+import { createHash } from 'node:crypto'
+import type { Api, Catalog } from '../catalog/catalog.ts'
+import type { RedisConnection } from '../redis/connection.ts'
+import { keys } from '../redis/keys.ts'
+
+/** The APIs that a process has loaded: by slug the digest of the document, empty for an upstream of this project. */
+export type KnownApis = Readonly<Record<string, string>>
+
+/** Life of a list in Redis, seconds; its processes say it again long before that. */
+const LIFE_SECONDS = 600
+
+export function knownApis(catalog: Catalog): KnownApis {
+  return Object.fromEntries([...catalog.values()].map((api) => [api.slug, digestOf(api)]))
+}
+
+/** Names what an API was read from: processes that differ in it have loaded different documents. */
+export function digestOf({ upstream }: Pick<Api, 'upstream'>): string {
+  return upstream.own?.digest ?? ''
+}
+
+/** Names a whole list: heartbeats carry it, because the list itself may be long. */
+export function digestOfAll(apis: KnownApis): string {
+  return createHash('sha256').update(JSON.stringify(apis)).digest('hex').slice(0, 12)
+}
+
+/** Says what a list holds. Fails open: a list that nobody can read counts as holding every API. */
+export async function publishApis(redis: RedisConnection, apis: KnownApis): Promise<void> {
+  await redis.set(keys.apis(digestOfAll(apis)), JSON.stringify(apis), 'EX', LIFE_SECONDS)
+}
+
+/** The lists of processes by their digests; each is read once. */
+export class ApiLists {
+  readonly #redis: RedisConnection
+  readonly #lists = new Map<string, KnownApis>()
+
+  constructor(redis: RedisConnection) {
+    this.#redis = redis
+  }
+
+  /** Reads the lists that are not known yet, and forgets those that no process has any more. @throws what Redis throws */
+  async read(digests: readonly (string | undefined)[]): Promise<void> {
+    const wanted = new Set(digests.filter((digest) => digest !== undefined))
+    for (const digest of this.#lists.keys()) if (!wanted.has(digest)) this.#lists.delete(digest)
+    const unknown = [...wanted].filter((digest) => !this.#lists.has(digest))
+    await Promise.all(
+      unknown.map(async (digest) => {
+        const text = await this.#redis.get(keys.apis(digest))
+        if (text !== null) this.#lists.set(digest, JSON.parse(text))
+      }),
+    )
+  }
+
+  /** Undefined for a process of an earlier version, and while the list cannot be read. */
+  of(digest: string | undefined): KnownApis | undefined {
+    return digest === undefined ? undefined : this.#lists.get(digest)
+  }
+}
