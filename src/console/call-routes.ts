@@ -10,6 +10,7 @@ import type { Assets } from '../http/assets.ts'
 import { sendPage } from '../http/page-headers.ts'
 import { IdParams } from '../http/path-ids.ts'
 import type { App } from '../http/typed-app.ts'
+import { refuseIllFormedQueries } from '../http/well-formed.ts'
 import { announced } from '../limits/account-version.ts'
 import { reportAccount } from '../operator/account-report.ts'
 import { actorOf } from '../operator/actor.ts'
@@ -25,6 +26,7 @@ const ACCOUNTS_MAX = 50
 /** Pages of calls and accounts, and what the search box of every page leads to. */
 export async function callRoutes(scope: App, deps: CallPagesDeps): Promise<void> {
   const { config, catalog, db, reportsDb, redis, health, assets } = deps
+  refuseIllFormedQueries(scope)
   // A form without fields: what it does stands in its address.
   scope.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, async () => undefined)
 

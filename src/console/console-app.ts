@@ -75,7 +75,9 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
       throw new GatewayError('NOT_FOUND', NO_ROUTE)
     })
     await overviewRoutes(scope, { log, fleet, sessions, assets })
-    await callRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), { ...context, assets })
+    await scope.register(
+      async (inner) => await callRoutes(inner.withTypeProvider<TypeBoxTypeProvider>(), { ...context, assets }),
+    )
     await queueRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), { fleet, assets })
     await scope.register(
       async (inner) => await auditPageRoutes(inner.withTypeProvider<TypeBoxTypeProvider>(), { db: context.db, assets }),

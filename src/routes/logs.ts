@@ -9,6 +9,7 @@ import { GatewayError } from '../errors.ts'
 import { nextPageOf } from '../http/paging.ts'
 import { IdParams } from '../http/path-ids.ts'
 import type { App } from '../http/typed-app.ts'
+import { refuseIllFormedQueries } from '../http/well-formed.ts'
 import { CallLogQuery, readCallFilter, readCallPage } from '../telemetry/call-log-query.ts'
 import { cursorOf, LoggedCallAnswer, parseLoggedId, toLoggedCall } from '../telemetry/logged-call.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
@@ -67,6 +68,7 @@ const FIND = {
 export async function logRoutes(app: App, context: Context): Promise<void> {
   const { config, reportsDb: db } = context
   guardWithSession(app, context)
+  refuseIllFormedQueries(app)
   /** Accounts that an export runs for. */
   const exporting = new Set<string>()
   app.addHook('preHandler', async () => {

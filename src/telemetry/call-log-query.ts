@@ -54,8 +54,8 @@ export function readCallPage({ limit, cursor }: CallLogQuery): { limit: number; 
   }
 }
 
-/** Postgres takes years of four digits. */
-const MOMENT = /^\d{4}-\d{2}-\d{2}(T[\d:.]+(Z|[+-]\d{2}:\d{2}))?$/i
+/** Postgres has no year 0. */
+const MOMENT = /^[12]\d{3}-\d{2}-\d{2}(T[\d:.]+(Z|[+-]\d{2}:\d{2}))?$/i
 
 function readMoment(name: string, text: string | undefined): Date | undefined {
   if (text === undefined) return undefined

@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
+import pg from 'pg'
 import { type Account, type Answer, send, signUp, sql } from '../support/client.ts'
-import { type Gateway, until } from '../support/gateway.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { MODERN, withMcpClient } from '../support/mcp-client.ts'
-import { type Stage, startStage } from '../support/stage.ts'
+import { startPostgresProxy } from '../support/postgres-proxy.ts'
+import { startServices } from '../support/services.ts'
+import { type Stage, startStage, UNLIMITED } from '../support/stage.ts'
+import { startUpstreamServer } from '../support/upstream-server.ts'
 
 /** Stands in parameters, bodies and answers, and must be in no row. */
 const MARK = `Zanzibar${randomUUID().slice(0, 8)}`
@@ -139,7 +143,16 @@ describe('the log of calls of an account', () => {
       .map((line) => JSON.parse(line))
     assert.deepEqual(lines.pop(), { done: true })
     assert.deepEqual(lines, (await list('')).body.calls)
-    assert.equal((await list('from=yesterday')).status, 400)
+    for (const wrong of [
+      'from=yesterday',
+      'from=0000-01-01',
+      'to=2026-13-01',
+      'api=%00',
+      'key=%27',
+      'status=9xx',
+      'limit=101',
+    ])
+      assert.equal((await list(wrong)).status, 400, wrong)
     assert.equal((await list('cursor=1_x')).status, 400)
     assert.equal((await list(`cursor=999999999999999_${randomUUID()}`)).status, 200)
   })
@@ -209,3 +222,49 @@ describe('the log of calls of an account', () => {
     for (const secret of secrets) assert.ok(!text.includes(secret.toLowerCase()), secret)
   })
 })
+
+it('no call fails or is lost to the log while Postgres is silent, and its row is there when Postgres is back', async (t) => {
+  const services = await startServices()
+  const proxy = await startPostgresProxy(services.databaseUrl)
+  const upstream = await startUpstreamServer()
+  upstream.play('dog-images', () => ({ status: 'success', message: 'https://images.dog.ceo/a.jpg' }))
+  const gateway = await startGateway({
+    isLocal: true,
+    services: { ...services, databaseUrl: proxy.url },
+    environment: {
+      ...upstream.environment('dog-images'),
+      PLAN_LIMITS: UNLIMITED,
+      UPSTREAM_DOG_IMAGES_CAPS: 'concurrency=50,100000/1',
+    },
+  })
+  t.after(async () => {
+    await gateway.stop()
+    await upstream.close()
+    await proxy.close()
+    await services.stop()
+  })
+  const account = await signUp(gateway)
+  const call = async () => (await send(gateway, '/v1/call/dog-images/random', { key: account.live })).status
+  assert.equal(await call(), 200)
+  const before = await rowsOf(services.databaseUrl)
+  proxy.isSilent = true
+  let made = 1
+  const statuses = new Set<number>()
+  // Longer than a statement may take: the rows of several writings wait.
+  for (const end = performance.now() + 4_000; performance.now() < end; made += 10) {
+    for (const status of await Promise.all(Array.from({ length: 10 }, call))) statuses.add(status)
+  }
+  assert.deepEqual([...statuses], [200])
+  assert.ok((await rowsOf(services.databaseUrl)) <= before + 1)
+  proxy.isSilent = false
+  proxy.resetAll()
+  await until(async () => (await rowsOf(services.databaseUrl)) === made, 20_000)
+})
+
+async function rowsOf(databaseUrl: string): Promise<number> {
+  const client = new pg.Client({ connectionString: databaseUrl })
+  await client.connect()
+  const { rows } = await client.query('select count(*)::int as rows from call_log')
+  await client.end()
+  return rows[0].rows
+}

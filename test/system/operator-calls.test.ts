@@ -155,6 +155,7 @@ describe('operators who look for a call or an account', () => {
     const { id } = await createKey(gateway, account.token, 'test')
     const app = gateway.apps.get(ops) ?? assert.fail()
     const { host } = new URL(ops)
+    assert.equal((await operator('/calls?code=%00')).status, 400)
     for (const url of [`/calls/${callId}`, `/accounts/${account.id}`, `/find?q=${callId}`]) {
       const { body } = await app.inject({ url, headers: { host, accept: 'text/html' } })
       assert.ok(!body.includes(account.email) && !body.includes('UPSTREAM_ERROR'), url)
@@ -172,6 +173,8 @@ describe('operators who look for a call or an account', () => {
       })
     assert.equal((await revoke('cross-site')).statusCode, 403)
     assert.equal((await revoke('same-origin')).statusCode, 303)
+    for (const text of ['a%00@b', '%EF%BF%BF@b'])
+      assert.equal((await app.inject({ url: `/find?q=${text}`, headers: { host, cookie } })).statusCode, 400, text)
   })
 })
 
