@@ -18,6 +18,7 @@ import { AccountRequests } from './http/account-requests.ts'
 import { heldBytesMax } from './http/held-bytes.ts'
 import { AccountLimits } from './limits/account-limits.ts'
 import { CallCompletionBatcher } from './limits/call-completion-batcher.ts'
+import { ExpectedEnds } from './limits/expected-ends.ts'
 import { BatchedLog, type Log } from './log.ts'
 import { SettingsSync } from './operator/upstream-settings.ts'
 import { CallQueues } from './queue/call-queue.ts'
@@ -62,6 +63,7 @@ export interface Context {
   /** Results of asynchronous calls that were fetched lately. */
   keptResults: KeptResults
   accountLimits: AccountLimits
+  expectedEnds: ExpectedEnds
   completions: CallCompletionBatcher
   monthLoads: SingleFlight<number>
   /** Health of every upstream, followed. */
@@ -131,6 +133,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     replies,
     keptResults: new KeptResults(redis, Math.floor(heldBytesMax() * KEPT_RESULTS_SHARE)),
     accountLimits: new AccountLimits(redis),
+    expectedEnds: new ExpectedEnds((slug) => health.of(slug).usualMs),
     completions: new CallCompletionBatcher(redis, log),
     monthLoads: new SingleFlight(),
     health,

@@ -128,7 +128,7 @@ export const ERRORS = {
   CONCURRENCY_LIMIT_EXCEEDED: retryable(
     429,
     'Too many calls are under way.',
-    'Wait for an answer before sending the next call',
+    'Send the call again when one of your calls has ended, which is expected in retry_after seconds',
   ),
   RESULT_STORAGE_FULL: retryable(
     429,

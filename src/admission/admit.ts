@@ -9,6 +9,7 @@ import type { AccountRequests } from '../http/account-requests.ts'
 import { holdForAccount } from '../http/holding.ts'
 import { type AccountLimits, type LimitQuery, type LimitState, STALE } from '../limits/account-limits.ts'
 import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
+import type { ExpectedEnds } from '../limits/expected-ends.ts'
 import { LimitRefusedError } from '../limits/limit-refusal.ts'
 import { planOf, weightOf } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
@@ -30,6 +31,7 @@ export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps, ServedD
   accountRequests: Pick<AccountRequests, 'checkRefusedCalls'>
   replies: { stream: string }
   accountLimits: AccountLimits
+  expectedEnds: Pick<ExpectedEnds, 'nextMs'>
   completions: Pick<CallCompletionBatcher, 'flush' | 'compensate'>
   /** Shared look-ups of a month's usage in Postgres, for when Redis has no count. */
   monthLoads: SingleFlight<number>
@@ -203,6 +205,7 @@ async function acquireLimits(
       subject: principal,
       tier: principal.tier,
       plan: config.plans[planOf(principal.tier)],
+      nextEndMs: () => deps.expectedEnds.nextMs(principal),
       callId,
     })
   } catch (error) {

@@ -5,6 +5,7 @@ import type { KnownAnswers } from '../cache/known-answers.ts'
 import type { SpareRoom } from '../caps/spare-room.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import type { CallerSocket } from '../http/caller-socket.ts'
+import type { ExpectedEnds } from '../limits/expected-ends.ts'
 import type { Log } from '../log.ts'
 import { recordAsyncCall } from '../queue/async-call.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
@@ -17,6 +18,7 @@ export interface PendingDeps extends WithdrawDeps {
   replies: Pick<ReplyInbox, 'awaitReply'>
   knownAnswers: Pick<KnownAnswers, 'learn'>
   spareRoom: Pick<SpareRoom, 'learn'>
+  expectedEnds: Pick<ExpectedEnds, 'begin'>
   log: Log
 }
 
@@ -68,20 +70,24 @@ export async function runPendingCall(
 ): Promise<CallEnd> {
   const { waitEntry, mayShareJob, answerKey, giveSpareRoomBack } = queueing
   const { reply, forget } = deps.replies.awaitReply(job.id)
+  const noteEnd = deps.expectedEnds.begin(job, queueing.etaMs)
   let jobId: string | undefined
+  let isPending = false
   let verdict: Verdict | Promise<Verdict> | undefined
   try {
     wait.throwIfOver()
     if (job.isAsync) await recordAsyncCall(deps.redis, job, waitEntry)
     jobId = await deps.queues.enqueue({ call: job, mayShareJob })
-    if (!isAwaited) return { kind: 'pending' }
+    isPending = !isAwaited
+    if (isPending) return { kind: 'pending' }
     const answer = await Promise.race([reply, wait.over])
     const { head } = answer
     deps.knownAnswers.learn(answerKey, head)
     deps.spareRoom.learn(job, head)
     return { kind: 'reply', reply: answer, verdict: { code: head.code, reach: reachOf(head) } }
   } catch (thrown) {
-    if (job.isAsync && jobId !== undefined) return { kind: 'pending' }
+    isPending = job.isAsync && jobId !== undefined
+    if (isPending) return { kind: 'pending' }
     const error = toGatewayError(thrown)
     const { code } = error
     const withdrawing = withdraw(deps, { id: job.id, slug: job.slug, waitEntry, jobId })
@@ -95,6 +101,7 @@ export async function runPendingCall(
     return { kind: 'failed', error, verdict }
   } finally {
     giveSpareRoomBack?.()
+    noteEnd(isPending)
     if (verdict instanceof Promise) void verdict.finally(forget)
     else forget()
   }

@@ -18,7 +18,15 @@ export function refusalOf({ reason, retryAfterMs }: { reason: RefusalReason; ret
   retryAfterMs: number
   message?: string
 } {
-  return { code: CODES[reason], retryAfterMs, ...(reason === 'share' ? { message: SHARE_USED } : {}) }
+  const code = CODES[reason]
+  if (reason === 'share') return { code, retryAfterMs, message: SHARE_USED }
+  return reason === 'overloaded' ? { code, retryAfterMs, message: slowWords(retryAfterMs) } : { code, retryAfterMs }
+}
+
+/** The gateway itself is not overloaded: one source is slow. */
+function slowWords(retryAfterMs: number): string {
+  const seconds = Math.max(1, Math.ceil(retryAfterMs / 1_000))
+  return `This API answers slowly; its connections are all in use. Try again in ${seconds} s.`
 }
 
 const SHARE_USED = 'Your fair share of the upstream API is used up while others ask for it too.'

@@ -204,7 +204,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   CONCURRENCY_LIMIT_EXCEEDED: help(
     'Send the next call when one has ended, or use fewer parallel workers.',
     'More calls at once than the plan has.',
-    'Asynchronous calls that have not ended count too.',
+    'Asynchronous calls that have not ended count too. Retry-After is when one of the calls is expected to end, by its forecast wait and the time that the API usually takes.',
   ),
   RESULT_STORAGE_FULL: help(
     'Wait for Retry-After: results end after 15 minutes. Ask for less at once, or call without Prefer, which keeps nothing.',

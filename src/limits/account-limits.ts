@@ -58,12 +58,15 @@ type ScriptReply =
 
 export interface LimitRequest extends LimitQuery {
   tier: Tier
+  /** Until the next call of the account is expected to end, milliseconds; for a refusal by the calls in flight. */
+  nextEndMs?: () => number | undefined
   callId: string
 }
 
 /** The calls of a batch. */
 export interface BatchRequest extends LimitQuery {
   tier: Tier
+  nextEndMs?: LimitRequest['nextEndMs']
   callIds: string[]
   /** Whether all must fit, or as many as do. */
   take: 'all' | 'fit'

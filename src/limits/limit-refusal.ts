@@ -13,11 +13,18 @@ export class LimitRefusedError extends GatewayError {
   }
 }
 
+/** A call in flight may end at any time, and clients that come again at once would be refused again and again. Milliseconds. */
+const RETRY_MS_MIN = 1_000
+
 /** @param decision which limit refused, as the script says it @throws Error for a decision that is no refusal */
 export function limitRefusal(
   decision: string,
   state: LimitState,
-  { tier, subject }: { tier: Tier; subject: LimitSubject },
+  {
+    tier,
+    subject,
+    nextEndMs,
+  }: { tier: Tier; subject: LimitSubject; nextEndMs?: (() => number | undefined) | undefined },
 ): LimitRefusedError {
   const upgrade = tier === 'developer' ? { upgrade_to: 'pro' } : tier === 'pro' ? { upgrade_to: 'business' } : {}
   const name = planOf(tier)
@@ -27,7 +34,7 @@ export function limitRefusal(
       return new LimitRefusedError('CONCURRENCY_LIMIT_EXCEEDED', state, {
         message: `The plan ${name} allows ${plan.inFlight} calls under way at once.`,
         tokens: { limit: plan.inFlight, ...upgrade },
-        retryAfterMs: 1_000,
+        retryAfterMs: Math.max(RETRY_MS_MIN, nextEndMs?.() ?? 0),
       })
     case 'minute':
       return new LimitRefusedError('RATE_LIMIT_EXCEEDED', state, {

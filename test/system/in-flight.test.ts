@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { accountKeys } from '../../src/redis/keys.ts'
 import { openOperatorRedis } from '../support/cap-state.ts'
 import { send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { startStage } from '../support/stage.ts'
 
 const FACT = '/v1/call/random-facts/random'
 
@@ -59,5 +61,37 @@ describe('calls in flight', () => {
       )
       for (const { status, text } of answers) assert.notEqual(status, 429, text)
     }
+  })
+
+  it('a call over the number in flight is told when a call of the account is expected to end, by the forecast of its wait', async (t) => {
+    const stage = await startStage({
+      isLocal: true,
+      caps: { currency: 'concurrency=4,1/6' },
+      environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":1}}' },
+    })
+    t.after(() => stage.stop())
+    stage.upstream.play('currency', () => ({ base: 'EUR', date: '2026-01-02', rates: { USD: 1.1 } }))
+    const { account } = stage
+    const call = (signal?: AbortSignal) =>
+      send(stage.gateway, `/v1/call/currency/latest?nonce=${randomUUID()}`, {
+        key: account.live,
+        ...(signal && { signal }),
+      })
+    const inFlight = () => stage.redis.zcard(accountKeys.inFlight(account.id, 'live'))
+    assert.equal((await call()).status, 200)
+    await until(async () => (await inFlight()) === 0)
+    const left = new AbortController()
+    // It waits six seconds for the next slot of the cap.
+    const waiting = call(left.signal).catch(() => undefined)
+    await until(async () => (await inFlight()) === 1)
+    let refused = await call()
+    await until(async () => {
+      refused = await call()
+      return Number(refused.headers.get('retry-after')) > 1
+    }, 4_000)
+    assert.equal(refused.status, 429)
+    assert.match(refused.body.error.hint, /is expected in retry_after seconds\. limit=1 .*retry_after=[3-8]$/)
+    left.abort()
+    await waiting
   })
 })

@@ -12,7 +12,8 @@ const WORDS = {
   INVALID_TOKEN: () => 'Your log-in has ended. Log in again.',
   TOKEN_EXPIRED: () => 'Your log-in has ended. Log in again.',
   MONTHLY_QUOTA_EXCEEDED: () => 'The calls of this month are used up. They are counted from zero on the 1st.',
-  CONCURRENCY_LIMIT_EXCEEDED: () => 'Too many of your calls are running. Wait for one to end.',
+  CONCURRENCY_LIMIT_EXCEEDED: ({ retry_after: wait }) =>
+    `Too many of your calls are running.${wait ? ` One is expected to end in ${wait} s.` : ' Wait for one to end.'}`,
   PLAN_UPGRADE_REQUIRED: ({ upgrade_to: plan }) =>
     `This API needs ${plan ? `the ${PLANS[plan] ?? plan} plan` : 'a higher plan'}, also for test data. Account, Overview says who changes plans.`,
   ALREADY_MEMBER: () => 'This person is a member already.',
