@@ -5,6 +5,8 @@ import { clockTime, countOf, span } from './words.js'
 /** Failures with some codes: how they show, why they occur, and what helps. */
 export interface Kind {
   codes: readonly string[]
+  /** Whether these calls failed for this kind's reason, if another kind has the same codes. */
+  isFor?: (row: UpstreamRow, recent: RecentCalls) => boolean
   label: string
   runbook: string
   /** What became of these calls: `failed`, `were refused`. */
@@ -18,6 +20,13 @@ export interface Kind {
 }
 
 const hasQueue = ({ queue }: UpstreamRow): boolean => queue === null || queue.waiting > 0
+
+/** Whether the connections of a cap let fewer calls through than its rates do, because answers take so long. */
+function isSlow({ cap }: UpstreamRow, { upstreamP95 }: RecentCalls): boolean {
+  if (!cap || upstreamP95 === null) return false
+  const perSecond = Math.min(...cap.rates.map(({ max, seconds }) => max / seconds))
+  return (cap.concurrency * 1_000) / upstreamP95 < perSecond
+}
 
 export const KINDS: Kind[] = [
   {
@@ -43,6 +52,19 @@ export const KINDS: Kind[] = [
   },
   {
     codes: ['UPSTREAM_CAP_EXHAUSTED'],
+    isFor: isSlow,
+    label: 'Overloaded',
+    runbook: 'overloaded',
+    became: 'were refused',
+    why: ({ cap }, { upstreamP95 }) =>
+      `the source answers slowly (${span(upstreamP95 ?? 0)}) and ${countOf(cap?.concurrency ?? 0, 'connection')} take no more calls`,
+    callers: () => 'Callers get 503 UPSTREAM_CAP_EXHAUSTED with the wait in Retry-After.',
+    todo: () => 'Raise its concurrency if the source allows it, or wait for it to be faster.',
+    isGone: (row) => !hasQueue(row),
+  },
+  {
+    codes: ['UPSTREAM_CAP_EXHAUSTED'],
+    isFor: (row, recent) => !isSlow(row, recent),
     label: 'Cap used up',
     runbook: 'cap-used-up',
     became: 'were refused',

@@ -37,7 +37,8 @@ export function refusalProblems(
 ): Problem[] {
   const { enabled, recent } = row
   if (!enabled || recent === null) return []
-  const kinds = KINDS.filter(({ codes }) => {
+  const kinds = KINDS.filter(({ codes, isFor }) => {
+    if (isFor?.(row, recent) === false) return false
     if (codes.includes('OVERLOADED') && isRedisFull) return false
     // While its health shows the trouble of its source, the line of its health says how many calls fail.
     return codes !== OF_THE_SOURCE || row.health?.status === 'Healthy'

@@ -194,6 +194,21 @@ describe('what an operator is told', () => {
     )
   })
 
+  it('what an operator is told in the drill "a slow source" is that its answers take long, not that the cap is used up', () => {
+    const cap = { ...(row('a').cap ?? assert.fail()), rates: [{ max: 60, seconds: 60, left: 40 }] }
+    const codes = { OK: 19, UPSTREAM_CAP_EXHAUSTED: 31 }
+    const slow = { ...well, upstreams: [row('a', { cap, recent: { ...calls(codes), upstreamP95: 6_000 } })] }
+    assert.deepEqual(brief(slow), [[0, 'Overloaded', 'a']])
+    assert.match(
+      page(slow).headline ?? '',
+      /31 of 50 calls .* were refused \(62 %\): the source answers slowly \(6 s\) and 4 connections take no more calls/,
+    )
+    const quick = { ...well, upstreams: [row('a', { cap, recent: { ...calls(codes), upstreamP95: 60 } })] }
+    assert.deepEqual(brief(quick), [[0, 'Cap used up', 'a']])
+    const timeouts = { ...well, upstreams: [row('a', { recent: calls({ OK: 10, UPSTREAM_TIMEOUT: 9 }) })] }
+    assert.match(page(timeouts).headline ?? '', /Failing.*9 of 19 calls .* failed \(47 %\): UPSTREAM_TIMEOUT/)
+  })
+
   it('what an operator is told in the drill "an API is paused" is who paused it, and that callers are refused once they are', () => {
     const paused = (recent: RecentCalls) => ({ ...well, upstreams: [row('a', { paused: 'refuse', recent }), row('b')] })
     assert.deepEqual(brief(paused(noCalls)), [[1, 'Paused', 'a']])
