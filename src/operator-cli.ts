@@ -140,7 +140,7 @@ const COMMANDS: Record<Exclude<CommandName, 'check'>, Command> = {
     if (outcome?.code !== null) process.exitCode = 1
     const text = outcome
       ? `${subject}: ${outcome.words}${outcome.code === null ? '' : ` (${outcome.code})`}`
-      : `${subject}: no outcome yet; is a worker alive, and has the cap a slot?`
+      : `${subject}: no result yet. Check that a worker is running and that the cap has room.`
     return { answer, text }
   },
   audit: async ({ client, values }) => {

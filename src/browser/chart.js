@@ -15,6 +15,7 @@ const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4,
  * - `series`: `{ label, color, values }`, the colour a custom property such as `--good`
  * - `isStacked`: each series stands on the series after it; if all are 0 there is no point
  * - `isBars`: bars instead of lines
+ * - `line`: `{ label, color, value }`, a level that is the same at all moments
  * - `format`: a value in words; `formatTime`: a moment in words
  */
 export function drawChart(element, options) {
@@ -32,18 +33,20 @@ export function drawChart(element, options) {
   drawn.observer.observe(element)
 }
 
-function dataOf({ at, series, isStacked }) {
+function dataOf({ at, series, isStacked, line }) {
   const values = series.map((one) => one.values)
-  if (!isStacked) return [at, ...values]
+  const level = line ? [at.map(() => line.value)] : []
+  if (!isStacked) return [at, ...values, ...level]
   const sumFrom = (first, index) => values.slice(first).reduce((sum, one) => sum + one[index], 0)
   return [
     at,
     ...values.map((one, first) => one.map((_, index) => (sumFrom(0, index) > 0 ? sumFrom(first, index) : null))),
+    ...level,
   ]
 }
 
 function settings(element, drawn) {
-  const { series, isBars, at } = drawn.options
+  const { series, isBars, at, line } = drawn.options
   const grid = { stroke: colorOf('--line'), width: 1 }
   const axis = { stroke: colorOf('--soft'), grid, ticks: { ...grid, size: 4 }, font: '12px system-ui' }
   const time = (second) => drawn.options.formatTime(second)
@@ -76,7 +79,16 @@ function settings(element, drawn) {
           drawn.options.format(point === null ? null : drawn.options.series[index]?.values[point]),
         ...(isBars ? barStyle(one.color) : lineStyle(one.color)),
       })),
+      ...(line ? [levelOf(drawn)] : []),
     ],
+  }
+}
+
+function levelOf({ options }) {
+  const { label, color, value } = options.line
+  return {
+    ...{ label, stroke: colorOf(color), width: 1.5, dash: [6, 4], points: { show: false } },
+    value: () => options.format(value),
   }
 }
 

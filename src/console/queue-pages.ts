@@ -11,7 +11,7 @@ import { consolePage, consoleStyles } from './console-page.ts'
 const STYLES = ['browser/base.css', ...consoleStyles('frame', 'overview', 'tables', 'queues')]
 
 /** Operators look for failed calls here. */
-const NO_FAILED_CALLS = html`<p class="calm">Calls that wait or run now. A call that failed was answered and is here no more: its code is on the <a href="/">Overview</a>.</p>`
+const NO_FAILED_CALLS = html`<p class="calm">Calls that wait or run now. Finished calls are not listed here; see error codes on the <a href="/">Overview</a>.</p>`
 
 const UNKNOWN = html`<p class="calm">Unknown: Redis does not answer.</p>`
 
@@ -48,7 +48,7 @@ ${NO_FAILED_CALLS}
 </section>
 <div class="columns" data-live="jobs">
 <section><h2>Probes and key checks</h2>${contents === null ? UNKNOWN : othersTable(contents)}</section>
-<section><h2>Jobs that a defect ended</h2>${contents === null ? UNKNOWN : failedTable(contents, at)}</section>
+<section><h2>Crashed jobs</h2>${contents === null ? UNKNOWN : failedTable(contents, at)}</section>
 </div>
 `
   return page(assets, { title: `Queue of ${row.slug}`, skipTo: ['calls', 'Skip to the calls'], main })
@@ -143,5 +143,5 @@ function failedTable({ failed }: QueueContents, now: number): Html {
     html`${reason}`.text,
     `${span(Math.max(0, now - at))} ago`,
   ])
-  return trusted(table('Jobs that a defect ended', ['Job', 'Why', 'When'], rows))
+  return trusted(table('Crashed jobs', ['Job', 'Why', 'When'], rows))
 }

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { nearestName } from '../catalog/nearest-name.ts'
 
 export const HELP = `The operator's command line: a client of the operator API.
 
@@ -122,7 +123,11 @@ export function readCommandLine(args: string[]): CommandLine | undefined {
   const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true, strict: true })
   const [command, ...others] = positionals
   if (values.help || command === undefined || command === 'help') return undefined
-  if (!isCommand(command)) throw new UsageError(`There is no command ${command}; --help lists them.`)
+  if (!isCommand(command)) {
+    const meant = nearestName(command, Object.keys(TAKEN))
+    const words = meant === undefined ? '--help lists them.' : `did you mean ${meant}? --help lists all commands.`
+    throw new UsageError(`There is no command ${command}; ${words}`)
+  }
   const { subject, options }: Taken = TAKEN[command]
   const surplus = others.slice(subject ? 1 : 0)
   if (surplus.length > 0) {

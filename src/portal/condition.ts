@@ -13,6 +13,8 @@ export type ConditionWord = (typeof CONDITIONS)[number]
 /** What callers of an API have to know of its state now. */
 export interface Condition {
   word: ConditionWord
+  /** The health of the source, if the word says something else: what the past of the API goes on to. */
+  healthWord?: ConditionWord
   /** 0 to 100; undefined where nothing was measured. */
   score: number | undefined
   /** Since when, milliseconds since the epoch; undefined when the state never changed. */
@@ -44,8 +46,9 @@ export function conditionOf(api: Api, health: HealthView): Condition {
   }
   const word = healthWord(health)
   const limited = limitWords(api, health)
-  if (limited)
-    return { ...nothing, ...limited, score: word === 'Not checked' ? undefined : health.score, since: health.since }
+  if (limited) {
+    return { ...nothing, ...limited, score: word === 'Not checked' ? undefined : health.score, healthWord: word }
+  }
   if (word === 'Not checked') return { ...nothing, word }
   const { score, since } = health
   if (word === 'Healthy') return { word, score, since, firstOkAt, reason: '', effect: '' }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import type { Api } from '../catalog/catalog.ts'
@@ -25,6 +26,7 @@ export async function docsRoutes(app: App, context: Context): Promise<void> {
   routeErrors(app)
   routeApis(app, context)
   routeGuides(app, guides)
+  routePictures(app)
 }
 
 const markdownAnswer = { 200: { content: { 'text/markdown': { schema: Type.String() } } } }
@@ -100,4 +102,15 @@ function routeGuides(app: App, guides: Guide[]): void {
       return await sendCacheable(reply, file, FRESH)
     },
   )
+}
+
+/** The pictures of the guides. */
+function routePictures(app: App): void {
+  for (const name of ['limits', 'asynchronous-call']) {
+    const source = readFileSync(new URL(`../docs/pictures/${name}.svg`, import.meta.url))
+    const picture = createCacheable(source, 'image/svg+xml; charset=utf-8')
+    app.get(`/docs/pictures/${name}.svg`, { schema: { hide: true } }, async (_request, reply: FastifyReply) =>
+      sendCacheable(reply, picture, FRESH),
+    )
+  }
 }

@@ -151,18 +151,39 @@ describe('the portal', () => {
       await page.getByRole('button', { name: 'Send' }).click()
       await page.getByText(/400 in \d/).waitFor()
       await page.getByText('amount is invalid').first().waitFor()
-      await page.getByLabel('amount').fill('3')
+      // Who hears the page hears the reason, and which field it is about.
+      const amount = page.getByLabel('amount')
+      assert.match(
+        (await page.getByRole('status').filter({ hasText: '400 in' }).first().textContent()) ?? '',
+        /400 in .*INVALID_PARAMETER.*amount/,
+      )
+      assert.equal(await amount.getAttribute('aria-invalid'), 'true')
+      const described = (await amount.getAttribute('aria-describedby')) ?? ''
+      assert.match((await page.locator(`#${described.split(' ').at(-1)}`).textContent()) ?? '', /amount is invalid/)
+      await amount.fill(' 3 ')
+      assert.equal(await amount.getAttribute('aria-invalid'), null)
+      assert.ok(!((await amount.getAttribute('aria-describedby')) ?? '').includes('-hint'))
       assert.match((await page.locator('[data-language=curl] code').textContent()) ?? '', /amount=3/)
       await page.keyboard.press('Enter')
       await page.getByText(/200 in \d/).waitFor()
       await page.getByText('Test data, not for these values').waitFor()
+      // Blanks around a number are dropped, and the answer has its ids, headers and times.
+      const details = page.locator('[data-details]').first()
+      assert.match(
+        (await details.textContent()) ?? '',
+        /Request id\s*req_[0-9a-f]{32}.*Call id\s*call_[0-9a-f]{32}.*x-gateway-mode: test/s,
+      )
+      assert.match(
+        (await details.getByRole('img').getAttribute('aria-label')) ?? '',
+        /^Where the time went: Admission .* Upstream/,
+      )
       await page.getByLabel('Live data').check()
       const sent = page.waitForRequest(/\/v1\/call\//)
       await page.getByRole('button', { name: 'Send' }).click()
       assert.equal((await sent).headers()['x-gateway-mode'], undefined)
       // No key was made on the way but the first one.
       await page.goto('/account/keys')
-      await page.getByRole('button', { name: 'Revoke First key' }).waitFor()
+      await page.getByRole('button', { name: /^Revoke First key agw_test_….{4}$/ }).waitFor()
       assert.equal(await page.getByRole('button', { name: /^Revoke/ }).count(), 1)
       // More than one page of the listing.
       await sql(

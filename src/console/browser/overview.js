@@ -243,7 +243,7 @@ function confirmAction(action, slug) {
 }
 
 function probeWords(outcome) {
-  if (!outcome) return 'no outcome yet: is a worker alive, and has the cap a slot?'
+  if (!outcome) return 'no result yet. Check that a worker is running and that the cap has room.'
   return outcome.code === null ? `${outcome.words}.` : `failed: ${outcome.words} (${outcome.code}).`
 }
 

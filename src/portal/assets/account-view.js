@@ -63,6 +63,8 @@ export function actionButton(text, members, action) {
       button.after(failureCard(error))
     } finally {
       button.disabled = false
+      // A button that is disabled while a dialog asks cannot take the focus back when the dialog closes.
+      if (document.activeElement === document.body) button.focus()
     }
   }
   return button

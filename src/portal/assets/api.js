@@ -20,10 +20,24 @@ export async function apiAll(path) {
   for (let next = path; next !== undefined; ) {
     const { data, headers } = await ask(next)
     for (const [name, items] of Object.entries(data)) all[name] = [...(all[name] ?? []), ...items]
-    next = /^<([^>]+)>; rel="next"$/.exec(headers.get('link') ?? '')?.[1]
+    next = nextOf(headers)
   }
   return all
 }
+
+/** Asks for a report: its first page, with the lines of all pages under `name`. */
+export async function apiReport(path, name) {
+  const { data, headers } = await ask(path)
+  const lines = [...data[name]]
+  for (let next = nextOf(headers); next !== undefined; ) {
+    const page = await ask(next)
+    lines.push(...page.data[name])
+    next = nextOf(page.headers)
+  }
+  return { ...data, [name]: lines }
+}
+
+const nextOf = (headers) => /^<([^>]+)>; rel="next"$/.exec(headers.get('link') ?? '')?.[1]
 
 async function ask(path, { method = 'GET', body } = {}) {
   const { status, headers, data } = await request(path, {

@@ -6,26 +6,52 @@ const DAY_MS = 86_400_000
 const number = new Intl.NumberFormat()
 const dayAndMonth = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' })
 
-/** A bar a day, live and test calls on each other; and the same as a table. `usage` is by day and mode. */
-export function dayChart({ from, to, total, usage }) {
+/** Days of a month, over which the calls of a plan are spread for the line. */
+const MONTH_DAYS = 30
+
+/** Above so many times the fullest day the line of the plan would make bars of nothing. */
+const LINE_TIMES_MAX = 4
+
+/** What became of the calls of a day, in the order of the stack; the lowest last. */
+const OUTCOMES = [
+  ['test', 'Test', '--edge'],
+  ['failed', 'Failed (5xx)', '--bad'],
+  ['refused', 'Refused (4xx)', '--fair'],
+  ['answered', 'Answered', '--good'],
+]
+
+/** Usage counts a call that was answered under a status below 400. */
+function outcomeOf({ mode, status }) {
+  if (mode === 'test') return 'test'
+  return status < 400 ? 'answered' : status < 500 ? 'refused' : 'failed'
+}
+
+/**
+ * A bar a day: live calls by what became of them, and test calls; and the same as a table. The line is the plan's month spread over
+ * its days. `usage` is by day, mode and status; `perMonth` what the plan allows.
+ */
+export function dayChart({ from, to, total, usage }, perMonth) {
   const days = daysOf(from, to).map((day) => {
-    const of = (mode) => usage.find((line) => line.day === day && line.mode === mode)?.calls ?? 0
-    return { day, live: of('live'), test: of('test') }
+    const sums = { day, test: 0, failed: 0, refused: 0, answered: 0 }
+    for (const line of usage) if (line.day === day) sums[outcomeOf(line)] += line.calls
+    return sums
   })
-  const words = `${number.format(total)} calls from ${dateWords(from)} to ${dateWords(to)} (UTC)`
+  const most = Math.max(0, ...days.map(({ test, failed, refused, answered }) => test + failed + refused + answered))
+  const perDay = perMonth / MONTH_DAYS
+  const hasLine = perDay <= most * LINE_TIMES_MAX
+  const plan = `the plan has ${number.format(perMonth)} a month, about ${number.format(Math.round(perDay))} a day`
+  const words = `${number.format(total)} calls from ${dateWords(from)} to ${dateWords(to)} (UTC); ${plan}`
   const picture = el('div', { class: 'chart', role: 'img', 'aria-label': words })
   drawChart(picture, {
     at: days.map(({ day }) => Date.parse(day) / 1_000),
     isBars: true,
     isStacked: true,
-    format: (calls) => (calls === null || calls === undefined ? '–' : number.format(calls)),
+    format: (calls) => (calls === null || calls === undefined ? '–' : number.format(Math.round(calls))),
     formatTime: (second) => dayAndMonth.format(new Date(second * 1_000)),
-    series: [
-      { label: 'Test', color: '--edge', values: days.map(({ test }) => test) },
-      { label: 'Live', color: '--accent', values: days.map(({ live }) => live) },
-    ],
+    series: OUTCOMES.map(([name, label, color]) => ({ label, color, values: days.map((sums) => sums[name]) })),
+    ...(hasLine ? { line: { label: 'Plan, a day', color: '--ink', value: perDay } } : {}),
   })
-  const filled = days.filter(({ live, test }) => live + test > 0)
+  const filled = days.filter((sums) => OUTCOMES.some(([name]) => sums[name] > 0))
   return el('figure', {}, picture, el('figcaption', { class: 'small' }, words), filled.length > 0 && asTable(filled))
 }
 
@@ -68,6 +94,8 @@ function daysOf(from, to) {
 
 const dateWords = (day) => dayAndMonth.format(new Date(day))
 
+const COLUMNS = OUTCOMES.toReversed()
+
 function asTable(days) {
   return el(
     'details',
@@ -76,17 +104,24 @@ function asTable(days) {
     el(
       'table',
       {},
-      el('thead', {}, el('tr', {}, ...['Day (UTC)', 'Live', 'Test'].map((name) => el('th', { scope: 'col' }, name)))),
+      el(
+        'thead',
+        {},
+        el(
+          'tr',
+          {},
+          ...['Day (UTC)', ...COLUMNS.map(([, label]) => label)].map((name) => el('th', { scope: 'col' }, name)),
+        ),
+      ),
       el(
         'tbody',
         {},
-        ...days.map(({ day, live, test }) =>
+        ...days.map((sums) =>
           el(
             'tr',
             {},
-            el('th', { scope: 'row' }, dateWords(day)),
-            el('td', {}, number.format(live)),
-            el('td', {}, number.format(test)),
+            el('th', { scope: 'row' }, dateWords(sums.day)),
+            ...COLUMNS.map(([name]) => el('td', {}, number.format(sums[name]))),
           ),
         ),
       ),

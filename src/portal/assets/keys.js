@@ -41,7 +41,7 @@ export function keyForm(extra, onMade) {
     field(
       'Environment',
       select({ name: 'environment' }, [
-        ['test', 'test: recorded examples'],
+        ['test', 'test: recorded data'],
         ['live', 'live: real data'],
       ]),
     ),
@@ -115,7 +115,7 @@ function keyActions(key, { onRevoked, onMade, onChanged }) {
 }
 
 function changeButton(key, onChanged) {
-  return actionButton('Change', { 'aria-label': `Change ${key.label ?? nameOf(key)}` }, async () => {
+  return actionButton('Change', { 'aria-label': `Change ${fullNameOf(key)}` }, async () => {
     const label = el('input', { maxlength: 255, value: key.label ?? '', autocomplete: 'off' })
     const days = select({}, [['keep', key.expiresAt ? 'as it is' : 'never, as it is'], ...EXPIRIES])
     const choice = el('div', { class: 'stack' }, field('Label', label), field('Expires', days))
@@ -131,7 +131,7 @@ function changeButton(key, onChanged) {
 }
 
 function rotateButton(key, onMade) {
-  return actionButton('Rotate', { 'aria-label': `Rotate ${key.label ?? nameOf(key)}` }, async () => {
+  return actionButton('Rotate', { 'aria-label': `Rotate ${fullNameOf(key)}` }, async () => {
     const overlap = select({}, [
       ['86400', 'for a day'],
       ['3600', 'for an hour'],
@@ -148,13 +148,16 @@ function rotateButton(key, onMade) {
 }
 
 function revokeButton(key, onRevoked) {
-  return actionButton('Revoke', { 'aria-label': `Revoke ${key.label ?? nameOf(key)}` }, async () => {
+  return actionButton('Revoke', { 'aria-label': `Revoke ${fullNameOf(key)}` }, async () => {
     if (!(await confirmed(revokeWords(key), 'Revoke'))) return
     await api(`/v1/keys/${key.id}`, { method: 'DELETE' })
     toast('The key is revoked')
     await onRevoked(key.id)
   })
 }
+
+/** Keys may have the same label. */
+const fullNameOf = (key) => [key.label, nameOf(key)].filter(Boolean).join(' ')
 
 const nameOf = ({ keyPrefix, lastFour }) => `${keyPrefix}…${lastFour ?? ''}`
 

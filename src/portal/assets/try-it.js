@@ -1,5 +1,6 @@
 import { actionButton } from './account-view.js'
 import { api, request } from './api.js'
+import { showDetails } from './call-details.js'
 import { showCode } from './code.js'
 import { el } from './dom.js'
 import { currentKey, isKeyShown, onKey, showKey, useKey } from './key.js'
@@ -64,7 +65,8 @@ function startForm(form, { sendAs, waits }) {
   const { slug, path, method, base } = form.dataset
   const section = form.closest('.endpoint')
   const codes = section.querySelectorAll('[data-language]')
-  form.addEventListener('input', () => {
+  form.addEventListener('input', ({ target }) => {
+    if (target.getAttribute?.('aria-invalid')) markWrong(form, undefined)
     const written = snippets({ baseUrl: base, slug, path, method, parameters: parametersOf(form) })
     for (const panel of codes) showCode(panel.querySelector('code'), written[panel.dataset.language])
   })
@@ -74,10 +76,16 @@ function startForm(form, { sendAs, waits }) {
   })
 }
 
+/** The fields that are filled in, as they are sent. Blanks around a number are nobody's intention. */
+function filledIn(form) {
+  return [...new FormData(form)]
+    .map(([name, value]) => [name, form.elements[name].inputMode === 'decimal' ? value.trim() : value])
+    .filter(([, value]) => value !== '')
+}
+
 /** What is filled in; numbers as numbers where they are, the items of a list, and a body as the JSON that it is. */
 function parametersOf(form) {
-  const filled = [...new FormData(form)].filter(([, value]) => value !== '')
-  return Object.fromEntries(filled.map(([name, value]) => [name, valueIn(form.elements[name], value)]))
+  return Object.fromEntries(filledIn(form).map(([name, value]) => [name, valueIn(form.elements[name], value)]))
 }
 
 function valueIn(field, text) {
@@ -102,10 +110,9 @@ function requestOf(form) {
   if (method === 'POST') {
     return { url, method, body: JSON.stringify(parametersOf(form)), type: { 'content-type': 'application/json' } }
   }
-  const pairs = [...new FormData(form)].flatMap(([name, value]) => {
-    if (value === '') return []
-    return [valueIn(form.elements[name], value)].flat().map((item) => [name, typeof item === 'number' ? value : item])
-  })
+  const pairs = filledIn(form).flatMap(([name, value]) =>
+    [valueIn(form.elements[name], value)].flat().map((item) => [name, typeof item === 'number' ? value : item]),
+  )
   const query = new URLSearchParams(pairs).toString()
   return { url: `${url}${query === '' ? '' : `?${query}`}` }
 }
@@ -121,6 +128,7 @@ async function send(form, section, { sendAs, waits }) {
   const hint = form.querySelector('[data-hint]')
   const button = form.querySelector('button[type=submit]')
   hint.hidden = true
+  markWrong(form, undefined)
   if (sendAs === 'key' && currentKey() === '') {
     outcome.textContent = 'Put in an API key above, or log in to send without one.'
     document.querySelector('[data-key]').focus()
@@ -134,13 +142,16 @@ async function send(form, section, { sendAs, waits }) {
     const { url, type, ...options } = requestOf(form)
     const sent = { ...credentialOf(sendAs), ...type }
     const { status, headers, data, text } = await request(url, { ...options, headers: sent })
-    outcome.textContent = [`${status} in ${Math.round(performance.now() - startedAt)} ms`, left(headers)]
-      .filter(Boolean)
-      .join(' · ')
+    const tookMs = performance.now() - startedAt
+    outcome.textContent = [`${status} in ${Math.round(tookMs)} ms`, left(headers)].filter(Boolean).join(' · ')
     const isExample = [...form.elements].every(({ value, defaultValue = value }) => value === defaultValue)
     const body = data === undefined ? text : JSON.stringify(data, null, 2)
     showAnswer(section, { status, headers, body, isExample })
-    if (data?.error) showHint(hint, data.error, headers)
+    showDetails(section, headers, tookMs)
+    if (data?.error) {
+      showHint(hint, data.error, headers)
+      markWrong(form, /\bparam=(\S+)/.exec(data.error.hint ?? '')?.[1])
+    }
     if (data?.error?.code === 'RATE_LIMIT_EXCEEDED') waits.add(credential, Number(headers.get('retry-after')))
   } catch (error) {
     outcome.textContent = forPeople(error)
@@ -159,6 +170,24 @@ function showAnswer(section, { status, headers, body, isExample }) {
   mode.textContent = status >= 400 ? `Error ${status}` : isTest(headers) ? testWords : 'Live data'
   mode.className = `badge ${status >= 400 ? 'invalid' : isTest(headers) ? 'recorded' : 'valid'}`
 }
+
+/** Marks the field that the gateway refused, and none with undefined. */
+function markWrong(form, name) {
+  for (const field of form.elements) {
+    const isWrong = name !== undefined && field.name === name
+    const described = (field.getAttribute('aria-describedby') ?? '')
+      .split(' ')
+      .filter((id) => id && id !== hintId(form))
+    if (isWrong) {
+      field.setAttribute('aria-invalid', 'true')
+      described.push(hintId(form))
+    } else field.removeAttribute('aria-invalid')
+    if (described.length > 0) field.setAttribute('aria-describedby', described.join(' '))
+    else field.removeAttribute('aria-describedby')
+  }
+}
+
+const hintId = (form) => form.querySelector('[data-hint]').id
 
 function showHint(hint, error, headers) {
   hint.hidden = false

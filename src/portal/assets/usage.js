@@ -1,5 +1,5 @@
 import { failureCard } from './account-view.js'
-import { api } from './api.js'
+import { api, apiReport } from './api.js'
 import { dayChart, shareTable } from './chart.js'
 import { el, field, select } from './dom.js'
 import { callerWords } from './words.js'
@@ -44,9 +44,12 @@ export function usageSection(callers) {
 
 async function read(group, days, callers) {
   const from = new Date(Date.now() - (days - 1) * DAY_MS).toISOString().slice(0, 10)
-  const groupBy = group === 'day' ? 'day,mode' : group
-  const usage = await api(`/v1/usage?${new URLSearchParams({ from, groupBy })}`)
-  if (group === 'day') return dayChart(usage)
+  if (group === 'day') {
+    const query = new URLSearchParams({ from, groupBy: 'day,mode,status' })
+    const [usage, billing] = await Promise.all([apiReport(`/v1/usage?${query}`, 'usage'), api('/v1/billing/status')])
+    return dayChart(usage, billing.limits.perMonth)
+  }
+  const usage = await apiReport(`/v1/usage?${new URLSearchParams({ from, groupBy: group })}`, 'usage')
   const [, label] = GROUPS.find(([name]) => name === group)
   return shareTable(
     label,

@@ -50,6 +50,7 @@ export function forPeople({ code, message = '', hint = '' }) {
   const sentence = hint.replace(/(?:\s\w+=\S+)+$/, '')
   // A hint that names a route is for programs.
   const words = /\/v1\/|GET |POST |PUT |DELETE /.test(sentence) ? message : `${message} ${sentence}`.trim()
+  if (/Retry later\.$/.test(words) && wait) return words.replace(/Retry later\.$/, again.trim())
   return code === 'RATE_LIMIT_EXCEEDED' ? words + again : words
 }
 

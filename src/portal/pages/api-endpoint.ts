@@ -40,12 +40,13 @@ export function endpointSection({
 <form class="card" data-try data-slug="${slug}" data-path="${path}"${method === 'POST' ? html` data-method="POST"` : ''} data-base="${baseUrl}">
 <h3>Parameters</h3>
 ${parameters.length === 0 ? html`<p class="small">None.</p>` : parameters.map((parameter) => field(`${id}-${parameter.name}`, parameter, example[parameter.name]))}
-<div class="actions"><button class="button" type="submit">Send</button><span class="small" role="status" data-outcome></span></div>
-<div class="hint" data-hint hidden></div>
+<div class="actions"><button class="button" type="submit">Send</button></div>
+<div role="status"><span class="small" data-outcome></span><div class="hint" id="${id}-hint" data-hint hidden></div></div>
 </form>
 <div class="beside">${codeTabs(id, snippets({ baseUrl, slug, path, method, parameters: example }))}
 <div class="answer-head"><h3>Answer</h3><span class="badge recorded" data-mode>${isMade ? 'Made example' : 'Recorded example'}</span></div>
 <pre class="answer" tabindex="0" aria-label="Answer of ${path}" data-answer><code>${recorded}</code></pre>
+<div class="call-details" data-details></div>
 </div>
 <div>${responseTable(path, dataFields(endpoint.data, endpoint.example.data))}
 ${errorList(api, apiEndpoint)}</div>

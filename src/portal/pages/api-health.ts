@@ -15,7 +15,7 @@ const CHANGES_MAX = 8
 
 /** The last 24 hours as a strip, and the changes in words with their causes. */
 export function healthOfTheDay(condition: Condition, past: HealthPast | undefined, now: number = Date.now()): Html {
-  const { word } = condition
+  const word = condition.healthWord ?? condition.word
   const isUnknown = word === 'Not checked'
   if (isUnknown && !past?.history.length) return html`<p>Nothing is known of its state at the moment.</p>`
   if (word === 'Not enabled') return html`<p>An API that is not enabled is not probed.</p>`
