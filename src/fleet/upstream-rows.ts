@@ -60,7 +60,7 @@ export class UpstreamRowReader {
   async #readRow(api: Api, { counts, jobs }: { counts: RecentCounts; jobs: LaneJob[] }): Promise<UpstreamRow> {
     const { health } = this.#deps
     const recent = recentOf(counts, api.slug)
-    const { cap, lastFailure } = await this.#stateOf(api, jobs.length > 0 || isBusy(recent, counts.now))
+    const { cap, lastFailure } = await this.#stateOf(api, jobs.some(isUnderWay) || isBusy(recent, counts.now))
     const row = describe(api)
     const isHeld = row.paused === 'hold'
     return {
@@ -103,6 +103,11 @@ export class UpstreamRowReader {
     ])
     return { cap, lastFailure, readAt: performance.now() }
   }
+}
+
+/** The probe that is scheduled for each API is no news. */
+function isUnderWay({ state }: LaneJob): boolean {
+  return state === 'waiting' || state === 'active'
 }
 
 function isBusy({ lastAt }: RecentCalls, now: number): boolean {

@@ -10,11 +10,13 @@ import { insertUser } from '../../src/db/users.ts'
 import { FleetReader } from '../../src/fleet/fleet-reader.ts'
 import { writeLastFailure } from '../../src/fleet/last-failure.ts'
 import { readStores } from '../../src/fleet/stores.ts'
+import { UpstreamRowReader } from '../../src/fleet/upstream-rows.ts'
 import { healthKey } from '../../src/health/health-keys.ts'
 import { UsageFlusher } from '../../src/limits/usage-flusher.ts'
 import { recordUsage } from '../../src/limits/usage-ledger.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { CALL_JOB } from '../../src/queue/call-queue.ts'
+import { enqueueProbe } from '../../src/queue/probe-job.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
 import { keys } from '../../src/redis/keys.ts'
 import { openTestConsole, type TestConsole } from '../support/console.ts'
@@ -267,6 +269,26 @@ describe('the fleet as operators read it', () => {
     const all = await users('')
     assert.deepEqual([all.users.length, all.more], [100, true])
     await db.deleteFrom('users').where('email', 'like', '%@waits.example').execute()
+  })
+
+  it('the fleet as operators read it costs a script for each API once in four seconds while nobody calls, and at once for one that is called', async () => {
+    const { redis, queues, catalog, health } = console_.context
+    const scripts = async () => Number(/cmdstat_evalsha:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0)
+    // Every API has a probe that is scheduled.
+    await enqueueProbe(queues, 'weather', { name: `scheduled-${randomUUID()}`, delayMs: 600_000 })
+    const rows = new UpstreamRowReader(console_.context)
+    const now = health.now()
+    const called = { at: now - 5_000, calls: new Map([['weather|OK', 1]]), queue: new Map(), upstream: new Map() }
+    const read = async (slots: (typeof called)[]) => {
+      const before = await scripts()
+      const found = await rows.read({ minutes: [], slots, now })
+      return { scripts: (await scripts()) - before, found }
+    }
+    await read([])
+    const idle = await read([])
+    assert.equal(idle.found.length, catalog.size)
+    assert.ok(idle.scripts < catalog.size / 2, `${idle.scripts} scripts for APIs that nobody calls`)
+    assert.ok((await read([called])).scripts > idle.scripts, 'the state of one that is called is read')
   })
 
   it('the fleet as operators read it has it that Postgres answers and takes no usage, until it does again', async () => {
