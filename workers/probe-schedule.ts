@@ -69,7 +69,7 @@ async function ensureScheduler(slug: string, { seconds, lane }: Schedule): Promi
   if (seconds === 0) return await lane.removeJobScheduler(id)
   const every = seconds * 1_000
   const scheduler = await lane.getJobScheduler(id)
-  // Each job of the scheduler makes the next one, so that a lost job ends the probes.
+  // Each job of the scheduler makes the next job, so that a lost job ends the probes.
   const isComplete = scheduler?.every === every && (await lane.getJob(`repeat:${id}:${scheduler.next}`)) !== undefined
   if (isComplete) return false
   const data: ProbeJob = { v: 1, slug }

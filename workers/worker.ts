@@ -29,7 +29,7 @@ const STALLED_WARN_MS = 10_000
 /** How often a job may outlive its worker. A job that crashes its workers ends with its deadline, or with this. */
 const STALLED_MAX = 30
 
-/** Longest an idle worker blocks, seconds. Short beside deadlines: the one worker that a new job wakes may hang. */
+/** Longest an idle worker blocks, seconds. Short beside deadlines: the worker that a new job wakes may hang. */
 const DRAIN_DELAY_SECONDS = 5
 
 if (import.meta.main) {

@@ -26,7 +26,7 @@ export function publicNetworkOf(address: string): string | undefined {
   return ipv4 ? ipv4.toString() : `${parsed.toByteArray().slice(0, 8).join('.')}/64`
 }
 
-/** The networks that hold a stored network, the widest first and that network last; wider ones alone if it is an IPv6 /56, which earlier versions stored. */
+/** The networks that hold a stored network, the widest first and that network last; only wider networks if it is an IPv6 /56, which earlier versions stored. */
 export function networksAround(network: string): Network[] {
   const [bytes = '', narrowest] = network.split('/')
   const numbers = bytes.split('.')
@@ -40,7 +40,7 @@ function isOwn(address: IPv4 | IPv6): boolean {
   return OWN_RANGES.includes(address.range())
 }
 
-/** An address of a private IPv4 network in an IPv6 one proves nothing: anybody can write one. */
+/** An address of a private IPv4 network inside an IPv6 address proves nothing: anybody can write it. */
 function publicIpv4In(address: IPv6): IPv4 | undefined {
   const bytes = embeddedIpv4(address)
   if (!bytes) return undefined

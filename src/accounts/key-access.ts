@@ -24,7 +24,7 @@ export function readExpiry(value: string | null | undefined): Date | null {
 }
 
 /**
- * A key this user may change, rotate and revoke: an own one, or one of a team that the user manages. Also one that is
+ * A key this user may change, rotate and revoke: an own key, or a key of a team that the user manages. Also a key that is
  * revoked already: the answer to it may have been lost, and then nobody has heard of it.
  *
  * @throws GatewayError KEY_NOT_FOUND, or FORBIDDEN for a member who sees the team's keys and manages none

@@ -3,7 +3,7 @@ import { nullable } from '../catalog/json.ts'
 import type { ApiKey } from '../db/schema.ts'
 import { keyPrefix } from './api-key.ts'
 
-/** Live keys an account may have, those of its teams included. */
+/** Live keys an account may have, with the keys of its teams. */
 export const KEYS_MAX = 50
 
 /** A key as listings show it (SPEC section 2.3): never the key itself. */

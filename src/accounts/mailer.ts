@@ -2,7 +2,7 @@ import type { Transporter } from 'nodemailer'
 import type SMTPTransport from 'nodemailer/lib/smtp-transport/index.js'
 import { NamedSocket } from '../dns/named-socket.ts'
 
-/** Longest that one step with the mail server may take, milliseconds. */
+/** Longest that a step with the mail server may take, milliseconds. */
 const STEP_MS_MAX = 10_000
 
 export interface Mail {

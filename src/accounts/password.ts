@@ -11,7 +11,7 @@ const HASHES_MAX = Math.max(1, availableParallelism() - 1)
 /** Hashes that may wait for a slot, about two seconds of work; past it the caller gets LOGIN_THROTTLED. */
 const WAITING_MAX = 100
 
-/** Of them, those of one client. */
+/** Of them, the hashes of one client. */
 const WAITING_OF_CLIENT_MAX = 30
 
 const CODE_POINTS_MIN = 8

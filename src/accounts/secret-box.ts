@@ -24,7 +24,7 @@ export function seal(secrets: Secret[], record: string, text: string): Sealed {
 }
 
 /**
- * Opens what `seal` made, with the current encryption key or an earlier one.
+ * Opens what `seal` made, with the current encryption key or an earlier key.
  *
  * @throws Error when the key is not known any more, or the bytes are not of this record
  */

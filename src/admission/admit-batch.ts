@@ -32,7 +32,7 @@ export interface AdmittedBatch {
   /** By the index of their item; they cost nothing. */
   refused: Map<number, GatewayError>
   units: BatchUnit[]
-  /** Undefined where no item is called. */
+  /** Undefined if no item is called. */
   grant: BatchGrant | undefined
   preference: Preference
   timeoutMs: number

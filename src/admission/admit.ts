@@ -57,10 +57,10 @@ export interface CallContext {
 export interface Refused {
   /** A GatewayError, or what a dependency threw. */
   refusal: unknown
-  /** Undefined where the credential was refused; then the call has no id either. */
+  /** Undefined if the credential was refused; then the call has no id either. */
   principal?: Principal
   callId?: string
-  /** What the account has left; undefined where its limits were not looked at. */
+  /** What the account has left; undefined if its limits were not looked at. */
   limits?: LimitState
   /** The limits that the call took: whoever answers the refusal ends the call. */
   taken?: { id: string; limitsAcquiredAt: number }
@@ -69,17 +69,17 @@ export interface Refused {
 /** Longest an asynchronous call may take, milliseconds. */
 const ASYNC_MS_MAX = 600_000
 
-/** How long after its call's deadline a lease ends by itself, where the node has died, milliseconds. */
+/** How long after its call's deadline a lease ends by itself, if the node has died, milliseconds. */
 const LEASE_GRACE_MS = 10_000
 
 const STALE_TRIES_MAX = 6
 
-/** Changes of an account may follow one another, as those of a provider key that is saved, checked and used. Milliseconds. */
+/** Changes of an account may follow one another, for example when a provider key is saved, checked and used. Milliseconds. */
 const STALE_PAUSE_MS = 20
 
 /**
  * Checks credential, API and endpoint, method, plan tier and parameters; acquires the account's limits in one atomic
- * step; forecasts the permit. `traceparent` goes into the job, and into that of an asynchronous call its origin.
+ * step; forecasts the permit. `traceparent` goes into the job, and its origin into the job of an asynchronous call.
  * Never throws.
  */
 export async function admitCall(

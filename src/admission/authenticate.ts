@@ -57,7 +57,7 @@ export interface AuthenticationDeps {
   db: Db
   redis: RedisConnection
   health: HealthCache
-  /** For unknown credentials: a flood of made-up ones must not keep `db` from known accounts. */
+  /** For unknown credentials: a flood of made-up keys must not keep `db` from known accounts. */
   strangersDb: Db
   principals: PrincipalCache
   unknownKeys: UnknownKeys
@@ -75,7 +75,7 @@ interface Credential {
 }
 
 /**
- * Authenticates by API key (`X-Api-Key` or bearer), access token or session token; `X-Api-Key` wins, even a wrong one.
+ * Authenticates by API key (`X-Api-Key` or bearer), access token or session token; `X-Api-Key` wins, even if it is wrong.
  * @throws GatewayError AUTH_REQUIRED, INVALID_API_KEY, INVALID_TOKEN, TOKEN_EXPIRED, or RATE_LIMIT_EXCEEDED for a
  * client that sends unknown keys
  */
@@ -154,7 +154,7 @@ function keyCredential(secret: string): Omit<Credential, 'wantsTest'> {
   return { kind: 'key', secret, cacheKey: hash('sha256', secret, 'base64') }
 }
 
-/** Where it is clear what was sent in place of a key, says what to send. */
+/** If it is clear what was sent in place of a key, says what to send. */
 function malformedKey(sent: string): GatewayError {
   if (/agw_(live|test)_/.test(sent)) {
     return new GatewayError('INVALID_API_KEY', {
@@ -192,7 +192,7 @@ async function lookUpKey(
     keyId: owner.keyId,
     isTeamKey: owner.teamId !== null,
     mayWrite: owner.mayWrite,
-    // A team's key uses the team's provider keys, never those of the team's owner.
+    // A team's key uses the team's provider keys, never the provider keys of the team's owner.
     providerKeys: await loadProviderKeys(
       db,
       owner.teamId === null ? { userId: owner.userId } : { teamId: owner.teamId },

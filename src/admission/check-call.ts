@@ -137,7 +137,7 @@ function decodeSegment(segment: string): string {
 
 const SCENARIO = /^(upstream-500|timeout|rate-limited|invalid|slow-\d{1,5})$/
 
-/** The scenario of a test call. @throws GatewayError INVALID_PARAMETER for a wrong one, or a mode that is none */
+/** The scenario of a test call. @throws GatewayError INVALID_PARAMETER for a wrong scenario, or a mode that does not exist */
 function readScenario({ headers }: Pick<FastifyRequest, 'headers'>, principal: Principal): string | undefined {
   const { 'x-gateway-mode': mode = 'live', 'x-gateway-scenario': scenario } = headers
   // A misspelled mode would make a live call, which is charged.

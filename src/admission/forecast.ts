@@ -44,7 +44,7 @@ export interface Queueing {
   cacheOnlyReason?: RefusalReason
   /** Whether the call may share a job with other calls. */
   mayShareJob: boolean
-  /** To withdraw the call from the wait queue, which it may have joined; undefined where it never does. */
+  /** To withdraw the call from the wait queue, which it may have joined; undefined if it never does. */
   waitEntry: WaitQueueEntry | undefined
   answerKey?: string | undefined
   /** To be called when a call ends that goes without a ticket because its cap has room. */
@@ -53,7 +53,7 @@ export interface Queueing {
 
 /**
  * Decides how a call is queued, and joins the wait queue unless its answer is stored or on its way or its cap has room.
- * Where the breaker is open or the permit would be late, `serveWithoutSlot` may yet serve it.
+ * If the breaker is open or the permit would be late, `serveWithoutSlot` may yet serve it.
  * @throws GatewayError UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or OVERLOADED
  */
 export async function forecastAndJoin(
@@ -109,7 +109,7 @@ interface RefusedCall extends Pick<ForecastCall, 'endpoint' | 'job'> {
   withoutTicket: Queueing
 }
 
-/** How a call that gets no slot in time is answered all the same; undefined where it is refused. */
+/** How a call that gets no slot in time is answered all the same; undefined if it is refused. */
 async function serveWithoutSlot(
   deps: ForecastDeps,
   { endpoint, job, keys, withoutTicket }: RefusedCall,

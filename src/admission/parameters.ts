@@ -14,7 +14,7 @@ export interface GivenParameter {
   value: unknown
 }
 
-/** Declared ones typed and completed, the others as given, in order. */
+/** Declared parameters typed and completed, the others as given, in order. */
 export interface CheckedParameters {
   parameters: Record<string, unknown>
   extra: [name: string, value: string][]

@@ -85,7 +85,7 @@ function forwardedText(name: string, value: unknown): string {
 }
 
 export function invalidParameter(parameter: string | undefined, reason: string): GatewayError {
-  // A name of the caller's goes back only where it cannot be mistaken for anything else.
+  // A name of the caller's goes back only if it cannot be mistaken for anything else.
   const name = parameter !== undefined && /^[\w.-]{1,64}$/.test(parameter) ? parameter : undefined
   return new GatewayError('INVALID_PARAMETER', {
     message: sentence(`${name === undefined ? 'A parameter' : `Parameter ${name}`} is invalid: ${reason}`),

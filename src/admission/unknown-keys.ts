@@ -23,7 +23,7 @@ export class UnknownKeys {
   async lookUp<T>(cacheKey: string, address: string, find: () => Promise<T | undefined>): Promise<T> {
     if (this.#refused.has(cacheKey)) throw new GatewayError('INVALID_API_KEY')
     const client = clientOf(address)
-    // Before the look-up, so that concurrent ones are counted too.
+    // Before the look-up, so that concurrent look-ups are counted too.
     const retryAfterMs = this.#lookUps.take(client)
     if (retryAfterMs > 0) {
       // A connection has few requests at once: late refusals bound how many this process answers.

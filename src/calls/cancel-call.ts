@@ -15,7 +15,7 @@ const RELEASE_MS_MAX = 1_000
 const RELEASE_CHECK_MS = 20
 
 /**
- * Cancels an asynchronous call. The first stored result decides who wins, this one or the worker's. A call that no worker
+ * Cancels an asynchronous call. The first stored result decides who wins, this process or the worker. A call that no worker
  * had begun with is completed here and costs nothing; otherwise its worker knows whether a request was sent, and
  * completes it, unless it was lost.
  * @returns false when the call had ended before

@@ -74,7 +74,7 @@ export interface AsyncCallEnd {
   head: ReplyHead
   /** How far the call's requests got, as the process knows that ends the call. */
   reach: Reach
-  /** Where the call's time went; absent if no worker ran it. */
+  /** The parts of the call's time; absent if no worker ran it. */
   times?: CallTimes
   bytes?: number
   /** Sends the node whose caller may still wait that the outcome is kept. */
@@ -86,7 +86,7 @@ const NO_BODY = Buffer.alloc(0)
 
 /**
  * Ends an asynchronous call whose outcome is kept: completes it for its account, counts it, writes its row and its
- * line of the log, and tells the node whose caller may wait, in this order. Several processes may end a call, and one of them counts it.
+ * line of the log, and tells the node whose caller may wait, in this order. Several processes may end a call, and a single process counts it.
  *
  * @throws RedisError: it can be repeated
  */

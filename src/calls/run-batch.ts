@@ -70,7 +70,7 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
         const { version } = await endCall(deps, ended, next && { callId: next.job.id, leaseMs })
         if (next) rights.note(version)
       } catch (error) {
-        // Without Redis no other call can be made. The next one may have got the lease: Redis may have run the step.
+        // Without Redis no other call can be made. The next call may have got the lease: Redis may have run the step.
         log.warn({ err: error, callId: unit.job.id }, 'failed to complete a call of a batch')
         if (next) void refuse([next], error)
         ending.abort(error)

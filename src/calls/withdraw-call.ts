@@ -17,7 +17,7 @@ export interface CallToWithdraw {
   id: string
   slug: string
   waitEntry: WaitQueueEntry | undefined
-  /** Others may share it. Undefined where it is not known whether the call was queued. */
+  /** Others may share it. Undefined if it is not known whether the call was queued. */
   jobId: string | undefined
 }
 
@@ -32,7 +32,7 @@ export interface Withdrawal {
   reach: 'unsent' | 'maybe-sent'
 }
 
-/** Takes a call that nobody waits for out of its queue, or aborts it where a worker runs it. @throws what Redis throws: it can be repeated */
+/** Takes a call that nobody waits for out of its queue, or aborts it if a worker runs it. @throws what Redis throws: it can be repeated */
 export async function withdrawCall(
   deps: WithdrawDeps,
   { id, slug, waitEntry, jobId }: CallToWithdraw,

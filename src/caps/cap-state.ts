@@ -1,6 +1,6 @@
 /** A cap as it is now. */
 export interface CapState {
-  /** Calls in the queue, or those before the call in question or the one whose answer it shares; -1 when neither is queued. */
+  /** Calls in the queue, or calls before the call in question or before the call whose answer it shares; -1 if neither is queued. */
   ahead: number
   nextSlotMs: number
   underWay: number

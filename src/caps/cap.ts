@@ -50,7 +50,7 @@ export interface QueuePlace {
   /** Start tag in virtual time. */
   tag: number
   etaMs: number
-  /** Another call is queued or runs for the same answer: this one has no place. Whichever runs first sends the request. */
+  /** Another call is queued or runs for the same answer: this call has no place. Whichever runs first sends the request. */
   isFollower: boolean
   /** Another call is queued for the same answer, behind it. */
   isAhead?: true
@@ -74,7 +74,7 @@ export type QueuedCall = WaitQueueIdentity & Pick<WaitQueueEntry, 'coalescedKey'
 export interface CapDeps {
   redis: RedisConnection
   db: Db
-  /** The clock of the scripts, for tests; Redis' own where absent. Milliseconds. */
+  /** The clock of the scripts, for tests; Redis' own if absent. Milliseconds. */
   now?: () => number
 }
 
@@ -98,14 +98,14 @@ type AcquireReply = [
 
 type Refusal = [member: string, reason: QueueRefusal['reason'], retryAfterMs: number, hadPlace: 0 | 1]
 
-/** Keys of a poll before those of coalesced calls. */
+/** Keys of a poll before the keys of coalesced calls. */
 const POLL_KEYS = 11
 
-/** Initialise and back-fill, each once more where Redis loses its memory again meanwhile. */
+/** Initialise and back-fill, each once more if Redis loses its memory again meanwhile. */
 const RESTORE_TRIES_MAX = 4
 
 /**
- * The limit of one upstream on concurrency and rates, for one bucket, over all processes. Where Redis lost its past,
+ * The limit of one upstream on concurrency and rates, for one bucket, over all processes. If Redis lost its past,
  * the cap stays closed for a while and restores it from Postgres.
  * @throws RedisError, or GatewayError DEPENDENCY_UNAVAILABLE without its past: without Redis nothing is granted or queued
  */
@@ -219,13 +219,13 @@ export class Cap {
     await this.#run(scripts.leaveWaitQueue, this.#keysWith(call), values)
   }
 
-  /** Reads the cap as it is now, for one queued call or for one that would come now. */
+  /** Reads the cap as it is now, for a queued call or for a call that would come now. */
   async read(call?: QueuedCall): Promise<CapState> {
     const values = [...this.#ruleArguments(), call ? memberOf(call) : '']
     return capStateOf((await this.#run(scripts.read, this.#keysWith(call), values)) as number[])
   }
 
-  /** Members of the calls that wait for a permit, the next one first. */
+  /** Members of the calls that wait for a permit, the next member first. */
   async queuedMembers(max: number): Promise<string[]> {
     return await this.#deps.redis.zrange(capKeys.of(this.#slug, this.#bucket, 'queue'), '0', `${max - 1}`)
   }
@@ -245,7 +245,7 @@ export class Cap {
     return await script.run(this.#deps.redis, keys, [this.#deps.now?.() ?? '', ...values])
   }
 
-  /** Runs a script that needs the cap's past, which is restored first where Redis has lost it. */
+  /** Runs a script that needs the cap's past, which is restored first if Redis has lost it. */
   async #runInitialised(script: Script, keys: string[], values: (string | number)[]): Promise<unknown[]> {
     for (let tries = 1; tries <= RESTORE_TRIES_MAX; tries += 1) {
       const reply = (await this.#run(script, keys, [...this.#ruleArguments(), ...values])) as unknown[]

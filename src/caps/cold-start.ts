@@ -12,7 +12,7 @@ const MINUTE_MS = 60_000
 
 /**
  * Since when Redis remembers what was sent: 0 from the start, else when its loss was noticed (Redis time,
- * milliseconds). Postgres tells a new installation from a wiped Redis; where it cannot, a loss is assumed.
+ * milliseconds). Postgres tells a new installation from a wiped Redis; if it cannot, a loss is assumed.
  */
 export async function readRememberedSince(redis: RedisConnection, db: Db): Promise<number> {
   const known = await redis.get(keys.rememberedSince)

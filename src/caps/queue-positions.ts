@@ -20,7 +20,7 @@ export interface QueuePosition {
 }
 
 /**
- * Where queued calls stand, for callers that poll. To plan a queue costs Redis up to a millisecond, in which it serves
+ * The positions of queued calls, for callers that poll. To plan a queue costs Redis up to a millisecond, in which it serves
  * nobody else, and polls are free and without limit: a node reads each call twice a second at most.
  */
 export class QueuePositions {

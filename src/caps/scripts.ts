@@ -47,7 +47,7 @@ const PLANNING_PACE = {
 const EVICTED_TTL_MS = 900_000
 const POLL_REPLY_TTL_MS = EVICTED_TTL_MS
 
-/** Waiters of all workers that one poll considers, lowest tags first. */
+/** Waiters of all workers that a poll considers, lowest tags first. */
 const WAITERS_PLANNED_MAX = 200
 
 /** So many calls of equal start keep their order. */

@@ -5,7 +5,7 @@ import { bucketOf, type CapBucket } from './bucket.ts'
 /** How long a reply's figure for the room of a cap is trusted, milliseconds. */
 const TRUSTED_MS = 1_000
 
-/** Part of the room that one API node uses: others have the same figure. */
+/** Part of the room that an API node uses: others have the same figure. */
 const USED_PART = 0.5
 
 const CAPS_MAX = 10_000

@@ -4,7 +4,7 @@ export const WINDOW_MARGIN_MS = 500
 /** Age up to which a permit lets a request be sent; what is left of the margin is for the network. Milliseconds. */
 export const PERMIT_AGE_MS_MAX = 250
 
-/** Longest round trip for which permits are made to last, milliseconds: where Redis is slower, API nodes refuse calls. */
+/** Longest round trip for which permits are made to last, milliseconds: if Redis is slower, API nodes refuse calls. */
 export const ROUND_TRIP_MS_MAX = 1_000
 
 /** After this, leases of a killed or stalled worker, which has lost its jobs, end. Milliseconds. */

@@ -2,7 +2,7 @@ import type { CallContext, UpstreamRequest } from './upstream.ts'
 
 /** How long answers of an endpoint are stored, and which calls share them. */
 export interface CacheRule<Parameters> {
-  /** Seconds an answer is fresh, of the call and its data where that differs; 0: do not store it. */
+  /** Seconds an answer is fresh, of the call and its data if that differs; 0: do not store it. */
   seconds: number | ((parameters: Parameters, data: Record<string, unknown>, context: CallContext) => number)
   /** Seconds after that in which it is served while it is refreshed. */
   staleWhileRevalidateSeconds?: number

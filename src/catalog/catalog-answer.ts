@@ -108,7 +108,7 @@ const Health = Type.Object(
   { description: 'How well it answers' },
 )
 
-/** The upstream's cap as it is now; null where it is not known, for want of Redis. */
+/** The upstream's cap as it is now; null if it is not known, for want of Redis. */
 const CapAnswer = Type.Object(
   {
     concurrency: Type.Integer({ description: 'Requests that may be under way at once' }),

@@ -73,7 +73,7 @@ export function standingWord(health: HealthView): ConditionWord {
   return health.limitedUntil !== undefined && word !== 'Down' ? 'Limited' : word
 }
 
-/** The health of a source in one word; `Not checked` where no call or probe is known of. */
+/** The health of a source in one word; `Not checked` if no call or probe is known of. */
 export function healthWord({
   status,
   since,
@@ -87,7 +87,7 @@ function reasonOf({ cause = '', lastCode, status }: HealthView): string {
   return changeWords({ cause, to: status, code: lastCode ?? null })
 }
 
-/** Why a state began, in sentences: cause of the change and, where it got worse, the failure that decided it. */
+/** Why a state began, in sentences: cause of the change and, if it got worse, the failure that decided it. */
 export function changeWords(change: { cause: string; from?: string; to: string; code: string | null }): string {
   const words = causeWords(change) || 'the source failed'
   const why = words.charAt(0).toUpperCase() + words.slice(1)
@@ -108,7 +108,7 @@ function effectOf(api: Api, { status, isOpen, isServedByFallback, cause }: Healt
   return `Live calls are refused at once with UPSTREAM_UNAVAILABLE; the source is tried again after a pause that grows from a second to five minutes.${stored} ${testCalls(api)}`
 }
 
-/** A test call needs the plan of the API as a live one does; it needs neither the source nor the operator. */
+/** A test call needs the plan of the API as a live call does; it needs neither the source nor the operator. */
 function testCalls({ tierRequired }: Api): string {
   return tierRequired === 'developer' ? 'Test calls work.' : `Test calls work from the ${planOf(tierRequired)} plan on.`
 }

@@ -9,7 +9,7 @@ export interface Page {
   /** Path, for the mark in the navigation. */
   path: string
   main: Html
-  /** The header offers no sign-up where it is closed. */
+  /** The header offers no sign-up if it is closed. */
   signup: SignupPolicy
   /** What every visitor has to know now; empty when there is nothing. */
   notice?: string
@@ -23,7 +23,7 @@ const LINKS = [
   ['/docs', 'Docs'],
 ] as const
 
-/** In this order: later ones refine earlier ones. */
+/** In this order: later style sheets refine earlier style sheets. */
 const STYLES = [
   'browser/uplot.css',
   'browser/base.css',

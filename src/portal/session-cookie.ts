@@ -39,7 +39,7 @@ export function isPortalRequest(request: FastifyRequest, baseUrl: string): boole
   return URL.canParse(origin) && new URL(origin).host === request.host
 }
 
-/** Lets the portal's own requests bear the cookie's session, where other clients bear a token. */
+/** Lets the portal's own requests bear the cookie's session, in place of the token that other clients bear. */
 export function acceptPortalSession(request: FastifyRequest, baseUrl: string): void {
   const { headers } = request
   if (headers.cookie === undefined || headers.authorization !== undefined || headers['x-api-key'] !== undefined) return

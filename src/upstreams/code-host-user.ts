@@ -73,7 +73,7 @@ const codeHostUser: Upstream = {
         key: ({ username }) => ({ username: username.toLowerCase() }),
       },
       request: ({ username }) => ({ path: path`/users/${username}` }),
-      // That of an unknown route leads to the front page of the documents.
+      // The body for an unknown route leads to the front page of the documents.
       isNotFound: ({ body }) => /users.*#get-a/.test(text(members(body).documentation_url) ?? ''),
       map: ({ body }) => profile.read(body) ?? invalid(),
       example: recordedProfile(),

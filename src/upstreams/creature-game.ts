@@ -12,7 +12,7 @@ const cache = {
   notFoundSeconds: lifetime.hour,
 }
 
-/** How the upstream ends the name of a form whose kind the games put before the species, where it is another word. */
+/** How the upstream ends the name of a form whose kind the games put before the species, if it is another word. */
 const suffixByKind = new Map([
   ['alolan', 'alola'],
   ['dawn-wings', 'dawn'],
@@ -167,7 +167,7 @@ function isNotFound({ headers, errorText }: UpstreamResponse): boolean {
   return errorText?.trim() === 'Not Found' && headers['content-type']?.startsWith('text/plain') === true
 }
 
-/** The name as the upstream writes it. An empty one would be answered with the list of all. */
+/** The name as the upstream writes it. An empty name would be answered with the list of all. */
 function resourceName(given: string): string {
   const isNidoran = /^\s*nidoran/i.test(given)
   const name = given

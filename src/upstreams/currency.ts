@@ -106,7 +106,7 @@ const currency: Upstream = {
         path: path`/v1/latest`,
         query: { base: from, symbols: to },
       }),
-      // That of an unknown route has a `status` beside the message.
+      // The body for an unknown route has a `status` beside the message.
       isNotFound: ({ body }) => members(body).message === 'not found' && !('status' in members(body)),
       map: ({ body, parameters }) => pair.read({ ...members(body), to: parameters.to }) ?? invalid(),
       example: recordedPair(),

@@ -28,7 +28,7 @@ const dogImages: Upstream = {
     url: 'https://dog.ceo/dog-api/',
   },
   baseUrl: 'https://dog.ceo',
-  // No limit is documented; a polite one for a free service.
+  // No limit is documented; this is a polite limit for a free service.
   caps: { concurrency: 4, rates: [{ max: 60, seconds: 60 }] },
   probe: { request: { path: path`/api/breeds/image/random` }, everySeconds: 300 },
   reservedParameters: ['format'],
@@ -70,7 +70,7 @@ const dogImages: Upstream = {
 
 export default dogImages
 
-/** `message` is the picture's address only where `status` says so: on errors it is a sentence. */
+/** `message` is the picture's address only if `status` says so: on errors it is a sentence. */
 function readPicture(body: unknown) {
   const { status, message, code } = members(body)
   if (status === 'error') return code === 404 ? notFound() : failed()

@@ -81,7 +81,7 @@ const geocoding: Upstream = {
   // The policy's absolute maximum, for all users of an application together, on a single thread.
   caps: { concurrency: 1, rates: [{ max: 1, seconds: 1 }] },
   contact: { rule: 'Nominatim asks for a contact in the User-Agent and may block those who name none' },
-  // The policy grants scheduled requests 4 a minute; this one does not touch the search.
+  // The policy grants scheduled requests 4 a minute; this request does not touch the search.
   probe: {
     request: { path: path`/status`, query: { format: 'json' } },
     everySeconds: 300,
@@ -165,7 +165,7 @@ const geocoding: Upstream = {
 export default geocoding
 
 function classifyRefusal({ status, headers, body }: UpstreamResponse): ResponseClass | undefined {
-  // There is no key to refuse: a 403 is the limiter's, and so is a web page where JSON was asked for.
+  // There is no key to refuse: a 403 is the limiter's, and so is a web page if JSON was asked for.
   if (status === 403 && headers['retry-after'] === undefined) return overLimit(BLOCKED_MS)
   if (status === 200 && body === undefined && headers['content-type']?.includes('html')) return overLimit(BLOCKED_MS)
   // The probe's answer: 200 also when the database is not well.
@@ -179,7 +179,7 @@ function edgesOf(box: unknown): Source | undefined {
   return { south, north, west, east }
 }
 
-/** The place one would put on a letter; what it is called depends on its size and country. */
+/** The place for the address on a letter; what it is called depends on its size and country. */
 function settlement(address: Source): string | null {
   for (const kind of ['city', 'town', 'village', 'municipality', 'hamlet', 'suburb', 'county']) {
     const name = filledText(address[kind])

@@ -103,7 +103,7 @@ function imageUrl(value: unknown): string | null {
   return image?.startsWith('/') ? `https://duckduckgo.com${image}` : image
 }
 
-/** Topics, those of groups under the name of their group. */
+/** Topics, the topics of groups under the name of their group. */
 function ungrouped(topics: unknown): Source[] {
   return objects(topics).flatMap((entry) =>
     Array.isArray(entry.Topics)

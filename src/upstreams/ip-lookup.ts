@@ -62,7 +62,7 @@ const ipLookup: Upstream = {
     in: 'query',
     name: 'key',
     baseUrl: 'https://pro.ip-api.com',
-    // Paid plans publish no limit: this one keeps bursts polite.
+    // Paid plans publish no limit: this limit keeps bursts polite.
     caps: { concurrency: 10, rates: [{ max: 1_000, seconds: 60 }] },
   },
   // Whoever goes on over the limit is banned for an hour.
@@ -157,7 +157,7 @@ function ipv4Text(address: number): string {
   return [24, 16, 8, 0].map((shift) => (address >>> shift) & 255).join('.')
 }
 
-/** The one spelling of an IPv6 address (RFC 5952, without a dotted tail); undefined when it is none. */
+/** The canonical spelling of an IPv6 address (RFC 5952, without a dotted tail); undefined if it is none. */
 function canonicalIpv6(address: string): string | undefined {
   const url = `http://[${address}]`
   if (!/^[0-9a-f:.]+$/i.test(address) || !URL.canParse(url)) return undefined

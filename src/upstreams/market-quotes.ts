@@ -189,7 +189,7 @@ function fulldayClose({ regularMarketPrice, regularMarketChangePercent, fulldayP
 
 function closeByPercent(price: number, percent: number, priceHint: unknown): number | null {
   const exact = number(price / (1 + percent / 100))
-  // Only a price below zero, as that of oil once was, falls by more than all of it.
+  // Only a price below zero, as oil once had, falls by more than all of it.
   if (exact === null || exact === 0 || (percent < -100 && exact < 0)) return null
   const close = Number(exact.toFixed(decimalsOf(priceHint)))
   return agrees(percent, { price, close, priceHint }) ? close : Number(exact.toPrecision(6))
@@ -218,7 +218,7 @@ function change(source: Source): number | null {
   return price === null || close === null ? null : withoutNoise(price - close, price)
 }
 
-/** The upstream's own where it has the sign of the change, which its rounding can hide. */
+/** The upstream's own figure if it has the sign of the change, which its rounding can hide. */
 function changePercent(source: Source): number | null {
   const close = previousClose(source)
   const difference = change(source)
@@ -233,7 +233,7 @@ function withoutNoise(difference: number, price: number): number {
   return Number(Math.abs(price) < 1 ? difference.toPrecision(6) : difference.toFixed(4))
 }
 
-/** The bars, from parallel arrays with null where nothing was traded. */
+/** The bars, from parallel arrays with null if nothing was traded. */
 function barsOf({ timestamp, indicators }: Source): Source[] {
   const columns = members(items(members(indicators).quote)[0])
   const [open, high, low, close, volume] = ['open', 'high', 'low', 'close', 'volume'].map((name) =>

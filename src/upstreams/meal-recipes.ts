@@ -143,7 +143,7 @@ function wordsOf(list: unknown): string[] {
   return words.filter((word) => word !== '')
 }
 
-/** The numbered slots; an empty one does not end those in use. */
+/** The numbered slots; an empty slot does not end the list. */
 function ingredientsOf(meal: Source): Source[] {
   const slots = Array.from({ length: INGREDIENTS_MAX }, (_, index) => index + 1)
   return slots.map((slot) => ({ name: meal[`strIngredient${slot}`], measure: meal[`strMeasure${slot}`] }))

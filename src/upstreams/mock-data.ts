@@ -62,7 +62,7 @@ const mockData: Upstream = {
     licence: 'https://opensource.org/license/mit',
   },
   baseUrl: 'https://jsonplaceholder.typicode.com',
-  // No limit is published; a polite one, and the data are nearly always in the cache.
+  // No limit is published; this limit is polite, and the data are nearly always in the cache.
   caps: { concurrency: 4, rates: [{ max: 100, seconds: 60 }] },
   probe: { request: { path: path`/posts/1` }, everySeconds: 120 },
   reservedParameters: ['callback'],

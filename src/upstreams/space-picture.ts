@@ -82,7 +82,7 @@ const spacePicture: Upstream = {
       }),
       data: pictureOfTheDay.schema,
       cache: {
-        // A new picture appears at 00:05 US Eastern; those of past days stay.
+        // A new picture appears at 00:05 US Eastern; the pictures of past days stay.
         seconds: ({ date }, _, { now }) => (date === undefined || date === easternDate(now) ? 900 : lifetime.week),
         staleWhileRevalidateSeconds: 900,
         staleIfErrorSeconds: lifetime.day,
@@ -115,7 +115,7 @@ const spacePicture: Upstream = {
 
 export default spacePicture
 
-/** The first frame or media file of the article, where the day's picture moves. */
+/** The first frame or media file of the article, if the day's picture moves. */
 function playerUrl({ media_type, basic_html }: Source): string | undefined {
   if (media_type === 'image' || typeof basic_html !== 'string') return undefined
   for (const [, double, single] of basic_html.matchAll(PLAYER)) {

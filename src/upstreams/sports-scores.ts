@@ -251,7 +251,7 @@ function easternDay(time: number): string {
   return easternDate(time).replaceAll('-', '')
 }
 
-/** By the games given: one is on, all are to come or over for today, all are over for good. */
+/** By the games given: a game is on, all are to come or over for today, all are over for good. */
 function secondsFresh(
   { dates, limit }: { dates?: string; limit: number },
   data: Record<string, unknown>,

@@ -23,7 +23,7 @@ export interface CachingDeps extends UpstreamDeps {
 
 export interface CachedOutcome {
   outcome: Outcome
-  /** RFC 9211; undefined where answers are not stored. */
+  /** RFC 9211; undefined if answers are not stored. */
   cacheStatus?: string
   ageSeconds?: number
   /** How long identical calls need no request, milliseconds. */
@@ -40,7 +40,7 @@ const WITHOUT_REQUEST: Partial<Record<ErrorCode, string>> = {
   OVERLOADED: 'overloaded',
 }
 
-/** Answers from the cache where the endpoint allows, else by one request for all identical calls of the fleet. */
+/** Answers from the cache if the endpoint allows, else by one request for all identical calls of the fleet. */
 export async function callThroughCache(deps: CachingDeps, upstreamCall: UpstreamCall): Promise<CachedOutcome> {
   const { call, endpoint } = upstreamCall
   const keys = cacheKeys(endpoint, call)

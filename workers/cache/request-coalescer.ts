@@ -14,7 +14,7 @@ import type { CallProgress } from '../upstream/send-once.ts'
 const LEADER_MS = 3_000
 const LEADER_RENEW_MS = 1_000
 
-/** How long followers in other processes find an outcome, milliseconds. Those of larger ones send requests of their own. */
+/** How long followers in other processes find an outcome, milliseconds. Followers of a larger outcome send requests of their own. */
 const OUTCOME_MS = 1_500
 const OUTCOME_BYTES_MAX = 2 * 1024 * 1024
 
@@ -33,9 +33,9 @@ export interface Subscriber {
   deadline: number
   signal: AbortSignal
   progress: CallProgress
-  /** Its place comes before that of a call that may lead: it overtakes that one's request while this is not sent. */
+  /** Its place comes before the place of a call that may lead: it overtakes that call's request while this is not sent. */
   isAhead?: boolean
-  /** The answer where it is stored by the time that this call takes the lead. */
+  /** The answer if it is stored by the time that this call takes the lead. */
   findStored?: () => Promise<Answer | undefined>
 }
 
@@ -49,7 +49,7 @@ export interface CoalescedRequest {
 export interface Answer {
   outcome: Outcome
   freshMs?: number | undefined
-  /** Instead of a request: the answer that another one had stored when this call took the lead, or when its permit came. */
+  /** Instead of a request: the answer that another call had stored when this call took the lead, or when its permit came. */
   found?: CacheEntry | undefined
 }
 
@@ -82,7 +82,7 @@ interface LocalRequest extends CoalescedRequest {
 }
 
 /**
- * Lets identical calls of the whole fleet share one request: a process leads it, or follows another one. A request that is not sent
+ * Lets identical calls of the whole fleet share one request: a process leads it, or follows another process. A request that is not sent
  * yet is overtaken by a call whose place comes before: it keeps waiting for its permit until that call's answer ends it (`overtake`)
  * or, from another process (`#takeLead`), is found stored. A request without subscribers goes on while other processes follow.
  */
@@ -91,7 +91,7 @@ export class RequestCoalescer {
   readonly #isStoreElsewhere: boolean
   readonly #requests = new Map<string, LocalRequest>()
 
-  /** `isStoreElsewhere`: answers are stored in another Redis, whose commands have no order with those of `redis`. */
+  /** `isStoreElsewhere`: answers are stored in another Redis, whose commands have no order with the commands of `redis`. */
   constructor(redis: RedisConnection, { isStoreElsewhere = false } = {}) {
     this.#redis = redis
     this.#isStoreElsewhere = isStoreElsewhere
@@ -102,7 +102,7 @@ export class RequestCoalescer {
     return this.#requests.has(keys.entry)
   }
 
-  /** `work` makes the answer where no other call does. */
+  /** `work` makes the answer if no other call does. */
   async join(keys: CacheKeys, subscriber: Subscriber, work: Work): Promise<SharedAnswer> {
     const known = this.#requests.get(keys.entry)
     const overtaken = subscriber.isAhead && known && !hasBegun(known.progress) ? known : undefined
@@ -122,7 +122,7 @@ export class RequestCoalescer {
 
   async #endUnlessFollowed(request: LocalRequest): Promise<void> {
     while (request.state === 'leading' && request.subscribers.size === 0) {
-      // Fails open: where Redis does not answer, followers send a request of their own.
+      // Fails open: if Redis does not answer, followers send a request of their own.
       const deadline = Number(await this.#redis.get(request.keys.followed).catch(() => null))
       if (deadline === 0) break
       request.deadline = Math.max(request.deadline, deadline)
@@ -198,7 +198,7 @@ export class RequestCoalescer {
     }
   }
 
-  /** Takes the lead where it is free, or where a request in another process has it that may be overtaken. @returns that one's token as `other` */
+  /** Takes the lead if it is free, or if a request in another process has it that may be overtaken. @returns the token of that request as `other` */
   async #takeLead(
     { keys, token, progress }: LocalRequest,
     mayOvertake: boolean,
@@ -226,7 +226,7 @@ export class RequestCoalescer {
       const isFound = freshMs !== undefined && !this.#isStoreElsewhere
       if ((isOfOneCall(outcome) && !isCutShort(outcome)) || isFound) return answer
       const frame = outcomeFrame(outcome, token)
-      // Sent together with the end of the lead. Fails open: where Redis takes no writes, followers send requests of their own.
+      // Sent together with the end of the lead. Fails open: if Redis takes no writes, followers send requests of their own.
       if (frame.length <= OUTCOME_BYTES_MAX) {
         this.#redis.set(keys.outcome, frame, 'PX', OUTCOME_MS).catch(() => undefined)
       }

@@ -9,7 +9,7 @@ import type { CallRun } from './run-call.ts'
 
 /**
  * Answers a test call without its upstream: by the failure of its scenario, by what the recordings tell of the caller's
- * parameters, or by the recorded example. The example has the caller's values where it repeats parameters, and the
+ * parameters, or by the recorded example. The example has the caller's values if it repeats parameters, and the
  * outcome says for which parameters it was recorded: its other values are facts about those.
  */
 export async function answerFromExample(

@@ -132,7 +132,7 @@ async function sendKept(deps: ProcessorDeps, call: AnswerableCall, outcome: Repl
   await endAsyncCall(deps, call, { head, reach: reachOf(outcome.head), times, bytes, reply })
 }
 
-/** Nodes take bodies within milliseconds: a body that finds no room for this long is kept out by those of a dead node. Milliseconds. */
+/** Nodes take bodies within milliseconds: a body that finds no room for this long is kept out by the bodies of a dead node. Milliseconds. */
 const BODY_SPACE_RETRY = { everyMs: 200, forMs: 2_000, mayRepeat: (error: unknown) => error instanceof GatewayError }
 
 async function sendWhenBodyFits({ replies }: ProcessorDeps, call: AnswerableCall, reply: Reply): Promise<void> {
@@ -177,7 +177,7 @@ function toReply({ log, permitClientOf }: ProcessorDeps, call: AnswerableCall, r
 
 function reachIn({ isAsync }: AnswerableCall, { outcome, times, isSecondRun }: TimedOutcome): Reach {
   const { isRefused = false, wasSent = false } = isFailure(outcome) ? outcome : {}
-  // The earlier run may have sent a request, however this one ends.
+  // The earlier run may have sent a request, however this run ends.
   if (isRefused && !isSecondRun && !isAsync) return 'refused'
   return wasSent || isSecondRun || times.attempts > 0 ? 'maybe-sent' : 'unsent'
 }

@@ -21,7 +21,7 @@ const FRESH_PART = 0.9
 /** The wait for a permit included, milliseconds. */
 const PROBE_MS_MAX = 30_000
 
-/** Sends the upstream's cheapest request, on its cap. Skipped where real traffic shows the health. */
+/** Sends the upstream's cheapest request, on its cap. Skipped if real traffic shows the health. */
 export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const { slug, isForced = false, isDecisive = false, endpoint: path, outcomeId } = parseProbeJob(job.data)
   const api = sourceNamed(deps.catalog, slug)

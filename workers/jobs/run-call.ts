@@ -139,7 +139,7 @@ function hasSent(progress: CallProgress): boolean {
   return isSent === true || hasSentBefore === true
 }
 
-/** The outcome at the deadline: 502 in an attempt or after one that failed, 503 in any other wait. */
+/** The outcome at the deadline: 502 in an attempt or after a failed attempt, 503 in any other wait. */
 function outcomeAtDeadline(progress: CallProgress): Failure {
   const { isUnderWay, lastFailure } = progress.ofRequest ?? progress
   if (isUnderWay) return { code: 'UPSTREAM_TIMEOUT' }
@@ -179,7 +179,7 @@ function leaveInBackground({ caps, log }: RunDeps, known: KnownCall): void {
     .catch((cause) => log.debug({ err: cause, callId: call.id }, 'failed to leave the wait queue'))
 }
 
-/** A failure as the owner of the key is told it. Where the upstream refused the key, it is validated once more. */
+/** Rewrites a failure for the owner of the key. If the upstream refused the key, it is validated once more. */
 function inTermsOfKey({ queues, log }: RunDeps, call: CallJob, result: CachedOutcome): CachedOutcome {
   const { outcome } = result
   const { providerKey } = call

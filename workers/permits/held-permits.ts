@@ -40,7 +40,7 @@ export class HeldPermits {
     return this.#released.length
   }
 
-  /** Takes out what was released, for the next poll; a lost one ends with its lease. */
+  /** Takes out what was released, for the next poll; a lost permit ends with its lease. */
   drainReleased(): Required<ReleasedPermits> {
     const released = this.#released
     this.#released = []

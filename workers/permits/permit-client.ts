@@ -15,7 +15,7 @@ const POLL_INTERVAL_MS = 500
 /** Poll interval while another request must end first, for a lost wake-up or an expired lease. Milliseconds. */
 const FALLBACK_POLL_MS = 200
 
-/** Shortest pause between polls, so that one serves several slots of a rate. Milliseconds. */
+/** Shortest pause between polls, so that a poll serves several slots of a rate. Milliseconds. */
 const POLL_MS_MIN = 5
 
 /** How long ended permits wait for a poll that asks for others, if the cap had room: nobody waits for them. Milliseconds. */
@@ -74,7 +74,7 @@ export class PermitClient {
   #isPolling = false
   #pollAgain = false
   #timer: NodeJS.Timeout | undefined
-  /** The last round trip, milliseconds, where it took so long that a permit was too old when it came; else 0. */
+  /** The last round trip, milliseconds, if it took so long that a permit was too old when it came; else 0. */
   #logLaterMs = 0
   /** How many more requests the cap had room for at the last poll. */
   room = 0
@@ -222,7 +222,7 @@ export class PermitClient {
     return isWaiting ? waiter : undefined
   }
 
-  /** The waiter stops waiting. After a lost lock its place is that of the run that has the job now. */
+  /** The waiter stops waiting. After a lost lock its place belongs to the run that has the job now. */
   #reject(waiter: LocalWaiter, reason: unknown): void {
     if (this.#take(waiter) && reason !== LOCK_LOST) this.#leave(waiter)
     waiter.reject(reason)

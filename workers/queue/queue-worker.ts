@@ -115,7 +115,7 @@ export class QueueWorker extends Worker {
     this.#runs.add(run)
   }
 
-  /** A full worker takes the next job in the step that ends the one before. */
+  /** A full worker takes the next job in the step that ends the job before. */
   async #run(first: Job, token: string): Promise<void> {
     let job: Job | undefined = first
     while (job) job = (await this.processJob(job, token, () => this.#isFull)) ?? undefined
@@ -131,7 +131,7 @@ export class QueueWorker extends Worker {
   async #untilMarker(): Promise<void> {
     const seconds = this.getBlockTimeout(this.#dueAt)
     const taken = seconds > 0 ? await this.backend.waitForJob(seconds) : null
-    // For another worker: this one takes no job any more.
+    // For another worker: this worker takes no job any more.
     if (taken && !this.#isOpen) await this.#redis.zadd(this.keys.marker ?? '', taken.score, taken.member)
   }
 }

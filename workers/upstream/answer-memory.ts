@@ -17,7 +17,7 @@ interface Holder {
 
 /**
  * Bounds the memory that answers of upstreams take in a worker while they are read and parsed. The call that began to take
- * first always gets more, so that one of them ends whatever the others hold; those others share `bytesMax`.
+ * first always gets more, so that this answer ends whatever the others hold; those others share `bytesMax`.
  */
 export class AnswerMemory {
   readonly #bytesMax: number

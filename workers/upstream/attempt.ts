@@ -35,7 +35,7 @@ export function isOurDoing(error: unknown): boolean {
 export interface AttemptOptions {
   client: Dispatcher
   permit: Permit
-  /** The call's end (deadline, caller gone, lock lost), or that of the coalesced request: nobody waits. */
+  /** The end of the call (deadline, caller gone, lock lost), or the end of the coalesced request: nobody waits. */
   signal: AbortSignal
   /** From connect to last byte, milliseconds. */
   timeoutMs: number
@@ -81,7 +81,7 @@ export async function attempt(api: Api, request: WireRequest, options: AttemptOp
   }
 }
 
-/** The status is 0 before there is one. */
+/** The status is 0 before there is a status. */
 interface Response {
   status: number
   headers: Record<string, string>

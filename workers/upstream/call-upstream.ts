@@ -27,7 +27,7 @@ export interface UpstreamCall extends Omit<Sending, 'recorder'> {
   call: CallJob
 }
 
-/** Sends a call's requests, each under a permit and repeated where that may help. */
+/** Sends a call's requests, each under a permit and repeated if that may help. */
 export function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCall): Promise<Outcome> {
   return deps.answerMemory.within((memory) => sendAll(deps, { ...upstreamCall, memory }))
 }
@@ -83,7 +83,7 @@ async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory
   return call.raw ? { body: rawBody(exchanges), data: read.data } : dataOutcome(read.data)
 }
 
-/** The requests of a call; where the upstream takes an id of the call, it is the same in every attempt and every run. */
+/** The requests of a call; if the upstream takes an id of the call, it is the same in every attempt and every run. */
 function requestsOf(endpoint: Endpoint, { id, parameters }: CallJob, context: CallContext): UpstreamRequest[] {
   const requests = [endpoint.request(parameters, context)].flat()
   const { idempotencyHeader } = endpoint
@@ -153,7 +153,7 @@ function sendWithRetries(
 /** Request Timeout and Too Early (RFC 9110, 15.5.9; RFC 8470). */
 const MOMENTARY = new Set([408, 425])
 
-/** @throws AttemptError also where the answer says that the upstream failed, which may be repeated */
+/** @throws AttemptError also if the answer says that the upstream failed, which may be repeated */
 async function sendAndCheck(
   deps: UpstreamDeps,
   upstreamCall: RecordedCall,
@@ -189,7 +189,7 @@ async function followRedirects(
   }
 }
 
-/** An array where one call took several requests. */
+/** An array if one call took several requests. */
 function rawBody(exchanges: ClassifiedExchange[]): Buffer {
   const texts = exchanges.map(({ text }) => text ?? 'null')
   return Buffer.from(texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(',')}]`)

@@ -34,7 +34,7 @@ export async function callWithFallback(deps: UpstreamDeps, upstreamCall: Upstrea
   const second = await callUpstream(deps, atFallback(upstreamCall, api.fallback, fallback.endpoint))
   if (!isFailure(second)) return { ...second, isFromFallback: true }
   if (!hasSourceFailed(second) && ERRORS[second.code].status < 500) return second
-  // The failure of a source that was sent a request says more than that of a source that was not.
+  // The failure of a source that was sent a request says more than the failure of a source that was not.
   return first.isUnsent && !second.isUnsent ? second : first
 }
 

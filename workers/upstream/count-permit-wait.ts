@@ -12,7 +12,7 @@ export function countPermitWait(
     if (!isCounted) times.permitMs += performance.now() - startedAt
     isCounted = true
   }
-  // Where both signals are one, its abort ends the wait as well.
+  // If both signals are one, its abort ends the wait as well.
   if (callSignal !== signal) callSignal?.addEventListener('abort', end)
   return end
 }

@@ -4,7 +4,7 @@ import { StatusError } from './attempt-error.ts'
 const CAUSE_LENGTH_MAX = 120
 
 export interface Seen {
-  /** Undefined where no answer came. */
+  /** Undefined if no answer came. */
   status?: number | undefined
   error?: unknown
   ms: number
@@ -50,7 +50,7 @@ export function describeFailure(code: string, { status, error, ms }: Seen): { wo
   }
 }
 
-/** What is behind a status that counts as a failure of the upstream, where the status alone does not say it. */
+/** What is behind a status that counts as a failure of the upstream, if the status alone does not say it. */
 function meaningOf(code: string, status: number): string {
   if (code === 'UPSTREAM_INVALID_RESPONSE') return ', not in the expected form'
   if (code === 'UPSTREAM_REDIRECT_BLOCKED') return ', a redirect that is not followed'

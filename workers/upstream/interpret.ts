@@ -114,7 +114,7 @@ export function requestedWaitMs(upstream: Upstream, headers: Record<string, stri
   return waitMs === undefined ? undefined : Math.min(Math.max(waitMs, RETRY_AFTER_MS_MIN), RETRY_AFTER_MS_MAX)
 }
 
-/** When the upstream answered, by its own clock; `now` where it does not say. */
+/** When the upstream answered, by its own clock; `now` if it does not say. */
 function answeredAt(headers: Record<string, string>, now: number): number {
   const date = parseHttpDate(headers.date ?? '')
   return date === undefined ? now : date + (wholeNumber(headers.age) ?? 0) * 1_000

@@ -17,7 +17,7 @@ const storeItems = loadScript(new URL('./lua/store-prefetched.lua', import.meta.
 const FILLING_MS = 6_000
 const RENEW_EVERY_MS = 2_000
 
-/** How often a call looks whether another one has filled the pool, while it waits for its permit and while that one's request is under way. */
+/** How often a call looks whether another call has filled the pool, while it waits for its permit and while the request of the other call is under way. */
 const LOOK_EVERY_MS = 250
 const LOOK_FILLED_MS = 50
 
@@ -47,7 +47,7 @@ interface Pool {
 }
 
 /**
- * Takes items from a pool that one larger request fills. Each call waits for a permit of its own, in the cap's order: one that waited
+ * Takes items from a pool that one larger request fills. Each call waits for a permit of its own, in the cap's order: a call that waited
  * for another's request to be sent would have no share of the cap. @returns undefined when no pool can serve the call
  */
 export async function takePrefetched(
@@ -72,7 +72,7 @@ export async function takePrefetched(
 
 class NeedlessError extends Error {}
 
-/** Waits for a permit and fills the pool, unless another call does so before. @returns 'again' where another one is at it, or the pool cannot be filled */
+/** Waits for a permit and fills the pool, unless another call does so before. @returns 'again' if another call is at it, or the pool cannot be filled */
 async function drawOrFill(
   deps: PoolDeps,
   call: PoolCall,

@@ -59,7 +59,7 @@ export function membersSeen(
   return { seen, isLacking }
 }
 
-/** Whether it matters that one more answer lacks a member. */
+/** Whether it matters that a further answer lacks a member. */
 function tellsMore(member: KnownMembers[string], now: number): boolean {
   const { ordinary, since, good = 0, count = 0, probedAt = 0 } = member
   if (ordinary !== undefined) return now - ordinary >= NOTE_ORDINARY_EVERY_MS
@@ -113,7 +113,7 @@ function expectedIn(schema: unknown, recorded: unknown): Expected[] {
   })
 }
 
-/** Many lists may be empty, as that of a search without hits. Only the answer to the recorded call must have items. */
+/** Many lists may be empty, as in a search without hits. Only the answer to the recorded call must have items. */
 function itemsOf(name: string): Expected {
   return {
     name: `${name}[]`,

@@ -6,7 +6,7 @@ import { encodeUtf8 } from './encode-utf8.ts'
 /** `body` as it goes to the caller. */
 export interface Success {
   body: Buffer
-  /** Where it was just mapped: storage time may depend on it. */
+  /** Set if it was just mapped: storage time may depend on it. */
   data?: Record<string, unknown>
   /** See `ReplyHead`. */
   recordedFor?: string
@@ -22,7 +22,7 @@ export interface Failure {
   isRefused?: true
   wasSent?: true
   isCutShort?: true
-  /** No request was sent. Absent: one was, or the version before does not say. */
+  /** No request was sent. Absent: a request was sent, or the version before does not say. */
   isUnsent?: true
   /** For the log alone. */
   cause?: unknown

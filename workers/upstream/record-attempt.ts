@@ -276,7 +276,7 @@ export class AttemptRecorder {
       if (probedEndpoint !== undefined)
         this.#scheduleProbe(`members-${health.now()}`, { isForced: true, endpoint: probedEndpoint })
     } catch (error) {
-      // Lost where Redis is away: a score can miss a sample.
+      // Lost if Redis is away: a score can miss a sample.
       log.warn({ err: error, slug }, 'failed to count an attempt')
     }
   }
@@ -289,7 +289,7 @@ export class AttemptRecorder {
     )
   }
 
-  /** Several schedule it under one name, and one is made. */
+  /** Several schedule it under one name, and a single probe is made. */
   #scheduleProbe(name: string, how: { isForced?: boolean; isDecisive?: boolean; endpoint?: string } = {}): void {
     const { queues, log } = this.#deps
     const { slug } = this.#request

@@ -26,7 +26,7 @@ const UNITS: Record<string, number> = {
 const EPOCH_SECONDS_MIN = 1_000_000_000
 
 /**
- * The wait of a `Retry-After` (RFC 9110, 10.2.3), milliseconds, rounded up to whole ones: seconds or a date, and what
+ * The wait of a `Retry-After` (RFC 9110, 10.2.3), whole milliseconds, rounded up: seconds or a date, and what
  * servers write besides, which are fractions, units, dates of RFC 3339 and seconds since 1970. Of a header that came several times the
  * longest wait holds, so that none is shorter than the server asked for. Negative for a date in the past.
  *

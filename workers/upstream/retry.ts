@@ -11,7 +11,7 @@ const BACKOFF_MS_MAX = 200
 const BUDGET_PART = 0.2
 const BUDGET_MIN = 3
 
-/** A failing upstream must not get three times the requests of a healthy one. */
+/** A failing upstream must not get three times the requests of a healthy upstream. */
 export class RetryBudget {
   #calls = 0
   #repeats = 0

@@ -36,9 +36,9 @@ export interface Sending {
   currentKey: () => string | undefined
   bucket: CapBucket
   permitRequest: PermitRequest
-  /** Asked again when the permit is there, which a call may wait long for. @throws GatewayError where the API is shut by then */
+  /** Asked again when the permit is there, which a call may wait long for. @throws GatewayError if the API is shut by then */
   ensureOpen?: () => void
-  /** Asked last before the request is sent, of one that another call may make needless. Where it throws, the permit is given back unused. */
+  /** Asked last before the request is sent, if another call may make the request needless. If it throws, the permit is given back unused. */
   ensureNeeded?: (permit: Permit) => Promise<void>
   /** Ends only the wait for a permit. */
   needless?: AbortSignal
@@ -46,7 +46,7 @@ export interface Sending {
   progress: CallProgress
   remainingMs: () => number
   signal: AbortSignal
-  /** Of the call itself, where `signal` is that of the request that it shares. */
+  /** Of the call itself, if `signal` belongs to the request that it shares. */
   callSignal?: AbortSignal
   recorder: AttemptRecorder
   memory?: MemoryShare
@@ -57,7 +57,7 @@ export interface CallProgress {
   /** An attempt goes on, its connection included; `isSent`: its request was written, or may have been. */
   isUnderWay?: boolean
   isSent?: boolean
-  /** An attempt that has ended may have sent a request; where the last one failed, `lastFailure` says how. */
+  /** An attempt that has ended may have sent a request; if the last attempt failed, `lastFailure` says how. */
   hasSent?: boolean
   /** The first byte of a request was written, or may have been. */
   hasWritten?: boolean
@@ -193,7 +193,7 @@ function limitIn(
   { api, bucket, currentKey, recorder }: Sending,
   { request, result }: { request: WireRequest; result: ClassifiedExchange },
 ): Omit<UpstreamLimit, 'observedBy'> | undefined {
-  // Operators replaced the key meanwhile: its limiter says nothing of the new one's. The limiter of an unproven key says nothing of other keys.
+  // Operators replaced the key meanwhile: its limiter says nothing of the limiter of the new key. The limiter of an unproven key says nothing of other keys.
   if (request.key !== currentKey() || bucket === UNPROVEN_BUCKET) return undefined
   const reported = reportedLimit(api, result)
   // A caller's own key has a cap of its own, and a probe's request is ours.

@@ -35,7 +35,7 @@ export class SuccessBatcher {
       const { changed } = await recordSuccesses(this.#redis, slug, { latenciesMs })
       if (changed) await this.#health.read(slug)
     } catch (error) {
-      // Lost where Redis is away: a score can miss samples.
+      // Lost if Redis is away: a score can miss samples.
       this.#log.warn({ err: error, slug, attempts: latenciesMs.length }, 'failed to count attempts')
     }
     return []

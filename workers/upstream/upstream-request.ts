@@ -7,7 +7,7 @@ import { ACCEPT_ENCODING } from './response-body.ts'
 /** Its path may hold a key: it is never logged. */
 export interface WireRequest extends RequestTarget, Pick<UpstreamRequest, 'method' | 'body'> {
   headers: Record<string, string>
-  /** The one it is sent with. */
+  /** The key it is sent with. */
   key: string | undefined
 }
 
@@ -47,7 +47,7 @@ function withParameter({ origin, path }: RequestTarget, name: string, value: str
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 
-/** Undefined where the redirect leaves the upstream's base address. */
+/** Undefined if the redirect leaves the upstream's base address. */
 export function redirectedRequest(
   api: Api,
   { origin, path, headers, key }: WireRequest,

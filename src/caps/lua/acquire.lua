@@ -56,7 +56,7 @@ local function remembered()
   return reply
 end
 
--- Those of the waiters that have a place, with its tag in `tagOf`, and the others.
+-- The waiters that have a place, with its tag in `tagOf`, and the others.
 local waiters, argumentOf, placed, unplaced, tagOf = {}, {}, {}, {}, {}
 for index = 1, waiterCount do
   local argument = firstWaiter + 5 * (index - 1)
@@ -88,7 +88,7 @@ local function grant(granted)
     latestTag = math.max(latestTag, tagOf[member] or 0)
   end
   if isOfAll then reply[PERMITS] = number + 1 end
-  -- Redis deletes a set with its last member, and its expiry too: without a new one, the lease of a dead worker would stay.
+  -- Redis deletes a set with its last member, and its expiry too: without a new expiry, the lease of a dead worker would stay.
   local isFirst = redis.call('EXISTS', LOG, LEASES) < 2
   redis.call('ZADD', LOG, unpack(logged))
   redis.call('ZADD', LEASES, unpack(leased))
@@ -113,7 +113,7 @@ local function addRefusal(member, reason, retryAfterMs, hadPlace)
   for _, value in ipairs({member, reason, math.max(1, retryAfterMs), hadPlace}) do refusals[#refusals + 1] = value end
 end
 
--- Refuses those of the members that were evicted from the queue; returns the others.
+-- Refuses the members that were evicted from the queue; returns the others.
 local function refuseEvicted(members)
   if #members == 0 or redis.call('EXISTS', EVICTED) == 0 then return members end
   local retryAt, others = redis.call('ZMSCORE', EVICTED, unpack(members)), {}
@@ -155,7 +155,7 @@ local function joinQueue(member)
 end
 
 for _, member in ipairs(refuseEvicted(unplaced)) do joinQueue(member) end
--- The place of one may have pushed another past its deadline.
+-- The place of a call may have pushed another call past its deadline.
 if #joined > 0 then
   placed = refuseEvicted(placed)
   queued = redis.call('ZCARD', QUEUE)

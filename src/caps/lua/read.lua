@@ -1,4 +1,4 @@
---[[ Reads the cap as it is now, for one queued call or for one that would come now. What ended by time, places of expired
+--[[ Reads the cap as it is now, for a queued call or for a call that would come now. What ended by time, places of expired
      calls and leases, is removed before.
      Input:  KEYS[11] coalesced (may be absent)  ARGV[1] clock, the rules, then the member (empty: a call that would come now)
      Output: calls before it, or before the one whose answer it shares (-1: neither is queued), ms until that slot, requests

@@ -17,13 +17,13 @@ export type AccountSection = (typeof SECTIONS)[number][2]
 
 /** What an account page holds besides its section's data. */
 export interface AccountExtras {
-  /** A page below that of the section, by the name of its script's part and with a title of its own. */
+  /** A page below the page of the section, by the name of its script's part and with a title of its own. */
   part?: { view: string; title: string }
   /** JSON of the APIs that take a caller's own key. */
   apis?: string
   /** Page of the API that a newcomer tries first. */
   start?: string
-  /** Whether addresses are proven by mail: only then does it mean something that one is not. */
+  /** Whether addresses are proven by mail: only then does it mean something that an address is not. */
   provesAddresses?: boolean
   /** What is the same for every account, below the section. */
   below?: Html
@@ -48,7 +48,7 @@ ${below ?? ''}
 </div>`
 }
 
-/** The plans, and whom to ask for another one. @param contact undefined where the operator names none */
+/** The plans, and whom to ask for another plan. @param contact undefined if the operator names none */
 export function plansCard(plans: Visit['plans'], contact: string | undefined): Html {
   return html`<section class="card" aria-labelledby="plans-title"><h2 id="plans-title">Plans</h2>
 ${planTable(plans, 'Calls over all APIs. Test calls have the same limits a minute and none a month.')}
@@ -60,7 +60,7 @@ function contactLink(contact: string): Html {
   return href === undefined ? html`${contact}` : html`<a href="${href}" rel="noreferrer noopener">${contact}</a>`
 }
 
-/** What a new account can do, as the operator set it; empty where nothing is held back. */
+/** What a new account can do, as the operator set it; empty if nothing is held back. */
 const AFTER_SIGNUP: Record<SignupPolicy, string> = {
   open: '',
   verified: 'A mail comes with a link that proves the address. Live calls work from then on, test calls at once.',

@@ -79,7 +79,7 @@ function input(id: string, { name, schema }: { name: string; schema: ParameterSc
   return html`<input id="${id}" name="${name}" type="text"${isNumber ? html` inputmode="decimal"` : ''}${described} autocomplete="off" placeholder="${placeholder}" value="${value === undefined ? '' : [value].flat().join(',')}"${schema.items ? html` data-list` : ''}>`
 }
 
-/** Members of `data`: name, type, meaning and the recorded value; nested ones are indented. */
+/** Members of `data`: name, type, meaning and the recorded value; nested members are indented. */
 function responseTable(path: string, fields: DataField[]): Html {
   return html`<h3>Response: members of <code>data</code></h3>
 <div class="scroll" tabindex="0" role="region" aria-label="Response of ${path}"><table class="response"><thead><tr><th scope="col">Name and type</th><th scope="col">Meaning and recorded value</th></tr></thead><tbody>${fields.map(

@@ -33,7 +33,7 @@ local function isTooLate(deadline, at)
   return at > now and deadline ~= nil and at + state.serviceMs + REPLY_MS > deadline
 end
 
--- Planning takes time in proportion to the queue: a long one is planned a few times a second, not at each call.
+-- Planning takes time in proportion to the queue: a long queue is planned a few times a second, not at each call.
 local function takePlanningTurn(length)
   if length <= PLANNED_LENGTH_MAX then return true end
   if math.abs(now - state.plannedAt) < PLAN_EVERY_MS then return false end

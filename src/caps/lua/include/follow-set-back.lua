@@ -1,7 +1,7 @@
 --- @include "./rules.lua"
 --- @include "./state.lua"
 --- @include "../../../redis/lua/set-back.lua"
--- Where the clock was set back, the cap's log, the demand of its shares and the times until which it is held follow it, and so
+-- If the clock was set back, the cap's log, the demand of its shares and the times until which it is held follow it, and so
 -- do leases and waiters of workers that died, which nobody renews. Returns whether it was.
 local function capFollowsSetBack()
   local latest = score(now + ROUND_TRIP_MS_MAX)

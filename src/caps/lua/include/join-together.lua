@@ -5,15 +5,15 @@
 --- @include "./forecast.lua"
 --- @include "./dequeue-expired.lua"
 --- @include "./key-life.lua"
---[[ Queues several calls at once where the cap has room for all of them: with the same outcome as one after the other, but
+--[[ Queues several calls at once if the cap has room for all of them: with the same outcome as one after the other, but
      what they need is read and written once. Returns nil if they must be judged one by one: on scarce caps, in long
-     queues, and if one of them might wait or be refused, or has its place already. ]]
+     queues, and if a call might wait or be refused, or has its place already. ]]
 local function joinTogether(calls)
   if #calls == 1 or isScarce then return nil end
   local length = redis.call('ZCARD', QUEUE)
   if length > PLANNED_LENGTH_MAX then return nil end
   if length > 0 then length = length - dequeueExpired() end
-  -- Room for the last one is room for those before it.
+  -- Room for the last call is room for the calls before it.
   local most = length + #calls - 1
   if slotAt(most) > now then return nil end
 

@@ -75,7 +75,7 @@ local function readQueue(path)
 end
 
 -- Finds the slot of a call that has `ahead` calls of the queue before it. Returns its slot; the calls that would be too late
--- behind it, as arguments of `evict`; a refusal where it is too late itself; and, where `identical`, a queued call whose answer
+-- behind it, as arguments of `evict`; a refusal if it is too late itself; and, for `identical`, a queued call whose answer
 -- it could share, comes no later, that call's slot: then the refusal is about that slot, and the first two do not count.
 local function findSlot(call, queue, ahead, identical)
   local member, deadline, length = call.member, call.deadline, queue.length
@@ -141,7 +141,7 @@ local function join(call)
   local queue = readQueue(path)
   local length = queue.length
   local knownRank = length > 0 and redis.call('ZRANK', QUEUE, member)
-  -- The command is sent again where its acknowledgement was lost.
+  -- The command is sent again if its acknowledgement was lost.
   if knownRank then return knownPlace(member, knownRank) end
   local whole, _, tagText = tagAfter(queue.virtual, math.max(unpack(queue.starts)), queue.seq)
   if call.tag then tagText = string.format('%.17g', math.min(call.tag, queue.virtual)) end
@@ -172,7 +172,7 @@ local function join(call)
   local fields = {'seq', queue.seq}
   for level, group in ipairs(path) do
     if not call.tag then
-      -- The share's next call starts after this one. A group that was not what held this call back is not held up by it.
+      -- The share's next call starts after this call. A group that was not what held this call back is not held up by it.
       local start = (level == #path and whole or queue.starts[level]) + COST / weight / widthOf(path, level)
       fields[#fields + 1], fields[#fields + 2] = startField(group), tostring(start)
     end

@@ -1,7 +1,7 @@
 --- @include "./rules.lua"
 --- @include "./state.lua"
 --- @include "./slots.lua"
---[[ A plan: the grants of the log and those that are planned after them, with the earliest time of the next one. On a scarce
+--[[ A plan: the grants of the log and the grants that are planned after them, with the earliest time of the next grant. On a scarce
      cap a share is a path of groups, and two rules hold at each depth. While others in the group around it (the whole window,
      for the widest) have had demand lately, a group holds at most half of what that may hold; a group named with `q` at most
      a quarter of the window while anybody else has. Of a long window a part of what each group may hold stays for groups in

@@ -5,7 +5,7 @@ local afterRules = 4 + 2 * rateCount
 local rules, widest, isScarce, hasShares = {}, 0, false, false
 for index = 1, rateCount do
   local max, window = tonumber(ARGV[2 + 2 * index]), tonumber(ARGV[3 + 2 * index])
-  -- Half of one is none: a rate of one request a window has no shares.
+  -- Half of one request is no request: a rate of one request a window has no shares.
   rules[index] = { max = max, window = window, isShared = max > 1 and max <= SCARCE_MAX }
   widest = math.max(widest, window)
   isScarce = isScarce or max <= SCARCE_MAX

@@ -1,6 +1,6 @@
 -- What is remembered of the cap, times in ms since the epoch. Without `initialisedAt` Redis knows nothing of it: see
 -- cold-start.ts. `closed`: until when the upstream refuses us; `left`: requests it has left until `leftUntil`. Not read here:
--- `permits`, the number of the last permit; `rampPermit` and `leftPermit`, the last one when `ramp` began and when the
+-- `permits`, the number of the last permit; `rampPermit` and `leftPermit`, the last permit when `ramp` began and when the
 -- upstream last said what is left.
 local fields = redis.call('HMGET', STATE, 'initialisedAt', 'closed', 'left', 'leftUntil', 'serviceMs', 'backfilled',
   'ramp', 'lastWasAsync', 'lastAsker', 'askersChangedAt', 'plannedAt')
