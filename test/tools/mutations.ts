@@ -215,11 +215,11 @@ export const MUTATIONS: Mutation[] = [
     "    redis.call('ZREM', WAITERS, member)\n    redis.call('ZREM', WAITER_EXPIRIES, member)\n",
   ),
   joins('acquire', 'a place that another one took is waited for', '  placed = refuseEvicted(placed)\n'),
-  joins('include/join', 'a repeat loses its order', 'if call.tag then tagText', 'if false then tagText'),
+  joins('include/join', 'a repeat loses its order', 'if call.tag then\n    local tag', 'if false then\n    local tag'),
   joins(
     'include/join',
     'a repeat waits for virtual time that began anew',
-    'math.min(call.tag, queue.virtual)',
+    'call.tag < queue.virtual and call.tag or queue.virtual - 1 + call.tag % 1',
     'call.tag',
   ),
   joins('include/join', 'a full queue refuses a repeat', 'if isFull and not call.tag then', 'if isFull then'),

@@ -131,9 +131,10 @@ local function knownPlace(member, rank)
   return {'ok', redis.call('ZSCORE', QUEUE, member), queuedWaitMs(member, rank)}
 end
 
--- Queues a call, or refuses it. A call with a tag had a place before: it keeps its order, but never starts later than virtual
--- time, which may have begun anew. It has counted as demand, and no length of the queue refuses it, because the queue had a
--- place for it. A call that `waits` sends a request of its own: it shares only the place of a call that is still queued.
+-- Queues a call, or refuses it. A call with a tag had a place before: it goes before calls that start now, and keeps its order
+-- among others that had a place, also if virtual time began anew. It has counted as demand, and no length of the queue refuses
+-- it, because the queue had a place for it. A call that `waits` sends a request of its own: it shares only the place of a call
+-- that is still queued.
 local function join(call)
   local member, share, weight, deadline, coalesced = call.member, call.share, call.weight, call.deadline, call.coalesced
   if hasShares and not call.tag then recordDemand(share) end
@@ -144,7 +145,10 @@ local function join(call)
   -- The command is sent again if its acknowledgement was lost.
   if knownRank then return knownPlace(member, knownRank) end
   local whole, _, tagText = tagAfter(queue.virtual, math.max(unpack(queue.starts)), queue.seq)
-  if call.tag then tagText = string.format('%.17g', math.min(call.tag, queue.virtual)) end
+  if call.tag then
+    local tag = call.tag < queue.virtual and call.tag or queue.virtual - 1 + call.tag % 1
+    tagText = string.format('%.17g', tag)
+  end
 
   local identical = coalesced and redis.call('GET', coalesced)
   local rank = identical and redis.call('ZRANK', QUEUE, identical)
