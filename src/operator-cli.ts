@@ -12,17 +12,20 @@ import {
   isFailing,
   overviewText,
   queueText,
+  settingsText,
   statusText,
   topText,
   upstreamsText,
   usersText,
   userText,
 } from './operator/answers-as-text.ts'
+import type { SettingsAnswer } from './operator/apply-settings.ts'
 import type { UsersAnswer } from './operator/change-user.ts'
 import { type CommandName, HELP, readCommandLine, UsageError, type Values } from './operator/command-line.ts'
 import type { UpstreamAnswer } from './operator/describe-upstream.ts'
 
 type Users = Static<typeof UsersAnswer>
+type SettingsResult = Static<typeof SettingsAnswer>
 type User = Users['users'][number]
 
 const TIERS = ['developer', 'pro', 'business', 'enterprise']
@@ -142,6 +145,15 @@ const COMMANDS: Record<Exclude<CommandName, 'check'>, Command> = {
       ? `${subject}: ${outcome.words}${outcome.code === null ? '' : ` (${outcome.code})`}`
       : `${subject}: no result yet. Check that a worker is running and that the cap has room.`
     return { answer, text }
+  },
+  apply: async ({ client, subject, values }) => {
+    // Imported here: the reader of YAML is a large package, which few commands need.
+    const { readSettingsFile } = await import('./operator/settings-file.ts')
+    const settings = await readSettingsFile(required(subject, 'a file'), client.variable)
+    const answer = await request(client, `POST /v1/operator/settings?dryRun=${values.check === true}`, settings)
+    const { differences } = answer as SettingsResult
+    if (values.check && differences.length > 0) process.exitCode = 2
+    return { answer, text: settingsText(answer as SettingsResult) }
   },
   audit: async ({ client, values }) => {
     const answer = await request(client, `GET /v1/operator/audit?limit=${encodeURIComponent(values.limit ?? '50')}`)

@@ -13,6 +13,8 @@ export interface OperatorClient {
   tokenFrom: string
   /** The name for the audit log. */
   name: string
+  /** Reads a variable that a settings file refers to. */
+  variable: (name: string) => string | undefined
 }
 
 /** @throws ConfigError when there is no token, in the environment or in the data folder */
@@ -31,7 +33,13 @@ export async function readOperatorClient(url: string | undefined, environment: E
   const kept = isNamed ? undefined : await keptConsoleUrl(readDataDir(read))
   const address = url ?? kept ?? consoleUrl(opsHost, opsPort)
   const tokenFrom = given ? 'OPERATOR_TOKEN in the environment' : join(readDataDir(read), SECRETS_FILE)
-  return { url: address.replace(/\/+$/, ''), token, tokenFrom, name: name || 'operator' }
+  return {
+    url: address.replace(/\/+$/, ''),
+    token,
+    tokenFrom,
+    name: name || 'operator',
+    variable: (wanted) => environment[wanted],
+  }
 }
 
 /** The address at which this machine reaches the console: if it listens on every address, the machine's own. */

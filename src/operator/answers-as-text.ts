@@ -3,6 +3,7 @@ import type { Static } from 'typebox'
 import type { OverviewAnswer } from '../fleet/overview-answer.ts'
 import type { QueueAnswer } from '../fleet/queue-answer.ts'
 import { causeWords, countOf, percent, span, stateOf } from '../fleet/words.js'
+import type { SettingsAnswer } from './apply-settings.ts'
 import type { UserAnswer } from './change-user.ts'
 import type { UpstreamAnswer } from './describe-upstream.ts'
 import { textTable, wrapped } from './text-table.ts'
@@ -206,4 +207,17 @@ function valueText(value: unknown): string {
     : typeof value === 'object'
       ? JSON.stringify(value)
       : String(value)
+}
+
+/** A line for each difference. */
+export function settingsText({ applied, differences }: Static<typeof SettingsAnswer>): string {
+  if (differences.length === 0) return 'Nothing differs.'
+  const rows = differences.map(({ slug, member, before, after }) => [
+    slug,
+    member,
+    JSON.stringify(before),
+    JSON.stringify(after),
+  ])
+  const end = applied ? 'All of it is in force.' : 'Nothing was changed.'
+  return `${textTable(['API', 'Setting', 'Before', 'After'], rows, { whole: ['API'] })}\n\n${end}`
 }

@@ -59,10 +59,10 @@ export function changeUpstream(
   const { slug } = api
   return db.transaction().execute(async (transaction) => {
     const row = await lockUpstreamSettings(transaction, slug)
-    const settings = merge(row, change, { slug, secrets })
-    check(api, change, settings)
+    const settings = mergeChange(row, change, { slug, secrets })
+    checkTogether(api, change, settings)
     await saveUpstreamSettings(transaction, slug, settings)
-    const before = audited(merge(row, {}, { slug, secrets }))
+    const before = audited(mergeChange(row, {}, { slug, secrets }))
     await insertAuditRecord(transaction, {
       actor,
       action: 'upstream.update',
@@ -74,7 +74,8 @@ export function changeUpstream(
   })
 }
 
-function merge(
+/** The settings that an upstream has after a change. */
+export function mergeChange(
   row: UpstreamSettingsRow | undefined,
   change: Static<typeof UpstreamChange>,
   { slug, secrets }: { slug: string; secrets: Secret[] },
@@ -89,7 +90,8 @@ function merge(
   }
 }
 
-function check(
+/** @throws GatewayError VALIDATION_ERROR for settings that do not fit together */
+export function checkTogether(
   { slug, upstream, configured }: Api,
   change: Static<typeof UpstreamChange>,
   after: NewUpstreamSettings,
@@ -107,6 +109,6 @@ function invalid(param: string, message: string): GatewayError {
 }
 
 /** Settings as the audit log holds them: of a key only that there is one. */
-function audited({ enabled, tierRequired, caps, key }: NewUpstreamSettings): object {
+export function audited({ enabled, tierRequired, caps, key }: NewUpstreamSettings): Record<string, unknown> {
   return { enabled, tierRequired, caps, key: key === null ? null : 'set' }
 }

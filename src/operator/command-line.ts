@@ -31,6 +31,9 @@ Upstreams
   pause <slug> [--hold]                   refuse its calls (503 API_PAUSED), or with --hold let them wait
   resume <slug>                           let them go on
   probe <slug>                            probe it now, and say what came of it
+  apply <file> [--check]                  settings of many upstreams from a YAML file, whole or not at all
+                                          upstreams: { news: { enabled, tierRequired, caps, paused, key: { env | file } } }
+                                          --check changes nothing: 0 no difference, 2 a difference, 1 a wrong file
 
 Own APIs
   check <file> [--overlay F]              what the gateway makes of an OpenAPI document: errors, what is left out, the
@@ -71,6 +74,7 @@ const OPTIONS = {
   limit: { type: 'string' },
   hold: { type: 'boolean' },
   overlay: { type: 'string' },
+  check: { type: 'boolean' },
 } as const
 
 export type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values']
@@ -98,6 +102,7 @@ const TAKEN = {
   resume: { subject: true, options: [] },
   probe: { subject: true, options: [] },
   check: { subject: true, options: ['overlay'] },
+  apply: { subject: true, options: ['check'] },
   status: { subject: false, options: [] },
   overview: { subject: false, options: [] },
   queue: { subject: true, options: [] },

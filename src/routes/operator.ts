@@ -16,6 +16,7 @@ import { acceptIdsInAnyCase, SlugParams } from '../http/path-ids.ts'
 import type { App } from '../http/typed-app.ts'
 import { refuseIllFormedQueries } from '../http/well-formed.ts'
 import { actorOf } from '../operator/actor.ts'
+import { applySettingsChange, SettingsAnswer, SettingsChange } from '../operator/apply-settings.ts'
 import { changeUpstream, UpstreamChange } from '../operator/change-upstream.ts'
 import { checkProbe } from '../operator/check-probe.ts'
 import { describeUpstream, UpstreamAnswer } from '../operator/describe-upstream.ts'
@@ -65,7 +66,8 @@ export async function operatorRoutes(app: App, deps: OperatorDeps): Promise<void
   readingRoutes(app, deps)
 }
 
-function upstreamRoutes(app: App, { config, catalog, caps, db, redis, settings }: OperatorDeps): void {
+function upstreamRoutes(app: App, deps: OperatorDeps): void {
+  const { config, catalog, db, redis, settings } = deps
   const list = {
     schema: {
       summary: 'List the upstreams with the settings in force',
@@ -93,22 +95,58 @@ function upstreamRoutes(app: App, { config, catalog, caps, db, redis, settings }
     // It is in force when Postgres has it; without the notice processes find it at their next reading.
     await announceSettings(redis).catch((error) => request.log.warn({ err: error }, 'failed to announce settings'))
     await settings.read()
-    if (isOtherKey) {
-      // Until then a request with the key before may bring what its limiter says.
-      await delay(IN_FORCE_MS)
-      await caps
-        .of(api, SHARED_BUCKET)
-        .beginGradually({ isOtherKey: true })
-        .then(() => noteSourceLimit(redis, api.slug, 0))
-        .catch((error) =>
-          request.log.warn(
-            { err: error, slug: api.slug },
-            'failed to drop what the upstream said of the key before: store the key again once Redis is back',
-          ),
-        )
-    }
+    if (isOtherKey) await forgetFormerKey(deps, request, [api])
     return { upstream: describeUpstream(api) }
   })
+  settingsRoute(app, deps)
+}
+
+function settingsRoute(app: App, deps: OperatorDeps): void {
+  const { config, catalog, db, redis, settings } = deps
+  const apply = {
+    schema: {
+      summary: 'Change the settings of several upstreams, whole or not at all',
+      description:
+        'With dryRun it says what would be changed. A member that is absent stays, null puts it back to its default.',
+      tags,
+      querystring: Type.Object({ dryRun: Type.Optional(Type.Enum(['true', 'false'], { default: 'false' })) }),
+      body: SettingsChange,
+      response: { 200: SettingsAnswer },
+    },
+  }
+  app.post('/v1/operator/settings', apply, async (request) => {
+    const isDryRun = request.query.dryRun === 'true'
+    const applying = { actor: actorOf(request), isDryRun }
+    const secrets = config.secrets.encryption
+    const { differences, otherKeys } = await applySettingsChange({ db, catalog, secrets }, request.body, applying)
+    if (isDryRun || differences.length === 0) return { applied: false, differences }
+    await announceSettings(redis).catch((error) => request.log.warn({ err: error }, 'failed to announce settings'))
+    await settings.read()
+    if (otherKeys.length > 0) await forgetFormerKey(deps, request, otherKeys)
+    return { applied: true, differences }
+  })
+}
+
+/** Drops what the limiters of the keys before said. */
+async function forgetFormerKey(
+  { caps, redis }: OperatorDeps,
+  { log }: Pick<FastifyRequest, 'log'>,
+  apis: Api[],
+): Promise<void> {
+  // Until then a request with the key before may bring what its limiter says.
+  await delay(IN_FORCE_MS)
+  for (const api of apis) {
+    await caps
+      .of(api, SHARED_BUCKET)
+      .beginGradually({ isOtherKey: true })
+      .then(() => noteSourceLimit(redis, api.slug, 0))
+      .catch((error) =>
+        log.warn(
+          { err: error, slug: api.slug },
+          'failed to drop what the upstream said of the key before: store the key again once Redis is back',
+        ),
+      )
+  }
 }
 
 const PauseBody = Type.Object({ mode: Type.Optional(Type.Enum(['hold', 'refuse'], { default: 'refuse' })) })

@@ -56,6 +56,8 @@ type LineAt = (node: Node | null | undefined) => number
 /** Parses the text token by token, so that the parser never sees more than the guard lets through. */
 function parse(text: string, lineCounter: LineCounter, fail: Fail): Document.Parsed | undefined {
   const parser = new Parser(lineCounter.addNewLine)
+  // The parser says where each line begins but the first.
+  lineCounter.addNewLine(0)
   const guard = new TokenGuard()
   const tokens: CST.Token[] = []
   let read = 0

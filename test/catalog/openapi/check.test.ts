@@ -76,7 +76,7 @@ describe('a document of an own API', () => {
     assert.deepEqual(answer.effects['/create-order'], 'once')
     assert.match(
       text,
-      /orders\.yaml:96 \/paths\/~1orders~1\{id\}\/patch: The operation is left out: it is a PATCH whose effect is not stated/,
+      /orders\.yaml:97 \/paths\/~1orders~1\{id\}\/patch: The operation is left out: it is a PATCH whose effect is not stated/,
     )
     const list = answer.entry?.endpoints.find(({ path }) => path === '/list-orders')
     assert.deepEqual(list?.params.page, {

@@ -1,0 +1,121 @@
+import { isDeepStrictEqual } from 'node:util'
+import Type, { type Static } from 'typebox'
+import { open } from '../accounts/secret-box.ts'
+import type { Api, Catalog } from '../catalog/catalog.ts'
+import { nullable } from '../catalog/json.ts'
+import { apiNotFound } from '../catalog/unknown-api.ts'
+import type { Secret } from '../config.ts'
+import { insertAuditRecord } from '../db/audit-log.ts'
+import type { Db } from '../db/database.ts'
+import type { UpstreamSettingsRow } from '../db/schema.ts'
+import { lockUpstreamSettings, savePausedMode, saveUpstreamSettings } from '../db/upstream-settings.ts'
+import { audited, checkTogether, mergeChange, UpstreamChange } from './change-upstream.ts'
+import { operatorKeyRecord } from './upstream-settings.ts'
+
+/** The settings of several upstreams. A member that is absent stays as it is, and null puts it back to its default. */
+export const SettingsChange = Type.Object(
+  {
+    upstreams: Type.Record(
+      Type.String({ maxLength: 64 }),
+      Type.Object(
+        { ...UpstreamChange.properties, paused: Type.Optional(nullable(Type.Enum(['hold', 'refuse']))) },
+        { additionalProperties: false },
+      ),
+    ),
+  },
+  { additionalProperties: false },
+)
+export type SettingsChange = Static<typeof SettingsChange>
+
+export const SettingsAnswer = Type.Object({
+  applied: Type.Boolean({ description: 'False for a dry run, and where there is no difference' }),
+  differences: Type.Array(
+    Type.Object({
+      slug: Type.String(),
+      member: Type.String({ description: 'enabled, tierRequired, caps, paused or key' }),
+      before: Type.Unknown({ description: 'Null: the default. Of a key only whether there is one' }),
+      after: Type.Unknown(),
+    }),
+  ),
+})
+export type SettingsDifference = Static<typeof SettingsAnswer>['differences'][number]
+
+/**
+ * Applies settings of several upstreams in one transaction, whole or not at all, as one act of the audit log.
+ *
+ * @returns the differences, and the upstreams that have another key now
+ * @throws GatewayError API_NOT_FOUND, or VALIDATION_ERROR for settings that do not fit together
+ */
+export function applySettingsChange(
+  deps: { db: Db; catalog: Catalog; secrets: Secret[] },
+  { upstreams }: SettingsChange,
+  { actor, isDryRun }: { actor: string; isDryRun: boolean },
+): Promise<{ differences: SettingsDifference[]; otherKeys: Api[] }> {
+  // In one order, so that two applications at once do not wait for each other.
+  const changes = Object.entries(upstreams).toSorted(([one], [other]) => (one < other ? -1 : 1))
+  return deps.db.transaction().execute(async (transaction) => {
+    const planned: PlannedChange[] = []
+    for (const [slug, change] of changes) planned.push(await plan({ ...deps, transaction }, slug, change))
+    const differences = planned.flatMap((each) => each.differences)
+    if (isDryRun || differences.length === 0) return { differences, otherKeys: [] }
+    for (const { slug, save } of planned) await save(transaction, slug)
+    const stateOf = (name: 'before' | 'after') => {
+      const state: Record<string, Record<string, unknown>> = {}
+      for (const { slug, member, [name]: value } of differences) state[slug] = { ...state[slug], [member]: value }
+      return state
+    }
+    await insertAuditRecord(transaction, {
+      ...{ actor, action: 'settings.apply', subject: Object.keys(stateOf('after')).join(' ') },
+      ...{ before: stateOf('before'), after: stateOf('after') },
+    })
+    return { differences, otherKeys: planned.flatMap(({ api, isOtherKey }) => (isOtherKey ? [api] : [])) }
+  })
+}
+
+interface PlannedChange {
+  slug: string
+  api: Api
+  differences: SettingsDifference[]
+  isOtherKey: boolean
+  save: (transaction: Db, slug: string) => Promise<void>
+}
+
+async function plan(
+  { catalog, secrets, transaction }: { catalog: Catalog; secrets: Secret[]; transaction: Db },
+  slug: string,
+  { paused, ...change }: SettingsChange['upstreams'][string],
+): Promise<PlannedChange> {
+  const api = catalog.get(slug)
+  if (!api) throw apiNotFound(catalog.values(), slug)
+  const row = await lockUpstreamSettings(transaction, slug)
+  const isSameKey = change.key !== undefined && (change.key ?? null) === keyOf(row, secrets)
+  const { key: _key, ...others } = change
+  const settings = mergeChange(row, isSameKey ? others : change, { slug, secrets })
+  checkTogether(api, change, settings)
+  const before = { ...audited(mergeChange(row, {}, { slug, secrets })), paused: row?.paused_mode ?? null }
+  const pausedAfter = paused === undefined ? before.paused : paused
+  const after = { ...audited(settings), paused: pausedAfter }
+  const isOtherKey = change.key !== undefined && !isSameKey
+  const differences = Object.entries(after).flatMap(([member, value]) => {
+    const known: unknown = Reflect.get(before, member)
+    if (member === 'key' ? !isOtherKey : isDeepStrictEqual(known, value)) return []
+    const shown = member === 'key' && known !== null && value !== null ? 'replaced' : value
+    return [{ slug, member, before: known ?? null, after: shown ?? null }]
+  })
+  const save = async (db: Db): Promise<void> => {
+    if (differences.length === 0) return
+    await saveUpstreamSettings(db, slug, settings)
+    await savePausedMode(db, slug, pausedAfter)
+  }
+  return { slug, api, differences, isOtherKey, save }
+}
+
+/** The stored key; null where there is none; undefined for a key that the secrets of this process do not open, which any key replaces. */
+function keyOf(row: UpstreamSettingsRow | undefined, secrets: Secret[]): string | null | undefined {
+  if (!row?.key_sealed || !row.key_secret_id) return null
+  try {
+    return open(secrets, operatorKeyRecord(row.slug), { secretId: row.key_secret_id, bytes: row.key_sealed })
+  } catch {
+    return undefined
+  }
+}

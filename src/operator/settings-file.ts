@@ -1,0 +1,86 @@
+import { readFile } from 'node:fs/promises'
+import { basename } from 'node:path'
+import Type from 'typebox'
+import { Compile } from 'typebox/schema'
+import { isObject } from '../catalog/json.ts'
+import { readText } from '../catalog/openapi/read-text.ts'
+import { Findings, findingLine, Unreadable } from '../catalog/openapi/report.ts'
+import { SettingsChange } from './apply-settings.ts'
+import { UsageError } from './command-line.ts'
+
+/** A key stands in a variable or in a file of its own: the settings file can be kept where everybody reads it. */
+const KeyReference = Type.Union([
+  Type.Object({ env: Type.String({ pattern: '^[A-Z][A-Z0-9_]*$' }) }, { additionalProperties: false }),
+  Type.Object({ file: Type.String({ minLength: 1 }) }, { additionalProperties: false }),
+  Type.Null(),
+])
+const settingsCheck = Compile(SettingsChange)
+const referenceCheck = Compile(KeyReference)
+
+/**
+ * Reads a file of settings, with the keys that it refers to.
+ *
+ * @param variable reads a variable of the environment
+ * @throws UsageError with a line for each error
+ */
+export async function readSettingsFile(
+  file: string,
+  variable: (name: string) => string | undefined,
+): Promise<SettingsChange> {
+  const name = basename(file)
+  const findings = new Findings(name)
+  const text = await readFile(file, 'utf8').catch((cause) => {
+    throw new UsageError(`${file} cannot be read.`, { cause })
+  })
+  try {
+    const root = readText(name, text, findings)
+    findings.readFrom(root)
+    const settings = await withKeys(root, variable, findings)
+    if (!settingsCheck.Check(settings)) {
+      const [, errors] = settingsCheck.Errors(settings)
+      for (const { instancePath, message, params } of errors) {
+        const { additionalProperties = [] } = Object(params)
+        const names = additionalProperties.length === 0 ? '' : `: ${additionalProperties.join(', ')}`
+        findings.error(instancePath.split('/').slice(1), `The value ${message}${names}.`)
+      }
+    }
+    if (findings.errors.length === 0) return settings as SettingsChange
+  } catch (error) {
+    if (!(error instanceof Unreadable)) throw error
+  }
+  throw new UsageError(['Nothing was changed.', ...findings.errors.map(findingLine)].join('\n'))
+}
+
+/** The same settings with the keys themselves, which no message repeats. */
+async function withKeys(
+  root: unknown,
+  variable: (name: string) => string | undefined,
+  findings: Findings,
+): Promise<unknown> {
+  if (!isObject(root) || !isObject(root.upstreams)) return root
+  const upstreams: Record<string, unknown> = {}
+  for (const [slug, settings] of Object.entries(root.upstreams)) {
+    const path = ['upstreams', slug, 'key']
+    upstreams[slug] = settings
+    if (!isObject(settings) || settings.key === undefined || settings.key === null) continue
+    const { key: reference } = settings
+    const { key: _key, ...others } = settings
+    upstreams[slug] = others
+    if (!referenceCheck.Check(reference)) {
+      findings.error(path, 'A key is named, never written: key: { env: NAME } or key: { file: PATH }.')
+      continue
+    }
+    const { env, file } = Object(reference) as { env?: string; file?: string }
+    const key = env === undefined ? await readKeyFile(file ?? '') : variable(env)
+    if (key === undefined || key === '') findings.error(path, `There is no key in ${env ?? file}.`)
+    else upstreams[slug] = { ...others, key }
+  }
+  return { ...root, upstreams }
+}
+
+async function readKeyFile(file: string): Promise<string | undefined> {
+  return await readFile(file, 'utf8').then(
+    (text) => text.trim(),
+    () => undefined,
+  )
+}

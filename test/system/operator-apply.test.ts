@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { type Gateway, inheritedEnvironment, startGateway } from '../support/gateway.ts'
+
+const CLI = fileURLToPath(new URL('../../src/operator-cli.ts', import.meta.url))
+
+const FILE = `upstreams:
+  weather: { caps: { concurrency: 3, rates: [{ max: 7, seconds: 1 }] }, tierRequired: pro }
+  currency: { paused: refuse }
+  news: { enabled: true, key: { env: NEWS_KEY } }
+`
+
+describe('operator apply', () => {
+  let gateway: Gateway
+  let url = ''
+  before(async () => {
+    gateway = await startGateway({ isLocal: true, workers: 0 })
+    url = await gateway.startConsole()
+  })
+  after(() => gateway.stop())
+
+  async function apply(text: string, ...options: string[]): Promise<{ code: number; output: string }> {
+    const file = join(gateway.services.folder, 'gateway.yaml')
+    await writeFile(file, text)
+    const env = {
+      ...inheritedEnvironment(),
+      OPERATOR_TOKEN: gateway.environment.OPERATOR_TOKEN,
+      NEWS_KEY: 'secret-of-news',
+    }
+    return await new Promise((resolve) => {
+      execFile(process.execPath, [CLI, 'apply', file, '--url', url, ...options], { env }, (error, stdout, stderr) => {
+        resolve({ code: Number(error?.code ?? 0), output: stdout + stderr })
+      })
+    })
+  }
+
+  const read = async (path: string) => {
+    const headers = { authorization: `Bearer ${gateway.environment.OPERATOR_TOKEN}` }
+    return Object(await (await fetch(`${url}${path}`, { headers })).json())
+  }
+  const settingsOf = async (slug: string) =>
+    (await read('/v1/operator/upstreams')).upstreams.find((upstream: { slug: string }) => upstream.slug === slug)
+
+  it('operator apply prints the difference, changes all of it as one act, and then finds none', async () => {
+    const checked = await apply(FILE, '--check')
+    assert.equal(checked.code, 2, checked.output)
+    assert.match(checked.output, /weather\s+tierRequired\s+null\s+"pro"/)
+    assert.match(checked.output, /Nothing was changed/)
+    assert.equal((await settingsOf('weather')).tierRequired, 'developer')
+
+    const applied = await apply(FILE)
+    assert.equal(applied.code, 0, applied.output)
+    assert.doesNotMatch(applied.output, /secret-of-news/)
+    assert.equal((await settingsOf('weather')).tierRequired, 'pro')
+    assert.deepEqual((await settingsOf('weather')).caps, { concurrency: 3, rates: [{ max: 7, seconds: 1 }] })
+    assert.equal((await settingsOf('news')).enabled, true)
+    const { records } = await read('/v1/operator/audit?limit=10')
+    const acts = records.filter(({ action }: { action: string }) => action === 'settings.apply')
+    assert.equal(acts.length, 1)
+    assert.deepEqual(Object.keys(acts[0].after).sort(), ['currency', 'news', 'weather'])
+    assert.doesNotMatch(JSON.stringify(records), /secret-of-news/)
+
+    const again = await apply(FILE, '--check')
+    assert.deepEqual([again.code, again.output.trim()], [0, 'Nothing differs.'])
+    assert.equal((await apply(FILE)).code, 0)
+    assert.equal((await read('/v1/operator/audit?limit=10')).records.length, records.length)
+  })
+
+  it('operator apply changes nothing when one of the settings is wrong, and says where', async () => {
+    const wrong: [string, RegExp][] = [
+      ['upstreams:\n  weather: { tierRequired: developer }\n  wether: { enabled: true }\n', /did you mean weather/],
+      ['upstreams:\n  weather: { tierRequired: gold }\n', /gateway\.yaml:2 \/upstreams\/weather\/tierRequired/],
+      ['upstreams:\n  weather: { tier: pro }\n', /gateway\.yaml:2 \/upstreams\/weather: .*tier/],
+      ['upstreams:\n  news: { key: written-here }\n', /A key is named, never written/],
+      ['upstreams:\n  news: { key: { env: NOT_THERE } }\n', /There is no key in NOT_THERE/],
+      ['upstreams: [', /neither JSON nor YAML/],
+      ['plans: {}\n', /plans/],
+    ]
+    for (const [text, expected] of wrong) {
+      for (const options of [[], ['--check']]) {
+        const { code, output } = await apply(text, ...options)
+        assert.equal(code, 1, output)
+        assert.match(output, expected)
+      }
+    }
+    assert.equal((await settingsOf('weather')).tierRequired, 'pro')
+  })
+})
