@@ -36,17 +36,14 @@ const EPOCH_SECONDS_MIN = 1_000_000_000
 export function readRetryAfter(value: string | undefined, now: number): number | undefined {
   // Dates have a comma behind the weekday; a header that came twice is joined by commas too.
   const items = (value ?? '').split(/(?<!(?:^|[\s,])(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*),/i)
-  const waits = items.flatMap(
-    (item) =>
-      waitOf(
-        item
-          .replace(/;.*$/, '')
-          .trim()
-          .replace(/^"(.*)"$/, '$1'),
-        now,
-      ) ?? [],
-  )
+  const waits = items.flatMap((item) => waitOf(bare(item), now) ?? [])
   return waits.length === 0 ? undefined : Math.ceil(Math.max(...waits))
+}
+
+/** Without parameters, blanks and quotation marks around it. */
+function bare(item: string): string {
+  const [value = ''] = item.split(';')
+  return value.trim().replace(/^"(.*)"$/, '$1')
 }
 
 function waitOf(item: string, now: number): number | undefined {
