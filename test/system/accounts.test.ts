@@ -433,7 +433,9 @@ describe('API keys', () => {
         lastFour: made.body.key.slice(-4),
         lastUsedAt: null,
         expiresAt,
+        mayWrite: false,
         teamId: null,
+        replacedBy: null,
         createdBy: person.id,
       },
     )
@@ -445,7 +447,11 @@ describe('API keys', () => {
     const listed = async () => (await send(gateway, '/v1/keys', { token: person.token })).body.keys.length
     const before = await listed()
     for (const [body, param, message] of [
-      [{ mode: 'test' }, 'mode', /^Member mode is not known; the members are label, environment, teamId, expiresAt\.$/],
+      [
+        { mode: 'test' },
+        'mode',
+        /^Member mode is not known; the members are label, environment, teamId, expiresAt, mayWrite\.$/,
+      ],
       [
         { expires_at: '2020-01-01T00:00:00Z' },
         'expires_at',
