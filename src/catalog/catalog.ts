@@ -11,7 +11,7 @@ export type Catalog = Map<string, Api>
 /** `Retry-After` of a paused API, milliseconds: nobody knows when it is resumed. */
 export const PAUSED_RETRY_MS = 30_000
 
-/** The slug, or `-` where the catalog has none such: what is counted by API gets no names that callers make up. */
+/** The slug, or `-` if the catalog does not have it: what is counted by API gets no names that callers make up. */
 export function knownSlug(catalog: ReadonlyMap<string, unknown>, slug: string): string {
   return catalog.has(slug) ? slug : '-'
 }
@@ -36,7 +36,7 @@ export interface Api {
   /** The operator's key for the upstream, if there is one. */
   key: string | undefined
   caps: Caps
-  /** What the source asks, and the caps that a `CONTACT` would give; undefined where the operator names one or it changes nothing. */
+  /** What the source asks, and the caps that a `CONTACT` would give; undefined if the operator names one or it changes nothing. */
   lackedContact: { rule: string; caps: Caps } | undefined
   /** Where calls with a caller's own key go, and the caps of each such key. */
   forCallerKeys: { baseUrl: string; caps: Caps }
@@ -51,10 +51,10 @@ export interface Api {
   isKeyUnreadable: boolean
   /** Operators paused its queue; undefined while it runs. */
   pausedMode: PausedMode | undefined
-  /** Settings of the environment, on which those of operators lie. */
+  /** Settings of the environment, on which the settings of operators lie. */
   configured: ConfiguredUpstream
   endpoints: Map<string, ApiEndpoint>
-  /** The source that answers when this one fails. It is no API of its own: the catalog does not list it. */
+  /** The source that answers if this source fails. It is no API of its own: the catalog does not list it. */
   fallback: Api | undefined
 }
 
@@ -167,7 +167,7 @@ export function createApi(
       path,
       createEndpoint(path, endpoint),
     ])
-    // An operator who chose the address of the first source is asked for that of the second: calls may not go elsewhere.
+    // An operator who chose the address of the first source must choose the address of the second: calls may not go elsewhere.
     const mayFallBack = configured.url === undefined || settings.get(fallbackVariables(name))?.url !== undefined
     const fallback = mayFallBack ? fallbackUpstream(source) : undefined
     return {
@@ -192,7 +192,7 @@ export function callMethod({ effect = 'read', bodyBytesMax }: Endpoint): 'GET' |
   return effect === 'read' && bodyBytesMax === undefined ? 'GET' : 'POST'
 }
 
-/** Puts operators' settings in force for an API of this process, in place of those before; the one way it changes. */
+/** Puts operators' settings in force for an API of this process, in place of the settings before; the only way it changes. */
 export function applySettings(api: Api, settings: OperatorSettings): void {
   Object.assign(api, mergeSettings(api.upstream, api.configured, settings))
   const { enabled, pausedMode } = settings
@@ -200,7 +200,7 @@ export function applySettings(api: Api, settings: OperatorSettings): void {
   if (api.fallback) applySettings(api.fallback, ofBoth)
 }
 
-/** Whether live calls can be made at all, with a key of the caller's where one is needed. */
+/** Whether live calls can be made at all, with a key of the caller's if a key is needed. */
 export function isOpen({ enabled, needsCallerKey, isSwitchedOff }: Api): boolean {
   return !isSwitchedOff && (enabled || needsCallerKey)
 }

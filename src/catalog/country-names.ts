@@ -159,7 +159,7 @@ export function comparableName(name: string): string {
     .join(' ')
 }
 
-/** Whether every word of a text is one that many names have. */
+/** Whether many names have every word of a text. */
 export function namesNoCountry(name: string): boolean {
   const comparable = comparableName(name)
   if (NAMES_OF_SUCH_WORDS.has(comparable)) return false

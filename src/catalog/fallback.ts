@@ -1,4 +1,4 @@
-/** Sources that answer when that of an API fails. Each has caps, health and a breaker of its own, under a name of its own. */
+/** Sources that answer if the source of an API fails. Each has caps, health and a breaker of its own, under a name of its own. */
 import type { Upstream } from './upstream.ts'
 
 /** Ends the name of a fallback source, after the slug of its API; no slug has a dot. */

@@ -27,7 +27,7 @@ export type Source = Record<string, unknown>
 /** Where a field stands: names of members joined by dots, or a function of the source that gives the raw value. */
 export type From = string | ((source: Source) => unknown)
 
-/** One member of the data. Reading gives undefined only where `Missing` says so: the field is required and missing. */
+/** One member of the data. Reading gives undefined only if `Missing` says so: the field is required and missing. */
 export interface Field<Schema extends TSchema = TSchema, Missing extends undefined = never> {
   schema: Schema
   read: (source: Source) => Static<Schema> | Missing
@@ -112,7 +112,7 @@ function listField<Schema extends TSchema>({ schema, read }: Kind<Schema>) {
   }
 }
 
-/** Fields that are null, or an empty list, where the upstream's answer does not have them. */
+/** Fields that are null, or an empty list, if the upstream's answer does not have them. */
 export const field = {
   text: nullableField(kinds.text),
   filledText: nullableField(kinds.filledText),
@@ -128,14 +128,14 @@ export const field = {
   numbers: listField(kinds.number),
   integers: listField(kinds.integer),
 
-  /** A nested object, which is always there: its fields are null where the upstream has no such object. */
+  /** A nested object, which is always there: its fields are null if the upstream has no such object. */
   record<Of extends Fields>(from: From, description: string, fields: Of): Field<ObjectOf<Of>, MissingOf<Of>> {
     const value = valueAt(from)
     const nested = record(fields, description)
     return { schema: nested.schema, read: (source) => nested.read(value(source)) }
   },
 
-  /** A nested object; null where the upstream has none. */
+  /** A nested object; null if the upstream has none. */
   nullableRecord<Of extends Fields>(from: From, description: string, fields: Of) {
     const value = valueAt(from)
     const nested = record(fields, description)
@@ -161,25 +161,25 @@ export const field = {
   }),
 }
 
-/** Fields without which there is no record: reading it gives undefined where the upstream's answer has none. */
+/** Fields without which there is no record: reading it gives undefined if the upstream's answer has none. */
 export const required = {
   text: requiredField(kinds.text),
   number: requiredField(kinds.number),
   integer: requiredField(kinds.integer),
   flag: requiredField(kinds.flag),
 
-  /** A field that the document calls nullable, though there is no record where it is null. */
+  /** A field that the document calls nullable, though no record is null. */
   notNull: <Schema extends TSchema>({ schema, read }: Field<Schema>): Field<Schema, undefined> => ({
     schema,
     read: (source) => read(source) ?? undefined,
   }),
 
-  /** As the `field`, missing where there is no list. */
+  /** As the `field`, missing if there is no list. */
   records<Of extends Fields>(from: From, description: string, fields: Of) {
     return listOf(from, field.records(from, description, fields))
   },
 
-  /** A record of each item of a list; one that is no object reads as one without members. Missing without a list. */
+  /** A record of each item of a list; an item that is no object reads as an object without members. Missing without a list. */
   recordOfEach<Of extends Fields>(from: From, description: string, fields: Of) {
     const { schema, read } = record(fields)
     const value = valueAt(from)
@@ -188,7 +188,7 @@ export const required = {
     return listOf(from, list)
   },
 
-  /** As the `field`; undefined where it is missing. */
+  /** As the `field`; undefined if it is missing. */
   computed: <Schema extends TSchema>(
     schema: Schema,
     read: (source: Source) => Static<Schema> | undefined,

@@ -34,7 +34,7 @@ function rateWords({ rates }: Caps): string {
   return each.join(', ')
 }
 
-/** What naming a contact would give, for the operator; undefined where it would give nothing. */
+/** What naming a contact would give, for the operator; undefined if it would give nothing. */
 export function contactWords({ slug, caps, lackedContact }: Api): string | undefined {
   if (!lackedContact) return undefined
   const { rule } = lackedContact
@@ -42,7 +42,7 @@ export function contactWords({ slug, caps, lackedContact }: Api): string | undef
   return now === then ? `${slug}: ${rule}` : `${slug}: ${rule}, so its cap is ${now}; with CONTACT set it is ${then}`
 }
 
-/** What a call of an endpoint changes; empty for one that changes nothing. */
+/** What a call of an endpoint changes; empty if it changes nothing. */
 export function effectWords({ endpoint: { effect = 'read' } }: ApiEndpoint): string {
   if (effect === 'read') return ''
   return effect === 'once'

@@ -1,9 +1,9 @@
-/** The known name that a misspelled one most likely stands for; undefined where none is close. */
+/** The known name that a misspelled name most likely stands for; undefined if none is close. */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   const given = plain(name)
   if (given === '') return undefined
   const errorsMax = given.length < 4 ? 0 : given.length < 8 ? 1 : 2
-  // One typing error before two: of two known names the nearer one is meant.
+  // One typing error before two: of two known names the nearer name is meant.
   const distances = Array.from({ length: errorsMax + 1 }, (_, errors) => errors)
   for (const errors of distances) {
     const near = known.find((candidate) => isWithin(errors, given, plain(candidate)))

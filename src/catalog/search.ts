@@ -8,7 +8,7 @@ const EMPTY_WORDS = new Set(
   ),
 )
 
-/** What a word is worth by where it stands. */
+/** What a word is worth by its place. */
 const WEIGHTS = { name: 5, tag: 4, keyword: 4, category: 3, description: 2, parameter: 1 }
 
 /** What the start of a word, and a word with a typing error, are worth beside the word itself. */
@@ -18,7 +18,7 @@ const TYPO_PART = 0.5
 /** Words of a query that count: anybody may search, and each word that no API has is compared with all words. */
 const WORDS_MAX = 8
 
-/** An API that is worth less than this part of the best one is not what was sought. */
+/** An API that is worth less than this part of the best API is not what was sought. */
 const SHARE_OF_BEST_MIN = 0.25
 
 /**

@@ -3,7 +3,7 @@ import Type, { type TSchema } from 'typebox'
 /** Longest text, in characters, of a parameter for which its upstream states no bound. */
 export const TEXT_LENGTH_MAX = 1_000
 
-/** Requests to the upstream that one call may cost, where its parameters say how many. */
+/** Requests to the upstream that one call may cost, if its parameters say how many. */
 export const REQUESTS_MAX = 12
 
 /** Parameters that several upstreams have: coordinates, and a country. */

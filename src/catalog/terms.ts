@@ -1,9 +1,9 @@
-/** Where data come from and what the upstream asks of those who show them. */
+/** The origin of data, and what the upstream asks of people who show them. */
 export interface Terms {
   /** For people, one or two sentences. */
   summary: string
   url?: string
-  /** Address of the licence of the data, where it has one. */
+  /** Address of the licence of the data, if it has one. */
   licence?: string
   /** What has to be shown beside the data. */
   attribution?: string

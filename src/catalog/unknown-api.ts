@@ -4,7 +4,7 @@ import { offeredApis } from './catalog-state.ts'
 import { nearestName } from './nearest-name.ts'
 import { rankApis } from './search.ts'
 
-/** The refusal of an API's name in a path, with the one that it most likely stands for. */
+/** The refusal of an API's name in a path, with the name that it most likely stands for. */
 export function apiNotFound(apis: Iterable<Api>, slug: string): GatewayError {
   const meant = nearestName(
     slug,
@@ -14,7 +14,7 @@ export function apiNotFound(apis: Iterable<Api>, slug: string): GatewayError {
   return new GatewayError('API_NOT_FOUND', { message: `There is no API with this name; did you mean ${meant}?` })
 }
 
-/** The refusal of an endpoint's name, with those that its API has. @param name undefined where it cannot be one */
+/** The refusal of an endpoint's name, with the endpoints that its API has. @param name undefined if it cannot be an endpoint */
 export function endpointNotFound({ slug, endpoints }: Api, name: string | undefined): GatewayError {
   const paths = [...endpoints.keys()]
   const meant = name === undefined ? undefined : nearestName(name, paths)
@@ -23,7 +23,7 @@ export function endpointNotFound({ slug, endpoints }: Api, name: string | undefi
   return new GatewayError('ENDPOINT_NOT_FOUND', { message: `The API ${slug} has no such endpoint; ${words}` })
 }
 
-/** The refusal of a name that is not in the catalog to a model, with the nearest ones that are. */
+/** The refusal of a name that is not in the catalog to a model, with the nearest names that are. */
 export function unknownApi(catalog: Catalog, slug: string): GatewayError {
   const offered = offeredApis(catalog)
   const near = rankApis(offered, slug).slice(0, 3)

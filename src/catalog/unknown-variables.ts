@@ -17,7 +17,7 @@ export function warnOfUnknownVariables(config: Config, catalog: Catalog, log: Lo
 /** Letters of a name for each typing error in it: `HOME` is no misspelt `HOST`. */
 const LETTERS_AN_ERROR = 5
 
-/** Sentences on variables whose names differ from that of a setting by a typing error or two. */
+/** Sentences on variables whose names differ from the name of a setting by a typing error or two. */
 export function misspeltSettings(names: string[], known: string[]): string[] {
   return names.flatMap((name) => {
     if (!/^[A-Z][A-Z0-9_]+$/.test(name)) return []

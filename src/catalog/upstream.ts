@@ -26,7 +26,7 @@ export interface Upstream {
   headers?: Record<string, string>
   credential?: Credential
   caps: Caps
-  /** Where the source allows less, or nothing, to those who do not say in the `User-Agent` how to reach them. */
+  /** Set if the source allows less, or nothing, to clients that do not say in the `User-Agent` how to reach them. */
   contact?: ContactRule
   /** Response headers that tell what the upstream's own limiter has left. */
   rateHeaders?: RateHeaders
@@ -43,9 +43,9 @@ export interface Upstream {
   mayLack?: string[]
   /** Sees every answer first, whatever its status; says what it means, or nothing to leave it to the status. */
   classify?: (answer: UpstreamResponse) => ResponseClass | undefined
-  /** Another source of the same data, which answers when this one fails. */
+  /** Another source of the same data, which answers if this source fails. */
   fallback?: FallbackSource
-  /** Of an upstream that the operator added by a document; absent for those of this project. */
+  /** Of an upstream that the operator added by a document; absent for the upstreams of this project. */
   own?: OwnUpstream
   /** Keyed by endpoint path, `/current`. */
   endpoints: Record<string, Endpoint>
@@ -60,7 +60,7 @@ export interface OwnUpstream {
 
 /**
  * Another source of an upstream's data, with an address, terms and caps of its own. Parameters, data and lifetimes of its
- * endpoints are those of the upstream's endpoints of the same path.
+ * endpoints are the upstream's endpoints of the same path.
  */
 export interface FallbackSource
   extends Pick<
@@ -82,7 +82,7 @@ export interface Caps {
 export interface ContactRule {
   /** The rule, as a sentence. */
   rule: string
-  /** Caps of calls without a key while the operator names no contact. Absent: those of the upstream. */
+  /** Caps of calls without a key while the operator names no contact. Absent: the caps of the upstream. */
   capsWithout?: Caps
 }
 
@@ -96,9 +96,9 @@ export interface Credential {
   name: string
   /** Turns the key into the value sent, `Bearer …`. Default: the key itself. */
   format?: (key: string) => string
-  /** Host that serves calls with a key, where it is another one. */
+  /** Host that serves calls with a key, if it is another host. */
   baseUrl?: string
-  /** Caps of a caller's or operator's key, where they differ from those of the address. */
+  /** Caps of a caller's or operator's key, if they differ from the caps of the address. */
   caps?: Caps
   /**
    * The cheapest request that the upstream refuses with a wrong key. Absent: none is known, so that a key is checked by
@@ -112,8 +112,8 @@ export interface RateHeaders {
   reset: string
   resetIs: 'epoch-seconds' | 'seconds'
   /**
-   * For an upstream with several limits: the header that names the one these headers are about, and its value for
-   * ours. Where it names another, they are left aside; where it is not sent, they count.
+   * For an upstream with several limits: the header that names the limit these headers are about, and its value for
+   * ours. If it names another, they are left aside; if it is not sent, they count.
    */
   appliesWhen?: { header: string; value: string }
 }
@@ -121,7 +121,7 @@ export interface RateHeaders {
 /** The cheapest request that shows the upstream is alive. */
 export interface Probe {
   request: UpstreamRequest
-  /** Seconds between scheduled probes; rare where the upstream asks for it. */
+  /** Seconds between scheduled probes; rare if the upstream asks for it. */
   everySeconds: number
 }
 
@@ -170,7 +170,7 @@ export interface Endpoint<Parameters extends TObject = TObject, Data extends TOb
   parameters: Parameters
   /**
    * The `data` of a success: the schema of a `record`, whose `read` serves `map`. Members of the spec are always present,
-   * nullable where the upstream may have none.
+   * nullable if the upstream may have none.
    */
   data: Data
   /** What a request does. Default: read. */
@@ -194,7 +194,7 @@ export interface Endpoint<Parameters extends TObject = TObject, Data extends TOb
    * or the day. Throws InvalidParameter for what a schema cannot say.
    */
   complete?: (parameters: Static<Parameters>, context: CallContext) => Static<Parameters>
-  /** The request, or several where one call needs them; each pays from the cap. */
+  /** The request, or several if one call needs them; each pays from the cap. */
   request: (parameters: Static<Parameters>, context: CallContext) => UpstreamRequest | UpstreamRequest[]
   /** Whether a 404 or 410 has this upstream's form of "no such thing". Any other is a failure: the route has moved. */
   isNotFound?: (answer: UpstreamResponse) => boolean
@@ -214,7 +214,7 @@ export interface Endpoint<Parameters extends TObject = TObject, Data extends TOb
 export interface MapInput<Parameters> {
   /** The (first) answer's body. */
   body: unknown
-  /** All bodies, where `request` gave several requests. */
+  /** All bodies, if `request` gave several requests. */
   bodies: unknown[]
   parameters: Parameters
   context: CallContext
@@ -222,13 +222,13 @@ export interface MapInput<Parameters> {
 
 export interface Example<Parameters, Data> {
   parameters: Partial<Parameters>
-  /** When it was recorded, where answer or request depend on the day. */
+  /** When it was recorded, if answer or request depend on the day. */
   now?: string
   /** The upstream's body (an array of bodies when `request` gives several requests). */
   response: unknown
   /**
    * What the upstream would have answered at the time of the recording for other parameters, when the recordings tell
-   * it; `response` is the one above. Undefined when they do not, and the answer to a test call says then for which parameters it was recorded.
+   * it; `response` is the response above. Undefined if they do not, and the answer to a test call says then for which parameters it was recorded.
    */
   responseFor?: (parameters: Parameters, response: unknown) => unknown
   data: Data
@@ -240,7 +240,7 @@ export interface Example<Parameters, Data> {
 export function endpoint<Parameters extends TObject, Data extends TObject>(
   declaration: Endpoint<Parameters, Data>,
 ): Endpoint {
-  // One registry holds endpoints of all types; each one's functions are only ever given its own parameters.
+  // One registry holds endpoints of all types; each function is only ever given the parameters of its own endpoint.
   return declaration as unknown as Endpoint
 }
 

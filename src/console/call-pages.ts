@@ -12,7 +12,7 @@ type AccountedCall = Static<typeof AccountedCallAnswer>
 
 const STYLES = ['browser/base.css', ...consoleStyles('frame', 'overview', 'tables', 'queues')]
 
-/** A call with where its time went; of a request with several calls each of them. */
+/** A call with the parts of its time; of a request with several calls each of them. */
 export function callPage(calls: AccountedCall[], assets: Assets): string {
   const [first] = calls
   const title = calls.length === 1 ? `Call ${first?.id}` : `${calls.length} calls of request ${first?.requestId}`

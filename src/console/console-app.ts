@@ -28,7 +28,7 @@ import { queueRoutes } from './queue-routes.ts'
 const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 15_000
 
-/** The documents of the public port have no route of this one. */
+/** The documents of the public port have no route of this port. */
 const NO_ROUTE = { hint: 'See npm run operator -- --help for what operators can do' }
 
 /** A plugin of the operator's JSON API; it is registered behind the guard. */
@@ -70,7 +70,7 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
         ? sendNotFound(reply, error, assets)
         : sendError(reply, error, config.http.baseUrl),
     )
-    // The scope's own, without which its hooks would not run where no route is.
+    // The scope's own, without which its hooks would not run if there is no route.
     scope.setNotFoundHandler(() => {
       throw new GatewayError('NOT_FOUND', NO_ROUTE)
     })

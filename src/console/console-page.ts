@@ -4,13 +4,13 @@ import { pageHead } from '../http/page-head.ts'
 
 export interface ConsolePage {
   title: string
-  /** Path of the link of the header to which the page belongs; none where it is no page of the console. */
+  /** Path of the link of the header to which the page belongs; none if it is no page of the console. */
   path?: '/' | '/queues' | '/audit' | '/book'
   /** Id of what a keyboard skips the header for, and the words of that link. */
   skipTo: [id: string, text: string]
-  /** In this order: later ones refine earlier ones. */
+  /** In this order: later style sheets refine earlier style sheets. */
   styles: string[]
-  /** Keeps the page as things are; none where there is nothing to keep. */
+  /** Keeps the page as things are; none if there is nothing to keep. */
   script?: string
   main: Html
   /** What lies over the page. */

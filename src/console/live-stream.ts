@@ -3,7 +3,7 @@ import type { Log } from '../log.ts'
 
 const SNAPSHOT_EVERY_MS = 1_000
 
-/** How often a stream's session is looked at: one that ended ends its stream. Milliseconds. */
+/** How often a stream's session is looked at: a session that ended ends its stream. Milliseconds. */
 const SESSION_CHECK_MS = 5_000
 
 const HEADERS = {
@@ -29,7 +29,7 @@ export function streamLive(response: ServerResponse, { log, snapshot, isAllowed 
   const send = (): void => {
     snapshot().then(
       (value) => {
-        // A reader that does not keep up gets fewer, not a heap of old ones.
+        // A reader that does not keep up gets fewer snapshots, not a heap of old snapshots.
         if (isOpen(response) && !response.writableNeedDrain) response.write(`data: ${JSON.stringify(value)}\n\n`)
       },
       (error) => log.warn({ err: error }, 'failed to read the fleet'),

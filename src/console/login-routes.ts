@@ -87,7 +87,7 @@ async function refuseLogin(
 
 /**
  * Whether the browser came by TLS, which ends before us if at all: its own word for it is the form's `Origin`. A cookie
- * marked Secure would be dropped by one that came without, and nobody could log in.
+ * marked Secure would be dropped by a browser that came without, and nobody could log in.
  */
 function isOnTls({ headers, protocol }: FastifyRequest): boolean {
   return (headers.origin ?? `${protocol}:`).startsWith('https:')

@@ -64,7 +64,7 @@ async function proveOperator(deps: GuardDeps, request: FastifyRequest): Promise<
   throw new GatewayError('AUTH_REQUIRED', { message: 'The operator token is required.', hint: HINT })
 }
 
-/** The words for a wrong form too: those of the public port speak of API keys. */
+/** The words for a wrong form too: the words of the public port speak of API keys. */
 function readToken({ headers }: FastifyRequest): string | undefined {
   try {
     return readBearer(headers)
@@ -75,8 +75,8 @@ function readToken({ headers }: FastifyRequest): string | undefined {
 }
 
 /**
- * `Sec-Fetch-Site` says where a request comes from, and no page can forge it; `Origin` where a browser does not send
- * it. A change made with the cookie needs one of them: fails closed.
+ * `Sec-Fetch-Site` says where a request comes from, and no page can forge it; `Origin` if a browser does not send
+ * it. A change made with the cookie needs either of them: fails closed.
  */
 export function refuseForeignOrigin(request: FastifyRequest, proof: OperatorProof): void {
   const { headers, method } = request
@@ -84,7 +84,7 @@ export function refuseForeignOrigin(request: FastifyRequest, proof: OperatorProo
   const origin = headers.origin
   const isSafe = SAFE_METHODS.has(method)
   const isNavigation = isSafe && headers['sec-fetch-mode'] === 'navigate'
-  // Under a strict referrer policy a page's own form has the origin `null`: where the browser says more, that counts.
+  // Under a strict referrer policy a page's own form has the origin `null`: if the browser says more, that counts.
   const isForeign =
     site === undefined
       ? origin !== undefined && !isOwnOrigin(origin, headers.host)

@@ -11,7 +11,7 @@ export const COOKIE = 'agw_console'
 /** How long a log-in lasts, seconds. */
 const SESSION_SECONDS = 12 * 3_600
 
-/** Sessions that one process remembers for the time without Redis; those used longest ago are forgotten first. */
+/** Sessions that a process remembers for the time without Redis; sessions used longest ago are forgotten first. */
 const REMEMBERED_MAX = 1_000
 
 /** Whether two texts are equal, in a time that tells nothing of where they differ. */
@@ -69,7 +69,7 @@ export class OperatorSessions {
     } catch {
       return leftSeconds > 0
     }
-    // It began while Redis was away: Redis learns of it now. One that Redis had and has no longer is over.
+    // It began while Redis was away: Redis learns of it now. A session that Redis had and has no longer is over.
     if (remembered && !remembered.isStored && leftSeconds > 0) {
       this.#remember(id, { ...remembered, isStored: await this.#store(id, leftSeconds) })
       return true

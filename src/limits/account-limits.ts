@@ -26,7 +26,7 @@ export interface LimitState {
   /** Absent for test calls. */
   month: { used: number; resetMs: number } | undefined
   inFlight: number
-  /** The application's own month, where it has a bound. */
+  /** The application's own month, if it has a bound. */
   application: { used: number; perMonth: number } | undefined
 }
 
@@ -35,7 +35,7 @@ export interface LimitSubject {
   accountId: string
   mode: 'live' | 'test'
   version: string
-  /** The application that calls for the account; `perMonth` is null where it has no bound of its own. */
+  /** The application that calls for the account; `perMonth` is null if it has no bound of its own. */
   connection?: { id: string; perMonth: number | null } | undefined
 }
 
@@ -89,7 +89,7 @@ export interface LimitQuery {
   /** From the ledger; called when Redis has no count. */
   loadMonthUsed: (month: string) => Promise<number>
   loadApplicationUsed?: ((month: string) => Promise<number>) | undefined
-  /** For tests; Redis' own clock where absent. */
+  /** For tests; Redis' own clock if absent. */
   now?: (() => number) | undefined
 }
 
@@ -124,7 +124,7 @@ export class AccountLimits {
     throw limitRefusal(outcome.decision, outcome.state, request)
   }
 
-  /** As `acquire`, for the calls of a batch: the first calls get their leases now, and the others wait for one. */
+  /** As `acquire`, for the calls of a batch: the first calls get their leases now, and the others wait for a lease. */
   async acquireBatch(request: BatchRequest): Promise<BatchGrant | typeof STALE> {
     const { callIds, take } = request
     const taken = await acquireInMonth(this.#redis, request, { callIds, take })
@@ -223,7 +223,7 @@ function boundOf({ connection }: LimitSubject): number | undefined {
   return connection?.perMonth ?? undefined
 }
 
-/** Version, minute, in flight, month, and the application's month where it has a bound. */
+/** Version, minute, in flight, month, and the application's month if it has a bound. */
 function limitKeys(subject: LimitSubject, month: string): string[] {
   const { accountId, mode, connection } = subject
   const isBounded = connection && boundOf(subject) !== undefined

@@ -8,7 +8,7 @@ import { accountKeys } from '../redis/keys.ts'
 /** How long a version lasts; then the account is looked up again. */
 const VERSION_SECONDS = 86_400
 
-/** Made when there is none, never one that was there before. */
+/** Made if there is no version, never a version that was there before. */
 export async function readAccountVersion(redis: RedisConnection, accountId: string): Promise<string> {
   const fresh = newVersion()
   return (await redis.set(accountKeys.version(accountId), fresh, 'EX', VERSION_SECONDS, 'NX', 'GET')) ?? fresh
@@ -28,7 +28,7 @@ const ANNOUNCE_MS_MAX = 120_000
 const ANNOUNCE_AGAIN_MS = 250
 
 /**
- * Makes a change of accounts and announces it, also where it is not known whether it was committed; one that was refused
+ * Makes a change of accounts and announces it, also if it is not known whether it was committed; a change that was refused
  * is not announced. `change` may add accounts, or take them away. Without Redis no call is admitted, and a node that loses
  * it forgets its principals; otherwise other nodes get the change when Redis is back. @throws what the change throws
  */

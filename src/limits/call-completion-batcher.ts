@@ -91,7 +91,7 @@ export class CallCompletionBatcher {
     return handled(this.#ends.add(keyOf(call), { account, call: ending, leaseMs: next?.leaseMs ?? 0 }))
   }
 
-  /** Ends an account's pending calls now: its next call never finds the last one in flight. */
+  /** Ends an account's pending calls now: its next call never finds the last call in flight. */
   flush(account: Account): void {
     this.#ends.flush(keyOf(account))
   }
@@ -134,7 +134,7 @@ export class CallCompletionBatcher {
     if (this.#redis.status !== 'ready') return
     const refunds = [...this.#unacked].map(async ([first, unacked]) => {
       unacked.triesLeft -= 1
-      // A new connection may overtake what the old one left in Redis' buffers: an absent call may still come.
+      // A new connection may overtake what the old connection left in Redis' buffers: an absent call may still come.
       if (unacked.triesLeft === 0) this.#unacked.delete(first)
       if (await this.#refund(unacked)) this.#unacked.delete(first)
     })

@@ -26,7 +26,7 @@ export interface CallToEnd {
 export interface EndStep {
   /** How many of the calls had not been ended before. */
   ended: number
-  /** The account's version, if a call has a next call: if it is another one, the caller's rights may have changed. */
+  /** The account's version, if a call has a next call: if it is another version, the caller's rights may have changed. */
   version: string
 }
 
@@ -35,7 +35,7 @@ export interface EndStep {
  * does nothing.
  *
  * @param leaseMs how long the lease of a next call lasts
- * @param now for tests; Redis' own clock where absent
+ * @param now for tests; Redis' own clock if absent
  * @throws what Redis throws: whether the step ran is not known
  */
 export async function endCalls(

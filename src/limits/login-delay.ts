@@ -16,14 +16,14 @@ const REMEMBERED_MS = 3_600_000
 const takeLogin = loadScript(new URL('./lua/take-login.lua', import.meta.url))
 const giveBackLogin = loadScript(new URL('./lua/give-back-login.lua', import.meta.url))
 
-/** The address as it was given, and that of the client's network. */
+/** The address as it was given, and the address of the client's network. */
 export interface LoginAttempt {
   email: string
   address: string
 }
 
 /**
- * Makes an attempt that gives a password. After five wrong ones of one client for one account each further attempt waits:
+ * Makes an attempt that gives a password. After five wrong passwords of one client for one account each further attempt waits:
  * 1 s, 2 s, up to a quarter of an hour. Neither the owner elsewhere nor other accounts wait. All failures of a client are
  * bounded too, and first: anybody may make up addresses, and what is refused there leaves no key of one. Fails open
  * without Redis: bounded password hashing still limits a guesser.

@@ -6,7 +6,7 @@ import { clientOf, type Throttle, type ThrottleDeps, takeThrottle } from './thro
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
 
-/** Where a sign-up comes from; no network: an address that is not public. */
+/** The network from which a sign-up comes; no network: an address that is not public. */
 export interface SignupClient {
   address: string
   network: string | null

@@ -16,7 +16,7 @@ const takeUnit = loadScript(new URL('./lua/take-throttle.lua', import.meta.url))
 export interface ThrottleDeps {
   redis: RedisConnection
   log: Log
-  /** For tests; Redis' own clock where absent. Milliseconds. */
+  /** For tests; Redis' own clock if absent. Milliseconds. */
   now?: () => number
 }
 
@@ -47,7 +47,7 @@ export interface Throttle {
   /** Milliseconds. Default: a minute. */
   windowMs?: number
   code: ErrorCode
-  /** Where the code's own hint does not help. */
+  /** Set if the code's own hint does not help. */
   hint?: string
 }
 
@@ -109,7 +109,7 @@ export async function checkThrottle({ redis, log, now }: ThrottleDeps, throttle:
 /** Good log-ins and changes of the password of one account. */
 const RIGHT_PASSWORDS_PER_MINUTE = 10
 
-/** Right passwords cost a hash or two; wrong ones take nothing of it, so nobody shuts out the owner. */
+/** Right passwords cost a hash or two; wrong passwords take nothing of it, so nobody shuts out the owner. */
 export function accountThrottle(
   name: 'login-account' | 'password-change',
   config: Config,
@@ -129,7 +129,7 @@ export function passwordThrottle(config: Config, address: string): Throttle {
   }
 }
 
-/** Only wrong tokens count, so that the right one is never refused. */
+/** Only wrong tokens count, so that the right token is never refused. */
 export function operatorThrottle(address: string): Throttle {
   return { name: 'operator', subject: clientOf(address), max: OPERATOR_FAILURES_MAX, code: 'LOGIN_THROTTLED' }
 }

@@ -19,7 +19,7 @@ const sealBatch = loadScript(new URL('./lua/seal-usage-batch.lua', import.meta.u
 
 /**
  * Moves usage from Redis to Postgres each second, in batches whose ids Postgres keeps: a batch of a dead node is
- * written by the next one, and none counts twice. A lease lets one node work; two would do no harm.
+ * written by the next node, and none counts twice. A lease lets one node work; two would do no harm.
  */
 export class UsageFlusher {
   readonly #deps: { db: Db; redis: RedisConnection; log: Log }
@@ -49,7 +49,7 @@ export class UsageFlusher {
     this.#isMoving = true
     try {
       if ((await redis.set(keys.usageLease, '1', 'PX', LEASE_MS, 'NX')) === null) return
-      // Left ones first: while Postgres is away the pending counts stay one hash.
+      // Left counts first: while Postgres is away the pending counts stay one hash.
       for (const id of await redis.smembers(keys.usageBatches)) await this.#write(id)
       const id = randomUUID()
       if ((await sealBatch.run(redis, [keys.usagePending, keys.usageBatch(id), keys.usageBatches], [id])) === 1)

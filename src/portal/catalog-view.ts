@@ -7,7 +7,7 @@ import type { Condition } from './condition.ts'
 export interface ApiView {
   api: Api
   condition: Condition
-  /** Undefined where it is not known. */
+  /** Undefined if it is not known. */
   past: HealthPast | undefined
 }
 
@@ -37,7 +37,7 @@ export interface Visit {
   signup: SignupPolicy
 }
 
-/** The past of an API's health, from the public catalog; undefined where Postgres is away. */
+/** The past of an API's health, from the public catalog; undefined if Postgres is away. */
 export async function readHealthPast(app: FastifyInstance, slug: string): Promise<HealthPast | undefined> {
   const answer = await app.inject(`/v1/catalog/${slug}`)
   if (answer.statusCode !== 200) return undefined

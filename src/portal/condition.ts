@@ -15,7 +15,7 @@ export interface Condition {
   word: ConditionWord
   /** The health of the source, if the word says something else: what the past of the API goes on to. */
   healthWord?: ConditionWord
-  /** 0 to 100; undefined where nothing was measured. */
+  /** 0 to 100; undefined if nothing was measured. */
   score: number | undefined
   /** Since when, milliseconds since the epoch; undefined when the state never changed. */
   since: number | undefined

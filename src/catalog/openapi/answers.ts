@@ -10,7 +10,7 @@ import { shortened } from './words.ts'
 /** What an operation answers, by its document. */
 export interface Answers {
   data: ReturnType<typeof dataSchema>
-  /** The body of an example of the document, or one that is made from the schema. */
+  /** The body of an example of the document, or a body that is made from the schema. */
   example: { response: unknown; isMade: boolean }
   /** Statuses of success. */
   accepted: number[]
@@ -47,7 +47,7 @@ export function readAnswers(document: OpenApiDocument, schemas: SchemaReader, op
     example: given
       ? { response: given.value, isMade: false }
       : { response: isEmpty ? undefined : madeValue(schema ?? {}), isMade: true },
-    // Without a body, or with one that no document describes.
+    // Without a body, or with a body that no document describes.
     accepted: isEmpty ? [200, 201, 202, 204, ...named] : [204, ...named.filter((status) => status === 204)],
     refusals: new Set([...USUAL_REFUSALS, ...documented.filter((status) => !NOT_ABOUT_VALUES.has(status))]),
   }
@@ -116,7 +116,7 @@ function textAt(body: unknown, path: readonly string[]): string | undefined {
   return text === '' ? undefined : text
 }
 
-/** Names of members that an answer need not have: that one of them is missing is no alarm. */
+/** Names of members that an answer need not have: a missing member of these is no alarm. */
 export function optionalMembers(schema: Schema, names = new Set<string>()): Set<string> {
   const { properties, items, required, anyOf } = schema
   const always = new Set(Array.isArray(required) ? required : [])

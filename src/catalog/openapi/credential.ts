@@ -5,7 +5,7 @@ import type { Path } from './places.ts'
 import type { Located, OpenApiDocument } from './references.ts'
 import type { RootSettings } from './settings.ts'
 
-/** The one security scheme with which the gateway calls an API. */
+/** The only security scheme with which the gateway calls an API. */
 export interface ChosenScheme {
   name: string
   credential: Pick<Credential, 'in' | 'name' | 'format'>

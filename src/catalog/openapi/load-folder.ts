@@ -11,7 +11,7 @@ import { Findings, findingLine, Unreadable } from './report.ts'
 const DOCUMENT = /^(.+?)\.(yaml|yml|json)$/
 const OVERLAY = /\.overlay\.(yaml|yml|json)$/
 
-/** Slugs by the form of those of this project, short enough for names of tools. */
+/** Slugs by the form of the slugs of this project, short enough for names of tools. */
 const SLUG = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/
 const SLUG_MAX = 40
 
@@ -38,7 +38,7 @@ export class DocumentsError extends ConfigError {
 /**
  * Reads every document of a folder, by slug.
  *
- * @throws DocumentsError when one of them has errors: a gateway that serves a part of what its operator wrote down would fail
+ * @throws DocumentsError if a document has errors: a gateway that serves a part of what its operator wrote down would fail
  * later, and for others
  */
 export async function loadFolder(

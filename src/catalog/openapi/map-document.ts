@@ -172,7 +172,7 @@ function requiredOf({ parameters }: Endpoint): string[] {
   return required ?? []
 }
 
-/** The cheapest request: that of the settings, or of the first operation that reads and needs nothing. */
+/** The cheapest request: the request of the settings, or of the first operation that reads and needs nothing. */
 function probeOf(
   { findings }: OpenApiDocument,
   { settings, offered }: { settings: RootSettings; offered: OfferedOperation[] },

@@ -9,7 +9,7 @@ const ACTIONS_MAX = 500
  * Applies an overlay (OpenAPI Overlay 1.x) to a document. Targets are member paths, `$.paths['/orders'].post`, with at
  * most one `*`; a target that matches nothing is an error, because a typing error would otherwise be silence.
  *
- * @returns the document; the one that was given stays as it is
+ * @returns the document; the given document stays as it is
  */
 export function applyOverlay(document: unknown, overlay: unknown, findings: Findings): unknown {
   const { overlay: version, actions } = isObject(overlay) ? overlay : {}

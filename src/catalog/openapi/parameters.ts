@@ -42,7 +42,7 @@ const POISONED = new Set(['__proto__', 'constructor', 'prototype'])
 /** Items of a list that a call may give. */
 const ITEMS_MAX = 50
 
-/** Joins the parameters of a path and those of its operation, of which the latter win. @throws NotOffered */
+/** Joins the parameters of a path and of its operation, of which the latter win. @throws NotOffered */
 export function readParameters(
   document: OpenApiDocument,
   schemas: SchemaReader,
@@ -73,7 +73,7 @@ export function readParameters(
   return parameters
 }
 
-/** @returns undefined for an optional one that cannot be offered, which is then left out. @throws NotOffered for a required one */
+/** @returns undefined for an optional parameter that cannot be offered, which is then left out. @throws NotOffered for a required parameter */
 function readParameter(
   document: OpenApiDocument,
   schemas: SchemaReader,

@@ -1,4 +1,4 @@
-/** Where the values of a document stand in its file, for messages. */
+/** The places of a document's values in its file, for messages. */
 
 /** A line of a file, counted from 1. */
 export interface Place {
@@ -11,7 +11,7 @@ export type Path = readonly (string | number)[]
 
 const linesOf = new WeakMap<object, Map<string, Place>>()
 
-/** Remembers where a member of an object, or an item of a list, stands. */
+/** Remembers the place of a member of an object, or of an item of a list. */
 export function notePlace(container: object, name: string | number, place: Place): void {
   const lines = linesOf.get(container) ?? new Map<string, Place>()
   linesOf.set(container, lines.set(String(name), place))

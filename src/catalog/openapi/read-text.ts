@@ -25,7 +25,7 @@ const POISONED = new Set(['__proto__', 'constructor', 'prototype'])
 
 /**
  * Reads a file of JSON or YAML 1.2 (core schema) to plain values, and remembers the line of each. Every bound fails
- * closed: a file that exceeds one is not read at all.
+ * closed: a file that exceeds a bound is not read at all.
  *
  * The YAML library is given no chance to do what grows faster than the file: it neither looks for duplicate names,
  * which takes the square of their number, nor resolves aliases.

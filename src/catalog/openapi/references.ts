@@ -5,7 +5,7 @@ import { type Findings, Unreadable } from './report.ts'
 /** References that lead from one to the next. */
 const CHAIN_MAX = 20
 
-/** A value of a document with where it stands. */
+/** A value of a document with its place. */
 export interface Located {
   value: unknown
   path: Path

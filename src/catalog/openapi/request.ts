@@ -21,7 +21,7 @@ export interface RequestForm {
   body: MappedBody | undefined
 }
 
-/** @throws InvalidParameter for a value that cannot stand where its parameter stands */
+/** @throws InvalidParameter for a value that cannot stand in the place of its parameter */
 export function requestOf(
   { method, template, parameters, body }: RequestForm,
   values: Record<string, unknown>,

@@ -120,7 +120,7 @@ export class SchemaReader {
 
 interface Reading {
   direction: Direction
-  /** The schemas that this one stands in. */
+  /** The schemas that this schema stands in. */
   around: unknown[]
   depth: number
 }
@@ -173,7 +173,7 @@ function both(one: Schema, other: Schema): Schema {
   }
   const required = [...new Set([...texts(one.required), ...texts(other.required)])]
   if (required.length > 0) merged.required = required
-  // Of parts that each know their own members alone, none may forbid those of the others.
+  // Of parts that each know their own members alone, none may forbid the members of the others.
   if (merged.additionalProperties === false) delete merged.additionalProperties
   return merged
 }
@@ -188,7 +188,7 @@ function withOptions(schema: Schema, options: Schema[]): Schema {
   return { anyOf: choices, ...(description === undefined ? {} : { description }) }
 }
 
-/** The schema of data, which are an object: other answers become a member of one. */
+/** The schema of data, which are an object: other answers become a member of an object. */
 export function dataSchema(
   schema: Schema | undefined,
 ): Schema & { type: 'object'; properties: Record<string, Schema> } {

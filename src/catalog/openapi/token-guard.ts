@@ -12,7 +12,7 @@ const MARKS_MAX = 10_000
 
 /**
  * Looks at the tokens of a YAML text before its parser does, whose time grows with the square of the depth, and which goes on
- * after an error to find further ones. Each bound fails closed.
+ * after an error to find further errors. Each bound fails closed.
  */
 export class TokenGuard {
   #tokens = 0

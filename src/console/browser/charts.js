@@ -12,7 +12,7 @@ const clock = (second) => new Date(second * 1000).toTimeString().slice(0, 5)
 /** What is shown: its name in words, and how many minutes a step has. */
 const RANGES = { quarter: ['15 minutes', 1], hour: ['hour', 1], day: ['24 hours', 15] }
 
-/** What a chart without any value says; empty when it has one. */
+/** What a chart without any value says; empty if it has a value. */
 function emptyWords(lines, name) {
   if (lines === null) return 'Unknown: Redis does not answer.'
   const calls = [lines.answered, lines.refused, lines.failed].flat()

@@ -3,7 +3,7 @@ import { renderPlaces } from './render.js'
 import { byTrouble, isIdle, rowTags } from './rows.js'
 import { noteNews, reloadOnce, wantsLogin } from './session-end.js'
 
-/** Keeps the overview as it is on the server: a snapshot each second, put where it differs. */
+/** Keeps the overview as it is on the server: a snapshot each second, put into the places that differ. */
 const shown = new Map()
 const live = document.getElementById('live')
 const notice = document.getElementById('notice')
@@ -182,15 +182,15 @@ connect()
 showLinked()
 
 /**
- * Finds out why there is no news since `brokenAt`. Other refusals than those of a session may be those of a proxy while
- * the console starts again: its page in the place of this one would never become the console.
+ * Finds out why there is no news since `brokenAt`. Other refusals than the refusals of a session may come from a proxy while
+ * the console starts again: its page in the place of this page would never become the console.
  */
 async function askForPage(brokenAt) {
   const signal = AbortSignal.timeout(RECONNECT_MS)
   const answer = await fetch('/', { cache: 'no-store', redirect: 'manual', signal }).catch(() => undefined)
   isAsking = heardAt < brokenAt
   if (!isAsking) return
-  // Where the connection only broke, the browser connects again by itself.
+  // If the connection only broke, the browser connects again by itself.
   const isClosed = events.readyState === EventSource.CLOSED
   const wantsReload = answer !== undefined && (wantsLogin(answer) || (answer.ok && isClosed))
   if (wantsReload && !reloadOnce() && isClosed) connect()

@@ -1,5 +1,5 @@
 /**
- * Whether an answer is another one's than the console's: its own session has ended (401), or that of a proxy before it, which
+ * Whether an answer does not come from the console: its own session has ended (401), or the session of a proxy before it, which
  * refuses (401, 403) or redirects to a log-in. A whole page load then shows a log-in. Ask with `redirect: 'manual'`.
  */
 export function wantsLogin({ type, status }) {
@@ -8,7 +8,7 @@ export function wantsLogin({ type, status }) {
 
 const RELOADED = 'reloaded'
 
-/** Reloads the page, once until there was news: else one that is refused whenever it asks would reload for ever. False: it had been. */
+/** Reloads the page, once until there was news: else a page that is always refused would reload for ever. False: it had been. */
 export function reloadOnce() {
   if (sessionStorage.getItem(RELOADED) !== null) return false
   sessionStorage.setItem(RELOADED, '')

@@ -1,7 +1,7 @@
 import { timingBar } from '../../browser/timing-bar.js'
 import { el } from './dom.js'
 
-/** Where the time went, and the headers with the ids that a question about the call needs. */
+/** The parts of the time, and the headers with the ids that a question about the call needs. */
 export function showDetails(section, headers, totalMs) {
   const place = section.querySelector('[data-details]')
   const timing = Object.fromEntries(

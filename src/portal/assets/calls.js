@@ -154,7 +154,7 @@ async function exportCalls(filter) {
   URL.revokeObjectURL(link.href)
 }
 
-/** One call: what came of it, and where its time went. */
+/** One call: what came of it, and the parts of its time. */
 export function startCall(view) {
   return showAccount(view, async () => {
     const id = location.pathname.split('/').at(-1) ?? ''

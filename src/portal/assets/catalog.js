@@ -38,7 +38,7 @@ export function startCatalog(view) {
     history.replaceState(history.state, '', query === '' ? '/' : `/?${query}`)
   }
 
-  /** The ranking is the gateway's own; one that comes after a later one is left aside. */
+  /** The ranking is the gateway's own; a ranking that comes after a later ranking is left aside. */
   const search = async () => {
     latest += 1
     const mine = latest

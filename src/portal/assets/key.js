@@ -2,7 +2,7 @@ import { PLACEHOLDER } from './snippets.js'
 
 /** The key the visitor tries calls with. In this module's memory and nowhere else: a reload forgets it. */
 let current = ''
-/** Whether code shows it in full. A key that was made in this tab is shown, one that was typed into a field is not. */
+/** Whether code shows it in full. A key that was made in this tab is shown, a key that was typed into a field is not. */
 let isShown = false
 const listeners = new Set()
 

@@ -57,7 +57,7 @@ export async function visit(address) {
 
 const script = (page) => page.querySelector('script[src]')?.getAttribute('src')
 
-/** Shows a page; one that is new to the history stands there before its script reads the address. */
+/** Shows a page; a page that is new to the history stands there before its script reads the address. */
 async function load(address, { isNew = false } = {}) {
   document.documentElement.classList.add('loading')
   const next = await fetchPage(address)

@@ -27,7 +27,7 @@ export function startOverview(view) {
   })
 }
 
-/** One part of the page: where it fails, the others are still shown. */
+/** One part of the page: if it fails, the others are still shown. */
 async function part(asked) {
   try {
     return await asked

@@ -8,7 +8,7 @@ const ownerQuery = () => {
   return teamId ? `?teamId=${encodeURIComponent(teamId)}` : ''
 }
 
-/** Keys for upstreams that take them: the visitor's own, or those of a team. */
+/** Keys for upstreams that take them: the visitor's own, or the keys of a team. */
 export function startProviderKeys(view) {
   const query = ownerQuery()
   return showAccount(view, async (refresh) => {

@@ -1,4 +1,4 @@
-/** Stands for the key in every snippet; a copy has the visitor's own key in its place, where there is one. */
+/** Stands for the key in every snippet; a copy has the visitor's own key in its place, if there is one. */
 export const PLACEHOLDER = 'YOUR_API_KEY'
 
 export function snippets({ baseUrl, slug, path, method = 'GET', parameters }) {
@@ -106,7 +106,7 @@ const pairsOf = (parameters) =>
 
 const shellQuoted = (text) => `'${text.replaceAll("'", "'\\''")}'`
 
-/** A dictionary where no value is a list, so that it can be read, else pairs. A boolean is its text, which Python would write with a capital. */
+/** A dictionary if no value is a list, so that it can be read, else pairs. A boolean is its text, which Python would write with a capital. */
 function pythonQuery(parameters, pairs) {
   const isPlain = Object.values(parameters).every((value) => !Array.isArray(value))
   const texts = (value) => (typeof value === 'boolean' ? String(value) : value)

@@ -94,7 +94,7 @@ function valueIn(field, text) {
   return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text
 }
 
-/** The text itself where it is no JSON: the gateway then says what is wrong. */
+/** The text itself if it is no JSON: the gateway then says what is wrong. */
 function jsonOf(text) {
   try {
     return JSON.parse(text)
@@ -218,7 +218,7 @@ const isTest = (headers) => headers.get('x-gateway-mode') === 'test'
 
 /**
  * Sending is of no use before the plan's minute has passed: the buttons say how long. Each credential waits for itself, for
- * what one has used up another may have left.
+ * what a visitor has used up another may have left.
  */
 class Waits {
   #sendAs
