@@ -107,7 +107,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     connectionTimeout: config.callTimeoutMs + UNREAD_MS_MAX,
     keepAliveTimeout: 65_000,
     return503OnClosing: false,
-    // No longer than an address may be: a longer one is refused as such, and an id that is none as not found.
+    // No longer than an address may be: a longer id is refused as such, and a malformed id as not found.
     routerOptions: { maxParamLength: URL_LENGTH_MAX },
     rewriteUrl: ({ url = '/' }) => routedUrl(url),
     http: SERVER_OPTIONS,
@@ -280,7 +280,7 @@ function routedUrl(url: string): string {
   return mcpAddress(path) ?? path.replace(/^\/v1\/call(?=\?|$)/, '/v1/call/')
 }
 
-/** Bodies are JSON and nothing else, parsed strictly. An empty one is none, whatever its content type. */
+/** Bodies are JSON and nothing else, parsed strictly. An empty body counts as no body, whatever its content type. */
 function takeOnlyJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {

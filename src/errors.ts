@@ -187,7 +187,7 @@ export type ErrorCode = keyof typeof ERRORS
 export interface ErrorDetails {
   /** Replaces the table's public message. */
   message?: string
-  /** Replaces the table's hint, where the next action is another one. */
+  /** Replaces the table's hint, if the next action is another. */
   hint?: string
   /** Tokens for the hint: `{ param: 'id' }` adds `param=id`. */
   tokens?: Record<string, string | number>

@@ -53,7 +53,7 @@ export function checkCall(
   return { ...target, ...allowed, providerKey, raw, scenario, preference }
 }
 
-/** Which workers are alive; absent where none are to be asked about. */
+/** Which workers are alive; absent if none are to be asked about. */
 export interface ServedDeps {
   lanes?: Pick<LaneDirectory, 'isServed'> | undefined
 }

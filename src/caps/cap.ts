@@ -175,7 +175,7 @@ export class Cap {
     return { granted, joined: tags, refused, room, retryInMs }
   }
 
-  /** Ends permits while no call of this worker waits for one. */
+  /** Ends permits while no call of this worker waits for a permit. */
   async release({ ids, meanMs }: ReleasedPermits): Promise<{ isWaitedFor: boolean }> {
     const values = [meanMs?.toFixed(1) ?? '', ...ids]
     return { isWaitedFor: (await this.#run(scripts.release, this.#keys, values)) === 1 }

@@ -13,7 +13,7 @@ const CAPS_MAX = 10_000
 type RepliedCall = Pick<CallJob, 'slug' | 'mode'> & Partial<Pick<CallJob, 'providerKey'>>
 
 /**
- * Caps with room for more requests, as replies report it: a call for one of them needs no ticket. Where the node is
+ * Caps with room for more requests, as replies report it: a call for such a cap needs no ticket. If the node is
  * wrong, the worker joins the wait queue for the call: a wrong estimate exceeds no cap. Calls without a ticket use at most
  * half of the room on each node: more than two nodes may exceed it. Further calls join, which alone shows overloaded workers.
  */

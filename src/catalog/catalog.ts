@@ -128,7 +128,7 @@ export type CatalogOptions = Pick<Config['upstreams'], 'isOperatorNamed'> &
   Partial<Pick<Config['upstreams'], 'ownFolder' | 'builtIn'>>
 
 /**
- * Builds the catalog of this deployment: the upstreams of this project that the operator wants, then those of the operator's folder.
+ * Builds the catalog of this deployment: the upstreams of this project that the operator wants, then the upstreams of the operator's folder.
  *
  * @param options.isOperatorNamed `CONTACT` says how to reach the operator
  * @throws ConfigError for a slug that is none, and with a line for each error of the operator's documents

@@ -60,7 +60,7 @@ export function postmanCollection(apis: ClientApi[], baseUrl: string): PostmanCo
   }
 }
 
-/** What must be given is sent, or, where nothing must, what the recorded call gave; other options stand ready. */
+/** Required parameters are sent or, if none is required, the parameters of the recorded call; other options stand ready. */
 function callItem(slug: string, endpoint: ClientEndpoint): PostmanItem {
   const { path, description, parameters, example, method } = endpoint
   if (method === 'POST') return postItem(slug, endpoint)

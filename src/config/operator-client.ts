@@ -9,7 +9,7 @@ import { readDataDir } from './start.ts'
 export interface OperatorClient {
   url: string
   token: string
-  /** Where the token is from, for whoever has the wrong one. */
+  /** The source of the token, for a person whose token is wrong. */
   tokenFrom: string
   /** The name for the audit log. */
   name: string

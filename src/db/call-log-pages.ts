@@ -80,7 +80,7 @@ export async function listCalls(
   return { calls, next: positionOf(last[0]) }
 }
 
-/** Whose calls may be seen: those of an account and of the keys of teams that it manages, or all. */
+/** Whose calls may be seen: the calls of an account and of the keys of teams that it manages, or all. */
 export type CallViewer = { accountId: string } | 'operator'
 
 /** The call with an id, or the calls of a request with an id, in the order in which they ended. */

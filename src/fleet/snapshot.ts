@@ -164,7 +164,7 @@ export interface ProcessRow {
   inFlight: number
   /** Slugs of the upstreams that a worker serves; null: all, and for other kinds. */
   serves: string[] | null
-  /** The APIs that it has loaded, each with the digest of its document; null where that is not known. */
+  /** The APIs that it has loaded, each with the digest of its document; null if that is not known. */
   apis: KnownApis | null
 }
 

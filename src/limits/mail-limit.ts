@@ -10,7 +10,7 @@ const MAIL_ATTEMPTS_PER_HOUR = 20
 
 /**
  * Takes one of the hour's mails. Only what is tried counts as an attempt: a refusal for the mails that came must not become
- * error that speaks of the mail server.
+ * an error that speaks of the mail server.
  *
  * @returns gives the mail back; the attempt stays
  * @throws GatewayError RATE_LIMIT_EXCEEDED

@@ -28,7 +28,7 @@ export function endpointPaths(catalog: Catalog, named: NamedSchemas): Record<str
   return paths
 }
 
-/** The name of an own API's data may be that of a schema of the service itself. */
+/** The name of an own API's data may be the name of a schema of the service itself. */
 function freeName(name: string, named: NamedSchemas): string {
   return named.has(name) ? freeName(`${name}Data`, named) : name
 }

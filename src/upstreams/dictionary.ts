@@ -46,7 +46,7 @@ const freeDictionary: FallbackSource = {
   endpoints: {
     '/define': {
       request: ({ word }) => ({ path: path`/api/v1/entries/en/${text(word) ?? ''}` }),
-      // The form of its 404 is not known; a page for people is that of a lost route.
+      // The form of its 404 is not known; a page for people means a lost route.
       isNotFound: ({ headers }) => !headers['content-type']?.startsWith('text/html'),
       rejects: [400],
       map: ({ body, parameters }) => {
@@ -137,7 +137,7 @@ function isEnglish({ language }: Source): boolean {
   return written === null || /^en(?:glish)?(?:-|$)/i.test(written)
 }
 
-/** One entry as `joined` makes it, of those of the second source: one for each part of speech and etymology. */
+/** One entry as `joined` makes it, of the entries of the second source: one for each part of speech and etymology. */
 function fromFreeDictionary({ word, source }: Source, entries: Source[], asked: string | null): Source {
   const pronunciations = entries.flatMap((entry) => objects(entry.pronunciations))
   const ipa = pronunciations.filter(({ type }) => /^(?:ipa)?$/i.test(text(type) ?? ''))

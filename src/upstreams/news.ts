@@ -161,7 +161,7 @@ function msToNextUtcDay(answered: string | undefined): number | undefined {
 
 /**
  * A day's calls serve all callers together: 15 minutes keep one kind of headlines below 100 calls a day. News half a
- * day old are those of the free plan, or of a quiet subject: an hour more changes little.
+ * day old belong to the free plan, or of a quiet subject: an hour more changes little.
  */
 function secondsFresh(_: unknown, data: Record<string, unknown>, { now }: CallContext): number {
   const times = items(data.articles).map((article) => Date.parse(text(members(article).published_at) ?? ''))

@@ -11,11 +11,11 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 export const RULES = {
   /** Conditions that begin as conditions do. */
   if: /\bif\b/gi,
-  /** "Where" in the sense of "if": at the start of a sentence, or behind a comma or semicolon, before a clause. */
+  /** "Where" in the sense of "if": a clause at the start of a sentence that a comma ends, or a clause behind a comma. */
   where:
-    /(?:^|[.;:,(—]\s+)where\s+(?!to\b|from\b)(?:it|they|there|nobody|nothing|no|none|one|a|an|the|this|that|its|his|their|each|every|all|any|some|several|somebody|both|many|few|Redis|Postgres|\w+s?)\s/gim,
-  /** "One" as a pronoun: not before a noun, nor in "one of", "one by one" or as a number. */
-  one: /\b(?:(?:this|that|the|its|each|every|any|another|no|which|such an?|a \w+|an \w+|other|own|new|old|last|first|next|same|later|earlier) ones?|ones|one (?:that|who|which|whose|is|was|has|had|does|did|may|can|must|will|would|of its own|of them)|(?:for|of|by|to|with|from|as|than|like|is|has|to|and|or) one(?=[.,;:)]))\b/gi,
+    /(?:^|[.;]\s+)where\s(?!to\b)[^.:;,]*,|[,;(]\s+where\s+(?:it|they|there|nobody|nothing|no|none|one|a|an|the|this|that|its|their|each|every|all|any|some|both|many|few|Redis|Postgres)\s(?![^.,;]*\b(?:stands?|goes|lies|comes?|come from|is kept)\b)|\b(?:undefined|null|nil|false|absent|none|Error) where\b/gim,
+  /** "One" as a pronoun: behind an adjective or pronoun, or before a verb; not before a noun, and not as a number. */
+  one: /\b(?:(?:this|its|each|every|another|such an?|other|own|new|old|next|same|later|earlier|wrong|right|made-up|longer|shorter|larger|smaller|live|plain) ones?\b(?! of\b)|ones\b|(?:that|the|no|which) one(?=[.,;:)]|$)|(?:the|that) one (?:that|who|which|whose|with|without|before|after|behind|is|was|has|had|does|did|may|can|must|will|would)|(?:for|of|by|to|with|from|as|than|like|is|to) one(?=[.,;:)]|$))/gim,
   /** A genitive without its noun. */
   thoseOf: /\b(?:those|that) of\b/gi,
 } as const

@@ -1,5 +1,5 @@
 --[[ Counts an attempt, or several good ones, in one step: decay, counts, score, state, breaker, record of a change.
-     The arithmetic of the score is that of score.ts; a property test holds the two together.
+     The score is calculated as in score.ts; a property test holds the two together.
      Input   KEYS[1] health hash; KEYS[2] stream of changes
              ARGV[1]  time
              ARGV[2]  result: ok · fail · hanging (a failure in a row; how it ends is not known) · late (the end of one
