@@ -28,7 +28,7 @@ ${markdownToHtml(withContents(withAddresses(markdown)))}
     title: `${title} · Agent API Gateway console`,
     path: '/book',
     skipTo: ['text', 'Skip to the text'],
-    styles: ['browser/base.css', ...consoleStyles('frame', 'tables', 'text')],
+    styles: ['browser/base.css', ...consoleStyles('frame', 'overview', 'tables', 'text')],
     main,
   })
 }

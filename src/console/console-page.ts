@@ -22,7 +22,6 @@ const LINKS = [
   ['/queues', 'Queues'],
   ['/audit', 'Audit'],
   ['/book', 'Docs'],
-  ['/metrics', 'Metrics'],
 ] as const
 
 /** Style sheets of the console by name. */

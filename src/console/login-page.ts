@@ -9,7 +9,7 @@ main{width:min(24rem,100%);padding:2rem;border:1px solid var(--line);border-radi
 h1{margin:0 0 .25rem;font-size:1.25rem}
 p{margin:0 0 1.25rem;color:var(--soft)}
 .bad{color:var(--bad)}
-label{display:block;margin-bottom:.35rem;font-weight:600}
+label{display:block;margin:.9rem 0 .35rem;font-weight:600}
 input{width:100%;padding:.6rem .75rem;border:1px solid var(--edge);border-radius:8px;background:var(--page);color:inherit;font:inherit}
 button{width:100%;margin-top:1rem;padding:.65rem;border:0;border-radius:8px;background:var(--accent);color:var(--on-accent);font:inherit;font-weight:600;cursor:pointer}
 `
@@ -23,8 +23,16 @@ export const PAGE_HEADERS = {
   'referrer-policy': 'same-origin',
 }
 
-/** The log-in form; `next` is the page to show afterwards, `problem` why the last try failed. */
-export function loginPage({ next = '/', problem }: { next?: string; problem?: string } = {}): string {
+/** The log-in form; `next` is the page to show afterwards, `name` who logged in here before, `problem` why the last try failed. */
+export function loginPage({
+  next = '/',
+  name = '',
+  problem,
+}: {
+  next?: string
+  name?: string
+  problem?: string
+} = {}): string {
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -42,6 +50,8 @@ export function loginPage({ next = '/', problem }: { next?: string; problem?: st
 ${problem === undefined ? '' : `<p class="bad" role="alert">${problem}</p>`}
 <label for="token">Operator token</label>
 <input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
+<label for="name">Your name, for the audit log</label>
+<input id="name" name="name" type="text" maxlength="64" autocomplete="username" value="${escapeHtml(name)}">
 <button type="submit">Log in</button>
 </form>
 </main>

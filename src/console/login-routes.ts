@@ -2,9 +2,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import type { Config } from '../config.ts'
 import { GatewayError, retryAfterSeconds } from '../errors.ts'
-import { readCookie } from '../http/cookies.ts'
+import { readCookie, writeSessionCookie } from '../http/cookies.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
 import { operatorThrottle, type ThrottleDeps, takeThrottle } from '../limits/throttle.ts'
+import { isOperatorName, NAME_COOKIE } from '../operator/actor.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
 import { refuseForeignOrigin } from './operator-guard.ts'
 import { COOKIE, consoleCookie, isSameSecret, type OperatorSessions } from './operator-session.ts'
@@ -29,6 +30,7 @@ export async function loginRoutes(app: App, deps: LoginDeps): Promise<void> {
       body: Type.Object({
         token: Type.String({ maxLength: 1_000 }),
         next: Type.Optional(Type.String({ maxLength: 2_000 })),
+        name: Type.Optional(Type.String({ maxLength: 64 })),
       }),
       response: { 303: NoContent, '4xx': Type.String() },
     },
@@ -38,10 +40,12 @@ export async function loginRoutes(app: App, deps: LoginDeps): Promise<void> {
     refuseForeignOrigin(request, 'cookie')
     reply.header('cache-control', 'no-store').headers(PAGE_HEADERS).type('text/html; charset=utf-8')
     // Compared first: the right token gets in, however often others at this address guessed.
-    const { token, next } = request.body
+    const { token, next, name = '' } = request.body
     if (!isSameSecret(token, operatorToken)) return await refuseLogin(request, reply, { ...deps, next: ownPath(next) })
     request.log.info({ address: request.ip }, 'operator logged in')
-    reply.header('set-cookie', consoleCookie(await sessions.begin(), isOnTls(request)))
+    const isSecure = isOnTls(request)
+    const cookies = [consoleCookie(await sessions.begin(), isSecure), ...nameCookie(name.trim(), isSecure)]
+    reply.header('set-cookie', cookies)
     return reply.redirect(ownPath(next), 303)
   })
 
@@ -53,6 +57,15 @@ export async function loginRoutes(app: App, deps: LoginDeps): Promise<void> {
     if (id !== undefined) await sessions.end(id)
     return reply.redirect('/', 303)
   })
+}
+
+/** How long a browser keeps the name of the operator who uses it, seconds. */
+const NAME_SECONDS = 365 * 86_400
+
+/** The name that the audit log has for what this browser does; nothing where none was given that it takes. */
+function nameCookie(name: string, isSecure: boolean): string[] {
+  if (!isOperatorName(name)) return []
+  return [writeSessionCookie({ name: NAME_COOKIE, value: name, lifeSeconds: NAME_SECONDS, isSecure })]
 }
 
 /** The page of the console that a form names, and the overview for anything else: a log-in leads to no other site. */

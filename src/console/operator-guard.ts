@@ -5,6 +5,7 @@ import { readBearer } from '../http/bearer.ts'
 import { readCookie } from '../http/cookies.ts'
 import { sendError } from '../http/error-answer.ts'
 import { operatorThrottle, type ThrottleDeps, takeThrottle } from '../limits/throttle.ts'
+import { operatorName } from '../operator/actor.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
 import { COOKIE, isSameSecret, type OperatorSessions } from './operator-session.ts'
 
@@ -109,5 +110,5 @@ function showLogin(reply: FastifyReply): FastifyReply {
     .status(401)
     .headers(PAGE_HEADERS)
     .type('text/html; charset=utf-8')
-    .send(loginPage({ next: reply.request.url }))
+    .send(loginPage({ next: reply.request.url, name: operatorName(reply.request) }))
 }

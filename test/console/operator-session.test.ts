@@ -34,6 +34,29 @@ describe('an operator session', () => {
     }
   })
 
+  it('an operator session has the name that was given at the log-in, and the audit log says it', async () => {
+    const logInAs = async (name: string) => {
+      const payload = new URLSearchParams({ token: console_.token, name }).toString()
+      const response = await console_.app.inject({ method: 'POST', url: '/login', headers: form, payload })
+      return [response.headers['set-cookie']].flat().map((cookie) => String(cookie).split(';')[0])
+    }
+    const pauseAs = async (cookies: (string | undefined)[]) => {
+      const headers = { cookie: cookies.join('; '), 'sec-fetch-site': 'same-origin' }
+      const paused = { method: 'POST', url: '/v1/operator/upstreams/trivia/pause', headers } as const
+      assert.equal((await console_.app.inject(paused)).statusCode, 200)
+      const audit = await console_.app.inject({ url: '/v1/operator/audit?limit=1', headers: console_.bearer })
+      return audit.json().records[0].actor
+    }
+    const cookies = await logInAs(' Casey Jones ')
+    assert.equal(await pauseAs(cookies), 'Casey Jones (127.0.0.1)')
+    assert.equal(await pauseAs(await logInAs('')), 'operator (127.0.0.1)')
+    assert.equal((await logInAs('evil; Path=/\n<b>')).length, 1, 'what is no name is none')
+    assert.equal(await pauseAs([cookies[0], 'agw_operator=%3Cb%3E']), 'operator (127.0.0.1)')
+    // The next log-in need not type it again.
+    const page = await console_.app.inject({ url: '/', headers: { accept: 'text/html', cookie: String(cookies[1]) } })
+    assert.match(page.body, /name="name"[^>]* value="Casey Jones"/)
+  })
+
   it('an operator session is of no use to somebody who reads Redis', async () => {
     const [, id = ''] = cookieOf(await logIn())?.split('=') ?? []
     const keys = await console_.context.redis.keys('*console*')

@@ -321,6 +321,29 @@ describe('the console in a browser', { skip }, () => {
     }
   })
 
+  it('the console in a browser has pages of the audit log and of runbooks without a serious fault, and a link of a problem leads to its runbook', async () => {
+    const reading = await context.newPage()
+    await reading.setViewportSize({ width: 360, height: 800 })
+    for (const path of ['/audit', '/audit?action=upstream', '/runbooks']) {
+      await reading.goto(url + path)
+      await checkAccess(reading)
+      const overflow = await reading.evaluate(
+        'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+      )
+      assert.ok(Number(overflow) <= 0, `${path}: ${overflow} px too many`)
+    }
+    await press('pause', 'timezone')
+    await shows('attention', /Paused timezone/)
+    const [href = ''] = await place('attention')
+      .locator('li', { hasText: 'timezone' })
+      .getByRole('link', { name: /^Runbook/ })
+      .evaluateAll((links) => links.map((link) => link.getAttribute('href') ?? ''))
+    await reading.goto(url + href)
+    await reading.locator('h2:target', { hasText: 'Paused' }).waitFor()
+    await reading.close()
+    await press('resume', 'timezone')
+  })
+
   it('the console in a browser asked no other host for anything and broke nothing', () => {
     assert.deepEqual(
       [
