@@ -436,6 +436,21 @@ test('permits that ended while their cap has room wait a moment, and go with the
   assert.equal(await leases(), 0)
 })
 
+test('permits that ended while their cap has much room wait longer for the next poll', async (t) => {
+  const { client, acquire, count } = await openWide(await open(t), 64)
+  const permit = await acquire('first')
+  assert.ok(client.room > 32)
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  permit.release(1)
+  for (let turn = 0; turn < 3; turn += 1) await setImmediate()
+  t.mock.timers.tick(99)
+  for (let turn = 0; turn < 3; turn += 1) await setImmediate()
+  assert.equal(await count('leases'), 1)
+  t.mock.timers.tick(1)
+  t.mock.timers.reset()
+  await until(async () => (await count('leases')) === 0)
+})
+
 test('a permit that ended goes to Redis at once while calls of other workers wait for one', async (t) => {
   const stores = await open(t)
   const { client, acquire, count } = await openWide(stores, 3)

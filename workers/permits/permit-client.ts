@@ -21,6 +21,10 @@ const POLL_MS_MIN = 5
 /** How long ended permits wait for a poll that asks for others, if the cap had room: nobody waits for them. Milliseconds. */
 const RELEASE_PAUSE_MS = 10
 
+/** The same, if there was room for so many more requests that none has to wait for these permits meanwhile. */
+const RELEASE_PAUSE_WIDE_MS = 100
+const WIDE_ROOM_MIN = 32
+
 export interface Permit {
   id: PermitId
   /** The first poll did not bring it. */
@@ -133,7 +137,11 @@ export class PermitClient {
 
   #scheduleRelease(): void {
     if (this.room === 0 || this.#waiters.size > 0) this.#schedulePoll()
-    else if (!this.#isPolling && this.#held.releasedCount === 1) this.#pollIn(RELEASE_PAUSE_MS)
+    else if (!this.#isPolling && this.#held.releasedCount === 1) this.#pollIn(this.#releasePauseMs())
+  }
+
+  #releasePauseMs(): number {
+    return this.room >= WIDE_ROOM_MIN ? RELEASE_PAUSE_WIDE_MS : RELEASE_PAUSE_MS
   }
 
   #pollIn(pauseMs: number): void {
@@ -158,7 +166,7 @@ export class PermitClient {
         this.#isPolling = false
         if (this.#pollAgain) this.#schedulePoll()
         else if (this.#waiters.size > 0) this.#pollIn(pauseMs)
-        else if (this.#held.releasedCount > 0) this.#pollIn(RELEASE_PAUSE_MS)
+        else if (this.#held.releasedCount > 0) this.#pollIn(this.#releasePauseMs())
       })
   }
 
