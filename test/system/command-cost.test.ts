@@ -21,7 +21,7 @@ const sky = {
 }
 
 /** Until health and trimmed replies are written, which come together some time after the answer. Milliseconds. */
-const AFTERWARDS_MS = 320
+const AFTERWARDS_MS = 700
 
 /** What calls cost in Redis: counted, so that the speed of the machine does not matter. */
 describe('in Redis', () => {
