@@ -6,8 +6,10 @@ import { type TestContext, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, buildConnector } from 'undici'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
+import type { Reach } from '../../src/queue/verdict.ts'
 import { AnswerMemory, type MemoryShare } from '../../workers/upstream/answer-memory.ts'
-import { attempt, EndedUnsentError, StalePermitError } from '../../workers/upstream/attempt.ts'
+import { attempt } from '../../workers/upstream/attempt.ts'
+import { EndedUnsentError, StalePermitError } from '../../workers/upstream/attempt-error.ts'
 
 const catalog = await loadCatalog(new Map())
 const api = catalog.get('mock-data') ?? assert.fail()
@@ -30,7 +32,8 @@ async function serve(t: TestContext, listener: RequestListener) {
   })
   const { port } = server.address() as AddressInfo
   const request = { origin: `http://127.0.0.1:${port}`, path: '/', headers: {}, key: undefined }
-  const progress: { isSent?: boolean } = {}
+  const reached: Reach[] = []
+  const onReach = (reach: Reach) => void reached.push(reach)
   const ask = (isFresh = true, signal = new AbortController().signal, memory?: MemoryShare, timeoutMs = 10_000) => {
     const permit = {
       id: '',
@@ -39,9 +42,9 @@ async function serve(t: TestContext, listener: RequestListener) {
       release: () => undefined,
       releaseUnused: () => undefined,
     }
-    return attempt(api, request, { client, permit, progress, signal, timeoutMs, memory })
+    return attempt(api, request, { client, permit, onReach, signal, timeoutMs, memory })
   }
-  return { seen, progress, ask }
+  return { seen, reached, ask }
 }
 
 test('a connection that was ready too late for one permit serves the next: slow to connect is not never', async (t) => {
@@ -52,12 +55,12 @@ test('a connection that was ready too late for one permit serves the next: slow 
 })
 
 test('a call that ends before its connection is ready sent nothing, and one that ends later may have', async (t) => {
-  const { seen, progress, ask } = await serve(t, () => undefined)
+  const { seen, reached, ask } = await serve(t, () => undefined)
   const left = new AbortController()
   const unsent = ask(true, left.signal)
   left.abort('caller left')
   await assert.rejects(unsent, (error) => error instanceof EndedUnsentError && error.cause === 'caller left')
-  assert.equal(progress.isSent, undefined)
+  assert.deepEqual(reached, [])
   const leaves = new AbortController()
   const sent = ask(true, leaves.signal)
   sent.catch(() => undefined)
@@ -65,7 +68,7 @@ test('a call that ends before its connection is ready sent nothing, and one that
   leaves.abort('caller left')
   await assert.rejects(sent, (reason) => reason === 'caller left')
   assert.equal(seen.requests, 1)
-  assert.equal(progress.isSent, true)
+  assert.deepEqual(reached, ['sent'])
 })
 
 const LARGE = JSON.stringify('x'.repeat(1_000_000))

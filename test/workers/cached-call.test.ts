@@ -20,7 +20,11 @@ async function follow(t: TestContext) {
   const keys = cacheKeys(endpoint, call) ?? assert.fail()
   await deps.redis.set(keys.leader, 'leader 1', 'PX', 60_000)
   const running = runCall(deps, call, {
-    ...{ times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }, progress: {}, isSecondRun: false },
+    ...{
+      times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
+      progress: { reach: 'unsent' as const },
+      isSecondRun: false,
+    },
     remainingMs: () => call.deadline - deps.clock.now(),
     signal: AbortSignal.timeout(30_000),
   })
@@ -53,7 +57,11 @@ test('a call that waited for a permit sends no request when its answer was store
   const { granted } = await cap.acquire({ waiters: other, released: { ids: [], meanMs: 0 }, leaseMs: 60_000 })
   const call = callOf()
   const running = runCall(deps, call, {
-    ...{ times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }, progress: {}, isSecondRun: false },
+    ...{
+      times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
+      progress: { reach: 'unsent' as const },
+      isSecondRun: false,
+    },
     remainingMs: () => call.deadline - deps.clock.now(),
     signal: AbortSignal.timeout(30_000),
   })
@@ -94,7 +102,7 @@ test('a call that shares the refusal of other calls is not told of the share of 
   const message = 'Your fair share of the upstream API is used up while others ask for it too.'
   for (let leader = 1; leader <= 3; leader += 1) {
     await follows()
-    const failure = { code: 'UPSTREAM_CAP_EXHAUSTED', message, retryAfterMs: 5_000, isRefused: true }
+    const failure = { code: 'UPSTREAM_CAP_EXHAUSTED', message, retryAfterMs: 5_000, reach: 'refused' }
     const ended = redis.multi().set(keys.outcome, encodeFrame({ leader: `leader ${leader}`, failure }, Buffer.alloc(0)))
     await ended
       .set(keys.leader, `leader ${leader + 1}`, 'PX', 60_000)
@@ -102,7 +110,7 @@ test('a call that shares the refusal of other calls is not told of the share of 
       .exec()
   }
   const { outcome } = await running
-  assert.deepEqual(outcome, { code: 'UPSTREAM_CAP_EXHAUSTED', retryAfterMs: 5_000, isRefused: true })
+  assert.deepEqual(outcome, { code: 'UPSTREAM_CAP_EXHAUSTED', retryAfterMs: 5_000, reach: 'refused' })
 })
 
 test('calls that share a request which was never sent say why, and not that the upstream failed', async (t) => {
@@ -119,7 +127,13 @@ test('calls that share a request which was never sent say why, and not that the 
     const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
     const remainingMs = () => call.deadline - deps.clock.now()
     const signal = AbortSignal.timeout(30_000)
-    return runCall({ ...deps, coalescer }, call, { times, progress: {}, isSecondRun: false, remainingMs, signal })
+    return runCall({ ...deps, coalescer }, call, {
+      times,
+      progress: { reach: 'unsent' as const },
+      isSecondRun: false,
+      remainingMs,
+      signal,
+    })
   }
   const leading = start()
   await until(async () => (await deps.redis.zcard(capKeys.of(api.slug, SHARED_BUCKET, 'queue'))) === 1)

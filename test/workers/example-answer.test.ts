@@ -34,7 +34,7 @@ describe('the answer to a test key', () => {
     const job = { parameters: completed, raw: false, extra: [], ...options } as unknown as CallJob
     const outcome = await answerFromExample({ api, endpoint }, job, {
       signal: new AbortController().signal,
-      progress: {},
+      progress: { reach: 'unsent' as const },
     })
     if (isFailure(outcome)) assert.fail(outcome.code)
     return outcome

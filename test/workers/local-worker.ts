@@ -108,7 +108,7 @@ export async function openLocalWorker(
       bucket: SHARED_BUCKET,
       permitRequest: permitRequest(id, now + timeMs, { accountId, tag: joinsLate ? undefined : 0 }),
       times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
-      progress: {},
+      progress: { reach: 'unsent' as const },
       remainingMs: () => now + timeMs - deps.clock.now(),
       signal,
     }

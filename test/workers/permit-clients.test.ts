@@ -287,7 +287,7 @@ test('a permit for another request of a call is refused at once if it would come
   await until(async () => (await queue()).length === 1)
   const isRefusal = (error: unknown) => {
     assert.ok(error instanceof AttemptError)
-    assert.deepEqual([error.code, error.isRefused], ['UPSTREAM_CAP_EXHAUSTED', true])
+    assert.deepEqual([error.code, error.reach], ['UPSTREAM_CAP_EXHAUSTED', 'refused'])
     assert.ok((error.retryAfterMs ?? 0) > 3_000_000)
     return true
   }
@@ -320,7 +320,7 @@ test('calls for which a closed upstream opens too late get the reason that new o
   )
   const reasons = (await Promise.allSettled(rejected)).map((result) => {
     assert.ok(result.status === 'rejected' && result.reason instanceof AttemptError)
-    return [result.reason.code, result.reason.isRefused]
+    return [result.reason.code, result.reason.reach === 'refused']
   })
   // Its time would be over first; others go before it; it was not in the queue.
   const code = 'UPSTREAM_RATE_LIMITED'

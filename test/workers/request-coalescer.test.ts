@@ -20,7 +20,7 @@ const subscriber = (member: string, signal = new AbortController().signal): Subs
   member,
   deadline: Date.now() + 60_000,
   signal,
-  progress: {},
+  progress: { reach: 'unsent' as const },
 })
 const TIMEOUT = { code: 'UPSTREAM_TIMEOUT' } as const
 
@@ -55,8 +55,8 @@ it('a follower in another process knows that the request it shares is at the ups
 
 it('a follower in another process sends a request of its own when the call that led found no room in the cap before its deadline', async () => {
   const evicted = { code: 'UPSTREAM_CAP_EXHAUSTED', retryAfterMs: 5_000 } as const
-  const closed = { code: 'UPSTREAM_RATE_LIMITED', isUnsent: true } as const
-  for (const outcome of [evicted, closed, { ...TIMEOUT, isRefused: true } as const]) {
+  const closed = { code: 'UPSTREAM_RATE_LIMITED', reach: 'unsent' } as const
+  for (const outcome of [evicted, closed, { ...TIMEOUT, reach: 'refused' } as const]) {
     const keys = keysOf(`evicted-${outcome.code}`)
     const answer = Promise.withResolvers<Answer>()
     const first = new RequestCoalescer(redis).join(keys, subscriber('first'), () => answer.promise)

@@ -39,13 +39,17 @@ test('a call that was to share an answer and needs a permit after all is refused
     await until(async () => (await deps.redis.exists(leader)) === 0)
     if (isNamed) await deps.redis.set(coalesced, 'other|gone', 'PX', 60_000)
     const { outcome } = await runCall(deps, call, {
-      ...{ times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }, progress: {}, isSecondRun: false },
+      ...{
+        times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
+        progress: { reach: 'unsent' as const },
+        isSecondRun: false,
+      },
       remainingMs: () => call.deadline - deps.clock.now(),
       signal: AbortSignal.timeout(20_000),
     })
     assert.ok(isFailure(outcome))
-    const { code, isRefused, retryAfterMs = 0 } = outcome
-    assert.deepEqual({ code, isRefused }, { code: 'UPSTREAM_CAP_EXHAUSTED', isRefused: true })
+    const { code, reach, retryAfterMs = 0 } = outcome
+    assert.deepEqual({ code, reach }, { code: 'UPSTREAM_CAP_EXHAUSTED', reach: 'refused' })
     assert.ok(retryAfterMs > leastMs && retryAfterMs < leastMs + 25_000, `${retryAfterMs} ms`)
   }
 })
@@ -56,7 +60,11 @@ test('a call that joined the queue late keeps its place there when another worke
   const call = callOf({ timeMs: 120_000 })
   const ending = new AbortController()
   const running = runCall(deps, call, {
-    ...{ times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }, progress: {}, isSecondRun: false },
+    ...{
+      times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
+      progress: { reach: 'unsent' as const },
+      isSecondRun: false,
+    },
     remainingMs: () => call.deadline - deps.clock.now(),
     signal: ending.signal,
   })
@@ -77,7 +85,11 @@ test('the place of a call whose worker was lost is kept while another call waits
   await useUp({ api, cap })
   const call = callOf({ timeMs: 120_000 })
   const keys = cacheKeys(endpoint, call) ?? assert.fail()
-  const run = (of: typeof call, signal: AbortSignal, { isSecondRun = false, progress = {} as CallProgress } = {}) => {
+  const run = (
+    of: typeof call,
+    signal: AbortSignal,
+    { isSecondRun = false, progress = { reach: 'unsent' } as CallProgress } = {},
+  ) => {
     const coalescer = isSecondRun ? new RequestCoalescer(deps.redis) : deps.coalescer
     return runCall({ ...deps, coalescer }, of, {
       ...{ times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }, progress, isSecondRun, signal },
@@ -88,7 +100,7 @@ test('the place of a call whose worker was lost is kept while another call waits
   const [losing, ending] = [new AbortController(), new AbortController()]
   const first = run(call, losing.signal)
   await until(async () => (await places()).length === 1)
-  const progress: CallProgress = {}
+  const progress: CallProgress = { reach: 'unsent' }
   const sharing = run(callOf({ timeMs: 120_000 }), ending.signal, { progress })
   await until(() => progress.ofRequest !== undefined)
   losing.abort(LOCK_LOST)
@@ -119,7 +131,13 @@ test('a call that gets no permit says how long it waited for one, whether it met
     const call = callOf(fields)
     const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
     const remainingMs = () => call.deadline - deps.clock.now()
-    const run = { times, progress: {}, isSecondRun: false, remainingMs, signal: ending.signal }
+    const run = {
+      times,
+      progress: { reach: 'unsent' as const },
+      isSecondRun: false,
+      remainingMs,
+      signal: ending.signal,
+    }
     return { times, result: runCall(deps, call, run) }
   }
   const refused = start({ timeMs: 30_000, parameters: { title: 'Moon' } })
@@ -159,7 +177,11 @@ test('a call that draws from a pool gets the slot that it was quoted, although c
       deps,
       { ...call, ticket: { tag: place.tag, weight: 1 } },
       {
-        ...{ times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }, progress: {}, isSecondRun: false },
+        ...{
+          times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
+          progress: { reach: 'unsent' as const },
+          isSecondRun: false,
+        },
         ...{ remainingMs: () => call.deadline - deps.clock.now(), signal: leaving.signal },
       },
     )

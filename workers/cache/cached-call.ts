@@ -12,7 +12,7 @@ import type { RedisClock } from '../../src/redis/clock.ts'
 import type { Permit } from '../permits/permit-client.ts'
 import type { UpstreamCall, UpstreamDeps } from '../upstream/call-upstream.ts'
 import { callWithFallback } from '../upstream/call-with-fallback.ts'
-import { isCutShort, isFailure, isOfOneCall, type Outcome } from '../upstream/outcome.ts'
+import { isCutShort, isFailure, isOfOneCall, isUnsent, type Outcome } from '../upstream/outcome.ts'
 import type { Answer, CoalescedRequest, RequestCoalescer, SharedAnswer } from './request-coalescer.ts'
 
 export interface CachingDeps extends UpstreamDeps {
@@ -59,13 +59,13 @@ export async function callThroughCache(deps: CachingDeps, upstreamCall: Upstream
     const refusal = refusalOf({ reason: call.cacheOnlyReason ?? 'cap', retryAfterMs: cacheOnlyMs })
     const detail = WITHOUT_REQUEST[refusal.code] ?? 'no-request'
     if (entry && isUsableWithoutUpstream(entry, now)) return served(deps, entry, { detail })
-    return { outcome: { ...refusal, isRefused: true }, cacheStatus: 'agw; fwd=miss' }
+    return { outcome: { ...refusal, reach: 'refused' }, cacheStatus: 'agw; fwd=miss' }
   }
   const { outcome, isCollapsed, freshMs, found } = await callOnce(deps, upstreamCall, keys)
   if (found) return served(deps, found)
   const isServerFailure = isFailure(outcome) && ERRORS[outcome.code].status >= 500
   if (isServerFailure && entry && isUsableWithoutUpstream(entry, deps.clock.now())) {
-    const isWithoutRequest = outcome.isUnsent || outcome.code === 'UPSTREAM_CAP_EXHAUSTED'
+    const isWithoutRequest = isUnsent(outcome) || outcome.code === 'UPSTREAM_CAP_EXHAUSTED'
     const detail = isWithoutRequest ? WITHOUT_REQUEST[outcome.code] : undefined
     return served(deps, entry, detail === undefined ? { kind: 'fwd=stale', detail: 'upstream-failed' } : { detail })
   }

@@ -4,6 +4,7 @@ import { rejectOnAbort } from '../../src/async/abort.ts'
 import { BEGUN, type CacheKeys } from '../../src/cache/cache-key.ts'
 import type { CacheEntry } from '../../src/cache/response-cache.ts'
 import { decodeFrame, encodeFrame } from '../../src/queue/frame.ts'
+import { hasReached } from '../../src/queue/verdict.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { extendLock, releaseLock } from '../../src/redis/lock.ts'
 import { LOCK_LOST } from '../upstream/call-end.ts'
@@ -151,8 +152,8 @@ export class RequestCoalescer {
       }
     }
     const request: LocalRequest = {
-      ...{ keys, token: randomUUID(), member, findStored, work, state: 'following', deadline, progress: {} },
-      ...{ subscribers: new Set(), hasLostLock: false, ending, signal: ending.signal },
+      ...{ keys, token: randomUUID(), member, findStored, work, state: 'following', deadline },
+      ...{ progress: { reach: 'unsent' }, subscribers: new Set(), hasLostLock: false, ending, signal: ending.signal },
       ended: Promise.race([Promise.resolve().then(run), elsewhere.promise]),
       endWith: elsewhere.resolve,
     }
@@ -206,7 +207,7 @@ export class RequestCoalescer {
     const leader = await this.#redis.set(keys.leader, token, 'PX', LEADER_MS, 'NX', 'GET')
     // The outcome at a follower's deadline depends on how far the leader's request is.
     progress.isUnderWay = leader?.endsWith(BEGUN) ?? false
-    progress.isSent = progress.isUnderWay
+    progress.reach = progress.isUnderWay ? 'maybe-sent' : 'unsent'
     if (leader === null || leader === token) return { isLeader: true }
     const isOvertaken = mayOvertake && !progress.isUnderWay
     if (isOvertaken) await this.#redis.set(keys.leader, token, 'PX', LEADER_MS)
@@ -252,9 +253,7 @@ export class RequestCoalescer {
   }
 }
 
-function hasBegun({ isUnderWay, hasSent }: CallProgress): boolean {
-  return isUnderWay === true || hasSent === true
-}
+const hasBegun = ({ isUnderWay = false, reach }: CallProgress): boolean => isUnderWay || hasReached(reach, 'maybe-sent')
 
 /** An answer serves the calls of the request that waits behind it for a permit; a failure leaves them their own try. */
 function overtake(behind: LocalRequest, ahead: LocalRequest): void {

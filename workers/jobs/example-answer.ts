@@ -29,7 +29,7 @@ export async function answerFromExample(
   }
   if (scenario?.startsWith('slow-')) {
     progress.isUnderWay = true
-    progress.isSent = true
+    progress.reach = 'sent'
     await delay(Number(scenario.slice('slow-'.length)), undefined, { signal })
   }
   const { example } = endpoint

@@ -6,13 +6,14 @@ import type { AnswerableCall, CallJob } from '../../src/queue/call-job.ts'
 import type { ReplyOutbox } from '../../src/queue/reply.ts'
 import { isInline } from '../../src/queue/reply-body.ts'
 import { type CallTimes, type Reply, type ReplyHead, reachMembers, reachOf } from '../../src/queue/reply-head.ts'
-import type { Reach } from '../../src/queue/verdict.ts'
+import { furthest, type Reach } from '../../src/queue/verdict.ts'
 import type { CallLogWriter } from '../../src/telemetry/call-log-writer.ts'
 import type { CachedOutcome } from '../cache/cached-call.ts'
 import type { PermitClient } from '../permits/permit-client.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
 import { causeWords } from '../upstream/failure-words.ts'
 import { isFailure, type Outcome } from '../upstream/outcome.ts'
+import type { CallProgress } from '../upstream/send-once.ts'
 import { deliver, isProgrammingError } from './deliver.ts'
 import { type KeepDeps, keepResult } from './keep-result.ts'
 import { type RunDeps, runCall } from './run-call.ts'
@@ -59,9 +60,12 @@ async function runAndReply(
   const { signal, dispose } = deadlineSignal(deps, call, cancelled)
   const remainingMs = (): number => call.deadline - clock.now()
   try {
-    const result = await runCall(deps, call, { times, progress: {}, isSecondRun, remainingMs, signal })
+    const progress: CallProgress = { reach: 'unsent' }
+    const result = await runCall(deps, call, { times, progress, isSecondRun, remainingMs, signal })
     if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
-    await deliver(remainingMs(), deps.log, () => sendOutcome(deps, call, { ...result, times, isSecondRun }))
+    await deliver(remainingMs(), deps.log, () =>
+      sendOutcome(deps, call, { ...result, times, reach: reachIn(call, { result, progress, isSecondRun }) }),
+    )
     await result
       .afterwards?.()
       .catch((error) =>
@@ -106,16 +110,16 @@ export async function replyToLostCall(deps: ProcessorDeps, call: AnswerableCall,
   const times: CallTimes = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
   const isOnce = deps.catalog.get(call.slug)?.endpoints.get(call.endpoint)?.endpoint.effect === 'once'
   const code = isProgrammingError(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE'
-  const outcome: Outcome =
-    cause instanceof OtherDocumentError
-      ? { code: 'API_NOT_ENABLED', isUnsent: true, retryAfterMs: OTHER_DOCUMENT_RETRY_MS, cause }
-      : { code: isOnce ? 'OUTCOME_UNKNOWN' : code, cause }
+  const isUntouched = cause instanceof OtherDocumentError
+  const outcome: Outcome = isUntouched
+    ? { code: 'API_NOT_ENABLED', retryAfterMs: OTHER_DOCUMENT_RETRY_MS, cause }
+    : { code: isOnce ? 'OUTCOME_UNKNOWN' : code, cause }
   await deliver(call.deadline - deps.clock.now(), deps.log, () =>
-    sendOutcome(deps, call, { outcome, times, isSecondRun: true }),
+    sendOutcome(deps, call, { outcome, times, reach: isUntouched ? 'unsent' : 'maybe-sent' }),
   )
 }
 
-type TimedOutcome = CachedOutcome & { times: CallTimes; isSecondRun: boolean }
+type TimedOutcome = CachedOutcome & { times: CallTimes; reach: Reach }
 
 function sendOutcome(deps: ProcessorDeps, call: AnswerableCall, result: TimedOutcome): Promise<void> {
   const reply = toReply(deps, call, result)
@@ -152,11 +156,11 @@ async function sendWhenBodyFits({ replies }: ProcessorDeps, call: AnswerableCall
 
 function toReply({ log, permitClientOf }: ProcessorDeps, call: AnswerableCall, result: TimedOutcome): Reply {
   const { id, slug } = call
-  const { outcome, cacheStatus, ageSeconds, freshMs, times } = result
+  const { outcome, cacheStatus, ageSeconds, freshMs, times, reach } = result
   const head: ReplyHead = {
     id,
     times,
-    ...reachMembers(reachIn(call, result)),
+    ...reachMembers(reach),
     ...(cacheStatus === undefined ? {} : { cacheStatus }),
     ...(ageSeconds === undefined ? {} : { ageSeconds }),
     ...(freshMs === undefined ? {} : { freshMs }),
@@ -167,7 +171,7 @@ function toReply({ log, permitClientOf }: ProcessorDeps, call: AnswerableCall, r
     const ofBody = { ...(recordedFor === undefined ? {} : { recordedFor }), ...(isFromFallback && { isFromFallback }) }
     return { head: { ...head, ...ofBody }, body }
   }
-  const { cause, isRefused: _isRefused, isCutShort: _isCutShort, isUnsent: _isUnsent, ...failure } = outcome
+  const { cause, reach: _reach, isCutShort: _isCutShort, ...failure } = outcome
   // The API node logs the cause in words; only an unforeseen error needs its stack.
   const level = failure.code === 'INTERNAL_ERROR' ? 'error' : 'debug'
   if (cause) log[level]({ callId: id, slug, code: failure.code, err: cause }, 'call failed')
@@ -175,11 +179,17 @@ function toReply({ log, permitClientOf }: ProcessorDeps, call: AnswerableCall, r
   return { head: { ...head, ...failure, ...words }, body: NO_BODY }
 }
 
-function reachIn({ isAsync }: AnswerableCall, { outcome, times, isSecondRun }: TimedOutcome): Reach {
-  const { isRefused = false, wasSent = false } = isFailure(outcome) ? outcome : {}
-  // The earlier run may have sent a request, however this run ends.
-  if (isRefused && !isSecondRun && !isAsync) return 'refused'
-  return wasSent || isSecondRun || times.attempts > 0 ? 'maybe-sent' : 'unsent'
+/** How far a run got. The earlier run may have sent a request, however this run ends. */
+function reachIn(
+  { isAsync }: CallJob,
+  { result, progress, isSecondRun }: { result: CachedOutcome; progress: CallProgress; isSecondRun: boolean },
+): Reach {
+  const { outcome } = result
+  const own = (progress.ofRequest ?? progress).reach
+  const reach = (isFailure(outcome) ? outcome.reach : undefined) ?? own
+  if (isSecondRun) return furthest(reach, 'maybe-sent')
+  // An asynchronous call was accepted, and may have waited for minutes: its unit of the minute stays spent.
+  return isAsync ? furthest(reach, 'unsent') : reach
 }
 
 function roomOf({ room }: PermitClient): Pick<ReplyHead, 'room'> {

@@ -45,7 +45,7 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
     bucket: SHARED_BUCKET,
     permitRequest: permitRequestOf(deps, slug, String(job.id)),
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
-    progress: {},
+    progress: { reach: 'unsent' as const },
     remainingMs: () => endsAt - performance.now(),
     signal: AbortSignal.any([cancelled, timeout]),
     recorder,

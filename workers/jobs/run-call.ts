@@ -8,6 +8,7 @@ import type { CallJob } from '../../src/queue/call-job.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { startCall } from '../../src/queue/results.ts'
 import { enqueueRevalidateKey } from '../../src/queue/validate-key-job.ts'
+import { hasReached } from '../../src/queue/verdict.ts'
 import { type WaitQueueEntry, waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
 import { type CachedOutcome, type CachingDeps, callThroughCache } from '../cache/cached-call.ts'
 import { ofSharedCap, type PermitRequest } from '../permits/permit-request.ts'
@@ -38,8 +39,8 @@ export interface CallRun {
 
 /** Of a request that is never repeated, a failure says whether the change may have happened. */
 function inKnownTerms({ endpoint }: KnownCall, { progress }: CallRun, result: CachedOutcome): CachedOutcome {
-  const hasWritten = progress.hasWritten === true || progress.isSent === true
-  if (endpoint.endpoint.effect !== 'once' || !hasWritten) return result
+  // Nobody shares such a request: its progress is the call's own.
+  if (endpoint.endpoint.effect !== 'once' || !hasReached(progress.reach, 'sent')) return result
   return { ...result, outcome: outcomeOfOnce(result.outcome) }
 }
 
@@ -57,16 +58,14 @@ async function runToOutcome(deps: RunDeps, known: KnownCall, run: CallRun): Prom
   const { progress, signal } = run
   // The signal ends the request too: its progress must be read before that.
   let atDeadline: Failure = { code: 'DEADLINE_EXCEEDED' }
-  let cancelled: Failure = { code: 'CALL_CANCELLED' }
   const onAbort = (): void => {
     atDeadline = outcomeAtDeadline(progress)
-    if (hasSent(progress)) cancelled = { ...cancelled, wasSent: true }
   }
   signal.addEventListener('abort', onAbort, { once: true })
   try {
     return await runKnown(deps, known, run)
   } catch (error) {
-    if (signal.reason === CALLER_LEFT) return { outcome: cancelled }
+    if (signal.reason === CALLER_LEFT) return { outcome: { code: 'CALL_CANCELLED' } }
     return { outcome: signal.reason === DEADLINE_PASSED ? atDeadline : toOutcome(error) }
   } finally {
     signal.removeEventListener('abort', onAbort)
@@ -132,11 +131,6 @@ function permitRequestOf(call: CallJob): PermitRequest {
 function queueEntry(call: CallJob): WaitQueueEntry {
   const { slug, ticket, weight = 1 } = call
   return { ...waitQueueIdentity(call), slug, bucket: bucketOf(call), weight: ticket?.weight ?? weight }
-}
-
-function hasSent(progress: CallProgress): boolean {
-  const { isSent, hasSent: hasSentBefore } = progress.ofRequest ?? progress
-  return isSent === true || hasSentBefore === true
 }
 
 /** The outcome at the deadline: 502 in an attempt or after a failed attempt, 503 in any other wait. */

@@ -176,7 +176,7 @@ async function sendCheck(deps: ProcessorDeps, { api, entry, endsAt, signal }: Ch
     bucket: entry.bucket,
     permitRequest,
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
-    progress: {},
+    progress: { reach: 'unsent' as const },
     remainingMs: () => endsAt - performance.now(),
     signal,
     recorder,

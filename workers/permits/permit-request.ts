@@ -25,5 +25,5 @@ export function ofSharedCap({ entry, deadline }: PermitRequest): PermitRequest {
 /** A permit would come too late, for the reason that admission would give a new call. A call that never had a place costs nothing. */
 export function tooLateError({ hadPlace, ...refusal }: QueueRefusal & { hadPlace: boolean }): AttemptError {
   const { code, ...details } = refusalOf(refusal)
-  return new AttemptError(code, { isRetryable: false, isRefused: !hadPlace, ...details })
+  return new AttemptError(code, { isRetryable: false, reach: hadPlace ? 'unsent' : 'refused', ...details })
 }

@@ -1,12 +1,13 @@
 import type { ErrorCode } from '../../src/errors.ts'
+import { hasReached, type Reach } from '../../src/queue/verdict.ts'
 
 export interface AttemptErrorDetails {
   isRetryable: boolean
   cause?: unknown
   retryAfterMs?: number | undefined
   message?: string
-  /** Refused unsent, as admission would have refused it: it costs nothing. */
-  isRefused?: boolean
+  /** Default: `unsent`, because no permit came. */
+  reach?: Reach
 }
 
 /** An attempt without a usable answer. */
@@ -15,18 +16,19 @@ export class AttemptError extends Error {
   readonly isRetryable: boolean
   readonly retryAfterMs: number | undefined
   readonly publicMessage: string | undefined
-  readonly isRefused: boolean
+  readonly reach: Reach
   /** Ended because the call had no time left, before the attempt's own time limit. */
   isCutShort = false
 
-  constructor(code: ErrorCode, { isRetryable, cause, retryAfterMs, message, isRefused = false }: AttemptErrorDetails) {
+  constructor(code: ErrorCode, details: AttemptErrorDetails) {
+    const { isRetryable, cause, retryAfterMs, message, reach = 'unsent' } = details
     super(code, { cause })
     this.name = 'AttemptError'
     this.code = code
     this.isRetryable = isRetryable
     this.retryAfterMs = retryAfterMs
     this.publicMessage = message
-    this.isRefused = isRefused
+    this.reach = reach
   }
 }
 
@@ -45,4 +47,23 @@ export class BreakerOpenError extends AttemptError {
   constructor(waitMs: number) {
     super('UPSTREAM_UNAVAILABLE', { isRetryable: false, retryAfterMs: waitMs })
   }
+}
+
+/** An attempt of which it is certain that nothing was sent, so that neither the cap nor the caller is charged. */
+export class UnsentError extends Error {}
+
+/** The permit was too old when the connection was ready. */
+export class StalePermitError extends UnsentError {}
+
+/** The call ended before its connection was ready. */
+export class EndedUnsentError extends UnsentError {}
+
+/** How far the attempt got that ended with this error: what is no error of an attempt ended the call after the first byte. */
+export function reachOfFailed(error: unknown): Reach {
+  if (error instanceof AttemptError) return error.reach
+  return error instanceof UnsentError ? 'unsent' : 'sent'
+}
+
+export function mayBeSent(error: unknown): boolean {
+  return hasReached(reachOfFailed(error), 'maybe-sent')
 }

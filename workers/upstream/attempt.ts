@@ -1,10 +1,10 @@
 import type { Dispatcher } from 'undici'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { UpstreamResponse } from '../../src/catalog/upstream.ts'
+import type { ErrorCode } from '../../src/errors.ts'
 import type { Permit } from '../permits/permit-client.ts'
 import type { MemoryShare } from './answer-memory.ts'
-import { AttemptError } from './attempt-error.ts'
-import { LOCK_LOST } from './call-end.ts'
+import { AttemptError, EndedUnsentError, StalePermitError } from './attempt-error.ts'
 import { type BodyBounds, BodyReader, decodeBody, parseJson, UNCOUNTED_BYTES_MAX } from './response-body.ts'
 import type { WireRequest } from './upstream-request.ts'
 
@@ -21,17 +21,6 @@ export interface HttpExchange {
 /** Of an error's body that is not JSON, so many bytes are kept: an upstream may say "not found" in words. */
 const ERROR_TEXT_BYTES_MAX = 100
 
-/** The permit was too old when the connection was ready. Nothing was sent. */
-export class StalePermitError extends Error {}
-
-/** The call ended before its connection was ready. Nothing was sent. */
-export class EndedUnsentError extends Error {}
-
-/** Nothing was written, or this worker lost the call: the upstream left nothing unanswered. */
-export function isOurDoing(error: unknown): boolean {
-  return error instanceof EndedUnsentError || error instanceof StalePermitError || error === LOCK_LOST
-}
-
 export interface AttemptOptions {
   client: Dispatcher
   permit: Permit
@@ -39,8 +28,8 @@ export interface AttemptOptions {
   signal: AbortSignal
   /** From connect to last byte, milliseconds. */
   timeoutMs: number
-  /** Set right before the first byte is written. */
-  progress: { isSent?: boolean }
+  /** Tells right before the first byte is written, and when the upstream has answered. */
+  onReach: (reach: 'sent' | 'answered') => void
   /** Absent for requests of ours, whose answers are small. */
   memory?: MemoryShare | undefined
 }
@@ -52,9 +41,9 @@ export interface AttemptOptions {
  * signal's reason when the call ended after that
  */
 export async function attempt(api: Api, request: WireRequest, options: AttemptOptions): Promise<HttpExchange> {
-  const { signal, progress, memory } = options
+  const { signal, memory } = options
   const bytesMax = api.upstream.bodyBytesMax ?? BODY_BYTES_MAX
-  const response: Response = { status: 0, headers: {}, body: Buffer.alloc(0) }
+  const response: Response = { isRequested: false, status: 0, headers: {}, body: Buffer.alloc(0) }
   try {
     await exchangeBytes(request, response, { ...options, bytesMax })
     const encoding = response.headers['content-encoding']
@@ -70,7 +59,7 @@ export async function attempt(api: Api, request: WireRequest, options: AttemptOp
     memory?.giveBack()
     if (cause instanceof StalePermitError) throw cause
     if (signal.aborted) {
-      if (progress.isSent) throw signal.reason
+      if (response.isRequested) throw signal.reason
       throw new EndedUnsentError('the call ended before anything was sent', { cause: signal.reason })
     }
     // Status and headers count whatever became of the body: above all a reported limit.
@@ -83,6 +72,8 @@ export async function attempt(api: Api, request: WireRequest, options: AttemptOp
 
 /** The status is 0 before there is a status. */
 interface Response {
+  /** The first byte of the request was written, or may have been. */
+  isRequested: boolean
   status: number
   headers: Record<string, string>
   body: Buffer
@@ -98,7 +89,7 @@ interface ExchangeBounds extends AttemptOptions, BodyBounds {}
 function exchangeBytes(
   { origin, path, method = 'GET', headers, body }: WireRequest,
   response: Response,
-  { client, permit, progress, signal, timeoutMs, bytesMax, memory }: ExchangeBounds,
+  { client, permit, onReach, signal, timeoutMs, bytesMax, memory }: ExchangeBounds,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     let controller: Dispatcher.DispatchController | undefined
@@ -132,10 +123,12 @@ function exchangeBytes(
           if (ended) throw ended
           if (!permit.isFresh()) throw new StalePermitError('permit too old')
           controller = started
-          progress.isSent = true
+          response.isRequested = true
+          onReach('sent')
         },
         onResponseStart: (_controller, status, answerHeaders) => {
           response.status = status
+          onReach('answered')
           response.headers = singleValued(answerHeaders)
         },
         onResponseData: (reading, chunk) => {
@@ -218,12 +211,13 @@ const TIMEOUT_CODES = new Set([
   'ETIMEDOUT',
 ])
 
-/** The cause may name a host, never a URL. */
+/** The cause may name a host, never a URL. Also an attempt that did not connect may have reached the upstream. */
 function toAttemptError(cause: unknown): AttemptError {
   const code = cause instanceof Error ? Reflect.get(cause, 'code') : undefined
-  if (code === 'BODY_TOO_LARGE') return new AttemptError('UPSTREAM_TOO_LARGE', { isRetryable: false, cause })
-  if (code === 'BODY_UNREADABLE') return new AttemptError('UPSTREAM_INVALID_RESPONSE', { isRetryable: false, cause })
-  if (typeof code === 'string' && TIMEOUT_CODES.has(code))
-    return new AttemptError('UPSTREAM_TIMEOUT', { isRetryable: true, cause })
-  return new AttemptError('UPSTREAM_ERROR', { isRetryable: code !== 'BLOCKED_ADDRESS', cause })
+  const error = (as: ErrorCode, isRetryable: boolean) =>
+    new AttemptError(as, { isRetryable, cause, reach: 'maybe-sent' })
+  if (code === 'BODY_TOO_LARGE') return error('UPSTREAM_TOO_LARGE', false)
+  if (code === 'BODY_UNREADABLE') return error('UPSTREAM_INVALID_RESPONSE', false)
+  if (typeof code === 'string' && TIMEOUT_CODES.has(code)) return error('UPSTREAM_TIMEOUT', true)
+  return error('UPSTREAM_ERROR', code !== 'BLOCKED_ADDRESS')
 }

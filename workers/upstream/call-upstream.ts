@@ -3,6 +3,7 @@ import type { Api } from '../../src/catalog/catalog.ts'
 import type { CallContext, Endpoint, UpstreamRequest } from '../../src/catalog/upstream.ts'
 import { voterOf } from '../../src/health/breaker.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
+import { hasReached } from '../../src/queue/verdict.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import type { AnswerMemory, MemoryShare } from './answer-memory.ts'
 import { AttemptError, StatusError } from './attempt-error.ts'
@@ -60,10 +61,9 @@ async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory
   } catch (error) {
     recorder.flush()
     if (!(error instanceof AttemptError)) throw error
-    const { isRefused, ...failure } = attemptFailure(error)
-    // A request was sent, by this attempt or one before it.
-    if (upstreamCall.times.attempts > 0) return failure
-    return { ...failure, isUnsent: true, ...(isRefused ? { isRefused } : {}) }
+    // An attempt before it may have sent a request.
+    const { reach } = upstreamCall.progress
+    return { ...attemptFailure(error), ...(hasReached(reach, 'maybe-sent') ? { reach } : {}) }
   }
   const read = readExchanges(exchanges, { endpoint, parameters: call.parameters, context })
   if ('data' in read)
@@ -94,7 +94,7 @@ function requestsOf(endpoint: Endpoint, { id, parameters }: CallJob, context: Ca
 const CALLER_LIMITED: Failure = {
   code: 'UPSTREAM_RATE_LIMITED',
   message: 'The upstream API is limiting your calls with parameters that the endpoint does not declare.',
-  isUnsent: true,
+  reach: 'unsent',
 }
 
 /** The account whose undeclared parameters may be why a limit is met; undefined for a plain call, and with a key of its own. */
@@ -138,6 +138,7 @@ function sendWithRetries(
       progress.lastFailure = undefined
       return exchange
     } catch (error) {
+      // Several requests may belong to one try, because a redirect takes another one.
       const isAttemptUnsent = error instanceof AttemptError && times.attempts === attemptsBefore
       // The attempt before it says more.
       if (isAttemptUnsent && attemptNumber > 1 && progress.lastFailure) throw progress.lastFailure
@@ -170,7 +171,7 @@ async function sendAndCheck(
   const retryAfterMs = requestedWaitMs(api.upstream, headers, Date.now())
   // A route that has moved, or a refusal, is the same the next time.
   const isRetryable = status < 400 || status >= 500 || MOMENTARY.has(status)
-  throw new AttemptError(code, { isRetryable, cause: new StatusError(status), retryAfterMs })
+  throw new AttemptError(code, { isRetryable, cause: new StatusError(status), retryAfterMs, reach: 'answered' })
 }
 
 /** Within the upstream's own origin; each redirect is a request that takes a permit. */

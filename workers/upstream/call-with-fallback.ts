@@ -4,7 +4,7 @@ import type { Endpoint } from '../../src/catalog/upstream.ts'
 import { ERRORS } from '../../src/errors.ts'
 import { waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
 import { callUpstream, type UpstreamCall, type UpstreamDeps } from './call-upstream.ts'
-import { type Failure, isFailure, type Outcome } from './outcome.ts'
+import { type Failure, isFailure, isUnsent, type Outcome } from './outcome.ts'
 import { RetryBudget } from './retry.ts'
 
 /** With less time left a fallback source is not tried, milliseconds. */
@@ -35,7 +35,7 @@ export async function callWithFallback(deps: UpstreamDeps, upstreamCall: Upstrea
   if (!isFailure(second)) return { ...second, isFromFallback: true }
   if (!hasSourceFailed(second) && ERRORS[second.code].status < 500) return second
   // The failure of a source that was sent a request says more than the failure of a source that was not.
-  return first.isUnsent && !second.isUnsent ? second : first
+  return isUnsent(first) && !isUnsent(second) ? second : first
 }
 
 function hasSourceFailed({ code }: Failure): boolean {

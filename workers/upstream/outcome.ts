@@ -1,5 +1,6 @@
 import type { ResponseClass } from '../../src/catalog/response-class.ts'
 import type { ErrorCode } from '../../src/errors.ts'
+import { hasReached, type Reach } from '../../src/queue/verdict.ts'
 import type { AttemptError } from './attempt-error.ts'
 import { encodeUtf8 } from './encode-utf8.ts'
 
@@ -18,12 +19,10 @@ export interface Failure {
   code: ErrorCode
   message?: string
   retryAfterMs?: number
-  /** This and `wasSent`: see `ReplyHead`. */
-  isRefused?: true
-  wasSent?: true
+  /** How far the requests got that failed. Absent: as far as the call's progress says. */
+  reach?: Reach
+  /** The request had less time than an attempt has, because its call was about to end. */
   isCutShort?: true
-  /** No request was sent. Absent: a request was sent, or the version before does not say. */
-  isUnsent?: true
   /** For the log alone. */
   cause?: unknown
 }
@@ -37,9 +36,14 @@ export function isFailure(outcome: Outcome): outcome is Failure {
 /** A refusal, an eviction or a timeout for want of time is for the account and deadline of one call: others try for themselves. */
 export function isOfOneCall(outcome: Outcome): boolean {
   if (!isFailure(outcome)) return false
-  const { code, isRefused, isCutShort, isUnsent } = outcome
-  const isEvicted = code === 'UPSTREAM_CAP_EXHAUSTED' || (code === 'UPSTREAM_RATE_LIMITED' && isUnsent === true)
-  return isRefused === true || isCutShort === true || isEvicted
+  const { code, reach, isCutShort } = outcome
+  const isEvicted = code === 'UPSTREAM_CAP_EXHAUSTED' || (code === 'UPSTREAM_RATE_LIMITED' && isUnsent(outcome))
+  return reach === 'refused' || isCutShort === true || isEvicted
+}
+
+/** It is certain that no request was sent. */
+export function isUnsent({ reach }: Failure): boolean {
+  return reach !== undefined && !hasReached(reach, 'maybe-sent')
 }
 
 export function isCutShort(outcome: Outcome): boolean {
@@ -67,12 +71,12 @@ export function failureOutcome({ code, message, retryAfterMs }: ResponseClass, c
 
 /** What a failed attempt is to the caller. */
 export function attemptFailure(error: AttemptError): Failure {
-  const { code, publicMessage, isRefused, isCutShort, cause, retryAfterMs } = error
+  const { code, publicMessage, reach, isCutShort, cause, retryAfterMs } = error
   return {
     code,
     ...(publicMessage === undefined ? {} : { message: publicMessage }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    ...(isRefused ? { isRefused: true } : {}),
+    reach,
     ...(isCutShort ? { isCutShort } : {}),
     cause,
   }

@@ -5,8 +5,7 @@ import type { FailureRow } from '../../src/fleet/snapshot.ts'
 import { FAILURES_TO_OPEN, HANGING_MS, HANGING_P95_TIMES, LEFT_MS } from '../../src/health/breaker.ts'
 import { type AttemptRecord, acquireHalfOpenSlot, recordAttempt } from '../../src/health/record.ts'
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
-import { EndedUnsentError, isOurDoing, StalePermitError } from './attempt.ts'
-import { AttemptError, BreakerOpenError } from './attempt-error.ts'
+import { AttemptError, BreakerOpenError, EndedUnsentError, mayBeSent, StalePermitError } from './attempt-error.ts'
 import { isOfGateway, type ObservedResult, REDIRECT, resultOf } from './attempt-result.ts'
 import { LOCK_LOST } from './call-end.ts'
 import { describeFailure, type Seen } from './failure-words.ts'
@@ -208,7 +207,8 @@ export class AttemptRecorder {
     const { unanswered, health } = this.#deps
     const { slug, source } = this.#request
     if (code !== undefined) unanswered.answered(slug)
-    else if (source === 'call' && !isOurDoing(error) && unanswered.abandoned(slug, tookMs))
+    // If nothing was written, or this worker lost the call, the upstream left nothing unanswered.
+    else if (source === 'call' && mayBeSent(error) && error !== LOCK_LOST && unanswered.abandoned(slug, tookMs))
       this.#scheduleProbe(`unanswered-${health.now()}`, { isForced: true, isDecisive: true })
   }
 

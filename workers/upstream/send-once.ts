@@ -9,11 +9,12 @@ import { noteSourceLimit } from '../../src/health/record.ts'
 import type { Log } from '../../src/log.ts'
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
+import { furthest, hasReached, type Reach } from '../../src/queue/verdict.ts'
 import type { Permit, PermitClient } from '../permits/permit-client.ts'
 import type { PermitRequest } from '../permits/permit-request.ts'
 import type { MemoryShare } from './answer-memory.ts'
-import { attempt, EndedUnsentError, type HttpExchange, StalePermitError } from './attempt.ts'
-import { AttemptError, BreakerOpenError } from './attempt-error.ts'
+import { attempt, type HttpExchange } from './attempt.ts'
+import { AttemptError, EndedUnsentError, reachOfFailed, StalePermitError } from './attempt-error.ts'
 import { countPermitWait } from './count-permit-wait.ts'
 import type { HealthDeps } from './health-deps.ts'
 import { CLOSED_MS, classifyResponse, RETRY_AFTER_MS_MAX, rateLeft } from './interpret.ts'
@@ -54,22 +55,17 @@ export interface Sending {
 
 /** How far a call's request is, which decides the outcome at the deadline. */
 export interface CallProgress {
-  /** An attempt goes on, its connection included; `isSent`: its request was written, or may have been. */
+  /** How far the requests got; it never goes back, but for a request that shares the answer of another process. */
+  reach: Reach
+  /** An attempt goes on now, its connection included. */
   isUnderWay?: boolean
-  isSent?: boolean
-  /** An attempt that has ended may have sent a request; if the last attempt failed, `lastFailure` says how. */
-  hasSent?: boolean
-  /** The first byte of a request was written, or may have been. */
-  hasWritten?: boolean
+  /** How the last attempt failed. */
   lastFailure?: AttemptError | undefined
   /** Of the coalesced request that this call shares. */
   ofRequest?: CallProgress
   /** Settles with the coalesced request that goes on for others in the call's place of the wait queue. */
   goesOn?: Promise<unknown>
 }
-
-/** After these alone it is certain that nothing was sent, so that neither the cap nor the caller is charged; any other attempt counts, even one that did not connect. */
-const UNSENT = [StalePermitError, EndedUnsentError, BreakerOpenError]
 
 export interface ClassifiedExchange extends HttpExchange {
   /** Undefined when the answer is to be mapped. */
@@ -95,7 +91,8 @@ export async function sendOnce(
       const send = async (): Promise<ClassifiedExchange> => {
         progress.isUnderWay = true
         const client = deps.clientOf(api, bucket)
-        const options = { client, permit, progress, signal, timeoutMs, memory: sending.memory }
+        const onReach = (reach: Reach): void => noteReach(progress, reach)
+        const options = { client, permit, onReach, signal, timeoutMs, memory: sending.memory }
         const exchange = await attempt(api, request, options)
         const hasKey = request.key !== undefined
         const sent = { upstream: api.upstream, endpoint, hasUndeclared: !recorder.isPlain, hasKey }
@@ -109,17 +106,17 @@ export async function sendOnce(
       endPermit(permit, sending, tookMs)
       return result
     } catch (error) {
-      if (UNSENT.some((kind) => error instanceof kind)) permit.releaseUnused()
-      else endPermit(permit, sending, performance.now() - startedAt)
+      const reach = reachOfFailed(error)
+      noteReach(progress, reach)
+      if (hasReached(reach, 'maybe-sent')) endPermit(permit, sending, performance.now() - startedAt)
+      else permit.releaseUnused()
       if (error instanceof EndedUnsentError) throw error.cause
       if (error instanceof AttemptError && error.code === 'UPSTREAM_TIMEOUT') error.isCutShort = timeoutMs < fullMs
       // The connection took longer than a permit lasts; it is ready now.
       if (!(error instanceof StalePermitError)) throw error
       await recorder.settled()
     } finally {
-      progress.hasWritten ||= progress.isSent === true
       progress.isUnderWay = false
-      progress.isSent = false
     }
   }
 }
@@ -174,8 +171,11 @@ function bothOf(first: Permit, second: Permit): Permit {
   }
 }
 
-function endPermit(permit: Permit, { times, progress }: Sending, tookMs: number): void {
-  progress.hasSent = true
+function noteReach(progress: CallProgress, reach: Reach): void {
+  progress.reach = furthest(progress.reach, reach)
+}
+
+function endPermit(permit: Permit, { times }: Sending, tookMs: number): void {
   times.attempts += 1
   times.upstreamMs += tookMs
   permit.release(tookMs)
