@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { pascal } from '../catalog/type-name.ts'
 import { ERRORS } from '../errors.ts'
 import type { JsonSchema } from '../openapi/schemas.ts'
 import type { ClientApi, ClientEndpoint, ClientParameter } from './client-api.ts'
@@ -82,9 +83,10 @@ export function pythonClient(
 }
 
 /** Typed dictionaries in the functional form: members may have names that Python keeps for itself, such as `from`. */
-function dataTypes({ typeName, data }: ClientEndpoint): string[] {
+function dataTypes({ typeName, data, parameters }: ClientEndpoint): string[] {
   const records: PythonRecord[] = []
   pythonType(data, typeName, records)
+  for (const { name, schema } of parameters) pythonType(schema as JsonSchema, parameterType(typeName, name), records)
   return records.flatMap(({ name, members, isTotal }) => [
     `${name} = TypedDict("${name}", {`,
     ...members.map(
@@ -115,7 +117,7 @@ function method(
 ): string[] {
   // Those that must be given come first; all are given by name.
   const ordered = parameters.toSorted((a, b) => Number(b.required) - Number(a.required))
-  const signature = ordered.map(parameterOf)
+  const signature = ordered.map((parameter) => parameterOf(typeName, parameter))
   const given = parameters.map(({ name }) => `${JSON.stringify(name)}: ${variable(name)}`)
   const documented = ordered.flatMap(({ name, schema }) =>
     schema.description === undefined ? [] : [`        ${variable(name)}: ${schema.description}`],
@@ -130,8 +132,11 @@ function method(
   ]
 }
 
-function parameterOf({ name, required, schema }: ClientParameter): string {
-  const type = pythonType(schema as JsonSchema, '', [])
+/** The name of a parameter's type, when it has members of its own. */
+const parameterType = (typeName: string, name: string): string => `${typeName}Parameter${pascal([name])}`
+
+function parameterOf(typeName: string, { name, required, schema }: ClientParameter): string {
+  const type = pythonType(schema as JsonSchema, parameterType(typeName, name), [])
   if (required) return `${variable(name)}: ${type}`
   // What is left out takes the gateway's own default, so that it is said in one place.
   return `${variable(name)}: Optional[${type}] = ${literal(null)}`

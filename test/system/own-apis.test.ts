@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { cp, mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { after, before, describe, it, type TestContext } from 'node:test'
 import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
 import { type Account, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { withMcpClient } from '../support/mcp-client.ts'
@@ -245,6 +247,23 @@ describe('an own API', () => {
       assert.ok(!(await client.listTools()).tools.some(({ name }) => name === 'change_api'))
     })
     assert.equal(shop.createdBy('Model') + shop.createdBy('Agent'), 2)
+  })
+
+  it('the client for Python reads and writes', async (t: TestContext) => {
+    const file = join(gateway.services.folder, 'client.py')
+    await writeFile(file, await (await fetch(`${gateway.url}/client.py`)).text())
+    const script = [
+      'from client import Gateway, GatewayError',
+      `gateway = Gateway("${writer}", base_url="${gateway.url}")`,
+      'print(gateway.orders.list_orders(state=["open", "paid"])["page"])',
+      'print(gateway.orders.create_order(body={"customer": "Monty", "items": [{"sku": "tea-1", "count": 2}]})["customer"])',
+    ]
+    const ran = await promisify(execFile)('python3', ['-c', script.join('\n')], { cwd: gateway.services.folder }).catch(
+      (error) => (error.code === 'ENOENT' ? undefined : Promise.reject(error)),
+    )
+    if (!ran) return t.skip('there is no Python')
+    assert.deepEqual(ran.stdout.trim().split('\n'), ['1', 'Monty'])
+    assert.equal(shop.createdBy('Monty'), 1)
   })
 
   it('the client for TypeScript reads and writes', async () => {
