@@ -1,10 +1,17 @@
 import type { Queue } from 'bullmq'
+import { type Catalog, isOnce } from '../catalog/catalog.ts'
+import type { ErrorCode } from '../errors.ts'
 import { type AnswerableCall, parseAnswerable } from '../queue/call-job.ts'
 import { removeCall } from '../queue/call-queue.ts'
 import { type Reply, reachOf } from '../queue/reply-head.ts'
 import { readResult, storeResult } from '../queue/results.ts'
 import { redisNow } from '../redis/clock.ts'
+import { accountKeys } from '../redis/keys.ts'
 import { type EndDeps, endAsyncCall } from './end-call.ts'
+
+export interface OverdueDeps extends EndDeps {
+  catalog: Catalog
+}
 
 /** How long after its deadline a call is left to its worker, milliseconds. */
 const WORKER_GRACE_MS = 5_000
@@ -20,11 +27,11 @@ const UNENDED_STATES = ['waiting', 'active'] as const
  * their units of the month stay spent, until a worker comes. Several processes may do so at once.
  * @throws what Redis throws: what was not ended is ended by the next look
  */
-export async function endOverdueCalls(deps: EndDeps, lane: Queue): Promise<void> {
+export async function endOverdueCalls(deps: OverdueDeps, lane: Queue): Promise<void> {
   for (const state of UNENDED_STATES) await endOverdueIn(state, deps, lane)
 }
 
-async function endOverdueIn(state: (typeof UNENDED_STATES)[number], deps: EndDeps, lane: Queue): Promise<void> {
+async function endOverdueIn(state: (typeof UNENDED_STATES)[number], deps: OverdueDeps, lane: Queue): Promise<void> {
   for (let first = 0; ; ) {
     const jobs = await lane.getJobs(state, first, first + PAGE_JOBS - 1, true)
     // An asynchronous call has a job of its own.
@@ -43,12 +50,20 @@ async function endOverdueIn(state: (typeof UNENDED_STATES)[number], deps: EndDep
   }
 }
 
+/** A worker that was lost may have sent a request, and of a request that is never repeated 503 says that nothing was sent. */
+async function codeOf({ redis, catalog }: OverdueDeps, call: AnswerableCall): Promise<ErrorCode> {
+  const endpoint = catalog.get(call.slug)?.endpoints.get(call.endpoint)
+  if (!endpoint || !isOnce(endpoint)) return 'DEADLINE_EXCEEDED'
+  const isStarted = (await redis.exists(accountKeys.started(call.accountId, call.id))) === 1
+  return isStarted ? 'OUTCOME_UNKNOWN' : 'DEADLINE_EXCEEDED'
+}
+
 /** The job goes last, so that what was cut off is found again. No node waits for a call so long. @returns whether it was there to go */
-async function endOverdue(deps: EndDeps, call: AnswerableCall, lane: Queue): Promise<boolean> {
+async function endOverdue(deps: OverdueDeps, call: AnswerableCall, lane: Queue): Promise<boolean> {
   const { redis } = deps
   const { id, accountId } = call
   const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
-  const late: Reply = { head: { id, code: 'DEADLINE_EXCEEDED', times }, body: Buffer.alloc(0) }
+  const late: Reply = { head: { id, code: await codeOf(deps, call), times }, body: Buffer.alloc(0) }
   const storing = await storeResult(redis, { id, accountId }, late)
   // Cancelled, or ended by a worker that was then lost.
   const { head } = storing.kind === 'kept' ? late : ((await readResult(redis, call)) ?? late)

@@ -3,13 +3,15 @@ import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { Worker } from 'bullmq'
 import { endOverdueCalls } from '../../src/calls/end-overdue-calls.ts'
+import { loadCatalog } from '../../src/catalog/catalog.ts'
 import { STALE } from '../../src/limits/account-limits.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
-import { readResult } from '../../src/queue/results.ts'
+import { readResult, startCall } from '../../src/queue/results.ts'
 import { accountKeys, keys } from '../../src/redis/keys.ts'
 import { openTestConsole } from '../support/console.ts'
 import { until } from '../support/gateway.ts'
 import { LANE } from '../support/lane.ts'
+import { OWN_FOLDER } from '../support/shop.ts'
 
 const PAGE_JOBS = 100
 
@@ -98,4 +100,20 @@ test('an asynchronous call whose worker was lost gets its result past its deadli
     (await queue.getActive()).map(({ id }) => id),
     [running],
   )
+})
+
+test('an asynchronous write that a lost worker had begun ends as OUTCOME_UNKNOWN, and one that no worker had begun as unsent', async (t) => {
+  const { context, redis, queue, accountId, enqueue } = await open(t)
+  const catalog = await loadCatalog(new Map(), { isOperatorNamed: false, ownFolder: OWN_FOLDER })
+  const write = { slug: 'orders', endpoint: '/create-order' }
+  const [begun, waiting, read] = [
+    await enqueue(write),
+    await enqueue(write),
+    await enqueue({ ...write, endpoint: '/list-orders' }),
+  ]
+  for (const id of [begun, read]) await startCall(redis, { id, accountId })
+
+  await endOverdueCalls({ ...context, catalog }, queue)
+  const codes = [begun, waiting, read].map(async (id) => (await readResult(redis, { id, accountId }))?.head.code)
+  assert.deepEqual(await Promise.all(codes), ['OUTCOME_UNKNOWN', 'DEADLINE_EXCEEDED', 'DEADLINE_EXCEEDED'])
 })
