@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { applySettings, type OperatorSettings } from '../../src/catalog/catalog.ts'
 import { awaitProbeOutcome, enqueueProbe } from '../../src/queue/probe-job.ts'
+import { upstreamKeys } from '../../src/redis/keys.ts'
 import { processProbe } from '../../workers/jobs/process-probe.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
 
@@ -20,6 +21,23 @@ async function outcomeWithoutPermit(t: TestContext, settings: OperatorSettings) 
 test('a probe that gets no permit in time says that there was no slot of the cap', async (t) => {
   const { code, words } = (await outcomeWithoutPermit(t, {})) ?? assert.fail()
   assert.deepEqual([code, words], ['NO_PERMIT', 'no slot of the cap in time'])
+})
+
+test('a probe of an endpoint whose recorded call cannot be made sends nothing and counts for nothing', async (t) => {
+  const { deps, api } = await openWorkerParts(t)
+  const own = { ...api, upstream: { ...api.upstream, own: { digest: 'd', mayBePrivate: true } } }
+  const [path = ''] = api.endpoints.keys()
+  const impossible: [typeof api, string][] = [
+    [own, path],
+    [api, '/no-such-endpoint'],
+  ]
+  for (const [index, [known, endpoint]] of impossible.entries()) {
+    await enqueueProbe(deps.queues, api.slug, { name: `members-${index}`, isForced: true, endpoint })
+    const job = (await deps.queues.of(api.slug).getJob(`${api.slug}-members-${index}`)) ?? assert.fail()
+    const catalog = new Map([[api.slug, known]])
+    await processProbe({ ...deps, catalog }, job, new AbortController().signal)
+  }
+  assert.equal(await deps.redis.exists(upstreamKeys.health(api.slug), upstreamKeys.lastFailure(api.slug)), 0)
 })
 
 test('a probe that a pause of the API holds until its time is over says so', async (t) => {

@@ -36,6 +36,8 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
     isDecisive,
   })
   const recorded = recordedCall(api, path)
+  // Another request decides nothing about the members of this endpoint.
+  if (path !== undefined && !recorded) return null
   const timeout = AbortSignal.timeout(PROBE_MS_MAX)
   const endsAt = performance.now() + PROBE_MS_MAX
   const sending = {
