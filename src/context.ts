@@ -19,6 +19,7 @@ import { heldBytesMax } from './http/held-bytes.ts'
 import { AccountLimits } from './limits/account-limits.ts'
 import { CallCompletionBatcher } from './limits/call-completion-batcher.ts'
 import { ExpectedEnds } from './limits/expected-ends.ts'
+import { MonthNotices } from './limits/month-notices.ts'
 import { BatchedLog, type Log } from './log.ts'
 import { SettingsSync } from './operator/upstream-settings.ts'
 import { CallQueues } from './queue/call-queue.ts'
@@ -66,6 +67,7 @@ export interface Context {
   expectedEnds: ExpectedEnds
   completions: CallCompletionBatcher
   monthLoads: SingleFlight<number>
+  monthNotices: MonthNotices
   /** Health of every upstream, followed. */
   health: HealthCache
   /** What operators set of upstreams, kept in force in the catalog. */
@@ -108,6 +110,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
   await settings.open()
   const now = () => health.now()
   const telemetry = await openTelemetry(config, kind, { db, redis, log, catalog, inFlight: () => replies.waiting, now })
+  const mailer = openMailer(config)
   const lanes = new LaneDirectory({ redis, now, log })
   await lanes.open()
   return {
@@ -123,7 +126,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     principals,
     unknownKeys: new UnknownKeys(config.throttles.unknownKeysPerMinute),
     accountRequests: new AccountRequests(config.throttles.accountRequestsPerSecond),
-    mailer: openMailer(config),
+    mailer,
     cache: new ResponseCache(cacheRedis, log),
     knownAnswers: new KnownAnswers(),
     spareRoom: new SpareRoom(),
@@ -136,6 +139,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     expectedEnds: new ExpectedEnds((slug) => health.of(slug).usualMs),
     completions: new CallCompletionBatcher(redis, log),
     monthLoads: new SingleFlight(),
+    monthNotices: new MonthNotices({ db, log, config, mailer }),
     health,
     settings,
     telemetry,

@@ -2,6 +2,7 @@ import Type, { type Static } from 'typebox'
 import { nullable } from '../catalog/json.ts'
 import type { ApiKey } from '../db/schema.ts'
 import { keyPrefix } from './api-key.ts'
+import { allowedAnswerMembers, toAllowedAnswer } from './credential-limits.ts'
 
 /** Live keys an account may have, with the keys of its teams. */
 export const KEYS_MAX = 50
@@ -23,6 +24,7 @@ export const KeyAnswer = Type.Object(
     teamId: nullable(
       Type.String({ format: 'uuid', description: 'The team it belongs to; null for a key of your own' }),
     ),
+    ...allowedAnswerMembers,
     replacedBy: nullable(
       Type.String({ format: 'uuid', description: 'The key that replaced it: it works until expiresAt; null: none' }),
     ),
@@ -51,6 +53,7 @@ export function toKeyAnswer(key: ApiKey): Static<typeof KeyAnswer> {
     lastUsedAt: key.last_used_at?.toISOString() ?? null,
     expiresAt: key.expires_at?.toISOString() ?? null,
     teamId: key.team_id,
+    ...toAllowedAnswer(key),
     replacedBy: key.replaced_by,
     mayWrite: key.may_write,
     createdBy: key.created_by,

@@ -7,7 +7,8 @@ import { planOf } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
-import { type AdmissionDeps, createJob, limitQuery, prepareRetry } from './admit.ts'
+import { limitQuery } from './acquire-limits.ts'
+import { type AdmissionDeps, createJob, prepareRetry } from './admit.ts'
 import { authenticateCall, isUpToDate, type Principal } from './authenticate.ts'
 import { bodyParameters } from './call-input.ts'
 import { type CheckedTarget, checkBatchCall, findTarget, requireServed } from './check-call.ts'
@@ -73,15 +74,17 @@ async function tryAdmit(
   request: FastifyRequest,
   { items, take, principal }: BatchOptions & { principal: Principal },
 ): Promise<AdmittedBatch | typeof STALE> {
-  const { config, accountLimits, completions } = deps
+  const { config, accountLimits, completions, monthNotices } = deps
   requireAudience(principal, request, config.http.baseUrl)
   const { targets, refused } = checkItems(deps, request, { items, principal })
   if (refused.size > 0 && !(await isUpToDate(deps, principal))) return STALE
   const plan = config.plans[planOf(principal.tier)]
-  if (take === 'all' && targets.length > plan.perMinute) {
+  const ofCredential = principal.credential?.perMinute ?? Number.POSITIVE_INFINITY
+  const perMinute = Math.min(plan.perMinute, ofCredential)
+  if (take === 'all' && targets.length > perMinute) {
     throw new GatewayError('VALIDATION_ERROR', {
-      message: `The plan allows ${plan.perMinute} calls a minute; the batch has ${targets.length}.`,
-      tokens: { param: 'calls', limit: plan.perMinute },
+      message: `The ${ofCredential < plan.perMinute ? 'key' : 'plan'} allows ${perMinute} calls a minute; the batch has ${targets.length}.`,
+      tokens: { param: 'calls', limit: perMinute },
     })
   }
   const timeoutMsMax = Math.min(config.callTimeoutMs, BATCH_MS_MAX)
@@ -99,6 +102,7 @@ async function tryAdmit(
     throw error
   })
   if (grant === STALE) return STALE
+  monthNotices.note(principal, grant.state)
   const { now } = grant.state
   const units = targets.map(({ checked, indexes }, place) => ({
     job: createJob(deps, { principal, checked, id: callIds[place] ?? '', now, timeoutMs }),

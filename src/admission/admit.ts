@@ -1,20 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
-import type { SingleFlight } from '../async/single-flight.ts'
 import { type Catalog, isOnce } from '../catalog/catalog.ts'
-import { countMonthUsage } from '../db/usage.ts'
 import { GatewayError } from '../errors.ts'
 import type { AccountRequests } from '../http/account-requests.ts'
 import { holdForAccount } from '../http/holding.ts'
-import { type AccountLimits, type LimitQuery, type LimitState, STALE } from '../limits/account-limits.ts'
-import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
-import type { ExpectedEnds } from '../limits/expected-ends.ts'
+import { type LimitState, STALE } from '../limits/account-limits.ts'
 import { LimitRefusedError } from '../limits/limit-refusal.ts'
+import { countedCredential } from '../limits/limits-of-credential.ts'
 import { planOf, weightOf } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import type { CallJob, CallOrigin } from '../queue/call-job.ts'
-import { isUnacknowledged } from '../redis/redis-error.ts'
+import { acquireLimits, type LimitDeps, limitQuery } from './acquire-limits.ts'
 import {
   type AuthenticationDeps,
   authenticateCall,
@@ -26,15 +23,14 @@ import { type CheckedCall, type CheckedTarget, checkCall, type ServedDeps } from
 import { type ForecastDeps, forecastAndJoin, type Queueing } from './forecast.ts'
 import type { Preference } from './preference.ts'
 
-export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps, ServedDeps {
+export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps, LimitDeps, ServedDeps {
+  config: AuthenticationDeps['config']
+  db: AuthenticationDeps['db']
+  redis: AuthenticationDeps['redis']
+  health: AuthenticationDeps['health'] & ForecastDeps['health']
   catalog: Catalog
   accountRequests: Pick<AccountRequests, 'checkRefusedCalls'>
   replies: { stream: string }
-  accountLimits: AccountLimits
-  expectedEnds: Pick<ExpectedEnds, 'nextMs'>
-  completions: Pick<CallCompletionBatcher, 'flush' | 'compensate'>
-  /** Shared look-ups of a month's usage in Postgres, for when Redis has no count. */
-  monthLoads: SingleFlight<number>
 }
 
 export interface Admitted {
@@ -68,9 +64,6 @@ export interface Refused {
 
 /** Longest an asynchronous call may take, milliseconds. */
 const ASYNC_MS_MAX = 600_000
-
-/** How long after its call's deadline a lease ends by itself, if the node has died, milliseconds. */
-const LEASE_GRACE_MS = 10_000
 
 const STALE_TRIES_MAX = 6
 
@@ -191,30 +184,6 @@ async function readLimitsUnlessStale(
   })
 }
 
-async function acquireLimits(
-  deps: AdmissionDeps,
-  principal: Principal,
-  { callId, timeoutMs }: { callId: string; timeoutMs: number },
-): Promise<LimitState | typeof STALE> {
-  const { config, completions, accountLimits } = deps
-  // A sequential caller must not find its previous call in flight: pending releases are sent first.
-  completions.flush(principal)
-  try {
-    return await accountLimits.acquire({
-      ...limitQuery(deps, principal, timeoutMs),
-      subject: principal,
-      tier: principal.tier,
-      plan: config.plans[planOf(principal.tier)],
-      nextEndMs: () => deps.expectedEnds.nextMs(principal),
-      callId,
-    })
-  } catch (error) {
-    if (isUnacknowledged(error))
-      completions.compensate({ account: principal, callIds: [callId], at: deps.health.now() })
-    throw error
-  }
-}
-
 /** `now` is Redis' clock. */
 export function createJob(
   { replies }: Pick<AdmissionDeps, 'replies'>,
@@ -229,12 +198,14 @@ export function createJob(
 ): CallJob {
   const { principal, checked, id, now, timeoutMs, resultBytesMax } = call
   const { api, endpoint, providerKey, parameters, extra, raw, scenario } = checked
+  const credentialId = countedCredential(principal)
   return {
     v: 1,
     id,
     accountId: principal.accountId,
     ...(principal.shareGroup === principal.accountId ? {} : { group: principal.shareGroup }),
     ...(principal.keyId === undefined ? {} : { keyId: principal.keyId }),
+    ...(credentialId === undefined ? {} : { credentialId }),
     ...(providerKey === undefined ? {} : { providerKey }),
     mode: principal.mode,
     slug: api.slug,
@@ -267,23 +238,5 @@ export function withQueueing(
     ...(cacheOnlyMs === undefined ? {} : { cacheOnlyMs }),
     ...(cacheOnlyReason === undefined ? {} : { cacheOnlyReason }),
     ...(traceparent === undefined ? {} : { traceparent }),
-  }
-}
-
-/** How Redis is asked about an account. `timeoutMs`: of the call, which its lease outlasts; 0 for a reading, which takes none. */
-export function limitQuery(
-  { db, monthLoads }: AdmissionDeps,
-  { accountId, keyId }: Pick<Principal, 'accountId' | 'keyId'>,
-  timeoutMs: number,
-): Omit<LimitQuery, 'subject' | 'plan'> {
-  return {
-    leaseMs: timeoutMs + LEASE_GRACE_MS,
-    // Fails closed: without Redis' count and without the ledger nobody knows what is left.
-    loadMonthUsed: (month) =>
-      monthLoads.run(`${accountId} ${month}`, () => countMonthUsage(db, { userId: accountId }, month)),
-    loadApplicationUsed: (month) =>
-      monthLoads.run(`${accountId} ${keyId} ${month}`, () =>
-        countMonthUsage(db, { userId: accountId, key: keyId }, month),
-      ),
   }
 }

@@ -1,17 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Tier } from '../catalog/upstream.ts'
-import { ANY_VERSION, type LimitState, type LimitSubject } from '../limits/account-limits.ts'
+import { ANY_VERSION, type LimitState } from '../limits/account-limits.ts'
 import { planOf } from '../limits/plans.ts'
-import { type AdmissionDeps, limitQuery } from './admit.ts'
+import { type LimitDeps, limitQuery } from './acquire-limits.ts'
+import type { Principal } from './authenticate.ts'
 import { rateLimitHeaders } from './rate-limit-headers.ts'
 
 /** Longest an answer waits for its headers, milliseconds. Fails open: without headers. */
 const READ_MS_MAX = 250
 
-export interface LimitedAccount extends Pick<LimitSubject, 'accountId' | 'mode' | 'connection'> {
+export interface LimitedAccount extends Pick<Principal, 'accountId' | 'mode' | 'credential'> {
   tier: Tier
-  keyId?: string | undefined
 }
 
 /**
@@ -20,7 +20,7 @@ export interface LimitedAccount extends Pick<LimitSubject, 'accountId' | 'mode' 
  */
 export function answerLimits(
   scope: FastifyInstance,
-  deps: AdmissionDeps,
+  deps: LimitDeps,
   accountOf: (request: FastifyRequest) => LimitedAccount | undefined,
 ): void {
   scope.addHook('onSend', async (request, reply) => {
@@ -33,10 +33,10 @@ export function answerLimits(
 }
 
 /** What an account has left, under whatever rights it has now. @throws what Redis and Postgres throw */
-export async function readLimits(deps: AdmissionDeps, account: LimitedAccount): Promise<LimitState | undefined> {
-  const { tier, keyId, accountId, mode, connection } = account
-  const subject = { accountId, mode, connection, version: ANY_VERSION }
+export async function readLimits(deps: LimitDeps, account: LimitedAccount): Promise<LimitState | undefined> {
+  const { tier, accountId, mode, credential } = account
+  const subject = { accountId, mode, credential, version: ANY_VERSION }
   const plan = deps.config.plans[planOf(tier)]
-  const limits = await deps.accountLimits.read({ ...limitQuery(deps, { accountId, keyId }, 0), subject, plan })
+  const limits = await deps.accountLimits.read({ ...limitQuery(deps, { accountId, credential }, 0), subject, plan })
   return typeof limits === 'symbol' ? undefined : limits
 }

@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
-import { hashApiKey, isApiKeyShaped } from '../accounts/api-key.ts'
+import { hashApiKey } from '../accounts/api-key.ts'
 import { verifySessionToken } from '../accounts/session-token.ts'
 import { missingForLiveCalls, shareGroupOf } from '../accounts/trust.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import type { Config } from '../config.ts'
-import { findKeyOwner } from '../db/api-keys.ts'
+import { type AllowedToCredential, findKeyOwner } from '../db/api-keys.ts'
 import { findTokenOwner } from '../db/connections.ts'
 import type { Db } from '../db/database.ts'
 import { listProviderKeyStates, type ProviderKeyOwner, type ProviderKeyState } from '../db/provider-keys.ts'
@@ -15,10 +15,11 @@ import { findSessionUser } from '../db/sessions.ts'
 import type { Trust } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import type { HealthCache } from '../health/health-watch.ts'
-import { readBearer } from '../http/bearer.ts'
 import { isCurrentVersion, readAccountVersion } from '../limits/account-version.ts'
+import type { CredentialLimits } from '../limits/limits-of-credential.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import type { PrincipalCache } from './principal-cache.ts'
+import { principalKey, readCredential, type SentCredential } from './sent-credential.ts'
 import type { UnknownKeys } from './unknown-keys.ts'
 
 export interface Principal {
@@ -35,21 +36,22 @@ export interface Principal {
   providerKeys: Map<string, ProviderKeyState>
   /** Milliseconds since the epoch. */
   expiresAt: number
-  /** The application that calls by an access token, and what its user allowed it. */
-  connection?: {
-    id: string
-    resource: string
-    /** Slugs; null: all. */
-    apis: readonly string[] | null
-    /** Calls a month; null: as many as the plan allows. */
-    perMonth: number | null
-  }
+  /** The application that calls by an access token. */
+  connection?: { id: string; resource: string }
+  /** What the owner of the key or the connection allows it; absent for a session, and if nothing narrows it. */
+  credential?: Credential | undefined
   /** Version of the account's rights at the look-up; compared on every call. */
   version: string
   /** The account shares scarce upstreams with others of this group, see `shareGroupOf`. */
   shareGroup: string
   /** What the sign-up policy still requires for live calls. */
   missing: 'verification' | 'approval' | undefined
+}
+
+/** What an owner allows a key or a connection. */
+export interface Credential extends CredentialLimits {
+  /** Slugs it may call; null: all. */
+  apis: readonly string[] | null
 }
 
 export interface AuthenticationDeps {
@@ -65,15 +67,6 @@ export interface AuthenticationDeps {
 
 export type CallerRequest = Pick<FastifyRequest, 'headers' | 'ip'>
 
-/** Caches know it by `cacheKey`, never by the secret. */
-interface Credential {
-  kind: 'key' | 'session' | 'token'
-  secret: string
-  cacheKey: string
-  /** Whether its caller asks for a test call, which any credential may make; a test key makes no others. */
-  wantsTest: boolean
-}
-
 /**
  * Authenticates by API key (`X-Api-Key` or bearer), access token or session token; `X-Api-Key` wins, even if it is wrong.
  * @throws GatewayError AUTH_REQUIRED, INVALID_API_KEY, INVALID_TOKEN, TOKEN_EXPIRED, or RATE_LIMIT_EXCEEDED for a
@@ -87,13 +80,9 @@ export async function authenticateCall(deps: AuthenticationDeps, { headers, ip }
   })
 }
 
-function principalKey({ cacheKey, wantsTest }: Credential): string {
-  return wantsTest ? `test ${cacheKey}` : cacheKey
-}
-
 async function identifyCaller(
   deps: AuthenticationDeps,
-  credential: Credential,
+  credential: SentCredential,
   { isKnown, ip }: { isKnown: boolean; ip: string },
 ): Promise<Principal> {
   const { kind, secret, cacheKey } = credential
@@ -103,10 +92,25 @@ async function identifyCaller(
   return await deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpKey(deps, secret, deps.strangersDb))
 }
 
-/** Test calls count for no month, neither the account's nor the application's. */
 function inTestMode(principal: Principal): Principal {
-  const { connection } = principal
-  return { ...principal, mode: 'test', ...(connection && { connection: { ...connection, perMonth: null } }) }
+  return { ...principal, mode: 'test', credential: principal.credential && inMode('test', principal.credential) }
+}
+
+/** Test calls count for no month, neither the account's nor the credential's. */
+function inMode(mode: Principal['mode'], credential: Credential): Credential {
+  return mode === 'test' ? { ...credential, perMonth: null } : credential
+}
+
+/** Undefined if the owner narrows nothing: then no call reads or counts more than those of other credentials. */
+function credentialOf({
+  limitsId: id,
+  apis,
+  perMinute,
+  perMonth,
+  inFlight,
+}: AllowedToCredential): Credential | undefined {
+  if (apis === null && perMinute === null && perMonth === null && inFlight === null) return undefined
+  return { id, apis, perMinute, perMonth, inFlight }
 }
 
 /** For requests that acquire no limits: nothing else finds out that their principal is stale. */
@@ -131,46 +135,6 @@ export function forgetPrincipal(
   deps.principals.forget(principalKey(readCredential(headers)), stale)
 }
 
-function readCredential(headers: IncomingHttpHeaders): Credential {
-  return { ...credentialOf(headers), wantsTest: headers['x-gateway-mode'] === 'test' }
-}
-
-function credentialOf(headers: IncomingHttpHeaders): Omit<Credential, 'wantsTest'> {
-  const apiKey = headers['x-api-key']
-  if (apiKey !== undefined) return keyCredential(String(apiKey))
-  const bearer = readBearer(headers)
-  if (bearer === undefined) throw new GatewayError('AUTH_REQUIRED')
-  if (bearer.startsWith('agw_')) return keyCredential(bearer)
-  // A session token has dots, and an access token is 43 characters without.
-  if (/^[\w-]{43}$/.test(bearer)) {
-    return { kind: 'token', secret: bearer, cacheKey: `token ${hash('sha256', bearer, 'base64')}` }
-  }
-  return { kind: 'session', secret: bearer, cacheKey: `session ${hash('sha256', bearer, 'base64')}` }
-}
-
-function keyCredential(secret: string): Omit<Credential, 'wantsTest'> {
-  // A wrong checksum is refused without a look-up.
-  if (!isApiKeyShaped(secret)) throw malformedKey(secret)
-  return { kind: 'key', secret, cacheKey: hash('sha256', secret, 'base64') }
-}
-
-/** If it is clear what was sent in place of a key, says what to send. */
-function malformedKey(sent: string): GatewayError {
-  if (/agw_(live|test)_/.test(sent)) {
-    return new GatewayError('INVALID_API_KEY', {
-      message: 'The API key is not complete, or something stands beside it.',
-      hint: 'Send the whole key and nothing else, as it was shown when it was created',
-    })
-  }
-  if (/^[\w-]+\.[\w-]+\.[\w-]+$/.test(sent)) {
-    return new GatewayError('INVALID_API_KEY', {
-      message: 'This is a session token, and no API key.',
-      hint: 'Send it as Authorization: Bearer',
-    })
-  }
-  return new GatewayError('INVALID_API_KEY')
-}
-
 /** `firstDb` finds the key's account, whose version must be read before its rights. */
 async function lookUpKey(
   { config, db, redis }: AuthenticationDeps,
@@ -185,6 +149,7 @@ async function lookUpKey(
   const owner = await findKeyOwner(db, keyHash)
   if (!owner) return undefined
   if (owner.disabledAt) throw new GatewayError('INVALID_API_KEY')
+  const credential = credentialOf(owner)
   return {
     accountId: owner.userId,
     tier: owner.tier,
@@ -192,6 +157,7 @@ async function lookUpKey(
     keyId: owner.keyId,
     isTeamKey: owner.teamId !== null,
     mayWrite: owner.mayWrite,
+    credential: credential && inMode(owner.environment, credential),
     // A team's key uses the team's provider keys, never the provider keys of the team's owner.
     providerKeys: await loadProviderKeys(
       db,
@@ -210,7 +176,7 @@ function orRefuse(principal: Principal | undefined): Principal {
 
 async function identifyToken(
   deps: AuthenticationDeps,
-  { secret, cacheKey }: Credential,
+  { secret, cacheKey }: SentCredential,
   { isKnown, ip }: { isKnown: boolean; ip: string },
 ): Promise<Principal> {
   if (isKnown) {
@@ -245,7 +211,7 @@ async function lookUpToken(
   const owner = await findTokenOwner(db, idHash)
   if (!owner) return undefined
   if (owner.disabledAt) throw endedToken()
-  const { connectionId, userId, tier, resource, apis, perMonth, mayWrite, expiresAt } = owner
+  const { connectionId, userId, tier, resource, mayWrite, expiresAt } = owner
   return {
     accountId: userId,
     tier,
@@ -255,7 +221,8 @@ async function lookUpToken(
     mayWrite,
     providerKeys: await loadProviderKeys(db, { userId }),
     expiresAt: expiresAt.getTime(),
-    connection: { id: connectionId, resource, apis, perMonth },
+    connection: { id: connectionId, resource },
+    credential: credentialOf(owner),
     version,
     ...trustOf(config, { ...owner, id: userId }),
   }

@@ -2,6 +2,7 @@ import type { ErrorCode } from '../errors.ts'
 import type { HealthCache } from '../health/health-watch.ts'
 import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
 import type { EndStep } from '../limits/end-calls.ts'
+import { countedCredential } from '../limits/limits-of-credential.ts'
 import type { Principal } from './authenticate.ts'
 
 export interface RefusalDeps {
@@ -20,10 +21,12 @@ export interface RefusedCall {
 /** Shows a refused call in the account's usage, and gives back all that it took. Without limits it costs no round trip. */
 export function endRefusedCall(
   { completions, health }: RefusalDeps,
-  { accountId, keyId, mode }: Pick<Principal, 'accountId' | 'keyId' | 'mode'>,
+  principal: Pick<Principal, 'accountId' | 'keyId' | 'mode' | 'credential'>,
   { slug, code, taken }: RefusedCall,
 ): Promise<EndStep> {
-  const key = keyId === undefined ? {} : { keyId }
+  const { accountId, keyId, mode } = principal
+  const credentialId = countedCredential(principal)
+  const key = { ...(keyId === undefined ? {} : { keyId }), ...(credentialId === undefined ? {} : { credentialId }) }
   return completions.end(
     { accountId, mode, ...key, slug, limitsAcquiredAt: health.now(), ...taken },
     { code, reach: 'refused' },

@@ -13,6 +13,7 @@ import type { AdmissionDeps } from './admit.ts'
 import { readLimits } from './answer-limits.ts'
 import type { Principal } from './authenticate.ts'
 import { chooseProviderKey } from './provider-key-choice.ts'
+import { tightestMinute } from './rate-limit-headers.ts'
 
 export interface QuoteDeps extends AdmissionDeps {
   caps: Pick<UpstreamCaps, 'of'>
@@ -65,8 +66,8 @@ async function inTime<T>(reading: Promise<T>): Promise<T | undefined> {
 
 /** Whether the account may call the API at all, and which cap its requests come out of. */
 function accessTo(api: Api, principal: Principal): { limitedBy?: NonNullable<Quote['limitedBy']>; bucket?: CapBucket } {
-  const { tier, connection, missing, mode } = principal
-  if (connection?.apis && !connection.apis.includes(api.slug)) return { limitedBy: 'credential' }
+  const { tier, credential, missing, mode } = principal
+  if (credential?.apis && !credential.apis.includes(api.slug)) return { limitedBy: 'credential' }
   if (!reaches(tier, api.tierRequired)) return { limitedBy: 'plan' }
   if (missing && mode === 'live') return { limitedBy: 'account' }
   try {
@@ -83,7 +84,7 @@ type Limit = Pick<Quote, 'waitMs' | 'limitedBy'>
 function accountLimit(limits: LimitState): Limit | undefined {
   const { minuteLeft, monthLeft, inFlightLeft } = allowanceOf(limits)
   if (inFlightLeft === 0) return { waitMs: null, limitedBy: 'in-flight' }
-  if (minuteLeft === 0) return { waitMs: Math.ceil(limits.minute.resetMs), limitedBy: 'minute' }
+  if (minuteLeft === 0) return { waitMs: Math.ceil(tightestMinute(limits).resetMs), limitedBy: 'minute' }
   return monthLeft === 0 ? { waitMs: Math.ceil(limits.month?.resetMs ?? 0), limitedBy: 'month' } : undefined
 }
 
@@ -93,12 +94,15 @@ function sourceLimit(breakerWaitMs: number, cap: CapState | undefined): Limit {
   return { waitMs, limitedBy: waitMs > 0 ? 'source' : null }
 }
 
-function allowanceOf({ plan, minute, month, application, inFlight }: LimitState): Allowance {
-  const ofApplication = application ? application.perMonth - application.used : Number.POSITIVE_INFINITY
+function allowanceOf(limits: LimitState): Allowance {
+  const { plan, month, credential, inFlight } = limits
+  const leftOf = (own: { max: number; used: number } | undefined) =>
+    own ? own.max - own.used : Number.POSITIVE_INFINITY
+  const { max, used } = tightestMinute(limits)
   return {
-    minuteLeft: Math.max(0, plan.perMinute - minute.used),
-    monthLeft: month ? Math.max(0, Math.min(plan.perMonth - month.used, ofApplication)) : null,
-    inFlightLeft: Math.max(0, plan.inFlight - inFlight),
+    minuteLeft: Math.max(0, max - used),
+    monthLeft: month ? Math.max(0, Math.min(plan.perMonth - month.used, leftOf(credential?.month))) : null,
+    inFlightLeft: Math.max(0, Math.min(plan.inFlight - inFlight, leftOf(credential?.inFlight))),
   }
 }
 

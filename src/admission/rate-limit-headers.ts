@@ -1,30 +1,44 @@
 import type { LimitState } from '../limits/account-limits.ts'
 
+/** The minute that has fewer calls left: the account's, or the credential's. Of two used up, the one that takes longer. */
+export function tightestMinute({ plan, minute, credential }: LimitState): {
+  max: number
+  used: number
+  resetMs: number
+} {
+  const ofAccount = { ...minute, max: plan.perMinute }
+  const own = credential?.minute
+  if (!own) return ofAccount
+  const [leftOfAccount, leftOfOwn] = [ofAccount, own].map(({ max, used }) => Math.max(0, max - used)) as [
+    number,
+    number,
+  ]
+  if (leftOfAccount === leftOfOwn) return ofAccount.resetMs > own.resetMs ? ofAccount : own
+  return leftOfAccount < leftOfOwn ? ofAccount : own
+}
+
 /** `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11, and the older `X-RateLimit-*` (epoch seconds), of a state read `ageMs` ago. */
-export function rateLimitHeaders(
-  { plan, minute, month, application, now }: LimitState,
-  ageMs = 0,
-): Record<string, string> {
+export function rateLimitHeaders(limits: LimitState, ageMs = 0): Record<string, string> {
+  const { plan, minute, month, credential, now } = limits
   const secondsTo = (resetMs: number): number => Math.ceil(Math.max(0, resetMs - ageMs) / 1_000)
-  const left = Math.max(0, plan.perMinute - minute.used)
-  const monthLeft = Math.max(0, plan.perMonth - (month?.used ?? 0))
-  const policy = [`"minute";q=${plan.perMinute};w=60`]
-  const state = [`"minute";r=${left};t=${secondsTo(minute.resetMs)}`]
-  if (month) {
-    policy.push(`"month";q=${plan.perMonth}`)
-    state.push(`"month";r=${monthLeft};t=${secondsTo(month.resetMs)}`)
+  const policy: string[] = []
+  const state: string[] = []
+  const add = (name: string, parameters: string, own: { max: number; used: number; resetMs: number }): void => {
+    policy.push(`"${name}";q=${own.max}${parameters}`)
+    state.push(`"${name}";r=${Math.max(0, own.max - own.used)};t=${secondsTo(own.resetMs)}`)
   }
-  if (month && application) {
-    const applicationLeft = Math.max(0, application.perMonth - application.used)
-    policy.push(`"application-month";q=${application.perMonth}`)
-    state.push(`"application-month";r=${applicationLeft};t=${secondsTo(month.resetMs)}`)
-  }
+  add('minute', ';w=60', { ...minute, max: plan.perMinute })
+  if (month) add('month', '', { ...month, max: plan.perMonth })
+  if (credential?.minute) add('credential-minute', ';w=60', credential.minute)
+  if (month && credential?.month) add('credential-month', '', { ...credential.month, resetMs: month.resetMs })
   policy.push(`"in-flight";q=${plan.inFlight};qu="concurrent-requests"`)
+  if (credential?.inFlight) policy.push(`"credential-in-flight";q=${credential.inFlight.max};qu="concurrent-requests"`)
+  const tightest = tightestMinute(limits)
   return {
     'ratelimit-policy': policy.join(', '),
     ratelimit: state.join(', '),
-    'x-ratelimit-limit': String(plan.perMinute),
-    'x-ratelimit-remaining': String(left),
-    'x-ratelimit-reset': String(Math.ceil((now + minute.resetMs) / 1_000)),
+    'x-ratelimit-limit': String(tightest.max),
+    'x-ratelimit-remaining': String(Math.max(0, tightest.max - tightest.used)),
+    'x-ratelimit-reset': String(Math.ceil((now + tightest.resetMs) / 1_000)),
   }
 }

@@ -5,17 +5,19 @@ import type { Principal } from './authenticate.ts'
 
 /** @throws GatewayError KEY_API_FORBIDDEN, FORBIDDEN or PLAN_UPGRADE_REQUIRED */
 export function checkRights(api: Api, endpoint: ApiEndpoint, principal: Principal): void {
-  checkConnection(api, principal)
+  checkCredential(api, principal)
   checkMayWrite(api, endpoint, principal)
   checkLiveCalls(principal)
   checkPlan(api, principal)
 }
 
-function checkConnection({ slug }: Api, { connection }: Principal): void {
-  if (!connection?.apis || connection.apis.includes(slug)) return
+function checkCredential({ slug }: Api, { credential, connection }: Principal): void {
+  if (!credential?.apis || credential.apis.includes(slug)) return
   throw new GatewayError('KEY_API_FORBIDDEN', {
-    message: `The account does not let this application call the API ${slug}.`,
-    tokens: { allowed: connection.apis.join(',') },
+    message: connection
+      ? `The account does not let this application call the API ${slug}.`
+      : `The owner of this key does not let it call the API ${slug}.`,
+    tokens: { allowed: credential.apis.join(',') },
   })
 }
 

@@ -67,7 +67,7 @@ export interface EndDeps {
   log: Log
 }
 
-type AccountCall = Pick<CallJob, 'id' | 'accountId' | 'keyId' | 'mode' | 'slug' | 'limitsAcquiredAt'>
+type AccountCall = Pick<CallJob, 'id' | 'accountId' | 'keyId' | 'credentialId' | 'mode' | 'slug' | 'limitsAcquiredAt'>
 
 export interface AsyncCallEnd {
   /** Of the outcome that is kept, which the caller can fetch by now. */
@@ -115,7 +115,7 @@ export async function endAsyncCall(
 export async function completeCall(redis: RedisConnection, call: AccountCall, verdict: Verdict): Promise<boolean> {
   // Counted first, under the call's id: if the release's reply is lost, nobody would know that the call is still to be counted.
   await retryUntil(() => recordUsage(redis, [{ call, verdict }], call.id), REPEAT)
-  const { id: callId, limitsAcquiredAt: at, keyId } = call
-  const calls = [{ callId, at, keyId, isAsync: true, refund: refundOf(verdict) }]
+  const { id: callId, limitsAcquiredAt: at, credentialId } = call
+  const calls = [{ callId, at, credentialId, isAsync: true, refund: refundOf(verdict) }]
   return (await endCalls(redis, call, { calls })).ended === 1
 }

@@ -5,8 +5,17 @@ import { createdMicrosOf, isAfter, type Listed, type RowRange } from './row-rang
 import type { ApiKey, Environment, NewApiKey } from './schema.ts'
 import { TRUST_COLUMNS, type Trust } from './users.ts'
 
+/** What an owner allows a key or a connection, and the id under which its calls are counted. */
+export interface AllowedToCredential {
+  limitsId: string
+  apis: string[] | null
+  perMinute: number | null
+  perMonth: number | null
+  inFlight: number | null
+}
+
 /** What admission needs to know of a key. */
-export interface KeyOwner extends Trust {
+export interface KeyOwner extends Trust, AllowedToCredential {
   keyId: string
   userId: string
   teamId: string | null
@@ -32,6 +41,11 @@ export function findKeyOwner(db: Db, keyHash: Buffer): Promise<KeyOwner | undefi
       'api_keys.expires_at as expiresAt',
       'api_keys.may_write as mayWrite',
       'users.disabled_at as disabledAt',
+      'api_keys.apis as apis',
+      'api_keys.per_minute as perMinute',
+      'api_keys.per_month as perMonth',
+      'api_keys.in_flight as inFlight',
+      sql<string>`coalesce(api_keys.limits_id, api_keys.id)`.as('limitsId'),
       ...TRUST_COLUMNS,
     ])
     .where('api_keys.key_hash', '=', keyHash)

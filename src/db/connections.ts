@@ -1,15 +1,15 @@
 import { sql } from 'kysely'
 import type { Tier } from '../catalog/upstream.ts'
+import type { AllowedToCredential } from './api-keys.ts'
 import type { Db } from './database.ts'
 import type { Connection, NewConnection } from './schema.ts'
 import { TRUST_COLUMNS, type Trust } from './users.ts'
 
 /** What admission needs to know of an access token. */
-export interface TokenOwner extends Pick<Connection, 'resource' | 'apis'>, Trust {
+export interface TokenOwner extends Pick<Connection, 'resource'>, Trust, AllowedToCredential {
   connectionId: string
   userId: string
   tier: Tier
-  perMonth: number | null
   mayWrite: boolean
   expiresAt: Date
   disabledAt: Date | null
@@ -29,6 +29,9 @@ export function findTokenOwner(db: Db, idHash: Buffer): Promise<TokenOwner | und
       'connections.apis as apis',
       'connections.per_month as perMonth',
       'connections.may_write as mayWrite',
+      'connections.per_minute as perMinute',
+      'connections.in_flight as inFlight',
+      'connections.id as limitsId',
       'oauth_artifacts.expires_at as expiresAt',
       'users.disabled_at as disabledAt',
       ...TRUST_COLUMNS,
@@ -80,6 +83,26 @@ export function insertConnection(db: Db, connection: NewConnection, connectionsM
     await transaction.insertInto('connections').values(connection).execute()
     return true
   })
+}
+
+/** A connection of an account that has not ended, which nobody else changes until the transaction ends. */
+export function lockConnection(transaction: Db, id: string, userId: string): Promise<Connection | undefined> {
+  return transaction
+    .selectFrom('connections')
+    .selectAll()
+    .where('id', '=', id)
+    .where('user_id', '=', userId)
+    .where('revoked_at', 'is', null)
+    .forUpdate()
+    .executeTakeFirst()
+}
+
+export function updateConnection(
+  db: Db,
+  id: string,
+  allowed: Partial<Pick<Connection, 'apis' | 'per_minute' | 'per_month' | 'in_flight'>>,
+): Promise<Connection> {
+  return db.updateTable('connections').set(allowed).where('id', '=', id).returningAll().executeTakeFirstOrThrow()
 }
 
 /** Ends a connection of an account with all its tokens; false when there is none. */

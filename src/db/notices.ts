@@ -45,6 +45,23 @@ export async function unclaimNotices(db: Db, accountId: string, notices: Notice[
   }
 }
 
+/** A key or a connection as its owner knows it, by the id under which its calls are counted. */
+export async function findCredentialName(db: Db, id: string): Promise<string | undefined> {
+  const key = await db
+    .selectFrom('api_keys')
+    .select(['label', 'last_four as lastFour'])
+    .where((where) => where.or([where('id', '=', id), where('limits_id', '=', id)]))
+    .orderBy('created_at', 'desc')
+    .executeTakeFirst()
+  if (key) return `the key …${key.lastFour}${key.label === null ? '' : ` (${key.label})`}`
+  const connection = await db
+    .selectFrom('connections')
+    .select('client_name as name')
+    .where('id', '=', id)
+    .executeTakeFirst()
+  return connection && `the application ${connection.name}`
+}
+
 /** A key whose owner is to hear that it expires. */
 export interface ExpiringKey extends Notice {
   accountId: string

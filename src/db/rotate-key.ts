@@ -64,15 +64,27 @@ export function lockApiKey(transaction: Db, keyId: string): Promise<ApiKey | und
     .executeTakeFirst()
 }
 
-export function updateApiKey(
+/** @param allowed what the owner allows the key, and with it all keys that are counted together with it */
+export async function updateApiKey(
   transaction: Db,
-  keyId: string,
-  change: Partial<Pick<ApiKey, 'label' | 'expires_at' | 'may_write'>>,
+  key: ApiKey,
+  {
+    own,
+    allowed,
+  }: { own: Partial<Pick<ApiKey, 'label' | 'expires_at' | 'may_write'>>; allowed: Partial<AllowedColumns> },
 ): Promise<ApiKey> {
-  return transaction
-    .updateTable('api_keys')
-    .set(change)
-    .where('id', '=', keyId)
-    .returningAll()
-    .executeTakeFirstOrThrow()
+  const limitsId = key.limits_id ?? key.id
+  if (Object.keys(allowed).length > 0) {
+    await transaction
+      .updateTable('api_keys')
+      .set(allowed)
+      .where((where) => where.or([where('id', '=', limitsId), where('limits_id', '=', limitsId)]))
+      .execute()
+  }
+  if (Object.keys(own).length > 0) {
+    await transaction.updateTable('api_keys').set(own).where('id', '=', key.id).execute()
+  }
+  return await transaction.selectFrom('api_keys').selectAll().where('id', '=', key.id).executeTakeFirstOrThrow()
 }
+
+type AllowedColumns = Pick<ApiKey, 'apis' | 'per_minute' | 'per_month' | 'in_flight'>

@@ -98,10 +98,10 @@ async function addRows(db: Db, table: 'usage_daily' | 'refusals_daily', rows: Us
       do update set calls = ${sql.table(table)}.calls + excluded.calls`.execute(db)
 }
 
-/** Calls that count against the monthly quota: live calls that were queued and did not end in 5xx. `month` is YYYY-MM; `key`: of a single key. */
+/** Calls that count against the monthly quota: live calls that were queued and did not end in 5xx. `month` is YYYY-MM; `credentialId`: of a connection alone, or of a key and of the keys that replaced it. */
 export async function countMonthUsage(
   db: Db,
-  { userId, key }: { userId: string; key?: string | undefined },
+  { userId, credentialId }: { userId: string; credentialId?: string | undefined },
   month: string,
 ): Promise<number> {
   const first = `${month}-01`
@@ -113,7 +113,11 @@ export async function countMonthUsage(
     .where(sql<boolean>`day < ${first}::date + interval '1 month'`)
     .where('mode', '=', 'live')
     .where('status', '<', 500)
-    .$if(key !== undefined, (select) => select.where('key', '=', key ?? ''))
+    .$if(credentialId !== undefined, (select) =>
+      select.where(
+        sql<boolean>`key in (select id::text from api_keys where limits_id = ${credentialId}::uuid union all select ${credentialId})`,
+      ),
+    )
     .executeTakeFirst()
   return Number(row?.calls ?? 0)
 }

@@ -6,6 +6,13 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
 import { limitRefusal } from './limit-refusal.ts'
+import {
+  boundsOf,
+  type CredentialLimits,
+  type CredentialState,
+  countedCredential,
+  credentialState,
+} from './limits-of-credential.ts'
 import { monthOf } from './month.ts'
 
 const MINUTE_MS = 60_000
@@ -26,8 +33,8 @@ export interface LimitState {
   /** Absent for test calls. */
   month: { used: number; resetMs: number } | undefined
   inFlight: number
-  /** The application's own month, if it has a bound. */
-  application: { used: number; perMonth: number } | undefined
+  /** Of the credential, each limit that its owner set. */
+  credential: CredentialState | undefined
 }
 
 /** Live and test calls are counted apart. */
@@ -35,8 +42,10 @@ export interface LimitSubject {
   accountId: string
   mode: 'live' | 'test'
   version: string
-  /** The application that calls for the account; `perMonth` is null if it has no bound of its own. */
-  connection?: { id: string; perMonth: number | null } | undefined
+  /** What the owner allows the key or the connection. Absent for a session, and if nobody set anything. */
+  credential?: CredentialLimits | undefined
+  /** Set if an application calls, for the words of refusals. */
+  connection?: object | undefined
 }
 
 /** For a reading whose account is looked up with each request. */
@@ -49,12 +58,8 @@ const acquireScript = loadScript(new URL('./lua/acquire.lua', import.meta.url), 
 })
 
 type ScriptReply =
-  | [undecided: 'stale' | 'other-month' | 'no-month-count' | 'no-application-count', now: number]
-  | [
-      decision: string,
-      ...[now: number, minuteUsed: number, inFlight: number, monthUsed: number, applicationUsed: number],
-      ...[resetMs: number, granted: number, leases: number],
-    ]
+  | [undecided: 'stale' | 'other-month' | 'no-month-count' | 'no-credential-count', now: number]
+  | [decision: string, now: number, granted: number, leases: number, ...used: number[]]
 
 export interface LimitRequest extends LimitQuery {
   tier: Tier
@@ -88,7 +93,7 @@ export interface LimitQuery {
   leaseMs: number
   /** From the ledger; called when Redis has no count. */
   loadMonthUsed: (month: string) => Promise<number>
-  loadApplicationUsed?: ((month: string) => Promise<number>) | undefined
+  loadCredentialUsed?: ((month: string) => Promise<number>) | undefined
   /** For tests; Redis' own clock if absent. */
   now?: (() => number) | undefined
 }
@@ -144,9 +149,11 @@ export class AccountLimits {
 
 /** Equal for requests that one script can answer. */
 function sameLimitsKey({ subject, plan, leaseMs }: LimitQuery): string {
-  const { accountId, mode, version, connection } = subject
-  const bounds = [plan.perMinute, plan.perMonth, plan.inFlight, leaseMs, connection?.id, connection?.perMonth]
-  return `${accountId} ${mode} ${version} ${bounds.join(' ')}`
+  const { accountId, mode, version } = subject
+  const bounds = [plan.perMinute, plan.perMonth, plan.inFlight, leaseMs]
+  const key = `${accountId} ${mode} ${version} ${bounds.join(' ')}`
+  const id = countedCredential(subject)
+  return id === undefined ? key : `${key} ${id} ${boundsOf(subject).join(' ')}`
 }
 
 /** Decides on calls of one account in their order, in one step; all have the same bounds. Requests without a call read. */
@@ -168,7 +175,7 @@ export async function acquireTogether(
   })
 }
 
-/** One each for the right month, the month's count, the application's count and the decision. */
+/** One each for the right month, the month's count, the credential's count and the decision. */
 const COUNT_TRIES_MAX = 4
 
 /** Runs the script until it finds its counts, in the month of Redis' clock. @returns STALE for an outdated version */
@@ -177,33 +184,32 @@ async function acquireInMonth(
   query: LimitQuery,
   { callIds, take }: { callIds: string[]; take: 'each' | 'all' | 'fit' },
 ) {
-  const { subject, plan, leaseMs, loadMonthUsed, loadApplicationUsed, now: clock } = query
+  const { subject, plan, leaseMs, loadMonthUsed, loadCredentialUsed, now: clock } = query
   let at = clock?.() ?? Date.now()
   for (let tries = 0; tries < COUNT_TRIES_MAX; tries += 1) {
     const month = monthOf(at)
     const keys = limitKeys(subject, month.name)
     const perMonth = subject.mode === 'test' ? -1 : plan.perMonth
-    const amounts = [plan.perMinute, plan.inFlight, perMonth, leaseMs]
-    const values = [clock?.() ?? '', subject.version, take, ...amounts, month.startsAt, month.endsAt]
-    const reply = (await acquireScript.run(redis, keys, [...values, boundOf(subject) ?? -1, ...callIds])) as ScriptReply
+    const values = [clock?.() ?? '', subject.version, take, leaseMs, month.startsAt, month.endsAt]
+    const bounds = [plan.perMinute, plan.inFlight, perMonth, ...boundsOf(subject)]
+    const reply = (await acquireScript.run(redis, keys, [...values, ...bounds, ...callIds])) as ScriptReply
     if (reply[0] === 'stale') return STALE
     if (reply[0] === 'other-month') {
       at = reply[1]
       continue
     }
-    const [, , , monthKey = '', connectionKey = ''] = keys
+    const [, , , monthKey = '', , , credentialKey = ''] = keys
     const countLifeMs = month.endsAt - at + MONTH_GRACE_MS
     if (reply[0] === 'no-month-count') {
       await redis.set(monthKey, await loadMonthUsed(month.name), 'PX', countLifeMs, 'NX')
       continue
     }
-    if (reply[0] === 'no-application-count') {
-      await redis.set(connectionKey, (await loadApplicationUsed?.(month.name)) ?? 0, 'PX', countLifeMs, 'NX')
+    if (reply[0] === 'no-credential-count') {
+      await redis.set(credentialKey, (await loadCredentialUsed?.(month.name)) ?? 0, 'PX', countLifeMs, 'NX')
       continue
     }
-    const [decision, now, inMinute = 0, inFlight = 0, inMonth = 0, ofApplication = 0, ...taken] = reply
-    const [resetMs = 0, granted = 0, leases = 0] = taken
-    const bound = boundOf(subject)
+    const [decision, now, granted = 0, leases = 0, ...used] = reply
+    const [inMinute = 0, inFlight = 0, inMonth = 0, resetMs = 0, ...ofCredential] = used
     const monthMs = Math.max(0, month.endsAt - now)
     /** The limits after so many of the calls; every call has a lease unless the number of leases says otherwise. */
     const stateAfter = (calls: number, itsLeases = calls): LimitState => ({
@@ -212,49 +218,62 @@ async function acquireInMonth(
       minute: { used: inMinute + calls, resetMs },
       month: perMonth < 0 ? undefined : { used: inMonth + calls, resetMs: monthMs },
       inFlight: inFlight + itsLeases,
-      application: bound === undefined ? undefined : { used: ofApplication + calls, perMonth: bound },
+      credential: ofCredential.length === 0 ? undefined : credentialState(subject, ofCredential, { calls, itsLeases }),
     })
     return { decision, granted, leases, stateAfter }
   }
   throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
 }
 
-function boundOf({ connection }: LimitSubject): number | undefined {
-  return connection?.perMonth ?? undefined
-}
-
-/** Version, minute, in flight, month, and the application's month if it has a bound. */
+/** Version, minute, in flight, month, and the last three of a credential with limits. */
 function limitKeys(subject: LimitSubject, month: string): string[] {
-  const { accountId, mode, connection } = subject
-  const isBounded = connection && boundOf(subject) !== undefined
+  const { accountId, mode } = subject
+  const credentialId = countedCredential(subject)
   return [
     accountKeys.version(accountId),
     accountKeys.minute(accountId, mode),
     accountKeys.inFlight(accountId, mode),
     accountKeys.month(accountId, month),
-    ...(isBounded ? [accountKeys.connectionMonth(accountId, connection.id, month)] : []),
+    ...(credentialId === undefined
+      ? []
+      : [
+          accountKeys.credentialMinute(accountId, mode, credentialId),
+          accountKeys.credentialInFlight(accountId, mode, credentialId),
+          accountKeys.credentialMonth(accountId, credentialId, month),
+        ]),
   ]
 }
 
 /** What an account has left once the month's unit of a call that failed is given back. */
 export function withoutMonthUnit(state: LimitState): LimitState {
-  const { month, application } = state
+  const { month, credential } = state
+  const ofCredential = credential?.month
   return {
     ...state,
     month: month && { ...month, used: month.used - 1 },
-    application: application && { ...application, used: application.used - 1 },
+    credential: credential && {
+      ...credential,
+      month: ofCredential && { ...ofCredential, used: ofCredential.used - 1 },
+    },
   }
 }
 
 /** What an account has left once a call that it had acquired is given back. */
 export function withoutCall(state: LimitState): LimitState {
+  const { credential, ...rest } = withoutMonthUnit(state)
+  const { minute, inFlight } = credential ?? {}
   return {
-    ...withoutMonthUnit(state),
-    minute: {
-      ...state.minute,
-      used: state.minute.used - 1,
-      resetMs: state.minute.used === 1 ? 0 : state.minute.resetMs,
-    },
+    ...rest,
+    minute: withoutUnit(state.minute),
     inFlight: state.inFlight - 1,
+    credential: credential && {
+      ...credential,
+      minute: minute && withoutUnit(minute),
+      inFlight: inFlight && { ...inFlight, used: inFlight.used - 1 },
+    },
   }
+}
+
+function withoutUnit<T extends { used: number; resetMs: number }>(minute: T): T {
+  return { ...minute, used: minute.used - 1, resetMs: minute.used === 1 ? 0 : minute.resetMs }
 }

@@ -7,6 +7,7 @@ import { refundOf, type Verdict } from '../queue/verdict.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import type { LimitSubject } from './account-limits.ts'
 import { type CallToEnd, type EndStep, endCalls, readAcquiredAt } from './end-calls.ts'
+import { countedCredential } from './limits-of-credential.ts'
 import { recordUsage, type UsedCall } from './usage-ledger.ts'
 
 /** How long usage is gathered before it is written, milliseconds: it may be shown a second or two late. */
@@ -30,7 +31,7 @@ const ANY_ID = ''
 type Account = Pick<LimitSubject, 'accountId' | 'mode'>
 
 /** A call that ends. Without `id` the call took no limits, because it was refused before that. */
-export interface EndingCall extends Pick<CallJob, 'accountId' | 'keyId' | 'mode' | 'slug'> {
+export interface EndingCall extends Pick<CallJob, 'accountId' | 'keyId' | 'credentialId' | 'mode' | 'slug'> {
   id?: string
   isAsync?: boolean
   /** Redis' clock, milliseconds: it decides the day and the month for which the call counts. */
@@ -84,9 +85,9 @@ export class CallCompletionBatcher {
   end(call: EndingCall, verdict: Verdict | Promise<Verdict>, next?: NextCall): Promise<EndStep> {
     if (verdict instanceof Promise) return this.#follow(verdict.then((known) => this.end(call, known, next)))
     this.#countEnd(call, verdict)
-    const { id, accountId, mode, keyId, limitsAcquiredAt, isAsync } = call
+    const { id, accountId, mode, credentialId, limitsAcquiredAt: at, isAsync } = call
     if (id === undefined) return NOTHING_TO_END
-    const ending = { callId: id, at: limitsAcquiredAt, keyId, isAsync, refund: refundOf(verdict), next: next?.callId }
+    const ending = { callId: id, at, credentialId, isAsync, refund: refundOf(verdict), next: next?.callId }
     const account = { accountId, mode }
     return handled(this.#ends.add(keyOf(call), { account, call: ending, leaseMs: next?.leaseMs ?? 0 }))
   }
@@ -151,7 +152,8 @@ export class CallCompletionBatcher {
     try {
       // A node notes when it missed the acknowledgement, which may be in the next month.
       const at = (await readAcquiredAt(this.#redis, account, first)) ?? notedAt
-      const calls = callIds.map((callId) => ({ callId, at, keyId: account.connection?.id, refund: 'all' as const }))
+      const credentialId = countedCredential(account)
+      const calls = callIds.map((callId) => ({ callId, at, credentialId, refund: 'all' as const }))
       return (await endCalls(this.#redis, account, { calls })).ended > 0
     } catch (error) {
       this.#log.debug({ err: error, callId: first }, 'failed to compensate an unacknowledged acquisition')

@@ -15,8 +15,8 @@ export interface CallToEnd {
   refund: Refund
   /** When the call took its units, Redis' clock, milliseconds. */
   at: number
-  /** Id of the application or API key; only an application's month is counted. Absent for a session. */
-  keyId?: string | undefined
+  /** Under which the limits of its key or connection are counted; absent if nobody set any. */
+  credentialId?: string | undefined
   isAsync?: boolean | undefined
   /** The call of the same batch that gets the lease. */
   next?: string | undefined
@@ -49,14 +49,21 @@ export async function endCalls(
     accountKeys.inFlight(accountId, mode),
   ]
   const numberOf = (key: string): number => keys.indexOf(key) + 1 || keys.push(key)
-  const values = calls.flatMap(({ callId, refund, at, keyId, isAsync, next = '' }) => {
+  // The script finds the leases of a credential behind its minute log.
+  const numberOfCredential = (id: string): number => {
+    const number = numberOf(accountKeys.credentialMinute(accountId, mode, id))
+    numberOf(accountKeys.credentialInFlight(accountId, mode, id))
+    return number
+  }
+  const values = calls.flatMap(({ callId, refund, at, credentialId, isAsync, next = '' }) => {
     // A test call took no unit of a month.
     const month = mode === 'live' && refund !== 'nothing' ? monthOf(at).name : undefined
     const ofAccount = month === undefined ? 0 : numberOf(accountKeys.month(accountId, month))
-    const isOfKey = month !== undefined && keyId !== undefined
-    const ofKey = isOfKey ? numberOf(accountKeys.connectionMonth(accountId, keyId, month)) : 0
+    const isCounted = month !== undefined && credentialId !== undefined
+    const ofCredential = isCounted ? numberOf(accountKeys.credentialMonth(accountId, credentialId, month)) : 0
     const marker = isAsync ? numberOf(accountKeys.ended(accountId, callId)) : 0
-    return [callId, refund === 'all' ? 1 : 0, ofAccount, ofKey, marker, next]
+    const credential = credentialId === undefined ? 0 : numberOfCredential(credentialId)
+    return [callId, refund === 'all' ? 1 : 0, ofAccount, ofCredential, marker, credential, next]
   })
   const [ended, version] = (await endScript.run(redis, keys, [now ?? '', leaseMs, ...values])) as [number, string]
   return { ended, version }

@@ -29,8 +29,9 @@ export function limitRefusal(
   const upgrade = tier === 'developer' ? { upgrade_to: 'pro' } : tier === 'pro' ? { upgrade_to: 'business' } : {}
   const name = planOf(tier)
   const { plan } = state
+  if (decision.startsWith('credential-')) return credentialRefusal(decision, state, subject)
   switch (decision) {
-    case 'inFlight':
+    case 'in-flight':
       return new LimitRefusedError('CONCURRENCY_LIMIT_EXCEEDED', state, {
         message: `The plan ${name} allows ${plan.inFlight} calls under way at once.`,
         tokens: { limit: plan.inFlight, ...upgrade },
@@ -42,13 +43,7 @@ export function limitRefusal(
         tokens: { limit: plan.perMinute, ...upgrade },
         retryAfterMs: state.minute.resetMs,
       })
-    case 'application-used':
-      return new LimitRefusedError('MONTHLY_QUOTA_EXCEEDED', state, {
-        message: `The account allows this application ${subject.connection?.perMonth} calls a month.`,
-        hint: 'Wait for the next month, or connect the application anew with more',
-        retryAfterMs: state.month?.resetMs ?? 0,
-      })
-    case 'month-used':
+    case 'month':
       return new LimitRefusedError('MONTHLY_QUOTA_EXCEEDED', state, {
         message: `The plan ${name} allows ${plan.perMonth} calls a month.`,
         tokens: { limit: plan.perMonth, ...upgrade },
@@ -56,5 +51,43 @@ export function limitRefusal(
       })
     default:
       throw new Error(`the limits of an account do not refuse by "${decision}"`)
+  }
+}
+
+/** The codes of the account's limits, with words that say whose limit it is. A higher plan would not help. */
+function credentialRefusal(decision: string, state: LimitState, { connection }: LimitSubject): LimitRefusedError {
+  const { minute, month, inFlight } = state.credential ?? {}
+  const [who, limit_of] = connection
+    ? ['The account allows this application', 'application']
+    : ['This key allows', 'key']
+  const refuse = (
+    code: ErrorCode,
+    max: number | undefined,
+    words: { of: string; hint: string; retryAfterMs: number },
+  ) =>
+    new LimitRefusedError(code, state, {
+      message: `${who} ${max} ${words.of}.`,
+      hint: words.hint,
+      tokens: { ...(max === undefined ? {} : { limit: max }), limit_of },
+      retryAfterMs: words.retryAfterMs,
+    })
+  switch (decision) {
+    case 'credential-in-flight':
+      return refuse('CONCURRENCY_LIMIT_EXCEEDED', inFlight?.max, {
+        ...{ of: 'calls under way at once', hint: 'Wait for an answer before sending the next call' },
+        retryAfterMs: 1_000,
+      })
+    case 'credential-minute':
+      return refuse('RATE_LIMIT_EXCEEDED', minute?.max, {
+        ...{ of: 'calls a minute', hint: 'Wait and send the call again, or ask the owner of the account for more' },
+        retryAfterMs: minute?.resetMs ?? 0,
+      })
+    case 'credential-month':
+      return refuse('MONTHLY_QUOTA_EXCEEDED', month?.max, {
+        ...{ of: 'calls a month', hint: 'Wait for the next month, or ask the owner of the account for more' },
+        retryAfterMs: state.month?.resetMs ?? 0,
+      })
+    default:
+      throw new Error(`the limits of a credential do not refuse by "${decision}"`)
   }
 }

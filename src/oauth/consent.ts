@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type Provider from 'oidc-provider'
+import { readAllowed } from '../accounts/credential-limits.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { insertConnection } from '../db/connections.ts'
 import { GatewayError, isDependencyAway } from '../errors.ts'
@@ -39,8 +40,10 @@ export interface Decision {
   allow: boolean
   /** Slugs the application may call; absent: all. */
   apis?: string[]
-  /** Calls a month it may make; absent: as many as the plan allows. */
+  /** Calls in any minute, a month and at once that it may make; absent: as many as the plan allows. */
+  perMinute?: number
   perMonth?: number
+  inFlight?: number
 }
 
 const expired = (cause: unknown) =>
@@ -108,7 +111,8 @@ export async function decideConsent(
     const refusal = { error: 'access_denied', error_description: 'The user said no.' }
     return await provider.interactionResult(raw.request, raw.response, refusal, { mergeWithLastSubmission: false })
   }
-  const apis = checkedApis(deps, decision.apis)
+  const { apis, perMinute = null, perMonth = null, inFlight = null } = decision
+  const allowed = readAllowed(deps.catalog, { apis: apis ?? null, limits: { perMinute, perMonth, inFlight } })
   const { interaction, client } = await findInteraction(deps, exchange)
   const { clientName, redirectHost, resource } = await readConsent(deps, exchange)
   const id = randomUUID()
@@ -119,8 +123,7 @@ export async function decideConsent(
     client_name: clientName,
     redirect_host: redirectHost,
     resource,
-    apis,
-    per_month: decision.perMonth ?? null,
+    ...allowed,
   }
   // Those that the application had before have ended with it.
   await limitCredentials(deps, userId, async () => {
@@ -136,16 +139,4 @@ export async function decideConsent(
   await grant.save()
   const result = { login: { accountId: userId, remember: false }, consent: { grantId: id } }
   return await provider.interactionResult(raw.request, raw.response, result, { mergeWithLastSubmission: false })
-}
-
-function checkedApis({ catalog }: ConsentDeps, apis: string[] | undefined): string[] | null {
-  if (apis === undefined) return null
-  const unknown = apis.find((slug) => !catalog.has(slug))
-  if (unknown !== undefined) {
-    throw new GatewayError('VALIDATION_ERROR', {
-      message: 'Member apis names no API of the catalog.',
-      tokens: { param: 'apis' },
-    })
-  }
-  return [...new Set(apis)].sort()
 }

@@ -58,7 +58,8 @@ export function documentExamples(catalog: Catalog, baseUrl: string): DocumentExa
 }
 
 const REQUESTS = {
-  updateKey: { label: 'My other laptop' },
+  updateKey: { label: 'My other laptop', apis: ['weather', 'currency'], limits: { perMinute: 5, perMonth: 500 } },
+  updateConnection: { limits: { perMonth: 500 } },
   setNotices: { byMail: false },
   deleteAccount: { password: 'correct horse battery staple' },
   mailResetLink: { email: 'ada@example.com' },
@@ -94,6 +95,8 @@ const KEY = {
   expiresAt: null,
   teamId: null,
   mayWrite: false,
+  apis: ['weather', 'currency'],
+  limits: { perMinute: 5, perMonth: 500, inFlight: null },
   replacedBy: null,
   createdBy: ADA,
 }
@@ -187,11 +190,12 @@ function connections(baseUrl: string): Record<string, MediaExamples> {
     redirectHost: 'agent.example.com',
     resource: `${baseUrl}/mcp`,
     apis: ['weather', 'currency'],
+    limits: { perMinute: null, perMonth: 500, inFlight: null },
     perMonth: 500,
     createdAt: MADE_AT,
     lastUsedAt: USED_AT,
   }
-  return { listConnections: json({ connections: [connection] }) }
+  return { listConnections: json({ connections: [connection] }), updateConnection: json(connection) }
 }
 
 /** An API that is as healthy as can be. */

@@ -15,6 +15,7 @@ export interface AsyncCall
     | 'id'
     | 'accountId'
     | 'keyId'
+    | 'credentialId'
     | 'slug'
     | 'endpoint'
     | 'mode'
@@ -39,10 +40,12 @@ export async function recordAsyncCall(
   job: CallJob,
   waiting: AsyncCall['waiting'],
 ): Promise<void> {
-  const { id, accountId, slug, endpoint, mode, raw, limitsAcquiredAt, deadline, replyTo, keyId, origin } = job
+  const { id, accountId, slug, endpoint, mode, raw, limitsAcquiredAt, deadline, replyTo, keyId, credentialId, origin } =
+    job
   const call: StoredAsyncCall = {
     ...{ id, accountId, slug, endpoint, mode, raw, enqueuedAt: limitsAcquiredAt, deadline, replyTo, waiting },
     ...(keyId === undefined ? {} : { keyId }),
+    ...(credentialId === undefined ? {} : { credentialId }),
     ...(origin === undefined ? {} : { origin }),
   }
   const seconds = Math.ceil((deadline - limitsAcquiredAt + RESULT_MS) / 1_000)

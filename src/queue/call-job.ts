@@ -27,6 +27,8 @@ const StoredCall = Type.Object({
   group: Type.Optional(Type.String()),
   /** Absent for a session. */
   keyId: Type.Optional(Type.String()),
+  /** Under which the limits of its key or connection are counted; absent if nobody set any. */
+  credentialId: Type.Optional(Type.String()),
   providerKey: Type.Optional(
     Type.Object({ id: Type.String(), scope: Type.String(), isUnproven: Type.Optional(Type.Literal(true)) }),
   ),
@@ -112,11 +114,12 @@ const sharedJob = Compile(SharedJob)
 /** What it takes to answer a call, the same in every version, so that any worker can. */
 export type AnswerableCall = Pick<CallJob, 'id' | 'accountId' | 'mode' | 'slug' | 'endpoint' | 'isAsync'> &
   Pick<CallJob, 'replyTo' | 'bundledReplies' | 'limitsAcquiredAt' | 'deadline'> &
-  Pick<CallJob, 'keyId' | 'providerKey' | 'resultBytesMax' | 'origin'>
+  Pick<CallJob, 'keyId' | 'credentialId' | 'providerKey' | 'resultBytesMax' | 'origin'>
 
 const answerable = Compile(
   Type.Pick(StoredCall, [
-    ...(['id', 'accountId', 'mode', 'slug', 'endpoint', 'isAsync', 'keyId', 'resultBytesMax', 'origin'] as const),
+    ...(['id', 'accountId', 'mode', 'slug', 'endpoint', 'isAsync', 'keyId', 'credentialId'] as const),
+    ...(['resultBytesMax', 'origin'] as const),
     ...(['replyTo', 'bundledReplies', 'enqueuedAt', 'deadline'] as const),
   ]),
 )

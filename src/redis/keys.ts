@@ -92,9 +92,15 @@ export const accountKeys = {
   inFlight: (accountId: string, mode: 'live' | 'test'): string => `${PREFIX}:{a:${accountId}}:${mode}:inflight`,
   /** String: calls charged to a month, `2026-11`. A day longer than the month. */
   month: (accountId: string, month: string): string => `${PREFIX}:{a:${accountId}}:month:${month}`,
-  /** String: calls of a month that one application made. A day longer than the month. */
-  connectionMonth: (accountId: string, connectionId: string, month: string): string =>
-    `${PREFIX}:{a:${accountId}}:connection:${connectionId}:${month}`,
+  /** Sorted set: calls of a credential with limits in the last minute, by microsecond. 2 to 4 min. */
+  credentialMinute: (accountId: string, mode: 'live' | 'test', credentialId: string): string =>
+    `${PREFIX}:{a:${accountId}}:${mode}:credential:${credentialId}:minute`,
+  /** Sorted set: calls of a credential with limits in flight, by when their lease ends. 15 to 30 min. */
+  credentialInFlight: (accountId: string, mode: 'live' | 'test', credentialId: string): string =>
+    `${PREFIX}:{a:${accountId}}:${mode}:credential:${credentialId}:inflight`,
+  /** String: calls of a month that a key or a connection with limits made. A day longer than the month. */
+  credentialMonth: (accountId: string, credentialId: string, month: string): string =>
+    `${PREFIX}:{a:${accountId}}:connection:${credentialId}:${month}`,
   /** String: what is remembered of an asynchronous call. 15 min after its deadline. */
   call: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:call:${callId}`,
   /** String: a worker has begun with the asynchronous call. 15 min. */

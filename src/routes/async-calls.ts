@@ -114,11 +114,12 @@ async function findCallOf(
   principal: Principal,
 ): Promise<AsyncCall> {
   const { id } = params
-  const { connection, isTeamKey, accountId, keyId } = principal
+  const { connection, credential, isTeamKey, accountId, keyId } = principal
   const isId = /^call_[0-9a-f]{32}$/.test(id)
   const call = isId ? await readAsyncCall(redis, { id, accountId }) : undefined
   // An application and a team's key have their own calls, not all of the account's.
-  if (!call || ((connection || isTeamKey) && call.keyId !== keyId)) throw new GatewayError('CALL_NOT_FOUND')
+  if (!call || ((connection || credential || isTeamKey) && call.keyId !== keyId))
+    throw new GatewayError('CALL_NOT_FOUND')
   return call
 }
 

@@ -16,6 +16,7 @@ import { apiNotFound } from '../catalog/unknown-api.ts'
 import type { Caps } from '../catalog/upstream.ts'
 import type { Context } from '../context.ts'
 import { findLastHealthChange, type HealthChange, listHealthChanges } from '../db/health-changes.ts'
+import { GatewayError } from '../errors.ts'
 import type { HealthView } from '../health/health-view.ts'
 import { publicStateOf } from '../health/public-state.ts'
 import { openToAnyOrigin } from '../http/any-origin.ts'
@@ -46,10 +47,12 @@ export async function catalogRoutes(app: App, context: Context): Promise<void> {
   routeDetail(app, context)
 }
 
-function routeListing(app: App, { catalog, health }: Context): void {
+function routeListing(app: App, context: Context): void {
+  const { catalog, health } = context
   const lists = new Renderings<Buffer>(() => publicStateOf(catalog, health))
-  const listApis = (q: string): Static<typeof CatalogAnswer> => {
-    const data = rankApis(offeredApis(catalog), q).map((api) => toEntry(api, health.of(api.slug).score))
+  const listApis = (q: string, allowed?: readonly string[]): Static<typeof CatalogAnswer> => {
+    const offered = offeredApis(catalog).filter(({ slug }) => allowed?.includes(slug) ?? true)
+    const data = rankApis(offered, q).map((api) => toEntry(api, health.of(api.slug).score))
     return { data, total: data.length }
   }
   const list = {
@@ -57,6 +60,7 @@ function routeListing(app: App, { catalog, health }: Context): void {
     config: { anonymousUnits: 2 },
     schema: {
       summary: 'List all active APIs',
+      description: 'With a key or an access token that its owner narrowed to some APIs, these alone.',
       tags: ['Catalog'],
       querystring: CatalogQuery,
       response: { 200: CatalogAnswer },
@@ -67,6 +71,12 @@ function routeListing(app: App, { catalog, health }: Context): void {
     list,
     async (request: FastifyRequest<{ Querystring: Static<typeof CatalogQuery> }>, reply: FastifyReply) => {
       const { q = '' } = request.query
+      reply.header('vary', 'authorization, x-api-key, x-gateway-mode')
+      const allowed = await narrowedApis(context, request)
+      if (allowed) {
+        reply.headers(PRIVATE_ANSWER)
+        return listApis(q, allowed)
+      }
       if (q !== '') return listApis(q)
       const body = await lists.get('all', () => Buffer.from(String(reply.serializeInput(listApis(''), '200'))))
       return reply.type('application/json; charset=utf-8').send(body)
@@ -126,6 +136,19 @@ async function callerOf(context: Context, request: FastifyRequest): Promise<Prin
   requireAudience(principal, request, context.config.http.baseUrl)
   context.accountRequests.take(principal.accountId)
   return principal
+}
+
+/** Slugs that a key or an application may call, if its owner narrowed it. Whoever sends a wrong credential sees what everybody sees. */
+async function narrowedApis(context: Context, request: FastifyRequest): Promise<readonly string[] | undefined> {
+  // A session may call all APIs: it is not looked up.
+  if (request.headers['x-api-key'] === undefined && /\./.test(request.headers.authorization ?? '.')) return undefined
+  try {
+    return (await callerOf(context, request))?.credential?.apis ?? undefined
+  } catch (error) {
+    // Fails open, to the public list: what may be called is decided when it is called.
+    if (error instanceof GatewayError) return undefined
+    throw error
+  }
 }
 
 async function readDetail({ caps, config, strangersDb, health }: Context, api: Api): Promise<ApiDetail> {

@@ -1,10 +1,13 @@
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
+import { allowedAnswerMembers, allowedMembers, readAllowed, toAllowedAnswer } from '../accounts/credential-limits.ts'
 import { isUuid } from '../accounts/session-token.ts'
 import type { Context } from '../context.ts'
-import { listConnections, revokeConnection } from '../db/connections.ts'
+import { listConnections, lockConnection, revokeConnection, updateConnection } from '../db/connections.ts'
+import type { Connection } from '../db/schema.ts'
 import { GatewayError } from '../errors.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
+import { forgetAfterLimit, forgetBeforeLimit, type LimitChange } from '../limits/changed-limits.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(type: T) => Type.Union([type, Type.Null()])
@@ -16,8 +19,8 @@ const ConnectionAnswer = Type.Object(
     clientName: Type.String({ description: 'Free text of the application' }),
     redirectHost: Type.String({ description: 'Where the application took its code' }),
     resource: Type.String({ description: 'What its tokens are good for' }),
-    apis: Nullable(Type.Array(Type.String(), { description: 'APIs it may call; null: all' })),
-    perMonth: Nullable(Type.Integer({ description: 'Calls a month it may make; null: as many as the plan allows' })),
+    ...allowedAnswerMembers,
+    perMonth: Nullable(Type.Integer({ description: 'As in limits' })),
     createdAt: Type.String({ format: 'date-time', description: 'When it signed in' }),
     lastUsedAt: Nullable(Type.String({ format: 'date-time', description: 'When it last called, to the minute' })),
   },
@@ -41,19 +44,10 @@ export async function connectionRoutes(app: App, context: Context): Promise<void
   app.get('/v1/connections', list, async (request) => {
     const connections = await listConnections(db, sessionOf(request).user.id)
     return {
-      connections: connections.map((connection) => ({
-        id: connection.id,
-        clientId: connection.client_id,
-        clientName: connection.client_name,
-        redirectHost: connection.redirect_host,
-        resource: connection.resource,
-        apis: connection.apis,
-        perMonth: connection.per_month,
-        createdAt: connection.created_at.toISOString(),
-        lastUsedAt: connection.last_used_at?.toISOString() ?? null,
-      })),
+      connections: connections.map(toConnectionAnswer),
     }
   })
+  routeChange(app, context)
 
   const end = {
     config: { errors: ['CONNECTION_NOT_FOUND'] as const },
@@ -72,5 +66,56 @@ export async function connectionRoutes(app: App, context: Context): Promise<void
     const hasEnded = isUuid(id) && (await announced({ redis, log: request.log }, [user.id], end))
     if (!hasEnded) throw new GatewayError('CONNECTION_NOT_FOUND')
     return reply.status(204).send()
+  })
+}
+
+function toConnectionAnswer(connection: Connection): Static<typeof ConnectionAnswer> {
+  return {
+    id: connection.id,
+    clientId: connection.client_id,
+    clientName: connection.client_name,
+    redirectHost: connection.redirect_host,
+    resource: connection.resource,
+    ...toAllowedAnswer(connection),
+    perMonth: connection.per_month,
+    createdAt: connection.created_at.toISOString(),
+    lastUsedAt: connection.last_used_at?.toISOString() ?? null,
+  }
+}
+
+const ChangeBody = Type.Object(allowedMembers, { minProperties: 1 })
+
+function routeChange(app: App, context: Context): void {
+  const { db, redis, catalog } = context
+  const change = {
+    config: { errors: ['CONNECTION_NOT_FOUND'] as const },
+    schema: {
+      operationId: 'updateConnection',
+      summary: 'Change the APIs and the limits of an application',
+      description:
+        'A member that is absent stays as it is, null lifts it. The change holds on every node from the next request on.',
+      tags: ['Connections'],
+      params: Type.Object({ id: Type.String({ description: 'Id of the connection' }) }),
+      body: ChangeBody,
+      response: { 200: ConnectionAnswer },
+    },
+  }
+  app.patch('/v1/connections/:id', change, async (request) => {
+    const { id } = request.params
+    const { user } = sessionOf(request)
+    const allowed = readAllowed(catalog, request.body)
+    let limitChange: LimitChange | undefined
+    const changed = await announced({ redis, log: request.log }, [user.id], () =>
+      db.transaction().execute(async (transaction) => {
+        const before = isUuid(id) ? await lockConnection(transaction, id, user.id) : undefined
+        if (!before) throw new GatewayError('CONNECTION_NOT_FOUND')
+        const after = await updateConnection(transaction, id, allowed)
+        limitChange = { accountId: user.id, credentialId: id, before: before.per_month, after: after.per_month }
+        await forgetBeforeLimit(context, limitChange)
+        return after
+      }),
+    )
+    if (limitChange) await forgetAfterLimit(context, limitChange)
+    return toConnectionAnswer(changed)
   })
 }

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
+import { toAllowedAnswer } from '../accounts/credential-limits.ts'
 import { toKeyAnswer } from '../accounts/key-answer.ts'
 import { toTeamAnswer } from '../accounts/team-answer.ts'
 import type { Context } from '../context.ts'
@@ -81,8 +82,7 @@ async function sendExport(reply: FastifyReply, { db, reportsDb }: Context, userI
       clientName: row.client_name,
       redirectHost: row.redirect_host,
       resource: row.resource,
-      apis: row.apis,
-      perMonth: row.per_month,
+      ...toAllowedAnswer(row),
       createdAt: row.created_at,
       lastUsedAt: row.last_used_at,
       revokedAt: row.revoked_at,

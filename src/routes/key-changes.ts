@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import Type, { type Static } from 'typebox'
 import { createApiKey, hashApiKey, keyPrefix } from '../accounts/api-key.ts'
+import { allowedMembers, readAllowed } from '../accounts/credential-limits.ts'
 import { manageableKey, readExpiry } from '../accounts/key-access.ts'
 import { CreatedKey, KEYS_MAX, KeyAnswer, toKeyAnswer } from '../accounts/key-answer.ts'
 import { lockTeamFor, MANAGERS } from '../accounts/team-access.ts'
@@ -13,6 +14,7 @@ import { GatewayError } from '../errors.ts'
 import { IdParams } from '../http/path-ids.ts'
 import type { App } from '../http/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
+import { forgetAfterLimit, forgetBeforeLimit, type LimitChange } from '../limits/changed-limits.ts'
 import { limitCredentials } from '../limits/credential-limit.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
@@ -28,6 +30,7 @@ const ChangeBody = Type.Object(
     mayWrite: Type.Optional(
       Type.Boolean({ description: 'Whether it may call endpoints that change something at their source' }),
     ),
+    ...allowedMembers,
   },
   { minProperties: 1 },
 )
@@ -55,7 +58,7 @@ const RotateAnswer = Type.Object({
   ),
 })
 
-/** Changes of an API key: label and expiry, and another key in its place. */
+/** Changes of an API key: label, expiry, APIs and limits, and another key in its place. */
 export async function keyChangeRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)
   // The body of a rotation is optional.
@@ -66,13 +69,15 @@ export async function keyChangeRoutes(app: App, context: Context): Promise<void>
   routeRotation(app, context)
 }
 
-function routeChange(app: App, { db, redis }: Context): void {
+function routeChange(app: App, context: Context): void {
+  const { db, redis, catalog } = context
   const change = {
     config: { errors: ['KEY_NOT_FOUND', 'KEY_ALREADY_ROTATED', 'FORBIDDEN'] as const },
     schema: {
       operationId: 'updateKey',
-      summary: 'Change the label or the expiry of an API key',
-      description: 'A member that is absent stays as it is. The change holds on every node from the next request on.',
+      summary: 'Change the label, the expiry, the APIs or the limits of an API key',
+      description:
+        'A member that is absent stays as it is, null lifts it. The change holds on every node from the next request on. Keys of one rotation share APIs and limits.',
       tags: ['Keys'],
       params: IdParams,
       body: ChangeBody,
@@ -83,20 +88,27 @@ function routeChange(app: App, { db, redis }: Context): void {
     const { user } = sessionOf(request)
     const key = await manageableKey(db, request.params.id, user.id)
     const { label, expiresAt, mayWrite } = request.body
-    const changes = {
+    const own = {
       ...(label === undefined ? {} : { label }),
       ...(expiresAt === undefined ? {} : { expires_at: readExpiry(expiresAt) }),
       ...(mayWrite === undefined ? {} : { may_write: mayWrite }),
     }
+    const allowed = readAllowed(catalog, request.body)
+    let limitChange: LimitChange | undefined
     const changed = await announced({ redis, log: request.log }, [key.user_id], (accountIds) =>
       db.transaction().execute(async (transaction) => {
         const locked = await lockManaged(transaction, key, user.id)
         if (locked.replaced_by !== null && expiresAt !== undefined) throw new GatewayError('KEY_ALREADY_ROTATED')
         // By now it may count against another account: its team may have been handed over.
         accountIds.add(locked.user_id)
-        return await updateApiKey(transaction, locked.id, changes)
+        const after = await updateApiKey(transaction, locked, { own, allowed })
+        const credentialId = locked.limits_id ?? locked.id
+        limitChange = { accountId: locked.user_id, credentialId, before: locked.per_month, after: after.per_month }
+        await forgetBeforeLimit(context, limitChange)
+        return after
       }),
     )
+    if (limitChange) await forgetAfterLimit(context, limitChange)
     return toKeyAnswer(changed)
   })
 }

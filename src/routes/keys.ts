@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { createApiKey, hashApiKey, keyPrefix } from '../accounts/api-key.ts'
+import { allowedMembers, readAllowed } from '../accounts/credential-limits.ts'
 import { manageableKey, readExpiry } from '../accounts/key-access.ts'
 import { CreatedKey, KEYS_MAX, KeyAnswer, toKeyAnswer } from '../accounts/key-answer.ts'
 import { lockTeamFor, MANAGERS } from '../accounts/team-access.ts'
@@ -41,6 +42,7 @@ const CreateBody = Type.Object({
       description: 'Whether it may call endpoints that change something at their source; without it the key only reads',
     }),
   ),
+  ...allowedMembers,
 })
 
 /** API keys: list, create, revoke. */
@@ -74,7 +76,7 @@ function routeListing(app: App, { db }: Context): void {
 }
 
 function routeCreation(app: App, context: Context): void {
-  const { config, db } = context
+  const { catalog, config, db } = context
   const create = {
     config: { errors: ['KEY_LIMIT_REACHED', 'TEAM_NOT_FOUND', 'FORBIDDEN', 'RATE_LIMIT_EXCEEDED'] as const },
     schema: {
@@ -98,6 +100,7 @@ function routeCreation(app: App, context: Context): void {
       label: label ?? null,
       expires_at: expiresAt,
       may_write: mayWrite,
+      ...readAllowed(catalog, request.body),
     }
     await limitCredentials(context, user.id, () => addKey(db, row, teamId?.toLowerCase()))
     return reply.status(201).send({ key, id: row.id, keyPrefix: keyPrefix(environment) })

@@ -120,7 +120,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     baseUrl,
     health,
     tier: principals.get(request)?.tier ?? 'developer',
-    allowedApis: principals.get(request)?.connection?.apis ?? null,
+    allowedApis: principals.get(request)?.credential?.apis ?? null,
     mayWrite: principals.get(request)?.mayWrite === true,
     providerKeys: principals.get(request)?.providerKeys ?? new Map(),
     rendered,

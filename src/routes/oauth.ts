@@ -28,10 +28,13 @@ const REGISTRATIONS_PER_MINUTE = 20
 const REGISTRATIONS_PER_DAY = 500
 const DOCUMENTS_PER_MINUTE = 20
 
+const Limit = Type.Integer({ minimum: 1, maximum: 1_000_000_000 })
 const Decision = Type.Object({
   allow: Type.Boolean(),
   apis: Type.Optional(Type.Array(Type.String({ maxLength: 64 }), { minItems: 1, maxItems: 200 })),
-  perMonth: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })),
+  perMinute: Type.Optional(Limit),
+  perMonth: Type.Optional(Limit),
+  inFlight: Type.Optional(Limit),
 })
 
 /** Longest address that begins a sign-in, bytes: it is kept for half an hour whatever becomes of it. */

@@ -22,10 +22,10 @@ let accounts = 0
 /** An account with these limits, what it takes and what it has used. */
 async function createAccount(
   limits: { perMinute: number; inFlight: number; perMonth: number },
-  connection?: LimitSubject['connection'],
+  credential?: LimitSubject['credential'],
 ) {
   accounts += 1
-  const subject: LimitSubject = { accountId: `batch-${accounts}`, mode: 'live', version: 'v', connection }
+  const subject: LimitSubject = { accountId: `batch-${accounts}`, mode: 'live', version: 'v', credential }
   await redis.set(accountKeys.version(subject.accountId), 'v')
   const reading = {
     subject,
@@ -39,9 +39,9 @@ async function createAccount(
     assert.ok(grant !== STALE)
     return grant
   }
-  const used = ({ minute, inFlight, month, application }: LimitState): number[] => [
+  const used = ({ minute, inFlight, month, credential }: LimitState): number[] => [
     ...[minute.used, inFlight, month?.used ?? 0],
-    ...(application ? [application.used] : []),
+    ...(credential ? [credential.minute, credential.inFlight, credential.month].flatMap((own) => own?.used ?? []) : []),
   ]
   return {
     take: async (take: 'all' | 'fit', callIds: string[]): Promise<number[] | string> => {
@@ -61,7 +61,7 @@ async function createAccount(
     },
     refusedBy: async (callIds: string[]) => (await grantOf('fit', callIds)).refusedBy,
     end: async (...ended: Omit<CallToEnd, 'at'>[]) => {
-      const calls = ended.map((call) => ({ ...call, at, keyId: connection?.id }))
+      const calls = ended.map((call) => ({ ...call, at, credentialId: credential?.id }))
       return await endCalls(redis, subject, { calls, leaseMs: LEASE_MS })
     },
     used: async () => {
@@ -100,16 +100,17 @@ it('a batch of which all calls must fit comes again when they do, and one that m
 })
 
 it('a batch that may be cut says which limit its other calls did not fit into', async () => {
-  const [wide, connection] = [
-    { perMinute: 100, inFlight: 20, perMonth: 100 },
-    { id: 'application', perMonth: 3 },
-  ]
+  const wide = { perMinute: 100, inFlight: 20, perMonth: 100 }
+  const none = { id: 'key', perMinute: null, perMonth: null, inFlight: null }
   const refusedBy = async (...account: Parameters<typeof createAccount>) =>
     await (await createAccount(...account)).refusedBy(ids(4))
   assert.equal(await refusedBy(wide), 'ok')
   assert.equal(await refusedBy({ ...wide, perMinute: 3 }), 'minute')
-  assert.equal(await refusedBy({ ...wide, perMonth: 3 }), 'month-used')
-  assert.equal(await refusedBy(wide, connection), 'application-used')
+  assert.equal(await refusedBy({ ...wide, perMonth: 3 }), 'month')
+  assert.equal(await refusedBy(wide, none), 'ok')
+  assert.equal(await refusedBy(wide, { ...none, perMonth: 3 }), 'credential-month')
+  assert.equal(await refusedBy(wide, { ...none, perMinute: 3 }), 'credential-minute')
+  assert.equal(await refusedBy(wide, { ...none, inFlight: 3 }), 'ok', 'the others wait for a lease')
 })
 
 it('a batch has as many calls in flight as the plan has left, and hands each lease to the next call once', async () => {
@@ -154,15 +155,17 @@ it('a call of a batch that is not made gives back its minute and its month, once
   }
 })
 
-it('a batch of an application counts in its month too, and gives back there what it gives back to the account', async () => {
-  const account = await createAccount({ perMinute: 10, inFlight: 3, perMonth: 100 }, { id: 'application', perMonth: 5 })
-  assert.deepEqual(await account.take('all', ids(4)), [4, 3, 4, 3, 4, 4])
+it('a batch of a credential with limits counts for it too, and gives back there what it gives back to the account', async () => {
+  const limits = { id: 'key', perMinute: 9, perMonth: 5, inFlight: 2 }
+  const account = await createAccount({ perMinute: 10, inFlight: 3, perMonth: 100 }, limits)
+  assert.deepEqual(await account.take('all', ids(4)), [4, 2, 4, 2, 4, 4, 2, 4])
   await account.end(
-    { callId: 'call-0', refund: 'month' },
+    { callId: 'call-0', refund: 'month', next: 'call-2' },
     { callId: 'call-1', refund: 'all' },
-    { callId: 'call-2', refund: 'nothing' },
     { callId: 'call-3', refund: 'all' },
   )
-  assert.deepEqual(await account.used(), [2, 0, 1, 1])
+  assert.deepEqual(await account.used(), [2, 1, 1, 2, 1, 1])
+  await account.end({ callId: 'call-2', refund: 'nothing' })
+  assert.deepEqual(await account.used(), [2, 0, 1, 2, 0, 1])
   assert.equal(await account.take('all', ids(9).slice(4)), 'MONTHLY_QUOTA_EXCEEDED')
 })

@@ -60,9 +60,9 @@ it('an asynchronous call that goes on without its caller is forgotten when it sh
 
 it('a refusal by the calls in flight quotes the next end, and at least a second', () => {
   const plan = { perMinute: 10, perMonth: 100, inFlight: 5 }
-  const state = { now: 0, plan, minute: { used: 5, resetMs: 0 }, month: undefined, inFlight: 5, application: undefined }
+  const state = { now: 0, plan, minute: { used: 5, resetMs: 0 }, month: undefined, inFlight: 5, credential: undefined }
   const subject = { ...ANN, version: '1' }
   const refusal = (nextEndMs?: number) =>
-    limitRefusal('inFlight', state, { tier: 'developer', subject, nextEndMs: () => nextEndMs }).details.retryAfterMs
+    limitRefusal('in-flight', state, { tier: 'developer', subject, nextEndMs: () => nextEndMs }).details.retryAfterMs
   assert.deepEqual([refusal(4_200), refusal(10), refusal()], [4_200, 1_000, 1_000])
 })

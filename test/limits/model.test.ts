@@ -12,7 +12,9 @@ import { fc, propertyRuns } from '../support/property.ts'
 import { redisOfThisFile } from '../support/services.ts'
 
 const LIMITS = { perMinute: 6, inFlight: 5, perMonth: 12 }
-const APPLICATION = { id: 'application', perMonth: 5 }
+const NARROW = { id: 'narrow', perMinute: 4, inFlight: 3, perMonth: 5 }
+/** What has no bound is not counted. */
+const FEW_AT_ONCE = { id: 'few', perMinute: null, inFlight: 2, perMonth: null }
 const LEASE_MS = 20_000
 const START = Date.UTC(2027, 0, 31, 23, 58)
 
@@ -25,78 +27,61 @@ const step = fc.record({
   // Windows and leases end to the millisecond.
   pauseMs: fc.constantFrom(0, 0, 0, 1, 1_000, LEASE_MS - 1, LEASE_MS, 40_000, 59_999),
   pick: fc.nat(1_000),
-  isByApplication: fc.boolean(),
+  by: fc.constantFrom<Credential>('none', 'narrow', 'few at once'),
   refund: fc.constantFrom('nothing' as const, 'month' as const),
 })
+
+/** Whose limits a call takes besides those of the account: nobody's, or those of one of two credentials. */
+type Credential = 'none' | 'narrow' | 'few at once'
 
 interface ModelCall {
   id: string
   at: number
-  isByApplication: boolean
+  by: Credential
   isAsync: boolean
   /** The calls of its batch that wait for a lease. */
   waiting: ModelCall[]
   hasEnded: boolean
 }
 
-/** An account's units as the contract words them. */
-class Model {
-  perMinute = LIMITS.perMinute
+/** One who has limits, the account or a credential, as the contract words them. */
+class Holder {
+  perMinute: number
+  readonly perMonth: number
+  readonly inFlightMax: number
   readonly minute = new Map<string, number>()
-  /** Asynchronous calls that were completed. */
-  readonly ended = new Set<string>()
   readonly inFlight = new Map<string, number>()
   readonly months = new Map<string, number>()
-  /** Of these, the calls of the application. */
-  readonly ofApplication = new Map<string, number>()
+
+  constructor({ perMinute, perMonth, inFlight }: Record<'perMinute' | 'perMonth' | 'inFlight', number | null>) {
+    this.perMinute = perMinute ?? Infinity
+    this.perMonth = perMonth ?? Infinity
+    this.inFlightMax = inFlight ?? Infinity
+  }
 
   advance(now: number): void {
     for (const [id, at] of this.minute) if (at <= now - 60_000) this.minute.delete(id)
     for (const [id, endsAt] of this.inFlight) if (endsAt <= now) this.inFlight.delete(id)
   }
 
-  refusal(now: number, isByApplication: boolean): string | undefined {
-    const ofApplication = this.ofApplication.get(monthOf(now).name) ?? 0
-    if (isByApplication && ofApplication >= APPLICATION.perMonth) return 'MONTHLY_QUOTA_EXCEEDED'
-    if (this.inFlight.size >= LIMITS.inFlight) return 'CONCURRENCY_LIMIT_EXCEEDED'
+  used(now: number): number {
+    return this.months.get(monthOf(now).name) ?? 0
+  }
+
+  countMonth(at: number, units: number): void {
+    this.months.set(monthOf(at).name, this.used(at) + units)
+  }
+
+  refusal(now: number): string | undefined {
+    if (this.inFlight.size >= this.inFlightMax) return 'CONCURRENCY_LIMIT_EXCEEDED'
     if (this.minute.size >= this.perMinute) return 'RATE_LIMIT_EXCEEDED'
-    if (this.used(monthOf(now).name) >= LIMITS.perMonth) return 'MONTHLY_QUOTA_EXCEEDED'
-    return undefined
+    return this.used(now) >= this.perMonth ? 'MONTHLY_QUOTA_EXCEEDED' : undefined
   }
 
-  used(month: string): number {
-    return this.months.get(month) ?? 0
-  }
-
-  acquire({ id, at, isByApplication }: ModelCall, hasLease = true): void {
+  acquire({ id, at }: ModelCall, hasLease: boolean): void {
     this.minute.set(id, at)
     if (hasLease) this.inFlight.set(id, at + LEASE_MS)
-    this.countMonth(monthOf(at).name, isByApplication, 1)
-  }
-
-  /** How many calls of a batch get their units: each call that fits beside those before it, as far as leases do not matter. */
-  roomOf(now: number, isByApplication: boolean): number {
-    if (this.inFlight.size >= LIMITS.inFlight) return 0
-    const { name } = monthOf(now)
-    const ofApplication = isByApplication ? APPLICATION.perMonth - (this.ofApplication.get(name) ?? 0) : Infinity
-    return Math.max(0, Math.min(this.perMinute - this.minute.size, LIMITS.perMonth - this.used(name), ofApplication))
-  }
-
-  /** @returns whether the call had not ended before */
-  end(call: ModelCall, { refund, next, now }: { refund: Refund; next: ModelCall | undefined; now: number }): boolean {
-    const hadLease = this.inFlight.delete(call.id)
-    const hadUnit = refund === 'all' && this.minute.delete(call.id)
-    // Only an asynchronous call may outlive its lease.
-    const isFirstEnd = call.isAsync ? !this.ended.has(call.id) : hadLease || hadUnit
-    if (call.isAsync) this.ended.add(call.id)
-    if (isFirstEnd && refund !== 'nothing') this.countMonth(monthOf(call.at).name, call.isByApplication, -1)
-    if (hadLease && next) this.inFlight.set(next.id, now + LEASE_MS)
-    return isFirstEnd
-  }
-
-  countMonth(month: string, isByApplication: boolean, units: number): void {
-    this.months.set(month, this.used(month) + units)
-    if (isByApplication) this.ofApplication.set(month, (this.ofApplication.get(month) ?? 0) + units)
+    this.countMonth(at, 1)
   }
 
   /** When a unit of the minute comes back, over a limit that may have been lowered. */
@@ -105,18 +90,78 @@ class Model {
     const at = byAge[Math.max(0, byAge.length - this.perMinute)]
     return at === undefined ? 0 : at + 60_000 - now
   }
+}
 
-  assertEquals(state: LimitState, now: number): void {
-    const { minute, inFlight, month, application } = state
-    const { name } = monthOf(now)
+class Model {
+  readonly account = new Holder(LIMITS)
+  readonly credentials = { narrow: new Holder(NARROW), 'few at once': new Holder(FEW_AT_ONCE) }
+  /** Asynchronous calls that were completed. */
+  readonly ended = new Set<string>()
+
+  /** In the order in which they refuse. */
+  holders(by: Credential): Holder[] {
+    return by === 'none' ? [this.account] : [this.credentials[by], this.account]
+  }
+
+  advance(now: number): void {
+    for (const holder of [this.account, ...Object.values(this.credentials)]) holder.advance(now)
+  }
+
+  refuser(now: number, by: Credential): Holder | undefined {
+    return this.holders(by).find((holder) => holder.refusal(now) !== undefined)
+  }
+
+  /** How many calls of a batch get their units: each call that fits beside those before it, as far as leases do not matter. */
+  roomOf(now: number, by: Credential): number {
+    const rooms = this.holders(by).map((holder) =>
+      holder.inFlight.size >= holder.inFlightMax
+        ? 0
+        : Math.min(holder.perMinute - holder.minute.size, holder.perMonth - holder.used(now)),
+    )
+    return Math.max(0, Math.min(...rooms))
+  }
+
+  leasesLeft(by: Credential): number {
+    return Math.min(...this.holders(by).map(({ inFlightMax, inFlight }) => inFlightMax - inFlight.size))
+  }
+
+  acquire(call: ModelCall, hasLease = true): void {
+    for (const holder of this.holders(call.by)) holder.acquire(call, hasLease)
+  }
+
+  /** @returns whether the call had not ended before */
+  end(call: ModelCall, { refund, next, now }: { refund: Refund; next: ModelCall | undefined; now: number }): boolean {
+    const hadLease = this.account.inFlight.has(call.id)
+    const hadUnit = refund === 'all' && this.account.minute.has(call.id)
+    // Only an asynchronous call may outlive its lease.
+    const isFirstEnd = call.isAsync ? !this.ended.has(call.id) : hadLease || hadUnit
+    if (call.isAsync) this.ended.add(call.id)
+    for (const holder of this.holders(call.by)) {
+      holder.inFlight.delete(call.id)
+      if (refund === 'all') holder.minute.delete(call.id)
+      if (isFirstEnd && refund !== 'nothing') holder.countMonth(call.at, -1)
+      if (hadLease && next) holder.inFlight.set(next.id, now + LEASE_MS)
+    }
+    return isFirstEnd
+  }
+
+  assertEquals(state: LimitState, now: number, by: Credential): void {
+    const { minute, inFlight, month, credential } = state
+    const { account } = this
     assert.deepEqual(
-      [minute.used, inFlight, month?.used, application?.used ?? 'absent'],
-      [
-        this.minute.size,
-        this.inFlight.size,
-        this.used(name),
-        application ? (this.ofApplication.get(name) ?? 0) : 'absent',
-      ],
+      [minute.used, inFlight, month?.used],
+      [account.minute.size, account.inFlight.size, account.used(now)],
+    )
+    const own = by === 'none' ? undefined : this.credentials[by]
+    assert.deepEqual(
+      [credential?.minute?.used, credential?.inFlight?.used, credential?.month?.used],
+      own
+        ? [
+            own.perMinute === Infinity ? undefined : own.minute.size,
+            own.inFlightMax === Infinity ? undefined : own.inFlight.size,
+            own.perMonth === Infinity ? undefined : own.used(now),
+          ]
+        : [undefined, undefined, undefined],
     )
   }
 }
@@ -128,10 +173,9 @@ const log = createLog({ level: 'silent', pretty: false }, 'test')
 let accounts = 0
 
 const CODES: Record<string, string> = {
-  inFlight: 'CONCURRENCY_LIMIT_EXCEEDED',
+  'in-flight': 'CONCURRENCY_LIMIT_EXCEEDED',
   minute: 'RATE_LIMIT_EXCEEDED',
-  'month-used': 'MONTHLY_QUOTA_EXCEEDED',
-  'application-used': 'MONTHLY_QUOTA_EXCEEDED',
+  month: 'MONTHLY_QUOTA_EXCEEDED',
 }
 
 it('plan limits are exact and nothing is given back twice in any history of calls', async () => {
@@ -139,15 +183,19 @@ it('plan limits are exact and nothing is given back twice in any history of call
     fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 80 }), async (steps) => {
       accounts += 1
       const account = { accountId: `account-${accounts}`, mode: 'live', version: 'v' } as const
-      const application = { ...account, connection: APPLICATION }
       await redis.set(accountKeys.version(account.accountId), 'v')
       const model = new Model()
       const calls: ModelCall[] = []
       let now = START
-      const request = (isByApplication: boolean) => ({
-        subject: isByApplication ? application : account,
+      const limitsOf = {
+        none: () => undefined,
+        narrow: () => ({ ...NARROW, perMinute: model.credentials.narrow.perMinute }),
+        'few at once': () => FEW_AT_ONCE,
+      }
+      const request = (by: Credential) => ({
+        subject: { ...account, credential: limitsOf[by]() },
         tier: 'pro' as const,
-        plan: { ...LIMITS, perMinute: model.perMinute },
+        plan: { ...LIMITS, perMinute: model.account.perMinute },
         leaseMs: LEASE_MS,
         loadMonthUsed: async () => 0,
         now: () => now,
@@ -162,9 +210,8 @@ it('plan limits are exact and nothing is given back twice in any history of call
       const end = async (call: ModelCall, refund: Refund) => {
         const next = refund === 'all' ? undefined : call.waiting.shift()
         const { id, at, isAsync } = call
-        const keyId = call.isByApplication ? APPLICATION.id : 'key'
-        const ending = { callId: id, at, refund, keyId, isAsync, next: next?.id }
-        const hadLease = model.inFlight.has(id)
+        const ending = { callId: id, at, refund, credentialId: limitsOf[call.by]()?.id, isAsync, next: next?.id }
+        const hadLease = model.account.inFlight.has(id)
         const { ended } = await endCalls(redis, account, { calls: [ending, ending], leaseMs: LEASE_MS, now })
         assert.equal(ended, model.end(call, { refund, next, now }) ? 1 : 0)
         call.hasEnded = true
@@ -174,7 +221,7 @@ it('plan limits are exact and nothing is given back twice in any history of call
         next.waiting = call.waiting.splice(0)
         calls.push(next)
       }
-      for (const [index, { op, pauseMs, pick, refund, isByApplication }] of steps.entries()) {
+      for (const [index, { op, pauseMs, pick, refund, by }] of steps.entries()) {
         now += pauseMs
         // A lease that ran out is found gone when the limits are looked at; until then its call may still end.
         if (['acquire', 'batch', 'read'].includes(op)) model.advance(now)
@@ -182,30 +229,35 @@ it('plan limits are exact and nothing is given back twice in any history of call
         const isAsync = pick % 3 === 0
         if (op === 'acquire' && pick % 2 === 0) {
           const ids = Array.from({ length: 1 + (pick % 5) }, (_, nth) => `call-${index}-${nth}`)
-          const requests = ids.map((callId) => ({ ...request(isByApplication), callId }))
-          const outcomes = await acquireTogether(redis, [...requests, request(isByApplication)])
+          const requests = ids.map((callId) => ({ ...request(by), callId }))
+          const outcomes = await acquireTogether(redis, [...requests, request(by)])
           const [reading] = outcomes.splice(-1)
           // Each in turn, as if they had come one after the other.
           for (const [nth, outcome] of outcomes.entries()) {
             assert.ok(outcome !== STALE)
-            const expected = model.refusal(now, isByApplication)
-            assert.equal(outcome.decision === 'ok' ? undefined : CODES[outcome.decision], expected)
+            const refuser = model.refuser(now, by)
+            const expected = refuser?.refusal(now)
+            const isOfAccount = !outcome.decision.startsWith('credential-')
+            const decision = outcome.decision.replace('credential-', '')
+            assert.equal(decision === 'ok' ? undefined : CODES[decision], expected)
+            if (refuser) assert.equal(isOfAccount, refuser === model.account)
             if (expected !== undefined) continue
-            note({ id: ids[nth] ?? '', isByApplication, isAsync })
-            model.assertEquals(outcome.state, now)
+            note({ id: ids[nth] ?? '', by, isAsync })
+            model.assertEquals(outcome.state, now, by)
           }
           assert.ok(reading && reading !== STALE)
-          model.assertEquals(reading.state, now)
+          model.assertEquals(reading.state, now, by)
         } else if (op === 'acquire') {
           const id = `call-${index}`
-          const expected = model.refusal(now, isByApplication)
-          const resetMs = model.resetMs(now)
+          const refuser = model.refuser(now, by)
+          const expected = refuser?.refusal(now)
+          const resetMs = refuser?.resetMs(now)
           try {
-            const state = await accountLimits.acquire({ ...request(isByApplication), callId: id })
+            const state = await accountLimits.acquire({ ...request(by), callId: id })
             assert.equal(expected, undefined)
             assert.ok(state !== STALE)
-            note({ id, isByApplication, isAsync })
-            model.assertEquals(state, now)
+            note({ id, by, isAsync })
+            model.assertEquals(state, now, by)
           } catch (error) {
             if (!(error instanceof GatewayError)) throw error
             assert.equal(error.code, expected)
@@ -214,27 +266,27 @@ it('plan limits are exact and nothing is given back twice in any history of call
         } else if (op === 'batch') {
           const take = pick % 2 === 0 ? 'all' : 'fit'
           const callIds = Array.from({ length: 2 + (pick % 7) }, (_, nth) => `call-${index}-${nth}`)
-          const room = model.roomOf(now, isByApplication)
+          const room = model.roomOf(now, by)
           const granted = take === 'all' && room < callIds.length ? 0 : Math.min(room, callIds.length)
-          const leases = Math.min(granted, LIMITS.inFlight - model.inFlight.size)
+          const leases = Math.min(granted, model.leasesLeft(by))
           const batch = await accountLimits
-            .acquireBatch({ ...request(isByApplication), callIds, take })
+            .acquireBatch({ ...request(by), callIds, take })
             .catch((error: unknown) => (error instanceof GatewayError ? undefined : assert.fail(String(error))))
           assert.ok(batch !== STALE)
           assert.deepEqual([batch?.granted ?? 0, batch?.leases ?? 0], [granted, Math.max(0, leases)])
           if (!batch) continue
-          const made = callIds
-            .slice(0, granted)
-            .map((id, nth) => note({ id, isByApplication, isAsync: false }, nth < leases))
+          const made = callIds.slice(0, granted).map((id, nth) => note({ id, by, isAsync: false }, nth < leases))
           const [first] = made
           first?.waiting.push(...made.slice(leases))
-          model.assertEquals(batch.state, now)
+          model.assertEquals(batch.state, now, by)
         } else if (op === 'read') {
-          const state = await accountLimits.read(request(isByApplication))
+          const state = await accountLimits.read(request(by))
           assert.ok(state !== STALE)
-          model.assertEquals(state, now)
+          model.assertEquals(state, now, by)
         } else if (op === 'lower') {
-          model.perMinute = model.perMinute === 6 ? 3 : 6
+          const { account, credentials } = model
+          if (pick % 2 === 0) account.perMinute = account.perMinute === 6 ? 3 : 6
+          else credentials.narrow.perMinute = credentials.narrow.perMinute === 4 ? 2 : 4
         } else if (call && op === 'release') {
           await end(call, refund)
         } else if (call) {
@@ -244,10 +296,10 @@ it('plan limits are exact and nothing is given back twice in any history of call
         }
       }
       model.advance(now)
-      for (const isByApplication of [false, true]) {
-        const state = await accountLimits.read(request(isByApplication))
+      for (const by of ['none', 'narrow', 'few at once'] as const) {
+        const state = await accountLimits.read(request(by))
         assert.ok(state !== STALE)
-        model.assertEquals(state, now)
+        model.assertEquals(state, now, by)
       }
     }),
     propertyRuns(120),

@@ -97,9 +97,9 @@ describe('leaving', () => {
       assert.deepEqual(await tablesWith(text), [])
       assert.deepEqual(await redisKeysWith(text), [])
     }
-    // The account's id is left in counts alone.
+    // The account's id is left in counts and in the log of calls, which ends with its days.
     assert.deepEqual(
-      (await tablesWith(account.id)).filter((table) => !/^(usage|refusals)_daily$|^audit_log$/.test(table)),
+      (await tablesWith(account.id)).filter((table) => !/^(usage|refusals)_daily$|^audit_log$|^call_log/.test(table)),
       [],
     )
     const ofCall = await redisKeysWith(location.split('/').at(-1) ?? '')

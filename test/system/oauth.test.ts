@@ -218,10 +218,10 @@ describe('an application that signs in', () => {
     const decision = { allow: true, perMonth: 2 }
     const { access_token: token } = await (await signIn(url, caller.token, { app, resource: url, decision })).tokens()
     const left = ({ headers }: { headers: Headers }) =>
-      /"application-month";r=(\d+);t=\d+$/.exec(headers.get('ratelimit') ?? '')?.[1]
+      /"credential-month";r=(\d+);t=\d+$/.exec(headers.get('ratelimit') ?? '')?.[1]
     const first = await call(token)
     assert.deepEqual([first.status, left(first)], [200, '1'])
-    assert.match(first.headers.get('ratelimit-policy') ?? '', /, "application-month";q=2, "in-flight"/)
+    assert.match(first.headers.get('ratelimit-policy') ?? '', /, "credential-month";q=2, "in-flight"/)
     const fail = (slug: string) => stage.upstream.play(slug, (_arrival, response) => void response.writeHead(501).end())
     // A node gives it back, or the worker that ends an asynchronous call. Two APIs: after a failure the first may be down.
     for (const [slug, endpoint, headers] of [
@@ -612,8 +612,7 @@ describe('an application that signs in', () => {
       await page.getByText('There is no such sign-in, or it has expired.').waitFor()
       await page.goto(`${url}/account/connections`)
       const row = page.getByRole('row').filter({ hasText: 'Test application' })
-      await row.getByText('dog-images').waitFor()
-      await row.getByText('5', { exact: true }).waitFor()
+      await row.getByText('dog-images; 5 a month').waitFor()
       await row.getByRole('button', { name: 'End Test application' }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'End' }).click()
       await page.getByText('No application is connected.').waitFor()

@@ -1,26 +1,28 @@
---[[ One atomic step for the calls of one account. Each call takes a unit of the minute, of the month and of the application's
-     month, and a lease, which makes it a call in flight. The calls take theirs in order, as many as fit. All calls after a
-     refused call are refused by the same limit, so the script computes how many fit, and takes the units of all of them together.
-     The minute log has an entry for each call of the last 60 s, a rolling window; its scores are microseconds.
-     Input:  KEYS version, minute log, in-flight leases, month count, and the application's count if it has a bound
+--[[ One atomic step for the calls of one account. Each call takes a unit of the minute and of the month, and a lease, which
+     makes it a call in flight; if the owner of the credential set limits, it takes the same of the credential. The calls take
+     theirs in order, as many as fit. All calls after a refused call are refused by the same limit, so the script computes how
+     many fit, and takes the units of all of them together.
+     A minute log has an entry for each call of the last 60 s, a rolling window; its scores are microseconds.
+     Input:  KEYS version; of the account minute log, in-flight leases, month count; and the same of a credential with limits
              ARGV[1] clock  ARGV[2] version (ANY_VERSION: not compared)
              ARGV[3] 'each': every call takes a lease. For the calls of a batch 'fit' (as many calls as fit) or 'all' (all calls
              or none): the first calls take leases, and the others wait until `end.lua` hands them a lease
-             ARGV[4] calls a minute  ARGV[5] calls in flight  ARGV[6] calls a month (-1: no quota)  ARGV[7] lease (ms)
-             ARGV[8], ARGV[9] begin and end of the month (ms)  ARGV[10] calls a month of the application (-1: no bound)
-             ARGV[11…] call ids; without ids the script only reads
-     Output: 'stale' (version changed), 'other-month', 'no-month-count' or 'no-application-count', and the time; else the limit
-             that refuses the other calls ('ok': none; 'application-used', 'inFlight', 'minute' or 'month-used'), the time, and
-             as they were before: units of the minute, calls in flight, units of the month and of the application's month; then
-             ms until a unit of the minute comes back (if the minute refuses a call: until that call fits; if it refuses 'all':
-             until all fit), number of calls that have their units, and number of calls that have a lease ]]
+             ARGV[4] lease (ms)  ARGV[5], ARGV[6] begin and end of the month (ms)
+             ARGV[7] calls a minute  ARGV[8] calls in flight  ARGV[9] calls a month  ARGV[10], ARGV[11], ARGV[12] the same of the
+             credential; -1: no bound, and nothing is counted for it
+             ARGV[13…] call ids; without ids the script only reads
+     Output: 'stale' (version changed), 'other-month', 'no-month-count' or 'no-credential-count', and the time; else the limit
+             that refuses the other calls ('ok': none; 'in-flight', 'minute' or 'month', of the credential with 'credential-'
+             before it), the time, number of calls that have their units, number of calls that have a lease; and of the account
+             and then of the credential, as they were before: units of the minute, calls in flight, units of the month, and ms
+             until a unit of the minute comes back (if the minute refuses a call: until that call fits; if it refuses 'all':
+             until all fit) ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "../../redis/lua/set-back.lua"
-local VERSION, MINUTE, IN_FLIGHT, MONTH, APPLICATION = unpack(KEYS)
-local version, take, perMinute, inFlightMax = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
-local perMonth, leaseMs, perApplication = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[10])
-local monthBegin, monthEnd = tonumber(ARGV[8]), tonumber(ARGV[9])
-local FIRST_ID = 11
+local VERSION = KEYS[1]
+local version, take, leaseMs = ARGV[2], ARGV[3], tonumber(ARGV[4])
+local monthBegin, monthEnd = tonumber(ARGV[5]), tonumber(ARGV[6])
+local FIRST_ID = 13
 local count = #ARGV - FIRST_ID + 1
 local nowMs, nowMicros = math.floor(now), math.floor(now * 1000 + 0.5)
 local MINUTE_MICROS = MINUTE_MS * 1000
@@ -30,34 +32,52 @@ local function keepAlive(key, lifeMs)
   if redis.call('PTTL', key) < lifeMs then redis.call('PEXPIRE', key, 2 * lifeMs) end
 end
 
+-- One who has limits: the account, or the credential.
+local function holder(prefix, firstKey, firstBound)
+  return {
+    prefix = prefix, minute = KEYS[firstKey], leases = KEYS[firstKey + 1], month = KEYS[firstKey + 2],
+    perMinute = tonumber(ARGV[firstBound]), inFlightMax = tonumber(ARGV[firstBound + 1]),
+    perMonth = tonumber(ARGV[firstBound + 2]), inMinute = 0, inFlight = 0, inMonth = 0, resetMs = 0,
+  }
+end
+local account, credential = holder('', 2, 7), KEYS[5] and holder('credential-', 5, 10)
+-- In the order in which they refuse.
+local holders = credential and {credential, account} or {account}
+
 if version ~= ANY_VERSION and redis.call('GET', VERSION) ~= version then return {'stale', nowMs} end
 -- A refund finds its month by Redis' clock, so the node must name that month: its own clock may be past midnight.
 if nowMs < monthBegin or nowMs >= monthEnd then return {'other-month', nowMs} end
-redis.call('ZREMRANGEBYSCORE', MINUTE, '-inf', nowMicros - MINUTE_MICROS)
-redis.call('ZREMRANGEBYSCORE', IN_FLIGHT, '-inf', nowMs)
-local inMinute, inFlight, inMonth, ofApplication = redis.call('ZCARD', MINUTE), redis.call('ZCARD', IN_FLIGHT), 0, 0
-if perMonth >= 0 then
-  local counted = redis.call('GET', MONTH)
-  if not counted then return {'no-month-count', nowMs} end
-  inMonth = tonumber(counted)
-end
-if perApplication >= 0 then
-  local counted = redis.call('GET', APPLICATION)
-  if not counted then return {'no-application-count', nowMs} end
-  ofApplication = tonumber(counted)
+for _, its in ipairs(holders) do
+  if its.perMinute >= 0 then
+    redis.call('ZREMRANGEBYSCORE', its.minute, '-inf', nowMicros - MINUTE_MICROS)
+    its.inMinute = redis.call('ZCARD', its.minute)
+  end
+  if its.inFlightMax >= 0 then
+    redis.call('ZREMRANGEBYSCORE', its.leases, '-inf', nowMs)
+    its.inFlight = redis.call('ZCARD', its.leases)
+  end
+  if its.perMonth >= 0 then
+    local counted = redis.call('GET', its.month)
+    if not counted then return {its == account and 'no-month-count' or 'no-credential-count', nowMs} end
+    its.inMonth = tonumber(counted)
+  end
 end
 
 -- How many calls each limit lets through. The first of the strictest limits refuses the other calls.
-local leasesLeft = math.max(0, inFlightMax - inFlight)
+local leasesLeft = math.huge
+for _, its in ipairs(holders) do
+  if its.inFlightMax >= 0 then leasesLeft = math.min(leasesLeft, math.max(0, its.inFlightMax - its.inFlight)) end
+end
 local mayWait = take ~= 'each' and leasesLeft > 0
 local decision, granted = 'ok', count
 local function bound(limit, left)
   if math.max(0, left) < granted then decision, granted = limit, math.max(0, left) end
 end
-if perApplication >= 0 then bound('application-used', perApplication - ofApplication) end
-bound('inFlight', mayWait and count or leasesLeft)
-bound('minute', perMinute - inMinute)
-if perMonth >= 0 then bound('month-used', perMonth - inMonth) end
+for _, its in ipairs(holders) do
+  if its.inFlightMax >= 0 then bound(its.prefix .. 'in-flight', mayWait and count or its.inFlightMax - its.inFlight) end
+  if its.perMinute >= 0 then bound(its.prefix .. 'minute', its.perMinute - its.inMinute) end
+  if its.perMonth >= 0 then bound(its.prefix .. 'month', its.perMonth - its.inMonth) end
+end
 if take == 'all' and granted < count then granted = 0 end
 local leases = math.min(granted, leasesLeft)
 
@@ -68,22 +88,33 @@ if granted > 0 then
     entries[2 * index - 1], entries[2 * index] = nowMicros, callId
     if index <= leases then ends[2 * index - 1], ends[2 * index] = nowMs + leaseMs, callId end
   end
-  redis.call('ZADD', MINUTE, unpack(entries))
-  redis.call('ZADD', IN_FLIGHT, unpack(ends))
-  keepAlive(MINUTE, 2 * MINUTE_MS)
-  keepAlive(IN_FLIGHT, LEASE_MS_MAX)
-  if perMonth >= 0 then redis.call('INCRBY', MONTH, granted) end
-  if perApplication >= 0 then redis.call('INCRBY', APPLICATION, granted) end
+  for _, its in ipairs(holders) do
+    if its.perMinute >= 0 then
+      redis.call('ZADD', its.minute, unpack(entries))
+      keepAlive(its.minute, 2 * MINUTE_MS)
+    end
+    if its.inFlightMax >= 0 then
+      redis.call('ZADD', its.leases, unpack(ends))
+      keepAlive(its.leases, LEASE_MS_MAX)
+    end
+    if its.perMonth >= 0 then redis.call('INCRBY', its.month, granted) end
+  end
 end
 
--- Leases that nobody ends do so by time: after a clock was set back, no later than new leases.
-if decision == 'inFlight' then followSetBack(IN_FLIGHT, string.format('%.0f', nowMs + LEASE_MS_MAX)) end
-
--- A unit comes back when the oldest entry leaves the window. Over a limit that was lowered, more entries must leave first.
-local wanted = take == 'all' and count or 1
-local rank = decision == 'minute' and inMinute + granted + wanted - perMinute - 1 or 0
-local entry = redis.call('ZRANGE', MINUTE, rank, rank, 'WITHSCORES')
-local resetMs = 0
-if entry[2] then resetMs = math.ceil((tonumber(entry[2]) + MINUTE_MICROS - nowMicros) / 1000) end
-if resetMs > MINUTE_MS and followSetBack(MINUTE, string.format('%.0f', nowMicros)) then resetMs = MINUTE_MS end
-return {decision, nowMs, inMinute, inFlight, inMonth, ofApplication, resetMs, granted, leases}
+local reply = {decision, nowMs, granted, leases}
+for index = #holders, 1, -1 do
+  local its = holders[index]
+  -- Leases that nobody ends do so by time: after a clock was set back, no later than new leases.
+  if decision == its.prefix .. 'in-flight' then followSetBack(its.leases, string.format('%.0f', nowMs + LEASE_MS_MAX)) end
+  -- A unit comes back when the oldest entry leaves the window. Over a limit that was lowered, more entries must leave first.
+  if its.perMinute >= 0 then
+    local wanted = take == 'all' and count or 1
+    local isRefusing = decision == its.prefix .. 'minute'
+    local rank = isRefusing and its.inMinute + granted + wanted - its.perMinute - 1 or 0
+    local entry = redis.call('ZRANGE', its.minute, rank, rank, 'WITHSCORES')
+    if entry[2] then its.resetMs = math.ceil((tonumber(entry[2]) + MINUTE_MICROS - nowMicros) / 1000) end
+    if its.resetMs > MINUTE_MS and followSetBack(its.minute, string.format('%.0f', nowMicros)) then its.resetMs = MINUTE_MS end
+  end
+  for _, value in ipairs({its.inMinute, its.inFlight, its.inMonth, its.resetMs}) do reply[#reply + 1] = value end
+end
+return reply

@@ -3,10 +3,12 @@
      an asynchronous call may outlive its lease, so a marker says whether it was ended before. A call that costs nothing at all
      may still have waited for its lease, so its entry of the last minute says whether its units were given back before.
      The lease of a call of a batch goes to the next call in the same step, so never more calls are in flight than the plan allows.
-     Input:  KEYS version, minute log, in-flight leases, then counts of months and markers
+     Input:  KEYS version, minute log, in-flight leases, then counts of months, markers, and minute logs of credentials, each
+             with the credential's leases behind it
              ARGV[1] clock  ARGV[2] lease of a next call (ms), then of each call: its id, 1 if it costs nothing at all (its unit of
-             the minute comes back too), the numbers of the KEYS of the account's month and of the application's month to which
-             its units come back and of its marker (0: none), and the next call, which gets its lease (empty: none)
+             the minute comes back too), the numbers of the KEYS of the account's month and of the credential's month to which
+             its units come back, of its marker, and of the minute log of its credential (0: none), and the next call, which
+             gets its lease (empty: none)
      Output: how many calls had not been ended before; and if a call has a next call, the account's version (empty: none) ]]
 local VERSION, MINUTE, IN_FLIGHT = unpack(KEYS)
 local leaseMs = tonumber(ARGV[2])
@@ -17,25 +19,29 @@ local function giveBack(counter)
   if counter then units[counter] = (units[counter] or 0) + 1 end
 end
 
-for index = 3, #ARGV, 6 do
-  local callId, costsNothing, nextCall = ARGV[index], ARGV[index + 1] == '1', ARGV[index + 5]
-  local month, application = KEYS[tonumber(ARGV[index + 2])], KEYS[tonumber(ARGV[index + 3])]
-  local marker = KEYS[tonumber(ARGV[index + 4])]
-  if not costsNothing and not month and not marker and nextCall == '' then
+for index = 3, #ARGV, 7 do
+  local callId, costsNothing, nextCall = ARGV[index], ARGV[index + 1] == '1', ARGV[index + 6]
+  local month, ofCredential = KEYS[tonumber(ARGV[index + 2])], KEYS[tonumber(ARGV[index + 3])]
+  local marker, credential = KEYS[tonumber(ARGV[index + 4])], tonumber(ARGV[index + 5])
+  local itsMinute, itsLeases = KEYS[credential], KEYS[credential + 1]
+  if credential == 0 then itsLeases = nil end
+  if not costsNothing and not month and not marker and not itsLeases and nextCall == '' then
     plain[#plain + 1] = callId
   else
     local hadLease = redis.call('ZREM', IN_FLIGHT, callId) == 1
     local hadUnit = costsNothing and redis.call('ZREM', MINUTE, callId) == 1
+    if itsLeases then redis.call('ZREM', itsLeases, callId) end
+    if itsLeases and costsNothing then redis.call('ZREM', itsMinute, callId) end
     local isFirstEnd = hadLease or hadUnit
     if marker then isFirstEnd = redis.call('SET', marker, '', 'NX', 'PX', ENDED_MS) ~= false end
     if isFirstEnd then
       ended = ended + 1
       giveBack(month)
-      giveBack(application)
+      giveBack(ofCredential)
     end
     if nextCall ~= '' then
       hasNext = true
-      if hadLease then handedOn[#handedOn + 1] = nextCall end
+      if hadLease then handedOn[#handedOn + 1] = {nextCall, itsLeases} end
     end
   end
 end
@@ -49,7 +55,14 @@ for counter, count in pairs(units) do
 end
 if #handedOn > 0 then
 --- @include "../../redis/lua/clock.lua"
-  for _, callId in ipairs(handedOn) do redis.call('ZADD', IN_FLIGHT, math.floor(now) + leaseMs, callId) end
+  for _, handed in ipairs(handedOn) do
+    local callId, itsLeases = handed[1], handed[2]
+    redis.call('ZADD', IN_FLIGHT, math.floor(now) + leaseMs, callId)
+    if itsLeases then
+      redis.call('ZADD', itsLeases, math.floor(now) + leaseMs, callId)
+      redis.call('PEXPIRE', itsLeases, 2 * LEASE_MS_MAX)
+    end
+  end
   -- The end of its last lease deleted the key, and its life with it.
   redis.call('PEXPIRE', IN_FLIGHT, 2 * LEASE_MS_MAX)
 end

@@ -70,6 +70,19 @@ function credentialForms(onDone) {
   ]
 }
 
+const limitField = (name, label) =>
+  field(
+    label,
+    el('input', { name, type: 'number', min: 1, max: 1_000_000_000, step: 1, inputmode: 'numeric' }),
+    'Left empty: as many as your plan allows.',
+  )
+
+/** What was filled in, as numbers. */
+const numbers = (texts) =>
+  Object.fromEntries(
+    Object.entries(texts).flatMap(([name, text]) => (text === undefined ? [] : [[name, Number(text)]])),
+  )
+
 async function consentForm({ resource }, { email }, onLoggedOut) {
   const one = /\/mcp\/([a-z0-9-]+)$/.exec(resource)?.[1]
   const { data } = await api('/v1/catalog')
@@ -104,12 +117,12 @@ async function consentForm({ resource }, { email }, onLoggedOut) {
   }
   const form = actionForm(
     { class: 'card' },
-    async ({ perMonth, scope: chosen }, target) => {
+    async ({ perMinute, perMonth, inFlight, scope: chosen }, target) => {
       const chosenApis = [...new FormData(target)].filter(([name]) => name === 'api').map(([, value]) => value)
       await decide({
         allow: true,
         ...(chosen === 'some' ? { apis: chosenApis } : {}),
-        ...(perMonth === undefined ? {} : { perMonth: Number(perMonth) }),
+        ...numbers({ perMinute, perMonth, inFlight }),
       })
     },
     el('button', { class: 'button big', type: 'submit' }, 'Allow'),
@@ -124,11 +137,9 @@ async function consentForm({ resource }, { email }, onLoggedOut) {
     one
       ? el('p', {}, 'It may call the API ', el('code', {}, one), ' and no other.')
       : el('div', {}, scope('all', 'All APIs', true), scope('some', 'Only these', false), list),
-    field(
-      'Calls a month, at most',
-      el('input', { name: 'perMonth', type: 'number', min: 1, max: 1_000_000_000, step: 1, inputmode: 'numeric' }),
-      'Left empty: as many as your plan allows.',
-    ),
+    limitField('perMonth', 'Calls a month, at most'),
+    limitField('perMinute', 'Calls a minute, at most'),
+    limitField('inFlight', 'Calls at once, at most'),
     el(
       'p',
       { class: 'small' },

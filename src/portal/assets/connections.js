@@ -1,8 +1,9 @@
 import { actionButton, showAccount, table } from './account-view.js'
 import { api } from './api.js'
 import { confirmed, el, moment, toast } from './dom.js'
+import { allowedFields, allowedWords } from './limits.js'
 
-/** Applications that are signed in to the account: list, end. */
+/** Applications that are signed in to the account: list, change, end. */
 export function startConnections(view) {
   return showAccount(view, async (refresh) => {
     const { connections } = await api('/v1/connections')
@@ -20,19 +21,32 @@ export function startConnections(view) {
     const rows = connections.map((connection) => [
       connection.clientName,
       el('code', {}, connection.redirectHost),
-      connection.apis === null ? 'all' : connection.apis.join(', '),
-      connection.perMonth === null ? 'as the plan' : String(connection.perMonth),
+      allowedWords(connection),
       moment(connection.createdAt),
       moment(connection.lastUsedAt),
-      actionButton('End', { 'aria-label': `End ${connection.clientName}` }, async () => {
-        const question = `End the connection of ${connection.clientName}? It is refused from the next request on.`
-        if (!(await confirmed(question, 'End'))) return
-        await api(`/v1/connections/${connection.id}`, { method: 'DELETE' })
-        toast('The application is signed out')
-        await refresh()
-      }),
+      el('div', { class: 'actions' }, changeButton(connection, refresh), endButton(connection, refresh)),
     ])
-    const headings = ['Application', 'Code went to', 'APIs', 'Calls a month', 'Since', 'Last used', 'Action']
+    const headings = ['Application', 'Code went to', 'May call', 'Since', 'Last used', 'Action']
     return [table('Connected apps', headings, rows)]
+  })
+}
+
+function changeButton(connection, refresh) {
+  return actionButton('Change', { 'aria-label': `Change ${connection.clientName}` }, async () => {
+    const { fields, read } = allowedFields(connection)
+    if (!(await confirmed(`What may ${connection.clientName} call?`, 'Save', fields))) return
+    await api(`/v1/connections/${connection.id}`, { method: 'PATCH', body: read() })
+    toast('The application is changed')
+    await refresh()
+  })
+}
+
+function endButton(connection, refresh) {
+  return actionButton('End', { 'aria-label': `End ${connection.clientName}` }, async () => {
+    const question = `End the connection of ${connection.clientName}? It is refused from the next request on.`
+    if (!(await confirmed(question, 'End'))) return
+    await api(`/v1/connections/${connection.id}`, { method: 'DELETE' })
+    toast('The application is signed out')
+    await refresh()
   })
 }

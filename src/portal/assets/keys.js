@@ -3,6 +3,7 @@ import { api, apiAll } from './api.js'
 import { copyText } from './code.js'
 import { confirmed, el, field, moment, select, toast } from './dom.js'
 import { useKey } from './key.js'
+import { allowedFields, allowedWords } from './limits.js'
 
 /** API keys: create, list, change, rotate, revoke. */
 export function startKeys(view) {
@@ -94,12 +95,22 @@ export function keyTable(keys, listeners) {
     key.label ?? 'No label',
     el('span', { class: `badge ${key.environment}` }, key.environment),
     el('code', { class: 'key' }, nameOf(key)),
+    allowedWords(key),
     moment(key.createdAt),
     moment(key.lastUsedAt),
     el('div', {}, moment(key.expiresAt), key.replacedBy && el('p', { class: 'small' }, 'Replaced by another key')),
     ...(listeners ? [keyActions(key, listeners)] : []),
   ])
-  const heads = ['Label', 'Environment', 'Key', 'Created', 'Last used', 'Expires', ...(listeners ? ['Action'] : [])]
+  const heads = [
+    'Label',
+    'Environment',
+    'Key',
+    'May call',
+    'Created',
+    'Last used',
+    'Expires',
+    ...(listeners ? ['Action'] : []),
+  ]
   return table('API keys', heads, rows)
 }
 
@@ -118,10 +129,12 @@ function changeButton(key, onChanged) {
   return actionButton('Change', { 'aria-label': `Change ${fullNameOf(key)}` }, async () => {
     const label = el('input', { maxlength: 255, value: key.label ?? '', autocomplete: 'off' })
     const days = select({}, [['keep', key.expiresAt ? 'as it is' : 'never, as it is'], ...EXPIRIES])
-    const choice = el('div', { class: 'stack' }, field('Label', label), field('Expires', days))
+    const allowed = allowedFields(key)
+    const choice = el('div', { class: 'stack' }, field('Label', label), field('Expires', days), allowed.fields)
     if (!(await confirmed(`Change ${nameOf(key)}`, 'Save', choice))) return
     const body = {
       label: label.value === '' ? null : label.value,
+      ...allowed.read(),
       ...(days.value === 'keep' ? {} : { expiresAt: expiryIn(days.value) }),
     }
     await api(`/v1/keys/${key.id}`, { method: 'PATCH', body })

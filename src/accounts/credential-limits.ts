@@ -1,0 +1,89 @@
+import Type, { type Static } from 'typebox'
+import { nullable } from '../catalog/json.ts'
+import { GatewayError } from '../errors.ts'
+
+/** What Postgres takes, and more than any plan has. */
+const LIMIT_MAX = 1_000_000_000
+
+const Limit = (description: string) =>
+  Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: LIMIT_MAX, description })))
+
+/** What an owner allows a key or a connection: members of bodies. */
+export const allowedMembers = {
+  apis: Type.Optional(
+    nullable(
+      Type.Array(Type.String({ maxLength: 64 }), {
+        minItems: 1,
+        maxItems: 200,
+        description: 'Slugs of the APIs it may call; null: all',
+      }),
+    ),
+  ),
+  limits: Type.Optional(
+    nullable(
+      Type.Object(
+        {
+          perMinute: Limit('Calls in any minute; null: as many as the plan'),
+          perMonth: Limit('Live calls in a UTC month; null: as many as the plan'),
+          inFlight: Limit('Calls at once; null: as many as the plan'),
+        },
+        { description: 'Limits of its own, beside those of the plan; null: none. The smaller number counts' },
+      ),
+    ),
+  ),
+}
+
+type Allowed = Static<ReturnType<typeof Type.Object<typeof allowedMembers>>>
+
+/** The same in answers. */
+export const allowedAnswerMembers = {
+  apis: nullable(Type.Array(Type.String(), { description: 'Slugs of the APIs it may call; null: all' })),
+  limits: Type.Object(
+    {
+      perMinute: nullable(Type.Integer({ description: 'Calls in any minute; null: as many as the plan' })),
+      perMonth: nullable(Type.Integer({ description: 'Live calls in a UTC month; null: as many as the plan' })),
+      inFlight: nullable(Type.Integer({ description: 'Calls at once; null: as many as the plan' })),
+    },
+    { description: 'Limits of its own, beside those of the plan' },
+  ),
+}
+
+/** Columns of a key or a connection. */
+export interface AllowedColumns {
+  apis: string[] | null
+  per_minute: number | null
+  per_month: number | null
+  in_flight: number | null
+}
+
+export function toAllowedAnswer({ apis, per_minute, per_month, in_flight }: AllowedColumns) {
+  return { apis, limits: { perMinute: per_minute, perMonth: per_month, inFlight: in_flight } }
+}
+
+/**
+ * The columns that a body changes: null lifts, an absent member stays.
+ *
+ * @throws GatewayError VALIDATION_ERROR for an API that the catalog does not have
+ */
+export function readAllowed(
+  catalog: { has: (slug: string) => boolean },
+  { apis, limits }: Allowed,
+): Partial<AllowedColumns> {
+  const { perMinute, perMonth, inFlight } = limits ?? { perMinute: null, perMonth: null, inFlight: null }
+  return {
+    ...(apis === undefined ? {} : { apis: apis && checkedApis(catalog, apis) }),
+    ...(limits === undefined || perMinute === undefined ? {} : { per_minute: perMinute }),
+    ...(limits === undefined || perMonth === undefined ? {} : { per_month: perMonth }),
+    ...(limits === undefined || inFlight === undefined ? {} : { in_flight: inFlight }),
+  }
+}
+
+function checkedApis(catalog: { has: (slug: string) => boolean }, apis: string[]): string[] {
+  if (!apis.every((slug) => catalog.has(slug))) {
+    throw new GatewayError('VALIDATION_ERROR', {
+      message: 'Member apis names no API of the catalog.',
+      tokens: { param: 'apis' },
+    })
+  }
+  return [...new Set(apis)].sort()
+}

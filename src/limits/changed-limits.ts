@@ -1,0 +1,47 @@
+import type { FastifyBaseLogger } from 'fastify'
+import type { RedisConnection } from '../redis/connection.ts'
+import { accountKeys } from '../redis/keys.ts'
+import { monthOf } from './month.ts'
+
+/** A key or connection whose calls a month were set, changed or lifted. */
+export interface LimitChange {
+  accountId: string
+  /** Under which its calls are counted. */
+  credentialId: string
+  before: number | null
+  after: number | null
+}
+
+/**
+ * While no limit holds, nobody counts the calls of a month, so a later limit must not start from an old count. Call it
+ * before the change is committed: nodes then count the month from the ledger again.
+ *
+ * @throws what Redis throws: a limit whose count nobody knows is not set
+ */
+export async function forgetBeforeLimit(
+  { redis, health }: { redis: RedisConnection; health: { now: () => number } },
+  change: LimitChange,
+): Promise<void> {
+  if (change.before === null && change.after !== null) await redis.del(monthKey(change, health.now()))
+}
+
+/** Call it when the lifting is announced: calls that were admitted before may have counted until then. */
+export async function forgetAfterLimit(
+  {
+    redis,
+    health,
+    log,
+  }: { redis: RedisConnection; health: { now: () => number }; log: Pick<FastifyBaseLogger, 'debug'> },
+  change: LimitChange,
+): Promise<void> {
+  if (change.before === null || change.after !== null) return
+  await redis
+    .del(monthKey(change, health.now()))
+    .catch((error) =>
+      log.debug({ err: error }, 'failed to forget the count of a month; setting a limit forgets it too'),
+    )
+}
+
+function monthKey({ accountId, credentialId }: LimitChange, now: number): string {
+  return accountKeys.credentialMonth(accountId, credentialId, monthOf(now).name)
+}

@@ -1,0 +1,46 @@
+/** What an owner allows a key or a connection beside the limits of the plan; null: as much as the plan. */
+export interface CredentialLimits {
+  /** Under which its calls are counted: of a key that replaced another key, the id of the first. */
+  id: string
+  perMinute: number | null
+  perMonth: number | null
+  inFlight: number | null
+}
+
+/** What the calls of a key or a connection have used of limits of its own. */
+export interface CredentialState {
+  minute: { used: number; max: number; resetMs: number } | undefined
+  month: { used: number; max: number } | undefined
+  inFlight: { used: number; max: number } | undefined
+}
+
+/** Whose calls are counted. */
+interface Credentialed {
+  credential?: CredentialLimits | undefined
+  mode: 'live' | 'test'
+}
+
+/** Under which the limits of the credential are counted; undefined if it has none, and then it costs nothing. */
+export function countedCredential({ credential }: Pick<Credentialed, 'credential'>): string | undefined {
+  const { id, perMinute, perMonth, inFlight } = credential ?? {}
+  return (perMinute ?? perMonth ?? inFlight ?? null) === null ? undefined : id
+}
+
+/** Calls a minute, in flight and a month, as the script takes them. */
+export function boundsOf({ credential, mode }: Credentialed): number[] {
+  const perMonth = mode === 'test' ? null : credential?.perMonth
+  return [credential?.perMinute ?? -1, credential?.inFlight ?? -1, perMonth ?? -1]
+}
+
+export function credentialState(
+  subject: Credentialed,
+  [inMinute = 0, inFlight = 0, inMonth = 0, resetMs = 0]: number[],
+  { calls, itsLeases }: { calls: number; itsLeases: number },
+): CredentialState {
+  const [perMinute = -1, inFlightMax = -1, perMonth = -1] = boundsOf(subject)
+  return {
+    minute: perMinute < 0 ? undefined : { used: inMinute + calls, max: perMinute, resetMs },
+    month: perMonth < 0 ? undefined : { used: inMonth + calls, max: perMonth },
+    inFlight: inFlightMax < 0 ? undefined : { used: inFlight + itsLeases, max: inFlightMax },
+  }
+}

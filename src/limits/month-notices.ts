@@ -1,0 +1,78 @@
+import { LRUCache } from 'lru-cache'
+import { type NoticeDeps, sendNotices } from '../accounts/notices.ts'
+import { findCredentialName, type Notice } from '../db/notices.ts'
+import type { LimitState, LimitSubject } from './account-limits.ts'
+import { monthOf } from './month.ts'
+
+/** When a notice that was sent, or that nobody wants, is looked at again, milliseconds: the table of notices keeps it one. */
+const SETTLED_MS = 86_400_000
+
+/** When a notice that could not be sent is tried again, milliseconds. */
+const TRY_AGAIN_MS = 600_000
+
+const KNOWN_MAX = 10_000
+
+/** Notices that a node sends at once; while the mail server hangs, others are tried with a later call. */
+const AT_ONCE_MAX = 20
+
+/** Whose month it is: the account's, or that of a key or a connection with a limit of its own. */
+interface Month {
+  accountId: string
+  credentialId: string | undefined
+  used: number
+  max: number
+  /** Redis time, milliseconds. */
+  now: number
+}
+
+/** Mails an account when 80 and 100 % of a month are used, once each. Calls wait for nothing of it. */
+export class MonthNotices {
+  readonly #deps: NoticeDeps
+  readonly #known = new LRUCache<string, true>({ max: KNOWN_MAX })
+  #underWay = 0
+
+  constructor(deps: NoticeDeps) {
+    this.#deps = deps
+  }
+
+  /** Looks at what a call has left of its months. */
+  note({ accountId, credential }: LimitSubject, { month, plan, credential: own, now }: LimitState): void {
+    if (!this.#deps.mailer || !month) return
+    this.#look({ accountId, credentialId: undefined, used: month.used, max: plan.perMonth, now })
+    if (own?.month) this.#look({ accountId, credentialId: credential?.id, ...own.month, now })
+  }
+
+  #look(month: Month): void {
+    if (month.used < 0.8 * month.max) return
+    const kind = month.used < month.max ? 'month-80' : 'month-100'
+    const period = [monthOf(month.now).name, month.credentialId].filter(Boolean).join(' ')
+    const name = `${month.accountId} ${kind} ${period}`
+    if (this.#known.has(name) || this.#underWay >= AT_ONCE_MAX) return
+    this.#known.set(name, true, { ttl: TRY_AGAIN_MS })
+    this.#underWay += 1
+    this.#send(month, { kind, period })
+      .then((isSent) => {
+        if (isSent) this.#known.set(name, true, { ttl: SETTLED_MS })
+      })
+      .catch((error) => this.#deps.log.warn({ err: error, accountId: month.accountId }, 'failed to mail a notice'))
+      .finally(() => {
+        this.#underWay -= 1
+      })
+  }
+
+  async #send({ accountId, credentialId, used, max, now }: Month, notice: Notice): Promise<boolean> {
+    const { db, config } = this.#deps
+    const name = credentialId === undefined ? undefined : await findCredentialName(db, credentialId)
+    const whose = credentialId === undefined ? 'of your plan' : `that you allow ${name ?? 'a key'}`
+    const share = notice.kind === 'month-80' ? '80 %' : 'All'
+    const resetsAt = new Date(monthOf(now).endsAt).toISOString().slice(0, 10)
+    return await sendNotices(this.#deps, { accountId, notices: [notice] }, () => ({
+      subject: `${share} of this month's calls ${notice.kind === 'month-80' ? 'are' : 'have been'} used`,
+      lines: [
+        `${used} of the ${max} calls a month ${whose} are used. They are counted from zero on ${resetsAt} (UTC).`,
+        notice.kind === 'month-100' ? 'Further live calls are refused until then; test calls work.' : undefined,
+        `Usage by day, API and key: ${config.http.baseUrl}/account`,
+      ].filter((line) => line !== undefined),
+    }))
+  }
+}
