@@ -46,6 +46,8 @@ export interface Admitted {
 /** What a call's job takes from its request, besides the call itself. */
 export interface CallContext {
   origin: CallOrigin
+  /** When the request came, milliseconds of the process's clock. */
+  startedAt: number
   traceparent: string | undefined
 }
 
@@ -123,7 +125,7 @@ interface Stale {
 async function decide(
   deps: AdmissionDeps,
   request: FastifyRequest,
-  { callId, origin, traceparent }: CallContext & { callId: string },
+  { callId, ...context }: CallContext & { callId: string },
 ): Promise<Admitted | Refused | Stale> {
   let known: Omit<Refused, 'refusal'> = {}
   try {
@@ -150,7 +152,7 @@ async function decide(
       return {
         principal,
         limits,
-        job: withQueueing(job, queueing, { origin, traceparent, admissionEndedAt }),
+        job: withQueueing(job, queueing, { ...context, admissionEndedAt }),
         queueing,
         preference,
         isOnce: isOnce(checked.endpoint),
@@ -227,12 +229,13 @@ export function createJob(
 export function withQueueing(
   job: CallJob,
   { etaMs, ticket, weight, cacheOnlyMs, cacheOnlyReason }: Queueing,
-  { origin, traceparent, admissionEndedAt }: Partial<CallContext> & { admissionEndedAt: number },
+  { origin, startedAt = 0, traceparent, admissionEndedAt }: Partial<CallContext> & { admissionEndedAt: number },
 ): CallJob {
   return {
     ...job,
     admissionEndedAt,
-    ...(job.isAsync && origin && { origin: { ...origin, quotedMs: etaMs } }),
+    ...(job.isAsync &&
+      origin && { origin: { ...origin, quotedMs: etaMs, admissionMs: performance.now() - startedAt } }),
     ...(ticket && { ticket }),
     ...(weight === undefined ? {} : { weight }),
     ...(cacheOnlyMs === undefined ? {} : { cacheOnlyMs }),

@@ -49,6 +49,43 @@ function callFacts(call: AccountedCall): Html[] {
   ]
 }
 
+/** What the list of calls shows, as its address says. */
+export interface CallList {
+  calls: AccountedCall[]
+  /** `api`, `status`, `account` and the others of the log's filters. */
+  filter: Record<string, string>
+  /** Address of the next page; undefined on the last page. */
+  next: string | undefined
+}
+
+const STATUSES = [
+  ['', 'all answers'],
+  ['2xx', 'answered'],
+  ['4xx', 'refused (4xx)'],
+  ['5xx', 'failed (5xx)'],
+] as const
+
+/** The latest calls of all accounts, or those that a filter fits. */
+export function callsPage({ calls, filter, next }: CallList, assets: Assets): string {
+  const rows = calls.map((call) => [
+    ...callCells(call),
+    link(`/accounts/${call.account.id}`, call.account.email ?? call.account.id),
+  ])
+  const empty =
+    next === undefined ? 'No call fits.' : 'None of the calls that were looked through fits. Look further back.'
+  const main = html`<h1>Calls <small>newest first, UTC</small></h1>
+<form class="bar" method="get" action="/calls">
+<label>API <input type="search" name="api" value="${filter.api ?? ''}" maxlength="64" autocomplete="off"></label>
+<label>Answers <select name="status">${STATUSES.map(([value, text]) => html`<option value="${value}"${value === (filter.status ?? '') ? html` selected` : ''}>${text}</option>`)}</select></label>
+<label>Account <input type="search" name="account" value="${filter.account ?? ''}" placeholder="id" maxlength="40" autocomplete="off"></label>
+<button type="submit">Filter</button>
+</form>
+<section id="calls" tabindex="-1">${calls.length === 0 ? none(empty) : tableOf('Calls', [...CALL_HEADS, 'Account'], rows)}
+${next && html`<p><a href="${next}">Older calls</a></p>`}</section>
+`
+  return page(assets, { title: 'Calls', path: '/calls', skipTo: ['calls', 'Skip to the calls'], main })
+}
+
 /** An account with its APIs, keys, connections, failures and calls; its keys can be revoked. */
 export function accountPage(report: AccountReport, assets: Assets): string {
   const { user, apis, keys, connections, failures, calls } = report
@@ -101,7 +138,7 @@ ${
           ]),
         )
   }</section>
-<section><h2>Last calls</h2>${callTable('Last calls', calls)}</section>
+<section><h2>Last calls</h2>${callTable('Last calls', calls)}<p><a href="/calls?account=${user.id}">All its calls</a></p></section>
 `
   return page(assets, { title: `Account ${user.email}`, skipTo: ['account', 'Skip to the calls'], main })
 }
@@ -119,14 +156,19 @@ function stateOf({ disabled, approved, emailVerified }: AccountReport['user']): 
 
 function callTable(label: string, calls: LoggedCallAnswer[]): Html {
   if (calls.length === 0) return none('None in the log.')
-  const rows = calls.map((call) => [
+  return tableOf(label, CALL_HEADS, calls.map(callCells))
+}
+
+const CALL_HEADS = ['Ended', 'API', 'Answer', 'Took', 'Came by']
+
+function callCells(call: LoggedCallAnswer): (string | Html)[] {
+  return [
     html`<a href="/calls/${call.id}">${time(call.at)}</a>`,
     nameOf(call),
     html`${statusOf(call)}${call.cause === null ? '' : html`<small>${call.cause}</small>`}`,
     durationWords(call.totalMs),
     `${call.via}, ${call.mode}`,
-  ])
-  return tableOf(label, ['Ended', 'API', 'Answer', 'Took', 'Came by'], rows)
+  ]
 }
 
 /** Who uses the cap of an API. */
@@ -154,9 +196,10 @@ export function notFoundPage(text: string, assets: Assets): string {
 
 function page(
   assets: Assets,
-  { title, skipTo, main }: { title: string; skipTo: [id: string, text: string]; main: Html },
+  { title, path, skipTo, main }: { title: string; path?: '/calls'; skipTo: [id: string, text: string]; main: Html },
 ): string {
-  return consolePage(assets, { title: `${title} · Agent API Gateway console`, skipTo, styles: STYLES, main })
+  const words = `${title} · Agent API Gateway console`
+  return consolePage(assets, { title: words, ...(path && { path }), skipTo, styles: STYLES, main })
 }
 
 function tableOf(label: string, heads: string[], rows: (string | Html)[][]): Html {

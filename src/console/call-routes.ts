@@ -2,12 +2,13 @@ import Type from 'typebox'
 import { isUuid } from '../accounts/session-token.ts'
 import type { Context } from '../context.ts'
 import { accountsOfApi } from '../db/account-usage.ts'
-import { findCallsById } from '../db/call-log-pages.ts'
+import { findCallsById, listCalls } from '../db/call-log-pages.ts'
 import { dayOf } from '../db/call-log-partitions.ts'
 import { findUserByEmail } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import type { Assets } from '../http/assets.ts'
 import { sendPage } from '../http/page-headers.ts'
+import { nextPageOf } from '../http/paging.ts'
 import { IdParams } from '../http/path-ids.ts'
 import type { App } from '../http/typed-app.ts'
 import { refuseIllFormedQueries } from '../http/well-formed.ts'
@@ -15,8 +16,9 @@ import { announced } from '../limits/account-version.ts'
 import { reportAccount } from '../operator/account-report.ts'
 import { actorOf } from '../operator/actor.ts'
 import { revokeKey } from '../operator/revoke-key.ts'
-import { parseLoggedId, toAccountedCall } from '../telemetry/logged-call.ts'
-import { accountPage, apiAccountsPage, callPage, notFoundPage } from './call-pages.ts'
+import { CallLogQuery, readCallFilter, readCallPage } from '../telemetry/call-log-query.ts'
+import { cursorOf, parseLoggedId, toAccountedCall } from '../telemetry/logged-call.ts'
+import { accountPage, apiAccountsPage, callPage, callsPage, notFoundPage } from './call-pages.ts'
 
 type CallPagesDeps = Pick<Context, 'config' | 'catalog' | 'db' | 'reportsDb' | 'redis' | 'health'> & { assets: Assets }
 
@@ -35,6 +37,17 @@ export async function callRoutes(scope: App, deps: CallPagesDeps): Promise<void>
     const text = request.query.q.trim()
     const path = await findPage(deps, text)
     return path === undefined ? sendPage(reply.status(404), notFoundPage(text, assets)) : reply.redirect(path, 303)
+  })
+
+  const filters = Type.Object({ ...CallLogQuery.properties, account: Type.Optional(Type.String({ maxLength: 40 })) })
+  scope.get('/calls', { schema: { querystring: filters }, preValidation: dropEmpty }, async (request, reply) => {
+    const { account, ...query } = request.query
+    if (account !== undefined && !isUuid(account)) return sendPage(reply.status(404), notFoundPage(account, assets))
+    const filter = { ...readCallFilter(query), accountId: account }
+    const { calls, next } = await listCalls(reportsDb, filter, readCallPage(query))
+    const shown = { ...query, ...(account === undefined ? {} : { account }) }
+    const older = next && nextPageOf(request.url, cursorOf(next))
+    return sendPage(reply, callsPage({ calls: calls.map(toAccountedCall), filter: shown, next: older }, assets))
   })
 
   scope.get('/calls/:id', { schema: { params: IdParams } }, async (request, reply) => {
@@ -67,6 +80,12 @@ export async function callRoutes(scope: App, deps: CallPagesDeps): Promise<void>
     )
     return reply.redirect(`/accounts/${encodeURIComponent(id)}`, 303)
   })
+}
+
+/** A form sends its empty fields too. */
+async function dropEmpty(request: { query: unknown }): Promise<void> {
+  const given = Object.entries(Object(request.query)).filter(([, value]) => value !== '')
+  request.query = Object.fromEntries(given)
 }
 
 /** Address of the page that a text of the search box names; undefined if it names nothing. */

@@ -5,7 +5,7 @@ import { pageHead } from '../http/page-head.ts'
 export interface ConsolePage {
   title: string
   /** Path of the link of the header to which the page belongs; none if it is no page of the console. */
-  path?: '/' | '/queues' | '/audit' | '/book'
+  path?: '/' | '/queues' | '/calls' | '/audit' | '/book'
   /** Id of what a keyboard skips the header for, and the words of that link. */
   skipTo: [id: string, text: string]
   /** In this order: later style sheets refine earlier style sheets. */
@@ -20,6 +20,7 @@ export interface ConsolePage {
 const LINKS = [
   ['/', 'Overview'],
   ['/queues', 'Queues'],
+  ['/calls', 'Calls'],
   ['/audit', 'Audit'],
   ['/book', 'Docs'],
 ] as const

@@ -66,7 +66,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   const startedAt = performance.now()
   const origin = originOf(request, 'call')
   const observed = new ObservedCall(context, origin, request.raw.url ?? '')
-  const admission = await admitCall(context, request, { origin, traceparent: observed.traceparent })
+  const admission = await admitCall(context, request, { origin, startedAt, traceparent: observed.traceparent })
   const admissionMs = observed.admissionEnded()
   if ('refusal' in admission) {
     reply.header('server-timing', timingWithoutReply(admissionMs))

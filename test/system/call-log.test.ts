@@ -117,6 +117,7 @@ describe('the log of calls of an account', () => {
     assert.equal(taken.status, 202)
     const { call } = (await logged(idsOf(taken).call)).body
     assert.deepEqual([call.status, call.requestId, call.via], [200, idsOf(taken).request, 'call'])
+    assert.ok(call.admissionMs > 0, `${call.admissionMs}`)
   })
 
   it('filters and pages find the calls, and lines of an export have them all', async () => {
