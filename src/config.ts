@@ -1,6 +1,7 @@
 import { type AccountsConfig, readAccounts } from './config/accounts.ts'
 import { type Environment, EnvironmentReader } from './config/environment-reader.ts'
 import { type HttpConfig, readHttp } from './config/http.ts'
+import { ACCESS_SECRETS, NO_ACCESS, type OperatorAccess, readOperatorAccess } from './config/operator-access.ts'
 import { type OperatorClient, readOperatorClient } from './config/operator-client.ts'
 import { type PlanLimits, type PlanName, readPlans } from './config/plans.ts'
 import { withSecretFiles } from './config/secret-files.ts'
@@ -39,6 +40,8 @@ export interface Config extends StoresConfig {
   dataDir: string
   processes: ProcessCounts
   secrets: ProcessSecrets
+  /** How people get into the operator console. */
+  operatorAccess: OperatorAccess
   upstreams: {
     /** Settings of `UPSTREAM_<SLUG>_…`, by slug. */
     bySlug: Map<string, UpstreamSettings>
@@ -110,6 +113,7 @@ function readConfig(environment: Environment, secretNames: readonly SecretName[]
     ...readStores(read),
     processes: readProcesses(read),
     secrets,
+    operatorAccess: secretNames.includes('OPERATOR_TOKEN') ? readOperatorAccess(read, http.trustProxy) : NO_ACCESS,
     upstreams: {
       bySlug: readUpstreams(environment),
       variables: Object.keys(environment).filter((name) => name.startsWith('UPSTREAM_') && environment[name]),
@@ -189,6 +193,7 @@ export const NODE_FLAGS = ['--no-incremental-marking-task']
 export function childEnvironment(kind: ProcessKind, additions: Record<string, string>): NodeJS.ProcessEnv {
   const environment: NodeJS.ProcessEnv = { ...ALLOCATOR, ...THREADS, ...process.env, ...additions }
   for (const name of SECRET_NAMES) if (!SECRETS_OF[kind].includes(name)) delete environment[name]
+  if (!SECRETS_OF[kind].includes('OPERATOR_TOKEN')) for (const name of ACCESS_SECRETS) delete environment[name]
   // It was read from its file already.
   for (const name of [...SECRET_NAMES, ...Object.keys(additions)]) delete environment[`${name}_FILE`]
   return environment

@@ -19,10 +19,12 @@ import { callRoutes } from './call-routes.ts'
 import { metricsRoute } from './fleet-metrics.ts'
 import { loginRoutes } from './login-routes.ts'
 import { isMissingPage, sendNotFound } from './not-found-page.ts'
+import { oidcRoutes } from './oidc-routes.ts'
 import { guardOperator, isPageView } from './operator-guard.ts'
 import { OperatorSessions } from './operator-session.ts'
 import { overviewRoutes } from './overview-routes.ts'
 import { queueRoutes } from './queue-routes.ts'
+import { trustedHeaderReader } from './trusted-header.ts'
 
 /** Longest a request may take to arrive, milliseconds: its header, and all of it. */
 const HEADERS_TIMEOUT_MS = 10_000
@@ -57,10 +59,16 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
   })
   app.setErrorHandler((error, _request, reply) => sendError(reply, error, config.http.baseUrl))
   const sessions = new OperatorSessions({ redis: context.redis, operatorToken: config.secrets.operatorToken, log })
-  const guard = { config, sessions, redis: context.redis, log }
+  const guard = {
+    ...{ config, sessions, redis: context.redis, db: context.db, log },
+    readTrustedHeader: trustedHeaderReader(config),
+  }
   const fleet = new FleetReader(context)
   const assets = loadAssets(['console/browser/', 'fleet/words.js'])
-  await app.register(async (scope) => await loginRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), guard))
+  await app.register(async (scope) => {
+    await loginRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), guard)
+    await oidcRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), guard)
+  })
   await app.register(async (scope) => {
     guardOperator(scope, guard)
     // Behind the guard: who has no token learns of no route.

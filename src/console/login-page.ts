@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { escapeHtml } from '../browser/html.js'
+import type { Config } from '../config.ts'
 
 /** Inline: the console's files are behind the log-in. */
 const STYLE = `${readFileSync(new URL('../browser/base.css', import.meta.url), 'utf8')}
@@ -11,7 +12,7 @@ p{margin:0 0 1.25rem;color:var(--soft)}
 .bad{color:var(--bad)}
 label{display:block;margin:.9rem 0 .35rem;font-weight:600}
 input{width:100%;padding:.6rem .75rem;border:1px solid var(--edge);border-radius:8px;background:var(--page);color:inherit;font:inherit}
-button{width:100%;margin-top:1rem;padding:.65rem;border:0;border-radius:8px;background:var(--accent);color:var(--on-accent);font:inherit;font-weight:600;cursor:pointer}
+button,.button{display:block;text-align:center;text-decoration:none;width:100%;margin-top:1rem;padding:.65rem;border:0;border-radius:8px;background:var(--accent);color:var(--on-accent);font:inherit;font-weight:600;cursor:pointer}
 `
 
 const styleHash = createHash('sha256').update(STYLE).digest('base64')
@@ -23,37 +24,70 @@ export const PAGE_HEADERS = {
   'referrer-policy': 'same-origin',
 }
 
-/** The log-in form; `next` is the page to show afterwards, `name` who logged in here before, `problem` why the last try failed. */
-export function loginPage({
-  next = '/',
-  name = '',
-  problem,
-}: {
+interface LoginPage {
+  access: Config['operatorAccess']
+  /** The page to show afterwards. */
   next?: string
+  /** Who logged in here before. */
   name?: string
+  /** Why the last try failed. */
   problem?: string
-} = {}): string {
+}
+
+/** The ways into the console that are set. */
+export function loginPage({ access, next = '/', name = '', problem }: LoginPage): string {
+  const alert = problem === undefined ? '' : `<p class="bad" role="alert">${problem}</p>`
+  const provider = access.oidc
+    ? `<p><a class="button" href="/login/oidc?next=${escapeHtml(encodeURIComponent(next))}">Sign in with ${escapeHtml(access.oidc.issuer.hostname)}</a></p>`
+    : ''
+  const form = access.isTokenLoginOn ? tokenForm({ next, name, isOnlyWay: access.oidc === undefined }) : ''
+  return page(
+    'Log in · Agent API Gateway console',
+    `<h1>Agent API Gateway</h1>
+<p>Operator console</p>
+${alert}
+${provider}
+${form}`,
+  )
+}
+
+function tokenForm({ next, name, isOnlyWay }: { next: string; name: string; isOnlyWay: boolean }): string {
+  return `<form method="post" action="/login">
+<input type="hidden" name="next" value="${escapeHtml(next)}">
+<label for="token">Operator token</label>
+<input id="token" name="token" type="password" autocomplete="current-password" required${isOnlyWay ? ' autofocus' : ''}>
+<label for="name">Your name, for the audit log</label>
+<input id="name" name="name" type="text" maxlength="64" autocomplete="username" value="${escapeHtml(name)}">
+<button type="submit">Log in</button>
+</form>`
+}
+
+/**
+ * Leads a person who comes back from the provider into the console. A redirect would belong to the provider's page, for which
+ * no browser sends the cookie of the session.
+ */
+export function enteringPage(next: string): string {
+  const target = escapeHtml(next)
+  return page(
+    'Agent API Gateway console',
+    `<p>You are signed in. <a href="${target}">Open the console</a></p>`,
+    `<meta http-equiv="refresh" content="0;url=${target}">`,
+  )
+}
+
+function page(title: string, main: string, head = ''): string {
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Log in · Agent API Gateway console</title>
+${head}
+<title>${title}</title>
 <style>${STYLE}</style>
 </head>
 <body>
 <main>
-<h1>Agent API Gateway</h1>
-<p>Operator console</p>
-<form method="post" action="/login">
-<input type="hidden" name="next" value="${escapeHtml(next)}">
-${problem === undefined ? '' : `<p class="bad" role="alert">${problem}</p>`}
-<label for="token">Operator token</label>
-<input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
-<label for="name">Your name, for the audit log</label>
-<input id="name" name="name" type="text" maxlength="64" autocomplete="username" value="${escapeHtml(name)}">
-<button type="submit">Log in</button>
-</form>
+${main}
 </main>
 </body>
 </html>

@@ -1,11 +1,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import type { Config } from '../config.ts'
+import type { Db } from '../db/database.ts'
 import { GatewayError, retryAfterSeconds } from '../errors.ts'
 import { readCookie, writeSessionCookie } from '../http/cookies.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
 import { operatorThrottle, type ThrottleDeps, takeThrottle } from '../limits/throttle.ts'
-import { isOperatorName, NAME_COOKIE } from '../operator/actor.ts'
+import { isOperatorName, NAME_COOKIE, TOKEN_OPERATOR } from '../operator/actor.ts'
+import { recordLogin } from '../operator/record-login.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
 import { refuseForeignOrigin } from './operator-guard.ts'
 import { COOKIE, consoleCookie, isSameSecret, type OperatorSessions } from './operator-session.ts'
@@ -13,12 +15,14 @@ import { COOKIE, consoleCookie, isSameSecret, type OperatorSessions } from './op
 export interface LoginDeps extends ThrottleDeps {
   config: Config
   sessions: OperatorSessions
+  db: Db
 }
 
 /** Log-in and log-out; the only routes of the console that need no token. */
 export async function loginRoutes(app: App, deps: LoginDeps): Promise<void> {
-  const { config, sessions } = deps
-  const { operatorToken } = config.secrets
+  const { config, sessions, db } = deps
+  const { operatorAccess, secrets } = config
+  const { operatorToken } = secrets
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',
     { parseAs: 'string' },
@@ -41,10 +45,14 @@ export async function loginRoutes(app: App, deps: LoginDeps): Promise<void> {
     reply.header('cache-control', 'no-store').headers(PAGE_HEADERS).type('text/html; charset=utf-8')
     // Compared first: the right token gets in, however often others at this address guessed.
     const { token, next, name = '' } = request.body
-    if (!isSameSecret(token, operatorToken)) return await refuseLogin(request, reply, { ...deps, next: ownPath(next) })
-    request.log.info({ address: request.ip }, 'operator logged in')
+    if (!operatorAccess.isTokenLoginOn || !isSameSecret(token, operatorToken))
+      return await refuseLogin(request, reply, { ...deps, next: ownPath(next) })
+    // If people have names of their own, the token is for the day on which these do not work.
+    if (operatorAccess.oidc ?? operatorAccess.trustedHeader)
+      request.log.warn({ address: request.ip }, 'somebody logged in with OPERATOR_TOKEN')
+    await recordLogin(db, request, { role: TOKEN_OPERATOR.role })
     const isSecure = isOnTls(request)
-    const cookies = [consoleCookie(await sessions.begin(), isSecure), ...nameCookie(name.trim(), isSecure)]
+    const cookies = [consoleCookie(await sessions.begin(TOKEN_OPERATOR), isSecure), ...nameCookie(name.trim(), isSecure)]
     reply.header('set-cookie', cookies)
     return reply.redirect(ownPath(next), 303)
   })
@@ -69,7 +77,7 @@ function nameCookie(name: string, isSecure: boolean): string[] {
 }
 
 /** The page of the console that a form names, and the overview for anything else: a log-in leads to no other site. */
-function ownPath(next = '/'): string {
+export function ownPath(next = '/'): string {
   const base = 'http://console'
   const url = next.startsWith('/') && URL.canParse(next, base) ? new URL(next, base) : undefined
   // A path that begins with two slashes would name a host.
@@ -81,9 +89,10 @@ function ownPath(next = '/'): string {
 async function refuseLogin(
   request: FastifyRequest,
   reply: FastifyReply,
-  deps: ThrottleDeps & { next: string },
+  deps: LoginDeps & { next: string },
 ): Promise<string> {
-  const { next } = deps
+  const { next, config } = deps
+  const access = config.operatorAccess
   request.log.warn({ address: request.ip }, 'operator log-in refused')
   try {
     await takeThrottle(deps, operatorThrottle(request.ip))
@@ -91,11 +100,11 @@ async function refuseLogin(
     if (!(error instanceof GatewayError)) throw error
     const seconds = retryAfterSeconds(error) ?? 1
     reply.status(error.status).header('retry-after', seconds)
-    return loginPage({ next, problem: `Too many attempts. Try again in ${seconds} seconds.` })
+    return loginPage({ access, next, problem: `Too many attempts. Try again in ${seconds} seconds.` })
   }
   reply.status(401)
   const problem = 'That is not the operator token: it is the value of OPERATOR_TOKEN, which npm start prints.'
-  return loginPage({ next, problem })
+  return loginPage({ access, next, problem })
 }
 
 /**

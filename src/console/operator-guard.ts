@@ -5,21 +5,23 @@ import { readBearer } from '../http/bearer.ts'
 import { readCookie } from '../http/cookies.ts'
 import { sendError } from '../http/error-answer.ts'
 import { operatorThrottle, type ThrottleDeps, takeThrottle } from '../limits/throttle.ts'
-import { operatorName } from '../operator/actor.ts'
+import { type Operator, operatorName, setOperator, TOKEN_OPERATOR } from '../operator/actor.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
 import { COOKIE, isSameSecret, type OperatorSessions } from './operator-session.ts'
+import type { ReadTrustedHeader } from './trusted-header.ts'
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 const HINT = 'Send Authorization: Bearer with the value of OPERATOR_TOKEN; API keys and sessions open nothing here'
 
-/** How an operator proved to be one. */
-export type OperatorProof = 'bearer' | 'cookie'
+/** How an operator proved to be one. A browser sends a cookie, and what an access proxy adds, for pages of other sites too. */
+export type OperatorProof = 'bearer' | 'cookie' | 'proxy'
 
 /** What the guard needs. */
 export interface GuardDeps extends ThrottleDeps {
   config: Config
   sessions: OperatorSessions
+  readTrustedHeader: ReadTrustedHeader
 }
 
 const proofs = new WeakMap<FastifyRequest, OperatorProof>()
@@ -32,12 +34,14 @@ export function guardOperator(scope: FastifyInstance, deps: GuardDeps): void {
   scope.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store')
     try {
-      const proof = await proveOperator(deps, request)
+      const { proof, operator } = await proveOperator(deps, request)
       refuseForeignOrigin(request, proof)
+      refuseViewer(request, operator)
       proofs.set(request, proof)
+      setOperator(request, operator)
     } catch (error) {
       const isUnknown = error instanceof GatewayError && error.status === 401
-      if (isPageView(request) && isUnknown) return showLogin(reply)
+      if (isPageView(request) && isUnknown) return showLogin(reply, deps.config.operatorAccess)
       // Answered here: a plugin of the scope may have an error handler of its own.
       return sendError(reply, error, deps.config.http.baseUrl)
     }
@@ -46,22 +50,29 @@ export function guardOperator(scope: FastifyInstance, deps: GuardDeps): void {
 
 /** Whether whoever was let in by the guard would still be: the session of a long answer may have ended meanwhile. */
 export async function isStillOperator(request: FastifyRequest, sessions: OperatorSessions): Promise<boolean> {
-  if (proofs.get(request) === 'bearer') return true
+  // The token and the headers of a proxy were proven by the request itself.
+  if (proofs.get(request) !== 'cookie') return true
   const id = readCookie(request.headers.cookie, COOKIE)
-  return id !== undefined && (await sessions.isValid(id))
+  return id !== undefined && (await sessions.find(id)) !== undefined
 }
 
-async function proveOperator(deps: GuardDeps, request: FastifyRequest): Promise<OperatorProof> {
-  const { config, sessions } = deps
+async function proveOperator(
+  deps: GuardDeps,
+  request: FastifyRequest,
+): Promise<{ proof: OperatorProof; operator: Operator }> {
+  const { config, sessions, readTrustedHeader } = deps
+  const named = readTrustedHeader(request)
   const bearer = readToken(request)
   if (bearer !== undefined) {
     // Compared first: the right token is served, however often others at this address guessed.
-    if (isSameSecret(bearer, config.secrets.operatorToken)) return 'bearer'
+    if (isSameSecret(bearer, config.secrets.operatorToken)) return { proof: 'bearer', operator: TOKEN_OPERATOR }
     await takeThrottle(deps, operatorThrottle(request.ip))
     throw new GatewayError('INVALID_TOKEN', { message: 'The operator token is not valid.', hint: HINT })
   }
+  if (named) return { proof: 'proxy', operator: named }
   const id = readCookie(request.headers.cookie, COOKIE)
-  if (id !== undefined && (await sessions.isValid(id))) return 'cookie'
+  const operator = id === undefined ? undefined : await sessions.find(id)
+  if (operator) return { proof: 'cookie', operator }
   throw new GatewayError('AUTH_REQUIRED', { message: 'The operator token is required.', hint: HINT })
 }
 
@@ -77,7 +88,7 @@ function readToken({ headers }: FastifyRequest): string | undefined {
 
 /**
  * `Sec-Fetch-Site` says where a request comes from, and no page can forge it; `Origin` if a browser does not send
- * it. A change made with the cookie needs either of them: fails closed.
+ * it. A change made without the bearer token needs either of them: fails closed.
  */
 export function refuseForeignOrigin(request: FastifyRequest, proof: OperatorProof): void {
   const { headers, method } = request
@@ -91,9 +102,15 @@ export function refuseForeignOrigin(request: FastifyRequest, proof: OperatorProo
       ? origin !== undefined && !isOwnOrigin(origin, headers.host)
       : site !== 'same-origin' && site !== 'none' && !isNavigation
   const isProven = site === 'same-origin' || (site === undefined && origin !== undefined)
-  if (isForeign || (proof === 'cookie' && !isSafe && !isProven)) {
+  if (isForeign || (proof !== 'bearer' && !isSafe && !isProven)) {
     throw new GatewayError('FORBIDDEN', { message: 'This may be asked by the console itself alone.' })
   }
+}
+
+/** A viewer reads, and changes nothing: known by the method, so that a route that is added needs no line here. */
+function refuseViewer({ method }: FastifyRequest, { role }: Operator): void {
+  if (role === 'operator' || SAFE_METHODS.has(method)) return
+  throw new GatewayError('FORBIDDEN', { message: 'This account may read the console and change nothing.' })
 }
 
 function isOwnOrigin(origin: string, host: string | undefined): boolean {
@@ -105,10 +122,10 @@ export function isPageView({ method, headers }: FastifyRequest): boolean {
   return method === 'GET' && (headers.accept ?? '').includes('text/html')
 }
 
-function showLogin(reply: FastifyReply): FastifyReply {
+function showLogin(reply: FastifyReply, access: Config['operatorAccess']): FastifyReply {
   return reply
     .status(401)
     .headers(PAGE_HEADERS)
     .type('text/html; charset=utf-8')
-    .send(loginPage({ next: reply.request.url, name: operatorName(reply.request) }))
+    .send(loginPage({ access, next: reply.request.url, name: operatorName(reply.request) }))
 }

@@ -2,6 +2,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { writeSessionCookie } from '../http/cookies.ts'
 import type { Log } from '../log.ts'
+import type { Operator } from '../operator/actor.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 
@@ -20,8 +21,13 @@ export function isSameSecret(given: string, expected: string): boolean {
   return timingSafeEqual(digest(given), digest(expected))
 }
 
-interface Remembered {
+/** What Redis has of a session: who it is, and when it ends, milliseconds since the epoch. */
+interface SessionRecord {
+  operator: Operator
   endsAt: number
+}
+
+interface Remembered extends SessionRecord {
   /** Redis has it, or had it: without it Redis decides whether the session is still valid. */
   isStored: boolean
 }
@@ -46,36 +52,34 @@ export class OperatorSessions {
   }
 
   /** Begins a session. @returns the cookie's value */
-  async begin(): Promise<string> {
+  async begin(operator: Operator): Promise<string> {
     const id = randomBytes(32).toString('base64url')
-    this.#remember(id, {
-      endsAt: Date.now() + SESSION_SECONDS * 1_000,
-      isStored: await this.#store(id, SESSION_SECONDS),
-    })
+    const endsAt = Date.now() + SESSION_SECONDS * 1_000
+    this.#remember(id, { operator, endsAt, isStored: await this.#store(id, { operator, endsAt }) })
     return id
   }
 
-  /** Whether a cookie's value is a session that began under the present token and has not ended. */
-  async isValid(id: string): Promise<boolean> {
-    if (!/^[\w-]{43}$/.test(id)) return false
+  /** Whose session a cookie's value is, one that began under the present token and has not ended; undefined for no session. */
+  async find(id: string): Promise<Operator | undefined> {
+    if (!/^[\w-]{43}$/.test(id)) return undefined
     const remembered = this.#remembered.get(this.#key(id))
-    const leftSeconds = Math.ceil(((remembered?.endsAt ?? 0) - Date.now()) / 1_000)
+    const known = remembered && remembered.endsAt > Date.now() ? remembered : undefined
     try {
-      const storedSeconds = await this.#deps.redis.ttl(this.#key(id))
-      if (storedSeconds > 0) {
-        this.#remember(id, { endsAt: Date.now() + storedSeconds * 1_000, isStored: true })
-        return true
+      const stored = readRecord(await this.#deps.redis.get(this.#key(id)))
+      if (stored) {
+        this.#remember(id, { ...stored, isStored: true })
+        return stored.operator
       }
     } catch {
-      return leftSeconds > 0
+      return known?.operator
     }
     // It began while Redis was away: Redis learns of it now. A session that Redis had and has no longer is over.
-    if (remembered && !remembered.isStored && leftSeconds > 0) {
-      this.#remember(id, { ...remembered, isStored: await this.#store(id, leftSeconds) })
-      return true
+    if (known && !known.isStored) {
+      this.#remember(id, { ...known, isStored: await this.#store(id, known) })
+      return known.operator
     }
     this.#remembered.delete(this.#key(id))
-    return false
+    return undefined
   }
 
   /** Ends a session everywhere. @throws what Redis throws: then only this process knows that it has ended */
@@ -84,9 +88,9 @@ export class OperatorSessions {
     await this.#deps.redis.del(this.#key(id))
   }
 
-  async #store(id: string, seconds: number): Promise<boolean> {
+  async #store(id: string, { operator, endsAt }: SessionRecord): Promise<boolean> {
     try {
-      await this.#deps.redis.set(this.#key(id), '1', 'EX', seconds)
+      await this.#deps.redis.set(this.#key(id), JSON.stringify({ operator, endsAt }), 'PXAT', endsAt)
       return true
     } catch (error) {
       this.#deps.log.warn({ err: error }, 'failed to store an operator session')
@@ -103,6 +107,13 @@ export class OperatorSessions {
     const digest = createHmac('sha256', this.#deps.operatorToken).update(`console session ${id}`).digest('base64url')
     return keys.consoleSession(digest)
   }
+}
+
+/** A record of a version before is of no use: whoever has it logs in again. */
+function readRecord(text: string | null): SessionRecord | undefined {
+  if (text === null || !text.startsWith('{')) return undefined
+  const record = JSON.parse(text) as SessionRecord
+  return record.endsAt > Date.now() ? record : undefined
 }
 
 /** `Set-Cookie` of a session; of the end of one when the value is undefined. */

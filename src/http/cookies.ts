@@ -10,17 +10,19 @@ export interface SessionCookie {
 }
 
 /** `Set-Cookie` of a log-in: no script reads the cookie, and no page of another site sends it. */
-export function writeSessionCookie({ name, value, lifeSeconds, isSecure }: SessionCookie): string {
+export function writeSessionCookie(cookie: SessionCookie): string {
+  return writeCookie({ ...cookie, path: '/', sameSite: 'strict' })
+}
+
+/** `Set-Cookie` of what no script reads. Lax: it comes with a person whom another site sends here. */
+export function writeCookie({
+  lifeSeconds,
+  isSecure,
+  value,
+  ...cookie
+}: SessionCookie & { path: string; sameSite: 'strict' | 'lax' }): string {
   const maxAge = value === undefined ? 0 : lifeSeconds
-  return stringifySetCookie({
-    name,
-    value: value ?? '',
-    path: '/',
-    maxAge,
-    httpOnly: true,
-    sameSite: 'strict',
-    secure: isSecure,
-  })
+  return stringifySetCookie({ ...cookie, value: value ?? '', maxAge, httpOnly: true, secure: isSecure })
 }
 
 /** The value of a cookie in a `Cookie` header; undefined if it is not there. */

@@ -178,7 +178,7 @@ interface Egress {
 }
 
 describe('the network policies for Kubernetes', () => {
-  it('the network policies for Kubernetes let API nodes fetch documents of applications and send mails, workers reach all but metadata services, and others nothing', async () => {
+  it('the network policies for Kubernetes let API nodes fetch documents of applications and send mails, the console ask the provider of operators, workers reach all but metadata services, and others nothing', async () => {
     const manifests = await readManifests()
     const policies = manifests
       .filter(({ kind }) => kind === 'NetworkPolicy')
@@ -207,7 +207,8 @@ describe('the network policies for Kubernetes', () => {
     )
     for (const range of ['169.254.0.0/16', 'fe80::/10']) assert.ok(closed.includes(range), range)
     assert.deepEqual(internetPorts('web'), [443, 465, 587])
-    for (const kind of ['probe', 'ops', 'release']) assert.deepEqual(internetPorts(kind), [], kind)
+    assert.deepEqual(internetPorts('ops'), [443])
+    for (const kind of ['probe', 'release']) assert.deepEqual(internetPorts(kind), [], kind)
   })
 })
 

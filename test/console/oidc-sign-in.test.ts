@@ -1,0 +1,262 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import type { InjectOptions } from 'fastify'
+import { ConfigError, loadConfig } from '../../src/config.ts'
+import { openTestConsole, type TestConsole } from '../support/console.ts'
+import { testSecrets } from '../support/gateway.ts'
+import { type OidcIssuer, startOidcIssuer } from '../support/oidc-issuer.ts'
+
+const HOST = 'console.example:3001'
+const SAME_SITE = { 'sec-fetch-site': 'same-origin' }
+
+const PROXY_SECRET = randomBytes(32).toString('base64url')
+
+let issuer: OidcIssuer
+let console_: TestConsole
+before(async () => {
+  issuer = await startOidcIssuer()
+  console_ = await openTestConsole({
+    ...{ OIDC_ISSUER: issuer.url, OIDC_CLIENT_ID: issuer.clientId, OIDC_CLIENT_SECRET: issuer.clientSecret },
+    ...{ OIDC_OPERATOR_GROUPS: 'gateway-operators', OIDC_VIEWER_GROUPS: 'staff, support' },
+    ...{ TRUST_PROXY: '127.0.0.1', TRUSTED_USER_HEADER: 'X-Forwarded-User' },
+    ...{ TRUSTED_GROUPS_HEADER: 'X-Forwarded-Groups', TRUSTED_HEADER_SECRET: PROXY_SECRET },
+    LOGIN_FAILURES_PER_MINUTE: '0',
+  })
+})
+after(async () => {
+  await console_?.stop()
+  await issuer.close()
+})
+beforeEach(() => {
+  Object.assign(issuer, { person: {}, wrong: {}, hasWrongKey: false, isTerse: false })
+})
+
+const ask = (options: InjectOptions) => console_.app.inject({ ...options, headers: { host: HOST, ...options.headers } })
+
+const cookiesOf = ({ headers }: { headers: Record<string, unknown> }): string =>
+  [headers['set-cookie']]
+    .flat()
+    .map((cookie) => String(cookie).split(';')[0])
+    .filter((cookie) => !cookie?.endsWith('='))
+    .join('; ')
+
+/** Goes to the provider and back. @returns the answer of the console, and the query with which the person came back */
+async function signIn({ query: givenQuery, cookie }: { query?: string; cookie?: string } = {}) {
+  const begun = await ask({ url: '/login/oidc' })
+  assert.equal(begun.statusCode, 303)
+  const atProvider = await fetch(String(begun.headers.location), { redirect: 'manual' })
+  const back = new URL(atProvider.headers.get('location') ?? '')
+  assert.equal(`${back.origin}${back.pathname}`, `http://${HOST}/login/callback`)
+  const query = givenQuery ?? back.search
+  const answer = await ask({ url: `/login/callback${query}`, headers: { cookie: cookie ?? cookiesOf(begun) } })
+  return { answer, query, pending: cookiesOf(begun) }
+}
+
+const ADA = { sub: '248289761001', email: 'ada@example.org', email_verified: true, groups: ['gateway-operators'] }
+const EVE = { sub: '2', preferred_username: 'eve', email: 'ada@example.org', email_verified: false, groups: ['staff'] }
+
+const CHANGE: InjectOptions = {
+  method: 'PATCH',
+  url: '/v1/operator/upstreams/weather',
+  payload: { tierRequired: 'pro' },
+}
+
+const lastAudit = async () => {
+  const { audit = [], records = audit } = (await ask({ url: '/v1/operator/audit', headers: console_.bearer })).json()
+  return records[0] as { actor: string; action: string; after: Record<string, unknown> }
+}
+
+describe('a sign-in to the console by an OIDC provider', () => {
+  it('a sign-in to the console by an OIDC provider opens it under the name that the provider proves, which the audit log has', async () => {
+    issuer.person = ADA
+    const { answer } = await signIn()
+    assert.equal(answer.statusCode, 200, answer.body)
+    assert.match(answer.body, /http-equiv="refresh" content="0;url=\/"/)
+    const login = await lastAudit()
+    assert.equal(login.actor, 'ada@example.org (oidc, 127.0.0.1)')
+    assert.equal(login.action, 'console.login')
+    assert.equal(login.after.subject, ADA.sub)
+    const cookie = cookiesOf(answer)
+    assert.equal((await ask({ url: '/', headers: { cookie } })).statusCode, 200)
+    const headers = { cookie, ...SAME_SITE, 'x-operator': 'somebody-else' }
+    assert.equal((await ask({ ...CHANGE, headers })).statusCode, 200)
+    const change = await lastAudit()
+    assert.equal(change.actor, 'ada@example.org (oidc, 127.0.0.1)')
+    // Another process knows who it is as well.
+    const other = await console_.another()
+    const page = await other.app.inject({ url: '/', headers: { cookie } })
+    await other.close()
+    assert.equal(page.statusCode, 200)
+    const cookies = [answer.headers['set-cookie']].flat().map(String)
+    assert.match(cookies.find((each) => each.startsWith('agw_console=')) ?? '', /HttpOnly; SameSite=Strict/)
+  })
+
+  it('a sign-in to the console by an OIDC provider takes groups and address from the user info where the ID token lacks them', async () => {
+    Object.assign(issuer, { person: ADA, isTerse: true })
+    assert.equal((await signIn()).answer.statusCode, 200)
+    assert.equal((await lastAudit()).actor, 'ada@example.org (oidc, 127.0.0.1)')
+  })
+
+  it('a sign-in to the console by an OIDC provider lets a viewer read everything and change nothing, under no address that is not proven', async () => {
+    issuer.person = EVE
+    const { answer } = await signIn()
+    assert.equal((await lastAudit()).actor, 'eve (oidc, 127.0.0.1)')
+    const cookie = cookiesOf(answer)
+    for (const url of ['/', '/queues', '/v1/operator/upstreams', '/v1/operator/audit', '/metrics'])
+      assert.equal((await ask({ url, headers: { cookie } })).statusCode, 200, url)
+    const changing = console_.app
+      .printRoutes({ commonPrefix: false })
+      .split('\n')
+      .flatMap((line) => /(\/v1\/operator\/\S+) \(([A-Z, ]+)\)/.exec(line)?.slice(1, 3) ?? [])
+    assert.ok(changing.length >= 0)
+    const headers = { cookie, ...SAME_SITE }
+    for (const [method, url] of [
+      ['PATCH', '/v1/operator/upstreams/weather'],
+      ['POST', '/v1/operator/upstreams/weather/pause'],
+      ['POST', '/v1/operator/upstreams/weather/probe'],
+      ['PATCH', '/v1/operator/users/6a5f2c9e-0000-4000-8000-000000000000'],
+      ['POST', '/v1/operator/users/6a5f2c9e-0000-4000-8000-000000000000/new-password'],
+      ['DELETE', '/v1/operator/anything'],
+    ] as const) {
+      const refused = await ask({ method, url, headers, payload: {} })
+      assert.equal(refused.statusCode, 403, url)
+      assert.equal(refused.json().code, 'FORBIDDEN')
+    }
+  })
+
+  it('a sign-in to the console by an OIDC provider is refused to a person in no group that counts', async () => {
+    for (const groups of [['other'], [], 'gateway-operator', undefined, { 'gateway-operators': true }]) {
+      issuer.person = { ...ADA, groups }
+      const { answer } = await signIn()
+      assert.equal(answer.statusCode, 403)
+      assert.match(answer.body, /in no group/)
+      assert.doesNotMatch(cookiesOf(answer), /agw_console=/)
+    }
+    // Some providers send one group as a text.
+    issuer.person = { ...ADA, groups: 'staff' }
+    assert.equal((await signIn()).answer.statusCode, 200)
+  })
+
+  it('a sign-in to the console by an OIDC provider is refused with another nonce, issuer, audience, key, or an end that is past', async () => {
+    issuer.person = ADA
+    const wrongs: Partial<OidcIssuer>[] = [
+      { wrong: { nonce: 'another' } },
+      { wrong: { nonce: undefined } },
+      { wrong: { iss: 'https://another.example' } },
+      { wrong: { aud: 'another-client' } },
+      { hasWrongKey: true },
+      { wrong: { exp: 1_000 } },
+    ]
+    for (const wrong of wrongs) {
+      Object.assign(issuer, { wrong: {}, hasWrongKey: false }, wrong)
+      const { answer } = await signIn()
+      assert.equal(answer.statusCode, 401, JSON.stringify(wrong))
+      assert.match(answer.body, /did not work/)
+      assert.doesNotMatch(cookiesOf(answer), /agw_console=/)
+    }
+  })
+
+  it('a sign-in to the console by an OIDC provider ends in the browser in which it began, once, and asks the provider nothing for others', async () => {
+    issuer.person = ADA
+    const before = issuer.exchanges
+    // Somebody sends their own way back to a person who never asked for it.
+    assert.equal((await signIn({ cookie: '' })).answer.statusCode, 401)
+    const { pending } = await signIn({ query: '?code=x&state=y' })
+    assert.equal((await signIn({ cookie: pending })).answer.statusCode, 401)
+    assert.equal((await signIn({ cookie: 'agw_console_sign_in=forged.AAAA' })).answer.statusCode, 401)
+    assert.equal((await signIn({ query: '?error=access_denied&state=x' })).answer.statusCode, 401)
+    assert.equal(issuer.exchanges, before)
+    const first = await signIn()
+    assert.equal(first.answer.statusCode, 200)
+    const again = await ask({ url: `/login/callback${first.query}`, headers: { cookie: first.pending } })
+    assert.equal(again.statusCode, 401)
+  })
+})
+
+describe('a request that an access proxy sends', () => {
+  const asProxy = { 'x-trusted-header-secret': PROXY_SECRET, 'x-forwarded-user': 'grace' }
+
+  it('a request that an access proxy sends is of the person whom the proxy names, with the rights of their groups', async () => {
+    const operator = { ...asProxy, 'x-forwarded-groups': 'other, gateway-operators' }
+    assert.equal((await ask({ url: '/', headers: operator })).statusCode, 200)
+    assert.equal((await ask({ ...CHANGE, headers: { ...operator, ...SAME_SITE } })).statusCode, 200)
+    assert.equal((await lastAudit()).actor, 'grace (proxy, 127.0.0.1)')
+    const viewer = { ...asProxy, 'x-forwarded-groups': 'staff' }
+    assert.equal((await ask({ url: '/', headers: viewer })).statusCode, 200)
+    assert.equal((await ask({ ...CHANGE, headers: { ...viewer, ...SAME_SITE } })).statusCode, 403)
+    const stranger = { ...asProxy, 'x-forwarded-groups': 'gateway-operators2' }
+    assert.equal((await ask({ url: '/v1/operator/audit', headers: stranger })).statusCode, 403)
+    // The browser adds what the proxy knows a person by to requests of any page.
+    const foreign = { ...operator, 'sec-fetch-site': 'cross-site' }
+    assert.equal((await ask({ ...CHANGE, headers: foreign })).statusCode, 403)
+    assert.equal((await ask({ ...CHANGE, headers: operator })).statusCode, 403)
+  })
+
+  it('a request that an access proxy sends counts with the secret and from its address alone', async () => {
+    const forged = { 'x-forwarded-user': 'grace', 'x-forwarded-groups': 'gateway-operators' }
+    const withSecret = { ...forged, 'x-trusted-header-secret': PROXY_SECRET }
+    const url = '/v1/operator/audit'
+    assert.equal((await ask({ url, headers: forged })).statusCode, 401)
+    assert.equal((await ask({ url, headers: { ...withSecret, 'x-trusted-header-secret': 'guess' } })).statusCode, 401)
+    // From inside the proxy's network, and with its secret, but from another address.
+    assert.equal((await ask({ url, headers: withSecret, remoteAddress: '127.0.0.2' })).statusCode, 401)
+    assert.equal((await ask({ url, headers: withSecret, remoteAddress: '::ffff:127.0.0.1' })).statusCode, 200)
+  })
+})
+
+describe('the operator token', () => {
+  const form = { 'content-type': 'application/x-www-form-urlencoded', ...SAME_SITE }
+
+  it('the operator token opens the console while the provider is away, and the audit log says that somebody used it', async () => {
+    const entered = await ask({ method: 'POST', url: '/login', headers: form, payload: `token=${console_.token}` })
+    assert.equal(entered.statusCode, 303)
+    const login = await lastAudit()
+    assert.deepEqual([login.actor, login.action], ['operator (127.0.0.1)', 'console.login'])
+    const headers = { ...console_.bearer, 'x-operator': 'robin' }
+    assert.equal((await ask({ ...CHANGE, headers })).statusCode, 200)
+    assert.equal((await lastAudit()).actor, 'robin (127.0.0.1)')
+  })
+
+  it('the operator token is taken as bearer alone where OPERATOR_TOKEN_LOGIN is off', async (t) => {
+    const closed = await openTestConsole({
+      ...{ OIDC_ISSUER: issuer.url, OIDC_CLIENT_ID: issuer.clientId, OIDC_CLIENT_SECRET: issuer.clientSecret },
+      ...{ OIDC_OPERATOR_GROUPS: 'o', OPERATOR_TOKEN_LOGIN: 'off' },
+    })
+    t.after(() => closed.stop())
+    const page = await closed.app.inject({ url: '/', headers: { accept: 'text/html' } })
+    assert.equal(page.statusCode, 401)
+    assert.match(page.body, /href="\/login\/oidc\?next=%2F"/)
+    assert.doesNotMatch(page.body, /<form/)
+    const options = { method: 'POST', url: '/login', headers: form, payload: `token=${closed.token}` } as const
+    assert.equal((await closed.app.inject(options)).statusCode, 401)
+    assert.equal((await closed.app.inject({ url: '/metrics', headers: closed.bearer })).statusCode, 200)
+  })
+})
+
+it('settings of named operators that would let in nobody or everybody end the process with the name of the variable', () => {
+  const base = { ...testSecrets(), DATABASE_URL: 'postgres://x/y', REDIS_URL: 'redis://x' }
+  const oidc = { OIDC_ISSUER: 'https://id.example', OIDC_CLIENT_ID: 'x', OIDC_CLIENT_SECRET: 'y' }
+  const proxy = {
+    TRUSTED_USER_HEADER: 'x-user',
+    TRUSTED_GROUPS_HEADER: 'x-groups',
+    TRUSTED_HEADER_SECRET: PROXY_SECRET,
+  }
+  const groups = { OIDC_OPERATOR_GROUPS: 'o' }
+  const refuses = (environment: Record<string, string>, message: RegExp) =>
+    assert.throws(
+      () => loadConfig({ ...base, ...environment }),
+      (error) => error instanceof ConfigError && message.test(error.message),
+    )
+  refuses(oidc, /^OIDC_OPERATOR_GROUPS is required/)
+  refuses({ ...oidc, ...groups, OIDC_ISSUER: 'http://id.example' }, /^OIDC_ISSUER must be an https: address/)
+  refuses({ ...oidc, ...groups, OIDC_CLIENT_SECRET: '' }, /^OIDC_CLIENT_SECRET is required/)
+  refuses({ ...proxy, ...groups }, /^TRUST_PROXY is required/)
+  refuses(
+    { ...proxy, ...groups, TRUST_PROXY: '10.0.0.1', TRUSTED_HEADER_SECRET: '' },
+    /^TRUSTED_HEADER_SECRET is required/,
+  )
+  refuses({ ...proxy, ...groups, TRUST_PROXY: '10.0.0.1', TRUSTED_GROUPS_HEADER: '' }, /^TRUSTED_GROUPS_HEADER is req/)
+  refuses({ OPERATOR_TOKEN_LOGIN: 'off' }, /^OPERATOR_TOKEN_LOGIN must be on/)
+  loadConfig({ ...base, ...oidc, ...groups })
+})
