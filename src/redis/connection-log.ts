@@ -73,7 +73,13 @@ async function findCause(urls: string[]): Promise<string | undefined> {
 /** Why one node cannot be used: it cannot be reached, or it says that slots are served by nobody. Never throws. */
 async function findCauseAt(url: string): Promise<string | undefined> {
   const times = { connectTimeout: CAUSE_MS_MAX, commandTimeout: CAUSE_MS_MAX }
-  const node = new Redis(url, { ...times, Connector: NamedConnector, lazyConnect: true, retryStrategy: () => null })
+  const node = new Redis(url, {
+    ...times,
+    disableClientInfo: true,
+    Connector: NamedConnector,
+    lazyConnect: true,
+    retryStrategy: () => null,
+  })
   const causes: string[] = []
   node.on('error', (error: Error) => causes.push(reasonOf(error)))
   try {

@@ -61,6 +61,7 @@ async function findClusterNodes(urls: string[]): Promise<string[]> {
     lazyConnect: true,
     Connector: NamedConnector,
     enableReadyCheck: false,
+    disableClientInfo: true,
     retryStrategy: () => null,
     maxRetriesPerRequest: 0,
     connectTimeout: PROBE_MS_MAX,
