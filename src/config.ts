@@ -15,7 +15,7 @@ import {
   type StartConfig,
 } from './config/start.ts'
 import { readDatabaseUrl, readNameServers, readStores, type StoresConfig } from './config/stores.ts'
-import { type CallLogConfig, type LogConfig, readCallLog, readIsTraced, readLog } from './config/telemetry.ts'
+import { type CallLogConfig, type LogConfig, readCallLog, readLog, readTraces, type TracesConfig } from './config/telemetry.ts'
 import {
   isContact,
   PROJECT_CONTACT,
@@ -78,8 +78,8 @@ export interface Config extends StoresConfig {
   /** How long what operators did is kept, days. */
   auditDays: number
   log: LogConfig
-  /** Whether an OpenTelemetry collector is set; its libraries read its `OTEL_` variables themselves. */
-  isTraced: boolean
+  /** Whether an OpenTelemetry collector is sent traces; its libraries read its other `OTEL_` variables themselves. */
+  traces: TracesConfig
   /** Variables of the environment that no setting has read, and the names of the settings. */
   unknownVariables: { names: string[]; known: string[] }
 }
@@ -138,7 +138,7 @@ function readConfig(environment: Environment, secretNames: readonly SecretName[]
     callLog: readCallLog(read),
     auditDays: read.integer('AUDIT_DAYS', 400, [1, 36_500]),
     log: readLog(read),
-    isTraced: readIsTraced(read),
+    traces: readTraces(read),
   }
   return { ...config, unknownVariables: { names: Object.keys(environment).filter(read.isUnread), known: read.names } }
 }

@@ -36,8 +36,32 @@ export function readLog(read: EnvironmentReader): LogConfig {
 /** Variables of OpenTelemetry that name a collector; each of them turns tracing on. */
 const COLLECTORS = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT']
 
-/** Whether a collector is set. @throws ConfigError if its address is no address */
-export function readIsTraced(read: EnvironmentReader): boolean {
+/** Whether calls are traced, and which share of them. */
+export interface TracesConfig {
+  isTraced: boolean
+  /** 0 to 1. Spans of a call that another process began follow that process. */
+  traceRatio: number
+}
+
+/** Values of OTEL_TRACES_SAMPLER. A call begins its trace here, so that a sampler that follows a parent does the same. */
+const SAMPLERS = ['always_on', 'always_off', 'traceidratio'] as const
+
+/** @throws ConfigError naming the variable that cannot be used */
+export function readTraces(read: EnvironmentReader): TracesConfig {
+  const isOff = read.text('OTEL_SDK_DISABLED', '').toLowerCase() === 'true'
+  const sampler = read.text('OTEL_TRACES_SAMPLER', 'always_on').replace(/^parentbased_/, '')
+  const kind = SAMPLERS.find((each) => each === sampler)
+  if (kind === undefined)
+    throw new ConfigError(`OTEL_TRACES_SAMPLER must be ${SAMPLERS.join(', ')}, or parentbased_ and one of them`)
+  const ratio = Number(read.text('OTEL_TRACES_SAMPLER_ARG', '1'))
+  if (kind === 'traceidratio' && !(ratio >= 0 && ratio <= 1))
+    throw new ConfigError('OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1')
+  const traceRatio = kind === 'always_on' ? 1 : kind === 'always_off' ? 0 : ratio
+  return { isTraced: hasCollector(read) && !isOff, traceRatio }
+}
+
+/** Whether a collector is set. @throws ConfigError where its address is none */
+function hasCollector(read: EnvironmentReader): boolean {
   const set = COLLECTORS.map((name) => ({ name, value: read.text(name, '') })).filter(({ value }) => value !== '')
   for (const { name, value } of set) {
     if (!URL.canParse(value) || !/^https?:$/.test(new URL(value).protocol)) {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import {
   type Context,
   defaultTextMapGetter,
@@ -9,7 +10,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
-import { TRACE_PARENT_HEADER, W3CTraceContextPropagator } from '@opentelemetry/core'
+import { setGlobalErrorHandler, TRACE_PARENT_HEADER, W3CTraceContextPropagator } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import {
   defaultResource,
@@ -18,22 +19,56 @@ import {
   resourceFromAttributes,
   serviceNameEnvDetector,
 } from '@opentelemetry/resources'
-import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
+import {
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace'
 import { lookup } from '../dns/lookup.ts'
+import type { Log } from '../log.ts'
+import { VERSION } from './metrics.ts'
 import type { CallSpan, SpanOptions, Tracing } from './tracing.ts'
+
+interface OtlpOptions {
+  process: string
+  traceRatio: number
+  log: Log
+}
+
+/** At least so long between two warnings that spans are lost, milliseconds. */
+const WARN_MS = 60_000
+
+/** A collector that does not answer fails each second: the log says it once a minute. */
+function warnOnce(log: Log): (error: unknown) => void {
+  let warnedAt = Number.NEGATIVE_INFINITY
+  return (error) => {
+    if (performance.now() - warnedAt < WARN_MS) return
+    warnedAt = performance.now()
+    log.warn({ err: error }, 'failed to send traces to the collector')
+  }
+}
 
 const propagator = new W3CTraceContextPropagator()
 
 /**
  * Sends spans by OTLP over HTTP. The libraries read their `OTEL_` variables themselves: address, headers, timeout and
- * compression of the exporter, and the attributes of the resource. `process` names the kind of process.
+ * compression of the exporter, and the attributes of the resource. `process` names the kind of process, `traceRatio` the
+ * share of traces that are sent.
  */
-export function openOtlpTracing(process: string): Tracing {
+export function openOtlpTracing({ process, traceRatio, log }: OtlpOptions): Tracing {
+  setGlobalErrorHandler(warnOnce(log))
   const fromEnvironment = detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] })
-  const named = resourceFromAttributes({ 'service.name': `agent-api-gateway-${process}` })
+  const named = resourceFromAttributes({
+    'service.name': `agent-api-gateway-${process}`,
+    'service.version': VERSION,
+    'service.instance.id': randomUUID(),
+  })
   const provider = new TracerProvider({
     // If both name an attribute, the environment wins.
     resource: defaultResource().merge(named).merge(fromEnvironment),
+    // A worker's spans follow the decision of the API node, which travels with the call.
+    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(traceRatio) }),
     spanProcessors: [
       new BatchSpanProcessor({
         exporter: new OTLPTraceExporter({ httpAgentOptions: { lookup } }),

@@ -1,3 +1,6 @@
+import type { Config } from '../config.ts'
+import type { Log } from '../log.ts'
+
 /** Makes spans of one process and sends them to a collector; makes none if no collector is set. */
 export interface Tracing {
   /** Starts a span; `parent` is the `traceparent` (W3C) of the span it belongs to. */
@@ -24,9 +27,12 @@ export interface CallSpan {
 
 const NO_SPAN: CallSpan = { traceparent: undefined, set: () => undefined, end: () => undefined }
 
-/** The libraries are loaded only if a collector is set. `process` names the kind of process. */
-export async function openTracing(isTraced: boolean, process: string): Promise<Tracing> {
+/** The libraries are loaded only where a collector is set. `process` names the kind of process. */
+export async function openTracing(
+  { isTraced, traceRatio }: Config['traces'],
+  { process, log }: { process: string; log: Log },
+): Promise<Tracing> {
   if (!isTraced) return { start: () => NO_SPAN, close: async () => undefined }
   const { openOtlpTracing } = await import('./otlp.ts')
-  return openOtlpTracing(process)
+  return openOtlpTracing({ process, traceRatio, log })
 }

@@ -11,7 +11,12 @@ export async function traceCall<T>(
   const span = tracing.start('job', {
     kind: 'consumer',
     parent: call.traceparent,
-    attributes: { 'messaging.system': 'bullmq', 'messaging.destination.name': call.slug },
+    attributes: {
+      'messaging.system': 'bullmq',
+      'messaging.destination.name': call.slug,
+      'messaging.operation.type': 'process',
+      'messaging.message.id': call.id,
+    },
   })
   try {
     const result = await process(span.traceparent ? { ...call, traceparent: span.traceparent } : call)

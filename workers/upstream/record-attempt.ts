@@ -95,7 +95,7 @@ export class AttemptRecorder {
     const span = this.#deps.telemetry.tracing.start('attempt', {
       kind: 'client',
       parent: traceparent,
-      attributes: { 'agw.api': slug },
+      attributes: { 'agw.api': slug, 'http.request.method': 'GET' },
     })
     const record = (result: AttemptRecord['result'], code?: string, seen?: Omit<Seen, 'ms'>): ObservedAttempt => {
       const latencyMs = tookMs()
@@ -106,6 +106,7 @@ export class AttemptRecorder {
     try {
       const result = await run()
       const code = result.responseClass?.code
+      span.set({ 'http.response.status_code': result.answer.status })
       span.end(code)
       this.#deps.unanswered.answered(slug)
       const recorded = record(resultOf(code, this.#request), code, { status: result.answer.status })
