@@ -15,7 +15,14 @@ import {
   type StartConfig,
 } from './config/start.ts'
 import { readDatabaseUrl, readNameServers, readStores, type StoresConfig } from './config/stores.ts'
-import { type CallLogConfig, type LogConfig, readCallLog, readLog, readTraces, type TracesConfig } from './config/telemetry.ts'
+import {
+  type CallLogConfig,
+  type LogConfig,
+  readCallLog,
+  readLog,
+  readTraces,
+  type TracesConfig,
+} from './config/telemetry.ts'
 import {
   isContact,
   PROJECT_CONTACT,

@@ -430,3 +430,25 @@ it('several secrets that are missing are named in one sentence', () => {
     message: 'JWT_SECRET, ENCRYPTION_KEY and DATABASE_URL are required: see README, Configuration',
   })
 })
+
+describe('the share of calls that is traced', () => {
+  const traces = (environment: Record<string, string>) =>
+    load({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318', ...environment }).traces
+
+  it('the share of calls that is traced is what the variables of OpenTelemetry say', () => {
+    assert.deepEqual(load().traces, { isTraced: false, traceRatio: 1 })
+    assert.deepEqual(traces({}), { isTraced: true, traceRatio: 1 })
+    assert.deepEqual(traces({ OTEL_SDK_DISABLED: 'TRUE' }), { isTraced: false, traceRatio: 1 })
+    assert.equal(traces({ OTEL_TRACES_SAMPLER: 'always_off' }).traceRatio, 0)
+    for (const sampler of ['traceidratio', 'parentbased_traceidratio'])
+      assert.equal(traces({ OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: '0.01' }).traceRatio, 0.01)
+    assert.equal(traces({ OTEL_TRACES_SAMPLER: 'parentbased_always_off' }).traceRatio, 0)
+  })
+
+  it('the share of calls that is traced ends the process with the name of the variable when it is none', () => {
+    const ratio = { OTEL_TRACES_SAMPLER: 'traceidratio' }
+    for (const share of ['2', '-0.1', 'x'])
+      assert.throws(() => traces({ ...ratio, OTEL_TRACES_SAMPLER_ARG: share }), /OTEL_TRACES_SAMPLER_ARG must be/)
+    assert.throws(() => traces({ OTEL_TRACES_SAMPLER: 'jaeger_remote' }), /OTEL_TRACES_SAMPLER must be/)
+  })
+})

@@ -92,11 +92,8 @@ export class AttemptRecorder {
     this.#forgetRedirects()
     const startedAt = performance.now() - this.#ownMs()
     const tookMs = (): number => performance.now() - startedAt - this.#ownMs()
-    const span = this.#deps.telemetry.tracing.start('attempt', {
-      kind: 'client',
-      parent: traceparent,
-      attributes: { 'agw.api': slug, 'http.request.method': 'GET' },
-    })
+    const attributes = { 'agw.api': slug, 'http.request.method': 'GET' }
+    const span = this.#deps.telemetry.tracing.start('attempt', { kind: 'client', parent: traceparent, attributes })
     const record = (result: AttemptRecord['result'], code?: string, seen?: Omit<Seen, 'ms'>): ObservedAttempt => {
       const latencyMs = tookMs()
       const attempt = { result, ...(code === undefined ? {} : { code }), latencyMs, source, isPlain, voter, slot }
