@@ -52,7 +52,10 @@ export async function loginRoutes(app: App, deps: LoginDeps): Promise<void> {
       request.log.warn({ address: request.ip }, 'somebody logged in with OPERATOR_TOKEN')
     await recordLogin(db, request, { role: TOKEN_OPERATOR.role })
     const isSecure = isOnTls(request)
-    const cookies = [consoleCookie(await sessions.begin(TOKEN_OPERATOR), isSecure), ...nameCookie(name.trim(), isSecure)]
+    const cookies = [
+      consoleCookie(await sessions.begin(TOKEN_OPERATOR), isSecure),
+      ...nameCookie(name.trim(), isSecure),
+    ]
     reply.header('set-cookie', cookies)
     return reply.redirect(ownPath(next), 303)
   })

@@ -466,7 +466,7 @@ describe('the operator API', () => {
         'casey (127.0.0.1)',
       ]),
     )
-    assert.match(await cli('audit'), /^\d{4}-\d\d-\d\d \d\d:\d\d {2}casey \(unproven, 127\.0\.0\.1\) +upstream\.resume /m)
+    assert.match(await cli('audit'), /^\d{4}-\d\d-\d\d \d\d:\d\d {2}casey \(127\.0\.0\.1\) +upstream\.resume /m)
     assert.match(await cli('overview'), /^trivia /m)
     assert.match(await cli('queue', 'trivia'), /^trivia: 0 calls here, \d workers? serves? it\./)
     assert.match(await cli('upstream', 'trivia'), /^trivia +enabled +developer/m)
