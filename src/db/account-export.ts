@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
-import type { ApiKey, Connection, Environment, ProviderKey, Role, Team } from './schema.ts'
+import type { ApiKey, CallRow, Connection, Environment, ProviderKey, Role, Team } from './schema.ts'
 
 /** What the database has of an account, but for its usage. Ended keys and connections are there for 30 days. */
 export interface AccountRows {
@@ -70,6 +70,30 @@ export async function* readUsagePages(
       select to_char(day, 'YYYY-MM-DD') as day, key, slug as api, status::int, mode, calls::float8 as calls
       from ${sql.table(table)} where user_id = ${userId} and ${after}
       order by day, key, slug, status, mode limit ${sql.lit(PAGE_ROWS)}`.execute(db)
+    if (rows.length > 0) yield rows
+    if (rows.length < PAGE_ROWS) return
+    last = rows.at(-1)
+  }
+}
+
+/** Rows of the log of calls in an export, newest first; `GET /v1/logs` has the others. */
+export const EXPORTED_CALLS_MAX = 10_000
+
+/** The newest rows of an account in the log of calls, in pages. */
+export async function* readCallPages(db: Db, userId: string): AsyncGenerator<CallRow[]> {
+  let last: CallRow | undefined
+  for (let count = 0; count < EXPORTED_CALLS_MAX; count += PAGE_ROWS) {
+    const rows: CallRow[] = await db
+      .selectFrom('call_log')
+      .selectAll()
+      .where('account_id', '=', userId)
+      .$if(last !== undefined, (select) =>
+        select.where(sql<boolean>`(at, id) < (${last?.at}::timestamptz, ${last?.id}::uuid)`),
+      )
+      .orderBy('at', 'desc')
+      .orderBy('id', 'desc')
+      .limit(PAGE_ROWS)
+      .execute()
     if (rows.length > 0) yield rows
     if (rows.length < PAGE_ROWS) return
     last = rows.at(-1)

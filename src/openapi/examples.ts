@@ -128,6 +128,7 @@ const EXPORT: Record<string, MediaExamples> = {
     providerKeys: [],
     usage: [{ day: '2026-11-21', key: KEY.id, api: 'weather', status: 200, mode: 'live', calls: 15 }],
     refusals: [],
+    calls: [],
   }),
 }
 
@@ -208,6 +209,7 @@ function catalogExamples(api: Api, baseUrl: string): Record<string, MediaExample
     health: {
       status: 'Healthy',
       score: 100,
+      meanwhile: null,
       since: MADE_AT,
       checkedAt: USED_AT,
       parts: { availability: 80, latency: 20, ok: 41.5, fail: 0, failShare: 0, p95Ms: 180 },

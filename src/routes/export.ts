@@ -5,7 +5,7 @@ import { toAllowedAnswer } from '../accounts/credential-limits.ts'
 import { toKeyAnswer } from '../accounts/key-answer.ts'
 import { toTeamAnswer } from '../accounts/team-answer.ts'
 import type { Context } from '../context.ts'
-import { readAccountRows, readUsagePages } from '../db/account-export.ts'
+import { EXPORTED_CALLS_MAX, readAccountRows, readCallPages, readUsagePages } from '../db/account-export.ts'
 import type { User } from '../db/schema.ts'
 import { findUser } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
@@ -30,6 +30,7 @@ const Export = Type.Object(
     providerKeys: Rows('Keys of your own for APIs, masked'),
     usage: Rows('Calls that reached the queue, by day, key, API, status and mode'),
     refusals: Rows('Calls that were refused before, counted in the same way'),
+    calls: Rows(`The newest ${EXPORTED_CALLS_MAX} calls of the log; GET /v1/logs has the others`),
   },
   { title: 'AccountExport' },
 )
@@ -98,10 +99,15 @@ async function sendExport(reply: FastifyReply, { db, reportsDb }: Context, userI
   }
   const text = async function* (): AsyncGenerator<string> {
     yield JSON.stringify(short).slice(0, -1)
-    for (const [name, table] of LONG) {
+    const parts: [name: string, pages: AsyncGenerator<object[]>][] = [
+      ['usage', readUsagePages(reportsDb, 'usage_daily', userId)],
+      ['refusals', readUsagePages(reportsDb, 'refusals_daily', userId)],
+      ['calls', readCallPages(reportsDb, userId)],
+    ]
+    for (const [name, pages] of parts) {
       yield `,"${name}":[`
       let isFirst = true
-      for await (const page of readUsagePages(reportsDb, table, userId)) {
+      for await (const page of pages) {
         const lines = page.map((row) => JSON.stringify(row)).join(',\n')
         yield isFirst ? `\n${lines}` : `,\n${lines}`
         isFirst = false
@@ -115,11 +121,6 @@ async function sendExport(reply: FastifyReply, { db, reportsDb }: Context, userI
     .type('application/json; charset=utf-8')
     .send(Readable.from(text()))
 }
-
-const LONG = [
-  ['usage', 'usage_daily'],
-  ['refusals', 'refusals_daily'],
-] as const
 
 function profileOf(user: User): object {
   return {
