@@ -195,6 +195,13 @@ export const MUTATIONS: Mutation[] = [
   ),
   caps('acquire', 'leases are not kept', "  redis.call('ZADD', LEASES, unpack(leased))\n"),
   caps('acquire', 'concurrency is not looked at', '  if freeLeases <= 0 then return nil end\n'),
+  {
+    name: 'a queued call whose slot was taken is not told',
+    file: 'src/caps/lua/acquire.lua',
+    from: 'if isScarce and waitMs > 0 then',
+    to: 'if false then',
+    tests: ['test/caps/model.test.ts'],
+  },
   joins(
     'acquire',
     'calls without a place take the room of queued calls',
