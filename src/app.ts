@@ -77,7 +77,10 @@ const HEADER_BYTES_MAX = 16 * 1024
 const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 15_000
 
-/** How long an answer may lie unread beyond the longest wait for one, milliseconds: it is kept in this node until then. */
+/**
+ * How long an answer may lie unread beyond the longest wait for one, milliseconds: it is kept in
+ * this node until then.
+ */
 const UNREAD_MS_MAX = 35_000
 
 const SERVER_OPTIONS: ServerOptions = {
@@ -98,7 +101,8 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     loggerInstance: log as FastifyBaseLogger,
     // One line a call is written where the call is answered, without its query string.
     logController: new LogController({ disableRequestLogging: true }),
-    // A logger of its own for each request costs more than it tells: failures are logged with the request's id.
+    // A logger of its own for each request costs more than it tells: failures are logged with the
+    // request's id.
     childLoggerFactory: (logger) => logger,
     genReqId: createRequestId,
     requestIdHeader: false,
@@ -107,7 +111,8 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     connectionTimeout: config.callTimeoutMs + UNREAD_MS_MAX,
     keepAliveTimeout: 65_000,
     return503OnClosing: false,
-    // No longer than an address may be: a longer id is refused as such, and a malformed id as not found.
+    // No longer than an address may be: a longer id is refused as such, and a malformed id as not
+    // found.
     routerOptions: { maxParamLength: URL_LENGTH_MAX },
     rewriteUrl: ({ url = '/' }) => routedUrl(url),
     http: SERVER_OPTIONS,
@@ -180,7 +185,8 @@ function checkRequests(app: FastifyInstance, { config }: Context, isProxy: IsPro
     if (allowOrigin(request, reply, origins)) return true
     checkHeld(request)
     if (request.url.length > URL_LENGTH_MAX) throw new GatewayError('URI_TOO_LONG')
-    // Here, before the body is read: what is wrong with the body of a route that is not there does not matter.
+    // Here, before the body is read: what is wrong with the body of a route that is not there does
+    // not matter.
     refuseUnrouted(request, allowedMethods)
     return false
   }
@@ -201,7 +207,8 @@ function checkRequests(app: FastifyInstance, { config }: Context, isProxy: IsPro
 
 function markAnswers(app: FastifyInstance, context: Context): void {
   const { accounts, http } = context.config
-  // Not when the request comes: a call that was under way before the node began to end would keep its connection.
+  // Not when the request comes: a call that was under way before the node began to end would keep
+  // its connection.
   // biome-ignore lint/complexity/useMaxParams: the form of Fastify's hooks.
   app.addHook('onSend', (request, reply, payload, done) => {
     holdAnswer(request.raw, reply.raw, payload)
@@ -274,13 +281,19 @@ async function registerRoutes(
   }
 }
 
-/** The address as it is routed. A call without an API is a call all the same, and refused in the order of calls. */
+/**
+ * The address as it is routed. A call without an API is a call all the same, and refused in the
+ * order of calls.
+ */
 function routedUrl(url: string): string {
   const path = originForm(url)
   return mcpAddress(path) ?? path.replace(/^\/v1\/call(?=\?|$)/, '/v1/call/')
 }
 
-/** Bodies are JSON and nothing else, parsed strictly. An empty body counts as no body, whatever its content type. */
+/**
+ * Bodies are JSON and nothing else, parsed strictly. An empty body counts as no body, whatever its
+ * content type.
+ */
 function takeOnlyJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {

@@ -41,7 +41,10 @@ export { type ProcessKind, SECRETS_OF } from './config/secrets.ts'
 export type { InstallPolicy, StartConfig } from './config/start.ts'
 export { parseCaps, type UpstreamSettings } from './config/upstream-variables.ts'
 
-/** All settings of a process, read once and checked. Each group has a file of its own in `src/config`. */
+/**
+ * All settings of a process, read once and checked. Each group has a file of its own in
+ * `src/config`.
+ */
 export interface Config extends StoresConfig {
   http: HttpConfig
   dataDir: string
@@ -85,7 +88,10 @@ export interface Config extends StoresConfig {
   /** How long what operators did is kept, days. */
   auditDays: number
   log: LogConfig
-  /** Whether an OpenTelemetry collector is sent traces; its libraries read its other `OTEL_` variables themselves. */
+  /**
+   * Whether an OpenTelemetry collector is sent traces; its libraries read its other `OTEL_`
+   * variables themselves.
+   */
   traces: TracesConfig
   /** Variables of the environment that no setting has read, and the names of the settings. */
   unknownVariables: { names: string[]; known: string[] }
@@ -180,23 +186,30 @@ export async function loadOperatorClient(
 }
 
 /**
- * For glibc, which reads them before anything of ours runs: freed buffers of large bodies go back to the system. Without
- * them a worker kept 1.6 times its memory after a burst of bodies of 1 MB, with them 1.05 times. Other C libraries take no
- * notice.
+ * For glibc, which reads them before anything of ours runs: freed buffers of large bodies go back
+ * to the system. Without them a worker kept 1.6 times its memory after a burst of bodies of 1 MB,
+ * with them 1.05 times. Other C libraries take no notice.
  */
 const ALLOCATOR = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '131072' }
 
-/** Threads of Node: hashes of passwords take as many as the machine has cores, and files and compression need others. */
+/**
+ * Threads of Node: hashes of passwords take as many as the machine has cores, and files and
+ * compression need others.
+ */
 const THREADS = { UV_THREADPOOL_SIZE: '16' }
 
 /**
- * For Node, of API nodes and workers, wherever they are started: without it V8 cuts the marking of a collection that freed
- * buffers have begun into tasks that each wake the event loop for the next task, while its threads mark. It took an
- * API node half of its time for bodies of 1 MB. V8 reads it before anything of ours runs.
+ * For Node, of API nodes and workers, wherever they are started: without it V8 cuts the marking of
+ * a collection that freed buffers have begun into tasks that each wake the event loop for the next
+ * task, while its threads mark. It took an API node half of its time for bodies of 1 MB. V8 reads
+ * it before anything of ours runs.
  */
 export const NODE_FLAGS = ['--no-incremental-marking-task']
 
-/** The environment of a process of this kind that this process starts: without the secrets that the kind does not need. */
+/**
+ * The environment of a process of this kind that this process starts: without the secrets that the
+ * kind does not need.
+ */
 export function childEnvironment(kind: ProcessKind, additions: Record<string, string>): NodeJS.ProcessEnv {
   const environment: NodeJS.ProcessEnv = { ...ALLOCATOR, ...THREADS, ...process.env, ...additions }
   for (const name of SECRET_NAMES) if (!SECRETS_OF[kind].includes(name)) delete environment[name]

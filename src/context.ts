@@ -87,8 +87,8 @@ const STRANGERS_CONNECTIONS_MAX = 2
 const REPORTS_CONNECTIONS_MAX = 2
 
 /**
- * Opens what an API node needs, and the operator console: `kind` says which. Nothing waits for Postgres or Redis: they
- * are used when they are there.
+ * Opens what an API node needs, and the operator console: `kind` says which. Nothing waits for
+ * Postgres or Redis: they are used when they are there.
  */
 export async function openContext(config: Config, log: Log, kind: 'web' | 'ops'): Promise<Context> {
   const redis = openRedis(config.redisUrls, 'producer', log)
@@ -157,7 +157,10 @@ function openMailer({ accounts: { smtpUrl, mailFrom } }: Config): Mailer | undef
   return smtpUrl === undefined ? undefined : new Mailer({ smtpUrl, from: mailFrom })
 }
 
-/** Closes them in the reverse order of opening; completing calls whose callers left takes queues and replies. */
+/**
+ * Closes them in the reverse order of opening; completing calls whose callers left takes queues and
+ * replies.
+ */
 export async function closeContext(context: Context): Promise<void> {
   await context.telemetry.close()
   await context.settings.close()

@@ -199,14 +199,18 @@ export interface ErrorDetails {
   cause?: unknown
 }
 
-/** A failure with a code of the table. Its message is public; what happened inside is its `cause`, for the log. */
+/**
+ * A failure with a code of the table. Its message is public; what happened inside is its `cause`,
+ * for the log.
+ */
 export class GatewayError extends Error {
   readonly code: ErrorCode
   readonly details: ErrorDetails
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
     const { stackTraceLimit } = Error
-    // A stack costs a seventh of a refusal, and only a fault of ours needs one: others say why by code and cause.
+    // A stack costs a seventh of a refusal, and only a fault of ours needs one: others say why by
+    // code and cause.
     if (ERRORS[code].status !== 500) Error.stackTraceLimit = 0
     super(details.message ?? ERRORS[code].message, { cause: details.cause })
     Error.stackTraceLimit = stackTraceLimit
@@ -246,8 +250,8 @@ export function publicError(error: GatewayError, baseUrl: string): PublicError {
 const OPERATOR_MS = 3_600_000
 
 /**
- * `Retry-After` in whole seconds, rounded up so that it is never too early (RFC 9110, 10.2.3). A 503 always has one: an
- * hour where only an operator can change it.
+ * `Retry-After` in whole seconds, rounded up so that it is never too early (RFC 9110, 10.2.3). A
+ * 503 always has one: an hour where only an operator can change it.
  */
 export function retryAfterSeconds(error: GatewayError): number | undefined {
   const { status, retryable } = ERRORS[error.code]
@@ -258,7 +262,10 @@ export function retryAfterSeconds(error: GatewayError): number | undefined {
 /** When to come again where a dependency failed, milliseconds. */
 const DEPENDENCY_RETRY_MS = 2_000
 
-/** What a driver throws for a dependency that failed. Its message is for the log; callers get the code's. */
+/**
+ * What a driver throws for a dependency that failed. Its message is for the log; callers get the
+ * code's.
+ */
 export class DependencyError extends Error {
   readonly code: 'DEPENDENCY_UNAVAILABLE' | 'OVERLOADED'
 
@@ -269,12 +276,18 @@ export class DependencyError extends Error {
   }
 }
 
-/** Whether a code of Node or OpenSSL says that TLS failed, mostly for a certificate, which no waiting changes. */
+/**
+ * Whether a code of Node or OpenSSL says that TLS failed, mostly for a certificate, which no
+ * waiting changes.
+ */
 export function isTlsCode(code: string): boolean {
   return /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED)/.test(code)
 }
 
-/** Turns anything thrown into a GatewayError, once, at the edge. Unforeseen errors disclose nothing to the caller. */
+/**
+ * Turns anything thrown into a GatewayError, once, at the edge. Unforeseen errors disclose nothing
+ * to the caller.
+ */
 export function toGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown
   return thrown instanceof DependencyError

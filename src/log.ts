@@ -24,8 +24,9 @@ const REDACTED = [
 ]
 
 /**
- * Lines are written in batches, for a write per call costs a tenth of an API node's CPU. An orderly end and a fatal
- * error write what is left; a process that is killed loses the lines of twice this time, milliseconds.
+ * Lines are written in batches, for a write per call costs a tenth of an API node's CPU. An orderly
+ * end and a fatal error write what is left; a process that is killed loses the lines of twice this
+ * time, milliseconds.
  */
 const LINES_KEPT_MS = 50
 const BATCH_BYTES = 16_000
@@ -34,7 +35,10 @@ const BATCH_BYTES = 16_000
 const logs = new Set<Log>()
 const batchedLogs = new Set<BatchedLog>()
 
-/** The logger of a process: JSON lines, or readable ones on a terminal. `process` names it: web, worker, probe, ops. */
+/**
+ * The logger of a process: JSON lines, or readable ones on a terminal. `process` names it: web,
+ * worker, probe, ops.
+ */
 export function createLog(config: Config['log'], process: string): Log {
   const options: LoggerOptions = {
     level: config.level,
@@ -60,8 +64,8 @@ function kept(log: Log): Log {
 }
 
 /**
- * Writes what is left of all logs. Call it before the process ends: what pino itself does at the end tries a broken pipe
- * for ever, unless it has met the broken pipe before.
+ * Writes what is left of all logs. Call it before the process ends: what pino itself does at the
+ * end tries a broken pipe for ever, unless it has met the broken pipe before.
  */
 export async function flushLogs(): Promise<void> {
   for (const log of batchedLogs) log.flush()
@@ -73,8 +77,9 @@ export async function flushLogs(): Promise<void> {
 const LINES_GATHERED_MAX = 64
 
 /**
- * The same log for lines of level info whose members are declared, so that none can carry a secret. Looking for one in each
- * line, and handing lines over one by one, take a tenth of an API node's CPU where each call has a line.
+ * The same log for lines of level info whose members are declared, so that none can carry a secret.
+ * Looking for one in each line, and handing lines over one by one, take a tenth of an API node's
+ * CPU where each call has a line.
  */
 export class BatchedLog {
   readonly #log: Log
@@ -120,8 +125,8 @@ export interface OutputOptions {
 const SHOWN_LEVELS: Record<string, 'yellow' | 'red'> = { warn: 'yellow', error: 'red', fatal: 'red' }
 
 /**
- * A line of a process as it is printed: JSON lines as they are where a program reads them; at a terminal in words, and
- * only calls and what is wrong. Undefined for a line that is not shown.
+ * A line of a process as it is printed: JSON lines as they are where a program reads them; at a
+ * terminal in words, and only calls and what is wrong. Undefined for a line that is not shown.
  */
 export function formatLogLine(
   label: string,

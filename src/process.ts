@@ -28,15 +28,22 @@ export async function loadSettings(kind: ProcessKind): Promise<Config> {
 /** Longest that finishing may take, milliseconds; what is still under way then is lost. */
 const FINISH_MS_MAX = 22_000
 
-/** Longest that closing may take, milliseconds: nothing is under way any more, and the system closes what is left. */
+/**
+ * Longest that closing may take, milliseconds: nothing is under way any more, and the system closes
+ * what is left.
+ */
 const CLOSE_MS_MAX = 2_000
 
-/** Longest that writing the last log lines may take, milliseconds: whoever reads them may have stopped. */
+/**
+ * Longest that writing the last log lines may take, milliseconds: whoever reads them may have
+ * stopped.
+ */
 const FLUSH_MS_MAX = 3_000
 
 /**
- * Runs one process of the service: starts it, waits for SIGTERM or SIGINT, ends it. A signal counts while it starts
- * too. A second signal, or a failure nobody caught, ends it at once; its supervisor starts another.
+ * Runs one process of the service: starts it, waits for SIGTERM or SIGINT, ends it. A signal counts
+ * while it starts too. A second signal, or a failure nobody caught, ends it at once; its supervisor
+ * starts another.
  */
 export async function runProcess(name: string, start: () => Promise<Running>): Promise<void> {
   let running: Running | undefined
@@ -58,7 +65,8 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
     return await exit(1)
   }
   const { log } = running
-  // Written now, not at the end: a process that is killed leaves it to the next one too. Does nothing without a cache.
+  // Written now, not at the end: a process that is killed leaves it to the next one too. Does
+  // nothing without a cache.
   flushCompileCache()
   for (const event of ['uncaughtException', 'unhandledRejection']) {
     process.on(event, (error: unknown) => {
@@ -87,7 +95,8 @@ async function finish({ log, finish: finishWork, close }: Running, signal: strin
 
 async function exit(code: number): Promise<void> {
   process.exitCode = code
-  // No exit code is worth a process that never ends: the exit handlers of the log would wait for a reader.
+  // No exit code is worth a process that never ends: the exit handlers of the log would wait for a
+  // reader.
   setTimeout(() => process.kill(process.pid, 'SIGKILL'), FLUSH_MS_MAX)
   await flushLogs()
   process.exit(code)

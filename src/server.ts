@@ -9,7 +9,10 @@ import { createLog } from './log.ts'
 import { loadSettings, runProcess } from './process.ts'
 import { unlessAway } from './redis/connection.ts'
 
-/** How long callers may wait on a node that is ending, milliseconds; then their queued calls are withdrawn. */
+/**
+ * How long callers may wait on a node that is ending, milliseconds; then their queued calls are
+ * withdrawn.
+ */
 const WAITING_MS_MAX = 20_000
 
 /** One API node. */
@@ -31,7 +34,8 @@ await runProcess('web', async () => {
       context.isDraining = true
       context.telemetry.drain()
       const endCalls = () => context.replies.rejectAll(new GatewayError('DRAINING'))
-      // A caller that waits longer gets 503 DRAINING while there is still a connection to answer on.
+      // A caller that waits longer gets 503 DRAINING while there is still a connection to answer
+      // on.
       const timer = setTimeout(endCalls, WAITING_MS_MAX)
       const stopping = stopListening()
       // Replies come over Redis: without it nothing that waits will be answered.

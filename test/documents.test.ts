@@ -96,7 +96,8 @@ describe('a list of files', () => {
       .map(read)
       .join('\n')
     const named = new Set([...reader.matchAll(/'([A-Z]{3,}(?:_[A-Z]+)*)'/g)].map(([, name = '']) => name))
-    // Set by the supervisor and by shells, the other form of a listed setting, and ends of UPSTREAM_<SLUG>_URL and _KEY.
+    // Set by the supervisor and by shells, the other form of a listed setting, and ends of
+    // UPSTREAM_<SLUG>_URL and _KEY.
     for (const name of ['PROCESS_NAME', 'USER', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'URL', 'KEY']) {
       assert.ok(named.delete(name), name)
     }

@@ -16,8 +16,9 @@ import { SPARING_FLAGS } from './support/node-flags.ts'
 import { bundlePackages } from './support/package-bundles.ts'
 
 /**
- * `npm test`: types, lint, then every test on real services. Arguments name test files to run alone. `--unit` runs the
- * tests that need no service and are quick, and nothing else; `--containers` those that need a Docker engine, which must answer.
+ * `npm test`: types, lint, then every test on real services. Arguments name test files to run
+ * alone. `--unit` runs the tests that need no service and are quick, and nothing else;
+ * `--containers` those that need a Docker engine, which must answer.
  */
 const print = (text: string): void => console.log(`› ${text}`)
 
@@ -37,7 +38,10 @@ function runTests(args: string[], environment: Record<string, string> = {}): Pro
   return run(process.execPath, [...SPARING_FLAGS, '--test', `--test-timeout=${TEST_MS_MAX}`, ...args], environment)
 }
 
-/** Hundreds of pure functions: one process for all of them, because a process a file costs ten times what they do. */
+/**
+ * Hundreds of pure functions: one process for all of them, because a process a file costs ten times
+ * what they do.
+ */
 const runUnitTests = (files: string[]): Promise<number> => runTests(['--test-isolation=none', ...files])
 
 /** While other tests run: what they print comes in one piece, when they have ended. */
@@ -55,7 +59,10 @@ const importsOf = memoize(
     [...readFileSync(file, 'utf8').matchAll(/ from '(\.[^']+)'/g)].map(([, path = '']) => join(dirname(file), path)),
 )
 
-/** Whether a test file, or what it imports of the tests, starts Postgres, Redis, a gateway or a browser. */
+/**
+ * Whether a test file, or what it imports of the tests, starts Postgres, Redis, a gateway or a
+ * browser.
+ */
 function needsService(file: string, seen = new Set<string>()): boolean {
   if (file.startsWith('src/local/embedded/') || file === 'test/support/browser.ts') return true
   if (!file.startsWith('test/') || seen.has(file)) return false
@@ -63,11 +70,16 @@ function needsService(file: string, seen = new Set<string>()): boolean {
   return importsOf(file).some((path) => needsService(path, seen))
 }
 
-/** Files at one time: more than processors, because each waits for windows and leases now and then. */
+/**
+ * Files at one time: more than processors, because each waits for windows and leases now and then.
+ */
 const FILES_AT_ONCE = availableParallelism() + 3
 const CONCURRENCY = `--test-concurrency=${FILES_AT_ONCE}`
 
-/** Files that take longest, by what they wait for: they begin first, so that none of them runs on alone at the end. */
+/**
+ * Files that take longest, by what they wait for: they begin first, so that none of them runs on
+ * alone at the end.
+ */
 const FIRST = [
   ...['processes', 'portal', 'accessibility', 'asynchronous-calls', 'health', 'dependencies', 'console', 'deadlines'],
   ...['upstream-faults', 'recovery', 'memory-loss', 'http-shapes', 'caps', 'overload', 'command-cost', 'start'],
@@ -89,7 +101,10 @@ async function runInOrder(files: string[]): Promise<number> {
   return code
 }
 
-/** They need no service, and take seconds: they hash passwords, start Python, change every member of every mapping. */
+/**
+ * They need no service, and take seconds: they hash passwords, start Python, change every member of
+ * every mapping.
+ */
 const SLOW = ['accounts/password', 'clients/clients', 'catalog/upstreams'].map((name) => `test/${name}.test.ts`)
 
 /** Test files, those that need no service and are quick apart from the others. */
@@ -121,7 +136,10 @@ async function main(args: string[]): Promise<number> {
   return Math.max(...(await Promise.all(codes)))
 }
 
-/** Nothing of a test run needs to survive a crash of the machine: every commit is spared its wait for the disk. */
+/**
+ * Nothing of a test run needs to survive a crash of the machine: every commit is spared its wait
+ * for the disk.
+ */
 async function forgetDurability(serverUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: serverUrl })
   await client.connect()
@@ -139,7 +157,8 @@ async function withServices(runAll: () => Promise<number>): Promise<number> {
   const postgres = await startPostgres({ dataDir: folder, print })
   try {
     await forgetDurability(postgres.superuserUrl)
-    // Each test file starts a Redis of its own; this one only makes sure that the machine has the program.
+    // Each test file starts a Redis of its own; this one only makes sure that the machine has the
+    // program.
     await (await startRedis({ dataDir: folder, print, install: loadInstallPolicy() })).stop()
     process.env.TEST_DATABASE_URL = postgres.superuserUrl
     return await runAll()

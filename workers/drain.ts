@@ -6,7 +6,10 @@ import { readProcesses } from '../src/telemetry/heartbeat.ts'
 
 const NODES_MS_MAX = 20_000
 
-/** Within this time nodes that get SIGTERM with this worker have announced that they end, milliseconds. */
+/**
+ * Within this time nodes that get SIGTERM with this worker have announced that they end,
+ * milliseconds.
+ */
 const ANNOUNCE_MS = 500
 
 const LOOK_EVERY_MS = 250
@@ -46,7 +49,10 @@ async function isNeeded({ redis, clock, slugs, log }: DrainDeps): Promise<boolea
   }
 }
 
-/** Longest wait for workers without jobs, milliseconds: after a failover BullMQ may never close them. */
+/**
+ * Longest wait for workers without jobs, milliseconds: after a failover BullMQ may never close
+ * them.
+ */
 const IDLE_MS_MAX = 2_500
 
 /** Ends when the workers are closed, or when none of them has had a job for a while. */

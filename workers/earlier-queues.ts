@@ -7,7 +7,10 @@ import { readProcesses } from '../src/telemetry/heartbeat.ts'
 
 const LOOK_EVERY_MS = 2_000
 
-/** Looks in a row that find an earlier queue empty and no process that fills it, before the queue is deleted. */
+/**
+ * Looks in a row that find an earlier queue empty and no process that fills it, before the queue is
+ * deleted.
+ */
 const EMPTY_LOOKS = 3
 
 export interface EarlierQueuesDeps {
@@ -19,9 +22,9 @@ export interface EarlierQueuesDeps {
 }
 
 /**
- * Serves the queues that versions before lanes have, one of each API, while a process of such a version lives or a
- * queue still holds calls. An upgrade then loses no call, in whatever order processes are replaced. The empty queues are
- * deleted at the end.
+ * Serves the queues that versions before lanes have, one of each API, while a process of such a
+ * version lives or a queue still holds calls. An upgrade then loses no call, in whatever order
+ * processes are replaced. The empty queues are deleted at the end.
  */
 export class EarlierQueues {
   readonly #deps: EarlierQueuesDeps
@@ -75,7 +78,9 @@ export class EarlierQueues {
     return slugs.filter((_, index) => found[index] === 1)
   }
 
-  /** Whether no call, probe or check of a key is under way. The next scheduled probe does not count. */
+  /**
+   * Whether no call, probe or check of a key is under way. The next scheduled probe does not count.
+   */
   async #isEmpty(slug: string): Promise<boolean> {
     const { redis } = this.#deps
     const kinds = ['wait', 'prioritized', 'active', 'paused']
@@ -85,7 +90,8 @@ export class EarlierQueues {
 
   async #serve(slug: string): Promise<void> {
     if (this.#workers.has(slug) || this.#closing.signal.aborted) return
-    // A version before lanes held the calls of a paused API in its queue; a worker holds them itself.
+    // A version before lanes held the calls of a paused API in its queue; a worker holds them
+    // itself.
     await this.#onQueue(slug, (queue) => queue.resume())
     this.#workers.set(slug, this.#deps.startWorker(earlierLaneOf(slug)))
     if (this.#workers.size === 1) this.#deps.log.info('serving the queues of an earlier version too')

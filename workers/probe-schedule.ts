@@ -19,7 +19,9 @@ interface Schedule {
   lane: Queue
 }
 
-/** Keeps one job scheduler per enabled upstream; its id keeps it one, however many processes set it. */
+/**
+ * Keeps one job scheduler per enabled upstream; its id keeps it one, however many processes set it.
+ */
 export class ProbeSchedule {
   readonly #deps: ProbeScheduleDeps
   /** By slug. */
@@ -29,13 +31,18 @@ export class ProbeSchedule {
     this.#deps = deps
   }
 
-  /** Follows what was enabled and disabled since the last time, and caps that want other intervals. */
+  /**
+   * Follows what was enabled and disabled since the last time, and caps that want other intervals.
+   */
   async follow(): Promise<void> {
     const apis = [...this.#deps.catalog.values()]
     await this.#ensure(apis.filter((api) => this.#known.get(api.slug)?.seconds !== intervalOf(api)))
   }
 
-  /** Looks at every upstream: Redis may have lost its data, or another lane carries the upstream's calls now. */
+  /**
+   * Looks at every upstream: Redis may have lost its data, or another lane carries the upstream's
+   * calls now.
+   */
   async repair(): Promise<void> {
     await this.#ensure([...this.#deps.catalog.values()])
   }

@@ -25,7 +25,10 @@ const TICK_MS = 1_000
 
 const CLEAN_EVERY_MS = 3_600_000
 
-/** Interval of a check of schedulers and unwritten change records, whatever was announced. Milliseconds. */
+/**
+ * Interval of a check of schedulers and unwritten change records, whatever was announced.
+ * Milliseconds.
+ */
 const REPAIR_EVERY_MS = 60_000
 
 /** How often it is looked for calls past their deadline that no worker takes. */
@@ -53,7 +56,10 @@ interface ProbeDeps {
   undrained: Set<string>
 }
 
-/** Schedules probes, which workers run, writes health changes to Postgres, and ends calls that no worker takes. Any number may run. */
+/**
+ * Schedules probes, which workers run, writes health changes to Postgres, and ends calls that no
+ * worker takes. Any number may run.
+ */
 await runProcess('probe', async () => {
   const config = await loadSettings('probe')
   const log = createLog(config.log, 'probe')
@@ -109,7 +115,11 @@ await runProcess('probe', async () => {
   }
 })
 
-/** Begins all that this process does, at once or on a change, and at intervals. @returns the timers of the intervals */
+/**
+ * Begins all that this process does, at once or on a change, and at intervals.
+ *
+ * @returns the timers of the intervals
+ */
 async function startWork(deps: ProbeDeps): Promise<NodeJS.Timeout[]> {
   const { catalog, queues, settings, health, log } = deps
   const schedule = new ProbeSchedule({ catalog, queues, log })
@@ -153,7 +163,10 @@ async function scheduleHalfOpenProbes({ catalog, queues, health, scheduled, log 
   }
 }
 
-/** An upstream in trouble without calls would stay so until its next probe. Open breakers have half-open probes. */
+/**
+ * An upstream in trouble without calls would stay so until its next probe. Open breakers have
+ * half-open probes.
+ */
 async function recheckTroubled({ catalog, queues, health, log }: ProbeDeps): Promise<void> {
   for (const api of sourcesOf(catalog)) {
     const { status, isOpen, since = 0, lastCallAt, lastProbeAt } = health.ofSource(api.slug)

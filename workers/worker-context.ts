@@ -31,7 +31,10 @@ import { RetryBudget } from './upstream/retry.ts'
 import { SuccessBatcher } from './upstream/success-batcher.ts'
 import { UnansweredRequests } from './upstream/unanswered.ts'
 
-/** For all answers except the answer that began first, which may take 320 MB: a container with 768 MiB is not filled. */
+/**
+ * For all answers except the answer that began first, which may take 320 MB: a container with 768
+ * MiB is not filled.
+ */
 const ANSWER_BYTES_MAX = 64 * 1_024 * 1_024
 
 /** Share of a call's time that an attempt may take. */

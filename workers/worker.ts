@@ -19,17 +19,29 @@ import { QueueWorker } from './queue/queue-worker.ts'
 import { LOCK_LOST } from './upstream/call-end.ts'
 import { openWorkerContext } from './worker-context.ts'
 
-/** A killed worker's jobs run elsewhere after both times. A shorter lock causes false stalls on a busy process. */
+/**
+ * A killed worker's jobs run elsewhere after both times. A shorter lock causes false stalls on a
+ * busy process.
+ */
 const LOCK_MS = 4_000
 const STALLED_CHECK_MS = 1_000
 
-/** At least so long between two warnings of jobs that run again, because a job that ends its workers runs again every few seconds. Milliseconds. */
+/**
+ * At least so long between two warnings of jobs that run again, because a job that ends its workers
+ * runs again every few seconds. Milliseconds.
+ */
 const STALLED_WARN_MS = 10_000
 
-/** How often a job may outlive its worker. A job that crashes its workers ends with its deadline, or with this. */
+/**
+ * How often a job may outlive its worker. A job that crashes its workers ends with its deadline, or
+ * with this.
+ */
 const STALLED_MAX = 30
 
-/** Longest an idle worker blocks, seconds. Short beside deadlines: the worker that a new job wakes may hang. */
+/**
+ * Longest an idle worker blocks, seconds. Short beside deadlines: the worker that a new job wakes
+ * may hang.
+ */
 const DRAIN_DELAY_SECONDS = 5
 
 if (import.meta.main) {
@@ -46,7 +58,8 @@ export async function openWorker(config: Config, log: Log): Promise<Running> {
   const { redis, clock, catalog, running, telemetry } = deps
   const served = servedApis(config, [...catalog.values()])
   const slugs = served.map(({ slug }) => slug)
-  // Calls wait for caps in the worker: with fewer jobs at once, calls for an API that is slow would hold up all others.
+  // Calls wait for caps in the worker: with fewer jobs at once, calls for an API that is slow would
+  // hold up all others.
   const concurrency = slugs.length * QUEUE_LENGTH_MAX
   const lanes = config.upstreams.only.length === 0 ? sharedLanes(redis) : [laneOfOnly(slugs)]
   const start = (lane: Lane): QueueWorker => startWorker(lane, { ...deps, concurrency })
@@ -85,7 +98,8 @@ function startWorker({ name, prefix }: Lane, deps: ProcessorDeps & { concurrency
   const { redis, log, running, concurrency } = deps
   const worker = new QueueWorker(
     name,
-    // Three named parameters without defaults: by their number BullMQ tells whether a signal is wanted.
+    // Three named parameters without defaults: by their number BullMQ tells whether a signal is
+    // wanted.
     (job, _token, signal) => {
       const run = job.name === PROBE_JOB ? processProbe : job.name === VALIDATE_KEY ? validateKey : processCallJob
       return running.runJob(() => run(deps, job, signal ?? new AbortController().signal))

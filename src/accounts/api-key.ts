@@ -12,19 +12,28 @@ export function keyPrefix(environment: Environment): string {
   return `agw_${environment}_`
 }
 
-/** A new service API key: prefix, 43 base62 characters (256 bits), 6 base62 characters of CRC-32 over what precedes. */
+/**
+ * A new service API key: prefix, 43 base62 characters (256 bits), 6 base62 characters of CRC-32
+ * over what precedes.
+ */
 export function createApiKey(environment: Environment): string {
   const start = keyPrefix(environment) + randomBase62(RANDOM_LENGTH)
   return start + checksum(start)
 }
 
-/** Whether a text has the form and checksum of a key: most texts that are no key are refused without any look-up. */
+/**
+ * Whether a text has the form and checksum of a key: most texts that are no key are refused without
+ * any look-up.
+ */
 export function isApiKeyShaped(text: string): boolean {
   if (!FORMAT.test(text)) return false
   return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH)
 }
 
-/** What is stored of a key: HMAC-SHA-256 under the pepper. A key has 256 random bits, so a slow hash would add nothing. */
+/**
+ * What is stored of a key: HMAC-SHA-256 under the pepper. A key has 256 random bits, so a slow hash
+ * would add nothing.
+ */
 export function hashApiKey(pepper: Buffer, key: string): Buffer {
   return createHmac('sha256', pepper).update(key).digest()
 }

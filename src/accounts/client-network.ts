@@ -2,7 +2,10 @@ import ipaddr, { type IPv4, type IPv6 } from 'ipaddr.js'
 
 const OWN_RANGES = ['loopback', 'private', 'linkLocal', 'uniqueLocal', 'unspecified']
 
-/** Prefix lengths by which networks are grouped, the widest first. A subscriber commonly has one IPv4 address, or an IPv6 /64, /56 or /48. */
+/**
+ * Prefix lengths by which networks are grouped, the widest first. A subscriber commonly has one
+ * IPv4 address, or an IPv6 /64, /56 or /48.
+ */
 const PREFIXES = { ipv4: [24, 32], ipv6: [32, 48, 56, 64] } as const
 
 /** A network that holds an address. */
@@ -14,9 +17,11 @@ export interface Network {
 }
 
 /**
- * The narrowest network of a public address, as accounts store it: an IPv4 address, or the first eight bytes of an IPv6
- * one and `/64`; undefined for one's own machine and network. An IPv6 address that stands for a public IPv4 one counts as
- * that: mapped (RFC 4291), translated (RFC 6145), NAT64 (RFC 6052), 6to4 (RFC 3056), where one IPv4 address has 65,536 subnets, and Teredo (RFC 4380).
+ * The narrowest network of a public address, as accounts store it: an IPv4 address, or the first
+ * eight bytes of an IPv6 one and `/64`; undefined for one's own machine and network. An IPv6
+ * address that stands for a public IPv4 one counts as that: mapped (RFC 4291), translated (RFC
+ * 6145), NAT64 (RFC 6052), 6to4 (RFC 3056), where one IPv4 address has 65,536 subnets, and Teredo
+ * (RFC 4380).
  */
 export function publicNetworkOf(address: string): string | undefined {
   if (!ipaddr.isValid(address)) return undefined
@@ -26,7 +31,10 @@ export function publicNetworkOf(address: string): string | undefined {
   return ipv4 ? ipv4.toString() : `${parsed.toByteArray().slice(0, 8).join('.')}/64`
 }
 
-/** The networks that hold a stored network, the widest first and that network last; only wider networks if it is an IPv6 /56, which earlier versions stored. */
+/**
+ * The networks that hold a stored network, the widest first and that network last; only wider
+ * networks if it is an IPv6 /56, which earlier versions stored.
+ */
 export function networksAround(network: string): Network[] {
   const [bytes = '', narrowest] = network.split('/')
   const numbers = bytes.split('.')
@@ -40,7 +48,9 @@ function isOwn(address: IPv4 | IPv6): boolean {
   return OWN_RANGES.includes(address.range())
 }
 
-/** An address of a private IPv4 network inside an IPv6 address proves nothing: anybody can write it. */
+/**
+ * An address of a private IPv4 network inside an IPv6 address proves nothing: anybody can write it.
+ */
 function publicIpv4In(address: IPv6): IPv4 | undefined {
   const bytes = embeddedIpv4(address)
   if (!bytes) return undefined
@@ -56,7 +66,8 @@ function embeddedIpv4(address: IPv6): number[] | undefined {
     case 'rfc6145':
       return bytes.slice(12)
     case 'rfc6052':
-      // 64:ff9b:1::/48 is for translators of one network (RFC 8215), which choose where the IPv4 address stands.
+      // 64:ff9b:1::/48 is for translators of one network (RFC 8215), which choose where the IPv4
+      // address stands.
       return bytes[5] === 0 ? bytes.slice(12) : undefined
     case 'teredo':
       return bytes.slice(12).map((byte) => byte ^ 0xff)

@@ -24,10 +24,12 @@ export function readExpiry(value: string | null | undefined): Date | null {
 }
 
 /**
- * A key this user may change, rotate and revoke: an own key, or a key of a team that the user manages. Also a key that is
- * revoked already: the answer to it may have been lost, and then nobody has heard of it.
+ * A key this user may change, rotate and revoke: an own key, or a key of a team that the user
+ * manages. Also a key that is revoked already: the answer to it may have been lost, and then nobody
+ * has heard of it.
  *
- * @throws GatewayError KEY_NOT_FOUND, or FORBIDDEN for a member who sees the team's keys and manages none
+ * @throws GatewayError KEY_NOT_FOUND, or FORBIDDEN for a member who sees the team's keys and
+ *   manages none
  */
 export async function manageableKey(db: Db, keyId: string, userId: string): Promise<ApiKey> {
   const key = isUuid(keyId) ? await findApiKey(db, keyId) : undefined

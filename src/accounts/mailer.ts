@@ -11,7 +11,9 @@ export interface Mail {
   text: string
 }
 
-/** Sends mail through the operator's server. Nothing is loaded or connects before the first mail. */
+/**
+ * Sends mail through the operator's server. Nothing is loaded or connects before the first mail.
+ */
 export class Mailer {
   readonly #smtpUrl: string
   readonly #from: string
@@ -42,7 +44,10 @@ async function openTransport(url: string): Promise<Transporter> {
   return createTransport({ url, ...limits, getSocket: connectToServer })
 }
 
-/** Opens a socket by our own look-up: the library falls back to Node's, which holds a thread while name servers are silent. */
+/**
+ * Opens a socket by our own look-up: the library falls back to Node's, which holds a thread while
+ * name servers are silent.
+ */
 function connectToServer(
   { host = 'localhost', port, secure }: SMTPTransport.Options,
   callback: (error: Error | null, options: object) => void,
@@ -59,8 +64,8 @@ function connectToServer(
 }
 
 /**
- * Why the mail server has not taken a mail: it takes none for the recipient, now or later; it refuses the mail; it does not
- * answer. Undefined for a failure that is not the mail server's.
+ * Why the mail server has not taken a mail: it takes none for the recipient, now or later; it
+ * refuses the mail; it does not answer. Undefined for a failure that is not the mail server's.
  */
 export function mailFailureOf(error: unknown): 'recipient' | 'refused' | 'unreachable' | undefined {
   if (!(error instanceof Error && 'command' in error)) return undefined

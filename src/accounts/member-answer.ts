@@ -1,7 +1,9 @@
 import Type, { type Static } from 'typebox'
 import type { Member } from '../db/teams.ts'
 
-/** A member of a team. A member is a user: both ids are the same, and `{memberId}` takes this id. */
+/**
+ * A member of a team. A member is a user: both ids are the same, and `{memberId}` takes this id.
+ */
 export const MemberAnswer = Type.Object(
   {
     id: Type.String({ format: 'uuid', description: 'Id of the membership' }),

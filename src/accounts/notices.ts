@@ -20,15 +20,19 @@ export interface NoticeDeps {
   mailer: Mailer | undefined
 }
 
-/** How often a node looks for keys that expire, and tries mails again that were not sent, milliseconds. */
+/**
+ * How often a node looks for keys that expire, and tries mails again that were not sent,
+ * milliseconds.
+ */
 const LOOK_EVERY_MS = 600_000
 
 /** Keys of one look; the rest is for the next. */
 const KEYS_MAX = 500
 
 /**
- * Mails an account what it has not been told yet, unless it wants no mail or nobody has proven its address. Of all
- * processes one sends it. A mail that the server does not take now may be sent again later.
+ * Mails an account what it has not been told yet, unless it wants no mail or nobody has proven its
+ * address. Of all processes one sends it. A mail that the server does not take now may be sent
+ * again later.
  *
  * @returns whether a mail was sent
  */
@@ -55,7 +59,10 @@ export async function sendNotices<T extends Notice>(
   }
 }
 
-/** Mails the owners of keys that expire within seven days and within one day. One mail names all keys of an account. */
+/**
+ * Mails the owners of keys that expire within seven days and within one day. One mail names all
+ * keys of an account.
+ */
 export async function sendExpiryNotices(deps: NoticeDeps, signal?: AbortSignal): Promise<void> {
   const byAccount = Map.groupBy(await findExpiringKeys(deps.db, KEYS_MAX), ({ accountId }) => accountId)
   for (const [accountId, notices] of byAccount) {
@@ -76,7 +83,10 @@ function expiryLine({ label, environment, lastFour, expiresAt }: ExpiringKey): s
   return `${name}${label === null ? '' : ` (${label})`}: ${expiresAt.toISOString().slice(0, 16).replace('T', ' ')} UTC`
 }
 
-/** Looks for keys that expire every ten minutes. Each node does; the table of notices makes each mail one. */
+/**
+ * Looks for keys that expire every ten minutes. Each node does; the table of notices makes each
+ * mail one.
+ */
 export class ExpiryWatch {
   readonly #deps: NoticeDeps
   readonly #closing = new AbortController()

@@ -5,10 +5,16 @@ import { GatewayError } from '../errors.ts'
 /** argon2id, 19 MiB, 3 passes (RFC 9106; OWASP's floor). */
 const OPTIONS = { type: argon2id, memoryCost: 19_456, timeCost: 3, parallelism: 1 } satisfies HashOptions
 
-/** Hashes under way at once in this process, each of which takes a core and 19 MiB: one core stays for calls. */
+/**
+ * Hashes under way at once in this process, each of which takes a core and 19 MiB: one core stays
+ * for calls.
+ */
 const HASHES_MAX = Math.max(1, availableParallelism() - 1)
 
-/** Hashes that may wait for a slot, about two seconds of work; past it the caller gets LOGIN_THROTTLED. */
+/**
+ * Hashes that may wait for a slot, about two seconds of work; past it the caller gets
+ * LOGIN_THROTTLED.
+ */
 const WAITING_MAX = 100
 
 /** Of them, the hashes of one client. */
@@ -17,12 +23,15 @@ const WAITING_OF_CLIENT_MAX = 30
 const CODE_POINTS_MIN = 8
 const CODE_POINTS_MAX = 256
 
-/** A hash of a password nobody has: compared against when the address is unknown, so that both take the same time. */
+/**
+ * A hash of a password nobody has: compared against when the address is unknown, so that both take
+ * the same time.
+ */
 let decoy: Promise<string> | undefined
 
 /**
- * One form of texts that look the same, whatever keyboard wrote them: every space is a space, and accents are in their letters
- * (RFC 8265, 4.2.2; NIST SP 800-63B, 3.1.1.2).
+ * One form of texts that look the same, whatever keyboard wrote them: every space is a space, and
+ * accents are in their letters (RFC 8265, 4.2.2; NIST SP 800-63B, 3.1.1.2).
  */
 const normalised = (password: string): string => password.replace(/\p{Zs}/gu, ' ').normalize('NFC')
 
@@ -57,12 +66,17 @@ export async function isPasswordOf(passwordHash: string | undefined, password: s
   return matches && passwordHash !== undefined
 }
 
-/** Whether a hash was made with other costs than today's and is to be made again at the next log-in. */
+/**
+ * Whether a hash was made with other costs than today's and is to be made again at the next log-in.
+ */
 export function isOutdatedHash(passwordHash: string): boolean {
   return !passwordHash.startsWith('$argon2id$') || needsRehash(passwordHash, OPTIONS)
 }
 
-/** Whether a hash that matches a password is of its raw text, so that its other forms would be refused. */
+/**
+ * Whether a hash that matches a password is of its raw text, so that its other forms would be
+ * refused.
+ */
 export async function isHashOfRawText(passwordHash: string, password: string, client = ''): Promise<boolean> {
   const form = normalised(password)
   return form !== password && !(await isPasswordOf(passwordHash, form, client))
@@ -101,7 +115,10 @@ async function waitForSlot(client: string): Promise<void> {
   await new Promise<void>((start) => ofClient.push(start))
 }
 
-/** One of each client in turn: a log-in waits behind others' clients, not behind all that these have sent. */
+/**
+ * One of each client in turn: a log-in waits behind others' clients, not behind all that these have
+ * sent.
+ */
 function dequeueNext(): (() => void) | undefined {
   for (const [client, ofClient] of waiting) {
     const start = ofClient.shift()

@@ -60,7 +60,8 @@ function failureAnswer(api: Api, key: ProviderKey): Static<typeof ValidationFail
   const name = api.upstream.displayName
   const { failure_code: code, failed_at: at, next_validation_at: nextAt } = key
   if (code === null || at === null) return null
-  // A worker of an earlier version leaves the failure behind when it notes a verdict or replaces the key.
+  // A worker of an earlier version leaves the failure behind when it notes a verdict or replaces
+  // the key.
   if (key.saved_at > at || (key.last_validated_at !== null && key.last_validated_at >= at)) return null
   if (code === 'KEY_NOT_CHECKABLE') return { code, message: notCheckable(name), at: at.toISOString(), nextAt: null }
   const { cause, until } = WORDS[code]?.(name) ?? unanswered(name)

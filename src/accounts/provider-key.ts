@@ -6,7 +6,11 @@ const SHOWN = 4
 /** Shorter keys are masked whole: four characters would be too much of them. */
 const LENGTH_SHOWN_MIN = 12
 
-/** The record a provider key is sealed for. @param ownerId of the account or team that it belongs to */
+/**
+ * The record a provider key is sealed for.
+ *
+ * @param ownerId of the account or team that it belongs to
+ */
 export function providerKeyRecord(ownerId: string, slug: string): string {
   return `provider-key|${ownerId}|${slug}`
 }
@@ -17,8 +21,8 @@ export function maskKey(key: string): string {
 }
 
 /**
- * Name of the cap of an upstream's key: the same for the same key, whoever saves it and however often, because the
- * upstream counts by key. It tells nothing of the key.
+ * Name of the cap of an upstream's key: the same for the same key, whoever saves it and however
+ * often, because the upstream counts by key. It tells nothing of the key.
  */
 export function keyScope(pepper: Buffer, slug: string, key: string): string {
   return `key-${createHmac('sha256', pepper).update(`${slug}|${key}`).digest('hex').slice(0, 24)}`

@@ -13,7 +13,10 @@ export const RESET_LINK_MINUTES = 30
 
 const TOKEN_BYTES = 32
 
-/** Makes a one-time link with which an account gets a new password. Only a hash of its token is stored. */
+/**
+ * Makes a one-time link with which an account gets a new password. Only a hash of its token is
+ * stored.
+ */
 export async function createResetLink(db: Db, link: AccountLink, baseUrl: string): Promise<string> {
   const token = randomBytes(TOKEN_BYTES).toString('base64url')
   await insertAccountLink(db, { ...link, tokenHash: hashOf(token), minutes: RESET_LINK_MINUTES })
@@ -29,7 +32,8 @@ const notGood = (): GatewayError =>
   })
 
 /**
- * Uses a link: the account has the new password, and all its sessions end. Its keys and applications go on.
+ * Uses a link: the account has the new password, and all its sessions end. Its keys and
+ * applications go on.
  *
  * @param client as the hashes of passwords count it
  * @throws GatewayError INVALID_TOKEN for a link that was used, has expired or never was

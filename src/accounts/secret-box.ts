@@ -4,15 +4,18 @@ import type { Secret } from '../config.ts'
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** A secret as it is stored: nonce, tag and ciphertext, and the id of the encryption key that sealed it. */
+/**
+ * A secret as it is stored: nonce, tag and ciphertext, and the id of the encryption key that sealed
+ * it.
+ */
 export interface Sealed {
   secretId: string
   bytes: Buffer
 }
 
 /**
- * Seals a text with the current encryption key (AES-256-GCM, a random nonce each time). `record` says whose it is: put
- * into another record it cannot be opened.
+ * Seals a text with the current encryption key (AES-256-GCM, a random nonce each time). `record`
+ * says whose it is: put into another record it cannot be opened.
  */
 export function seal(secrets: Secret[], record: string, text: string): Sealed {
   const [current] = secrets

@@ -9,7 +9,10 @@ const ISSUER = 'agent-api-gateway'
 const AUDIENCE = 'agent-api-gateway'
 const TYPE = 'session+jwt'
 
-/** What a session token says: who, and which log-in. Roles and tier are never claims: they change under a token. */
+/**
+ * What a session token says: who, and which log-in. Roles and tier are never claims: they change
+ * under a token.
+ */
 export interface SessionClaims {
   userId: string
   sessionId: string
@@ -36,9 +39,9 @@ export function signSessionToken(secrets: Secret[], claims: SessionClaims, expir
 const CLOCK_TOLERANCE_SECONDS = 5
 
 /**
- * Verifies a session token's signature and claims; the caller looks up whether the log-in is still valid. `now` is the
- * clock by which tokens are signed: a log-in on one node is good on all others from its first moment, whatever the
- * machines take the time to be.
+ * Verifies a session token's signature and claims; the caller looks up whether the log-in is still
+ * valid. `now` is the clock by which tokens are signed: a log-in on one node is good on all others
+ * from its first moment, whatever the machines take the time to be.
  *
  * @returns the claims, and when the token ends, milliseconds since the epoch
  * @throws GatewayError INVALID_TOKEN, or TOKEN_EXPIRED when only its time is over

@@ -9,11 +9,11 @@ export const ALL_ROLES: Role[] = ['owner', 'admin', 'member']
 export const MANAGERS: Role[] = ['owner', 'admin']
 
 /**
- * The team, for a user who has one of these roles in it. Roles are read each time: a change counts from the next
- * request on.
+ * The team, for a user who has one of these roles in it. Roles are read each time: a change counts
+ * from the next request on.
  *
- * @throws GatewayError TEAM_NOT_FOUND for a user who is not a member, who may not know that it exists; FORBIDDEN for a
- * member of another role
+ * @throws GatewayError TEAM_NOT_FOUND for a user who is not a member, who may not know that it
+ *   exists; FORBIDDEN for a member of another role
  */
 export async function teamFor(
   db: Db,
@@ -27,8 +27,8 @@ export async function teamFor(
 }
 
 /**
- * As `teamFor`, for a user who is to change the team: until the transaction ends it is not deleted or handed over, no role in
- * it is changed, and no member is removed together with keys.
+ * As `teamFor`, for a user who is to change the team: until the transaction ends it is not deleted
+ * or handed over, no role in it is changed, and no member is removed together with keys.
  */
 export async function lockTeamFor(
   transaction: Db,

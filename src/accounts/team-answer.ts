@@ -4,7 +4,9 @@ import type { Team } from '../db/schema.ts'
 /** Teams that an account may own. */
 export const TEAMS_MAX = 20
 
-/** Who owns so many gets no other by transfer: others cannot use up the whole number of an account. */
+/**
+ * Who owns so many gets no other by transfer: others cannot use up the whole number of an account.
+ */
 export const TEAMS_BEFORE_TRANSFER_MAX = TEAMS_MAX / 2
 
 /** A team (SPEC section 2.2). */

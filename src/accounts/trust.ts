@@ -5,13 +5,14 @@ import type { Trust } from '../db/users.ts'
 import { type Network, networksAround } from './client-network.ts'
 
 /**
- * The name under which an account shares scarce upstreams with others. Accounts, addresses and proven mailboxes are free,
- * so an account counts as a member of the networks that hold the address it signed up from, however old it is. It has a
- * share of its own, named by its id, if it came from no public network, if an operator approved it or if it has a plan
- * that is paid for. A mail domain makes no group: it is the stranger's own word, and many honest callers share one.
+ * The name under which an account shares scarce upstreams with others. Accounts, addresses and
+ * proven mailboxes are free, so an account counts as a member of the networks that hold the address
+ * it signed up from, however old it is. It has a share of its own, named by its id, if it came from
+ * no public network, if an operator approved it or if it has a plan that is paid for. A mail domain
+ * makes no group: it is the stranger's own word, and many honest callers share one.
  *
- * @returns the id, or a path of networks, the widest first, with `/` between them: see `members.lua`. A network cannot be
- * read from its name, which goes into jobs.
+ * @returns the id, or a path of networks, the widest first, with `/` between them: see
+ *   `members.lua`. A network cannot be read from its name, which goes into jobs.
  */
 export function shareGroupOf(account: Trust & Pick<User, 'id' | 'tier'>, secret: Buffer): string {
   const { id, tier, approved_at, signup_network } = account
@@ -21,7 +22,10 @@ export function shareGroupOf(account: Trust & Pick<User, 'id' | 'tier'>, secret:
     .join('/')
 }
 
-/** A /48 may have a quarter of a window while others ask, `q`, because tunnels give them away; any other network half, `h`. */
+/**
+ * A /48 may have a quarter of a window while others ask, `q`, because tunnels give them away; any
+ * other network half, `h`.
+ */
 function part({ kind, prefix }: Network): 'q' | 'h' {
   return kind === 'ipv6' && prefix === 48 ? 'q' : 'h'
 }
@@ -39,7 +43,10 @@ export function forbiddenModes(
   return missingForLiveCalls(account, policy) === undefined ? [] : ['live']
 }
 
-/** What an account lacks for live calls under the operator's policy; undefined when it may make them. */
+/**
+ * What an account lacks for live calls under the operator's policy; undefined when it may make
+ * them.
+ */
 export function missingForLiveCalls(
   { email_verified_at, approved_at }: Pick<Trust, 'email_verified_at' | 'approved_at'>,
   policy: SignupPolicy,

@@ -2,7 +2,11 @@ import type { Config } from '../config.ts'
 import { signAddressProof } from './address-proof.ts'
 import type { Mailer } from './mailer.ts'
 
-/** Mails an account the link that proves its address. @throws Error when the mail server does not accept it */
+/**
+ * Mails an account the link that proves its address.
+ *
+ * @throws Error when the mail server does not accept it
+ */
 export async function mailVerification(
   { config, mailer }: { config: Config; mailer: Mailer },
   { id, email }: { id: string; email: string },

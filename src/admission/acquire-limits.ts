@@ -24,10 +24,15 @@ export interface LimitDeps {
   expectedEnds: Pick<ExpectedEnds, 'nextMs'>
 }
 
-/** How long after its call's deadline a lease ends by itself, where the node has died, milliseconds. */
+/**
+ * How long after its call's deadline a lease ends by itself, where the node has died, milliseconds.
+ */
 const LEASE_GRACE_MS = 10_000
 
-/** @returns STALE for rights that have changed @throws what the limits refuse with, and what Redis and Postgres throw */
+/**
+ * @returns STALE for rights that have changed
+ * @throws what the limits refuse with, and what Redis and Postgres throw
+ */
 export async function acquireLimits(
   deps: LimitDeps,
   principal: Principal,
@@ -54,7 +59,10 @@ export async function acquireLimits(
   }
 }
 
-/** How Redis is asked about an account. `timeoutMs`: of the call, which its lease outlasts; 0 for a reading, which takes none. */
+/**
+ * How Redis is asked about an account. `timeoutMs`: of the call, which its lease outlasts; 0 for a
+ * reading, which takes none.
+ */
 export function limitQuery(
   { db, monthLoads }: Pick<LimitDeps, 'db' | 'monthLoads'>,
   { accountId, credential }: Pick<Principal, 'accountId' | 'credential'>,

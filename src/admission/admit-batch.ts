@@ -46,10 +46,17 @@ export interface BatchOptions {
   take: 'all' | 'fit'
 }
 
-/** Calls of a batch that are not made give their units back by their entries of the last minute. Milliseconds. */
+/**
+ * Calls of a batch that are not made give their units back by their entries of the last minute.
+ * Milliseconds.
+ */
 const BATCH_MS_MAX = 55_000
 
-/** As `admitCall`, the limits of all calls in one atomic step. A refused batch costs nothing. @throws GatewayError */
+/**
+ * As `admitCall`, the limits of all calls in one atomic step. A refused batch costs nothing.
+ *
+ * @throws GatewayError
+ */
 export async function admitBatch(
   deps: AdmissionDeps & BatchRefusalDeps,
   request: FastifyRequest,

@@ -69,13 +69,16 @@ const ASYNC_MS_MAX = 600_000
 
 const STALE_TRIES_MAX = 6
 
-/** Changes of an account may follow one another, for example when a provider key is saved, checked and used. Milliseconds. */
+/**
+ * Changes of an account may follow one another, for example when a provider key is saved, checked
+ * and used. Milliseconds.
+ */
 const STALE_PAUSE_MS = 20
 
 /**
- * Checks credential, API and endpoint, method, plan tier and parameters; acquires the account's limits in one atomic
- * step; forecasts the permit. `traceparent` goes into the job, and its origin into the job of an asynchronous call.
- * Never throws.
+ * Checks credential, API and endpoint, method, plan tier and parameters; acquires the account's
+ * limits in one atomic step; forecasts the permit. `traceparent` goes into the job, and its origin
+ * into the job of an asynchronous call. Never throws.
  */
 export async function admitCall(
   deps: AdmissionDeps,
@@ -173,7 +176,10 @@ function check(deps: AdmissionDeps, request: FastifyRequest, principal: Principa
   }
 }
 
-/** One round trip for both: whether a refusal went by rights that have changed meanwhile (STALE), and what is left. */
+/**
+ * One round trip for both: whether a refusal went by rights that have changed meanwhile (STALE),
+ * and what is left.
+ */
 async function readLimitsUnlessStale(
   deps: AdmissionDeps,
   principal: Principal,

@@ -15,8 +15,8 @@ export interface LimitedAccount extends Pick<Principal, 'accountId' | 'mode' | '
 }
 
 /**
- * Adds what the account has left to every answer of a scope, refusals included. The requests take no unit; the reading
- * costs a round trip. @param accountOf undefined if the credential was refused
+ * Adds what the account has left to every answer of a scope, refusals included. The requests take
+ * no unit; the reading costs a round trip. @param accountOf undefined if the credential was refused
  */
 export function answerLimits(
   scope: FastifyInstance,
@@ -32,7 +32,11 @@ export function answerLimits(
   })
 }
 
-/** What an account has left, under whatever rights it has now. @throws what Redis and Postgres throw */
+/**
+ * What an account has left, under whatever rights it has now.
+ *
+ * @throws what Redis and Postgres throw
+ */
 export async function readLimits(deps: LimitDeps, account: LimitedAccount): Promise<LimitState | undefined> {
   const { tier, accountId, mode, credential } = account
   const subject = { accountId, mode, credential, version: ANY_VERSION }

@@ -26,7 +26,10 @@ export interface Principal {
   accountId: string
   tier: Tier
   mode: 'live' | 'test'
-  /** Of an application the id of its connection, under which its usage is counted. Undefined for a session. */
+  /**
+   * Of an application the id of its connection, under which its usage is counted. Undefined for a
+   * session.
+   */
   keyId: string | undefined
   /** A team's key sees its own calls and nothing else of the account. */
   isTeamKey: boolean
@@ -38,7 +41,10 @@ export interface Principal {
   expiresAt: number
   /** The application that calls by an access token. */
   connection?: { id: string; resource: string }
-  /** What the owner of the key or the connection allows it; absent for a session, and if nothing narrows it. */
+  /**
+   * What the owner of the key or the connection allows it; absent for a session, and if nothing
+   * narrows it.
+   */
   credential?: Credential | undefined
   /** Version of the account's rights at the look-up; compared on every call. */
   version: string
@@ -68,9 +74,10 @@ export interface AuthenticationDeps {
 export type CallerRequest = Pick<FastifyRequest, 'headers' | 'ip'>
 
 /**
- * Authenticates by API key (`X-Api-Key` or bearer), access token or session token; `X-Api-Key` wins, even if it is wrong.
- * @throws GatewayError AUTH_REQUIRED, INVALID_API_KEY, INVALID_TOKEN, TOKEN_EXPIRED, or RATE_LIMIT_EXCEEDED for a
- * client that sends unknown keys
+ * Authenticates by API key (`X-Api-Key` or bearer), access token or session token; `X-Api-Key`
+ * wins, even if it is wrong.
+ * @throws GatewayError AUTH_REQUIRED, INVALID_API_KEY, INVALID_TOKEN, TOKEN_EXPIRED, or
+ *   RATE_LIMIT_EXCEEDED for a client that sends unknown keys
  */
 export async function authenticateCall(deps: AuthenticationDeps, { headers, ip }: CallerRequest): Promise<Principal> {
   const credential = readCredential(headers)
@@ -101,7 +108,10 @@ function inMode(mode: Principal['mode'], credential: Credential): Credential {
   return mode === 'test' ? { ...credential, perMonth: null } : credential
 }
 
-/** Undefined if the owner narrows nothing: then no call reads or counts more than those of other credentials. */
+/**
+ * Undefined if the owner narrows nothing: then no call reads or counts more than those of other
+ * credentials.
+ */
 function credentialOf({
   limitsId: id,
   apis,

@@ -16,7 +16,8 @@ export function queryParameters(query: string): GivenParameter[] {
 }
 
 /**
- * Null is not given. A number that JavaScript writes in another way than its sender, such as `1.10`, is its text, as it is in a query.
+ * Null is not given. A number that JavaScript writes in another way than its sender, such as
+ * `1.10`, is its text, as it is in a query.
  *
  * @throws GatewayError VALIDATION_ERROR
  */

@@ -29,10 +29,17 @@ export interface CheckedTarget {
   scenario: string | undefined
 }
 
-/** HEAD is a GET whose answer has no body (RFC 9110, 9.1): it makes the same call and is charged for it. */
+/**
+ * HEAD is a GET whose answer has no body (RFC 9110, 9.1): it makes the same call and is charged for
+ * it.
+ */
 const METHODS = ['GET', 'HEAD', 'POST']
 
-/** All checks without a round trip, in the order in which failures are reported. @throws GatewayError */
+/**
+ * All checks without a round trip, in the order in which failures are reported.
+ *
+ * @throws GatewayError
+ */
 export function checkCall(
   { catalog, config, lanes }: ServedDeps & { catalog: Catalog; config: { callTimeoutMs: number } },
   request: FastifyRequest,
@@ -58,7 +65,11 @@ export interface ServedDeps {
   lanes?: Pick<LaneDirectory, 'isServed'> | undefined
 }
 
-/** A call would wait to its deadline for a worker that has not loaded the API. @throws GatewayError API_NOT_ENABLED */
+/**
+ * A call would wait to its deadline for a worker that has not loaded the API.
+ *
+ * @throws GatewayError API_NOT_ENABLED
+ */
 export function requireServed({ lanes }: ServedDeps, { slug }: Api): void {
   if (!lanes || lanes.isServed(slug)) return
   throw new GatewayError('API_NOT_ENABLED', {
@@ -93,13 +104,21 @@ function checkTarget(
   return checkParameters(target, given(), { now: Date.now(), callerAddress })
 }
 
-/** Each part of the path is decoded once. @throws GatewayError API_NOT_FOUND, ENDPOINT_NOT_FOUND, INVALID_ENCODING */
+/**
+ * Each part of the path is decoded once.
+ *
+ * @throws GatewayError API_NOT_FOUND, ENDPOINT_NOT_FOUND, INVALID_ENCODING
+ */
 function findEndpoint(catalog: Catalog, url: string): CallTarget {
   const [slug = '', ...rest] = splitUrl(url).path.slice('/v1/call/'.length).split('/')
   return findTarget(catalog, decodeSegment(slug), () => (rest.length === 1 ? decodeSegment(rest[0] ?? '') : undefined))
 }
 
-/** `endpointName` has no slash at its start. @throws GatewayError API_NOT_FOUND or ENDPOINT_NOT_FOUND */
+/**
+ * `endpointName` has no slash at its start.
+ *
+ * @throws GatewayError API_NOT_FOUND or ENDPOINT_NOT_FOUND
+ */
 export function findTarget(catalog: Catalog, slug: string, endpointName: () => string | undefined): CallTarget {
   const api = catalog.get(slug)
   if (!api) throw apiNotFound(offeredApis(catalog), slug)
@@ -137,7 +156,11 @@ function decodeSegment(segment: string): string {
 
 const SCENARIO = /^(upstream-500|timeout|rate-limited|invalid|slow-\d{1,5})$/
 
-/** The scenario of a test call. @throws GatewayError INVALID_PARAMETER for a wrong scenario, or a mode that does not exist */
+/**
+ * The scenario of a test call.
+ *
+ * @throws GatewayError INVALID_PARAMETER for a wrong scenario, or a mode that does not exist
+ */
 function readScenario({ headers }: Pick<FastifyRequest, 'headers'>, principal: Principal): string | undefined {
   const { 'x-gateway-mode': mode = 'live', 'x-gateway-scenario': scenario } = headers
   // A misspelled mode would make a live call, which is charged.

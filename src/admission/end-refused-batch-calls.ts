@@ -18,15 +18,19 @@ export interface BatchRefusalDeps extends RefusalDeps {
   callLog: Pick<CallLogWriter, 'write'>
 }
 
-/** Calls of one batch that were refused before they were queued; `api` and `endpoint` as their caller wrote them. */
+/**
+ * Calls of one batch that were refused before they were queued; `api` and `endpoint` as their
+ * caller wrote them.
+ */
 export interface RefusedBatchCalls {
   origin: CallOrigin
   refusals: ({ api: string; endpoint: string; error: GatewayError } & Pick<RefusedCall, 'taken'>)[]
 }
 
 /**
- * Ends refused calls of a batch, and shows them to operators. One log line is for all of them, because a caller may have fifty
- * refused by one request at no cost. Resolves when what they took is given back, or is to be given back in the background.
+ * Ends refused calls of a batch, and shows them to operators. One log line is for all of them,
+ * because a caller may have fifty refused by one request at no cost. Resolves when what they took
+ * is given back, or is to be given back in the background.
  */
 export async function endRefusedBatchCalls(
   deps: BatchRefusalDeps,

@@ -11,14 +11,20 @@ export interface RefusalDeps {
   health: Pick<HealthCache, 'now'>
 }
 
-/** A call that is refused. `taken`: the limits that it took, and when, Redis' clock; absent if it took none. */
+/**
+ * A call that is refused. `taken`: the limits that it took, and when, Redis' clock; absent if it
+ * took none.
+ */
 export interface RefusedCall {
   slug: string
   code: ErrorCode
   taken?: { id: string; limitsAcquiredAt: number } | undefined
 }
 
-/** Shows a refused call in the account's usage, and gives back all that it took. Without limits it costs no round trip. */
+/**
+ * Shows a refused call in the account's usage, and gives back all that it took. Without limits it
+ * costs no round trip.
+ */
 export function endRefusedCall(
   { completions, health }: RefusalDeps,
   principal: Pick<Principal, 'accountId' | 'keyId' | 'mode' | 'credential'>,

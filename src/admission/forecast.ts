@@ -44,7 +44,9 @@ export interface Queueing {
   cacheOnlyReason?: RefusalReason
   /** Whether the call may share a job with other calls. */
   mayShareJob: boolean
-  /** To withdraw the call from the wait queue, which it may have joined; undefined if it never does. */
+  /**
+   * To withdraw the call from the wait queue, which it may have joined; undefined if it never does.
+   */
   waitEntry: WaitQueueEntry | undefined
   answerKey?: string | undefined
   /** To be called when a call ends that goes without a ticket because its cap has room. */
@@ -52,9 +54,11 @@ export interface Queueing {
 }
 
 /**
- * Decides how a call is queued, and joins the wait queue unless its answer is stored or on its way or its cap has room.
- * If the breaker is open or the permit would be late, `serveWithoutSlot` may yet serve it.
- * @throws GatewayError UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or OVERLOADED
+ * Decides how a call is queued, and joins the wait queue unless its answer is stored or on its way
+ * or its cap has room. If the breaker is open or the permit would be late, `serveWithoutSlot` may
+ * yet serve it.
+ * @throws GatewayError UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or
+ *   OVERLOADED
  */
 export async function forecastAndJoin(
   deps: ForecastDeps,
@@ -75,7 +79,8 @@ export async function forecastAndJoin(
   const withoutTicket = { etaMs: 0, weight, mayShareJob, answerKey, waitEntry }
   // An asynchronous call joins: a refusal by its worker would come when its caller has its 202.
   if (answerKey !== undefined && !job.isAsync && deps.knownAnswers.has(answerKey)) return withoutTicket
-  // No round trip. A node without news of the breaker lets calls through; the worker checks it again.
+  // No round trip. A node without news of the breaker lets calls through; the worker checks it
+  // again.
   const breakerWaitMs = deps.health.breakerWaitMs(api.slug)
   const mayUseSpareRoom = breakerWaitMs === undefined && mayShareJob && api.pausedMode === undefined
   const giveSpareRoomBack = mayUseSpareRoom ? deps.spareRoom.take(api.slug, bucket) : undefined
@@ -138,13 +143,19 @@ async function isPooled({ redis }: ForecastDeps, { endpoint }: ApiEndpoint, job:
   return (await redis.llen(upstreamKeys.pool(job.slug, pool.key(job.parameters)))) >= pool.take(job.parameters)
 }
 
-/** A call may share the request of an identical call that has begun it, or that is about to because it has no place in the wait queue (no coalesced key). A call with a place may wait long. */
+/**
+ * A call may share the request of an identical call that has begun it, or that is about to because
+ * it has no place in the wait queue (no coalesced key). A call with a place may wait long.
+ */
 async function hasLeaderThatNeedsNoSlot({ redis }: ForecastDeps, { leader, coalesced }: CacheKeys): Promise<boolean> {
   const [token, queued] = await redis.mget(leader, coalesced)
   return token?.endsWith(BEGUN) === true || (typeof token === 'string' && queued === null)
 }
 
-/** A place that Redis gave without saying so would hold up others until its deadline: it is given back. */
+/**
+ * A place that Redis gave without saying so would hold up others until its deadline: it is given
+ * back.
+ */
 async function joinAcknowledged(deps: ForecastDeps, waitEntry: WaitQueueEntry, deadline: number) {
   try {
     return await deps.caps.of(waitEntry, waitEntry.bucket).joinWaitQueue(waitEntry, deadline)

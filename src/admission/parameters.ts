@@ -53,7 +53,10 @@ export function checkParameters(target: CallTarget, given: GivenParameter[], con
   return { parameters: complete(target, { parameters, extra }, context), extra }
 }
 
-/** Models write the members of a body beside it, and what a write does must be what its document says. */
+/**
+ * Models write the members of a body beside it, and what a write does must be what its document
+ * says.
+ */
 function checkMayBeUndeclared(
   { endpoint, parameters }: ApiEndpoint,
   body: ApiParameter | undefined,
@@ -134,7 +137,10 @@ function complete(
   }
 }
 
-/** `52.52`, `.5`, `52.`, `5e-7`: no plus sign, leading zeros, hexadecimal or more digits than a double holds. */
+/**
+ * `52.52`, `.5`, `52.`, `5e-7`: no plus sign, leading zeros, hexadecimal or more digits than a
+ * double holds.
+ */
 const DECIMAL = /^-?((0|[1-9]\d{0,15})(\.\d{0,30})?|\.\d{1,30})(e[-+]?\d{1,2})?$/i
 
 /** `.5` and `52.` are no JSON. */
@@ -142,7 +148,10 @@ function isHeldDecimal(text: string): boolean {
   return DECIMAL.test(text) && readingOf(text.replace(/^-?(?=\.)/, '$&0').replace(/\.(?!\d)/, '')) !== 'another-number'
 }
 
-/** Undefined for a whole number whose neighbour has the same double. Adding zero turns -0 into 0, which JSON and query strings would show. */
+/**
+ * Undefined for a whole number whose neighbour has the same double. Adding zero turns -0 into 0,
+ * which JSON and query strings would show.
+ */
 function heldNumber(value: number): number | undefined {
   return Number.isInteger(value) && !Number.isSafeInteger(value) ? undefined : value + 0
 }

@@ -1,7 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
 export interface Preference {
-  /** Milliseconds after which a call's answer is 202, or that calls of a batch may take; undefined: wait for the result. */
+  /**
+   * Milliseconds after which a call's answer is 202, or that calls of a batch may take; undefined:
+   * wait for the result.
+   */
   waitMs: number | undefined
   /** For `Preference-Applied`. */
   applied: string | undefined
@@ -11,8 +14,8 @@ export interface Preference {
 const WAIT_DIGITS_MAX = 9
 
 /**
- * Reads `Prefer` (RFC 7240): `respond-async` is 202 at once, `wait=5` after 5 seconds; others are ignored. A longer wait
- * than `waitMsMax` is that long.
+ * Reads `Prefer` (RFC 7240): `respond-async` is 202 at once, `wait=5` after 5 seconds; others are
+ * ignored. A longer wait than `waitMsMax` is that long.
  */
 export function readPreference(headers: IncomingHttpHeaders, waitMsMax: number): Preference {
   const preferences = String(headers.prefer ?? '')

@@ -8,7 +8,10 @@ const PRINCIPALS_MAX = 10_000
 /** Age from which a principal in use is renewed in the background, milliseconds. */
 const RENEW_MS = 30_000
 
-/** Longest use of a principal while Postgres answers, milliseconds; its version shows changes meanwhile. */
+/**
+ * Longest use of a principal while Postgres answers, milliseconds; its version shows changes
+ * meanwhile.
+ */
 const FRESH_MS = 60_000
 
 /** The same while Postgres does not answer. */
@@ -38,8 +41,8 @@ export class PrincipalCache {
   }
 
   /**
-   * Concurrent calls share one look-up, which gets whether the credential is known. While look-ups fail with
-   * DEPENDENCY_UNAVAILABLE, a known principal is kept for a minute at least.
+   * Concurrent calls share one look-up, which gets whether the credential is known. While look-ups
+   * fail with DEPENDENCY_UNAVAILABLE, a known principal is kept for a minute at least.
    */
   async get(key: string, lookUp: LookUp): Promise<Principal> {
     const entry = this.#entries.get(key)
@@ -58,7 +61,8 @@ export class PrincipalCache {
     try {
       return await this.#renew(key, lookUp)
     } catch (error) {
-      // Fails open for a bounded time: the account's version, which Redis keeps, is compared on every call.
+      // Fails open for a bounded time: the account's version, which Redis keeps, is compared on
+      // every call.
       if (isDependencyAway(error)) return entry.principal
       throw error
     }
@@ -84,7 +88,11 @@ export class PrincipalCache {
     })
   }
 
-  /** Makes the next request look the credential up again, unless that was done since `stale` was read. The credential still counts as known. A look-up under way may be stale too, and is not shared. */
+  /**
+   * Makes the next request look the credential up again, unless that was done since `stale` was
+   * read. The credential still counts as known. A look-up under way may be stale too, and is not
+   * shared.
+   */
   forget(key: string, stale: Principal | undefined): void {
     const entry = this.#entries.peek(key)
     if (!entry || entry.principal !== stale || entry.lookedUpAt === Number.NEGATIVE_INFINITY) return

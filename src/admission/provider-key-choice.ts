@@ -4,8 +4,8 @@ import type { CallJob } from '../queue/call-job.ts'
 import type { Principal } from './authenticate.ts'
 
 /**
- * The caller's own key for a live call; undefined if the gateway's own access is used. That does not replace a key which
- * the upstream refused, and no key opens what the operator has not enabled.
+ * The caller's own key for a live call; undefined if the gateway's own access is used. That does
+ * not replace a key which the upstream refused, and no key opens what the operator has not enabled.
  * @throws GatewayError API_NOT_ENABLED, API_PAUSED, PROVIDER_KEY_REQUIRED or PROVIDER_KEY_INVALID
  */
 export function chooseProviderKey(api: Api, principal: Principal): CallJob['providerKey'] {
@@ -36,7 +36,10 @@ const ASK_USER = {
   PROVIDER_KEY_INVALID: 'Ask the user to replace the provider key in the portal, on /account/provider-keys',
 }
 
-/** A key that somebody saves for the own account would not help: a team's key uses only the keys of the team. */
+/**
+ * A key that somebody saves for the own account would not help: a team's key uses only the keys of
+ * the team.
+ */
 function noKeyOfTeam({ slug }: Api): GatewayError {
   return new GatewayError('PROVIDER_KEY_REQUIRED', {
     message: 'This API needs a provider key, and the team of this key has none.',

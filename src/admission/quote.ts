@@ -20,7 +20,9 @@ export interface QuoteDeps extends AdmissionDeps {
   cache: ResponseCache
 }
 
-/** Longest that an answer waits for a quote, milliseconds. Fails open: the answer comes without it. */
+/**
+ * Longest that an answer waits for a quote, milliseconds. Fails open: the answer comes without it.
+ */
 const READ_MS_MAX = 250
 
 /** What the credential has left. Undefined when it cannot be read in time. */
@@ -33,8 +35,9 @@ export async function readAllowance(
 }
 
 /**
- * What a call of an API would meet now: the checks of admission in their order, none of which takes anything. The
- * readings are sent together, so that they cost one round trip. Undefined when they cannot be read in time.
+ * What a call of an API would meet now: the checks of admission in their order, none of which takes
+ * anything. The readings are sent together, so that they cost one round trip. Undefined when they
+ * cannot be read in time.
  */
 export async function readQuote(
   deps: QuoteDeps,

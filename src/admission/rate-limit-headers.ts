@@ -1,6 +1,9 @@
 import type { LimitState } from '../limits/account-limits.ts'
 
-/** The minute that has fewer calls left: the account's, or the credential's. Of two used up, the one that takes longer. */
+/**
+ * The minute that has fewer calls left: the account's, or the credential's. Of two used up, the one
+ * that takes longer.
+ */
 export function tightestMinute({ plan, minute, credential }: LimitState): {
   max: number
   used: number
@@ -17,7 +20,10 @@ export function tightestMinute({ plan, minute, credential }: LimitState): {
   return leftOfAccount < leftOfOwn ? ofAccount : own
 }
 
-/** `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11, and the older `X-RateLimit-*` (epoch seconds), of a state read `ageMs` ago. */
+/**
+ * `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11, and the older `X-RateLimit-*` (epoch
+ * seconds), of a state read `ageMs` ago.
+ */
 export function rateLimitHeaders(limits: LimitState, ageMs = 0): Record<string, string> {
   const { plan, minute, month, credential, now } = limits
   const secondsTo = (resetMs: number): number => Math.ceil(Math.max(0, resetMs - ageMs) / 1_000)

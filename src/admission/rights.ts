@@ -21,7 +21,11 @@ function checkCredential({ slug }: Api, { credential, connection }: Principal): 
   })
 }
 
-/** Whoever owns a key or a connection decides whether it may change anything. Fails closed. @throws GatewayError KEY_API_FORBIDDEN */
+/**
+ * Whoever owns a key or a connection decides whether it may change anything. Fails closed.
+ *
+ * @throws GatewayError KEY_API_FORBIDDEN
+ */
 function checkMayWrite({ slug }: Api, { path, endpoint }: ApiEndpoint, { mayWrite, connection }: Principal): void {
   if (mayWrite || (endpoint.effect ?? 'read') === 'read') return
   const holder = connection ? 'application' : 'key'

@@ -9,7 +9,10 @@ export interface SentCredential {
   kind: 'key' | 'session' | 'token'
   secret: string
   cacheKey: string
-  /** Whether its caller asks for a test call, which any credential may make; a test key makes no others. */
+  /**
+   * Whether its caller asks for a test call, which any credential may make; a test key makes no
+   * others.
+   */
   wantsTest: boolean
 }
 

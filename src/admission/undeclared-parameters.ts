@@ -15,8 +15,8 @@ const OWN_KEY = /agw_(live|test)_/i
 
 /**
  * The undeclared parameters as they are forwarded, in the caller's order.
- * @throws GatewayError INVALID_PARAMETER for a name that is declared in another spelling, reserved, a credential's or
- * ambiguous, or past the bounds
+ * @throws GatewayError INVALID_PARAMETER for a name that is declared in another spelling, reserved,
+ *   a credential's or ambiguous, or past the bounds
  */
 export function readUndeclared(
   { upstream }: Api,
@@ -46,7 +46,10 @@ export function readUndeclared(
   return extra
 }
 
-/** @throws GatewayError INVALID_PARAMETER when the request to the upstream sets a parameter of one of the names itself */
+/**
+ * @throws GatewayError INVALID_PARAMETER when the request to the upstream sets a parameter of one
+ *   of the names itself
+ */
 export function checkOverridesNothing(extra: [name: string, value: string][], { query = {} }: UpstreamRequest): void {
   if (extra.length === 0) return
   const set = new Set(Object.keys(query).map(comparableName))
@@ -62,7 +65,10 @@ export function checkHoldsNoKey(name: string, value: unknown): void {
   if (holds(value)) throw invalidParameter(name, 'it holds a key of this service, which is never sent to the upstream')
 }
 
-/** A name as the most lenient upstream reads it: no letter case, no `limit[]` and `a.b` is `a_b` as in PHP, `-` is `_`. */
+/**
+ * A name as the most lenient upstream reads it: no letter case, no `limit[]` and `a.b` is `a_b` as
+ * in PHP, `-` is `_`.
+ */
 function comparableName(name: string): string {
   const bracket = name.indexOf('[')
   const base = bracket < 0 ? name : name.slice(0, bracket)

@@ -9,7 +9,10 @@ const REMEMBERED_MAX = 10_000
 
 const REFUSAL_MS = 250
 
-/** Keeps made-up keys, whose checksum anybody can compute, from Postgres. Known keys do not pass here. */
+/**
+ * Keeps made-up keys, whose checksum anybody can compute, from Postgres. Known keys do not pass
+ * here.
+ */
 export class UnknownKeys {
   readonly #refused = new LRUCache<string, true>({ max: REMEMBERED_MAX, ttl: REMEMBERED_MS })
   readonly #lookUps: TokenBuckets
@@ -19,7 +22,11 @@ export class UnknownKeys {
     this.#lookUps = new TokenBuckets({ perSecond: perMinute / 60, burst: perMinute })
   }
 
-  /** `cacheKey` names the key without being it. @throws GatewayError INVALID_API_KEY or RATE_LIMIT_EXCEEDED */
+  /**
+   * `cacheKey` names the key without being it.
+   *
+   * @throws GatewayError INVALID_API_KEY or RATE_LIMIT_EXCEEDED
+   */
   async lookUp<T>(cacheKey: string, address: string, find: () => Promise<T | undefined>): Promise<T> {
     if (this.#refused.has(cacheKey)) throw new GatewayError('INVALID_API_KEY')
     const client = clientOf(address)

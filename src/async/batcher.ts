@@ -4,20 +4,26 @@ interface Waiting<Item, Result> {
   reject: (error: unknown) => void
 }
 
-/** Ticks for which a busy process gathers: under load a call that comes a fraction of a millisecond later still joins. */
+/**
+ * Ticks for which a busy process gathers: under load a call that comes a fraction of a millisecond
+ * later still joins.
+ */
 const BUSY_TICKS = 3
 
 export interface BatcherOptions {
   /** The batcher sends so many items of one key at once. Default: no bound. */
   itemsMax?: number
-  /** How long the batcher gathers, milliseconds. Default: until the end of the tick, or of the third tick if it is busy. */
+  /**
+   * How long the batcher gathers, milliseconds. Default: until the end of the tick, or of the third
+   * tick if it is busy.
+   */
   gatherMs?: number
 }
 
 /**
- * Gathers what comes under a key and sends it together: at the end of the tick of the event loop, or of the third tick if
- * the last gathering brought more than one item, or after a fixed time. One message for a batch's items costs less than
- * one message each.
+ * Gathers what comes under a key and sends it together: at the end of the tick of the event loop,
+ * or of the third tick if the last gathering brought more than one item, or after a fixed time. One
+ * message for a batch's items costs less than one message each.
  */
 export class Batcher<Item, Result = undefined> {
   readonly #send: (key: string, items: Item[]) => Promise<Result[]>
@@ -28,7 +34,10 @@ export class Batcher<Item, Result = undefined> {
   #count = 0
   #isBusy = false
 
-  /** `send` answers with one result for each item, in order, or with none if nobody reads them; when it fails, every item of the batch fails with its error. */
+  /**
+   * `send` answers with one result for each item, in order, or with none if nobody reads them; when
+   * it fails, every item of the batch fails with its error.
+   */
   constructor(
     send: (key: string, items: Item[]) => Promise<Result[]>,
     { itemsMax = Number.POSITIVE_INFINITY, gatherMs = 0 }: BatcherOptions = {},

@@ -23,7 +23,10 @@ export function memoize<Arguments extends unknown[], Value>(
   return Object.assign(get, { made })
 }
 
-/** As `memoize`, but forgets what was not used for longest past `max` values: for keys of which callers can make any number. */
+/**
+ * As `memoize`, but forgets what was not used for longest past `max` values: for keys of which
+ * callers can make any number.
+ */
 export function memoizeRecent<Arguments extends unknown[], Value extends object>(
   keyOf: (...values: Arguments) => string,
   create: (...values: Arguments) => Value,

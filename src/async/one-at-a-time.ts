@@ -6,7 +6,10 @@ export class TooManyWaitingError extends Error {
   }
 }
 
-/** Runs the work of each key one after the other, in the order in which it came. Different keys do not wait for each other. */
+/**
+ * Runs the work of each key one after the other, in the order in which it came. Different keys do
+ * not wait for each other.
+ */
 export class OneAtATime {
   readonly #waitingMax: number
   readonly #queues = new Map<string, { last: Promise<unknown>; count: number }>()

@@ -1,4 +1,7 @@
-/** Runs work that is wanted several times at once only once: all that ask while it is under way share its outcome. */
+/**
+ * Runs work that is wanted several times at once only once: all that ask while it is under way
+ * share its outcome.
+ */
 export class SingleFlight<Value> {
   readonly #underWay = new Map<string, Promise<Value>>()
 

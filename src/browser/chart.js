@@ -121,7 +121,10 @@ function isolatedPoints(chart, seriesIndex) {
   return values.flatMap((_, index) => (has(index) && !has(index - 1) && !has(index + 1) ? [index] : []))
 }
 
-/** A custom property as a canvas understands it: `light-dark()` is resolved by the element that it is set on. */
+/**
+ * A custom property as a canvas understands it: `light-dark()` is resolved by the element that it
+ * is set on.
+ */
 function colorOf(name) {
   const probe = document.createElement('i')
   probe.style.color = `var(${name})`

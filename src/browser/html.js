@@ -1,4 +1,7 @@
-/** A text as the content of an element or of a quoted attribute: whatever it holds, it stays text (HTML Standard, 13.3). */
+/**
+ * A text as the content of an element or of a quoted attribute: whatever it holds, it stays text
+ * (HTML Standard, 13.3).
+ */
 export function escapeHtml(text) {
   return String(text).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }

@@ -12,8 +12,9 @@ const PARTS = [
 const WIDTH = 1_000
 
 /**
- * Where the time of a call went: the parts with their share of the bar, and the end of the forecast wait on it. Parts are
- * measured by two clocks, so that together they may exceed the whole by a little.
+ * Where the time of a call went: the parts with their share of the bar, and the end of the forecast
+ * wait on it. Parts are measured by two clocks, so that together they may exceed the whole by a
+ * little.
  */
 export function timingOf({ admissionMs, queueMs, permitMs, upstreamMs, totalMs, quotedMs }) {
   const measured = {
@@ -24,7 +25,8 @@ export function timingOf({ admissionMs, queueMs, permitMs, upstreamMs, totalMs, 
   }
   const known = Object.values(measured).reduce((sum, ms) => sum + ms, 0)
   const all = { ...measured, rest: Math.max(0, totalMs - known) }
-  // A call that was refused waited for nothing: what it was quoted is how long its caller should wait.
+  // A call that was refused waited for nothing: what it was quoted is how long its caller should
+  // wait.
   const forecastEnd = queueMs === null || !(quotedMs > 0) ? undefined : measured.admission + quotedMs
   const scale = Math.max(totalMs, known, forecastEnd ?? 0, 0.1)
   let x = 0

@@ -3,7 +3,10 @@ import type { Endpoint } from '../catalog/upstream.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { upstreamKeys } from '../redis/keys.ts'
 
-/** Follows the token of a leader's key from at most a second after its first attempt began. Connecting counts, so that followers must assume that it was sent. */
+/**
+ * Follows the token of a leader's key from at most a second after its first attempt began.
+ * Connecting counts, so that followers must assume that it was sent.
+ */
 export const BEGUN = ' sent'
 
 /** Keys under which identical calls share an answer; in the upstream's hash slot. */
@@ -22,8 +25,9 @@ export interface CacheKeys {
 type CachedCall = Pick<CallJob, 'slug' | 'endpoint' | 'parameters' | 'extra' | 'raw' | 'accountId' | 'providerKey'>
 
 /**
- * The keys of a call's answer; undefined if answers are not shared. Equal parameters give equal keys, whatever
- * their order was; a caller's own answers, and those under a provider key, are kept apart.
+ * The keys of a call's answer; undefined if answers are not shared. Equal parameters give equal
+ * keys, whatever their order was; a caller's own answers, and those under a provider key, are kept
+ * apart.
  */
 export function cacheKeys(endpoint: Endpoint, call: CachedCall): CacheKeys | undefined {
   const rule = endpoint.cache

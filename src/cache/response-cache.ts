@@ -8,9 +8,9 @@ import { MemoryHeadroom } from '../redis/memory-headroom.ts'
 import { loadScript } from '../redis/script.ts'
 
 /**
- * Partitions of one upstream's stored answers, bytes of Redis' memory. A full partition evicts answers of the account that has
- * most. Answers to calls with undeclared parameters have a small partition: made-up parameters evict no answer to
- * a plain call.
+ * Partitions of one upstream's stored answers, bytes of Redis' memory. A full partition evicts
+ * answers of the account that has most. Answers to calls with undeclared parameters have a small
+ * partition: made-up parameters evict no answer to a plain call.
  */
 const PARTITION_BYTES = { plain: 16 * 1024 * 1024, undeclared: 2 * 1024 * 1024 }
 
@@ -25,7 +25,9 @@ export interface CacheEntry {
   /** Redis time, milliseconds. */
   storedAt: number
   freshMs: number
-  /** After freshness: how long it may be served while it is refreshed, and when the upstream fails. */
+  /**
+   * After freshness: how long it may be served while it is refreshed, and when the upstream fails.
+   */
   staleWhileRevalidateMs: number
   staleIfErrorMs: number
   /** Of a stored failure, which says that there is no such thing. */
@@ -36,10 +38,16 @@ export interface CacheEntry {
   body: Buffer
 }
 
-/** What the partition's other keys take for an entry besides its key and its owner, bytes. As measured. */
+/**
+ * What the partition's other keys take for an entry besides its key and its owner, bytes. As
+ * measured.
+ */
 const INDEX_BYTES = 380
 
-/** Part of a full partition that is evicted beside the room for an answer, and answers evicted together: the search for them costs most. */
+/**
+ * Part of a full partition that is evicted beside the room for an answer, and answers evicted
+ * together: the search for them costs most.
+ */
 const EVICTED_AHEAD = 1 / 128
 const EVICTED_MAX = 100
 
@@ -58,7 +66,8 @@ export interface AnswerOrigin {
 }
 
 /**
- * Stored answers in Redis, bounded in memory per upstream. It fails open: without it calls are slower, not broken.
+ * Stored answers in Redis, bounded in memory per upstream. It fails open: without it calls are
+ * slower, not broken.
  */
 export class ResponseCache {
   readonly #redis: RedisConnection
@@ -74,7 +83,10 @@ export class ResponseCache {
     this.#headroom = new MemoryHeadroom(redis)
   }
 
-  /** The stored answer under a key, even if it is stale; one command reads the answers of a tick of the event loop. */
+  /**
+   * The stored answer under a key, even if it is stale; one command reads the answers of a tick of
+   * the event loop.
+   */
   async get(key: string): Promise<CacheEntry | undefined> {
     try {
       // Keys of one upstream share a hash slot.
@@ -99,7 +111,11 @@ export class ResponseCache {
     return keys.map((key) => frameOf.get(key) ?? null)
   }
 
-  /** Stores an answer in its partition, unless Redis is short of memory. @returns whether it is stored */
+  /**
+   * Stores an answer in its partition, unless Redis is short of memory.
+   *
+   * @returns whether it is stored
+   */
   async store({ slug, hasUndeclared, owner }: AnswerOrigin, key: string, entry: CacheEntry): Promise<boolean> {
     const { body, ...head } = entry
     if (body.length > ENTRY_BYTES_MAX || (await this.#headroom.isShort())) return false

@@ -16,11 +16,12 @@ export interface CancelAccountDeps extends CancelDeps {
 const PAUSE_MS = 250
 
 /**
- * Cancels what an account has in flight, if it may make no calls any more. Call it after the change is announced: then
- * nothing is admitted that was not in flight. Returns after the first look. A batch may have handed a lease to its next
- * call meanwhile, and an asynchronous call may not have been recorded yet: so it looks again, in the background, until
- * nothing is in flight, the account may make calls again, or no caller can be waiting any more. Fails open: what Redis
- * or Postgres did not let find goes on to its deadline.
+ * Cancels what an account has in flight, if it may make no calls any more. Call it after the change
+ * is announced: then nothing is admitted that was not in flight. Returns after the first look. A
+ * batch may have handed a lease to its next call meanwhile, and an asynchronous call may not have
+ * been recorded yet: so it looks again, in the background, until nothing is in flight, the account
+ * may make calls again, or no caller can be waiting any more. Fails open: what Redis or Postgres
+ * did not let find goes on to its deadline.
  */
 export async function cancelAccountCalls(deps: CancelAccountDeps, accountId: string): Promise<void> {
   if (await hasCalls(deps, accountId)) void cancelRest(deps, accountId)

@@ -10,14 +10,17 @@ import { type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
 
 export interface CancelDeps extends WithdrawDeps, EndDeps {}
 
-/** How long to wait for the worker that has a cancelled call, milliseconds: a worker that is alive takes a few. */
+/**
+ * How long to wait for the worker that has a cancelled call, milliseconds: a worker that is alive
+ * takes a few.
+ */
 const RELEASE_MS_MAX = 1_000
 const RELEASE_CHECK_MS = 20
 
 /**
- * Cancels an asynchronous call. The first stored result decides who wins, this process or the worker. A call that no worker
- * had begun with is completed here and costs nothing; otherwise its worker knows whether a request was sent, and
- * completes it, unless it was lost.
+ * Cancels an asynchronous call. The first stored result decides who wins, this process or the
+ * worker. A call that no worker had begun with is completed here and costs nothing; otherwise its
+ * worker knows whether a request was sent, and completes it, unless it was lost.
  * @returns false when the call had ended before
  * @throws GatewayError DEPENDENCY_UNAVAILABLE or OVERLOADED: nothing was decided
  */

@@ -26,8 +26,9 @@ export interface AwaitedCall {
 }
 
 /**
- * Ends a call whose caller waits on this node: for its account (limits and usage) and for operators (trace, count, log). The
- * worker of an asynchronous call ends it for its account, unless the call could not be queued.
+ * Ends a call whose caller waits on this node: for its account (limits and usage) and for operators
+ * (trace, count, log). The worker of an asynchronous call ends it for its account, unless the call
+ * could not be queued.
  *
  * @returns as `CallCompletionBatcher.end`
  */
@@ -85,8 +86,9 @@ const REPEAT = { ...RESTART_RETRY, mayRepeat: () => true }
 const NO_BODY = Buffer.alloc(0)
 
 /**
- * Ends an asynchronous call whose outcome is kept: completes it for its account, counts it, writes its row and its
- * line of the log, and tells the node whose caller may wait, in this order. Several processes may end a call, and a single process counts it.
+ * Ends an asynchronous call whose outcome is kept: completes it for its account, counts it, writes
+ * its row and its line of the log, and tells the node whose caller may wait, in this order. Several
+ * processes may end a call, and a single process counts it.
  *
  * @throws RedisError: it can be repeated
  */
@@ -111,9 +113,15 @@ export async function endAsyncCall(
   await reply?.({ head: { id, times: times ?? head.times, storedFor: accountId, isStored: true }, body: NO_BODY })
 }
 
-/** Counts an asynchronous call's usage and releases its limits. @returns whether no process did before @throws RedisError */
+/**
+ * Counts an asynchronous call's usage and releases its limits.
+ *
+ * @returns whether no process did before
+ * @throws RedisError
+ */
 export async function completeCall(redis: RedisConnection, call: AccountCall, verdict: Verdict): Promise<boolean> {
-  // Counted first, under the call's id: if the release's reply is lost, nobody would know that the call is still to be counted.
+  // Counted first, under the call's id: if the release's reply is lost, nobody would know that the
+  // call is still to be counted.
   await retryUntil(() => recordUsage(redis, [{ call, verdict }], call.id), REPEAT)
   const { id: callId, limitsAcquiredAt: at, credentialId } = call
   const calls = [{ callId, at, credentialId, isAsync: true, refund: refundOf(verdict) }]

@@ -18,13 +18,17 @@ const WORKER_GRACE_MS = 5_000
 
 const PAGE_JOBS = 100
 
-/** The jobs of a lost worker stay `active` without a lock, until another worker returns them to `waiting`. */
+/**
+ * The jobs of a lost worker stay `active` without a lock, until another worker returns them to
+ * `waiting`.
+ */
 const UNENDED_STATES = ['waiting', 'active'] as const
 
 /**
- * Ends the asynchronous calls of a lane that are past their deadline and that no worker has, because nobody serves the
- * lane: with result, usage and refund, as a worker would. Otherwise their jobs would stay in Redis, and
- * their units of the month stay spent, until a worker comes. Several processes may do so at once.
+ * Ends the asynchronous calls of a lane that are past their deadline and that no worker has,
+ * because nobody serves the lane: with result, usage and refund, as a worker would. Otherwise their
+ * jobs would stay in Redis, and their units of the month stay spent, until a worker comes. Several
+ * processes may do so at once.
  * @throws what Redis throws: what was not ended is ended by the next look
  */
 export async function endOverdueCalls(deps: OverdueDeps, lane: Queue): Promise<void> {
@@ -36,7 +40,8 @@ async function endOverdueIn(state: (typeof UNENDED_STATES)[number], deps: Overdu
     const jobs = await lane.getJobs(state, first, first + PAGE_JOBS - 1, true)
     // An asynchronous call has a job of its own.
     const calls = jobs.flatMap((job) => parseAnswerable(job.data)).filter(({ isAsync }) => isAsync)
-    // Redis itself is asked: this process may just have begun, and its machine's clock may be ahead.
+    // Redis itself is asked: this process may just have begun, and its machine's clock may be
+    // ahead.
     const now = calls.length === 0 ? 0 : await redisNow(deps.redis)
     const overdue = calls.filter(({ deadline }) => deadline + WORKER_GRACE_MS < now)
     let removed = 0
@@ -50,7 +55,10 @@ async function endOverdueIn(state: (typeof UNENDED_STATES)[number], deps: Overdu
   }
 }
 
-/** A worker that was lost may have sent a request, and of a request that is never repeated 503 says that nothing was sent. */
+/**
+ * A worker that was lost may have sent a request, and of a request that is never repeated 503 says
+ * that nothing was sent.
+ */
 async function codeOf({ redis, catalog }: OverdueDeps, call: AnswerableCall): Promise<ErrorCode> {
   const endpoint = catalog.get(call.slug)?.endpoints.get(call.endpoint)
   if (!endpoint || !isOnce(endpoint)) return 'DEADLINE_EXCEEDED'
@@ -58,7 +66,11 @@ async function codeOf({ redis, catalog }: OverdueDeps, call: AnswerableCall): Pr
   return isStarted ? 'OUTCOME_UNKNOWN' : 'DEADLINE_EXCEEDED'
 }
 
-/** The job goes last, so that what was cut off is found again. No node waits for a call so long. @returns whether it was there to go */
+/**
+ * The job goes last, so that what was cut off is found again. No node waits for a call so long.
+ *
+ * @returns whether it was there to go
+ */
 async function endOverdue(deps: OverdueDeps, call: AnswerableCall, lane: Queue): Promise<boolean> {
   const { redis } = deps
   const { id, accountId } = call

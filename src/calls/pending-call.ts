@@ -25,7 +25,10 @@ export interface PendingDeps extends WithdrawDeps {
 /** How long after the deadline a node waits for the worker's own reply, milliseconds. */
 export const DEADLINE_GRACE_MS = 250
 
-/** The caller closed the connection. Nobody reads the answer; logs, metrics and console show the code. */
+/**
+ * The caller closed the connection. Nobody reads the answer; logs, metrics and console show the
+ * code.
+ */
 export class CallerLeftError extends GatewayError {
   constructor() {
     super('CALL_CANCELLED', { message: 'The caller left.' })
@@ -46,7 +49,9 @@ export interface CallerWait {
 /** What came of a call. `pending`: an asynchronous call goes on, and its result is kept. */
 export type CallEnd = { kind: 'pending' } | EndedCall
 
-/** The verdict of a call whose caller left may take until its worker has replied; it never rejects. */
+/**
+ * The verdict of a call whose caller left may take until its worker has replied; it never rejects.
+ */
 export type EndedCall =
   | { kind: 'reply'; reply: Reply; verdict: Verdict }
   | { kind: 'failed'; error: GatewayError; verdict: Verdict | Promise<Verdict> }
@@ -55,13 +60,17 @@ export interface PendingOptions {
   wait: CallerWait
   /** False for a caller that wants 202 at once. */
   isAwaited?: boolean
-  /** What a call that could not be queued is for its account; it may be in the queue without an acknowledgement. */
+  /**
+   * What a call that could not be queued is for its account; it may be in the queue without an
+   * acknowledgement.
+   */
   unqueued: 'refused' | 'unsent'
 }
 
 /**
- * The life of a call on its node: waits for the reply, queues the call, and withdraws it when the wait is over before. An
- * asynchronous call that is queued goes on, also if this node ends. Never throws.
+ * The life of a call on its node: waits for the reply, queues the call, and withdraws it when the
+ * wait is over before. An asynchronous call that is queued goes on, also if this node ends. Never
+ * throws.
  */
 export async function runPendingCall(
   deps: PendingDeps,
@@ -116,7 +125,10 @@ async function isProvenUnsent(withdrawing: Promise<Withdrawal>): Promise<boolean
   return proof?.isRemoved === true && proof.reach === 'unsent'
 }
 
-/** Of a call that is never repeated: 503 would say that nothing was sent, and callers would send it again. */
+/**
+ * Of a call that is never repeated: 503 would say that nothing was sent, and callers would send it
+ * again.
+ */
 function unknownOutcome(cause: GatewayError): EndedCall {
   const error = new GatewayError('OUTCOME_UNKNOWN', { cause })
   return { kind: 'failed', error, verdict: { code: error.code, reach: 'maybe-sent' } }
@@ -125,7 +137,10 @@ function unknownOutcome(cause: GatewayError): EndedCall {
 /** Abort reason of an asynchronous call: the caller preferred not to wait any longer. */
 const STILL_RUNNING = new Error('the call goes on')
 
-/** Queues a call and waits for its reply, until its deadline, or as long as the caller prefers, or until the caller leaves. Never throws. */
+/**
+ * Queues a call and waits for its reply, until its deadline, or as long as the caller prefers, or
+ * until the caller leaves. Never throws.
+ */
 export async function awaitCall(
   deps: PendingDeps & { config: { callTimeoutMs: number } },
   admitted: Pick<Admitted, 'job' | 'queueing' | 'preference' | 'isOnce'>,
@@ -142,7 +157,10 @@ export async function awaitCall(
   }
 }
 
-/** Waits while the caller is there. A signal with its controller and listeners would cost several times as much on every call. */
+/**
+ * Waits while the caller is there. A signal with its controller and listeners would cost several
+ * times as much on every call.
+ */
 function waitForCaller(socket: CallerSocket, waitMs: number, onTimeout: () => Error): CallerWait & { end: () => void } {
   const { promise: over, reject } = Promise.withResolvers<never>()
   // It may be over before anybody listens.
@@ -170,8 +188,9 @@ function waitForCaller(socket: CallerSocket, waitMs: number, onTimeout: () => Er
 }
 
 /**
- * Withdraws a call again and again while Redis is away: its place would hold up others until its deadline, and its job, which
- * Redis may have queued without saying so, would send a request for nobody. Never rejects.
+ * Withdraws a call again and again while Redis is away: its place would hold up others until its
+ * deadline, and its job, which Redis may have queued without saying so, would send a request for
+ * nobody. Never rejects.
  */
 async function withdraw(deps: PendingDeps, call: CallToWithdraw): Promise<Withdrawal> {
   const repeating = { ...RESTART_RETRY, mayRepeat: () => deps.redis.status !== 'end' }

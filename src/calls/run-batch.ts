@@ -25,15 +25,19 @@ export interface BatchDeps extends Omit<ForecastDeps, 'knownAnswers' | 'spareRoo
 export interface BatchRun {
   origin: CallOrigin
   left: AbortSignal
-  /** Looks the caller up again because the account has changed. @throws GatewayError if the credential has ended */
+  /**
+   * Looks the caller up again because the account has changed.
+   *
+   * @throws GatewayError if the credential has ended
+   */
   authenticateAgain: () => Promise<Principal>
   emit: (unit: BatchUnit, end: EndedCall) => void
 }
 
 /**
- * Makes the calls of a batch, as many at once as have a lease, which a call hands to the next. Each call joins its
- * upstream's queue as a single call would, and with the rights that its caller has by then. Calls that cannot be made
- * in time are refused and refunded.
+ * Makes the calls of a batch, as many at once as have a lease, which a call hands to the next. Each
+ * call joins its upstream's queue as a single call would, and with the rights that its caller has
+ * by then. Calls that cannot be made in time are refused and refunded.
  * @returns units of the month that stay spent
  */
 export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: BatchRun): Promise<number> {
@@ -70,7 +74,8 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
         const { version } = await endCall(deps, ended, next && { callId: next.job.id, leaseMs })
         if (next) rights.note(version)
       } catch (error) {
-        // Without Redis no other call can be made. The next call may have got the lease: Redis may have run the step.
+        // Without Redis no other call can be made. The next call may have got the lease: Redis may
+        // have run the step.
         log.warn({ err: error, callId: unit.job.id }, 'failed to complete a call of a batch')
         if (next) void refuse([next], error)
         ending.abort(error)
@@ -89,8 +94,9 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
 }
 
 /**
- * The rights of a batch's caller, which may change while the batch runs: its key may expire or be revoked, its plan
- * lowered. Each step brings the account's version, and another version makes the next call look the caller up again.
+ * The rights of a batch's caller, which may change while the batch runs: its key may expire or be
+ * revoked, its plan lowered. Each step brings the account's version, and another version makes the
+ * next call look the caller up again.
  */
 class CurrentRights {
   readonly #deps: Pick<BatchRun, 'authenticateAgain'> & { now: () => number }
@@ -107,7 +113,10 @@ class CurrentRights {
     this.#version = version
   }
 
-  /** @throws GatewayError if the caller may not call this API any more. Fails closed if nobody can be looked up. */
+  /**
+   * @throws GatewayError if the caller may not call this API any more. Fails closed if nobody can
+   *   be looked up.
+   */
   async check({ api, endpoint }: CheckedTarget): Promise<void> {
     const { version, expiresAt } = this.#principal
     if (version !== this.#version || this.#deps.now() >= expiresAt) {

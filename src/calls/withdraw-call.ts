@@ -28,11 +28,18 @@ const REPLY_MS_MAX = 5_000
 export interface Withdrawal {
   /** The call is out of its queue: no worker will reply to it. */
   isRemoved: boolean
-  /** How far its requests got, unless a reply knows better. `unsent`: no worker had begun with the call. */
+  /**
+   * How far its requests got, unless a reply knows better. `unsent`: no worker had begun with the
+   * call.
+   */
   reach: 'unsent' | 'maybe-sent'
 }
 
-/** Takes a call that nobody waits for out of its queue, or aborts it if a worker runs it. @throws what Redis throws: it can be repeated */
+/**
+ * Takes a call that nobody waits for out of its queue, or aborts it if a worker runs it.
+ *
+ * @throws what Redis throws: it can be repeated
+ */
 export async function withdrawCall(
   deps: WithdrawDeps,
   { id, slug, waitEntry, jobId }: CallToWithdraw,
@@ -48,13 +55,17 @@ export async function withdrawCall(
   await announceCancel(redis, slug, id)
   // A shared job stays for its other calls; its worker skips those that nobody waits for.
   const isInSharedJob = !isAlone && (await isJobWaiting(queues.of(slug), jobId))
-  // The worker that has the job takes the call out of the wait queue, unless identical calls wait in its place.
+  // The worker that has the job takes the call out of the wait queue, unless identical calls wait
+  // in its place.
   if (waitEntry && (isInSharedJob || jobId === undefined)) await leaveWaitQueue(deps, waitEntry)
   // A call that is not in the queue has a worker, or has ended, or never came there.
   return { isRemoved: false, reach: isInSharedJob ? 'unsent' : 'maybe-sent' }
 }
 
-/** How far the requests of a withdrawn call got: the worker's reply says so, if one comes. After a removal only a reply counts that is there already, because the call ended meanwhile. */
+/**
+ * How far the requests of a withdrawn call got: the worker's reply says so, if one comes. After a
+ * removal only a reply counts that is there already, because the call ended meanwhile.
+ */
 export async function awaitReach({ isRemoved, reach }: Withdrawal, reply: Promise<Reply>): Promise<Reach> {
   const replied = reply.then(
     ({ head }) => reachOf(head),

@@ -6,7 +6,11 @@ export type CapBucket = string
 /** The bucket of all calls without a key of the caller's own. */
 export const SHARED_BUCKET: CapBucket = 'shared'
 
-/** The bucket of all requests with keys of callers' own that the upstream has not taken yet. A key may be made up, and the request counts for the gateway's address then, so each takes a permit of the shared cap as well. */
+/**
+ * The bucket of all requests with keys of callers' own that the upstream has not taken yet. A key
+ * may be made up, and the request counts for the gateway's address then, so each takes a permit of
+ * the shared cap as well.
+ */
 export const UNPROVEN_BUCKET: CapBucket = 'unproven'
 
 export function bucketOf({ providerKey }: { providerKey?: CallJob['providerKey'] | undefined }): CapBucket {

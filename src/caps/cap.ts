@@ -28,7 +28,10 @@ export interface Waiter {
   coalescedKey?: string | undefined
 }
 
-/** Permits that ended; `meanMs` is how long their requests took. Without it nothing was sent under them, and they do not count. */
+/**
+ * Permits that ended; `meanMs` is how long their requests took. Without it nothing was sent under
+ * them, and they do not count.
+ */
 export interface ReleasedPermits {
   ids: PermitId[]
   meanMs?: number
@@ -38,11 +41,17 @@ export interface AcquireResult {
   granted: Map<string, PermitId>
   /** Tags of the waiters that joined the queue. */
   joined: Map<string, number>
-  /** By member; `hadPlace`: the queue had accepted the call, and evicted it because no permit comes before its deadline. */
+  /**
+   * By member; `hadPlace`: the queue had accepted the call, and evicted it because no permit comes
+   * before its deadline.
+   */
   refused: Map<string, QueueRefusal & { hadPlace: boolean }>
   /** 0 on scarce caps, which every call has to queue for. */
   room: number
-  /** When the rates let the first of the others go, milliseconds; 0 when it waits for another request's end. */
+  /**
+   * When the rates let the first of the others go, milliseconds; 0 when it waits for another
+   * request's end.
+   */
   retryInMs: number
 }
 
@@ -50,7 +59,10 @@ export interface QueuePlace {
   /** Start tag in virtual time. */
   tag: number
   etaMs: number
-  /** Another call is queued or runs for the same answer: this call has no place. Whichever runs first sends the request. */
+  /**
+   * Another call is queued or runs for the same answer: this call has no place. Whichever runs
+   * first sends the request.
+   */
   isFollower: boolean
   /** Another call is queued for the same answer, behind it. */
   isAhead?: true
@@ -80,7 +92,10 @@ export interface CapDeps {
 
 type JoinReply = [decision: QueueRefusal['reason'] | 'ok' | 'follow' | 'ahead', ...[tag: string, etaMs: number]]
 
-/** Calls that are queued in one step: a queue that must be planned for each of them keeps Redis busy meanwhile. */
+/**
+ * Calls that are queued in one step: a queue that must be planned for each of them keeps Redis busy
+ * meanwhile.
+ */
 const JOINED_TOGETHER_MAX = 16
 
 interface JoinRequest {
@@ -105,9 +120,10 @@ const POLL_KEYS = 11
 const RESTORE_TRIES_MAX = 4
 
 /**
- * The limit of one upstream on concurrency and rates, for one bucket, over all processes. If Redis lost its past,
- * the cap stays closed for a while and restores it from Postgres.
- * @throws RedisError, or GatewayError DEPENDENCY_UNAVAILABLE without its past: without Redis nothing is granted or queued
+ * The limit of one upstream on concurrency and rates, for one bucket, over all processes. If Redis
+ * lost its past, the cap stays closed for a while and restores it from Postgres.
+ * @throws RedisError, or GatewayError DEPENDENCY_UNAVAILABLE without its past: without Redis
+ *   nothing is granted or queued
  */
 export class Cap {
   readonly name: string
@@ -117,7 +133,10 @@ export class Cap {
   readonly #keys: string[]
   readonly #rules: () => Caps
   readonly #pollKey: string
-  /** Makes names of polls, and of their permits, unique: Redis may lose its last writes, and count the same numbers again. */
+  /**
+   * Makes names of polls, and of their permits, unique: Redis may lose its last writes, and count
+   * the same numbers again.
+   */
   readonly #pollPrefix = randomBytes(6).toString('base64url')
   #polls = 0
   readonly #joins: Batcher<JoinRequest, QueuePlace | QueueRefusal>
@@ -138,7 +157,11 @@ export class Cap {
     return this.#rules()
   }
 
-  /** Ends permits, and acquires new ones for all waiters of this worker, in one step. They are logged `logLaterMs` later than now: a worker far from Redis uses them so much later than others. */
+  /**
+   * Ends permits, and acquires new ones for all waiters of this worker, in one step. They are
+   * logged `logLaterMs` later than now: a worker far from Redis uses them so much later than
+   * others.
+   */
   async acquire({
     waiters,
     released,
@@ -193,12 +216,18 @@ export class Cap {
     await this.#run(scripts.applyUpstreamLimit, this.#keys, values)
   }
 
-  /** Lets one request through, and one more for each that ends. `isOtherKey`: what the upstream said of its limiter does not hold for it. */
+  /**
+   * Lets one request through, and one more for each that ends. `isOtherKey`: what the upstream said
+   * of its limiter does not hold for it.
+   */
   async beginGradually({ isOtherKey = false } = {}): Promise<void> {
     await this.#run(scripts.beginGradually, this.#keys, [isOtherKey ? 1 : 0])
   }
 
-  /** Queues a call if its permit is expected before `deadline`, Redis time. Calls of one tick are one script. */
+  /**
+   * Queues a call if its permit is expected before `deadline`, Redis time. Calls of one tick are
+   * one script.
+   */
   async joinWaitQueue(call: WaitQueueEntry, deadline: number): Promise<QueuePlace | QueueRefusal> {
     return await this.#joins.add('', { call, deadline })
   }
@@ -213,7 +242,10 @@ export class Cap {
     return (replies as JoinReply[]).map(placeOf)
   }
 
-  /** Takes a call out of the queue: its caller left, or it needed no permit. Harmless when it is not there. */
+  /**
+   * Takes a call out of the queue: its caller left, or it needed no permit. Harmless when it is not
+   * there.
+   */
   async leaveWaitQueue(call: WaitQueueEntry): Promise<void> {
     const values = [...this.#ruleArguments(), memberOf(call), call.weight]
     await this.#run(scripts.leaveWaitQueue, this.#keysWith(call), values)

@@ -11,8 +11,9 @@ import type { CapBucket } from './bucket.ts'
 const MINUTE_MS = 60_000
 
 /**
- * Since when Redis remembers what was sent: 0 from the start, else when its loss was noticed (Redis time,
- * milliseconds). Postgres tells a new installation from a wiped Redis; if it cannot, a loss is assumed.
+ * Since when Redis remembers what was sent: 0 from the start, else when its loss was noticed (Redis
+ * time, milliseconds). Postgres tells a new installation from a wiped Redis; if it cannot, a loss
+ * is assumed.
  */
 export async function readRememberedSince(redis: RedisConnection, db: Db): Promise<number> {
   const known = await redis.get(keys.rememberedSince)
@@ -33,12 +34,16 @@ async function isNewInstallation(db: Db): Promise<boolean> {
     `.execute(db)
     return rows[0]?.fresh === true
   } catch {
-    // Fails closed: without Postgres we cannot know, and a cap held for a window harms less than one exceeded.
+    // Fails closed: without Postgres we cannot know, and a cap held for a window harms less than
+    // one exceeded.
     return false
   }
 }
 
-/** A cap's past as Postgres has it: the requests of each minute at its end, so never earlier than they were. `now`: Redis' clock. */
+/**
+ * A cap's past as Postgres has it: the requests of each minute at its end, so never earlier than
+ * they were. `now`: Redis' clock.
+ */
 export async function readPastGrants(
   db: Db,
   { slug, bucket, caps, now }: { slug: string; bucket: CapBucket; caps: Caps; now: number },

@@ -20,8 +20,9 @@ export interface QueuePosition {
 }
 
 /**
- * The positions of queued calls, for callers that poll. To plan a queue costs Redis up to a millisecond, in which it serves
- * nobody else, and polls are free and without limit: a node reads each call twice a second at most.
+ * The positions of queued calls, for callers that poll. To plan a queue costs Redis up to a
+ * millisecond, in which it serves nobody else, and polls are free and without limit: a node reads
+ * each call twice a second at most.
  */
 export class QueuePositions {
   readonly #positions: LRUCache<string, QueuePosition & { readAt: number }, Question>

@@ -1,7 +1,10 @@
 import type { ErrorCode } from '../errors.ts'
 import type { QueueRefusal } from './cap.ts'
 
-/** Why no request is sent for a call: its cap's wait queue refused it, or the breaker is open (`down`). */
+/**
+ * Why no request is sent for a call: its cap's wait queue refused it, or the breaker is open
+ * (`down`).
+ */
 export type RefusalReason = QueueRefusal['reason'] | 'down'
 
 const CODES: Record<RefusalReason, ErrorCode> = {
@@ -12,7 +15,10 @@ const CODES: Record<RefusalReason, ErrorCode> = {
   down: 'UPSTREAM_UNAVAILABLE',
 }
 
-/** A refusal as its caller is told. `retryAfterMs` is exact but for `share` (if others stop asking) and `overloaded`. */
+/**
+ * A refusal as its caller is told. `retryAfterMs` is exact but for `share` (if others stop asking)
+ * and `overloaded`.
+ */
 export function refusalOf({ reason, retryAfterMs }: { reason: RefusalReason; retryAfterMs: number }): {
   code: ErrorCode
   retryAfterMs: number
@@ -35,7 +41,10 @@ const SHARE_USED = 'Your fair share of the upstream API is used up while others 
 export const UNPROVEN_KEYS_USED =
   'The upstream API has not taken your provider key yet, and requests with such keys are used up for now.'
 
-/** What a call is told more whose own key the upstream has not taken yet: another cap is used up than the catalog shows. */
+/**
+ * What a call is told more whose own key the upstream has not taken yet: another cap is used up
+ * than the catalog shows.
+ */
 export function refusalWithUnprovenKey({ reason }: { reason: RefusalReason }): { message?: string; hint?: string } {
   if (reason !== 'cap' && reason !== 'share') return {}
   return {

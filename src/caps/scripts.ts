@@ -13,7 +13,9 @@ import {
 /** Calls that may wait for one cap; past it no wait is worth quoting. */
 export const QUEUE_LENGTH_MAX = 2_000
 
-/** Virtual time that a call of weight 1 takes; a multiple of every weight, so that tags stay whole. */
+/**
+ * Virtual time that a call of weight 1 takes; a multiple of every weight, so that tags stay whole.
+ */
 const COST = 8
 
 const KEY_LIFE_MS = 86_400_000
@@ -25,13 +27,22 @@ const SHARES = {
   SCARCE_MAX: 100,
   /** How long an account has demand after its last call, milliseconds. */
   DEMAND_WINDOW_MS: 300_000,
-  /** Askers, the latest first, of which a plan tells who had demand of late: more cost Redis time and bind a share no less. */
+  /**
+   * Askers, the latest first, of which a plan tells who had demand of late: more cost Redis time
+   * and bind a share no less.
+   */
   ASKERS_READ_MAX: 256,
-  /** Part of what a group may hold of a long window that stays for groups in it that have had none or little. */
+  /**
+   * Part of what a group may hold of a long window that stays for groups in it that have had none
+   * or little.
+   */
   KEPT_PART: 0.2,
   /** In a window up to this nothing is kept: a newcomer gets a permit soon. Milliseconds. */
   KEPT_WINDOW_MS_MIN: 60_000 + WINDOW_MARGIN_MS,
-  /** For an account that is no network's nothing is kept either if only one share has had demand for so long, milliseconds. */
+  /**
+   * For an account that is no network's nothing is kept either if only one share has had demand for
+   * so long, milliseconds.
+   */
   KEPT_ALONE_MS: 86_400_000,
 }
 
@@ -39,11 +50,16 @@ const PLANNING_PACE = {
   /** A longer queue is planned at intervals, not at each call. */
   PLANNED_LENGTH_MAX: 128,
   PLAN_EVERY_MS: 250,
-  /** A call whose slot leaves less than this, and the answer time, until its deadline is too late. */
+  /**
+   * A call whose slot leaves less than this, and the answer time, until its deadline is too late.
+   */
   REPLY_MS,
 }
 
-/** How long an eviction waits for its call's worker, and a poll's reply for a worker that sends the poll again: longer than any call may take. Milliseconds. */
+/**
+ * How long an eviction waits for its call's worker, and a poll's reply for a worker that sends the
+ * poll again: longer than any call may take. Milliseconds.
+ */
 const EVICTED_TTL_MS = 900_000
 const POLL_REPLY_TTL_MS = EVICTED_TTL_MS
 
@@ -53,19 +69,34 @@ const WAITERS_PLANNED_MAX = 200
 /** So many calls of equal start keep their order. */
 const SEQ_SPAN = 2 ** 20
 
-/** Requests at once after which an upstream that had closed itself is trusted with all that its cap allows. */
+/**
+ * Requests at once after which an upstream that had closed itself is trusted with all that its cap
+ * allows.
+ */
 const RAMP_MAX = 64
 
 const FORECAST = {
-  /** By how much a call may start later than forecast: so many milliseconds, or such a part of its wait. */
+  /**
+   * By how much a call may start later than forecast: so many milliseconds, or such a part of its
+   * wait.
+   */
   FORECAST_SLACK_MS: 250,
   FORECAST_SLACK_PART: 0.02,
-  /** Longest a call may be expected to wait for want of connections or workers rather than for the rates. */
+  /**
+   * Longest a call may be expected to wait for want of connections or workers rather than for the
+   * rates.
+   */
   CONGESTION_MS_MAX: 5_000,
-  /** Windows over which grants are counted to tell how fast a queue drains, milliseconds: the better rate counts. */
+  /**
+   * Windows over which grants are counted to tell how fast a queue drains, milliseconds: the better
+   * rate counts.
+   */
   DRAIN_WINDOW_MS: 1_000,
   DRAIN_WINDOW_LONG_MS: 3_000,
-  /** A shorter queue is not judged by it: calls that stored answers serve pass through it without a grant. */
+  /**
+   * A shorter queue is not judged by it: calls that stored answers serve pass through it without a
+   * grant.
+   */
   DRAIN_LENGTH_MIN: 32,
   /** Part of QUEUE_LENGTH_MAX that asynchronous calls may take. */
   ASYNC_PART_MAX: 0.5,

@@ -13,14 +13,19 @@ const CAPS_MAX = 10_000
 type RepliedCall = Pick<CallJob, 'slug' | 'mode'> & Partial<Pick<CallJob, 'providerKey'>>
 
 /**
- * Caps with room for more requests, as replies report it: a call for such a cap needs no ticket. If the node is
- * wrong, the worker joins the wait queue for the call: a wrong estimate exceeds no cap. Calls without a ticket use at most
- * half of the room on each node: more than two nodes may exceed it. Further calls join, which alone shows overloaded workers.
+ * Caps with room for more requests, as replies report it: a call for such a cap needs no ticket. If
+ * the node is wrong, the worker joins the wait queue for the call: a wrong estimate exceeds no cap.
+ * Calls without a ticket use at most half of the room on each node: more than two nodes may exceed
+ * it. Further calls join, which alone shows overloaded workers.
  */
 export class SpareRoom {
   readonly #rooms = new LRUCache<string, { requests: number; taken: number; until: number }>({ max: CAPS_MAX })
 
-  /** Takes room for one request. @returns how to give it back when the call ends; undefined for a call that needs a ticket */
+  /**
+   * Takes room for one request.
+   *
+   * @returns how to give it back when the call ends; undefined for a call that needs a ticket
+   */
   take(slug: string, bucket: CapBucket): (() => void) | undefined {
     const room = this.#rooms.get(`${slug} ${bucket}`)
     if (!room || room.taken >= room.requests || performance.now() > room.until) return undefined

@@ -31,7 +31,10 @@ export class UpstreamCaps {
   }
 }
 
-/** Of the requests in a window that the shared cap allows, at most this part has unproven keys: see `ofSharedCap`. */
+/**
+ * Of the requests in a window that the shared cap allows, at most this part has unproven keys: see
+ * `ofSharedCap`.
+ */
 const UNPROVEN_PART = 1 / 4
 
 function rulesOf({ caps, forCallerKeys }: Api, bucket: CapBucket): Caps {

@@ -1,6 +1,8 @@
 import { memoizeRecent } from '../async/memoize.ts'
 
-/** Whether the text is YYYY-MM-DD and the day exists: 30 February would be read as a day of March. */
+/**
+ * Whether the text is YYYY-MM-DD and the day exists: 30 February would be read as a day of March.
+ */
 export function isCalendarDate(date: string): boolean {
   const time = Date.parse(`${date}T00:00:00Z`)
   return !Number.isNaN(time) && new Date(time).toISOString().slice(0, 10) === date
@@ -16,7 +18,11 @@ const listedZones = memoizeRecent(
   1,
 )
 
-/** A formatter takes far longer to make than to use. Sweden writes dates as ISO 8601 does. @throws RangeError for no time zone */
+/**
+ * A formatter takes far longer to make than to use. Sweden writes dates as ISO 8601 does.
+ *
+ * @throws RangeError for no time zone
+ */
 const formatOf = memoizeRecent(
   (timeZone: string) => timeZone.toLowerCase(),
   (timeZone) => new Intl.DateTimeFormat('sv-SE', { timeZone }),
@@ -33,18 +39,26 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** The usual spelling of a time zone's name; links such as `Asia/Kolkata`, which are not listed, stay as they are. */
+/**
+ * The usual spelling of a time zone's name; links such as `Asia/Kolkata`, which are not listed,
+ * stay as they are.
+ */
 export function usualZoneName(name: string): string {
   return listedZones().get(name.toLowerCase()) ?? name
 }
 
-/** Turns times, milliseconds since the epoch, into the date YYYY-MM-DD that a time zone has then. */
+/**
+ * Turns times, milliseconds since the epoch, into the date YYYY-MM-DD that a time zone has then.
+ */
 export function dateIn(timeZone: string): (time: number) => string {
   const format = formatOf(timeZone)
   return (time) => format.format(time)
 }
 
-/** Local date (YYYY-MM-DD), time (HH:mm:ss), day of the week and daylight saving time of a zone at a time, milliseconds. */
+/**
+ * Local date (YYYY-MM-DD), time (HH:mm:ss), day of the week and daylight saving time of a zone at a
+ * time, milliseconds.
+ */
 export function localTimeIn(
   timeZone: string,
   time: number,

@@ -1,6 +1,9 @@
 import type { Api, Catalog } from './catalog.ts'
 
-/** What is written from the catalog at its first use, and anew when operators have changed what it shows. */
+/**
+ * What is written from the catalog at its first use, and anew when operators have changed what it
+ * shows.
+ */
 export function perCatalogState<T>(catalog: Catalog, write: () => T): () => T {
   let written: { state: string; value: T } | undefined
   return () => {

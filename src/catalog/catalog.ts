@@ -5,13 +5,18 @@ import { FALLBACK, fallbackUpstream, fallbackVariables } from './fallback.ts'
 import type { BuiltIn } from './openapi/load-folder.ts'
 import type { Caps, Endpoint, Tier, Upstream } from './upstream.ts'
 
-/** Every API of the catalog, by slug: the upstreams' files under the settings of this deployment. */
+/**
+ * Every API of the catalog, by slug: the upstreams' files under the settings of this deployment.
+ */
 export type Catalog = Map<string, Api>
 
 /** `Retry-After` of a paused API, milliseconds: nobody knows when it is resumed. */
 export const PAUSED_RETRY_MS = 30_000
 
-/** The slug, or `-` if the catalog does not have it: what is counted by API gets no names that callers make up. */
+/**
+ * The slug, or `-` if the catalog does not have it: what is counted by API gets no names that
+ * callers make up.
+ */
 export function knownSlug(catalog: ReadonlyMap<string, unknown>, slug: string): string {
   return catalog.has(slug) ? slug : '-'
 }
@@ -21,7 +26,10 @@ export function knownEndpoint(catalog: Catalog, slug: string, path: string): str
   return catalog.get(slug)?.endpoints.has(path) ? path : undefined
 }
 
-/** What callers of a paused upstream get: their calls wait until it is resumed, or are refused at once. */
+/**
+ * What callers of a paused upstream get: their calls wait until it is resumed, or are refused at
+ * once.
+ */
 export type PausedMode = 'hold' | 'refuse'
 
 type ConfiguredUpstream = UpstreamSettings & { isOperatorNamed: boolean }
@@ -36,7 +44,10 @@ export interface Api {
   /** The operator's key for the upstream, if there is one. */
   key: string | undefined
   caps: Caps
-  /** What the source asks, and the caps that a `CONTACT` would give; undefined if the operator names one or it changes nothing. */
+  /**
+   * What the source asks, and the caps that a `CONTACT` would give; undefined if the operator names
+   * one or it changes nothing.
+   */
   lackedContact: { rule: string; caps: Caps } | undefined
   /** Where calls with a caller's own key go, and the caps of each such key. */
   forCallerKeys: { baseUrl: string; caps: Caps }
@@ -54,11 +65,17 @@ export interface Api {
   /** Settings of the environment, on which the settings of operators lie. */
   configured: ConfiguredUpstream
   endpoints: Map<string, ApiEndpoint>
-  /** The source that answers if this source fails. It is no API of its own: the catalog does not list it. */
+  /**
+   * The source that answers if this source fails. It is no API of its own: the catalog does not
+   * list it.
+   */
   fallback: Api | undefined
 }
 
-/** What operators changed of an upstream while it runs; what is absent stays as the file and the environment say. */
+/**
+ * What operators changed of an upstream while it runs; what is absent stays as the file and the
+ * environment say.
+ */
 export interface OperatorSettings {
   enabled?: boolean
   tierRequired?: Tier
@@ -85,7 +102,10 @@ export interface ApiParameter {
   validator: Validator
 }
 
-/** The name of the parameter that holds the JSON of the upstream's request, when the endpoint takes one. */
+/**
+ * The name of the parameter that holds the JSON of the upstream's request, when the endpoint takes
+ * one.
+ */
 const BODY = 'body'
 
 /** The part of a parameter's JSON Schema that words and conversions need. */
@@ -106,7 +126,11 @@ export interface ParameterSchema {
 
 const FOLDER = new URL('../upstreams/', import.meta.url)
 
-/** Reads the folder of upstream files: a file's name is its slug. @param only the slugs that are wanted; absent: all */
+/**
+ * Reads the folder of upstream files: a file's name is its slug.
+ *
+ * @param only the slugs that are wanted; absent: all
+ */
 export async function loadUpstreams(only?: readonly string[]): Promise<Map<string, Upstream>> {
   const upstreams = new Map<string, Upstream>()
   for (const slug of await builtInSlugs()) {
@@ -128,10 +152,12 @@ export type CatalogOptions = Pick<Config['upstreams'], 'isOperatorNamed'> &
   Partial<Pick<Config['upstreams'], 'ownFolder' | 'builtIn'>>
 
 /**
- * Builds the catalog of this deployment: the upstreams of this project that the operator wants, then the upstreams of the operator's folder.
+ * Builds the catalog of this deployment: the upstreams of this project that the operator wants,
+ * then the upstreams of the operator's folder.
  *
  * @param options.isOperatorNamed `CONTACT` says how to reach the operator
- * @throws ConfigError for a slug that is none, and with a line for each error of the operator's documents
+ * @throws ConfigError for a slug that is none, and with a line for each error of the operator's
+ *   documents
  */
 export async function loadCatalog(
   settings: Config['upstreams']['bySlug'],
@@ -167,7 +193,8 @@ export function createApi(
       path,
       createEndpoint(path, endpoint),
     ])
-    // An operator who chose the address of the first source must choose the address of the second: calls may not go elsewhere.
+    // An operator who chose the address of the first source must choose the address of the second:
+    // calls may not go elsewhere.
     const mayFallBack = configured.url === undefined || settings.get(fallbackVariables(name))?.url !== undefined
     const fallback = mayFallBack ? fallbackUpstream(source) : undefined
     return {
@@ -187,12 +214,18 @@ export function isOnce({ endpoint }: ApiEndpoint): boolean {
   return endpoint.effect === 'once'
 }
 
-/** How callers call an endpoint. Parameters of a GET stand in its query, which no body fits into, and a GET changes nothing. */
+/**
+ * How callers call an endpoint. Parameters of a GET stand in its query, which no body fits into,
+ * and a GET changes nothing.
+ */
 export function callMethod({ effect = 'read', bodyBytesMax }: Endpoint): 'GET' | 'POST' {
   return effect === 'read' && bodyBytesMax === undefined ? 'GET' : 'POST'
 }
 
-/** Puts operators' settings in force for an API of this process, in place of the settings before; the only way it changes. */
+/**
+ * Puts operators' settings in force for an API of this process, in place of the settings before;
+ * the only way it changes.
+ */
 export function applySettings(api: Api, settings: OperatorSettings): void {
   Object.assign(api, mergeSettings(api.upstream, api.configured, settings))
   const { enabled, pausedMode } = settings

@@ -1,8 +1,11 @@
-/** How people write the names of countries, for a source that has only the long names of ISO 3166. */
+/**
+ * How people write the names of countries, for a source that has only the long names of ISO 3166.
+ */
 
 /**
- * Names that the long ISO name of a country does not contain, in the form of `comparableName`, by alpha-2 code. A name
- * that the long name contains is found by a search, so it does not stand here: "Iran" is in "Iran (Islamic Republic of)".
+ * Names that the long ISO name of a country does not contain, in the form of `comparableName`, by
+ * alpha-2 code. A name that the long name contains is found by a search, so it does not stand here:
+ * "Iran" is in "Iran (Islamic Republic of)".
  */
 // biome-ignore format: a list to look through
 const namesByCode: Record<string, string[]> = {
@@ -118,7 +121,10 @@ const wordByAbbreviation = new Map([
   ['w', 'western'],
 ])
 
-/** Such a word alone names no country, though the names of several have it: "American" is not American Samoa. */
+/**
+ * Such a word alone names no country, though the names of several have it: "American" is not
+ * American Samoa.
+ */
 // biome-ignore format: a list to look through
 const NAMES_NO_COUNTRY = new Set([
   'african', 'american', 'and', 'arab', 'british', 'central', 'da', 'democratic', 'dutch', 'eastern', 'equatorial', 'federated', 'federation', 'french', 'great', 'indian',
@@ -129,7 +135,10 @@ const NAMES_NO_COUNTRY = new Set([
 /** Names that consist of such words. */
 const NAMES_OF_SUCH_WORDS = new Set(['united kingdom', 'united states'])
 
-/** "Kingdom of", "Federal Democratic Republic of the": what an official name puts before the usual one. */
+/**
+ * "Kingdom of", "Federal Democratic Republic of the": what an official name puts before the usual
+ * one.
+ */
 const FORMAL = new RegExp(
   `^(?!united kingdom )(?:[\\p{L}'’-]+ ){0,3}(?:${[
     'republic|kingdom|commonwealth|principality|sultanate|duchy|union|federation|bailiwick|collectivity|department',
@@ -138,14 +147,18 @@ const FORMAL = new RegExp(
   'iu',
 )
 
-/** The alpha-2 code of a country whose long ISO name does not contain its common name; undefined for all other texts. */
+/**
+ * The alpha-2 code of a country whose long ISO name does not contain its common name; undefined for
+ * all other texts.
+ */
 export function codeOfCommonName(name: string): string | undefined {
   return codeByName.get(comparableName(name))
 }
 
 /**
- * A name as names are compared: lower case, without accents, articles and punctuation, and with abbreviated words in full.
- * "St. Vincent & the Grenadines" and "Saint Vincent and Grenadines" are one name.
+ * A name as names are compared: lower case, without accents, articles and punctuation, and with
+ * abbreviated words in full. "St. Vincent & the Grenadines" and "Saint Vincent and Grenadines" are
+ * one name.
  */
 export function comparableName(name: string): string {
   const words = withoutAccents(name)
@@ -167,8 +180,9 @@ export function namesNoCountry(name: string): boolean {
 }
 
 /**
- * The part of a name by which a search for "name contains" finds its country: without accents, leading article and the
- * words of an official name, with abbreviated words in full, and with the words in the order in which they are said.
+ * The part of a name by which a search for "name contains" finds its country: without accents,
+ * leading article and the words of an official name, with abbreviated words in full, and with the
+ * words in the order in which they are said.
  */
 export function searchableName(name: string): string {
   const plain = withoutAccents(name)
@@ -191,12 +205,15 @@ export function searchableName(name: string): string {
 
 const LEADING_ARTICLE = /^(?:the\s+)+(?=\S)/i
 
-/** What lists put behind a name: the article of ISO 3166 ("Gambia (the)"), another name in brackets, the sign of a note. */
+/**
+ * What lists put behind a name: the article of ISO 3166 ("Gambia (the)"), another name in brackets,
+ * the sign of a note.
+ */
 const LISTED = /\s*(?:\(the\)(?=$|\s*[[*])|(?<=.)\[[^[\]]*\](?=$|\*)|(?<=.)\*+$)/giu
 
 /**
- * "Gambia, The" is The Gambia, and "Yemen, Rep." is Rep. of Yemen, as tables sort them by the part before the comma. ISO 3166
- * writes such a part in brackets: "Moldova (the Republic of)".
+ * "Gambia, The" is The Gambia, and "Yemen, Rep." is Rep. of Yemen, as tables sort them by the part
+ * before the comma. ISO 3166 writes such a part in brackets: "Moldova (the Republic of)".
  */
 function inSpokenOrder(name: string): string {
   const [, inBrackets = '', before = ''] = /^([^,()]+?)\s*\(([^,()]+ of(?: the)?)\)$/i.exec(name) ?? []
@@ -206,7 +223,10 @@ function inSpokenOrder(name: string): string {
   return `${first} ${/(?:rep|republic|sts|states)\.?$/i.test(first) ? 'of ' : ''}${last}`
 }
 
-/** Compatibility forms, such as full-width letters and ligatures, are the letters that they stand for. */
+/**
+ * Compatibility forms, such as full-width letters and ligatures, are the letters that they stand
+ * for.
+ */
 function withoutAccents(text: string): string {
   return text.normalize('NFKD').replace(/\p{M}/gu, '').normalize()
 }

@@ -6,7 +6,10 @@ export interface DataField {
   /** `number or null`, `list of objects`. */
   type: string
   meaning: string
-  /** Its value in the recorded example, as JSON; empty for objects, lists and what the example has not. */
+  /**
+   * Its value in the recorded example, as JSON; empty for objects, lists and what the example has
+   * not.
+   */
   example: string
 }
 
@@ -26,7 +29,10 @@ interface DataSchema {
 /** Longest example value shown, characters. */
 const EXAMPLE_LENGTH_MAX = 60
 
-/** Every member of an endpoint's data with type, meaning and recorded value, in the order of the schema. */
+/**
+ * Every member of an endpoint's data with type, meaning and recorded value, in the order of the
+ * schema.
+ */
 export function dataFields(schema: object, example: unknown): DataField[] {
   return membersOf(schema as DataSchema, example, 0)
 }

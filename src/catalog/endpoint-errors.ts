@@ -1,7 +1,10 @@
 import type { ErrorCode } from '../errors.ts'
 import type { Api, ApiEndpoint } from './catalog.ts'
 
-/** Failures that a caller of an endpoint has to reckon with, besides the failures of every request (authentication, 500). */
+/**
+ * Failures that a caller of an endpoint has to reckon with, besides the failures of every request
+ * (authentication, 500).
+ */
 export function endpointErrors(api: Api, { endpoint, parameters }: ApiEndpoint): ErrorCode[] {
   const mode = api.upstream.credential?.accessMode ?? ''
   const codes: [isPossible: boolean, code: ErrorCode][] = [

@@ -1,6 +1,9 @@
 import { type ApiEndpoint, callMethod } from './catalog.ts'
 
-/** A call that works as it stands, from the recorded example: `/v1/call/weather/current?latitude=40.71&…`. A POST has its parameters in its body. */
+/**
+ * A call that works as it stands, from the recorded example:
+ * `/v1/call/weather/current?latitude=40.71&…`. A POST has its parameters in its body.
+ */
 export function exampleCall(slug: string, apiEndpoint: ApiEndpoint): string {
   const { path, endpoint } = apiEndpoint
   const query = callMethod(endpoint) === 'POST' ? '' : queryOf(endpoint.example.parameters)

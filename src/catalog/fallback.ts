@@ -1,4 +1,7 @@
-/** Sources that answer if the source of an API fails. Each has caps, health and a breaker of its own, under a name of its own. */
+/**
+ * Sources that answer if the source of an API fails. Each has caps, health and a breaker of its
+ * own, under a name of its own.
+ */
 import type { Upstream } from './upstream.ts'
 
 /** Ends the name of a fallback source, after the slug of its API; no slug has a dot. */
@@ -9,7 +12,9 @@ export function apiSlugOf(source: string): string {
   return source.endsWith(FALLBACK) ? source.slice(0, -FALLBACK.length) : source
 }
 
-/** The slug by which the environment names a fallback source: `UPSTREAM_DICTIONARY_FALLBACK_URL`. */
+/**
+ * The slug by which the environment names a fallback source: `UPSTREAM_DICTIONARY_FALLBACK_URL`.
+ */
 export function fallbackVariables(slug: string): string {
   return `${slug}-fallback`
 }
@@ -34,7 +39,10 @@ export function sourceName({ terms, baseUrl }: Pick<Upstream, 'terms' | 'baseUrl
   return new URL(terms.url ?? baseUrl).hostname
 }
 
-/** An upstream's fallback source as an upstream: what the source does not say of itself is as the upstream says. */
+/**
+ * An upstream's fallback source as an upstream: what the source does not say of itself is as the
+ * upstream says.
+ */
 export function fallbackUpstream(upstream: Upstream): Upstream | undefined {
   const { fallback } = upstream
   if (!fallback) return undefined

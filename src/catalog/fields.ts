@@ -1,9 +1,11 @@
 /**
- * Fields of an endpoint's data. Each says once what the data hold, by its schema, and where an upstream's answer has it,
- * by its reader. `record` makes the schema of an object of them, and the function that reads one from an answer.
+ * Fields of an endpoint's data. Each says once what the data hold, by its schema, and where an
+ * upstream's answer has it, by its reader. `record` makes the schema of an object of them, and the
+ * function that reads one from an answer.
  *
- * Reading never throws, whatever JSON an upstream sends. A `field` that is missing or of another type is null, or an
- * empty list. A `required` field that is missing leaves no record: reading gives undefined.
+ * Reading never throws, whatever JSON an upstream sends. A `field` that is missing or of another
+ * type is null, or an empty list. A `required` field that is missing leaves no record: reading
+ * gives undefined.
  */
 import Type, { type Static, type TArray, type TNull, type TObject, type TSchema, type TUnion } from 'typebox'
 import {
@@ -24,10 +26,16 @@ import {
 /** The members of the JSON object that a record is read from. */
 export type Source = Record<string, unknown>
 
-/** Where a field stands: names of members joined by dots, or a function of the source that gives the raw value. */
+/**
+ * Where a field stands: names of members joined by dots, or a function of the source that gives the
+ * raw value.
+ */
 export type From = string | ((source: Source) => unknown)
 
-/** One member of the data. Reading gives undefined only if `Missing` says so: the field is required and missing. */
+/**
+ * One member of the data. Reading gives undefined only if `Missing` says so: the field is required
+ * and missing.
+ */
 export interface Field<Schema extends TSchema = TSchema, Missing extends undefined = never> {
   schema: Schema
   read: (source: Source) => Static<Schema> | Missing
@@ -43,7 +51,10 @@ type MissingOf<Of extends Fields> = Extract<ReturnType<Of[keyof Of]['read']>, un
 export interface DataRecord<Of extends Fields> {
   fields: Of
   schema: ObjectOf<Of>
-  /** Reads one object; what is no object reads as one without members. Undefined when a required field is missing. */
+  /**
+   * Reads one object; what is no object reads as one without members. Undefined when a required
+   * field is missing.
+   */
   read: (source: unknown) => Static<ObjectOf<Of>> | MissingOf<Of>
 }
 
@@ -128,7 +139,9 @@ export const field = {
   numbers: listField(kinds.number),
   integers: listField(kinds.integer),
 
-  /** A nested object, which is always there: its fields are null if the upstream has no such object. */
+  /**
+   * A nested object, which is always there: its fields are null if the upstream has no such object.
+   */
   record<Of extends Fields>(from: From, description: string, fields: Of): Field<ObjectOf<Of>, MissingOf<Of>> {
     const value = valueAt(from)
     const nested = record(fields, description)
@@ -146,7 +159,10 @@ export const field = {
     return { schema: nullable(nested.schema), read } as Field<TUnion<[ObjectOf<Of>, TNull]>>
   },
 
-  /** The objects of a list; other items are left out, and so are objects in which a required field is missing. */
+  /**
+   * The objects of a list; other items are left out, and so are objects in which a required field
+   * is missing.
+   */
   records<Of extends Fields>(from: From, description: string, fields: Of): Field<TArray<ObjectOf<Of>>> {
     const value = valueAt(from)
     const { schema, read } = record(fields)
@@ -161,7 +177,10 @@ export const field = {
   }),
 }
 
-/** Fields without which there is no record: reading it gives undefined if the upstream's answer has none. */
+/**
+ * Fields without which there is no record: reading it gives undefined if the upstream's answer has
+ * none.
+ */
 export const required = {
   text: requiredField(kinds.text),
   number: requiredField(kinds.number),
@@ -179,7 +198,10 @@ export const required = {
     return listOf(from, field.records(from, description, fields))
   },
 
-  /** A record of each item of a list; an item that is no object reads as an object without members. Missing without a list. */
+  /**
+   * A record of each item of a list; an item that is no object reads as an object without members.
+   * Missing without a list.
+   */
   recordOfEach<Of extends Fields>(from: From, description: string, fields: Of) {
     const { schema, read } = record(fields)
     const value = valueAt(from)
@@ -200,7 +222,10 @@ function listOf<Schema extends TSchema>(from: From, list: Field<Schema>): Field<
   return { schema: list.schema, read: (source) => (Array.isArray(value(source)) ? list.read(source) : undefined) }
 }
 
-/** The raw value of a field. Names lead to own members alone: `constructor` is none of what JSON says. */
+/**
+ * The raw value of a field. Names lead to own members alone: `constructor` is none of what JSON
+ * says.
+ */
 function valueAt(from: From): (source: Source) => unknown {
   if (typeof from === 'function') return from
   const [name = '', ...deeper] = from.split('.')

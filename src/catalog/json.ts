@@ -1,4 +1,7 @@
-/** Readers of JSON of unknown shape: each gives the value when it is what it should be, and null or empty when not. */
+/**
+ * Readers of JSON of unknown shape: each gives the value when it is what it should be, and null or
+ * empty when not.
+ */
 
 import { decodeHTML } from 'entities'
 import Type, { type TSchema } from 'typebox'

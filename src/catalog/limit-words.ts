@@ -21,7 +21,10 @@ export function spanWords(seconds: number): string {
   return `${numberWords(count)} ${name}${count === 1 ? '' : 's'}`
 }
 
-/** What a source allows all callers of this gateway together: `600 per minute, 5,000 per hour, 4 at once`. */
+/**
+ * What a source allows all callers of this gateway together:
+ * `600 per minute, 5,000 per hour, 4 at once`.
+ */
 export function capWords(caps: Caps): string {
   return [rateWords(caps), `${numberWords(caps.concurrency)} at once`].filter(Boolean).join(', ')
 }

@@ -23,8 +23,8 @@ function plain(name: string): string {
 }
 
 /**
- * Whether two words differ by at most so many typing errors: a letter too many, missing, wrong, or two neighbours
- * swapped (optimal string alignment distance).
+ * Whether two words differ by at most so many typing errors: a letter too many, missing, wrong, or
+ * two neighbours swapped (optimal string alignment distance).
  */
 export function isWithin(errorsMax: number, one: string, other: string): boolean {
   if (Math.abs(one.length - other.length) > errorsMax) return false
@@ -59,8 +59,9 @@ export function lettersOf(word: string): number {
 }
 
 /**
- * Whether words with these letters can be within so many typing errors, each of which takes a letter away, adds one, or
- * both. Says no to most words that are not, at a fraction of what {@link isWithin} costs.
+ * Whether words with these letters can be within so many typing errors, each of which takes a
+ * letter away, adds one, or both. Says no to most words that are not, at a fraction of what {@link
+ * isWithin} costs.
  */
 export function mayBeWithin(errorsMax: number, one: number, other: number): boolean {
   let differing = one ^ other

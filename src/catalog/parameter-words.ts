@@ -2,7 +2,8 @@ import type { ParameterSchema } from './catalog.ts'
 
 /** The JSON type of a parameter as the catalog lists it. */
 export function typeWord({ type, anyOf, enum: values }: ParameterSchema): string {
-  // The body of a request may be of several types; no other parameter is without a type unless it has a few values.
+  // The body of a request may be of several types; no other parameter is without a type unless it
+  // has a few values.
   if (Array.isArray(type)) return type.filter((name) => name !== 'null').join(' or ')
   return type ?? ((values ?? anyOf?.every((option) => option.const !== undefined)) ? 'string' : 'any')
 }

@@ -8,12 +8,15 @@ export interface RequestTarget {
   path: string
 }
 
-/** A path that the URL Standard leaves as it is: no character that it encodes, and no segment that begins with a dot. */
+/**
+ * A path that the URL Standard leaves as it is: no character that it encodes, and no segment that
+ * begins with a dot.
+ */
 const PLAIN_PATH = /^(?:\/(?!\.|%2e)[\w.~!$&'()*+,;=:@%-]*)+$/i
 
 /**
- * The target of a request: its own query first, then the caller's undeclared parameters in their order. The upstream's key is
- * not part of it.
+ * The target of a request: its own query first, then the caller's undeclared parameters in their
+ * order. The upstream's key is not part of it.
  */
 export function requestTarget(
   baseUrl: string,

@@ -15,17 +15,20 @@ const WEIGHTS = { name: 5, tag: 4, keyword: 4, category: 3, description: 2, para
 const STEM_PART = 0.8
 const TYPO_PART = 0.5
 
-/** Words of a query that count: anybody may search, and each word that no API has is compared with all words. */
+/**
+ * Words of a query that count: anybody may search, and each word that no API has is compared with
+ * all words.
+ */
 const WORDS_MAX = 8
 
 /** An API that is worth less than this part of the best API is not what was sought. */
 const SHARE_OF_BEST_MIN = 0.25
 
 /**
- * APIs that fit a query in everyday words, the best first; all of them, in their order, for a query without words. The
- * one search of the portal, the catalog and MCP. A word counts by where it stands and by how few APIs have it (Spärck
- * Jones, 1972), at the start of a word alone: `rate` is not in `temperature`. A word that no API has is taken for the
- * nearest one with a typing error.
+ * APIs that fit a query in everyday words, the best first; all of them, in their order, for a query
+ * without words. The one search of the portal, the catalog and MCP. A word counts by where it
+ * stands and by how few APIs have it (Spärck Jones, 1972), at the start of a word alone: `rate` is
+ * not in `temperature`. A word that no API has is taken for the nearest one with a typing error.
  */
 export function rankApis(apis: Api[], query: string): Api[] {
   const words = [...new Set(wordsOf(query))].filter((word) => !EMPTY_WORDS.has(word)).slice(0, WORDS_MAX)

@@ -17,8 +17,8 @@ export const countryCode = Type.String({
 })
 
 /**
- * A parameter with a default. Callers may leave it out; an endpoint's functions always have it, because admission fills in
- * the default of the schema.
+ * A parameter with a default. Callers may leave it out; an endpoint's functions always have it,
+ * because admission fills in the default of the schema.
  */
 export function defaulted<Schema extends TSchema>(schema: Schema): Schema {
   return Type.Optional(schema) as unknown as Schema

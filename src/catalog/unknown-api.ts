@@ -14,7 +14,11 @@ export function apiNotFound(apis: Iterable<Api>, slug: string): GatewayError {
   return new GatewayError('API_NOT_FOUND', { message: `There is no API with this name; did you mean ${meant}?` })
 }
 
-/** The refusal of an endpoint's name, with the endpoints that its API has. @param name undefined if it cannot be an endpoint */
+/**
+ * The refusal of an endpoint's name, with the endpoints that its API has.
+ *
+ * @param name undefined if it cannot be an endpoint
+ */
 export function endpointNotFound({ slug, endpoints }: Api, name: string | undefined): GatewayError {
   const paths = [...endpoints.keys()]
   const meant = name === undefined ? undefined : nearestName(name, paths)

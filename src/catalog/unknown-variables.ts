@@ -7,7 +7,10 @@ import { rankApis } from './search.ts'
 
 const SUFFIXES = ['URL', 'KEY', 'CAPS']
 
-/** Warns of variables that are probably misspelt settings: without a word, a cap that was to be lowered is not. */
+/**
+ * Warns of variables that are probably misspelt settings: without a word, a cap that was to be
+ * lowered is not.
+ */
 export function warnOfUnknownVariables(config: Config, catalog: Catalog, log: Log): void {
   const { names, known } = config.unknownVariables
   const sentences = [...unknownVariables(config.upstreams.variables, catalog), ...misspeltSettings(names, known)]
@@ -17,7 +20,9 @@ export function warnOfUnknownVariables(config: Config, catalog: Catalog, log: Lo
 /** Letters of a name for each typing error in it: `HOME` is no misspelt `HOST`. */
 const LETTERS_AN_ERROR = 5
 
-/** Sentences on variables whose names differ from the name of a setting by a typing error or two. */
+/**
+ * Sentences on variables whose names differ from the name of a setting by a typing error or two.
+ */
 export function misspeltSettings(names: string[], known: string[]): string[] {
   return names.flatMap((name) => {
     if (!/^[A-Z][A-Z0-9_]+$/.test(name)) return []
@@ -28,8 +33,8 @@ export function misspeltSettings(names: string[], known: string[]): string[] {
 }
 
 /**
- * Sentences on variables that begin with `UPSTREAM_` and name no API or no setting, each with the nearest name: a typing
- * error would otherwise be silence.
+ * Sentences on variables that begin with `UPSTREAM_` and name no API or no setting, each with the
+ * nearest name: a typing error would otherwise be silence.
  */
 export function unknownVariables(names: string[], catalog: Catalog): string[] {
   const slugs = [...catalog.values()].flatMap(({ slug, fallback }) => [

@@ -1,6 +1,7 @@
 /**
- * What a file in src/upstreams says about one upstream. Such a file is data and pure functions (parameters, request,
- * mapping, recorded example): no I/O, no environment, no clock. Its name is the slug; adding the file adds the API.
+ * What a file in src/upstreams says about one upstream. Such a file is data and pure functions
+ * (parameters, request, mapping, recorded example): no I/O, no environment, no clock. Its name is
+ * the slug; adding the file adds the API.
  */
 import type { Static, TObject } from 'typebox'
 import type { CacheRule, PrefetchRule } from './cache-rule.ts'
@@ -26,26 +27,42 @@ export interface Upstream {
   headers?: Record<string, string>
   credential?: Credential
   caps: Caps
-  /** Set if the source allows less, or nothing, to clients that do not say in the `User-Agent` how to reach them. */
+  /**
+   * Set if the source allows less, or nothing, to clients that do not say in the `User-Agent` how
+   * to reach them.
+   */
   contact?: ContactRule
   /** Response headers that tell what the upstream's own limiter has left. */
   rateHeaders?: RateHeaders
   /** Longest one attempt may take, from connect to the last byte. Default: 10 000 ms. */
   attemptTimeoutMs?: number
-  /** Redirects followed within the upstream's own origin, each paid for as a request. Default: none. */
+  /**
+   * Redirects followed within the upstream's own origin, each paid for as a request. Default: none.
+   */
   redirectsMax?: number
   /** Largest decoded body accepted. Default: 2 MiB. */
   bodyBytesMax?: number
   probe: Probe
-  /** Names a caller may not send besides those the request itself sets: they would change auth or the answer's shape. */
+  /**
+   * Names a caller may not send besides those the request itself sets: they would change auth or
+   * the answer's shape.
+   */
   reservedParameters?: string[]
-  /** Members of the data that only some things have, or have at times, besides those that are null in a recorded answer. */
+  /**
+   * Members of the data that only some things have, or have at times, besides those that are null
+   * in a recorded answer.
+   */
   mayLack?: string[]
-  /** Sees every answer first, whatever its status; says what it means, or nothing to leave it to the status. */
+  /**
+   * Sees every answer first, whatever its status; says what it means, or nothing to leave it to the
+   * status.
+   */
   classify?: (answer: UpstreamResponse) => ResponseClass | undefined
   /** Another source of the same data, which answers if this source fails. */
   fallback?: FallbackSource
-  /** Of an upstream that the operator added by a document; absent for the upstreams of this project. */
+  /**
+   * Of an upstream that the operator added by a document; absent for the upstreams of this project.
+   */
   own?: OwnUpstream
   /** Keyed by endpoint path, `/current`. */
   endpoints: Record<string, Endpoint>
@@ -54,13 +71,15 @@ export interface Upstream {
 export interface OwnUpstream {
   /** Names what was read: processes that differ in it read different documents. */
   digest: string
-  /** The operator wrote the address into the settings of the document. Only then it may be private. */
+  /**
+   * The operator wrote the address into the settings of the document. Only then it may be private.
+   */
   mayBePrivate: boolean
 }
 
 /**
- * Another source of an upstream's data, with an address, terms and caps of its own. Parameters, data and lifetimes of its
- * endpoints are the upstream's endpoints of the same path.
+ * Another source of an upstream's data, with an address, terms and caps of its own. Parameters,
+ * data and lifetimes of its endpoints are the upstream's endpoints of the same path.
  */
 export interface FallbackSource
   extends Pick<
@@ -82,7 +101,10 @@ export interface Caps {
 export interface ContactRule {
   /** The rule, as a sentence. */
   rule: string
-  /** Caps of calls without a key while the operator names no contact. Absent: the caps of the upstream. */
+  /**
+   * Caps of calls without a key while the operator names no contact. Absent: the caps of the
+   * upstream.
+   */
   capsWithout?: Caps
 }
 
@@ -101,8 +123,9 @@ export interface Credential {
   /** Caps of a caller's or operator's key, if they differ from the caps of the address. */
   caps?: Caps
   /**
-   * The cheapest request that the upstream refuses with a wrong key. Absent: none is known, so that a key is checked by
-   * the probe's request, and counts as valid only if the same request with a made-up key is refused.
+   * The cheapest request that the upstream refuses with a wrong key. Absent: none is known, so that
+   * a key is checked by the probe's request, and counts as valid only if the same request with a
+   * made-up key is refused.
    */
   check?: UpstreamRequest
 }
@@ -112,8 +135,9 @@ export interface RateHeaders {
   reset: string
   resetIs: 'epoch-seconds' | 'seconds'
   /**
-   * For an upstream with several limits: the header that names the limit these headers are about, and its value for
-   * ours. If it names another, they are left aside; if it is not sent, they count.
+   * For an upstream with several limits: the header that names the limit these headers are about,
+   * and its value for ours. If it names another, they are left aside; if it is not sent, they
+   * count.
    */
   appliesWhen?: { header: string; value: string }
 }
@@ -130,7 +154,10 @@ export interface UpstreamRequest {
   path: EncodedPath
   /** Default: GET. */
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** In this order; undefined members are left out, and the name of a list is repeated for each item. */
+  /**
+   * In this order; undefined members are left out, and the name of a list is repeated for each
+   * item.
+   */
   query?: Record<string, string | number | readonly string[] | undefined>
   /** Lower-case names. */
   headers?: Record<string, string>
@@ -138,7 +165,9 @@ export interface UpstreamRequest {
   body?: string
 }
 
-/** One answer of the upstream, read and parsed; `body` is undefined when it was empty or not JSON. */
+/**
+ * One answer of the upstream, read and parsed; `body` is undefined when it was empty or not JSON.
+ */
 export interface UpstreamResponse {
   status: number
   headers: Record<string, string>
@@ -151,63 +180,88 @@ export interface UpstreamResponse {
 export interface CallContext {
   /** Now, milliseconds since the epoch. */
   now: number
-  /** Address the call came from, behind trusted proxies; known to `complete` alone, for it is not sent on. */
+  /**
+   * Address the call came from, behind trusted proxies; known to `complete` alone, for it is not
+   * sent on.
+   */
   callerAddress?: string
 }
 
 /**
- * `read` changes nothing. `repeatable` changes something, and the same request again does no harm. `once` is never sent a second
- * time after its first byte was written. Only answers to reads are stored or shared.
+ * `read` changes nothing. `repeatable` changes something, and the same request again does no harm.
+ * `once` is never sent a second time after its first byte was written. Only answers to reads are
+ * stored or shared.
  */
 export type Effect = 'read' | 'repeatable' | 'once'
 
 export interface Endpoint<Parameters extends TObject = TObject, Data extends TObject = TObject> {
   description: string
   /**
-   * Declared parameters: types, bounds, enums, patterns, defaults, descriptions. They are plain scalars, or lists of plain
-   * scalars. The parameter `body` holds the JSON of a request's body.
+   * Declared parameters: types, bounds, enums, patterns, defaults, descriptions. They are plain
+   * scalars, or lists of plain scalars. The parameter `body` holds the JSON of a request's body.
    */
   parameters: Parameters
   /**
-   * The `data` of a success: the schema of a `record`, whose `read` serves `map`. Members of the spec are always present,
-   * nullable if the upstream may have none.
+   * The `data` of a success: the schema of a `record`, whose `read` serves `map`. Members of the
+   * spec are always present, nullable if the upstream may have none.
    */
   data: Data
   /** What a request does. Default: read. */
   effect?: Effect
-  /** Of a write: whether it may remove or overwrite something. Models are told, and ask their users. */
+  /**
+   * Of a write: whether it may remove or overwrite something. Models are told, and ask their users.
+   */
   isDestructive?: boolean
-  /** Header with the id of the call, the same in every attempt: the upstream takes a second request with it for the first. */
+  /**
+   * Header with the id of the call, the same in every attempt: the upstream takes a second request
+   * with it for the first.
+   */
   idempotencyHeader?: string
   /** Largest body of a request, bytes of its JSON; undefined for an endpoint that takes none. */
   bodyBytesMax?: number
-  /** Data that do not fit their schema go out all the same: whoever wrote the document may be wrong about the answers. */
+  /**
+   * Data that do not fit their schema go out all the same: whoever wrote the document may be wrong
+   * about the answers.
+   */
   isLenient?: boolean
   /** Lifetimes of a stored answer; without it every call reaches the upstream. */
   cache?: CacheRule<Static<Parameters>>
-  /** Answers drawn from one larger upstream answer, for upstreams that allow few requests and whose answers hold many items. */
+  /**
+   * Answers drawn from one larger upstream answer, for upstreams that allow few requests and whose
+   * answers hold many items.
+   */
   pool?: PrefetchRule<Static<Parameters>>
   /** Statuses besides 2xx with a JSON body that `map` reads, such as 204 for an empty list. */
   acceptStatuses?: number[]
   /**
-   * Completes checked parameters before anything is spent: trims, changes case, fills in what depends on the caller
-   * or the day. Throws InvalidParameter for what a schema cannot say.
+   * Completes checked parameters before anything is spent: trims, changes case, fills in what
+   * depends on the caller or the day. Throws InvalidParameter for what a schema cannot say.
    */
   complete?: (parameters: Static<Parameters>, context: CallContext) => Static<Parameters>
   /** The request, or several if one call needs them; each pays from the cap. */
   request: (parameters: Static<Parameters>, context: CallContext) => UpstreamRequest | UpstreamRequest[]
-  /** Whether a 404 or 410 has this upstream's form of "no such thing". Any other is a failure: the route has moved. */
+  /**
+   * Whether a 404 or 410 has this upstream's form of "no such thing". Any other is a failure: the
+   * route has moved.
+   */
   isNotFound?: (answer: UpstreamResponse) => boolean
   /**
-   * Statuses by which the upstream refuses values that nobody else can judge, such as the syntax of a query. Default: none,
-   * because the values are checked before the request, and any other 4xx is a failure of the upstream.
+   * Statuses by which the upstream refuses values that nobody else can judge, such as the syntax of
+   * a query. Default: none, because the values are checked before the request, and any other 4xx is
+   * a failure of the upstream.
    */
   rejects?: number[]
   /** As the upstream's `classify`, consulted before it. */
   classify?: (answer: UpstreamResponse) => ResponseClass | undefined
-  /** Maps a successful answer. Must not throw for any JSON: unreadable members become null, or it returns a ResponseClass. */
+  /**
+   * Maps a successful answer. Must not throw for any JSON: unreadable members become null, or it
+   * returns a ResponseClass.
+   */
   map: (input: MapInput<Static<Parameters>>) => Static<Data> | ResponseClass
-  /** A recorded answer: serves tests, the catalog's example, the OpenAPI document and calls with a test key. */
+  /**
+   * A recorded answer: serves tests, the catalog's example, the OpenAPI document and calls with a
+   * test key.
+   */
   example: Example<Static<Parameters>, Static<Data>>
 }
 
@@ -227,8 +281,9 @@ export interface Example<Parameters, Data> {
   /** The upstream's body (an array of bodies when `request` gives several requests). */
   response: unknown
   /**
-   * What the upstream would have answered at the time of the recording for other parameters, when the recordings tell
-   * it; `response` is the response above. Undefined if they do not, and the answer to a test call says then for which parameters it was recorded.
+   * What the upstream would have answered at the time of the recording for other parameters, when
+   * the recordings tell it; `response` is the response above. Undefined if they do not, and the
+   * answer to a test call says then for which parameters it was recorded.
    */
   responseFor?: (parameters: Parameters, response: unknown) => unknown
   data: Data
@@ -240,7 +295,8 @@ export interface Example<Parameters, Data> {
 export function endpoint<Parameters extends TObject, Data extends TObject>(
   declaration: Endpoint<Parameters, Data>,
 ): Endpoint {
-  // One registry holds endpoints of all types; each function is only ever given the parameters of its own endpoint.
+  // One registry holds endpoints of all types; each function is only ever given the parameters of
+  // its own endpoint.
   return declaration as unknown as Endpoint
 }
 
@@ -251,8 +307,8 @@ export type EncodedPath = string & { readonly [encoded]: true }
 /**
  * Builds a request path; each `${value}` becomes one percent-encoded segment part.
  *
- * @throws InvalidParameter for `.` and `..`, which no encoding keeps from being resolved (RFC 3986, 5.2.4), and for
- * an empty value, which would name another resource
+ * @throws InvalidParameter for `.` and `..`, which no encoding keeps from being resolved (RFC 3986,
+ *   5.2.4), and for an empty value, which would name another resource
  */
 export function path(fixed: TemplateStringsArray, ...values: (string | number)[]): EncodedPath {
   let result = fixed[0] ?? ''
@@ -269,7 +325,8 @@ export function path(fixed: TemplateStringsArray, ...values: (string | number)[]
 /**
  * A text parameter without the blanks around it.
  *
- * @throws InvalidParameter when nothing is left, or it holds half a surrogate pair, which no URL can carry
+ * @throws InvalidParameter when nothing is left, or it holds half a surrogate pair, which no URL
+ *   can carry
  */
 export function trimmed(parameter: string, value: string): string {
   const text = value.trim()
@@ -283,7 +340,10 @@ export function singleSpaced(parameter: string, value: string): string {
   return trimmed(parameter, value).replace(/\s+/g, ' ')
 }
 
-/** A parameter that passed its schema and still cannot be used; `reason` completes "Parameter x is invalid: …". */
+/**
+ * A parameter that passed its schema and still cannot be used; `reason` completes "Parameter x is
+ * invalid: …".
+ */
 export class InvalidParameter extends Error {
   readonly parameter: string | undefined
   readonly reason: string

@@ -26,7 +26,10 @@ export interface PostmanCollection {
   item: { name: string; description: string; item: PostmanItem[] }[]
 }
 
-/** A collection of every endpoint, format 2.1, which Bruno and Insomnia import too; the key is the variable `apiKey`. */
+/**
+ * A collection of every endpoint, format 2.1, which Bruno and Insomnia import too; the key is the
+ * variable `apiKey`.
+ */
 export function postmanCollection(apis: ClientApi[], baseUrl: string): PostmanCollection {
   return {
     info: {
@@ -60,7 +63,10 @@ export function postmanCollection(apis: ClientApi[], baseUrl: string): PostmanCo
   }
 }
 
-/** Required parameters are sent or, if none is required, the parameters of the recorded call; other options stand ready. */
+/**
+ * Required parameters are sent or, if none is required, the parameters of the recorded call; other
+ * options stand ready.
+ */
 function callItem(slug: string, endpoint: ClientEndpoint): PostmanItem {
   const { path, description, parameters, example, method } = endpoint
   if (method === 'POST') return postItem(slug, endpoint)

@@ -82,7 +82,10 @@ export function pythonClient(
   ].join('\n')
 }
 
-/** Typed dictionaries in the functional form: members may have names that Python keeps for itself, such as `from`. */
+/**
+ * Typed dictionaries in the functional form: members may have names that Python keeps for itself,
+ * such as `from`.
+ */
 function dataTypes({ typeName, data, parameters }: ClientEndpoint): string[] {
   const records: PythonRecord[] = []
   pythonType(data, typeName, records)

@@ -9,7 +9,9 @@ export interface PythonRecord {
   isTotal: boolean
 }
 
-/** A JSON Schema as a Python type; objects with named members are added to `records` under `name`. */
+/**
+ * A JSON Schema as a Python type; objects with named members are added to `records` under `name`.
+ */
 export function pythonType(schema: JsonSchema, name: string, records: PythonRecord[]): string {
   if (schema.const !== undefined) return `Literal[${literal(schema.const)}]`
   if (Array.isArray(schema.enum)) return `Literal[${schema.enum.map(literal).join(', ')}]`

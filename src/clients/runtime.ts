@@ -1,16 +1,25 @@
-/** The part of the TypeScript client that is the same for every catalog; what is below the line is copied into it. */
+/**
+ * The part of the TypeScript client that is the same for every catalog; what is below the line is
+ * copied into it.
+ */
 declare const BASE_URL: string
 declare const RETRYABLE: ReadonlySet<string>
 type ErrorCode = string
 // ---
 export interface GatewayOptions {
-  /** API key, agw_live_… or agw_test_…, the session token of a log-in, or the access token of an application. */
+  /**
+   * API key, agw_live_… or agw_test_…, the session token of a log-in, or the access token of an
+   * application.
+   */
   key: string
   /** Address of the gateway. */
   baseUrl?: string
   /** Retries of a call that failed for a while. Default: 2. */
   retriesMax?: number
-  /** Longest wait before a retry, milliseconds; a longer Retry-After is thrown at once. Default: 60 000. */
+  /**
+   * Longest wait before a retry, milliseconds; a longer Retry-After is thrown at once. Default: 60
+   * 000.
+   */
   retryWaitMsMax?: number
   /** Sends the requests; Default: the global fetch. */
   fetch?: (url: string, init: RequestInit) => Promise<Response>
@@ -67,7 +76,10 @@ interface Answer extends Partial<Failure> {
   error?: Partial<Failure> | string
 }
 
-/** The failure in an answer, whose members stand under error in answers to calls; undefined if the gateway sent none. */
+/**
+ * The failure in an answer, whose members stand under error in answers to calls; undefined if the
+ * gateway sent none.
+ */
 function failureOf(answer: Answer | null | undefined): Failure | undefined {
   for (const given of [answer?.error, answer]) {
     if (typeof given !== 'object' || given === null || typeof given.code !== 'string') continue
@@ -102,7 +114,8 @@ export class Transport {
       } catch (error) {
         if (!(error instanceof GatewayError) || retries >= retriesMax) throw error
         if (!(options.once ? RETRYABLE.has(error.code) : isPassing(error))) throw error
-        // Without a Retry-After: half a second, then twice as long each time, spread so that callers do not come together.
+        // Without a Retry-After: half a second, then twice as long each time, spread so that
+        // callers do not come together.
         const waitMs =
           error.retryAfter === undefined ? 500 * 2 ** retries * (0.5 + Math.random()) : error.retryAfter * 1_000
         if (waitMs > retryWaitMsMax) throw error
@@ -146,7 +159,10 @@ export class Transport {
   }
 }
 
-/** The header for a key. Programs without types pass a variable that is not set; files end with a line break. */
+/**
+ * The header for a key. Programs without types pass a variable that is not set; files end with a
+ * line break.
+ */
 function credentialOf(given: unknown): Record<string, string> {
   const key = typeof given === 'string' ? given.trim() : ''
   if (key === '') throw keyError('AUTH_REQUIRED', 'There is no API key.', 'Set AGW_API_KEY, or pass key.')
@@ -170,12 +186,18 @@ function keyError(code: string, message: string, hint: string): GatewayError {
 /** Statuses of proxies and balancers that pass by themselves; 0 is no answer. */
 const PASSING: ReadonlySet<number> = new Set([0, 408, 425, 429, 500, 502, 503, 504])
 
-/** Whether the same call may succeed: our codes say so, and of an answer of somebody else its status does. */
+/**
+ * Whether the same call may succeed: our codes say so, and of an answer of somebody else its status
+ * does.
+ */
 function isPassing({ code, status }: GatewayError): boolean {
   return RETRYABLE.has(code) || ((code === 'INVALID_ANSWER' || code === 'NO_ANSWER') && PASSING.has(status))
 }
 
-/** A connection that fails, or breaks while the answer comes, is a failure that passes; an abort stays what it is. */
+/**
+ * A connection that fails, or breaks while the answer comes, is a failure that passes; an abort
+ * stays what it is.
+ */
 async function orNoAnswer<T>(signal: AbortSignal | undefined, exchange: Promise<T>): Promise<T> {
   try {
     return await exchange

@@ -8,7 +8,9 @@ import { comment, memberName, typescriptType } from './typescript-types.ts'
 /** The part of the client that is the same for every catalog. */
 const RUNTIME = new URL('./runtime.ts', import.meta.url)
 
-/** The client for TypeScript in one file without a dependency: types and methods of every endpoint. */
+/**
+ * The client for TypeScript in one file without a dependency: types and methods of every endpoint.
+ */
 export function typescriptClient(apis: ClientApi[], baseUrl: string): string {
   const codes = [...Object.keys(ERRORS), 'INVALID_ANSWER', 'NO_ANSWER']
   const retryable = Object.entries(ERRORS).flatMap(([code, { retryable }]) => (retryable ? [code] : []))
@@ -37,7 +39,10 @@ export function typescriptClient(apis: ClientApi[], baseUrl: string): string {
   ].join('\n')
 }
 
-/** What stands below the line is copied; what is above declares, for the compiler, what is generated. */
+/**
+ * What stands below the line is copied; what is above declares, for the compiler, what is
+ * generated.
+ */
 function runtime(): string {
   const [, copied = ''] = readFileSync(RUNTIME, 'utf8').split('// ---\n')
   return copied.trimStart()

@@ -1,7 +1,10 @@
 import { ConfigError, type EnvironmentReader } from './environment-reader.ts'
 import { isLocalAddress } from './http.ts'
 
-/** Under which condition an account that signs up can make live calls: see the configuration page of the operators' book. */
+/**
+ * Under which condition an account that signs up can make live calls: see the configuration page of
+ * the operators' book.
+ */
 export type SignupPolicy = 'open' | 'verified' | 'approval' | 'closed'
 
 /** How accounts come to be and are reached. */

@@ -5,7 +5,10 @@ export class ConfigError extends Error {}
 
 export type Environment = Record<string, string | undefined>
 
-/** A secret and the id under which tokens and records name it. The first of a list is the current one. */
+/**
+ * A secret and the id under which tokens and records name it. The first of a list is the current
+ * one.
+ */
 export interface Secret {
   id: string
   bytes: Buffer
@@ -28,7 +31,10 @@ export class EnvironmentReader {
   /** Whether a variable was never looked up: it is no setting, or a misspelt setting. */
   readonly isUnread = (name: string): boolean => !this.#names.has(name)
 
-  /** @throws ConfigError naming every variable that is missing, when there are several: the others name theirs */
+  /**
+   * @throws ConfigError naming every variable that is missing, when there are several: the others
+   *   name theirs
+   */
   requireAll(names: readonly string[]): void {
     const missing = names.filter((name) => !this.#get(name))
     if (missing.length < 2) return

@@ -25,7 +25,9 @@ export interface HttpConfig {
     /** Requests without an account a second. */
     anonymousPerSecond: number
   }
-  /** Where security problems are reported, an address with its scheme; no security.txt without one. */
+  /**
+   * Where security problems are reported, an address with its scheme; no security.txt without one.
+   */
   securityContact: string | undefined
 }
 
@@ -78,18 +80,25 @@ function readBaseUrl(read: EnvironmentReader, port: number): string {
   return baseUrl
 }
 
-/** Whether an address means this machine alone: `localhost`, a name under it, or a loopback address. */
+/**
+ * Whether an address means this machine alone: `localhost`, a name under it, or a loopback address.
+ */
 export function isLocalAddress(url: string): boolean {
   const { hostname } = new URL(url)
   return hostname === 'localhost' || hostname.endsWith('.localhost') || /^(127(\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
-/** Whether a listener is reached from this machine alone. A name other than localhost may lead to any address. */
+/**
+ * Whether a listener is reached from this machine alone. A name other than localhost may lead to
+ * any address.
+ */
 export function isLocalListener(host: string): boolean {
   return isLocalAddress(`http://${isIP(host) === 6 ? `[${host}]` : host}`)
 }
 
-/** An origin as browsers send it (RFC 6454, 6.1). `*` is none: a page of any origin is not named. */
+/**
+ * An origin as browsers send it (RFC 6454, 6.1). `*` is none: a page of any origin is not named.
+ */
 function isOrigin(value: string): boolean {
   return /^https?:$/.test(URL.parse(value)?.protocol ?? '') && new URL(value).origin === value
 }

@@ -8,7 +8,11 @@ export interface ListenerAddress {
   portVariable: string
 }
 
-/** Waits for a listener. @throws ConfigError naming the variable if its address cannot be used, instead of a stack */
+/**
+ * Waits for a listener.
+ *
+ * @throws ConfigError naming the variable if its address cannot be used, instead of a stack
+ */
 export async function orNaming<T>(address: ListenerAddress, listening: Promise<T>): Promise<T> {
   try {
     return await listening

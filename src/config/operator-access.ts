@@ -13,7 +13,10 @@ export interface TrustedHeader {
   /** Names in lower case. */
   user: string
   groups: string
-  /** What the proxy sends in `X-Trusted-Header-Secret`, so that nobody else in its network is believed. */
+  /**
+   * What the proxy sends in `X-Trusted-Header-Secret`, so that nobody else in its network is
+   * believed.
+   */
   secret: string
 }
 

@@ -28,7 +28,8 @@ export async function readOperatorClient(url: string | undefined, environment: E
     .text('USER', '')
     .replace(/[^\w.@-]/g, '')
     .slice(0, 64)
-  // Whoever names an address means it; otherwise the console that npm start runs on this data folder.
+  // Whoever names an address means it; otherwise the console that npm start runs on this data
+  // folder.
   const isNamed = ['OPS_PORT', 'OPS_HOST', 'PORT'].some((variable) => read.text(variable, '') !== '')
   const kept = isNamed ? undefined : await keptConsoleUrl(readDataDir(read))
   const address = url ?? kept ?? consoleUrl(opsHost, opsPort)
@@ -42,7 +43,10 @@ export async function readOperatorClient(url: string | undefined, environment: E
   }
 }
 
-/** The address at which this machine reaches the console: if it listens on every address, the machine's own. */
+/**
+ * The address at which this machine reaches the console: if it listens on every address, the
+ * machine's own.
+ */
 export function consoleUrl(opsHost: string, port: number): string {
   const host = opsHost === '0.0.0.0' || opsHost === '::' ? '127.0.0.1' : opsHost
   return `http://${isIPv6(host) ? `[${host}]` : host}:${port}`

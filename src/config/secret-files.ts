@@ -8,10 +8,12 @@ const SECRET =
 const ENDING = '_FILE'
 
 /**
- * The environment with the secrets that `<NAME>_FILE` names files of, as Docker and Kubernetes mount them. A line break
- * at the end of a file does not count. What is returned names no such file any more.
+ * The environment with the secrets that `<NAME>_FILE` names files of, as Docker and Kubernetes
+ * mount them. A line break at the end of a file does not count. What is returned names no such file
+ * any more.
  *
- * @throws ConfigError naming the variable when its file cannot be read, is empty, or when the secret itself is set too
+ * @throws ConfigError naming the variable when its file cannot be read, is empty, or when the
+ *   secret itself is set too
  */
 export function withSecretFiles(environment: Environment): Environment {
   const whole = { ...environment }

@@ -8,8 +8,9 @@ export const SECRET_NAMES = ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY', 'OPER
 export type SecretName = (typeof SECRET_NAMES)[number]
 
 /**
- * The secrets that a process of each kind needs; it runs without the others, so that whoever takes it over has not got
- * them. The worker reads what upstreams send: it can neither make sessions nor keys nor act as an operator.
+ * The secrets that a process of each kind needs; it runs without the others, so that whoever takes
+ * it over has not got them. The worker reads what upstreams send: it can neither make sessions nor
+ * keys nor act as an operator.
  */
 export const SECRETS_OF: Record<ProcessKind, readonly SecretName[]> = {
   web: ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY'],
@@ -18,7 +19,10 @@ export const SECRETS_OF: Record<ProcessKind, readonly SecretName[]> = {
   ops: ['ENCRYPTION_KEY', 'OPERATOR_TOKEN'],
 }
 
-/** The secrets of a process. Reading a secret that its kind does not have throws: an empty secret would let everybody in. */
+/**
+ * The secrets of a process. Reading a secret that its kind does not have throws: an empty secret
+ * would let everybody in.
+ */
 export class ProcessSecrets {
   readonly #values: Map<string, Secret[]>
   readonly #operatorToken: string | undefined

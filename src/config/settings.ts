@@ -17,8 +17,8 @@ export interface SettingGroup {
 }
 
 /**
- * All settings with the sentences that operators read. `src/docs/operators/configuration.md` is made
- * from this list. A test checks that the configuration reads these settings and no others.
+ * All settings with the sentences that operators read. `src/docs/operators/configuration.md` is
+ * made from this list. A test checks that the configuration reads these settings and no others.
  */
 export const SETTING_GROUPS: SettingGroup[] = [
   {

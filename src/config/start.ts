@@ -11,7 +11,10 @@ export interface StartConfig extends HttpConfig {
   processes: ProcessCounts
   /** Ports of the API nodes; 0: the system chooses. */
   webPorts: number[]
-  /** Ports for the metrics of each process, API nodes first, then workers, probe and console; 0: none. */
+  /**
+   * Ports for the metrics of each process, API nodes first, then workers, probe and console; 0:
+   * none.
+   */
   metricsPorts: number[]
   /** Whether a missing Redis may be installed with the system's package manager. */
   install: InstallPolicy

@@ -32,7 +32,10 @@ export function readNameServers(read: EnvironmentReader): string[] {
   return read.list('DNS_SERVERS', isNameServer)
 }
 
-/** Variables by which libpq completes an address, with the parameter that each stands for ("Environment Variables"). */
+/**
+ * Variables by which libpq completes an address, with the parameter that each stands for
+ * ("Environment Variables").
+ */
 const LIBPQ_VARIABLES = {
   PGSSLMODE: 'sslmode',
   PGSSLNEGOTIATION: 'sslnegotiation',
@@ -45,8 +48,8 @@ const LIBPQ_VARIABLES = {
 const SSL_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify']
 
 /**
- * The address with all its parameters. What it says itself comes before the variables of libpq, and an address that
- * says `sslmode=disable` takes nothing of them that is about TLS.
+ * The address with all its parameters. What it says itself comes before the variables of libpq, and
+ * an address that says `sslmode=disable` takes nothing of them that is about TLS.
  *
  * @throws ConfigError when DATABASE_URL is not set or is no address of Postgres
  */

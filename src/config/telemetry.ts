@@ -26,7 +26,11 @@ export function readCallLog(read: EnvironmentReader): CallLogConfig {
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
-/** Level and form of the log: JSON lines unless stdout is a terminal. @throws ConfigError naming LOG_LEVEL */
+/**
+ * Level and form of the log: JSON lines unless stdout is a terminal.
+ *
+ * @throws ConfigError naming LOG_LEVEL
+ */
 export function readLog(read: EnvironmentReader): LogConfig {
   const level = read.choice('LOG_LEVEL', LEVELS, 'info')
   const name = read.text('PROCESS_NAME', '')
@@ -43,7 +47,10 @@ export interface TracesConfig {
   traceRatio: number
 }
 
-/** Values of OTEL_TRACES_SAMPLER. A call begins its trace here, so that a sampler that follows a parent does the same. */
+/**
+ * Values of OTEL_TRACES_SAMPLER. A call begins its trace here, so that a sampler that follows a
+ * parent does the same.
+ */
 const SAMPLERS = ['always_on', 'always_off', 'traceidratio'] as const
 
 /** @throws ConfigError naming the variable that cannot be used */

@@ -10,7 +10,10 @@ export interface UpstreamSettings {
 /** The project's own address, which stands in the `User-Agent` if the operator names none. */
 export const PROJECT_CONTACT = 'https://github.com/agent-api-gateway/agent-api-gateway'
 
-/** Whether a `CONTACT` says how to reach the operator: a mail address, a web address or a telephone number, not the project's. */
+/**
+ * Whether a `CONTACT` says how to reach the operator: a mail address, a web address or a telephone
+ * number, not the project's.
+ */
 export function isContact(contact: string): boolean {
   return (
     /^(?:https?:\/\/[^\s/]+|(?:mailto:)?[^\s@]+@[^\s@]+$|tel:\+?\d)/i.test(contact) &&
@@ -19,8 +22,8 @@ export function isContact(contact: string): boolean {
 }
 
 /**
- * The settings of all upstreams, by slug: `UPSTREAM_CODE_HOST_USER_URL` → slug `code-host-user`, setting `url`: a new upstream needs no line
- * here.
+ * The settings of all upstreams, by slug: `UPSTREAM_CODE_HOST_USER_URL` → slug `code-host-user`,
+ * setting `url`: a new upstream needs no line here.
  *
  * @throws ConfigError naming the variable that cannot be used
  */

@@ -6,10 +6,16 @@ import { consolePage, consoleStyles } from './console-page.ts'
 
 const FOLDER = new URL('../docs/operators/', import.meta.url)
 
-/** Names of the pages of the operators' book, as their addresses end. The first page, the list of all pages, has none. */
+/**
+ * Names of the pages of the operators' book, as their addresses end. The first page, the list of
+ * all pages, has none.
+ */
 export const BOOK_PAGES = readdirSync(FOLDER).flatMap((file) => (file === 'README.md' ? [] : file.replace(/\.md$/, '')))
 
-/** The page of the runbooks: what each alert and each line under "Needs attention" means, and what to do. */
+/**
+ * The page of the runbooks: what each alert and each line under "Needs attention" means, and what
+ * to do.
+ */
 const RUNBOOKS = 'runbooks'
 
 /**
@@ -33,7 +39,10 @@ ${markdownToHtml(withContents(withAddresses(markdown)))}
   })
 }
 
-/** Links between the files lead to their pages. Files of the project that are no pages of the book lose their links. */
+/**
+ * Links between the files lead to their pages. Files of the project that are no pages of the book
+ * lose their links.
+ */
 function withAddresses(markdown: string): string {
   return markdown.replaceAll(/\[([^\]]+)\]\((?!https?:|#)([^)]+)\)/g, (_, text: string, target: string) => {
     const [file = '', anchor] = target.split('#')

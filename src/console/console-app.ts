@@ -36,7 +36,10 @@ const NO_ROUTE = { hint: 'See npm run operator -- --help for what operators can 
 /** A plugin of the operator's JSON API; it is registered behind the guard. */
 export type OperatorRoutes = (scope: App, context: Context & { fleet: FleetReader }) => Promise<void>
 
-/** Builds the operator console; nothing listens yet. All but the log-in is behind the operator token. */
+/**
+ * Builds the operator console; nothing listens yet. All but the log-in is behind the operator
+ * token.
+ */
 export async function createConsole(context: Context, operatorRoutes: OperatorRoutes[]): Promise<FastifyInstance> {
   const { config, log } = context
   const app = Fastify({

@@ -4,7 +4,9 @@ import { pageHead } from '../http/page-head.ts'
 
 export interface ConsolePage {
   title: string
-  /** Path of the link of the header to which the page belongs; none if it is no page of the console. */
+  /**
+   * Path of the link of the header to which the page belongs; none if it is no page of the console.
+   */
   path?: '/' | '/queues' | '/calls' | '/audit' | '/book'
   /** Id of what a keyboard skips the header for, and the words of that link. */
   skipTo: [id: string, text: string]
@@ -30,7 +32,10 @@ export function consoleStyles(...names: string[]): string[] {
   return names.map((name) => `console/browser/${name}.css`)
 }
 
-/** A page of the console: head, header, main. Its script says beside the name whether the page is as things are. */
+/**
+ * A page of the console: head, header, main. Its script says beside the name whether the page is as
+ * things are.
+ */
 export function consolePage(
   assets: Assets,
   { title, path, skipTo: [skipTo, skipText], styles, script, main, outside = html`` }: ConsolePage,

@@ -42,7 +42,8 @@ function fill(fleet: FleetMetrics, { problems, upstreams, processes, stores }: S
 
 function fillUpstream(fleet: FleetMetrics, row: UpstreamRow): void {
   const { slug, enabled, isSwitchedOff, health, queue, cap, paused } = row
-  // What an operator has switched off is neither paused nor up nor down: nobody can mend an alert about it.
+  // What an operator has switched off is neither paused nor up nor down: nobody can mend an alert
+  // about it.
   fleet.paused.set({ slug }, paused === null || isSwitchedOff ? 0 : 1)
   if (health && enabled) {
     fleet.score.set({ slug }, health.score)

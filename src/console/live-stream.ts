@@ -3,7 +3,9 @@ import type { Log } from '../log.ts'
 
 const SNAPSHOT_EVERY_MS = 1_000
 
-/** How often a stream's session is looked at: a session that ended ends its stream. Milliseconds. */
+/**
+ * How often a stream's session is looked at: a session that ended ends its stream. Milliseconds.
+ */
 const SESSION_CHECK_MS = 5_000
 
 const HEADERS = {
@@ -21,8 +23,8 @@ export interface LiveSource {
 }
 
 /**
- * Sends server-sent events over a response that is nobody else's until its connection closes, it is ended, or whoever
- * reads it may not any more.
+ * Sends server-sent events over a response that is nobody else's until its connection closes, it is
+ * ended, or whoever reads it may not any more.
  */
 export function streamLive(response: ServerResponse, { log, snapshot, isAllowed }: LiveSource): void {
   response.writeHead(200, HEADERS)
@@ -45,7 +47,8 @@ export function streamLive(response: ServerResponse, { log, snapshot, isAllowed 
   const stop = (): void => {
     for (const timer of timers) clearInterval(timer)
   }
-  // Its end reaches a reader that does not read when it reads again or goes: until then nothing else may be written.
+  // Its end reaches a reader that does not read when it reads again or goes: until then nothing
+  // else may be written.
   const end = (): void => {
     stop()
     if (isOpen(response)) response.end()

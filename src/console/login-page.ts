@@ -63,8 +63,8 @@ function tokenForm({ next, name, isOnlyWay }: { next: string; name: string; isOn
 }
 
 /**
- * Leads a person who comes back from the provider into the console. A redirect would belong to the provider's page, for which
- * no browser sends the cookie of the session.
+ * Leads a person who comes back from the provider into the console. A redirect would belong to the
+ * provider's page, for which no browser sends the cookie of the session.
  */
 export function enteringPage(next: string): string {
   const target = escapeHtml(next)

@@ -64,7 +64,8 @@ export async function loginRoutes(app: App, deps: LoginDeps): Promise<void> {
     refuseForeignOrigin(request, 'cookie')
     reply.header('set-cookie', consoleCookie(undefined, isOnTls(request)))
     const id = readCookie(request.headers.cookie, COOKIE)
-    // Without Redis other processes cannot learn of it: the answer is 503 rather than a log-in form.
+    // Without Redis other processes cannot learn of it: the answer is 503 rather than a log-in
+    // form.
     if (id !== undefined) await sessions.end(id)
     return reply.redirect('/', 303)
   })
@@ -73,13 +74,19 @@ export async function loginRoutes(app: App, deps: LoginDeps): Promise<void> {
 /** How long a browser keeps the name of the operator who uses it, seconds. */
 const NAME_SECONDS = 365 * 86_400
 
-/** The name that the audit log has for what this browser does; nothing where none was given that it takes. */
+/**
+ * The name that the audit log has for what this browser does; nothing where none was given that it
+ * takes.
+ */
 function nameCookie(name: string, isSecure: boolean): string[] {
   if (!isOperatorName(name)) return []
   return [writeSessionCookie({ name: NAME_COOKIE, value: name, lifeSeconds: NAME_SECONDS, isSecure })]
 }
 
-/** The page of the console that a form names, and the overview for anything else: a log-in leads to no other site. */
+/**
+ * The page of the console that a form names, and the overview for anything else: a log-in leads to
+ * no other site.
+ */
 export function ownPath(next = '/'): string {
   const base = 'http://console'
   const url = next.startsWith('/') && URL.canParse(next, base) ? new URL(next, base) : undefined
@@ -111,8 +118,9 @@ async function refuseLogin(
 }
 
 /**
- * Whether the browser came by TLS, which ends before us if at all: its own word for it is the form's `Origin`. A cookie
- * marked Secure would be dropped by a browser that came without, and nobody could log in.
+ * Whether the browser came by TLS, which ends before us if at all: its own word for it is the
+ * form's `Origin`. A cookie marked Secure would be dropped by a browser that came without, and
+ * nobody could log in.
  */
 function isOnTls({ headers, protocol }: FastifyRequest): boolean {
   return (headers.origin ?? `${protocol}:`).startsWith('https:')

@@ -6,7 +6,10 @@ import { html } from '../http/html.ts'
 import { sendPage } from '../http/page-headers.ts'
 import { consolePage, consoleStyles } from './console-page.ts'
 
-/** Whether a failure is that the console has no such page: failures of the operator API are for programs. */
+/**
+ * Whether a failure is that the console has no such page: failures of the operator API are for
+ * programs.
+ */
 export function isMissingPage({ url }: FastifyRequest, { code }: GatewayError): boolean {
   return (code === 'NOT_FOUND' || code === 'METHOD_NOT_ALLOWED') && !url.startsWith('/v1/')
 }

@@ -18,7 +18,10 @@ export interface OidcRoutesDeps extends ThrottleDeps {
   db: Db
 }
 
-/** The cookie of a sign-in under way. It comes back with a person whom another site sends: Lax, not Strict. */
+/**
+ * The cookie of a sign-in under way. It comes back with a person whom another site sends: Lax, not
+ * Strict.
+ */
 const PENDING = 'agw_console_sign_in'
 
 const FAILED = 'The sign-in did not work. Try again; the log of the console says why.'
@@ -77,7 +80,10 @@ function page(reply: FastifyReply, status: number): FastifyReply {
   return reply.status(status).header('cache-control', 'no-store').headers(PAGE_HEADERS).type('text/html; charset=utf-8')
 }
 
-/** The address of the console as the person's browser knows it; the provider takes it only if it was registered there. */
+/**
+ * The address of the console as the person's browser knows it; the provider takes it only if it was
+ * registered there.
+ */
 function originOf({ protocol, host }: FastifyRequest): string {
   return `${protocol}://${host}`
 }

@@ -13,7 +13,10 @@ export const SIGN_IN_SECONDS = 600
 /** Longest that a request to the provider may take, seconds. */
 const PROVIDER_SECONDS_MAX = 10
 
-/** How long what the provider says of itself is used, milliseconds. Its keys are fetched anew when one is not known. */
+/**
+ * How long what the provider says of itself is used, milliseconds. Its keys are fetched anew when
+ * one is not known.
+ */
 const FRESH_MS = 3_600_000
 
 const RECORD = 'console sign-in'
@@ -32,7 +35,10 @@ interface Pending {
 /** A person whom the provider knows and who is in no group that may use the console. */
 export class NoGroupError extends Error {}
 
-/** Sign-in to the console by the provider of OIDC_ISSUER: code flow with PKCE, state and nonce (OpenID Connect Core 1.0, 3.1). */
+/**
+ * Sign-in to the console by the provider of OIDC_ISSUER: code flow with PKCE, state and nonce
+ * (OpenID Connect Core 1.0, 3.1).
+ */
 export class OidcSignIn {
   readonly #access: Config['operatorAccess']
   readonly #provider: OidcProvider
@@ -46,7 +52,10 @@ export class OidcSignIn {
     this.#secrets = secrets
   }
 
-  /** @returns where the person signs in, and the cookie with which they come back. @throws when the provider does not answer */
+  /**
+   * @returns where the person signs in, and the cookie with which they come back.
+   * @throws when the provider does not answer
+   */
   async begin(redirectUri: string, next: string): Promise<{ url: string; cookie: string }> {
     const configuration = await this.#configuration()
     const pending: Pending = {
@@ -73,8 +82,8 @@ export class OidcSignIn {
    * Ends a sign-in.
    *
    * @param query of the address to which the provider sent the person back
-   * @throws NoGroupError; any other error for what is no answer to this sign-in: another browser, state, nonce, issuer,
-   *   audience or key, or one that is over
+   * @throws NoGroupError; any other error for what is no answer to this sign-in: another browser,
+   *   state, nonce, issuer, audience or key, or one that is over
    */
   async finish(query: string, cookie: string): Promise<Operator & { subject: string; next: string }> {
     const pending = this.#open(cookie)
@@ -128,8 +137,8 @@ export class OidcSignIn {
     const options: oidc.DiscoveryRequestOptions = {
       [oidc.customFetch]: this.#fetch,
       timeout: PROVIDER_SECONDS_MAX,
-      // The signature of an ID token is checked too, whatever the connection says of its sender. A provider without TLS is one on
-      // this machine: the settings take no other.
+      // The signature of an ID token is checked too, whatever the connection says of its sender. A
+      // provider without TLS is one on this machine: the settings take no other.
       execute: isPlain
         ? [oidc.enableNonRepudiationChecks, oidc.allowInsecureRequests]
         : [oidc.enableNonRepudiationChecks],
@@ -163,7 +172,10 @@ function groupsIn(value: unknown): string[] {
   return groups.filter((group) => typeof group === 'string')
 }
 
-/** By which name the person goes: an address that the provider does not call unproven, else the name at the provider. */
+/**
+ * By which name the person goes: an address that the provider does not call unproven, else the name
+ * at the provider.
+ */
 function nameIn({ email, email_verified: isVerified, preferred_username: username }: Record<string, unknown>) {
   return isVerified === false ? provenName(username) : (provenName(email) ?? provenName(username))
 }

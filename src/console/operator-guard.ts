@@ -14,7 +14,10 @@ const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 const HINT = 'Send Authorization: Bearer with the value of OPERATOR_TOKEN; API keys and sessions open nothing here'
 
-/** How an operator proved to be one. A browser sends a cookie, and what an access proxy adds, for pages of other sites too. */
+/**
+ * How an operator proved to be one. A browser sends a cookie, and what an access proxy adds, for
+ * pages of other sites too.
+ */
 export type OperatorProof = 'bearer' | 'cookie' | 'proxy'
 
 /** What the guard needs. */
@@ -27,8 +30,9 @@ export interface GuardDeps extends ThrottleDeps {
 const proofs = new WeakMap<FastifyRequest, OperatorProof>()
 
 /**
- * Guards every route of a scope: the operator token as bearer, or the cookie of a log-in. Another site's page gets
- * nothing, whatever it sends. A person who opens a page without a session is shown the log-in form.
+ * Guards every route of a scope: the operator token as bearer, or the cookie of a log-in. Another
+ * site's page gets nothing, whatever it sends. A person who opens a page without a session is shown
+ * the log-in form.
  */
 export function guardOperator(scope: FastifyInstance, deps: GuardDeps): void {
   scope.addHook('onRequest', async (request, reply) => {
@@ -48,7 +52,10 @@ export function guardOperator(scope: FastifyInstance, deps: GuardDeps): void {
   })
 }
 
-/** Whether whoever was let in by the guard would still be: the session of a long answer may have ended meanwhile. */
+/**
+ * Whether whoever was let in by the guard would still be: the session of a long answer may have
+ * ended meanwhile.
+ */
 export async function isStillOperator(request: FastifyRequest, sessions: OperatorSessions): Promise<boolean> {
   // The token and the headers of a proxy were proven by the request itself.
   if (proofs.get(request) !== 'cookie') return true
@@ -87,8 +94,8 @@ function readToken({ headers }: FastifyRequest): string | undefined {
 }
 
 /**
- * `Sec-Fetch-Site` says where a request comes from, and no page can forge it; `Origin` if a browser does not send
- * it. A change made without the bearer token needs either of them: fails closed.
+ * `Sec-Fetch-Site` says where a request comes from, and no page can forge it; `Origin` if a browser
+ * does not send it. A change made without the bearer token needs either of them: fails closed.
  */
 export function refuseForeignOrigin(request: FastifyRequest, proof: OperatorProof): void {
   const { headers, method } = request
@@ -96,7 +103,8 @@ export function refuseForeignOrigin(request: FastifyRequest, proof: OperatorProo
   const origin = headers.origin
   const isSafe = SAFE_METHODS.has(method)
   const isNavigation = isSafe && headers['sec-fetch-mode'] === 'navigate'
-  // Under a strict referrer policy a page's own form has the origin `null`: if the browser says more, that counts.
+  // Under a strict referrer policy a page's own form has the origin `null`: if the browser says
+  // more, that counts.
   const isForeign =
     site === undefined
       ? origin !== undefined && !isOwnOrigin(origin, headers.host)
@@ -107,7 +115,10 @@ export function refuseForeignOrigin(request: FastifyRequest, proof: OperatorProo
   }
 }
 
-/** A viewer reads, and changes nothing: known by the method, so that a route that is added needs no line here. */
+/**
+ * A viewer reads, and changes nothing: known by the method, so that a route that is added needs no
+ * line here.
+ */
 function refuseViewer({ method }: FastifyRequest, { role }: Operator): void {
   if (role === 'operator' || SAFE_METHODS.has(method)) return
   throw new GatewayError('FORBIDDEN', { message: 'This account may read the console and change nothing.' })

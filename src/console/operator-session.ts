@@ -12,7 +12,10 @@ export const COOKIE = 'agw_console'
 /** How long a log-in lasts, seconds. */
 const SESSION_SECONDS = 12 * 3_600
 
-/** Sessions that a process remembers for the time without Redis; sessions used longest ago are forgotten first. */
+/**
+ * Sessions that a process remembers for the time without Redis; sessions used longest ago are
+ * forgotten first.
+ */
 const REMEMBERED_MAX = 1_000
 
 /** Whether two texts are equal, in a time that tells nothing of where they differ. */
@@ -39,9 +42,9 @@ interface SessionDeps {
 }
 
 /**
- * Log-ins of the console. Redis holds them, so that a log-out in one process ends the session in all of them. While Redis
- * does not answer, sessions that this process has seen go on (an operator needs the console most then) and all others
- * are refused.
+ * Log-ins of the console. Redis holds them, so that a log-out in one process ends the session in
+ * all of them. While Redis does not answer, sessions that this process has seen go on (an operator
+ * needs the console most then) and all others are refused.
  */
 export class OperatorSessions {
   readonly #deps: SessionDeps
@@ -59,7 +62,10 @@ export class OperatorSessions {
     return id
   }
 
-  /** Whose session a cookie's value is, one that began under the present token and has not ended; undefined for no session. */
+  /**
+   * Whose session a cookie's value is, one that began under the present token and has not ended;
+   * undefined for no session.
+   */
   async find(id: string): Promise<Operator | undefined> {
     if (!/^[\w-]{43}$/.test(id)) return undefined
     const remembered = this.#remembered.get(this.#key(id))
@@ -73,7 +79,8 @@ export class OperatorSessions {
     } catch {
       return known?.operator
     }
-    // It began while Redis was away: Redis learns of it now. A session that Redis had and has no longer is over.
+    // It began while Redis was away: Redis learns of it now. A session that Redis had and has no
+    // longer is over.
     if (known && !known.isStored) {
       this.#remember(id, { ...known, isStored: await this.#store(id, known) })
       return known.operator
@@ -82,7 +89,11 @@ export class OperatorSessions {
     return undefined
   }
 
-  /** Ends a session everywhere. @throws what Redis throws: then only this process knows that it has ended */
+  /**
+   * Ends a session everywhere.
+   *
+   * @throws what Redis throws: then only this process knows that it has ended
+   */
   async end(id: string): Promise<void> {
     this.#remembered.delete(this.#key(id))
     await this.#deps.redis.del(this.#key(id))
@@ -102,7 +113,10 @@ export class OperatorSessions {
     this.#remembered.set(this.#key(id), session)
   }
 
-  /** Keyed by the operator token: another token, and every session is over. Redis never holds an id that opens anything. */
+  /**
+   * Keyed by the operator token: another token, and every session is over. Redis never holds an id
+   * that opens anything.
+   */
   #key(id: string): string {
     const digest = createHmac('sha256', this.#deps.operatorToken).update(`console session ${id}`).digest('base64url')
     return keys.consoleSession(digest)

@@ -6,7 +6,10 @@ import { sendPage } from '../http/page-headers.ts'
 import type { App } from '../http/typed-app.ts'
 import { queuePage, queuesPage } from './queue-pages.ts'
 
-/** The queues of all APIs, and one with its calls: pages to look at, nothing on them changes a queue. */
+/**
+ * The queues of all APIs, and one with its calls: pages to look at, nothing on them changes a
+ * queue.
+ */
 export async function queueRoutes(
   scope: App,
   { fleet, assets }: { fleet: FleetReader; assets: Assets },

@@ -8,13 +8,16 @@ import { isSameSecret } from './operator-session.ts'
 /** In which header the access proxy proves that it is the proxy. */
 const SECRET_HEADER = 'x-trusted-header-secret'
 
-/** Whom the access proxy in front of the console names as the sender of a request; undefined for a request of nobody's. */
+/**
+ * Whom the access proxy in front of the console names as the sender of a request; undefined for a
+ * request of nobody's.
+ */
 export type ReadTrustedHeader = (request: FastifyRequest) => Operator | undefined
 
 /**
- * Makes the reader of the headers of an access proxy. They count only when the peer of the socket is in TRUST_PROXY and the
- * request carries the secret, because others in the proxy's network can send headers as well. From any other request they
- * are taken away.
+ * Makes the reader of the headers of an access proxy. They count only when the peer of the socket
+ * is in TRUST_PROXY and the request carries the secret, because others in the proxy's network can
+ * send headers as well. From any other request they are taken away.
  *
  * @throws GatewayError FORBIDDEN for a person in no group that counts
  */

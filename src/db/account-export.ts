@@ -2,7 +2,10 @@ import { sql } from 'kysely'
 import type { Db } from './database.ts'
 import type { ApiKey, CallRow, Connection, Environment, ProviderKey, Role, Team } from './schema.ts'
 
-/** What the database has of an account, but for its usage. Ended keys and connections are there for 30 days. */
+/**
+ * What the database has of an account, but for its usage. Ended keys and connections are there for
+ * 30 days.
+ */
 export interface AccountRows {
   keys: ApiKey[]
   connections: Connection[]
@@ -56,7 +59,10 @@ export interface UsageRow {
 /** Rows of one statement, which stays far below the time that a statement may take. */
 const PAGE_ROWS = 2_000
 
-/** All usage of an account in pages, in the order of the primary key; a page is read when the page before was taken. */
+/**
+ * All usage of an account in pages, in the order of the primary key; a page is read when the page
+ * before was taken.
+ */
 export async function* readUsagePages(
   db: Db,
   table: 'usage_daily' | 'refusals_daily',

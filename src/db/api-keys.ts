@@ -57,8 +57,8 @@ export function findKeyOwner(db: Db, keyHash: Buffer): Promise<KeyOwner | undefi
 export const isUnexpired = sql<boolean>`(api_keys.expires_at is null or api_keys.expires_at > now())`
 
 /**
- * The keys an account may revoke and nobody has, newest first: its own and the keys of teams it owns or
- * administers. One more than the limit if there are more.
+ * The keys an account may revoke and nobody has, newest first: its own and the keys of teams it
+ * owns or administers. One more than the limit if there are more.
  */
 export function listApiKeys(db: Db, userId: string, { limit, after }: RowRange): Promise<Listed<ApiKey>[]> {
   return db
@@ -120,8 +120,8 @@ export interface KeyLimits {
 }
 
 /**
- * Inserts a key unless the account has its full number of live keys already, exactly, also under concurrent requests.
- * Admins of its teams cannot use up the account's whole number.
+ * Inserts a key unless the account has its full number of live keys already, exactly, also under
+ * concurrent requests. Admins of its teams cannot use up the account's whole number.
  */
 export async function insertApiKey(
   transaction: Db,
@@ -136,7 +136,10 @@ export async function insertApiKey(
   return 'inserted'
 }
 
-/** What adds live keys to one account happens one after the other: each counts what the step before it left. */
+/**
+ * What adds live keys to one account happens one after the other: each counts what the step before
+ * it left.
+ */
 export async function lockLiveKeys(transaction: Db, userId: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${userId}, 1))`.execute(transaction)
 }
@@ -155,7 +158,10 @@ export async function countLiveKeys(db: Db, userId: string): Promise<{ count: nu
   return { count: Number(count), others: Number(others) }
 }
 
-/** Keys that another key has replaced and that still work, counted exactly until the transaction ends. */
+/**
+ * Keys that another key has replaced and that still work, counted exactly until the transaction
+ * ends.
+ */
 export async function countOverlaps(transaction: Db, userId: string): Promise<number> {
   await lockLiveKeys(transaction, userId)
   const { count } = await transaction
@@ -181,7 +187,9 @@ export async function revokeApiKey(db: Db, keyId: string): Promise<string | unde
   return key?.user_id
 }
 
-/** Notes that keys were used, to the minute: a busy key is written once a minute, not once a call. */
+/**
+ * Notes that keys were used, to the minute: a busy key is written once a minute, not once a call.
+ */
 export async function touchApiKeys(db: Db, keyIds: string[]): Promise<void> {
   if (keyIds.length === 0) return
   await db

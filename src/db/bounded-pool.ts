@@ -13,15 +13,22 @@ const IDLE_IN_TRANSACTION_MS_MAX = 5_000
 /** Longest a request waits for a connection of the pool, milliseconds. */
 const CONNECT_MS_MAX = 1_000
 
-/** SQLSTATE of a Postgres all of whose connections are taken: by the server, the database or the role. */
+/**
+ * SQLSTATE of a Postgres all of whose connections are taken: by the server, the database or the
+ * role.
+ */
 const TOO_MANY_CONNECTIONS = '53300'
 
-/** How long a pool makes do with the connections that it has after Postgres refused it another connection, milliseconds. */
+/**
+ * How long a pool makes do with the connections that it has after Postgres refused it another
+ * connection, milliseconds.
+ */
 const CROWDED_MS = 5_000
 
 /**
- * Longest from the request for a connection to the answer of its first statement, and longest for every further
- * statement, milliseconds. The server's own limit comes first; this limit is for a server that says nothing.
+ * Longest from the request for a connection to the answer of its first statement, and longest for
+ * every further statement, milliseconds. The server's own limit comes first; this limit is for a
+ * server that says nothing.
  */
 const ANSWER_MS_MAX = 1_800
 
@@ -35,8 +42,9 @@ export interface PoolOptions {
 
 /**
  * A pool of Postgres connections that answers in time. Every failure to get an answer is thrown as
- * DEPENDENCY_UNAVAILABLE: no connection, a broken connection, a server that is silent, overloaded or read-only. Errors of the
- * statement itself are thrown as pg throws them. Works through PgBouncer in transaction mode too.
+ * DEPENDENCY_UNAVAILABLE: no connection, a broken connection, a server that is silent, overloaded
+ * or read-only. Errors of the statement itself are thrown as pg throws them. Works through
+ * PgBouncer in transaction mode too.
  */
 export class BoundedPool implements PostgresPool {
   readonly options = {}
@@ -74,8 +82,8 @@ export class BoundedPool implements PostgresPool {
       min: this.#options.connectionsMin ?? 0,
       connectionTimeoutMillis: CONNECT_MS_MAX,
     })
-    // Each connection has a listener of its own while it is in use: the pool listens to idle connections alone, and an error
-    // nobody listens to would end the process.
+    // Each connection has a listener of its own while it is in use: the pool listens to idle
+    // connections alone, and an error nobody listens to would end the process.
     const connected = new Set<pg.PoolClient>()
     this.#connected.set(pool, connected)
     pool.on('remove', (client) => void connected.delete(client))
@@ -94,7 +102,8 @@ export class BoundedPool implements PostgresPool {
       this.#loggedReason = ''
       return client
     } catch (cause) {
-      // The pool of a refused way has no connection. It is not closed, because requests that wait in it come here too.
+      // The pool of a refused way has no connection. It is not closed, because requests that wait
+      // in it come here too.
       if (pool !== this.#pool) return await this.#checkOut(until)
       if (performance.now() < until && this.#makesDo(pool, cause)) return await this.#checkOut(until)
       if (this.#access.learn(cause)) {
@@ -108,8 +117,8 @@ export class BoundedPool implements PostgresPool {
   }
 
   /**
-   * When Postgres has no connection left, requests wait for one of those that the pool has, as they wait in a pool that
-   * is full. Fails closed without any: nothing could become free.
+   * When Postgres has no connection left, requests wait for one of those that the pool has, as they
+   * wait in a pool that is full. Fails closed without any: nothing could become free.
    */
   #makesDo(pool: pg.Pool, cause: unknown): boolean {
     const connected = this.#connected.get(pool)?.size ?? 0
@@ -159,7 +168,8 @@ class BoundedClient implements PostgresPoolClient {
   }
 
   release(isDiscarded = false): void {
-    // A connection whose answer did not come is closed: the late answer must not meet the next request.
+    // A connection whose answer did not come is closed: the late answer must not meet the next
+    // request.
     this.#client.release(isDiscarded || this.#isBroken)
   }
 
@@ -230,9 +240,9 @@ export function sqlState(error: unknown): string | undefined {
 }
 
 /**
- * Whether Postgres could not answer: SQLSTATE classes 08, 53 and 57, 25006 (read-only), deadlocks and serialisation
- * failures, all of which pass by themselves, and everything that is no answer of the server (a broken or silent
- * connection) but a mistake of ours.
+ * Whether Postgres could not answer: SQLSTATE classes 08, 53 and 57, 25006 (read-only), deadlocks
+ * and serialisation failures, all of which pass by themselves, and everything that is no answer of
+ * the server (a broken or silent connection) but a mistake of ours.
  */
 function isUnavailable(error: unknown): boolean {
   const state = sqlState(error)

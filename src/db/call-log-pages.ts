@@ -49,15 +49,19 @@ export interface CallPage {
 }
 
 /**
- * Calls that a page reads at most: a filter that fits few of a million calls would otherwise read all of them. A page may
- * therefore have fewer calls than its limit, or none, although others come after it.
+ * Calls that a page reads at most: a filter that fits few of a million calls would otherwise read
+ * all of them. A page may therefore have fewer calls than its limit, or none, although others come
+ * after it.
  */
 const READ_MAX = 20_000
 
 /** Calls of one request: a batch has at most fifty. */
 const REQUEST_CALLS_MAX = 100
 
-/** The calls that fit, newest first. Each page takes about the same time, whatever the filter and however many calls there are. */
+/**
+ * The calls that fit, newest first. Each page takes about the same time, whatever the filter and
+ * however many calls there are.
+ */
 export async function listCalls(
   db: Db,
   filter: CallFilter,
@@ -80,7 +84,10 @@ export async function listCalls(
   return { calls, next: positionOf(last[0]) }
 }
 
-/** Whose calls may be seen: the calls of an account and of the keys of teams that it manages, or all. */
+/**
+ * Whose calls may be seen: the calls of an account and of the keys of teams that it manages, or
+ * all.
+ */
 export type CallViewer = { accountId: string } | 'operator'
 
 /** The call with an id, or the calls of a request with an id, in the order in which they ended. */
@@ -114,7 +121,10 @@ function named(page: RawBuilder<unknown>): RawBuilder<unknown> {
       left join users on users.id = page.account_id`
 }
 
-/** What an index finds. The moment of the position stands there alone too, because partitions are chosen by it. */
+/**
+ * What an index finds. The moment of the position stands there alone too, because partitions are
+ * chosen by it.
+ */
 function boundsOf({ accountId, from, to }: CallFilter, after: CallPosition | undefined): RawBuilder<unknown> {
   const bounds = [sql`true`]
   if (accountId !== undefined) bounds.push(sql`account_id = ${accountId}`)

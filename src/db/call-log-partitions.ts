@@ -7,13 +7,18 @@ const DAY_MS = 86_400_000
 /** Days beyond today for which partitions are there. */
 const AHEAD_DAYS = 2
 
-/** Longest that a statement waits for a lock of the table, milliseconds: whoever comes behind it waits as long. */
+/**
+ * Longest that a statement waits for a lock of the table, milliseconds: whoever comes behind it
+ * waits as long.
+ */
 const LOCK_MS_MAX = 200
 
 /** Key of the lock that lets one process at a time change the partitions of a schema. */
 const LOCK = sql`hashtextextended(current_schema() || '.call_log', 2)`
 
-/** How often partitions are looked after, and how soon a look that failed is repeated. Milliseconds. */
+/**
+ * How often partitions are looked after, and how soon a look that failed is repeated. Milliseconds.
+ */
 const KEEP_EVERY_MS = 3_600_000
 const RETRY_MS = 60_000
 
@@ -62,8 +67,9 @@ export function partitionOf(day: string): string {
 }
 
 /**
- * Creates the partitions of these UTC days as far as they are missing. Attaching a table takes a lock that reading and
- * writing rows does not wait for; `create table … partition of` would stop both. Any number of processes may do it at once.
+ * Creates the partitions of these UTC days as far as they are missing. Attaching a table takes a
+ * lock that reading and writing rows does not wait for; `create table … partition of` would stop
+ * both. Any number of processes may do it at once.
  *
  * @throws GatewayError DEPENDENCY_UNAVAILABLE
  */
@@ -90,11 +96,12 @@ export async function listPartitions(db: Db): Promise<string[]> {
 }
 
 /**
- * Creates the partitions of today and of the next days, and drops those that are older than `days`; with 0 all of them.
- * A partition is detached first, which takes the lock of the whole table for a moment, and then dropped by itself, because
- * the removal of its files takes longer.
+ * Creates the partitions of today and of the next days, and drops those that are older than `days`;
+ * with 0 all of them. A partition is detached first, which takes the lock of the whole table for a
+ * moment, and then dropped by itself, because the removal of its files takes longer.
  *
- * @throws what Postgres says if the lock was not free within 200 ms: the next try goes on at the same partition
+ * @throws what Postgres says if the lock was not free within 200 ms: the next try goes on at the
+ *   same partition
  */
 export async function keepPartitions(db: Db, days: number): Promise<void> {
   const { rows } = await sql<{ now: Date }>`select now() as now`.execute(db)
@@ -120,7 +127,10 @@ async function dropPartition(db: Db, name: string): Promise<void> {
   await withLock(db, (transaction) => sql`drop table if exists ${sql.table(name)}`.execute(transaction))
 }
 
-/** One process at a time. No statement waits long for a lock, because readers and writers of rows would wait behind it. */
+/**
+ * One process at a time. No statement waits long for a lock, because readers and writers of rows
+ * would wait behind it.
+ */
 async function withLock(db: Db, change: (transaction: Db) => Promise<unknown>): Promise<void> {
   await db.transaction().execute(async (transaction) => {
     await sql`set local lock_timeout = ${sql.lit(LOCK_MS_MAX)}`.execute(transaction)

@@ -7,8 +7,8 @@ import type { CallRow } from './schema.ts'
 export type NewCallRow = Omit<CallRow, 'at'> & { at: number }
 
 /**
- * Writes rows in one statement. A row that is there already stays as it is: the answer to an earlier try was lost.
- * The rows travel as one JSON text, which costs this process least.
+ * Writes rows in one statement. A row that is there already stays as it is: the answer to an
+ * earlier try was lost. The rows travel as one JSON text, which costs this process least.
  */
 export async function insertCallRows(db: Db, rows: NewCallRow[]): Promise<void> {
   await sql`

@@ -56,7 +56,8 @@ export function listConnections(db: Db, userId: string): Promise<Connection[]> {
 }
 
 /**
- * Adds a connection; connections of the same application to the same resource end: who signs in again has one, not two.
+ * Adds a connection; connections of the same application to the same resource end: who signs in
+ * again has one, not two.
  *
  * @returns whether the account has room for it
  */
@@ -85,7 +86,10 @@ export function insertConnection(db: Db, connection: NewConnection, connectionsM
   })
 }
 
-/** A connection of an account that has not ended, which nobody else changes until the transaction ends. */
+/**
+ * A connection of an account that has not ended, which nobody else changes until the transaction
+ * ends.
+ */
 export function lockConnection(transaction: Db, id: string, userId: string): Promise<Connection | undefined> {
   return transaction
     .selectFrom('connections')
@@ -132,7 +136,10 @@ export async function findConnectionOwner(db: Db, id: string): Promise<string | 
   return row?.user_id
 }
 
-/** Notes that connections were used, to the minute. Ids that are none of a connection are passed over. */
+/**
+ * Notes that connections were used, to the minute. Ids that are none of a connection are passed
+ * over.
+ */
 export async function touchConnections(db: Db, ids: string[]): Promise<void> {
   if (ids.length === 0) return
   await db

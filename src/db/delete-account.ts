@@ -7,15 +7,17 @@ import { lockOwnedTeams } from './team-ownership.ts'
 export type Obstacle = 'another password' | { ownedTeams: string[] }
 
 /**
- * Deletes an account with its sessions, keys, connections, provider keys and memberships. Usage stays under an id that
- * names nobody. Keys that the account made in teams of others stay with the teams.
+ * Deletes an account with its sessions, keys, connections, provider keys and memberships. Usage
+ * stays under an id that names nobody. Keys that the account made in teams of others stay with the
+ * teams.
  *
  * @param user as the password was compared with it
  * @returns undefined when the account is gone
  */
 export function deleteAccount(db: Db, user: User): Promise<Obstacle | undefined> {
   return db.transaction().execute(async (transaction) => {
-    // Until the account is gone nobody hands it a team, and it makes none: a team would be deleted with it.
+    // Until the account is gone nobody hands it a team, and it makes none: a team would be deleted
+    // with it.
     if ((await lockOwnedTeams(transaction, user.id)) > 0) {
       const teams = await transaction.selectFrom('teams').select('name').where('owner_id', '=', user.id).execute()
       return { ownedTeams: teams.map(({ name }) => name) }

@@ -8,15 +8,19 @@ import { isTlsCode } from '../errors.ts'
 import { openClient, PostgresAccess } from './postgres-access.ts'
 import { listExecuted, listMigrations, MIGRATIONS } from './schema-version.ts'
 
-/** How long the command waits for a Postgres that does not answer yet, and how often it tries. Milliseconds. */
+/**
+ * How long the command waits for a Postgres that does not answer yet, and how often it tries.
+ * Milliseconds.
+ */
 const WAIT_MS_MAX = 60_000
 const TRY_EVERY_MS = 1_000
 
 /**
- * Brings the schema up to date. Any number of nodes may do it at once: one holds the advisory lock, the others wait on
- * connections of their own, which have no statement time-out.
+ * Brings the schema up to date. Any number of nodes may do it at once: one holds the advisory lock,
+ * the others wait on connections of their own, which have no statement time-out.
  *
- * A schema that a newer version has migrated is left as it is, because every version runs on the schema of the next.
+ * A schema that a newer version has migrated is left as it is, because every version runs on the
+ * schema of the next.
  *
  * @returns names of the migrations that ran, and of those that only a newer version knows
  * @throws Error naming the migration that failed; the schema is then as before
@@ -25,7 +29,8 @@ export async function migrate(databaseUrl: string): Promise<{ ran: string[]; new
   const access = new PostgresAccess(databaseUrl)
   await (await openClient(access)).end()
   const pool = new pg.Pool({ ...access.options, max: 1 })
-  // A connection that is lost between two statements shows in the next statement; without listeners it would end the process.
+  // A connection that is lost between two statements shows in the next statement; without listeners
+  // it would end the process.
   pool.on('error', () => undefined)
   pool.on('connect', (client) => client.on('error', () => undefined))
   const db = new Kysely({ dialect: new PostgresDialect({ pool }) })
@@ -50,7 +55,10 @@ async function listNewer(db: Kysely<unknown>): Promise<string[]> {
   return ran.filter((name) => !known.includes(name))
 }
 
-/** The migrator insists on a file for each migration that ever ran: the files of newer versions do nothing. */
+/**
+ * The migrator insists on a file for each migration that ever ran: the files of newer versions do
+ * nothing.
+ */
 async function loadMigrations(newer: string[]): Promise<Record<string, Migration>> {
   const nothing: Migration = { up: async () => undefined }
   const migrations: Record<string, Migration> = Object.fromEntries(newer.map((name) => [name, nothing]))
@@ -58,7 +66,11 @@ async function loadMigrations(newer: string[]): Promise<Record<string, Migration
   return migrations
 }
 
-/** Waits until Postgres answers. @throws Error in one sentence when it does not in time, or refuses */
+/**
+ * Waits until Postgres answers.
+ *
+ * @throws Error in one sentence when it does not in time, or refuses
+ */
 async function awaitPostgres(databaseUrl: string): Promise<void> {
   const { host } = new URL(databaseUrl)
   const end = performance.now() + WAIT_MS_MAX

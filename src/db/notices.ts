@@ -9,7 +9,10 @@ export interface Notice {
   period: string
 }
 
-/** The address for a notice; undefined if the account wants none, or if nobody has proven its address. */
+/**
+ * The address for a notice; undefined if the account wants none, or if nobody has proven its
+ * address.
+ */
 export async function findNoticeAddress(db: Db, accountId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom('users')
@@ -72,8 +75,9 @@ export interface ExpiringKey extends Notice {
 }
 
 /**
- * Keys that expire soon and of which nobody was told. A key that was made for less time than a notice is sent ahead gives
- * no such notice, and a key that was rotated gives none, because its expiry is meant.
+ * Keys that expire soon and of which nobody was told. A key that was made for less time than a
+ * notice is sent ahead gives no such notice, and a key that was rotated gives none, because its
+ * expiry is meant.
  */
 export async function findExpiringKeys(db: Db, countMax: number): Promise<ExpiringKey[]> {
   const { rows } = await sql<ExpiringKey>`

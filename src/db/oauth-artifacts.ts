@@ -16,11 +16,17 @@ export interface FoundArtifact {
   idHash: Buffer
   secretId: string
   sealed: Buffer
-  /** When a code was used, or a refresh token was superseded: another use is a replay (RFC 9700, 4.14.2). */
+  /**
+   * When a code was used, or a refresh token was superseded: another use is a replay (RFC 9700,
+   * 4.14.2).
+   */
   consumedAt: Date | null
 }
 
-/** @param usedHash hash of the refresh token in whose place a refresh token is stored, or for which an access token is */
+/**
+ * @param usedHash hash of the refresh token in whose place a refresh token is stored, or for which
+ *   an access token is
+ */
 export async function upsertArtifact(db: Db, artifact: StoredArtifact, usedHash?: Buffer): Promise<void> {
   const { kind, idHash, uidHash, connectionId, secretId, sealed, expiresAt } = artifact
   const values = {
@@ -36,9 +42,10 @@ export async function upsertArtifact(db: Db, artifact: StoredArtifact, usedHash?
 }
 
 /**
- * A refresh token is used when an access token is stored for it. That supersedes the token two steps before it: its owner
- * has the successor, because the successor's successor came into use. A token whose successor alone was used may belong to
- * a process that never got the answer, or to another process of the application.
+ * A refresh token is used when an access token is stored for it. That supersedes the token two
+ * steps before it: its owner has the successor, because the successor's successor came into use. A
+ * token whose successor alone was used may belong to a process that never got the answer, or to
+ * another process of the application.
  */
 function supersession(usedHash: Buffer) {
   return sql<never>`(update oauth_artifacts set superseded_at = now()
@@ -70,7 +77,10 @@ export async function findArtifact(
   return row && { idHash: row.id_hash, secretId: row.secret_id, sealed: row.sealed, consumedAt: row.consumed_at }
 }
 
-/** The sealed form of a record under another secret, in place of the form under `before`; a form written meanwhile stays. */
+/**
+ * The sealed form of a record under another secret, in place of the form under `before`; a form
+ * written meanwhile stays.
+ */
 export interface Resealed {
   before: string
   secretId: string

@@ -46,7 +46,10 @@ export class OldRowsCleaner {
   }
 }
 
-/** Deletes old rows of every table, a batch at a time. A table that fails holds up no other. Never rejects. */
+/**
+ * Deletes old rows of every table, a batch at a time. A table that fails holds up no other. Never
+ * rejects.
+ */
 export async function deleteOldRows({ db, config, log }: OldRowsDeps, signal?: AbortSignal): Promise<void> {
   for (const { table, changeBatch } of [...STEPS, ofAudit(config)]) {
     try {
@@ -75,8 +78,9 @@ const STEPS: Step[] = [
   deletion('account_links', sql`expires_at < now()`),
   deletion('api_keys', sql`least(revoked_at, expires_at) < now() - interval '30 days'`),
   deletion('oauth_artifacts', sql`expires_at < now()`),
-  // Nothing can use it any more: it would count against its account's number for ever. A code is there right after the
-  // connection, and a refresh token stays until it expires, whether it was used or not.
+  // Nothing can use it any more: it would count against its account's number for ever. A code is
+  // there right after the connection, and a refresh token stays until it expires, whether it was
+  // used or not.
   {
     table: 'connections',
     changeBatch: sql`update connections set revoked_at = now() where ctid = any(${batchOf(
@@ -87,10 +91,12 @@ const STEPS: Step[] = [
     )})`,
   },
   deletion('connections', sql`revoked_at < now() - interval '30 days'`),
-  // Applications that nobody has used for 90 days, or for a week and that no account has let in of late: a user who left the
-  // consent page comes back to it, and the application, which keeps its id, would not learn that it is gone.
+  // Applications that nobody has used for 90 days, or for a week and that no account has let in of
+  // late: a user who left the consent page comes back to it, and the application, which keeps its
+  // id, would not learn that it is gone.
   deletion('oauth_clients', sql`last_used_at < now() - interval '90 days'`),
-  // A step of its own: with an `or`, Postgres may look through all connections for each application.
+  // A step of its own: with an `or`, Postgres may look through all connections for each
+  // application.
   deletion(
     'oauth_clients',
     sql`last_used_at < now() - interval '7 days'

@@ -2,11 +2,15 @@ import type { ColumnType, Generated, JSONColumnType } from 'kysely'
 import type { PausedMode } from '../catalog/catalog.ts'
 import type { Caps, Tier } from '../catalog/upstream.ts'
 
-/** The tables that are not about accounts: what operators changed, and what is known of upstreams. */
+/**
+ * The tables that are not about accounts: what operators changed, and what is known of upstreams.
+ */
 
 type Timestamp = ColumnType<Date, Date | undefined, Date>
 
-/** What operators changed of an upstream; null leaves it to the upstream's file and the environment. */
+/**
+ * What operators changed of an upstream; null leaves it to the upstream's file and the environment.
+ */
 export interface UpstreamSettingsTable {
   slug: string
   enabled: boolean | null

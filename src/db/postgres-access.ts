@@ -5,12 +5,14 @@ import { NamedSocket } from '../dns/named-socket.ts'
 /** SQLSTATE of a server, or of a pooler before it, that does not accept a startup parameter. */
 const REFUSED_PARAMETER = ['08P01', '0A000']
 
-/** SQLSTATE of a server whose access rules have no line for this connection, with TLS or without. */
+/**
+ * SQLSTATE of a server whose access rules have no line for this connection, with TLS or without.
+ */
 const REFUSED_CONNECTION = '28000'
 
 /**
- * What our statements, and the parsers of their answers, depend on. Each stands here because a role, a database or a
- * server may have another value.
+ * What our statements, and the parsers of their answers, depend on. Each stands here because a
+ * role, a database or a server may have another value.
  */
 const SESSION = {
   datestyle: 'ISO,YMD',
@@ -32,9 +34,10 @@ export interface ServerLimits {
 const NO_LIMITS: ServerLimits = { statementMs: 0, idleInTransactionMs: 0 }
 
 /**
- * How to reach the Postgres of an address. Every connection of the project is opened with these options, which name
- * everything that `pg` would otherwise read from variables of the process, and everything of the session that we
- * depend on. What an attempt to connect shows about the server is learned, for the next attempt.
+ * How to reach the Postgres of an address. Every connection of the project is opened with these
+ * options, which name everything that `pg` would otherwise read from variables of the process, and
+ * everything of the session that we depend on. What an attempt to connect shows about the server is
+ * learned, for the next attempt.
  */
 export class PostgresAccess {
   readonly #url: URL
@@ -75,12 +78,18 @@ export class PostgresAccess {
     }
   }
 
-  /** Whether sessions have our settings. A pooler keeps none: each transaction begins with `begin` then. */
+  /**
+   * Whether sessions have our settings. A pooler keeps none: each transaction begins with `begin`
+   * then.
+   */
   get takesSettings(): boolean {
     return this.#takesSettings
   }
 
-  /** Begins a transaction that has our settings, which a pooler in transaction mode lets a client set. */
+  /**
+   * Begins a transaction that has our settings, which a pooler in transaction mode lets a client
+   * set.
+   */
   get begin(): string {
     const settings = Object.entries(this.#settings).map(([name, value]) => `set local ${name} = '${value}'`)
     return ['begin isolation level read committed', ...settings].join('; ')
@@ -118,7 +127,10 @@ export async function openClient(access: PostgresAccess, connectionTimeoutMillis
   }
 }
 
-/** `sslmode` of an address. Files of certificates without a mode, and `ssl=true`, have always meant full verification here. */
+/**
+ * `sslmode` of an address. Files of certificates without a mode, and `ssl=true`, have always meant
+ * full verification here.
+ */
 function sslModeOf({ searchParams }: URL): string {
   const mode = searchParams.get('sslmode')
   if (mode !== null) return mode
@@ -129,8 +141,8 @@ function sslModeOf({ searchParams }: URL): string {
 }
 
 /**
- * What `sslmode` means to libpq ("SSL Support"): all but two modes encrypt without a look at the certificate, and
- * `require` with an authority of its own is `verify-ca`.
+ * What `sslmode` means to libpq ("SSL Support"): all but two modes encrypt without a look at the
+ * certificate, and `require` with an authority of its own is `verify-ca`.
  */
 function tlsOptions({ searchParams }: URL, mode: string): pg.ClientConfig['ssl'] {
   const read = (name: string) => {
@@ -141,11 +153,14 @@ function tlsOptions({ searchParams }: URL, mode: string): pg.ClientConfig['ssl']
   const files = { ca, cert: read('sslcert'), key: read('sslkey') }
   const isVerified = mode.startsWith('verify-') || (mode === 'require' && searchParams.has('sslrootcert'))
   if (!isVerified) return { ...files, rejectUnauthorized: false }
-  // Without an authority of one's own the name is checked too: anybody gets a certificate of a public authority.
+  // Without an authority of one's own the name is checked too: anybody gets a certificate of a
+  // public authority.
   return mode === 'verify-full' || ca === undefined ? files : { ...files, checkServerIdentity: () => undefined }
 }
 
-/** Whether the server has no TLS, or none that we can speak. `pg` gives the first of them no code. */
+/**
+ * Whether the server has no TLS, or none that we can speak. `pg` gives the first of them no code.
+ */
 function isWithoutTls(error: unknown): boolean {
   const { code = '', message = '' } = Object(error) as { code?: string; message?: string }
   return /^(EPROTO|ERR_SSL_)/.test(code) || message === 'The server does not support SSL connections'

@@ -51,7 +51,10 @@ export function findProviderKey(db: Db, id: string): Promise<OwnedProviderKey | 
     .executeTakeFirst()
 }
 
-/** Saves an owner's key for an upstream in place of the key before; under a new id, so that nothing mixes them up. */
+/**
+ * Saves an owner's key for an upstream in place of the key before; under a new id, so that nothing
+ * mixes them up.
+ */
 export function saveProviderKey(
   db: Db,
   owner: ProviderKeyOwner,
@@ -85,7 +88,10 @@ export async function deleteProviderKey(db: Db, owner: ProviderKeyOwner, slug: s
   return numDeletedRows > 0n
 }
 
-/** Notes what the upstream said of a key. A key that was replaced meanwhile has another id and is left alone. */
+/**
+ * Notes what the upstream said of a key. A key that was replaced meanwhile has another id and is
+ * left alone.
+ */
 export async function setProviderKeyStatus(db: Db, id: string, status: 'valid' | 'invalid'): Promise<void> {
   await db
     .updateTable('provider_keys')
@@ -98,13 +104,19 @@ const NO_FAILURE = { failure_code: null, failed_at: null, next_validation_at: nu
 
 export interface ValidationFailure {
   code: ValidationFailureCode
-  /** When this validation runs again; null: it does not, and the time of another validation stays. */
+  /**
+   * When this validation runs again; null: it does not, and the time of another validation stays.
+   */
   nextAt: Date | null
   /** The time that this validation noted before. */
   lastNextAt?: Date | null
 }
 
-/** Notes that a validation showed nothing of a key, which stays as it is unless nothing can show it. @returns undefined if it was replaced or deleted */
+/**
+ * Notes that a validation showed nothing of a key, which stays as it is unless nothing can show it.
+ *
+ * @returns undefined if it was replaced or deleted
+ */
 export function setValidationFailure(
   db: Db,
   id: string,

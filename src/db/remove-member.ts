@@ -10,10 +10,11 @@ export interface Removal {
 }
 
 /**
- * Removes a member of a team, the owner never, and the keys in the same step: a removal that fails leaves both, so that
- * it can be made again.
+ * Removes a member of a team, the owner never, and the keys in the same step: a removal that fails
+ * leaves both, so that it can be made again.
  *
- * @returns the account that the ended keys counted against, if there were any; undefined if there is no such member
+ * @returns the account that the ended keys counted against, if there were any; undefined if there
+ *   is no such member
  */
 export function removeMember(
   db: Db,

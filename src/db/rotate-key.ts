@@ -19,8 +19,9 @@ export type RotationOutcome =
   | { kind: 'ended' | 'rotated before' | 'too many overlaps' }
 
 /**
- * Replaces a key by a new key with the same label, environment, team and limits, whose calls are counted together with
- * the calls of the old key. Of two rotations at once one wins. With an overlap of 0 the old key ends at once.
+ * Replaces a key by a new key with the same label, environment, team and limits, whose calls are
+ * counted together with the calls of the old key. Of two rotations at once one wins. With an
+ * overlap of 0 the old key ends at once.
  */
 export async function rotateKey(transaction: Db, keyId: string, rotation: Rotation): Promise<RotationOutcome> {
   const { made, overlapSeconds, overlapsMax } = rotation
@@ -52,7 +53,9 @@ export async function rotateKey(transaction: Db, keyId: string, rotation: Rotati
   return { kind: 'rotated', previous }
 }
 
-/** A key that is neither revoked nor expired, which nobody else changes until the transaction ends. */
+/**
+ * A key that is neither revoked nor expired, which nobody else changes until the transaction ends.
+ */
 export function lockApiKey(transaction: Db, keyId: string): Promise<ApiKey | undefined> {
   return transaction
     .selectFrom('api_keys')
@@ -64,7 +67,10 @@ export function lockApiKey(transaction: Db, keyId: string): Promise<ApiKey | und
     .executeTakeFirst()
 }
 
-/** @param allowed what the owner allows the key, and with it all keys that are counted together with it */
+/**
+ * @param allowed what the owner allows the key, and with it all keys that are counted together with
+ *   it
+ */
 export async function updateApiKey(
   transaction: Db,
   key: ApiKey,

@@ -10,7 +10,10 @@ export interface RowRange {
 /** The position of a row in a listing: it keeps its place there after the row is deleted. */
 export interface RowPosition {
   id: string
-  /** Microseconds since 1970, which a `Date` does not hold; undefined: as the row has it, which must be there still. */
+  /**
+   * Microseconds since 1970, which a `Date` does not hold; undefined: as the row has it, which must
+   * be there still.
+   */
   createdMicros: string | undefined
 }
 

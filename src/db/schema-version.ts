@@ -16,7 +16,11 @@ export async function listMigrations(): Promise<string[]> {
     .sort()
 }
 
-/** The names of the migrations that a database has; none when it has no table of them yet. @throws what the query throws */
+/**
+ * The names of the migrations that a database has; none when it has no table of them yet.
+ *
+ * @throws what the query throws
+ */
 export async function listExecuted(db: Kysely<unknown>): Promise<string[]> {
   try {
     const { rows } = await sql<{ name: string }>`select name from kysely_migration`.execute(db)
@@ -28,8 +32,8 @@ export async function listExecuted(db: Kysely<unknown>): Promise<string[]> {
 }
 
 /**
- * Whether the database has all that this version needs. A newer database has: a migration takes nothing away that the
- * version before it uses.
+ * Whether the database has all that this version needs. A newer database has: a migration takes
+ * nothing away that the version before it uses.
  *
  * @throws what the query throws
  */

@@ -94,7 +94,10 @@ interface ApiKeysTable {
   per_minute: number | null
   per_month: number | null
   in_flight: number | null
-  /** Id under which its calls are counted, which a key inherits from the key that it replaces; null: its own. */
+  /**
+   * Id under which its calls are counted, which a key inherits from the key that it replaces; null:
+   * its own.
+   */
   limits_id: string | null
   /** The key that replaced it. From then on its expiry is the end of the overlap. */
   replaced_by: string | null
@@ -146,7 +149,10 @@ interface UsageBatchesTable {
 
 export type ProviderKeyStatus = 'valid' | 'invalid' | 'unvalidated'
 
-/** KEY_NOT_CHECKABLE: the upstream answers a made-up key as it answers this key, so nothing shows whether it is a key. */
+/**
+ * KEY_NOT_CHECKABLE: the upstream answers a made-up key as it answers this key, so nothing shows
+ * whether it is a key.
+ */
 export type ValidationFailureCode = ErrorCode | 'KEY_NOT_CHECKABLE'
 
 /** An upstream's key that a caller saved; a replaced key is a new row with a new id. */
@@ -229,7 +235,10 @@ interface OAuthArtifactsTable {
   secret_id: string
   sealed: Buffer
   consumed_at: Date | null
-  /** Hash of the refresh token that a refresh token came from; null for the first token of a connection. */
+  /**
+   * Hash of the refresh token that a refresh token came from; null for the first token of a
+   * connection.
+   */
   parent_hash: Buffer | null
   /** When a refresh token was superseded: from then on its use is a replay. */
   superseded_at: Date | null

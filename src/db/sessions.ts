@@ -20,8 +20,8 @@ export interface NewSession {
 }
 
 /**
- * Begins a session, if the account still has the password that was matched and is not disabled: a change that commits
- * while the password is compared ends this session too, as it does all others.
+ * Begins a session, if the account still has the password that was matched and is not disabled: a
+ * change that commits while the password is compared ends this session too, as it does all others.
  *
  * @returns whether there is a session
  */
@@ -47,7 +47,11 @@ export async function insertSession(db: Db, session: NewSession): Promise<boolea
   return (numInsertedOrUpdatedRows ?? 0n) > 0n
 }
 
-/** Keeps an account's newest sessions, valid sessions before ended sessions. @returns whether one was deleted */
+/**
+ * Keeps an account's newest sessions, valid sessions before ended sessions.
+ *
+ * @returns whether one was deleted
+ */
 export async function deleteSurplusSessions(db: Db, userId: string, sessionsMax: number): Promise<boolean> {
   const { numDeletedRows } = await db
     .deleteFrom('sessions')

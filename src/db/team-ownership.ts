@@ -3,7 +3,9 @@ import { countLiveKeys, lockLiveKeys } from './api-keys.ts'
 import type { Db } from './database.ts'
 import type { Team } from './schema.ts'
 
-/** Locks the teams that an account owns, so that each change counts what the change before it left. */
+/**
+ * Locks the teams that an account owns, so that each change counts what the change before it left.
+ */
 export async function lockOwnedTeams(transaction: Db, ownerId: string): Promise<number> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${ownerId}, 2))`.execute(transaction)
   const { count } = await transaction
@@ -15,9 +17,9 @@ export async function lockOwnedTeams(transaction: Db, ownerId: string): Promise<
 }
 
 /**
- * Locks a team until the transaction ends: meanwhile it is not handed over or deleted, no role in it is changed, and no
- * member of it is removed together with keys. Whoever makes a key of it holds the lock too, so that no key outlives the
- * reason it may be there.
+ * Locks a team until the transaction ends: meanwhile it is not handed over or deleted, no role in
+ * it is changed, and no member of it is removed together with keys. Whoever makes a key of it holds
+ * the lock too, so that no key outlives the reason it may be there.
  *
  * @returns its owner; undefined when there is no such team
  */
@@ -55,9 +57,10 @@ export interface Transfer {
 type Obstacle = 'no such member' | 'too many teams' | 'too many keys'
 
 /**
- * Makes a member the owner of a team, and every other member a plain member, the former owner included. The team's keys count
- * against the owner's plan, and nobody asks the new owner: those that it has not made end, and nobody else makes any
- * until it has given roles. Its own add to its live keys, which stay within their number.
+ * Makes a member the owner of a team, and every other member a plain member, the former owner
+ * included. The team's keys count against the owner's plan, and nobody asks the new owner: those
+ * that it has not made end, and nobody else makes any until it has given roles. Its own add to its
+ * live keys, which stay within their number.
  *
  * @returns the team, or which condition failed
  */

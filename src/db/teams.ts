@@ -29,7 +29,9 @@ export function listTeams(db: Db, userId: string, { limit, after }: RowRange): P
     .execute()
 }
 
-/** Makes a team with its owner as first member; undefined when the account owns `teamsMax` already. */
+/**
+ * Makes a team with its owner as first member; undefined when the account owns `teamsMax` already.
+ */
 export function insertTeam(
   db: Db,
   team: { id: string; name: string; ownerId: string },
@@ -50,7 +52,10 @@ export function insertTeam(
   })
 }
 
-/** A team and the role an account has in it; undefined when the account is not in it or there is no such team. */
+/**
+ * A team and the role an account has in it; undefined when the account is not in it or there is no
+ * such team.
+ */
 export function findTeamOf(db: Db, teamId: string, userId: string): Promise<(Team & { role: Role }) | undefined> {
   return db
     .selectFrom('teams')

@@ -27,10 +27,11 @@ export interface UsageCount extends UsageEntry {
 const ROWS_MAX = 5_000
 
 /**
- * Rows of free calls that are kept by key and API for an account, a day and a table. Refused calls and test calls are free,
- * and keys can be made and revoked all day, so an account could make as many rows as it likes, all of which a report
- * reads. The rest of a day is kept by status and mode, with the key `other` and the API `-`. Charged calls are always kept
- * by key, because the plan bounds them.
+ * Rows of free calls that are kept by key and API for an account, a day and a table. Refused calls
+ * and test calls are free, and keys can be made and revoked all day, so an account could make as
+ * many rows as it likes, all of which a report reads. The rest of a day is kept by status and mode,
+ * with the key `other` and the API `-`. Charged calls are always kept by key, because the plan
+ * bounds them.
  */
 export const FREE_ROWS_MAX = 200
 
@@ -98,7 +99,11 @@ async function addRows(db: Db, table: 'usage_daily' | 'refusals_daily', rows: Us
       do update set calls = ${sql.table(table)}.calls + excluded.calls`.execute(db)
 }
 
-/** Calls that count against the monthly quota: live calls that were queued and did not end in 5xx. `month` is YYYY-MM; `credentialId`: of a connection alone, or of a key and of the keys that replaced it. */
+/**
+ * Calls that count against the monthly quota: live calls that were queued and did not end in 5xx.
+ * `month` is YYYY-MM; `credentialId`: of a connection alone, or of a key and of the keys that
+ * replaced it.
+ */
 export async function countMonthUsage(
   db: Db,
   { userId, credentialId }: { userId: string; credentialId?: string | undefined },
@@ -157,8 +162,8 @@ export interface UsageRange {
 }
 
 /**
- * Calls of an account, refusals too, summed by the given members and in their order. One line more than the limit if
- * there are more; `total` is of all lines.
+ * Calls of an account, refusals too, summed by the given members and in their order. One line more
+ * than the limit if there are more; `total` is of all lines.
  */
 export async function groupUsage(
   db: Db,
@@ -167,7 +172,8 @@ export async function groupUsage(
 ): Promise<{ total: number; lines: UsageLine[] }> {
   const columns = groupBy.map((group) => sql`${GROUPS[group]} as ${sql.id(group)}`)
   const order = sql.join(groupBy.map((group) => sql.id(group)))
-  // As text, which has the same order: if a caller's value cannot be read by Postgres, nothing fails.
+  // As text, which has the same order: if a caller's value cannot be read by Postgres, nothing
+  // fails.
   const position = sql.join(groupBy.map((group) => sql`${sql.id(group)}::text`))
   const isAfter = after === undefined ? sql`true` : sql`row(${position}) > row(${sql.join(after)})`
   const { rows } = await sql<{ total: string; lines: UsageLine[] }>`

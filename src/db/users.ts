@@ -48,7 +48,10 @@ export function findUser(db: Db, id: string): Promise<User | undefined> {
   return db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst()
 }
 
-/** Replaces a password's hash if it is still the hash that was compared; false if another change came first. */
+/**
+ * Replaces a password's hash if it is still the hash that was compared; false if another change
+ * came first.
+ */
 export async function updatePasswordHash(db: Db, user: User, passwordHash: string): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('users')
@@ -70,7 +73,10 @@ export async function verifyEmail(db: Db, id: string, email: string): Promise<bo
   return numUpdatedRows > 0n
 }
 
-/** Gives an account another password, whatever it was before; `provesAddress`: whoever did it receives its mail. */
+/**
+ * Gives an account another password, whatever it was before; `provesAddress`: whoever did it
+ * receives its mail.
+ */
 export async function replacePassword(
   db: Db,
   id: string,
@@ -86,9 +92,9 @@ export async function replacePassword(
 }
 
 /**
- * Accounts whose address holds a text, or whose id it is, newest first; all if it is empty. The account whose whole address
- * or id it is comes before all others: however many addresses hold it too, that account is found. `isUnapproved`: only these
- * that no operator has approved or disabled.
+ * Accounts whose address holds a text, or whose id it is, newest first; all if it is empty. The
+ * account whose whole address or id it is comes before all others: however many addresses hold it
+ * too, that account is found. `isUnapproved`: only these that no operator has approved or disabled.
  */
 export function searchUsers(
   db: Db,

@@ -14,9 +14,10 @@ const LOOPBACK = ['127.0.0.1', '::1']
 const underWay = new SingleFlight<LookupAddress[]>()
 
 /**
- * Looks up the name of every connection that this process opens. Node's own look-up cannot be cancelled and holds one of a
- * few threads for as long as a name server is silent, so that the names of strangers or of one upstream would keep the
- * process from its stores. All that want a name at the same time share one look-up.
+ * Looks up the name of every connection that this process opens. Node's own look-up cannot be
+ * cancelled and holds one of a few threads for as long as a name server is silent, so that the
+ * names of strangers or of one upstream would keep the process from its stores. All that want a
+ * name at the same time share one look-up.
  */
 export const lookup: LookupFunction = (hostname, options, callback) => {
   findAddresses(hostname, options.family).then(
@@ -50,7 +51,10 @@ async function resolveName(hostname: string): Promise<LookupAddress[]> {
   return addresses.map((address) => ({ address, family: isIP(address) }))
 }
 
-/** By the hosts file, else as a name of this machine, else by the name servers: the order of nearly every system. */
+/**
+ * By the hosts file, else as a name of this machine, else by the name servers: the order of nearly
+ * every system.
+ */
 async function addressesOf(hostname: string): Promise<string[]> {
   const ofFile = hostsFileAddresses(hostname)
   if (ofFile.length > 0) return ofFile

@@ -1,23 +1,32 @@
 import { Resolver } from 'node:dns/promises'
 
-/** Each try with a name server, milliseconds, and the tries with each; a further try takes twice as long. */
+/**
+ * Each try with a name server, milliseconds, and the tries with each; a further try takes twice as
+ * long.
+ */
 const TRY_MS_MAX = 500
 const TRIES_MAX = 3
 
 /**
- * Longest wait for the addresses of the other family once a name has some, milliseconds (RFC 8305, 3, which waits for less:
- * behind NAT64 the addresses that lead anywhere come last).
+ * Longest wait for the addresses of the other family once a name has some, milliseconds (RFC 8305,
+ * 3, which waits for less: behind NAT64 the addresses that lead anywhere come last).
  */
 const OTHER_FAMILY_MS_MAX = 250
 
 let servers: string[] = []
 
-/** Name servers for the whole process, in place of the system's; an empty list restores the system's servers. */
+/**
+ * Name servers for the whole process, in place of the system's; an empty list restores the system's
+ * servers.
+ */
 export function useNameServers(addresses: string[]): void {
   servers = addresses
 }
 
-/** No address, as the system's look-up says it: ENOTFOUND for a name that has none, EAI_AGAIN when no server says so. */
+/**
+ * No address, as the system's look-up says it: ENOTFOUND for a name that has none, EAI_AGAIN when
+ * no server says so.
+ */
 export class LookupError extends Error {
   readonly code: 'ENOTFOUND' | 'EAI_AGAIN'
   readonly hostname: string
@@ -33,8 +42,9 @@ export class LookupError extends Error {
 const NO_ADDRESS = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME'])
 
 /**
- * The addresses of a complete name, IPv4 first. The queries leave from sockets of their own, which `deadline` closes, and no
- * thread waits for them. Each look-up reads the system's name servers anew, because a machine changes networks.
+ * The addresses of a complete name, IPv4 first. The queries leave from sockets of their own, which
+ * `deadline` closes, and no thread waits for them. Each look-up reads the system's name servers
+ * anew, because a machine changes networks.
  *
  * @throws LookupError
  */

@@ -56,7 +56,10 @@ function fieldsOf(text: string): string[][] {
   )
 }
 
-/** What a small file says, parsed again when the file has changed. A file that cannot be read says nothing. */
+/**
+ * What a small file says, parsed again when the file has changed. A file that cannot be read says
+ * nothing.
+ */
 function followFile<T>(path: string, parse: (text: string) => T): () => T {
   let version = ''
   let parsed: T | undefined

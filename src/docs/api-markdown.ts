@@ -8,7 +8,10 @@ import { parameterWords } from '../catalog/parameter-words.ts'
 import { ERRORS } from '../errors.ts'
 import type { Condition } from '../portal/condition.ts'
 
-/** One API in Markdown: state, limits, terms, and each endpoint with parameters, a call, its answer and its errors. Without its state if that is not known. */
+/**
+ * One API in Markdown: state, limits, terms, and each endpoint with parameters, a call, its answer
+ * and its errors. Without its state if that is not known.
+ */
 export function apiMarkdown(api: Api, baseUrl: string, condition?: Condition): string {
   const { slug, upstream, tierRequired } = api
   const { terms } = upstream

@@ -6,7 +6,10 @@ import { CALL_CODES } from '../openapi/error-responses.ts'
 import { codeBlock } from '../portal/pages/parts.ts'
 import { ERROR_HELP } from './error-causes.ts'
 
-/** Every error code with its status, causes, fix and an example body; an anchor for each, which `docs` in errors names. */
+/**
+ * Every error code with its status, causes, fix and an example body; an anchor for each, which
+ * `docs` in errors names.
+ */
 export function errorPage(baseUrl: string): Html {
   const groups = Map.groupBy(Object.keys(ERRORS) as ErrorCode[], (code) => ERRORS[code].status)
   const statuses = [...groups].sort(([a], [b]) => a - b)

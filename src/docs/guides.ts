@@ -52,7 +52,8 @@ export function loadGuides(config: Pick<Config, 'http' | 'plans' | 'callTimeoutM
       title,
       summary: summary.replace(/[*`]/g, ''),
       markdown,
-      // Written when it is first read: all guides together take as long as a tenth of a node's start.
+      // Written when it is first read: all guides together take as long as a tenth of a node's
+      // start.
       get html() {
         written ??= markdownToHtml(markdown)
         return written

@@ -89,7 +89,10 @@ function readOperation(
   }
 }
 
-/** Replaces references by what they refer to, at any depth; a schema that holds itself stays a reference there. */
+/**
+ * Replaces references by what they refer to, at any depth; a schema that holds itself stays a
+ * reference there.
+ */
 function resolver(document: OpenApi): (value: unknown) => Schema {
   const inner = (value: unknown, seen: string[]): unknown => {
     if (Array.isArray(value)) return value.map((item) => inner(item, seen))

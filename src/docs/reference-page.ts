@@ -5,7 +5,10 @@ import { type Html, html, trusted } from '../http/html.ts'
 import { codeBlock, withCode } from '../portal/pages/parts.ts'
 import { accountOperations, type OpenApi, type Operation } from './operations.ts'
 
-/** The reference of all routes that are no endpoint of an API, each with a form that sends it under the log-in. */
+/**
+ * The reference of all routes that are no endpoint of an API, each with a form that sends it under
+ * the log-in.
+ */
 export function referencePage(document: OpenApi, baseUrl: string): Html {
   const byTag = Map.groupBy(accountOperations(document), ({ tag }) => tag)
   const groups = document.tags.filter(({ name }) => byTag.has(name))
@@ -50,7 +53,10 @@ ${example === undefined ? html`<p>${documentWords(path)}</p>` : html`<p class="s
   })}`
 }
 
-/** Of an answer that is a whole document: a document that is always at the same address is its own example. */
+/**
+ * Of an answer that is a whole document: a document that is always at the same address is its own
+ * example.
+ */
 function documentWords(path: string): Html {
   return path.includes('{') ? html`A document.` : html`A document: <a href="${path}">${path}</a>`
 }

@@ -21,7 +21,10 @@ export interface Kind {
 
 const hasQueue = ({ queue }: UpstreamRow): boolean => queue === null || queue.waiting > 0
 
-/** Whether the connections of a cap let fewer calls through than its rates do, because answers take so long. */
+/**
+ * Whether the connections of a cap let fewer calls through than its rates do, because answers take
+ * so long.
+ */
 function isSlow({ cap }: UpstreamRow, { upstreamP95 }: RecentCalls): boolean {
   if (!cap || upstreamP95 === null) return false
   const perSecond = Math.min(...cap.rates.map(({ max, seconds }) => max / seconds))

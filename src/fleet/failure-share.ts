@@ -4,7 +4,9 @@ import { countOf, percent } from './words.js'
 /** A single call fails now and then. Fewer failures in five minutes than this are no problem. */
 const COUNT_MIN = 3
 
-/** From this part of an API's calls on its callers count as failing, whatever the other calls get. */
+/**
+ * From this part of an API's calls on its callers count as failing, whatever the other calls get.
+ */
 const SHARE_MIN = 0.05
 
 /** Without such a failure for so long a problem may be over, milliseconds. */
@@ -28,7 +30,10 @@ export function hasAnswered({ recent, health }: UpstreamRow, at: number): boolea
 /** How many calls of the last five minutes ended with one of some codes. */
 export interface Share {
   count: number
-  /** Calls that were answered or failed: an account that is refused a thousand times must not hide that others fail. */
+  /**
+   * Calls that were answered or failed: an account that is refused a thousand times must not hide
+   * that others fail.
+   */
   all: number
   /** When the last of them ended; 0 for none. Milliseconds since the epoch. */
   lastAt: number
@@ -54,7 +59,10 @@ export function shareWords({ count, all }: Pick<Share, 'count' | 'all'>, became:
   return `${count} of ${countOf(all, 'call')} in the last 5 minutes ${became} (${percent(count / all)})`
 }
 
-/** What a state of health adds to its line: failures of the source that go on now. Undefined for none. */
+/**
+ * What a state of health adds to its line: failures of the source that go on now. Undefined for
+ * none.
+ */
 export function sourceFailures(row: UpstreamRow, at: number): Share | undefined {
   const share = shareOf(OF_THE_SOURCE, row)
   return share.isMany && !isOver(row, share, { at, isGone: hasAnswered }) ? share : undefined

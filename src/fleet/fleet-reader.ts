@@ -47,8 +47,8 @@ export interface QueueView {
 }
 
 /**
- * Reads the whole fleet on request; requests within a second share one reading, so that console, operator API
- * and metrics give the same numbers.
+ * Reads the whole fleet on request; requests within a second share one reading, so that console,
+ * operator API and metrics give the same numbers.
  */
 export class FleetReader {
   readonly #deps: FleetDeps
@@ -57,7 +57,10 @@ export class FleetReader {
   readonly #day: LastDayReader
   readonly #rows: UpstreamRowReader
   #snapshot: Promise<Snapshot> | undefined
-  /** By the monotonic clock: a machine whose clock is set back must not go on showing an old snapshot. */
+  /**
+   * By the monotonic clock: a machine whose clock is set back must not go on showing an old
+   * snapshot.
+   */
   #takenAt = Number.NEGATIVE_INFINITY
   #slow: Slow = {
     changes: null,
@@ -68,7 +71,10 @@ export class FleetReader {
     usageFailingSince: null,
   }
   #slowAt = Number.NEGATIVE_INFINITY
-  /** Until the first reading has ended: that nothing is known of the stores yet does not mean that they do not answer. */
+  /**
+   * Until the first reading has ended: that nothing is known of the stores yet does not mean that
+   * they do not answer.
+   */
   #firstSlow: Promise<void> | undefined
   /** Addresses of accounts, as far as they were looked up. */
   readonly #emails = new Map<string, string | null>()
@@ -174,7 +180,10 @@ export class FleetReader {
     }
   }
 
-  /** Addresses of these accounts; null for those that Postgres does not know, and while it does not answer. */
+  /**
+   * Addresses of these accounts; null for those that Postgres does not know, and while it does not
+   * answer.
+   */
   async #emailsOf(ids: string[]): Promise<(id: string) => string | null> {
     const { db, log } = this.#deps
     if (this.#emails.size > EMAILS_MAX) this.#emails.clear()

@@ -3,7 +3,10 @@ import type { Present } from './problems.ts'
 import type { HealthRow, UpstreamRow } from './snapshot.ts'
 import { causeWords, isOfLackingMembers, span } from './words.js'
 
-/** What the health of an API says: it is degraded or down, since when, why, and how many calls fail meanwhile. */
+/**
+ * What the health of an API says: it is degraded or down, since when, why, and how many calls fail
+ * meanwhile.
+ */
 export function healthProblems(row: UpstreamRow, at: number): Present[] {
   const { slug, enabled, health } = row
   if (!enabled || health === null || health.status === 'Healthy') return []
@@ -43,7 +46,10 @@ export function healthProblems(row: UpstreamRow, at: number): Present[] {
   ]
 }
 
-/** Why an API is not healthy: the outcome of the last attempt, or why its state began if that attempt succeeded. */
+/**
+ * Why an API is not healthy: the outcome of the last attempt, or why its state began if that
+ * attempt succeeded.
+ */
 function causeOf({ lastFailure, lastOkAt, cause, status }: HealthRow, isLacking: boolean): string {
   if (lastFailure) return lastFailure.words
   const began = causeWords({ cause, to: status })

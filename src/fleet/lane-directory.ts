@@ -15,9 +15,9 @@ export interface LaneDirectoryDeps {
 }
 
 /**
- * Knows which lane carries the calls of each API, from what the workers that are alive say. Workers with
- * `WORKER_UPSTREAMS` have a lane of their own, which carries the APIs that they name. What was read last holds while
- * Redis is away.
+ * Knows which lane carries the calls of each API, from what the workers that are alive say. Workers
+ * with `WORKER_UPSTREAMS` have a lane of their own, which carries the APIs that they name. What was
+ * read last holds while Redis is away.
  */
 export class LaneDirectory {
   readonly #deps: LaneDirectoryDeps
@@ -53,8 +53,8 @@ export class LaneDirectory {
   }
 
   /**
-   * Whether a worker that is alive has loaded the API and serves it. Fails open where that is not known: the job then waits for a
-   * worker, and ends with its deadline.
+   * Whether a worker that is alive has loaded the API and serves it. Fails open where that is not
+   * known: the job then waits for a worker, and ends with its deadline.
    */
   isServed(slug: string): boolean {
     const serving = this.#workers.filter(({ serves }) => serves === undefined || serves.includes(slug))

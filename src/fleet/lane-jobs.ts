@@ -2,7 +2,10 @@ import type { Job, JobType, Queue } from 'bullmq'
 import { storedCalls } from '../queue/call-job.ts'
 import { CALL_JOB, type CallQueues } from '../queue/call-queue.ts'
 
-/** Jobs of a state read of each lane at most. A lane may hold thousands of calls; more of them only make a page slow. */
+/**
+ * Jobs of a state read of each lane at most. A lane may hold thousands of calls; more of them only
+ * make a page slow.
+ */
 const JOBS_MAX = 400
 
 /** The states of a job that are read. */
@@ -23,7 +26,10 @@ export interface LaneJob {
   dueAt: number
   finishedAt: number
   failedReason: string
-  /** How many jobs of its lane and state it stands for: more than one if there are more than were read. */
+  /**
+   * How many jobs of its lane and state it stands for: more than one if there are more than were
+   * read.
+   */
   weight: number
 }
 
@@ -35,7 +41,11 @@ export interface LanesJobs {
   isCut: boolean
 }
 
-/** Reads the lanes that carry the calls of these APIs, oldest jobs first. @throws what Redis throws */
+/**
+ * Reads the lanes that carry the calls of these APIs, oldest jobs first.
+ *
+ * @throws what Redis throws
+ */
 export async function readLaneJobs(queues: Pick<CallQueues, 'lanesOf'>, slugs: Iterable<string>): Promise<LanesJobs> {
   const lanes = await Promise.all(queues.lanesOf(slugs).map(readLane))
   const jobs = lanes.flatMap((lane) => lane.jobs)

@@ -21,7 +21,10 @@ const QUARTERS = 96
 /** Over how long a row's outcomes and its latency are taken, milliseconds. */
 export const RECENT_MS = 300_000
 
-/** A process writes its counts each second, and later those that Redis did not take. A slot is final after so long. */
+/**
+ * A process writes its counts each second, and later those that Redis did not take. A slot is final
+ * after so long.
+ */
 const GROWS_MS = 70_000
 
 /** Errors and accounts that are shown. */
@@ -38,7 +41,10 @@ export interface RecentCounts {
   now: number
 }
 
-/** The last hour of the whole fleet: what is final is read once, the youngest slots and accounts each time. */
+/**
+ * The last hour of the whole fleet: what is final is read once, the youngest slots and accounts
+ * each time.
+ */
 export class LastHourReader {
   readonly #redis: RedisConnection
   #minutes = new Map<number, Minute>()
@@ -184,14 +190,17 @@ export function recentOf({ slots, now }: RecentCounts, slug: string): RecentCall
   }
 }
 
-/** What callers of all APIs got in the last sixty seconds, also of those that the catalog does not have any more. */
+/**
+ * What callers of all APIs got in the last sixty seconds, also of those that the catalog does not
+ * have any more.
+ */
 export function toLastMinute(counts: Pick<RecentCounts, 'slots' | 'now'>): Outcomes {
   return countOutcomes(Object.entries(lastMinuteOf(counts)))
 }
 
 /**
- * Calls of the last sixty seconds by code, of one API or of all. Sixty seconds rarely begin with a slot, so for the
- * oldest slot the part counts that lies within them.
+ * Calls of the last sixty seconds by code, of one API or of all. Sixty seconds rarely begin with a
+ * slot, so for the oldest slot the part counts that lies within them.
  */
 function lastMinuteOf({ slots, now }: Pick<RecentCounts, 'slots' | 'now'>, slug?: string): Record<string, number> {
   const codes: Record<string, number> = {}

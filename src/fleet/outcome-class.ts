@@ -1,7 +1,9 @@
 import { ERRORS, type ErrorCode } from '../errors.ts'
 import type { Outcomes } from './snapshot.ts'
 
-/** Refusals of the upstream that are answers: it was reached, and says that it has no such thing. */
+/**
+ * Refusals of the upstream that are answers: it was reached, and says that it has no such thing.
+ */
 const ANSWERS = new Set(['OK', 'UPSTREAM_NOT_FOUND', 'UPSTREAM_REJECTED'])
 
 /** Whose doing a call's code is: nobody's, the caller's (4xx), or the upstream's and ours (5xx). */

@@ -7,7 +7,9 @@ import { countOf, span } from './words.js'
 
 /** Something that an operator should look at, in words. */
 export interface Problem {
-  /** 0: callers fail now; 1: some may, or it was decided so; 2: it may become worse; 3: to be known. */
+  /**
+   * 0: callers fail now; 1: some may, or it was decided so; 2: it may become worse; 3: to be known.
+   */
   rank: 0 | 1 | 2 | 3
   /** One or two words: `Down`, `Cap used up`. */
   label: string
@@ -31,7 +33,9 @@ export type Facts = Pick<
   'at' | 'upstreams' | 'processes' | 'stores' | 'unready' | 'unapproved' | 'usageFailingSince'
 >
 
-/** Usage that comes later than this is said, milliseconds: a restart of Postgres is over by then. */
+/**
+ * Usage that comes later than this is said, milliseconds: a restart of Postgres is over by then.
+ */
 const USAGE_FAILING_MS = 5_000
 
 /** Accounts that wait for approval are counted up to this many. */
@@ -40,7 +44,10 @@ export const UNAPPROVED_MAX = 100
 /** A problem of now. */
 export type Present = Omit<Problem, 'endedAt'>
 
-/** Everything that needs an operator, gravest first, and what is over last. What is not known is a problem too, never silence. */
+/**
+ * Everything that needs an operator, gravest first, and what is over last. What is not known is a
+ * problem too, never silence.
+ */
 export function findProblems(facts: Facts): Problem[] {
   const { at, stores, upstreams } = facts
   const isRedisFull = stores.redis?.isFull === true || stores.redis?.isFileFailing === true
@@ -156,7 +163,10 @@ function readinessProblems({ unready }: Facts): Present[] {
   }))
 }
 
-/** A Postgres that is full or read-only answers all the same. If it does not answer, the line says so. */
+/**
+ * A Postgres that is full or read-only answers all the same. If it does not answer, the line says
+ * so.
+ */
 function usageProblems({ at, usageFailingSince, stores: { postgres } }: Facts): Present[] {
   if (usageFailingSince === null || !postgres || at - usageFailingSince < USAGE_FAILING_MS) return []
   return [
@@ -192,7 +202,10 @@ function approvalProblems({ unapproved }: Facts): Present[] {
 /** How many upstreams must fail in the same way before it is likely to be this side. */
 const COMMON_MIN = 3
 
-/** Names, connections or handshakes that fail for most upstreams at once: it is this machine's network. */
+/**
+ * Names, connections or handshakes that fail for most upstreams at once: it is this machine's
+ * network.
+ */
 function networkProblems({ upstreams }: Facts): Present[] {
   const checked = upstreams.filter(({ enabled, health }) => enabled && health !== null && health.checkedAt !== null)
   const unreached = checked.filter(isUnreached)

@@ -16,13 +16,19 @@ const TEXT_MAX = 200
 
 /** What the queue of one API holds, as of one instant. Times are milliseconds. */
 export interface QueueContents {
-  /** Calls of the jobs that were read: those at workers, then the others in the order in which they are served. */
+  /**
+   * Calls of the jobs that were read: those at workers, then the others in the order in which they
+   * are served.
+   */
   calls: QueuedCall[]
   /** Whether there are more jobs than were read. */
   isCut: boolean
   /** Probes and key validations: which run or wait, and when the next scheduled probes are due. */
   others: { name: string; isRunning: boolean; dueInMs: number }[]
-  /** Jobs that ended by a defect of the gateway, newest first; a call that fails is answered and is none of them. */
+  /**
+   * Jobs that ended by a defect of the gateway, newest first; a call that fails is answered and is
+   * none of them.
+   */
   failed: { id: string; name: string; at: number; reason: string }[]
 }
 
@@ -53,7 +59,11 @@ export interface QueuedCall {
   undeclared: string[]
 }
 
-/** Reads what the lanes hold for an API and the wait queues of its caps. @throws what Redis throws */
+/**
+ * Reads what the lanes hold for an API and the wait queues of its caps.
+ *
+ * @throws what Redis throws
+ */
 export async function readQueueContents(
   { queues, caps, health }: Pick<RowDeps, 'queues' | 'caps' | 'health'>,
   slug: string,

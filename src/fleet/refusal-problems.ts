@@ -29,7 +29,8 @@ export function serviceProblems(upstreams: UpstreamRow[], at: number): Problem[]
 /**
  * What callers of an API were refused with lately, and its cap while it is used up.
  *
- * @param isRedisFull Redis has no room or cannot write, and is said as such: calls are refused with OVERLOADED for that
+ * @param isRedisFull Redis has no room or cannot write, and is said as such: calls are refused with
+ *   OVERLOADED for that
  */
 export function refusalProblems(
   row: UpstreamRow,
@@ -40,7 +41,8 @@ export function refusalProblems(
   const kinds = KINDS.filter(({ codes, isFor }) => {
     if (isFor?.(row, recent) === false) return false
     if (codes.includes('OVERLOADED') && isRedisFull) return false
-    // While its health shows the trouble of its source, the line of its health says how many calls fail.
+    // While its health shows the trouble of its source, the line of its health says how many calls
+    // fail.
     return codes !== OF_THE_SOURCE || row.health?.status === 'Healthy'
   })
   const problems = kinds.flatMap((kind): Problem[] => {
@@ -75,7 +77,10 @@ function problemOf(kind: Kind, { row, recent, share, at }: Seen & { share: Share
     : { ...problem, rank: 0, endedAt: null }
 }
 
-/** None of the codes alone is frequent, and together they are. The commonest of them says what it looks like. */
+/**
+ * None of the codes alone is frequent, and together they are. The commonest of them says what it
+ * looks like.
+ */
 function mixedFailures(kinds: Kind[], { row, recent, at, isSaid }: Seen & { isSaid: boolean }): Problem | undefined {
   const failures = Object.keys(recent.codes).filter((code) => !DECIDED.has(code) && !SERVICE_CODES.has(code))
   const known = failures.filter((code) => kinds.some(({ codes }) => codes.includes(code)))

@@ -4,8 +4,8 @@ import type { KnownApis } from '../telemetry/known-apis.ts'
 import type { Problem } from './problems.ts'
 
 /**
- * The whole fleet as of one instant. Times are milliseconds. Null is "not known": what could not be read is never shown
- * as zero or as healthy.
+ * The whole fleet as of one instant. Times are milliseconds. Null is "not known": what could not be
+ * read is never shown as zero or as healthy.
  */
 export interface Snapshot {
   at: number
@@ -21,11 +21,20 @@ export interface Snapshot {
   accounts: AccountRow[] | null
   processes: ProcessRow[] | null
   stores: Stores
-  /** Why no process of this version is ready, as /readyz says it; a store that does not answer is in `stores`. */
+  /**
+   * Why no process of this version is ready, as /readyz says it; a store that does not answer is in
+   * `stores`.
+   */
   unready: string[]
-  /** Since when Postgres has not taken the usage of calls, Redis' time; null if it does, and while it is not known. */
+  /**
+   * Since when Postgres has not taken the usage of calls, Redis' time; null if it does, and while
+   * it is not known.
+   */
   usageFailingSince: number | null
-  /** Accounts whose live calls wait for an operator's approval; null if none has to, and while it is not known. */
+  /**
+   * Accounts whose live calls wait for an operator's approval; null if none has to, and while it is
+   * not known.
+   */
   unapproved: number | null
   changes: ChangeRow[] | null
   audit: AuditRow[] | null
@@ -43,13 +52,18 @@ export interface UpstreamRow {
   slug: string
   name: string
   enabled: boolean
-  /** An operator switched it off: nobody can call it, and what else is set of it matters to nobody. */
+  /**
+   * An operator switched it off: nobody can call it, and what else is set of it matters to nobody.
+   */
   isSwitchedOff: boolean
   /** The source takes a key of the operator's. */
   takesKey: boolean
   /** Operators stored a key that cannot be opened. */
   isKeyUnreadable: boolean
-  /** What the source asks of the operator's contact, which is not named, and what naming it would give; null: nothing. */
+  /**
+   * What the source asks of the operator's contact, which is not named, and what naming it would
+   * give; null: nothing.
+   */
   lackedContact: string | null
   /** What callers get while its queue is paused; null while it runs. */
   paused: PausedMode | null
@@ -57,7 +71,10 @@ export interface UpstreamRow {
   queue: QueueRow | null
   cap: CapRow | null
   recent: RecentCalls | null
-  /** Calls of each minute of the last hour, oldest first; null if there was none, and while it is not known. */
+  /**
+   * Calls of each minute of the last hour, oldest first; null if there was none, and while it is
+   * not known.
+   */
   hour: { calls: number[]; failed: number[] } | null
 }
 
@@ -66,7 +83,9 @@ export interface HealthRow {
   score: number
   since: number | null
   cause: string | null
-  /** When the last attempt or probe ended; null: it was never tried, and the status says nothing. */
+  /**
+   * When the last attempt or probe ended; null: it was never tried, and the status says nothing.
+   */
   checkedAt: number | null
   /** Null as well if an attempt succeeded after it. */
   lastFailure: FailureRow | null
@@ -129,7 +148,10 @@ export interface RecentCalls extends Outcomes {
   lastMinute: Record<string, number>
 }
 
-/** One value per step, a minute in the last hour and a quarter of an hour in the last day, oldest first. */
+/**
+ * One value per step, a minute in the last hour and a quarter of an hour in the last day, oldest
+ * first.
+ */
 export interface LastHour {
   at: number[]
   answered: number[]
@@ -164,7 +186,9 @@ export interface ProcessRow {
   inFlight: number
   /** Slugs of the upstreams that a worker serves; null: all, and for other kinds. */
   serves: string[] | null
-  /** The APIs that it has loaded, each with the digest of its document; null if that is not known. */
+  /**
+   * The APIs that it has loaded, each with the digest of its document; null if that is not known.
+   */
   apis: KnownApis | null
 }
 

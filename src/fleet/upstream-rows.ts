@@ -37,8 +37,9 @@ interface State {
 }
 
 /**
- * Reads one row per upstream: health, queue, cap, and what callers got in the last minutes. An API that nobody calls and
- * that is well is read every four seconds, because to read all of them each second is most of what a console costs Redis.
+ * Reads one row per upstream: health, queue, cap, and what callers got in the last minutes. An API
+ * that nobody calls and that is well is read every four seconds, because to read all of them each
+ * second is most of what a console costs Redis.
  */
 export class UpstreamRowReader {
   readonly #deps: RowDeps
@@ -172,8 +173,8 @@ function healthRow(health: HealthCache, { slug, fallback }: Api, lastFailure: Fa
 }
 
 /**
- * A worker takes jobs at once: a call that waits for a permit is in the cap's queue, and a call that an operator holds
- * waits in the worker, wherever its job is.
+ * A worker takes jobs at once: a call that waits for a permit is in the cap's queue, and a call
+ * that an operator holds waits in the worker, wherever its job is.
  */
 function queueRow(
   jobs: LaneJob[],

@@ -29,7 +29,10 @@ export function clockTime(ms) {
   return new Date(ms).toISOString().slice(11, 19)
 }
 
-/** The state of an API in one word, as callers find it: what keeps most of them from an answer comes first. */
+/**
+ * The state of an API in one word, as callers find it: what keeps most of them from an answer comes
+ * first.
+ */
 export function stateOf({ enabled, paused, health, cap }) {
   if (!enabled) return 'Disabled'
   if (paused !== null) return 'Paused'
@@ -48,7 +51,9 @@ const CAUSES = {
 
 const LACKS = 'lacks '
 
-/** Whether a state began because answers lack members that they always had; its cause names them. */
+/**
+ * Whether a state began because answers lack members that they always had; its cause names them.
+ */
 export function isOfLackingMembers(cause) {
   return cause?.startsWith(LACKS) === true
 }

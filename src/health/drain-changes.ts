@@ -6,9 +6,9 @@ import { healthChangesKey } from './health-keys.ts'
 const BATCH = 100
 
 /**
- * Writes an upstream's state changes from Redis to Postgres. Any number of processes may do it at once and any may die
- * on the way: a record leaves Redis after it is written, and its id is the row's key, so that each change is written
- * once. Without Postgres the records wait.
+ * Writes an upstream's state changes from Redis to Postgres. Any number of processes may do it at
+ * once and any may die on the way: a record leaves Redis after it is written, and its id is the
+ * row's key, so that each change is written once. Without Postgres the records wait.
  *
  * @returns how many records were there
  */

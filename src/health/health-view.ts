@@ -18,34 +18,54 @@ export interface HealthView {
   /** The score before it is kept to the status's band. */
   unclampedScore: number
   parts: ScoreParts & {
-    /** Decayed counts of good and failed attempts, and the share of failures that the score goes by. */
+    /**
+     * Decayed counts of good and failed attempts, and the share of failures that the score goes by.
+     */
     ok: number
     fail: number
     failShare: number
     /** Milliseconds; undefined when no answer is recent enough. */
     p95Ms: number | undefined
   }
-  /** How long half of the answers take at most, milliseconds; undefined when no answer is recent enough. */
+  /**
+   * How long half of the answers take at most, milliseconds; undefined when no answer is recent
+   * enough.
+   */
   usualMs: number | undefined
   /** When the status began, milliseconds since the epoch; undefined when it never changed. */
   since: number | undefined
   cause: string | undefined
-  /** The first good attempt since Redis has lost no data: before it Healthy is an assumption. 0 if that is not known, Infinity for none. */
+  /**
+   * The first good attempt since Redis has lost no data: before it Healthy is an assumption. 0 if
+   * that is not known, Infinity for none.
+   */
   firstOkAt: number
   /** Good attempts since the last failure. */
   goodInRow: number
   /** When the last good attempt ended. Redis time, milliseconds; 0 for never. */
   lastOkAt: number
-  /** Until when the source itself limits the gateway; undefined while it does not. Redis time, milliseconds. */
+  /**
+   * Until when the source itself limits the gateway; undefined while it does not. Redis time,
+   * milliseconds.
+   */
   limitedUntil: number | undefined
   /** Code of the last failure. */
   lastCode: string | undefined
-  /** When the last attempt for a caller, and the last probe, ended. Redis time, milliseconds; 0 for never. */
+  /**
+   * When the last attempt for a caller, and the last probe, ended. Redis time, milliseconds; 0 for
+   * never.
+   */
   lastCallAt: number
   lastProbeAt: number
-  /** Whether only half-open attempts are sent. The status is Down then; it may be Down by its score alone too. */
+  /**
+   * Whether only half-open attempts are sent. The status is Down then; it may be Down by its score
+   * alone too.
+   */
   isOpen: boolean
-  /** When an open breaker allows its next half-open attempt, at the latest, Redis time; undefined while it is closed. */
+  /**
+   * When an open breaker allows its next half-open attempt, at the latest, Redis time; undefined
+   * while it is closed.
+   */
   halfOpenAt: number | undefined
   /** Whether a half-open attempt is under way. */
   isSlotTaken: boolean
@@ -91,12 +111,16 @@ export function servedByFallback(view: HealthView): HealthView {
   return { ...view, status: 'Degraded', score, isOpen: false, isServedByFallback: true }
 }
 
-/** By so much this process's idea of Redis' clock may lag; what Redis allows at once must not be refused for it. */
+/**
+ * By so much this process's idea of Redis' clock may lag; what Redis allows at once must not be
+ * refused for it.
+ */
 const CLOCK_ERROR_MS = 125
 
 /**
- * How long until an open breaker allows a half-open attempt, whole milliseconds (0: now); undefined while it is closed.
- * While an attempt is under way: the pause before it, as nobody knows when it ends; its lease is for an attempt whose worker died.
+ * How long until an open breaker allows a half-open attempt, whole milliseconds (0: now); undefined
+ * while it is closed. While an attempt is under way: the pause before it, as nobody knows when it
+ * ends; its lease is for an attempt whose worker died.
  */
 export function halfOpenWaitMs(hash: Record<string, string>, now: number): number | undefined {
   if (hash.open !== '1') return undefined

@@ -4,13 +4,19 @@ import { openRedis, type RedisConnection } from '../redis/connection.ts'
 import { channels, upstreamKeys } from '../redis/keys.ts'
 import { type HealthView, halfOpenWaitMs, servedByFallback, viewHealth } from './health-view.ts'
 
-/** How often every upstream is read again, milliseconds: a message that got lost is made good by then. */
+/**
+ * How often every upstream is read again, milliseconds: a message that got lost is made good by
+ * then.
+ */
 const POLL_MS = 10_000
 
 /** What was read longer ago may be untrue by now, milliseconds. */
 const STALE_MS = POLL_MS + 5_000
 
-/** `ordinary`: answers lack it at times, last then; `since`: the answers of an alarm lack it; `good`: but so many had it since. */
+/**
+ * `ordinary`: answers lack it at times, last then; `since`: the answers of an alarm lack it;
+ * `good`: but so many had it since.
+ */
 export type KnownMembers = Record<string, KnownMember>
 
 /** `count`: answers in a row that lack it; `probedAt`: when a probe was last to decide. */
@@ -36,8 +42,8 @@ export interface HealthCacheDeps {
 }
 
 /**
- * The health of every upstream as this process knows it: read at once when a change is announced, and every ten seconds. Asking
- * it costs no round trip. Without Redis the last known state holds.
+ * The health of every upstream as this process knows it: read at once when a change is announced,
+ * and every ten seconds. Asking it costs no round trip. Without Redis the last known state holds.
  */
 export class HealthCache {
   readonly #redis: RedisConnection
@@ -86,12 +92,18 @@ export class HealthCache {
     this.#subscriber?.disconnect()
   }
 
-  /** Whether Redis does not answer this process: what is known of the upstreams is old, and calls are refused. */
+  /**
+   * Whether Redis does not answer this process: what is known of the upstreams is old, and calls
+   * are refused.
+   */
   get isStale(): boolean {
     return this.#redis.status !== 'ready' || performance.now() - this.#readAt > STALE_MS
   }
 
-  /** Health of an API now, as its callers find it: while its source is down, a fallback source answers that is not down. */
+  /**
+   * Health of an API now, as its callers find it: while its source is down, a fallback source
+   * answers that is not down.
+   */
   of(slug: string): HealthView {
     const view = this.ofSource(slug)
     if (view.status !== 'Down') return view
@@ -104,7 +116,10 @@ export class HealthCache {
     return viewHealth(this.#hashes.get(slug) ?? {}, this.now())
   }
 
-  /** What is known of members that answers of an upstream lack, by endpoint and name; undefined as long as none did. */
+  /**
+   * What is known of members that answers of an upstream lack, by endpoint and name; undefined as
+   * long as none did.
+   */
   membersOf(slug: string): KnownMembers | undefined {
     const text = this.#hashes.get(slug)?.members
     if (text === undefined) return undefined
@@ -115,7 +130,10 @@ export class HealthCache {
     return members
   }
 
-  /** How long until calls of an API may be sent: as `sourceWaitMs`, and not at all while a fallback source can be tried. */
+  /**
+   * How long until calls of an API may be sent: as `sourceWaitMs`, and not at all while a fallback
+   * source can be tried.
+   */
   breakerWaitMs(slug: string): number | undefined {
     const waitMs = this.sourceWaitMs(slug)
     if (!waitMs) return waitMs

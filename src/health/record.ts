@@ -37,8 +37,9 @@ const CHANGES_MAX = 1_000
 /** What an attempt says of its upstream. */
 export interface AttemptRecord {
   /**
-   * `hanging`: it has no answer after a long time, a failure in a row whose end is not known yet. `late`: the failed end
-   * of such a call. `none`: it says nothing, it only releases the half-open slot it held.
+   * `hanging`: it has no answer after a long time, a failure in a row whose end is not known yet.
+   * `late`: the failed end of such a call. `none`: it says nothing, it only releases the half-open
+   * slot it held.
    */
   result: 'ok' | 'fail' | 'hanging' | 'late' | 'none'
   /** Code of the failure, for the cause of a change. */
@@ -48,15 +49,18 @@ export interface AttemptRecord {
   source: 'call' | 'probe'
   /** Whether it was without undeclared parameters: others' failures may be their callers' doing. */
   isPlain: boolean
-  /** Whose call it was, see `voterOf`: failures of few callers neither open the breaker nor make the API Down. */
+  /**
+   * Whose call it was, see `voterOf`: failures of few callers neither open the breaker nor make the
+   * API Down.
+   */
   voter?: string | undefined
   /** Token with which the attempt acquired its half-open slot, when the breaker was open. */
   slot?: string | undefined
   /** Failures in a row that open the breaker after a clean record, if that is fewer than usual. */
   failuresToOpen?: number
   /**
-   * Whether an earlier attempt of its call was counted as failed: the call is one failure of the score, however often
-   * it was repeated. The breaker counts each.
+   * Whether an earlier attempt of its call was counted as failed: the call is one failure of the
+   * score, however often it was repeated. The breaker counts each.
    */
   isRepeat?: boolean
   /** What a good answer lacks of the members that the recorded answers have. */
@@ -118,7 +122,10 @@ export async function recordAttempt(
   return await record(redis, slug, { ...attempt, latencies: String(Math.round(attempt.latencyMs)), now })
 }
 
-/** Counts good attempts of calls, one or more, that ended at about the same time: one step for all of them. */
+/**
+ * Counts good attempts of calls, one or more, that ended at about the same time: one step for all
+ * of them.
+ */
 export async function recordSuccesses(
   redis: RedisConnection,
   slug: string,
@@ -135,11 +142,17 @@ export interface Recorded {
   changed: boolean
   /** Not kept to the state's band. */
   score: number
-  /** Whether a probe must decide if the breaker opens: the failures so far may be one caller's doing. */
+  /**
+   * Whether a probe must decide if the breaker opens: the failures so far may be one caller's
+   * doing.
+   */
   needsProbe: boolean
   /** Whether this attempt closed the breaker. */
   hasClosed: boolean
-  /** Endpoint whose recorded call a probe must make: the source may have no data for what callers want. */
+  /**
+   * Endpoint whose recorded call a probe must make: the source may have no data for what callers
+   * want.
+   */
   probedEndpoint: string | undefined
 }
 
@@ -161,12 +174,16 @@ async function record(redis: RedisConnection, slug: string, counted: Counted): P
   return { state, score, ...flagsOf, probedEndpoint: probed === '' ? undefined : probed }
 }
 
-/** The breaker has closed meanwhile, the half-open slot is this attempt's, a probe must have it, or how long until there may be one: see `halfOpenWaitMs`. */
+/**
+ * The breaker has closed meanwhile, the half-open slot is this attempt's, a probe must have it, or
+ * how long until there may be one: see `halfOpenWaitMs`.
+ */
 export type HalfOpenAnswer = { kind: 'closed' | 'slot' | 'probe' } | { kind: 'wait'; waitMs: number }
 
 /**
- * Acquires the half-open slot of an open breaker, which one attempt at a time can hold. `isForced` (an operator's probe)
- * skips the breaker's pause, but not an attempt that is under way. A `voter` whose calls failed of late leaves the slot to a probe.
+ * Acquires the half-open slot of an open breaker, which one attempt at a time can hold. `isForced`
+ * (an operator's probe) skips the breaker's pause, but not an attempt that is under way. A `voter`
+ * whose calls failed of late leaves the slot to a probe.
  */
 export async function acquireHalfOpenSlot(
   redis: RedisConnection,
@@ -180,7 +197,8 @@ export async function acquireHalfOpenSlot(
 }
 
 /**
- * Notes until when the source itself limits the gateway, so that every process can say so without a round trip of its own.
+ * Notes until when the source itself limits the gateway, so that every process can say so without a
+ * round trip of its own.
  *
  * @param until Redis' time, milliseconds since the epoch; 0 takes back what was noted
  * @throws what Redis throws

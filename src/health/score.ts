@@ -1,11 +1,17 @@
-/** How well an upstream does, as a number anyone can work out again: pure functions of decayed counts. */
+/**
+ * How well an upstream does, as a number anyone can work out again: pure functions of decayed
+ * counts.
+ */
 
 export type HealthStatus = 'Healthy' | 'Degraded' | 'Down'
 
 /** In this time half of what was seen is forgotten, milliseconds. */
 export const HALF_LIFE_MS = 120_000
 
-/** Good attempts assumed besides the real ones, so that one failure of a quiet upstream is not "all failed". */
+/**
+ * Good attempts assumed besides the real ones, so that one failure of a quiet upstream is not "all
+ * failed".
+ */
 export const PRIOR_ATTEMPTS = 5
 
 /** Latency that costs nothing, and latency that costs all 20 points: p95, milliseconds. */
@@ -74,8 +80,8 @@ export function clampToBand(score: number, status: HealthStatus): number {
 }
 
 /**
- * A quantile of a histogram over `LATENCY_BOUNDS_MS`, 0.95 for the 95th percentile, taken evenly within its bucket;
- * undefined when it is empty or too old to say anything. Milliseconds.
+ * A quantile of a histogram over `LATENCY_BOUNDS_MS`, 0.95 for the 95th percentile, taken evenly
+ * within its bucket; undefined when it is empty or too old to say anything. Milliseconds.
  */
 export function quantileOfHistogram(weights: number[], quantile: number): number | undefined {
   const total = weights.reduce((sum, weight) => sum + weight, 0)

@@ -9,9 +9,10 @@ const BURST_SECONDS = 2
 const OWED_SECONDS = 10
 
 /**
- * Bounds the requests of an account that count for no limit of its plan, in this process. Every request outside the proxy
- * route is such a request: each costs work, whatever it asks for. Requests of its sessions are counted apart from requests of its
- * keys, teams and applications: while a leaked key is used without end, its owner can still log in and revoke it.
+ * Bounds the requests of an account that count for no limit of its plan, in this process. Every
+ * request outside the proxy route is such a request: each costs work, whatever it asks for.
+ * Requests of its sessions are counted apart from requests of its keys, teams and applications:
+ * while a leaked key is used without end, its owner can still log in and revoke it.
  */
 export class AccountRequests {
   readonly #buckets: TokenBuckets
@@ -38,12 +39,18 @@ export class AccountRequests {
     this.#buckets.charge(accountId, units, this.#owedMax)
   }
 
-  /** A call that was refused: the account's plan does not count it, and it costs work all the same. */
+  /**
+   * A call that was refused: the account's plan does not count it, and it costs work all the same.
+   */
   countRefusedCall(accountId: string, units = 1): void {
     if (!isInProcess()) this.#buckets.charge(refusedCalls(accountId), units)
   }
 
-  /** Before a call. Fails open for calls that are under way together. @throws GatewayError RATE_LIMIT_EXCEEDED */
+  /**
+   * Before a call. Fails open for calls that are under way together.
+   *
+   * @throws GatewayError RATE_LIMIT_EXCEEDED
+   */
   checkRefusedCalls(accountId: string): void {
     if (isInProcess()) return
     const retryAfterMs = this.#buckets.waitMs(refusedCalls(accountId))

@@ -1,6 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
-/** Lets pages of any origin read the answers of a scope's routes: they are public and know no credential. */
+/**
+ * Lets pages of any origin read the answers of a scope's routes: they are public and know no
+ * credential.
+ */
 export function openToAnyOrigin(app: FastifyInstance): void {
   app.addHook('onRequest', async (_request, reply) => {
     reply.header('access-control-allow-origin', '*')
@@ -20,8 +23,9 @@ export interface SharedRoute {
 }
 
 /**
- * Registers routes that pages of any origin call, in a scope of their own: each answers preflights (Fetch standard, 4.8),
- * and pages may read all of its answers, refusals included. No cookie is looked at there.
+ * Registers routes that pages of any origin call, in a scope of their own: each answers preflights
+ * (Fetch standard, 4.8), and pages may read all of its answers, refusals included. No cookie is
+ * looked at there.
  */
 export function shareRoutes(app: FastifyInstance, routes: SharedRoute[]): void {
   const methodOf = new Map(routes.map(({ method, path }) => [path, method]))

@@ -7,12 +7,16 @@ import { GatewayError } from '../errors.ts'
 import { type Cacheable, createCacheable, sendCacheable } from './cacheable.ts'
 
 /**
- * The scripts, styles and pictures that pages load, read once and kept compressed. A file's name is its path below
- * `src`, so that an import between two of them means the same in the browser and here.
+ * The scripts, styles and pictures that pages load, read once and kept compressed. A file's name is
+ * its path below `src`, so that an import between two of them means the same in the browser and
+ * here.
  */
 export interface Assets {
   files: Map<string, Cacheable>
-  /** Names the content of all files: modules import each other by relative addresses and so belong together. */
+  /**
+   * Names the content of all files: modules import each other by relative addresses and so belong
+   * together.
+   */
   version: string
   /** Address of a file, `/assets/Zt3k…/portal/assets/app.js`; it changes with the content. */
   href: (name: string) => string
@@ -33,7 +37,10 @@ const TYPES: Record<string, string> = {
 /** A file whose address names its content never changes (RFC 8246). */
 const FOREVER = 'max-age=31536000, immutable'
 
-/** Reads the shared files and the files of `paths`, each a folder (`portal/assets/`) or a file (`fleet/words.js`) below `src`. */
+/**
+ * Reads the shared files and the files of `paths`, each a folder (`portal/assets/`) or a file
+ * (`fleet/words.js`) below `src`.
+ */
 export function loadAssets(paths: string[]): Assets {
   const files = new Map<string, Cacheable>()
   for (const path of [SHARED, ...paths]) {
@@ -64,8 +71,8 @@ export function loadAssets(paths: string[]): Assets {
 }
 
 /**
- * Serves the files under `/assets/`. Only what was read at the start is served: no address reaches the file system.
- * `scope` is `private` if the files are behind a log-in.
+ * Serves the files under `/assets/`. Only what was read at the start is served: no address reaches
+ * the file system. `scope` is `private` if the files are behind a log-in.
  */
 export function serveAssets(app: FastifyInstance, assets: Assets, scope: 'public' | 'private'): void {
   app.get<{ Params: { version: string; '*': string } }>(
@@ -75,7 +82,8 @@ export function serveAssets(app: FastifyInstance, assets: Assets, scope: 'public
       const { version, '*': name } = request.params
       const file = assets.files.get(name)
       if (!file) throw new GatewayError('NOT_FOUND')
-      // While nodes of two versions run, a page of a node may load files of the other version, which the browser must not keep.
+      // While nodes of two versions run, a page of a node may load files of the other version,
+      // which the browser must not keep.
       const lifetime = version === assets.version ? `${scope}, ${FOREVER}` : 'no-cache'
       return await sendCacheable(reply, file, lifetime)
     },

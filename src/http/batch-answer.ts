@@ -1,7 +1,10 @@
 import { PassThrough } from 'node:stream'
 import { bufferedBytes } from './holding.ts'
 
-/** How a batch is answered. A line comes in parts, of which the last is the body of the call's answer, if it has a body. */
+/**
+ * How a batch is answered. A line comes in parts, of which the last is the body of the call's
+ * answer, if it has a body.
+ */
 export interface BatchAnswer {
   type: string
   stream: PassThrough
@@ -12,8 +15,8 @@ export interface BatchAnswer {
 }
 
 /**
- * A line of more bytes is written in its parts: calls that equal each other share one body, which would be held once for
- * each of them while the caller does not read.
+ * A line of more bytes is written in its parts: calls that equal each other share one body, which
+ * would be held once for each of them while the caller does not read.
  */
 const JOINED_BYTES_MAX = 16 * 1_024
 

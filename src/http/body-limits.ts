@@ -6,7 +6,10 @@ export const BODY_BYTES_MAX = 16 * 1024
 /** Largest body that holds credentials, bytes: parsing costs time, and anybody can send one. */
 export const CREDENTIALS_BYTES_MAX = 4 * 1024
 
-/** Largest body of a call, bytes. Its parameters become a request line of an upstream, which is a few kilobytes. */
+/**
+ * Largest body of a call, bytes. Its parameters become a request line of an upstream, which is a
+ * few kilobytes.
+ */
 export const CALL_BYTES_MAX = 64 * 1024
 
 /** Largest body of a batch of fifty calls, or of messages of the Model Context Protocol, bytes. */
@@ -20,7 +23,10 @@ export function unitsOfBytes(bytes: number): number {
   return Math.max(1, Math.ceil(bytes / UNIT_BYTES))
 }
 
-/** The requests that a body counts as before it arrives. A body of unknown length counts as the largest, `bytesMax`. */
+/**
+ * The requests that a body counts as before it arrives. A body of unknown length counts as the
+ * largest, `bytesMax`.
+ */
 export function unitsOfBody(headers: IncomingHttpHeaders, bytesMax: number): number {
   const length = headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : bytesMax
   return unitsOfBytes(Math.min(length, bytesMax))

@@ -3,7 +3,10 @@ import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import type { FastifyReply } from 'fastify'
 
-/** A body that is the same for everybody until the process ends: compressed once, and known by its hash. */
+/**
+ * A body that is the same for everybody until the process ends: compressed once, and known by its
+ * hash.
+ */
 export interface Cacheable {
   body: Buffer
   /** Media type with charset. */
@@ -28,7 +31,10 @@ export function createCacheable(content: string | Buffer, type: string): Cacheab
   return { body, type, hash: createHash('sha256').update(body).digest('base64url').slice(0, 16), encoded: new Map() }
 }
 
-/** Sends it, or 304 when the client has these bytes (RFC 9110, 13.1.2). `cacheControl` says how long it may be kept. */
+/**
+ * Sends it, or 304 when the client has these bytes (RFC 9110, 13.1.2). `cacheControl` says how long
+ * it may be kept.
+ */
 export async function sendCacheable(reply: FastifyReply, file: Cacheable, cacheControl: string): Promise<FastifyReply> {
   const { headers } = reply.request
   const isCompressible = file.body.length >= COMPRESS_BYTES_MIN && /^(text|application|image\/svg)/.test(file.type)

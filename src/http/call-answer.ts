@@ -19,8 +19,8 @@ export function replyHeaders(
 }
 
 /**
- * Headers of every answer to a call. No cache may keep one: `X-Api-Key` is no `Authorization` to shared caches
- * (RFC 9111, 3.5).
+ * Headers of every answer to a call. No cache may keep one: `X-Api-Key` is no `Authorization` to
+ * shared caches (RFC 9111, 3.5).
  */
 export const PRIVATE_ANSWER = { 'cache-control': 'private, no-store', 'x-content-type-options': 'nosniff' }
 
@@ -49,7 +49,10 @@ function serverTiming(admissionMs: number, { queueMs, permitMs, upstreamMs, atte
   return parts.join(', ')
 }
 
-/** The media type of a call's success: the upstream's own JSON has a media type of its own, because it is not our envelope. */
+/**
+ * The media type of a call's success: the upstream's own JSON has a media type of its own, because
+ * it is not our envelope.
+ */
 export function mediaTypeOf({ raw }: Pick<CallJob, 'raw'>): string {
   return raw ? 'application/vnd.upstream+json' : 'application/json; charset=utf-8'
 }
@@ -61,7 +64,10 @@ export function linkHeaders(catalog: Catalog, slug: string): Record<string, stri
   return link === undefined ? {} : { link }
 }
 
-/** Which source answered, with its terms and licence, if an API has two: `via` (RFC 4287, 4.2.7.2) is the source of the data. */
+/**
+ * Which source answered, with its terms and licence, if an API has two: `via` (RFC 4287, 4.2.7.2)
+ * is the source of the data.
+ */
 export function sourceHeaders(
   catalog: Catalog,
   slug: string,

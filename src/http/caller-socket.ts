@@ -15,7 +15,10 @@ interface Caller {
 
 const callers = new AsyncLocalStorage<Caller>()
 
-/** Runs work whose calls are made within this process for the caller of a request: they end when the caller leaves. */
+/**
+ * Runs work whose calls are made within this process for the caller of a request: they end when the
+ * caller leaves.
+ */
 export function onBehalfOf<T>(
   { raw, id }: Pick<FastifyRequest, 'raw' | 'id'>,
   work: () => T,
@@ -29,7 +32,10 @@ export function callerSocket(request: Pick<FastifyRequest, 'raw'>): CallerSocket
   return callers.getStore()?.socket ?? request.raw.socket
 }
 
-/** How the calls of a request came: the calls of a tool have the id of the request that called the tool. */
+/**
+ * How the calls of a request came: the calls of a tool have the id of the request that called the
+ * tool.
+ */
 export function originOf({ id }: Pick<FastifyRequest, 'id'>, via: CallOrigin['via']): CallOrigin {
   const caller = callers.getStore()
   if (!caller) return { requestId: id, via }

@@ -30,8 +30,9 @@ export function readCertificate({ certFile, keyFile }: CertificateFiles): Certif
 }
 
 /**
- * Looks whether the files were replaced, and serves new connections with what they hold; open connections are kept. Files
- * that cannot be used are named in the log and the certificate in use stays.
+ * Looks whether the files were replaced, and serves new connections with what they hold; open
+ * connections are kept. Files that cannot be used are named in the log and the certificate in use
+ * stays.
  *
  * @returns how to stop
  */
@@ -48,7 +49,8 @@ export function followCertificate(server: Server, files: CertificateFiles, log: 
       log.info({ ...files }, 'certificate replaced')
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
-      // Two files cannot be replaced in one moment: a failure counts when it is still there at the next look.
+      // Two files cannot be replaced in one moment: a failure counts when it is still there at the
+      // next look.
       if (reason === refused) return
       if (refused === '') refused = `${PENDING}${reason}`
       else if (refused === `${PENDING}${reason}`) {

@@ -11,7 +11,10 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** A route for machines that watch this node, which counts against nobody. */
     isProbe?: boolean
-    /** What a request without an account takes of its address, about a unit for each ms of work. Default: 1. */
+    /**
+     * What a request without an account takes of its address, about a unit for each ms of work.
+     * Default: 1.
+     */
     anonymousUnits?: number
   }
 }
@@ -31,7 +34,10 @@ const BURST_SECONDS = 2
 /** What a page takes that is made for each request. */
 export const PAGE_UNITS = 3
 
-/** Bounds what one client address takes of a node, in this process. Fails open for clients it has forgotten. */
+/**
+ * Bounds what one client address takes of a node, in this process. Fails open for clients it has
+ * forgotten.
+ */
 export class ClientLimits {
   readonly #connectionsMax: number
   readonly #isProxy: IsProxy
@@ -45,7 +51,10 @@ export class ClientLimits {
     this.#anonymous = new TokenBuckets({ perSecond: anonymousPerSecond, burst: anonymousPerSecond * BURST_SECONDS })
   }
 
-  /** Counts a server's connections. One too many is refused with its first request, twice too many at once. */
+  /**
+   * Counts a server's connections. One too many is refused with its first request, twice too many
+   * at once.
+   */
   countConnections(server: Server | HttpsServer): void {
     if (this.#connectionsMax === 0) return
     const event = 'setSecureContext' in server ? 'secureConnection' : 'connection'

@@ -2,13 +2,17 @@ import type { FastifyInstance } from 'fastify'
 
 type Schema = Record<string, unknown>
 
-/** For bodies of which no member narrows what is made: forms and clients send further members, and nothing is lost with them. */
+/**
+ * For bodies of which no member narrows what is made: forms and clients send further members, and
+ * nothing is lost with them.
+ */
 export const OPEN_BODY = { additionalProperties: true }
 
 /**
- * Refuses members of a JSON body that the route does not know: a misspelled member must not be dropped, because what
- * it was to narrow would be wider than its sender thinks. The schema itself says so, and with it the OpenAPI document.
- * Objects that say `additionalProperties` themselves keep it. To be called before a route is added.
+ * Refuses members of a JSON body that the route does not know: a misspelled member must not be
+ * dropped, because what it was to narrow would be wider than its sender thinks. The schema itself
+ * says so, and with it the OpenAPI document. Objects that say `additionalProperties` themselves
+ * keep it. To be called before a route is added.
  */
 export function closeBodies(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {

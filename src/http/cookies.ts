@@ -14,7 +14,9 @@ export function writeSessionCookie(cookie: SessionCookie): string {
   return writeCookie({ ...cookie, path: '/', sameSite: 'strict' })
 }
 
-/** `Set-Cookie` of what no script reads. Lax: it comes with a person whom another site sends here. */
+/**
+ * `Set-Cookie` of what no script reads. Lax: it comes with a person whom another site sends here.
+ */
 export function writeCookie({
   lifeSeconds,
   isSecure,

@@ -1,6 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
-/** What pages of the origins that an operator names may call. Never a route of accounts, a form or a page. */
+/**
+ * What pages of the origins that an operator names may call. Never a route of accounts, a form or a
+ * page.
+ */
 const CALLABLE = /^\/(v1\/(calls?|batch)|mcp)(\/|\?|$)/
 
 /** How long a browser may remember the answer to a preflight, seconds. */
@@ -16,8 +19,9 @@ const EXPOSED = [
 ].join(', ')
 
 /**
- * Lets pages of the named origins read the answers to calls, refusals included (Fetch standard, 3.2). They send a key or a
- * token themselves: no answer allows credentials, so no cookie comes with a request that a page can read.
+ * Lets pages of the named origins read the answers to calls, refusals included (Fetch standard,
+ * 3.2). They send a key or a token themselves: no answer allows credentials, so no cookie comes
+ * with a request that a page can read.
  *
  * @param origins as the operator named them; none: nothing is allowed
  * @returns whether the request is a preflight, which is to be answered without a credential

@@ -40,15 +40,18 @@ export function errorBody(error: GatewayError, baseUrl: string, isCall: boolean)
 }
 
 /**
- * Answers a failure in JSON, as problem details if the caller prefers them; whatever was thrown, the failure has a code of our
- * codes.
+ * Answers a failure in JSON, as problem details if the caller prefers them; whatever was thrown,
+ * the failure has a code of our codes.
  */
 export function sendError(reply: FastifyReply, thrown: unknown, baseUrl: string): FastifyReply {
   const error = prepareError(reply, thrown)
   return writeFailure(reply, error, { baseUrl, isCall: isCallRoute(reply.request.url) })
 }
 
-/** Writes the body of a failure in the form that its request prefers; status and headers are set before. */
+/**
+ * Writes the body of a failure in the form that its request prefers; status and headers are set
+ * before.
+ */
 export function writeFailure(
   reply: FastifyReply,
   error: GatewayError,
@@ -61,7 +64,10 @@ export function writeFailure(
     : reply.type('application/json; charset=utf-8').send(JSON.stringify(errorBody(error, baseUrl, isCall)))
 }
 
-/** Sets status and headers of the answer to a failure and logs what is not the caller's; the body is left to others. */
+/**
+ * Sets status and headers of the answer to a failure and logs what is not the caller's; the body is
+ * left to others.
+ */
 export function prepareError(reply: FastifyReply, thrown: unknown): GatewayError {
   const { request } = reply
   const error = fromFramework(thrown, request) ?? toGatewayError(thrown)
@@ -75,7 +81,8 @@ export function prepareError(reply: FastifyReply, thrown: unknown): GatewayError
   if (retryAfter !== undefined) reply.header('retry-after', retryAfter)
   if (error.details.allow) reply.header('allow', error.details.allow.join(', '))
   if (error.status === 401) reply.header('www-authenticate', challenge(error.code))
-  // The client is still sending what we refuse to read: the connection cannot be used for another request.
+  // The client is still sending what we refuse to read: the connection cannot be used for another
+  // request.
   if (error.status === 413 || error.status === 408) reply.header('connection', 'close')
   reply.status(error.status)
   return error
@@ -110,8 +117,8 @@ function fromFramework(thrown: unknown, request: FastifyRequest): GatewayError |
     const hint = `Send at most ${Math.floor((request.routeOptions.bodyLimit ?? 0) / 1_024)} KiB`
     return new GatewayError('PAYLOAD_TOO_LARGE', { hint, cause: thrown })
   }
-  // The caller left before its body was there, or before a stream that answers it has begun: no failure of ours, and
-  // nobody reads the answer.
+  // The caller left before its body was there, or before a stream that answers it has begun: no
+  // failure of ours, and nobody reads the answer.
   const isUploadBroken = code === 'ECONNRESET' && request.raw.destroyed && !request.raw.complete
   const isAnswerBroken = code === 'ERR_STREAM_PREMATURE_CLOSE' && callerSocket(request).destroyed
   if (isUploadBroken || isAnswerBroken) return new GatewayError('REQUEST_TIMEOUT', { cause: thrown })

@@ -4,7 +4,10 @@ const SURE_DIGITS_MAX = 15
 /** The most digits that JavaScript writes of a double. */
 const PRECISION_MAX = 100
 
-/** A decimal as JavaScript writes it: no exponent, no zero at its end, and not so small that it would get an exponent. */
+/**
+ * A decimal as JavaScript writes it: no exponent, no zero at its end, and not so small that it
+ * would get an exponent.
+ */
 const PLAIN = /^(?:0|-?[1-9]\d*|-?(?:0\.(?!00000)|[1-9]\d*\.)\d*[1-9])$/
 
 /** What becomes of a number of JSON that is read as a double (RFC 8259, 6). */
@@ -17,8 +20,9 @@ export type NumberReading =
   | 'another-number'
 
 /**
- * Compares a number of JSON with the double that `JSON.parse` makes of it. A whole number beyond the safe integers
- * counts as another number even when its double is exact, because a neighbour of it has the same double.
+ * Compares a number of JSON with the double that `JSON.parse` makes of it. A whole number beyond
+ * the safe integers counts as another number even when its double is exact, because a neighbour of
+ * it has the same double.
  */
 export function readingOf(text: string): NumberReading {
   if (text.length <= SURE_DIGITS_MAX && !/e/i.test(text)) return PLAIN.test(text) ? 'same-text' : 'same-number'
@@ -28,7 +32,8 @@ export function readingOf(text: string): NumberReading {
   const written = String(value)
   if (written === text) return 'same-text'
   if (canonical(written) === canonical(text)) return 'same-number'
-  // Some programs write more digits of a double than tell it from others: 52.520000000000003 is 52.52.
+  // Some programs write more digits of a double than tell it from others: 52.520000000000003 is
+  // 52.52.
   const digits = significantDigits(text)
   const isOfDouble = digits <= PRECISION_MAX && canonical(value.toPrecision(digits)) === canonical(text)
   return isOfDouble ? 'same-number' : 'another-number'

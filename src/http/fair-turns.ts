@@ -1,4 +1,7 @@
-/** Requests of one client that are begun in one turn of the event loop: some tens of milliseconds of work. */
+/**
+ * Requests of one client that are begun in one turn of the event loop: some tens of milliseconds of
+ * work.
+ */
 const REQUESTS_MAX = 128
 
 interface Turn {
@@ -7,14 +10,18 @@ interface Turn {
 }
 
 /**
- * Shares the turns of the event loop among clients. Node handles all that has arrived in one turn: four thousand
- * requests that one client sends at once would take a second in which nobody else is served.
+ * Shares the turns of the event loop among clients. Node handles all that has arrived in one turn:
+ * four thousand requests that one client sends at once would take a second in which nobody else is
+ * served.
  */
 export class FairTurns {
   readonly #turns = new Map<object, Turn>()
   #isScheduled = false
 
-  /** @returns whether a client may begin another request in this turn; if not, `resume` is called in a later one */
+  /**
+   * @returns whether a client may begin another request in this turn; if not, `resume` is called in
+   *   a later one
+   */
   mayBegin(client: object, resume: () => void): boolean {
     const turn = this.#turns.get(client)
     if (turn === undefined || turn.begun < REQUESTS_MAX) return true

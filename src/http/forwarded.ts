@@ -5,16 +5,17 @@ import ipaddr from 'ipaddr.js'
 import type { IsProxy } from './trusted-proxies.ts'
 
 /**
- * The address of clients that a trusted proxy does not name ("unknown", a made-up name, nothing that is an address),
- * and of a connection that has ended. It is the dummy address of RFC 7600, 4.8, which no host has: all such clients
- * count as one client of a public network.
+ * The address of clients that a trusted proxy does not name ("unknown", a made-up name, nothing
+ * that is an address), and of a connection that has ended. It is the dummy address of RFC 7600,
+ * 4.8, which no host has: all such clients count as one client of a public network.
  */
 export const UNNAMED_CLIENT = '192.0.0.8'
 
 /**
- * Makes `ip` and `host` of every request those that the client used. Of trusted proxies `X-Forwarded-For` and
- * `X-Forwarded-Host` count, and `Forwarded` (RFC 7239) is not read. `ip` is always an address in its shortest form:
- * nothing that reads it meets a port, brackets, a zone or an IPv4 address in the form of IPv6.
+ * Makes `ip` and `host` of every request those that the client used. Of trusted proxies
+ * `X-Forwarded-For` and `X-Forwarded-Host` count, and `Forwarded` (RFC 7239) is not read. `ip` is
+ * always an address in its shortest form: nothing that reads it meets a port, brackets, a zone or
+ * an IPv4 address in the form of IPv6.
  */
 export function readForwarded(app: FastifyInstance, isProxy: IsProxy): void {
   app.decorateRequest('ip', {
@@ -33,7 +34,10 @@ export function readForwarded(app: FastifyInstance, isProxy: IsProxy): void {
   })
 }
 
-/** The address next to the last trusted proxy: what stands before it in the header, anybody can have written. */
+/**
+ * The address next to the last trusted proxy: what stands before it in the header, anybody can have
+ * written.
+ */
 export function clientAddress(
   { headers, socket }: { headers: IncomingHttpHeaders; socket: { remoteAddress?: string | undefined } },
   isProxy: IsProxy,
@@ -50,8 +54,8 @@ export function clientAddress(
 }
 
 /**
- * The address in any notation that proxies write: with a port, in brackets or quotation marks, with a zone, IPv4 in
- * the form of IPv6. Undefined when it holds none.
+ * The address in any notation that proxies write: with a port, in brackets or quotation marks, with
+ * a zone, IPv4 in the form of IPv6. Undefined when it holds none.
  */
 export function plainAddress(written: string): string | undefined {
   const text = written.trim().replace(/^"(.*)"$/, '$1')

@@ -16,7 +16,10 @@ const REFUSED_SHARE = 3 / 4
 /** From this share of the process' limit on, connections that take nothing are closed. */
 const TIGHT_SHARE = 1 / 2
 
-/** Sweeps, one a second, after which a connection that takes nothing is closed while bytes are short. */
+/**
+ * Sweeps, one a second, after which a connection that takes nothing is closed while bytes are
+ * short.
+ */
 const IDLE_SWEEPS_MAX = 5
 
 /** A body that several answers may share; `payer` is the answer that it is counted with. */
@@ -27,10 +30,11 @@ interface SharedBody {
 }
 
 /**
- * Counts the bytes that this process holds for clients: answers that were not read, bodies that have not
- * arrived, and what each connection and each request takes besides. Everything that is held has at most two owners, the
- * client's address and the account, of which each has a limit, as the process has. At a limit the connection that holds
- * most is closed, so that memory stays bounded whatever clients do; a little before it, requests are refused.
+ * Counts the bytes that this process holds for clients: answers that were not read, bodies that
+ * have not arrived, and what each connection and each request takes besides. Everything that is
+ * held has at most two owners, the client's address and the account, of which each has a limit, as
+ * the process has. At a limit the connection that holds most is closed, so that memory stays
+ * bounded whatever clients do; a little before it, requests are refused.
  */
 export class HeldBytes implements HoldingLedger {
   readonly #bytesMax: number
@@ -69,8 +73,9 @@ export class HeldBytes implements HoldingLedger {
   }
 
   /**
-   * Measures again what is counted by measuring. While bytes are short, closes connections that have taken nothing for
-   * some seconds. To be called once a second. @returns connections that were closed since the last time
+   * Measures again what is counted by measuring. While bytes are short, closes connections that
+   * have taken nothing for some seconds. To be called once a second. @returns connections that were
+   * closed since the last time
    */
   sweep(): number {
     for (const holding of this.#measured) holding.measure()
@@ -95,13 +100,19 @@ export class HeldBytes implements HoldingLedger {
     if (owner.holdings.size === 0 && this.#owners.get(owner.key) === owner) this.#owners.delete(owner.key)
   }
 
-  /** Whether an owner may start nothing new, the largest of its answers left aside: one of any size may come. */
+  /**
+   * Whether an owner may start nothing new, the largest of its answers left aside: one of any size
+   * may come.
+   */
   isFull(owner: Owner): boolean {
     const bytesMax = this.#ownerBytesMax * REFUSED_SHARE
     return owner.bytes > bytesMax && owner.bytes - largest(owner.holdings) > bytesMax
   }
 
-  /** Counts more or fewer bytes of a holding and its owners, and brings who is above a limit below it. */
+  /**
+   * Counts more or fewer bytes of a holding and its owners, and brings who is above a limit below
+   * it.
+   */
   count(bytes: number, client: Owner | undefined, account: Owner | undefined): void {
     this.#total += bytes
     if (client) client.bytes += bytes
@@ -151,13 +162,19 @@ export class HeldBytes implements HoldingLedger {
     }
   }
 
-  /** The largest answer alone may exceed what its owner may hold: it could never be fetched otherwise. */
+  /**
+   * The largest answer alone may exceed what its owner may hold: it could never be fetched
+   * otherwise.
+   */
   #relieveOwner(owner: Owner): void {
     if (owner.bytes - largest(owner.holdings) <= this.#ownerBytesMax) return
     this.#endHeaviest(owner, this.#ownerBytesMax * RELIEVED_SHARE)
   }
 
-  /** First connections that take nothing; then the client that holds most comes down to half of that, and so on. */
+  /**
+   * First connections that take nothing; then the client that holds most comes down to half of
+   * that, and so on.
+   */
   #relieveProcess(): void {
     const bytesMax = this.#bytesMax * RELIEVED_SHARE
     this.#endIdle(1, bytesMax)
@@ -194,7 +211,10 @@ export function heldBytesMax(): number {
   return Math.floor(memoryLimit() * PROCESS_SHARE)
 }
 
-/** The heap that V8 may take, or half of what the container may, in bytes: buffers are outside the heap. */
+/**
+ * The heap that V8 may take, or half of what the container may, in bytes: buffers are outside the
+ * heap.
+ */
 function memoryLimit(): number {
   const container = process.constrainedMemory() || Number.POSITIVE_INFINITY
   return Math.min(getHeapStatistics().heap_size_limit, container / 2)

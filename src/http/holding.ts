@@ -11,7 +11,11 @@ const SHARED_BYTES_MIN = 16 * 1024
 export interface HeldConnection {
   /** Whether each answer is a copy of its own: TLS encrypts a body once for each connection. */
   readonly copies: boolean
-  /** Counts again what is counted by measuring. @returns whether bytes wait and the client took none since the last time */
+  /**
+   * Counts again what is counted by measuring.
+   *
+   * @returns whether bytes wait and the client took none since the last time
+   */
   isIdle: () => boolean
   /** Releases what is held for it, then closes it. */
   end: () => void
@@ -58,7 +62,9 @@ export class Holding {
     return this.#client
   }
 
-  /** From now on these bytes are this client's too, or this account's. The first of each kind stays. */
+  /**
+   * From now on these bytes are this client's too, or this account's. The first of each kind stays.
+   */
   assign(kind: Owner['kind'], name: string): void {
     if (this.isReleased || (kind === 'client' ? this.#client : this.#account)) return
     const owner = this.#held.ownerOf(kind, name)
@@ -140,7 +146,11 @@ export function noteHolding(request: Held, holding: Holding): void {
   request[HOLDING] = holding
 }
 
-/** What is held for this request is its client's. @throws GatewayError RATE_LIMIT_EXCEEDED if the client has too much */
+/**
+ * What is held for this request is its client's.
+ *
+ * @throws GatewayError RATE_LIMIT_EXCEEDED if the client has too much
+ */
 export function checkHeld(request: FastifyRequest): void {
   const holding = holdingOf(request.raw)
   if (!holding || request.routeOptions.config.isProbe) return
@@ -155,7 +165,10 @@ export function holdForAccount({ raw }: { raw: Held }, accountId: string): void 
   holding?.check()
 }
 
-/** Counts the body of an answer until it is written: a text, bytes, or a stream with what it has buffered. */
+/**
+ * Counts the body of an answer until it is written: a text, bytes, or a stream with what it has
+ * buffered.
+ */
 export function holdAnswer(request: Held, response: ServerResponse, payload: unknown): void {
   const holding = holdingOf(request)
   if (!holding) return

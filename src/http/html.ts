@@ -15,7 +15,9 @@ export class Html {
 
 type Content = string | number | boolean | null | undefined | Html | readonly Content[]
 
-/** Writes HTML; every value is escaped unless it is Html. False, null and undefined leave nothing. */
+/**
+ * Writes HTML; every value is escaped unless it is Html. False, null and undefined leave nothing.
+ */
 export function html(fixed: TemplateStringsArray, ...values: Content[]): Html {
   return new Html(fixed.map((part, index) => (index === 0 ? part : render(values[index - 1]) + part)).join(''))
 }

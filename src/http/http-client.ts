@@ -10,7 +10,10 @@ export class BlockedAddressError extends Error {
   readonly code = 'BLOCKED_ADDRESS'
 }
 
-/** Whether an address is one of the public Internet: nothing private, local, reserved, or wrapped around such. */
+/**
+ * Whether an address is one of the public Internet: nothing private, local, reserved, or wrapped
+ * around such.
+ */
 export function isPublicAddress(address: string): boolean {
   if (isIP(address) === 0) return false
   const parsed = ipaddr.process(address)
@@ -30,8 +33,8 @@ export interface HttpClientOptions {
 }
 
 /**
- * Opens the connections to one upstream, which are kept alive.
- * Names are resolved here and the answer is checked and used as it is, so that a name that points into our own network (DNS
+ * Opens the connections to one upstream, which are kept alive. Names are resolved here and the
+ * answer is checked and used as it is, so that a name that points into our own network (DNS
  * rebinding) leads nowhere.
  */
 export function openHttpClient(options: HttpClientOptions): Dispatcher {
@@ -39,7 +42,8 @@ export function openHttpClient(options: HttpClientOptions): Dispatcher {
   return new Agent({
     ...(options.connections === undefined ? {} : { connections: options.connections }),
     pipelining: 1,
-    // By HTTP/2 undici repeats refused requests without a permit, and one dead connection fails every request.
+    // By HTTP/2 undici repeats refused requests without a permit, and one dead connection fails
+    // every request.
     allowH2: false,
     keepAliveTimeout: 30_000,
     headersTimeout: 0,

@@ -12,7 +12,10 @@ const POISONED = new Set(['__proto__', 'constructor', 'prototype'])
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
-/** Numbers that JavaScript writes in another way than their sender, by the object or the list that holds them. */
+/**
+ * Numbers that JavaScript writes in another way than their sender, by the object or the list that
+ * holds them.
+ */
 const spellings = new WeakMap<object, Map<string, string>>()
 
 /** A number of a body that a double cannot hold. */
@@ -34,12 +37,16 @@ export class InexactNumber extends GatewayError {
 
 const SHOWN_DIGITS_MAX = 40
 
-/** Longest body whose numbers keep their spelling: to look at each costs half a microsecond. In a longer body 1.10 is 1.1. */
+/**
+ * Longest body whose numbers keep their spelling: to look at each costs half a microsecond. In a
+ * longer body 1.10 is 1.1.
+ */
 const SPELLED_TEXT_MAX = 65_536
 
 /**
- * The JSON of a request's body, which must be sent as such: `application/json`, not compressed. Parameters of the type
- * have no effect (RFC 8259, 11): the bytes are checked as UTF-8 whatever a charset says.
+ * The JSON of a request's body, which must be sent as such: `application/json`, not compressed.
+ * Parameters of the type have no effect (RFC 8259, 11): the bytes are checked as UTF-8 whatever a
+ * charset says.
  *
  * @throws GatewayError UNSUPPORTED_MEDIA_TYPE, INVALID_ENCODING, INVALID_JSON or VALIDATION_ERROR
  */
@@ -53,10 +60,11 @@ export function readJsonBody(headers: IncomingHttpHeaders, bytes: Buffer): unkno
 }
 
 /**
- * Parses a request body strictly: UTF-8, each member once, bounded depth, no prototype names, well-formed texts, and
- * no number that a double cannot hold.
+ * Parses a request body strictly: UTF-8, each member once, bounded depth, no prototype names,
+ * well-formed texts, and no number that a double cannot hold.
  *
- * @throws GatewayError INVALID_ENCODING, INVALID_JSON or VALIDATION_ERROR, of which InexactNumber is a kind
+ * @throws GatewayError INVALID_ENCODING, INVALID_JSON or VALIDATION_ERROR, of which InexactNumber
+ *   is a kind
  */
 export function parseJsonBody(bytes: Buffer): unknown {
   const text = decode(bytes)
@@ -70,7 +78,9 @@ export function parseJsonBody(bytes: Buffer): unknown {
   return checkMembers(text) && text.length <= SPELLED_TEXT_MAX ? parseWithSpellings(text) : value
 }
 
-/** A number as its sender wrote it, when JavaScript writes it in another way: `1.10`, which is 1.1. */
+/**
+ * A number as its sender wrote it, when JavaScript writes it in another way: `1.10`, which is 1.1.
+ */
 export function spelledNumber(holder: object, name: string | number): string | undefined {
   return spellings.get(holder)?.get(String(name))
 }
@@ -109,8 +119,8 @@ function checkDepth(text: string): void {
 }
 
 /**
- * Refuses what JSON.parse accepts and we do not: a member twice, a poisoned name, ill-formed text, a number that a
- * double cannot hold. The text is valid JSON.
+ * Refuses what JSON.parse accepts and we do not: a member twice, a poisoned name, ill-formed text,
+ * a number that a double cannot hold. The text is valid JSON.
  *
  * @returns whether JavaScript writes a number of the text in another way
  */
@@ -133,7 +143,8 @@ function checkMembers(text: string): boolean {
     } else if (character === '"') {
       const end = endOfString(text, index)
       const inner = text.slice(index + 1, end)
-      // A body may be a hundred thousand short strings: only those with an escape are parsed once more.
+      // A body may be a hundred thousand short strings: only those with an escape are parsed once
+      // more.
       const value: string = inner.includes('\\') ? JSON.parse(`"${inner}"`) : inner
       if (!isWellFormed(value)) throw new GatewayError('INVALID_ENCODING')
       if (isMember) {
@@ -163,7 +174,9 @@ function checkName(seen: Set<string> | undefined, name: string, count: number): 
   seen?.add(name)
 }
 
-/** Index of the quotation mark that ends the string starting at `start`, or of the end of the text. */
+/**
+ * Index of the quotation mark that ends the string starting at `start`, or of the end of the text.
+ */
 function endOfString(text: string, start: number): number {
   for (let index = start + 1; index < text.length; index += 1) {
     const code = text.charCodeAt(index)

@@ -2,8 +2,9 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import { asciiEmail } from '../db/email-address.ts'
 
 /**
- * Values are taken as they were sent: none is turned into another type, and no member is dropped in silence. What is
- * wrong comes with its schema (verbose), so that a refusal can say which members there are.
+ * Values are taken as they were sent: none is turned into another type, and no member is dropped in
+ * silence. What is wrong comes with its schema (verbose), so that a refusal can say which members
+ * there are.
  */
 const AJV_OPTIONS = {
   coerceTypes: false,
@@ -19,9 +20,10 @@ type CompileChecked = (compilers: Compilers) => unknown
 const schemas = new WeakMap<FastifyInstance, CompileChecked[]>()
 
 /**
- * Has the schema of a route compiled by its first request instead of at the start: compiling the schemas of all routes is a
- * sixth of the processor time in which a node starts. The compilers stay Fastify's own, without the check that a schema is
- * one, which would compile the schema of schemas first: {@link compileSchemas} makes it. To be called before a route is added.
+ * Has the schema of a route compiled by its first request instead of at the start: compiling the
+ * schemas of all routes is a sixth of the processor time in which a node starts. The compilers stay
+ * Fastify's own, without the check that a schema is one, which would compile the schema of schemas
+ * first: {@link compileSchemas} makes it. To be called before a route is added.
  */
 export async function compileSchemasOnUse(app: FastifyInstance): Promise<void> {
   const { validatorCompiler, serializerCompiler } = await defaultCompilers({ validateSchema: false })
@@ -48,7 +50,11 @@ export async function compileSchemasOnUse(app: FastifyInstance): Promise<void> {
   })
 }
 
-/** Checks and compiles every schema of the routes now. @throws what the first schema that cannot be compiled throws */
+/**
+ * Checks and compiles every schema of the routes now.
+ *
+ * @throws what the first schema that cannot be compiled throws
+ */
 export async function compileSchemas(app: FastifyInstance): Promise<void> {
   const compilers = await defaultCompilers({ validateSchema: true })
   for (const compile of schemas.get(app) ?? []) compile(compilers)
@@ -66,7 +72,10 @@ async function defaultCompilers(options: { validateSchema: boolean }) {
   return { validatorCompiler, serializerCompiler }
 }
 
-/** An address is checked in the form in which it is stored. The pattern comes from the plugin of formats, for ASCII. */
+/**
+ * An address is checked in the form in which it is stored. The pattern comes from the plugin of
+ * formats, for ASCII.
+ */
 function takeInternationalDomains(ajv: {
   formats: Record<string, unknown>
   addFormat: (name: string, check: (text: string) => boolean) => unknown

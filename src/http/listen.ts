@@ -8,13 +8,20 @@ import { createServer } from '../node-http.ts'
 import { followCertificate } from './certificate.ts'
 import { createRequestId } from './refuse-connection.ts'
 
-/** How long a node that ends keeps serving, so that load balancers see `readyz` say 503 first. Milliseconds. */
+/**
+ * How long a node that ends keeps serving, so that load balancers see `readyz` say 503 first.
+ * Milliseconds.
+ */
 const DRAIN_MS = 1_500
 
 /** How long a connection may be open without a request once a node closes, milliseconds. */
 const UNUSED_MS_MAX = 500
 
-/** Starts listening, and the plain listener that only redirects if a port is set for it. @returns how to stop */
+/**
+ * Starts listening, and the plain listener that only redirects if a port is set for it.
+ *
+ * @returns how to stop
+ */
 export async function listen(app: FastifyInstance, http: Config['http'], log: Log): Promise<() => Promise<void>> {
   const closeUnused = followUnused(app.server)
   const { host } = http
@@ -36,7 +43,8 @@ export async function listen(app: FastifyInstance, http: Config['http'], log: Lo
     )
   }
   log.info({ host, port, baseUrl: http.baseUrl }, 'listening')
-  // The supervisor that started this process with a channel gets the port, which may have been left to the system.
+  // The supervisor that started this process with a channel gets the port, which may have been left
+  // to the system.
   process.send?.({ listening: port })
   return async () => {
     await delay(DRAIN_MS)
@@ -49,8 +57,9 @@ export async function listen(app: FastifyInstance, http: Config['http'], log: Lo
 }
 
 /**
- * Follows connections over which no request has come: browsers open them in advance. Node's server takes them for connections that
- * are at work, and stops to time them out when it closes. @returns closes those that there are
+ * Follows connections over which no request has come: browsers open them in advance. Node's server
+ * takes them for connections that are at work, and stops to time them out when it closes. @returns
+ * closes those that there are
  */
 function followUnused(server: Server): () => void {
   const unused = new Set<Socket>()

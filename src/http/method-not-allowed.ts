@@ -49,7 +49,10 @@ export function collectMethods(app: FastifyInstance): AllowedMethods {
   }
 }
 
-/** @throws GatewayError METHOD_NOT_ALLOWED, or NOT_FOUND with these details, if no route took the request */
+/**
+ * @throws GatewayError METHOD_NOT_ALLOWED, or NOT_FOUND with these details, if no route took the
+ *   request
+ */
 export function refuseUnrouted(
   { is404, url }: FastifyRequest,
   allowedMethods: AllowedMethods,

@@ -2,8 +2,8 @@ import type { FastifyRequest } from 'fastify'
 import { GatewayError } from '../errors.ts'
 
 /**
- * Refuses a request that a browser sends for a page of another origin, unless the operator named it. Programs that are no
- * browsers send no Origin.
+ * Refuses a request that a browser sends for a page of another origin, unless the operator named
+ * it. Programs that are no browsers send no Origin.
  *
  * @throws GatewayError FORBIDDEN
  */
@@ -22,7 +22,10 @@ export function requireOwnOrigin(request: FastifyRequest, baseUrl: string, named
   })
 }
 
-/** On a machine of one's own the gateway is reached by several names; the page and the request then share one. */
+/**
+ * On a machine of one's own the gateway is reached by several names; the page and the request then
+ * share one.
+ */
 function isOwnHost(origin: string, request: FastifyRequest): boolean {
   if (!URL.canParse(origin)) return false
   const { host, hostname } = new URL(origin)

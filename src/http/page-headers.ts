@@ -12,7 +12,10 @@ export const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** Answers with a page under a policy. Pages are made for each request; what they load is cached by its address. */
+/**
+ * Answers with a page under a policy. Pages are made for each request; what they load is cached by
+ * its address.
+ */
 export function sendPage(reply: FastifyReply, page: string | Buffer, policy: string = PAGE_POLICY): FastifyReply {
   return reply
     .headers({

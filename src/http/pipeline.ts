@@ -8,16 +8,25 @@ import { type HeldConnection, type Holding, noteHolding } from './holding.ts'
 import { RecentBytes } from './recent-bytes.ts'
 import type { IsProxy } from './trusted-proxies.ts'
 
-/** Requests of one connection that may be unanswered at once; the connection is not read while there are as many. */
+/**
+ * Requests of one connection that may be unanswered at once; the connection is not read while there
+ * are as many.
+ */
 const UNANSWERED_MAX = 8
 
-/** Each unanswered request may listen for the end of its connection; Node warns of more than ten listeners as of a leak. */
+/**
+ * Each unanswered request may listen for the end of its connection; Node warns of more than ten
+ * listeners as of a leak.
+ */
 const LISTENERS_MAX = 10 + 2 * UNANSWERED_MAX
 
 /** Bytes of the shortest request there is. */
 const REQUEST_BYTES_MIN = 18
 
-/** What a connection, and a request that is not answered, take in Node and here besides the bytes that came and go. */
+/**
+ * What a connection, and a request that is not answered, take in Node and here besides the bytes
+ * that came and go.
+ */
 const CONNECTION_BYTES = 8 * 1_024
 const REQUEST_BYTES = 8 * 1_024
 
@@ -29,10 +38,11 @@ const HEADER_END = Buffer.from('\r\n\r\n')
 const gates = new WeakMap<Socket, PipelineGate>()
 
 /**
- * Bounds HTTP/1.1 pipelining. Node hands over every request of what it has read at once, 1 700 in 64 KB, and each
- * answer is made before the first answer is read. With this, a connection's requests are parsed only as fast as their
- * answers are taken, and what is held for each of them is counted. The connections of a proxy are many clients': what
- * is held for their requests is assigned when the client is known.
+ * Bounds HTTP/1.1 pipelining. Node hands over every request of what it has read at once, 1 700 in
+ * 64 KB, and each answer is made before the first answer is read. With this, a connection's
+ * requests are parsed only as fast as their answers are taken, and what is held for each of them is
+ * counted. The connections of a proxy are many clients': what is held for their requests is
+ * assigned when the client is known.
  */
 export function boundPipelining(server: Server | HttpsServer, held: HeldBytes, isProxy: IsProxy): void {
   const event = 'setSecureContext' in server ? 'secureConnection' : 'connection'
@@ -42,7 +52,10 @@ export function boundPipelining(server: Server | HttpsServer, held: HeldBytes, i
   server.prependListener('request', (request, response) => gates.get(request.socket)?.count(request, response))
 }
 
-/** The bytes of a connection since its last complete request head; undefined for a server without the bound. */
+/**
+ * The bytes of a connection since its last complete request head; undefined for a server without
+ * the bound.
+ */
 export function recentBytes(socket: Socket): RecentBytes | undefined {
   return gates.get(socket)?.recent
 }
@@ -55,7 +68,10 @@ class PipelineGate implements HeldConnection {
   readonly #held: HeldBytes
   readonly #turns: FairTurns
   readonly #own: Holding
-  /** What is held for each request that is not answered, in the order of the requests, which is also the order of the answers. */
+  /**
+   * What is held for each request that is not answered, in the order of the requests, which is also
+   * the order of the answers.
+   */
   readonly #holdings: Holding[] = []
   #newest: IncomingMessage | undefined
   /** Of a request's head that has not arrived. */
@@ -141,7 +157,10 @@ class PipelineGate implements HeldConnection {
     this.#own.set(CONNECTION_BYTES + this.#headBytes + (this.#unparsed?.length ?? 0) + unread)
   }
 
-  /** Hands bytes to the parser. Bytes of the body of a request that was answered before are thrown away. */
+  /**
+   * Hands bytes to the parser. Bytes of the body of a request that was answered before are thrown
+   * away.
+   */
   #parseChunk(chunk: Buffer): void {
     const heads = this.#heads
     const isBody = this.#newest?.complete === false
@@ -167,7 +186,10 @@ class PipelineGate implements HeldConnection {
     if (!isPausedByNode(this.#socket)) this.#socket.resume()
   }
 
-  /** Whether the client may begin a request now; the clients of a proxy are not known before the requests are. */
+  /**
+   * Whether the client may begin a request now; the clients of a proxy are not known before the
+   * requests are.
+   */
   #hasTurn(): boolean {
     const { client } = this.#own
     this.#isWaiting = client !== undefined && !this.#turns.mayBegin(client, this.#onTurn)
@@ -193,16 +215,19 @@ class PipelineGate implements HeldConnection {
   }
 }
 
-/** Bytes that the other side, or the kernel for it, has taken. Node has no public name for what waits below a write. */
+/**
+ * Bytes that the other side, or the kernel for it, has taken. Node has no public name for what
+ * waits below a write.
+ */
 function takenBytes(socket: Socket): number {
   const { _handle: handle } = socket as { _handle?: { bytesWritten?: number; writeQueueSize?: number } | null }
   return (handle?.bytesWritten ?? 0) - (handle?.writeQueueSize ?? 0)
 }
 
 /**
- * Whether Node itself has stopped reading a connection because its answers are not taken. It starts again by itself;
- * requests that its parser is given before then fail an assertion that nothing catches, which ends the process. Node has
- * no public name for this state.
+ * Whether Node itself has stopped reading a connection because its answers are not taken. It starts
+ * again by itself; requests that its parser is given before then fail an assertion that nothing
+ * catches, which ends the process. Node has no public name for this state.
  */
 const isPausedByNode = (socket: Socket): boolean => (socket as { _paused?: boolean })._paused === true
 
@@ -214,6 +239,7 @@ function endOfRequests(bytes: Buffer, count: number): number {
     if (index < 0) return bytes.length
     end = index + HEADER_END.length
   }
-  // A body may be full of what looks like ends of headers; it is not cut smaller than requests could be.
+  // A body may be full of what looks like ends of headers; it is not cut smaller than requests
+  // could be.
   return Math.max(end, Math.min(bytes.length, count * REQUEST_BYTES_MIN))
 }

@@ -18,13 +18,19 @@ export const ProblemDetails = Type.Object(
   { $id: 'Problem' },
 )
 
-/** Whether a request prefers problem details to our own form of a failure: they must be named, and not be second. */
+/**
+ * Whether a request prefers problem details to our own form of a failure: they must be named, and
+ * not be second.
+ */
 export function prefersProblem(accept = ''): boolean {
   const problem = qualityOf(accept, PROBLEM_TYPE)
   return problem > 0 && problem >= qualityOf(accept, 'application/json')
 }
 
-/** The quality that `Accept` gives a media type by name (RFC 9110, 12.5.1); 0 if it does not name it. */
+/**
+ * The quality that `Accept` gives a media type by name (RFC 9110, 12.5.1); 0 if it does not name
+ * it.
+ */
 function qualityOf(accept: string, type: string): number {
   for (const item of accept.split(',')) {
     const [range = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase())

@@ -1,4 +1,7 @@
-/** Bytes kept besides the newest packet: a head that is longer is refused before the next packet is read. */
+/**
+ * Bytes kept besides the newest packet: a head that is longer is refused before the next packet is
+ * read.
+ */
 const KEPT_MAX = 16 * 1024
 
 /** Packets kept apart; beyond them they are joined, for one byte may be a packet. */
@@ -10,7 +13,10 @@ const HEADER_END = Buffer.from('\r\n\r\n')
 const AT_PLACE = /[\r\n]{0,4}[A-Z-]{1,20} ([^ \r\n]*)/y
 const BEHIND_LINE = /\r\n[A-Z-]{1,20} ([^ \r\n]*)/g
 
-/** The bytes of a connection since its last complete request head: what of a head that is refused has arrived. */
+/**
+ * The bytes of a connection since its last complete request head: what of a head that is refused
+ * has arrived.
+ */
 export class RecentBytes {
   #packets: Buffer[] = []
   #length = 0
@@ -39,8 +45,9 @@ export class RecentBytes {
   }
 
   /**
-   * The longest address among the request lines that may begin in these bytes. A request begins with a packet, with a
-   * line, or behind a body, which ends with a packet unless requests are sent behind each other.
+   * The longest address among the request lines that may begin in these bytes. A request begins
+   * with a packet, with a line, or behind a body, which ends with a packet unless requests are sent
+   * behind each other.
    */
   get longestAddress(): string {
     const text = Buffer.concat(this.#packets).toString('latin1')

@@ -2,12 +2,16 @@ import { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { IsProxy } from './trusted-proxies.ts'
 
-/** A year (RFC 6797). Of this host alone: what other names of the domain serve is not ours to decide. */
+/**
+ * A year (RFC 6797). Of this host alone: what other names of the domain serve is not ours to
+ * decide.
+ */
 const HSTS = 'max-age=31536000'
 
 /**
- * Sends a plain-HTTP request to the same address under the public `https:` one, before anything else happens to it.
- * The connection shows which scheme the client used, or `X-Forwarded-Proto` of a trusted proxy does.
+ * Sends a plain-HTTP request to the same address under the public `https:` one, before anything
+ * else happens to it. The connection shows which scheme the client used, or `X-Forwarded-Proto` of
+ * a trusted proxy does.
  *
  * @returns whether the request is answered
  */
@@ -17,7 +21,8 @@ export function redirectToHttps(
   { baseUrl, isProxy }: { baseUrl: string; isProxy: IsProxy },
 ): boolean {
   if (!baseUrl.startsWith('https:')) return false
-  // A call that this process makes for a request it has let in already: no connection, nothing to redirect.
+  // A call that this process makes for a request it has let in already: no connection, nothing to
+  // redirect.
   if (!(request.raw.socket instanceof Socket)) return false
   if (schemeOf(request, isProxy) === 'https') {
     reply.header('strict-transport-security', HSTS)
@@ -34,7 +39,10 @@ export function redirectToHttps(
   return true
 }
 
-/** Not Fastify's answer alone: a request whose address cannot be decoded is one for which it trusts no proxy. */
+/**
+ * Not Fastify's answer alone: a request whose address cannot be decoded is one for which it trusts
+ * no proxy.
+ */
 function schemeOf({ raw, protocol }: FastifyRequest, isProxy: IsProxy): string {
   const forwarded = raw.headers['x-forwarded-proto']
   if (!forwarded || !isProxy(raw.socket.remoteAddress)) return protocol

@@ -13,7 +13,10 @@ export function createRequestId(): string {
   return `req_${randomUUID().replaceAll('-', '')}`
 }
 
-/** The newest request of each connection: what the HTTP parser refuses may be its rest, or what was sent behind it. */
+/**
+ * The newest request of each connection: what the HTTP parser refuses may be its rest, or what was
+ * sent behind it.
+ */
 const newest = new WeakMap<Socket, { request: FastifyRequest; reply: FastifyReply }>()
 
 /** Remembers a request whose head has arrived. */
@@ -27,7 +30,10 @@ const CODES: Record<string, ErrorCode> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
 }
 
-/** What the parser of HTTP found wrong, for whoever wrote the request. Other codes are told without a reason. */
+/**
+ * What the parser of HTTP found wrong, for whoever wrote the request. Other codes are told without
+ * a reason.
+ */
 const REASONS: Record<string, string> = {
   HPE_INVALID_METHOD: 'its method is not one of HTTP',
   HPE_INVALID_URL: 'its address is not valid',
@@ -61,7 +67,9 @@ function parserRefusal(cause: ParseError, socket: Socket): GatewayError {
   })
 }
 
-/** @throws GatewayError VALIDATION_ERROR for an expectation that we do not know (RFC 9110, 10.1.1) */
+/**
+ * @throws GatewayError VALIDATION_ERROR for an expectation that we do not know (RFC 9110, 10.1.1)
+ */
 export function checkExpectation({ headers }: IncomingMessage): void {
   if (headers.expect === undefined || /^100-continue$/i.test(headers.expect.trim())) return
   throw new GatewayError('VALIDATION_ERROR', {
@@ -70,13 +78,17 @@ export function checkExpectation({ headers }: IncomingMessage): void {
   })
 }
 
-/** How long what still comes is read and thrown away behind a refusal, milliseconds: a reset would take the answer along. */
+/**
+ * How long what still comes is read and thrown away behind a refusal, milliseconds: a reset would
+ * take the answer along.
+ */
 const LINGER_MS = 2_000
 
 const refused = new WeakSet<Socket>()
 
 /**
- * Answers bytes that are no HTTP request we take, then closes. There may be no request to answer, only a socket.
+ * Answers bytes that are no HTTP request we take, then closes. There may be no request to answer,
+ * only a socket.
  */
 export function refuseConnection(cause: Error & ParseError, socket: Socket, baseUrl: string): void {
   // What comes behind the bytes that were refused is refused by the parser too.
@@ -113,12 +125,18 @@ interface ParseError {
   rawPacket?: unknown
 }
 
-/** Node bounds request line and header fields together; which of the two is too long shows in what has arrived. */
+/**
+ * Node bounds request line and header fields together; which of the two is too long shows in what
+ * has arrived.
+ */
 function isLongAddress(cause: ParseError, socket: Socket): boolean {
   return cause.code === 'HPE_HEADER_OVERFLOW' && addressOf(cause, socket).length > URL_LENGTH_MAX
 }
 
-/** The address in the bytes that could not be parsed, if they hold the first line; it chooses the answer's shape. */
+/**
+ * The address in the bytes that could not be parsed, if they hold the first line; it chooses the
+ * answer's shape.
+ */
 function addressOf({ rawPacket }: ParseError, socket: Socket): string {
   const known = recentBytes(socket)
   if (known) return known.longestAddress
@@ -128,7 +146,8 @@ function addressOf({ rawPacket }: ParseError, socket: Socket): string {
 }
 
 /**
- * Exactly one `Host` (RFC 9112, 3.2): with two, a proxy before us and we could each believe a different host.
+ * Exactly one `Host` (RFC 9112, 3.2): with two, a proxy before us and we could each believe a
+ * different host.
  *
  * @throws GatewayError VALIDATION_ERROR
  */

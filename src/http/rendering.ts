@@ -3,12 +3,15 @@ import { SingleFlight } from '../async/single-flight.ts'
 /** How often it is looked whether a state has changed, milliseconds. */
 const LOOK_MS = 200
 
-/** What is shown besides the state, such as the history of a day, is at most so old. Milliseconds. */
+/**
+ * What is shown besides the state, such as the history of a day, is at most so old. Milliseconds.
+ */
 const KEPT_MS_MAX = 15_000
 
 /**
- * Keeps what is rendered from a state that everybody sees, until the state changes: a flood of readers costs one
- * rendering. A change shows within a fifth of a second, and what no state names within 15 seconds.
+ * Keeps what is rendered from a state that everybody sees, until the state changes: a flood of
+ * readers costs one rendering. A change shows within a fifth of a second, and what no state names
+ * within 15 seconds.
  */
 export class Renderings<Value> {
   readonly #stateOf: () => string
@@ -18,7 +21,9 @@ export class Renderings<Value> {
   #lookedAt = Number.NEGATIVE_INFINITY
   #clearedAt = Number.NEGATIVE_INFINITY
 
-  /** `stateOf` names everything that is rendered from. Keys must be few and never a caller's text. */
+  /**
+   * `stateOf` names everything that is rendered from. Keys must be few and never a caller's text.
+   */
   constructor(stateOf: () => string) {
     this.#stateOf = stateOf
   }

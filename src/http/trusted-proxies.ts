@@ -1,6 +1,9 @@
 import { BlockList, isIPv6 } from 'node:net'
 
-/** Whether an address belongs to a proxy whose forwarded headers count. Without an address, on a pipe, it does not. */
+/**
+ * Whether an address belongs to a proxy whose forwarded headers count. Without an address, on a
+ * pipe, it does not.
+ */
 export type IsProxy = (address: string | undefined) => boolean
 
 /** The named ranges of `TRUST_PROXY`. */

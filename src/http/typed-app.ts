@@ -8,7 +8,10 @@ import type {
 } from 'fastify'
 import Type from 'typebox'
 
-/** A Fastify instance whose handlers have the types of their route's schemas: what comes in and what may be sent. */
+/**
+ * A Fastify instance whose handlers have the types of their route's schemas: what comes in and what
+ * may be sent.
+ */
 export type App = FastifyInstance<
   RawServerDefault,
   RawRequestDefaultExpression,

@@ -11,7 +11,10 @@ export interface Violation {
   parentSchema?: { properties?: Record<string, unknown> }
 }
 
-/** What must hold of the value, so that the caller can mend it without the schema. Of the request only names are repeated. */
+/**
+ * What must hold of the value, so that the caller can mend it without the schema. Of the request
+ * only names are repeated.
+ */
 export function violationWords(violation: Violation): string {
   const { keyword = '', message = 'is not valid', params = {} } = violation
   const { allowedValues, allowedValue, limit, pattern, format } = params

@@ -42,7 +42,10 @@ export interface LimitSubject {
   accountId: string
   mode: 'live' | 'test'
   version: string
-  /** What the owner allows the key or the connection. Absent for a session, and if nobody set anything. */
+  /**
+   * What the owner allows the key or the connection. Absent for a session, and if nobody set
+   * anything.
+   */
   credential?: CredentialLimits | undefined
   /** Set if an application calls, for the words of refusals. */
   connection?: object | undefined
@@ -63,7 +66,10 @@ type ScriptReply =
 
 export interface LimitRequest extends LimitQuery {
   tier: Tier
-  /** Until the next call of the account is expected to end, milliseconds; for a refusal by the calls in flight. */
+  /**
+   * Until the next call of the account is expected to end, milliseconds; for a refusal by the calls
+   * in flight.
+   */
   nextEndMs?: () => number | undefined
   callId: string
 }
@@ -83,7 +89,10 @@ export interface BatchGrant {
   granted: number
   /** The first of them, which may be in flight now. */
   leases: number
-  /** Which limit refuses the other calls, as `limitRefusal` reads it; `ok` if all calls have their units. */
+  /**
+   * Which limit refuses the other calls, as `limitRefusal` reads it; `ok` if all calls have their
+   * units.
+   */
   refusedBy: string
 }
 
@@ -105,7 +114,10 @@ const CALLS_TOGETHER_MAX = 64
 /** What comes of one call, or of a reading, which has no call. */
 export type LimitOutcome = { decision: string; state: LimitState } | typeof STALE
 
-/** The limits of accounts, for an API node: one script serves the calls and the readings of one account in one tick. */
+/**
+ * The limits of accounts, for an API node: one script serves the calls and the readings of one
+ * account in one tick.
+ */
 export class AccountLimits {
   readonly #redis: RedisConnection
   readonly #requests: Batcher<LimitQuery & { callId?: string }, LimitOutcome>
@@ -120,7 +132,8 @@ export class AccountLimits {
   /**
    * Takes a unit of each limit, exactly, over any number of nodes.
    * @returns STALE when the account must be looked up again
-   * @throws GatewayError CONCURRENCY_LIMIT_EXCEEDED, RATE_LIMIT_EXCEEDED or MONTHLY_QUOTA_EXCEEDED; nothing is taken
+   * @throws GatewayError CONCURRENCY_LIMIT_EXCEEDED, RATE_LIMIT_EXCEEDED or MONTHLY_QUOTA_EXCEEDED;
+   *   nothing is taken
    */
   async acquire(request: LimitRequest): Promise<LimitState | typeof STALE> {
     const outcome = await this.#requests.add(sameLimitsKey(request), request)
@@ -129,7 +142,10 @@ export class AccountLimits {
     throw limitRefusal(outcome.decision, outcome.state, request)
   }
 
-  /** As `acquire`, for the calls of a batch: the first calls get their leases now, and the others wait for a lease. */
+  /**
+   * As `acquire`, for the calls of a batch: the first calls get their leases now, and the others
+   * wait for a lease.
+   */
   async acquireBatch(request: BatchRequest): Promise<BatchGrant | typeof STALE> {
     const { callIds, take } = request
     const taken = await acquireInMonth(this.#redis, request, { callIds, take })
@@ -140,7 +156,12 @@ export class AccountLimits {
     return { state, granted, leases, refusedBy: decision }
   }
 
-  /** Takes nothing. @returns STALE when the account must be looked up again @throws what Redis and Postgres throw */
+  /**
+   * Takes nothing.
+   *
+   * @returns STALE when the account must be looked up again
+   * @throws what Redis and Postgres throw
+   */
   async read(query: LimitQuery): Promise<LimitState | typeof STALE> {
     const outcome = await this.#requests.add(sameLimitsKey(query), query)
     return outcome === STALE ? STALE : outcome.state
@@ -156,7 +177,10 @@ function sameLimitsKey({ subject, plan, leaseMs }: LimitQuery): string {
   return id === undefined ? key : `${key} ${id} ${boundsOf(subject).join(' ')}`
 }
 
-/** Decides on calls of one account in their order, in one step; all have the same bounds. Requests without a call read. */
+/**
+ * Decides on calls of one account in their order, in one step; all have the same bounds. Requests
+ * without a call read.
+ */
 export async function acquireTogether(
   redis: RedisConnection,
   requests: (LimitQuery & { callId?: string })[],
@@ -178,7 +202,11 @@ export async function acquireTogether(
 /** One each for the right month, the month's count, the credential's count and the decision. */
 const COUNT_TRIES_MAX = 4
 
-/** Runs the script until it finds its counts, in the month of Redis' clock. @returns STALE for an outdated version */
+/**
+ * Runs the script until it finds its counts, in the month of Redis' clock.
+ *
+ * @returns STALE for an outdated version
+ */
 async function acquireInMonth(
   redis: RedisConnection,
   query: LimitQuery,
@@ -211,7 +239,10 @@ async function acquireInMonth(
     const [decision, now, granted = 0, leases = 0, ...used] = reply
     const [inMinute = 0, inFlight = 0, inMonth = 0, resetMs = 0, ...ofCredential] = used
     const monthMs = Math.max(0, month.endsAt - now)
-    /** The limits after so many of the calls; every call has a lease unless the number of leases says otherwise. */
+    /**
+     * The limits after so many of the calls; every call has a lease unless the number of leases
+     * says otherwise.
+     */
     const stateAfter = (calls: number, itsLeases = calls): LimitState => ({
       now,
       plan,

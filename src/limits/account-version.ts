@@ -18,7 +18,10 @@ export async function isCurrentVersion(redis: RedisConnection, accountId: string
   return (await redis.get(accountKeys.version(accountId))) === version
 }
 
-/** Makes every node look the account up again from the next request on. Call it after the change is committed. */
+/**
+ * Makes every node look the account up again from the next request on. Call it after the change is
+ * committed.
+ */
 async function renewAccountVersion(redis: RedisConnection, accountId: string): Promise<void> {
   await redis.set(accountKeys.version(accountId), newVersion(), 'EX', VERSION_SECONDS)
 }
@@ -28,9 +31,10 @@ const ANNOUNCE_MS_MAX = 120_000
 const ANNOUNCE_AGAIN_MS = 250
 
 /**
- * Makes a change of accounts and announces it, also if it is not known whether it was committed; a change that was refused
- * is not announced. `change` may add accounts, or take them away. Without Redis no call is admitted, and a node that loses
- * it forgets its principals; otherwise other nodes get the change when Redis is back. @throws what the change throws
+ * Makes a change of accounts and announces it, also if it is not known whether it was committed; a
+ * change that was refused is not announced. `change` may add accounts, or take them away. Without
+ * Redis no call is admitted, and a node that loses it forgets its principals; otherwise other nodes
+ * get the change when Redis is back. @throws what the change throws
  */
 export async function announced<T>(
   { redis, log }: { redis: RedisConnection; log: Pick<FastifyBaseLogger, 'warn'> },

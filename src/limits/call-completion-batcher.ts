@@ -10,16 +10,25 @@ import { type CallToEnd, type EndStep, endCalls, readAcquiredAt } from './end-ca
 import { countedCredential } from './limits-of-credential.ts'
 import { recordUsage, type UsedCall } from './usage-ledger.ts'
 
-/** How long usage is gathered before it is written, milliseconds: it may be shown a second or two late. */
+/**
+ * How long usage is gathered before it is written, milliseconds: it may be shown a second or two
+ * late.
+ */
 const USAGE_GATHER_MS = 200
 
-/** Ends and usage that Redis does not take within this time are lost, and logged. Redis knows the units of a minute so long. Milliseconds. */
+/**
+ * Ends and usage that Redis does not take within this time are lost, and logged. Redis knows the
+ * units of a minute so long. Milliseconds.
+ */
 const REPEAT = { ...RESTART_RETRY, forMs: 60_000, mayRepeat: () => true }
 
 const COMPENSATE_EVERY_MS = 1_500
 const COMPENSATE_TRIES = 4
 
-/** Acquisitions that are compensated at one time; beyond it, leases expire and units of the month stay spent. */
+/**
+ * Acquisitions that are compensated at one time; beyond it, leases expire and units of the month
+ * stay spent.
+ */
 const UNACKED_MAX = 2_000
 
 /** Fails open: beyond it refusals are not counted, so that a flood cannot fill the memory. */
@@ -57,7 +66,10 @@ interface LimitEnd {
   leaseMs: number
 }
 
-/** Ends the calls of an API node for their accounts: releases their limits, and counts them as usage, in batches. */
+/**
+ * Ends the calls of an API node for their accounts: releases their limits, and counts them as
+ * usage, in batches.
+ */
 export class CallCompletionBatcher {
   readonly #redis: RedisConnection
   readonly #log: Log
@@ -77,10 +89,11 @@ export class CallCompletionBatcher {
   }
 
   /**
-   * Ends a call: ends its lease, gives back what the verdict gives back, and counts the call. Nobody has to wait for it.
+   * Ends a call: ends its lease, gives back what the verdict gives back, and counts the call.
+   * Nobody has to wait for it.
    * @param verdict a promise if it is not known yet; it must not reject
-   * @returns when Redis has done so. Rejects if the first try fails: the end is then repeated in the background for a
-   * minute, and `next` does not get the lease by that
+   * @returns when Redis has done so. Rejects if the first try fails: the end is then repeated in
+   *   the background for a minute, and `next` does not get the lease by that
    */
   end(call: EndingCall, verdict: Verdict | Promise<Verdict>, next?: NextCall): Promise<EndStep> {
     if (verdict instanceof Promise) return this.#follow(verdict.then((known) => this.end(call, known, next)))
@@ -126,7 +139,8 @@ export class CallCompletionBatcher {
       if (this.#refusals >= REFUSALS_MAX) return
       this.#refusals += 1
     }
-    // An asynchronous call that could not be queued may have reached a worker all the same: under the call's id both count it once.
+    // An asynchronous call that could not be queued may have reached a worker all the same: under
+    // the call's id both count it once.
     const id = call.isAsync && verdict.reach !== 'refused' ? call.id : undefined
     void this.#used.add(id ?? ANY_ID, { call, verdict })
   }
@@ -135,7 +149,8 @@ export class CallCompletionBatcher {
     if (this.#redis.status !== 'ready') return
     const refunds = [...this.#unacked].map(async ([first, unacked]) => {
       unacked.triesLeft -= 1
-      // A new connection may overtake what the old connection left in Redis' buffers: an absent call may still come.
+      // A new connection may overtake what the old connection left in Redis' buffers: an absent
+      // call may still come.
       if (unacked.triesLeft === 0) this.#unacked.delete(first)
       if (await this.#refund(unacked)) this.#unacked.delete(first)
     })
@@ -176,7 +191,10 @@ export class CallCompletionBatcher {
     }
   }
 
-  /** Repeating it does nothing. A lease that nobody ends expires. The next calls were given up when the first try failed. */
+  /**
+   * Repeating it does nothing. A lease that nobody ends expires. The next calls were given up when
+   * the first try failed.
+   */
   #repeat(account: Account, calls: CallToEnd[]): void {
     const alone = calls.map((call) => ({ ...call, next: undefined }))
     const end = () => endCalls(this.#redis, account, { calls: alone })

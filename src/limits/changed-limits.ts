@@ -13,8 +13,9 @@ export interface LimitChange {
 }
 
 /**
- * While no limit holds, nobody counts the calls of a month, so a later limit must not start from an old count. Call it
- * before the change is committed: nodes then count the month from the ledger again.
+ * While no limit holds, nobody counts the calls of a month, so a later limit must not start from an
+ * old count. Call it before the change is committed: nodes then count the month from the ledger
+ * again.
  *
  * @throws what Redis throws: a limit whose count nobody knows is not set
  */
@@ -25,7 +26,10 @@ export async function forgetBeforeLimit(
   if (change.before === null && change.after !== null) await redis.del(monthKey(change, health.now()))
 }
 
-/** Call it when the lifting is announced: calls that were admitted before may have counted until then. */
+/**
+ * Call it when the lifting is announced: calls that were admitted before may have counted until
+ * then.
+ */
 export async function forgetAfterLimit(
   {
     redis,

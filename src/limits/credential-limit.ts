@@ -3,8 +3,9 @@ import { type ThrottleDeps, takeThrottle } from './throttle.ts'
 const CREDENTIALS_PER_DAY = 200
 
 /**
- * Makes a key or a connection of an application. Each has rows of its own in the account's usage, which outlive it: the
- * bound on live keys does not bound these. Who makes it is counted, so that no admin of a team locks its owner out.
+ * Makes a key or a connection of an application. Each has rows of its own in the account's usage,
+ * which outlive it: the bound on live keys does not bound these. Who makes it is counted, so that
+ * no admin of a team locks its owner out.
  *
  * @throws GatewayError RATE_LIMIT_EXCEEDED; what `make` throws, and then nothing counts
  */

@@ -5,7 +5,10 @@ import { loadScript } from '../redis/script.ts'
 import { LEASE_MS_MAX, type LimitSubject } from './account-limits.ts'
 import { monthOf } from './month.ts'
 
-/** How long it is remembered that an asynchronous call ended, milliseconds: two processes complete it within minutes. */
+/**
+ * How long it is remembered that an asynchronous call ended, milliseconds: two processes complete
+ * it within minutes.
+ */
 const ENDED_MS = 3_600_000
 
 const endScript = loadScript(new URL('./lua/end.lua', import.meta.url), { ENDED_MS, LEASE_MS_MAX })
@@ -26,13 +29,16 @@ export interface CallToEnd {
 export interface EndStep {
   /** How many of the calls had not been ended before. */
   ended: number
-  /** The account's version, if a call has a next call: if it is another version, the caller's rights may have changed. */
+  /**
+   * The account's version, if a call has a next call: if it is another version, the caller's rights
+   * may have changed.
+   */
   version: string
 }
 
 /**
- * Ends calls of one account in one atomic step: ends their leases, and gives back what they do not cost. Repeating it
- * does nothing.
+ * Ends calls of one account in one atomic step: ends their leases, and gives back what they do not
+ * cost. Repeating it does nothing.
  *
  * @param leaseMs how long the lease of a next call lasts
  * @param now for tests; Redis' own clock if absent
@@ -69,7 +75,10 @@ export async function endCalls(
   return { ended, version }
 }
 
-/** When a call took its units, by Redis' clock in milliseconds; undefined if it took none, or took them over a minute ago. */
+/**
+ * When a call took its units, by Redis' clock in milliseconds; undefined if it took none, or took
+ * them over a minute ago.
+ */
 export async function readAcquiredAt(
   redis: RedisConnection,
   { accountId, mode }: Pick<LimitSubject, 'accountId' | 'mode'>,

@@ -3,7 +3,10 @@ import { type ErrorCode, type ErrorDetails, GatewayError } from '../errors.ts'
 import type { LimitState, LimitSubject } from './account-limits.ts'
 import { planOf } from './plans.ts'
 
-/** A call that its account's limits refuse, with what they were at that moment: answers tell of it by headers. */
+/**
+ * A call that its account's limits refuse, with what they were at that moment: answers tell of it
+ * by headers.
+ */
 export class LimitRefusedError extends GatewayError {
   readonly limits: LimitState
 
@@ -13,10 +16,16 @@ export class LimitRefusedError extends GatewayError {
   }
 }
 
-/** A call in flight may end at any time, and clients that come again at once would be refused again and again. Milliseconds. */
+/**
+ * A call in flight may end at any time, and clients that come again at once would be refused again
+ * and again. Milliseconds.
+ */
 const RETRY_MS_MIN = 1_000
 
-/** @param decision which limit refused, as the script says it @throws Error for a decision that is no refusal */
+/**
+ * @param decision which limit refused, as the script says it
+ * @throws Error for a decision that is no refusal
+ */
 export function limitRefusal(
   decision: string,
   state: LimitState,
@@ -54,7 +63,10 @@ export function limitRefusal(
   }
 }
 
-/** The codes of the account's limits, with words that say whose limit it is. A higher plan would not help. */
+/**
+ * The codes of the account's limits, with words that say whose limit it is. A higher plan would not
+ * help.
+ */
 function credentialRefusal(decision: string, state: LimitState, { connection }: LimitSubject): LimitRefusedError {
   const { minute, month, inFlight } = state.credential ?? {}
   const [who, limit_of] = connection

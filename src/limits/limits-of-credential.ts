@@ -1,4 +1,7 @@
-/** What an owner allows a key or a connection beside the limits of the plan; null: as much as the plan. */
+/**
+ * What an owner allows a key or a connection beside the limits of the plan; null: as much as the
+ * plan.
+ */
 export interface CredentialLimits {
   /** Under which its calls are counted: of a key that replaced another key, the id of the first. */
   id: string
@@ -20,7 +23,10 @@ interface Credentialed {
   mode: 'live' | 'test'
 }
 
-/** Under which the limits of the credential are counted; undefined if it has none, and then it costs nothing. */
+/**
+ * Under which the limits of the credential are counted; undefined if it has none, and then it costs
+ * nothing.
+ */
 export function countedCredential({ credential }: Pick<Credentialed, 'credential'>): string | undefined {
   const { id, perMinute, perMonth, inFlight } = credential ?? {}
   return (perMinute ?? perMonth ?? inFlight ?? null) === null ? undefined : id

@@ -23,10 +23,11 @@ export interface LoginAttempt {
 }
 
 /**
- * Makes an attempt that gives a password. After five wrong passwords of one client for one account each further attempt waits:
- * 1 s, 2 s, up to a quarter of an hour. Neither the owner elsewhere nor other accounts wait. All failures of a client are
- * bounded too, and first: anybody may make up addresses, and what is refused there leaves no key of one. Fails open
- * without Redis: bounded password hashing still limits a guesser.
+ * Makes an attempt that gives a password. After five wrong passwords of one client for one account
+ * each further attempt waits: 1 s, 2 s, up to a quarter of an hour. Neither the owner elsewhere nor
+ * other accounts wait. All failures of a client are bounded too, and first: anybody may make up
+ * addresses, and what is refused there leaves no key of one. Fails open without Redis: bounded
+ * password hashing still limits a guesser.
  * @throws GatewayError LOGIN_THROTTLED; what the attempt throws
  */
 export async function limitGuesses<T>(
@@ -40,7 +41,10 @@ export async function limitGuesses<T>(
   )
 }
 
-/** Forgets the wrong passwords of a client for an account: it has proven in another way whose the account is. */
+/**
+ * Forgets the wrong passwords of a client for an account: it has proven in another way whose the
+ * account is.
+ */
 export async function forgetGuesses({ redis, log }: ThrottleDeps, guess: LoginAttempt): Promise<void> {
   await redis
     .del(failuresKey(guess))

@@ -5,12 +5,15 @@ export const HOUR_MS = 3_600_000
 /** Mails that an account may have sent to its address in an hour. */
 const MAILS_PER_HOUR = 3
 
-/** Attempts count too when the mail server takes no mail: no account makes a node try it without end. */
+/**
+ * Attempts count too when the mail server takes no mail: no account makes a node try it without
+ * end.
+ */
 const MAIL_ATTEMPTS_PER_HOUR = 20
 
 /**
- * Takes one of the hour's mails. Only what is tried counts as an attempt: a refusal for the mails that came must not become
- * an error that speaks of the mail server.
+ * Takes one of the hour's mails. Only what is tried counts as an attempt: a refusal for the mails
+ * that came must not become an error that speaks of the mail server.
  *
  * @returns gives the mail back; the attempt stays
  * @throws GatewayError RATE_LIMIT_EXCEEDED

@@ -4,7 +4,10 @@ import { findCredentialName, type Notice } from '../db/notices.ts'
 import type { LimitState, LimitSubject } from './account-limits.ts'
 import { monthOf } from './month.ts'
 
-/** When a notice that was sent, or that nobody wants, is looked at again, milliseconds: the table of notices keeps it one. */
+/**
+ * When a notice that was sent, or that nobody wants, is looked at again, milliseconds: the table of
+ * notices keeps it one.
+ */
 const SETTLED_MS = 86_400_000
 
 /** When a notice that could not be sent is tried again, milliseconds. */
@@ -12,7 +15,10 @@ const TRY_AGAIN_MS = 600_000
 
 const KNOWN_MAX = 10_000
 
-/** Notices that a node sends at once; while the mail server hangs, others are tried with a later call. */
+/**
+ * Notices that a node sends at once; while the mail server hangs, others are tried with a later
+ * call.
+ */
 const AT_ONCE_MAX = 20
 
 /** Whose month it is: the account's, or that of a key or a connection with a limit of its own. */
@@ -25,7 +31,9 @@ interface Month {
   now: number
 }
 
-/** Mails an account when 80 and 100 % of a month are used, once each. Calls wait for nothing of it. */
+/**
+ * Mails an account when 80 and 100 % of a month are used, once each. Calls wait for nothing of it.
+ */
 export class MonthNotices {
   readonly #deps: NoticeDeps
   readonly #known = new LRUCache<string, true>({ max: KNOWN_MAX })

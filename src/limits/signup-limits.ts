@@ -13,8 +13,9 @@ export interface SignupClient {
 }
 
 /**
- * Makes a sign-up; accounts are free. Counted are accounts made and addresses found to have one: an outage shuts no
- * network out. Fails open without Redis. @throws GatewayError SIGNUP_THROTTLED; what the sign-up throws
+ * Makes a sign-up; accounts are free. Counted are accounts made and addresses found to have one: an
+ * outage shuts no network out. Fails open without Redis. @throws GatewayError SIGNUP_THROTTLED;
+ * what the sign-up throws
  */
 export async function limitSignups<T>(
   deps: ThrottleDeps & { config: Config },
@@ -50,7 +51,9 @@ function throttlesOf({ throttles }: Config, { address, network }: SignupClient):
   return [ofClient, ...ofNetworks]
 }
 
-/** How many subscribers' sign-ups a network may have: a /48 twenty an hour with the default of five. */
+/**
+ * How many subscribers' sign-ups a network may have: a /48 twenty an hour with the default of five.
+ */
 const SUBSCRIBERS: Record<Network['kind'], Record<number, number>> = {
   ipv4: { 24: 8, 32: 1 },
   ipv6: { 32: 20, 48: 4, 56: 1, 64: 1 },

@@ -51,7 +51,12 @@ export interface Throttle {
   hint?: string
 }
 
-/** Before the work, so that concurrent attempts count too. @returns refunds the unit @throws GatewayError */
+/**
+ * Before the work, so that concurrent attempts count too.
+ *
+ * @returns refunds the unit
+ * @throws GatewayError
+ */
 export async function takeThrottle(
   { redis, log, now }: ThrottleDeps,
   { name, subject, max, windowMs = MINUTE_MS, code, hint }: Throttle,
@@ -63,7 +68,8 @@ export async function takeThrottle(
   try {
     waitMs = Number(await takeUnit.run(redis, [key], [now?.() ?? '', max, unit, windowMs]))
   } catch (error) {
-    // Fails open: accounts must work without Redis, and bounded password hashing still limits a guesser.
+    // Fails open: accounts must work without Redis, and bounded password hashing still limits a
+    // guesser.
     log.warn({ err: error, throttle: name }, 'failed to count a throttle; the attempt is let through')
     return () => undefined
   }
@@ -75,7 +81,11 @@ export async function takeThrottle(
   }
 }
 
-/** An attempt that fails with `counted` keeps its unit; an outage locks nobody out. @throws GatewayError */
+/**
+ * An attempt that fails with `counted` keeps its unit; an outage locks nobody out.
+ *
+ * @throws GatewayError
+ */
 export async function throttleFailures<T>(
   deps: ThrottleDeps,
   { counted, ...throttle }: Throttle & { counted: ErrorCode },
@@ -92,7 +102,11 @@ export async function throttleFailures<T>(
   }
 }
 
-/** Takes no unit: for work that is counted only when it went well. @throws GatewayError with the throttle's code */
+/**
+ * Takes no unit: for work that is counted only when it went well.
+ *
+ * @throws GatewayError with the throttle's code
+ */
 export async function checkThrottle({ redis, log, now }: ThrottleDeps, throttle: Throttle): Promise<void> {
   const { name, subject, max, windowMs = MINUTE_MS, code } = throttle
   if (max === 0) return
@@ -109,7 +123,10 @@ export async function checkThrottle({ redis, log, now }: ThrottleDeps, throttle:
 /** Good log-ins and changes of the password of one account. */
 const RIGHT_PASSWORDS_PER_MINUTE = 10
 
-/** Right passwords cost a hash or two; wrong passwords take nothing of it, so nobody shuts out the owner. */
+/**
+ * Right passwords cost a hash or two; wrong passwords take nothing of it, so nobody shuts out the
+ * owner.
+ */
 export function accountThrottle(
   name: 'login-account' | 'password-change',
   config: Config,
@@ -134,7 +151,10 @@ export function operatorThrottle(address: string): Throttle {
   return { name: 'operator', subject: clientOf(address), max: OPERATOR_FAILURES_MAX, code: 'LOGIN_THROTTLED' }
 }
 
-/** IPv4 as it is, IPv6 by /64, which one subscriber has. Never by account alone: nobody locks an owner out. */
+/**
+ * IPv4 as it is, IPv6 by /64, which one subscriber has. Never by account alone: nobody locks an
+ * owner out.
+ */
 export function clientOf(address: string): string {
   if (!ipaddr.isValid(address)) return address
   const parsed = ipaddr.process(address)

@@ -24,7 +24,11 @@ export class TokenBuckets {
     this.#now = now
   }
 
-  /** Takes at most a burst. @returns 0, or milliseconds until there are so many tokens; none is taken then */
+  /**
+   * Takes at most a burst.
+   *
+   * @returns 0, or milliseconds until there are so many tokens; none is taken then
+   */
   take(subject: string, wanted = 1): number {
     if (this.#perSecond === 0) return 0
     const count = Math.min(wanted, this.#burst)
@@ -40,7 +44,9 @@ export class TokenBuckets {
     return Math.max(0, Math.ceil(((1 - this.#filled(subject).tokens) / this.#perSecond) * 1_000))
   }
 
-  /** Takes so many tokens for work that is done already. What is not there is owed, up to `owedMax`. */
+  /**
+   * Takes so many tokens for work that is done already. What is not there is owed, up to `owedMax`.
+   */
   charge(subject: string, count: number, owedMax = 0): void {
     if (this.#perSecond === 0) return
     const bucket = this.#filled(subject)

@@ -18,8 +18,9 @@ const FAILING_SECONDS = 8
 const sealBatch = loadScript(new URL('./lua/seal-usage-batch.lua', import.meta.url))
 
 /**
- * Moves usage from Redis to Postgres each second, in batches whose ids Postgres keeps: a batch of a dead node is
- * written by the next node, and none counts twice. A lease lets one node work; two would do no harm.
+ * Moves usage from Redis to Postgres each second, in batches whose ids Postgres keeps: a batch of a
+ * dead node is written by the next node, and none counts twice. A lease lets one node work; two
+ * would do no harm.
  */
 export class UsageFlusher {
   readonly #deps: { db: Db; redis: RedisConnection; log: Log }

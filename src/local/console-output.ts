@@ -23,7 +23,10 @@ export interface Welcome {
   reachable: string | undefined
 }
 
-/** What a person needs to know when the service is up: its address, how to log in, and calls that work when pasted. */
+/**
+ * What a person needs to know when the service is up: its address, how to log in, and calls that
+ * work when pasted.
+ */
 export function welcomeText({
   config,
   demo,

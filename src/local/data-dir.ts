@@ -11,7 +11,11 @@ const WHY: Record<string, string> = {
   ENOSPC: 'is on a full disk',
 }
 
-/** Makes the data folder if it is missing. @throws ConfigError naming the variable if nothing can be kept in it */
+/**
+ * Makes the data folder if it is missing.
+ *
+ * @throws ConfigError naming the variable if nothing can be kept in it
+ */
 export async function openDataDir(dataDir: string): Promise<void> {
   try {
     await mkdir(dataDir, { recursive: true })

@@ -19,7 +19,10 @@ export interface DemoAccount {
 const EMAIL = 'demo@localhost.localdomain'
 const FILE = 'demo.json'
 
-/** The demo account of this data folder: made once, and again if database and folder no longer belong together. */
+/**
+ * The demo account of this data folder: made once, and again if database and folder no longer
+ * belong together.
+ */
 export async function loadDemoAccount(db: Db, dataDir: string, pepper: Buffer): Promise<DemoAccount> {
   const kept = await readPrivateJson<DemoAccount>(dataDir, FILE)
   const user = await findUserByEmail(db, EMAIL)
@@ -42,7 +45,10 @@ export async function loadDemoAccount(db: Db, dataDir: string, pepper: Buffer): 
   return user ? { ...account, password: await passwordInForce(user, password) } : account
 }
 
-/** The password as long as it opens the account: its owner or an operator may have given it another password. */
+/**
+ * The password as long as it opens the account: its owner or an operator may have given it another
+ * password.
+ */
 async function passwordInForce(user: User | undefined, password: string | undefined): Promise<string | undefined> {
   return password !== undefined && (await isPasswordOf(user?.password_hash, password)) ? password : undefined
 }

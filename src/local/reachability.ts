@@ -6,10 +6,16 @@ type Overview = Static<typeof OverviewAnswer>
 
 const LOOK_EVERY_MS = 300
 
-/** A failure this much before the last attempt's end belongs to it, milliseconds: they are written one after the other. */
+/**
+ * A failure this much before the last attempt's end belongs to it, milliseconds: they are written
+ * one after the other.
+ */
 const SAME_ATTEMPT_MS = 1_000
 
-/** Upstreams that a later start has probed: enough to tell an upstream that fails from a network that is away. */
+/**
+ * Upstreams that a later start has probed: enough to tell an upstream that fails from a network
+ * that is away.
+ */
 const PROBED_MAX = 3
 
 export interface ReachabilitySource {
@@ -23,9 +29,10 @@ export interface ReachabilitySource {
 }
 
 /**
- * Says how many upstreams answer, by the probes and calls since the start: waits until each enabled upstream was tried, at most
- * `waitMs`. After an earlier start the next probes may be due in minutes: it has a few upstreams probed and waits for these.
- * Undefined if nothing is known by then.
+ * Says how many upstreams answer, by the probes and calls since the start: waits until each enabled
+ * upstream was tried, at most `waitMs`. After an earlier start the next probes may be due in
+ * minutes: it has a few upstreams probed and waits for these. Undefined if nothing is known by
+ * then.
  */
 export async function describeReachability(
   { url, token, since, probe }: ReachabilitySource,
@@ -49,7 +56,10 @@ export async function describeReachability(
   }
 }
 
-/** Slugs of the upstreams that allow most: a start costs a scarce upstream nothing, nor an upstream whose cap is not known. */
+/**
+ * Slugs of the upstreams that allow most: a start costs a scarce upstream nothing, nor an upstream
+ * whose cap is not known.
+ */
 function leastLimited(upstreams: Overview['upstreams']): string[] {
   return upstreams
     .flatMap(({ slug, caps, paused }) => (caps === null || paused !== null ? [] : [{ slug, rates: caps.rates }]))
@@ -66,7 +76,10 @@ function isFresh({ health }: Row, since: number): boolean {
   return Date.parse(health?.checkedAt ?? '') >= since
 }
 
-/** `27 of 27 upstreams answer.`; undefined while none was tried since then, milliseconds since the epoch. */
+/**
+ * `27 of 27 upstreams answer.`; undefined while none was tried since then, milliseconds since the
+ * epoch.
+ */
 export function reachabilityWords({ upstreams }: Pick<Overview, 'upstreams'>, since: number): string | undefined {
   const enabled = upstreams.filter((row) => row.enabled)
   const checked = enabled.filter((row) => isFresh(row, since))

@@ -3,7 +3,10 @@ import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createWhole, writeWhole } from './whole-file.ts'
 
-/** Secrets that a process needs and that `npm start` makes once if none are given, by the variable's name. */
+/**
+ * Secrets that a process needs and that `npm start` makes once if none are given, by the variable's
+ * name.
+ */
 const NAMES = ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY', 'OPERATOR_TOKEN'] as const
 
 export type Secrets = Record<(typeof NAMES)[number], string>
@@ -11,8 +14,8 @@ export type Secrets = Record<(typeof NAMES)[number], string>
 const FILE = 'secrets.json'
 
 /**
- * The secrets kept in the data folder; those that are missing are made. Only the owner can read the file. Of several starts at
- * once on a new folder all have the same secrets.
+ * The secrets kept in the data folder; those that are missing are made. Only the owner can read the
+ * file. Of several starts at once on a new folder all have the same secrets.
  */
 export async function loadSecrets(dataDir: string): Promise<Secrets> {
   const kept = await readPrivateJson<Partial<Secrets>>(dataDir, FILE)

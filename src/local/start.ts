@@ -24,7 +24,9 @@ import { loadSecrets, type Secrets, writePrivateJson } from './secrets.ts'
 import { type ProcessPlan, Supervisor } from './supervisor.ts'
 import { watchSources } from './watch-sources.ts'
 
-/** The whole service on one machine: Postgres and Redis if no address is given, then every process. */
+/**
+ * The whole service on one machine: Postgres and Redis if no address is given, then every process.
+ */
 const output = {
   isTerminal: process.stdout.isTTY === true,
   isVerbose: false,
@@ -36,11 +38,17 @@ const supervisor = new Supervisor((label, line) => {
 const embedded: KeptServer[] = []
 let isEnding = false
 
-/** An end that comes while services start waits for them so long, milliseconds: it can stop only what has started. */
+/**
+ * An end that comes while services start waits for them so long, milliseconds: it can stop only
+ * what has started.
+ */
 const STARTING_MS_MAX = 8_000
 const { promise: started, resolve: setStarted } = Promise.withResolvers<void>()
 
-/** How long processes of a start that was killed may take to end, milliseconds: they finish their calls. */
+/**
+ * How long processes of a start that was killed may take to end, milliseconds: they finish their
+ * calls.
+ */
 const LEFT_BEHIND_MS_MAX = 25_000
 
 const startedAt = Date.now()
@@ -85,7 +93,8 @@ async function start(): Promise<void> {
   print('Bringing the database schema up to date …')
   useNameServers(config.nameServers)
   await migrate(config.databaseUrl)
-  // Keys that everybody can read in the log are for the person who tries the service on this machine.
+  // Keys that everybody can read in the log are for the person who tries the service on this
+  // machine.
   const demo = isLocalAddress(settings.baseUrl) ? await openDemo(config, settings.dataDir) : undefined
   throwIfEnding()
   const consolePort = await startProcesses(settings, environment)
@@ -119,15 +128,18 @@ function throwIfEnding(): void {
   if (isEnding) throw new Error('told to end')
 }
 
-/** Before anything is started: every setting; the addresses of what is not there yet are stood in for. */
+/**
+ * Before anything is started: every setting; the addresses of what is not there yet are stood in
+ * for.
+ */
 function checkSettings({ environment, databaseUrl, redisUrl }: StartConfig, secrets: Record<string, string>): void {
   const standIns = { DATABASE_URL: databaseUrl ?? 'postgres://embedded', REDIS_URL: redisUrl ?? 'redis://embedded' }
   loadConfig({ ...environment, ...secrets, ...standIns })
 }
 
 /**
- * Before anything is started: a port in use ends the start at once, with one sentence. If an earlier start was killed, its
- * processes notice and end by themselves: their ports are waited for.
+ * Before anything is started: a port in use ends the start at once, with one sentence. If an
+ * earlier start was killed, its processes notice and end by themselves: their ports are waited for.
  */
 async function checkPorts(settings: StartConfig): Promise<void> {
   const { dataDir } = settings

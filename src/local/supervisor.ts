@@ -16,14 +16,20 @@ export interface ProcessPlan {
 const RESTART_MS_MIN = 500
 const RESTART_MS_MAX = 15_000
 
-/** How long a process may take to be ready, as on a slow disk, and to end after SIGTERM. Milliseconds. */
+/**
+ * How long a process may take to be ready, as on a slow disk, and to end after SIGTERM.
+ * Milliseconds.
+ */
 const READY_MS_MAX = 60_000
 const END_MS_MAX = 28_000
 
 /** A process that was ready this long is not in a restart loop, milliseconds. */
 const STEADY_MS = 60_000
 
-/** Keeps processes running: labels what they print, starts them again when they die, ends them together. */
+/**
+ * Keeps processes running: labels what they print, starts them again when they die, ends them
+ * together.
+ */
 export class Supervisor {
   readonly #print: (label: string, line: string) => void
   readonly #readyMsMax: number
@@ -72,7 +78,10 @@ export class Supervisor {
     clearTimeout(timer)
   }
 
-  /** Ends every process in order and starts it again at once, also a process that waits after its death: its code changed. */
+  /**
+   * Ends every process in order and starts it again at once, also a process that waits after its
+   * death: its code changed.
+   */
   restart(): void {
     for (const child of this.#children.values()) {
       this.#restarted.add(child)

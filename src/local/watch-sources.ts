@@ -1,6 +1,9 @@
 import { watch } from 'node:fs'
 
-/** An editor writes several files, and one file several times: changes this close together are one, milliseconds. */
+/**
+ * An editor writes several files, and one file several times: changes this close together are one,
+ * milliseconds.
+ */
 const SETTLE_MS = 300
 
 /** Calls back after files of the service changed. @returns how to stop */

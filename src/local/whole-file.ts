@@ -11,13 +11,17 @@ import {
   writeFileSync,
 } from 'node:fs'
 
-/** Replaces a file, which only its owner can read: at each moment it holds the old text or the new text, whole. */
+/**
+ * Replaces a file, which only its owner can read: at each moment it holds the old text or the new
+ * text, whole.
+ */
 export function writeWhole(file: string, text: string): void {
   withDraft(file, text, (draft) => renameSync(draft, file))
 }
 
 /**
- * Makes a file that only its owner can read, unless it is there: of several at once a single process makes it. An empty file counts as absent.
+ * Makes a file that only its owner can read, unless it is there: of several at once a single
+ * process makes it. An empty file counts as absent.
  *
  * @returns what it holds then
  */
@@ -28,7 +32,10 @@ export function createWhole(file: string, text: string): string {
   return readFileSync(file, 'utf8')
 }
 
-/** As `tryLink`; if the file system has no second names, two at once may both succeed, and the later text stays. */
+/**
+ * As `tryLink`; if the file system has no second names, two at once may both succeed, and the later
+ * text stays.
+ */
 function isNamed(draft: string, file: string): boolean {
   try {
     return tryLink(draft, file)
@@ -51,7 +58,10 @@ export function tryLink(file: string, name: string): boolean {
   }
 }
 
-/** What is written to the draft is on the disk before it gets its name: a full disk or a lost machine leaves no half of it. */
+/**
+ * What is written to the draft is on the disk before it gets its name: a full disk or a lost
+ * machine leaves no half of it.
+ */
 function withDraft(file: string, text: string, use: (draft: string) => void): void {
   const draft = `${file}.${randomUUID()}`
   try {

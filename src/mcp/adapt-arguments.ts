@@ -12,14 +12,17 @@ interface Shape {
   anyOf?: Shape[]
 }
 
-/** As `DECIMAL` of the call route: no plus sign, leading zeros or more digits than a double holds. */
+/**
+ * As `DECIMAL` of the call route: no plus sign, leading zeros or more digits than a double holds.
+ */
 const DECIMAL = /^-?(0|[1-9]\d{0,15})(\.\d{0,30})?(e[-+]?\d{1,2})?$/i
 
 /**
- * Adapts the arguments of a tool to its schema, because models and their clients write a value in more than one way:
- * null, blank text or an empty list for an optional member that they have no value for; JSON text for an object or a
- * list; text for a number, true or false; a number for text. What cannot be adapted stays as it is, for the validator
- * to name. Objects without declared members, such as the parameters of a call, stay as they are.
+ * Adapts the arguments of a tool to its schema, because models and their clients write a value in
+ * more than one way: null, blank text or an empty list for an optional member that they have no
+ * value for; JSON text for an object or a list; text for a number, true or false; a number for
+ * text. What cannot be adapted stays as it is, for the validator to name. Objects without declared
+ * members, such as the parameters of a call, stay as they are.
  *
  * @throws ProtocolError -32602 for JSON text that no body may hold
  */

@@ -48,7 +48,10 @@ async function answerMessage(create: (era: Era) => Server, deps: McpDeps, given:
   return await handler.fetch(request, { parsedBody: body })
 }
 
-/** A message that no method answers; a client that takes streams alone gets a stream of this single answer. */
+/**
+ * A message that no method answers; a client that takes streams alone gets a stream of this single
+ * answer.
+ */
 function errorAnswer(body: unknown, error: MessageError, { json, stream }: AcceptedForms): Response {
   const answer = { jsonrpc: '2.0', id: Object(body).id ?? null, error }
   if (json || !stream) return Response.json(answer)
@@ -56,7 +59,10 @@ function errorAnswer(body: unknown, error: MessageError, { json, stream }: Accep
   return new Response(`event: message\ndata: ${JSON.stringify(answer)}\n\n`, { headers })
 }
 
-/** Ends the call of a request that a notification cancels. The request itself is answered where it is waited for. */
+/**
+ * Ends the call of a request that a notification cancels. The request itself is answered where it
+ * is waited for.
+ */
 async function cancelCall({ client }: McpDeps, message: unknown): Promise<void> {
   if (methodOf(message) !== 'notifications/cancelled') return
   const callId = await client.toolCalls.find(Object(Object(message).params).requestId ?? null)
@@ -112,7 +118,10 @@ function wantsProgress(body: unknown): boolean {
   return methodOf(body) === 'tools/call' && Object(Object(Object(body).params)._meta).progressToken !== undefined
 }
 
-/** No list of ours changes while a node runs, so there is nothing to subscribe to, and no stream to keep open. */
+/**
+ * No list of ours changes while a node runs, so there is nothing to subscribe to, and no stream to
+ * keep open.
+ */
 function noSuchMethod(body: unknown): Response {
   const error = { code: ProtocolErrorCode.MethodNotFound, message: 'Method not found' }
   return Response.json({ jsonrpc: '2.0', id: Object(body).id ?? null, error }, { status: 404 })

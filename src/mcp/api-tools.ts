@@ -16,7 +16,10 @@ export interface ToolHints {
   openWorldHint: boolean
 }
 
-/** What calls of the gateway are to a client that asks its user: they read, and they reach the outside. */
+/**
+ * What calls of the gateway are to a client that asks its user: they read, and they reach the
+ * outside.
+ */
 export const CALL_HINTS: ToolHints = {
   readOnlyHint: true,
   destructiveHint: false,
@@ -25,12 +28,16 @@ export const CALL_HINTS: ToolHints = {
 }
 
 /**
- * Tells Claude Code to show results of up to so many characters to the model; longer results, and by default results above
- * 50,000, become a file. The bound is the bound of our results, with room for `_meta` and the text around them.
+ * Tells Claude Code to show results of up to so many characters to the model; longer results, and
+ * by default results above 50,000, become a file. The bound is the bound of our results, with room
+ * for `_meta` and the text around them.
  */
 export const DATA_META = { 'anthropic/maxResultSizeChars': 60_000 }
 
-/** What calls of one endpoint are to it. `destructiveHint` is always stated, because clients take it for true otherwise. */
+/**
+ * What calls of one endpoint are to it. `destructiveHint` is always stated, because clients take it
+ * for true otherwise.
+ */
 export function hintsOf({ endpoint: { effect = 'read', isDestructive = true } }: ApiEndpoint): ToolHints {
   if (effect === 'read') return CALL_HINTS
   return {
@@ -115,7 +122,10 @@ function endpointTool({ slug, upstream }: Api, apiEndpoint: ApiEndpoint): Endpoi
   return { tool, endpoint: apiEndpoint, form }
 }
 
-/** The members by which the tool of an endpoint takes a part of its data: those that are no parameter of the endpoint. */
+/**
+ * The members by which the tool of an endpoint takes a part of its data: those that are no
+ * parameter of the endpoint.
+ */
 function selectionOf({ endpoint }: ApiEndpoint): Record<string, unknown> {
   const { fields, limit } = Object(objectSchema(SelectionSchema).properties)
   const offered = { fields, ...(hasTopList(endpoint.data) ? { limit } : {}) }

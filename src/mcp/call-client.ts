@@ -2,7 +2,10 @@ import type { AsyncCall } from '../queue/async-call.ts'
 import type { TaskState } from './tasks.ts'
 import type { ToolCalls } from './tool-calls.ts'
 
-/** One call under the caller's own credential: goes through the proxy route, so that every check is made there, once. */
+/**
+ * One call under the caller's own credential: goes through the proxy route, so that every check is
+ * made there, once.
+ */
 export type SendCall = (path: string, parameters: Record<string, unknown>) => Promise<CallOutcome>
 
 /** The answer of the proxy route, or of the route of asynchronous calls. */
@@ -18,7 +21,10 @@ export interface CallOutcome {
 export interface CallClient {
   /** With `waitSeconds` the answer is 202 when there is none by then, and the call goes on. */
   send: (path: string, parameters: Record<string, unknown>, waitSeconds?: number) => Promise<CallOutcome>
-  /** For a route that answers in lines: says how many have come, whenever some have. Other answers have no lines. */
+  /**
+   * For a route that answers in lines: says how many have come, whenever some have. Other answers
+   * have no lines.
+   */
   sendForLines: (
     path: string,
     parameters: Record<string, unknown>,
@@ -38,7 +44,10 @@ export interface CallClient {
   left: AbortSignal
 }
 
-/** The id of the call that an answer belongs to; undefined for a call that was refused before it had one. */
+/**
+ * The id of the call that an answer belongs to; undefined for a call that was refused before it had
+ * one.
+ */
 export function callIdOf({ headers }: CallOutcome): string | undefined {
   const id = headers['x-call-id']
   return typeof id === 'string' ? id : undefined

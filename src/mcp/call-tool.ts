@@ -37,7 +37,10 @@ export type ResultForm = (data: Record<string, unknown>, about: AboutResult) => 
 /** Room for the members around the data, characters. */
 const AROUND_CHARACTERS = 1_000
 
-/** A call as the result of a tool: the data, or the failure with its code and hint, so that the model can mend it. */
+/**
+ * A call as the result of a tool: the data, or the failure with its code and hint, so that the
+ * model can mend it.
+ */
 export async function callAsTool(
   send: SendCall,
   { api, endpoint, parameters, selection }: ToolCall,
@@ -65,7 +68,10 @@ export interface BatchedCall {
   selection: Selection
 }
 
-/** Many calls as the result of a tool; a failed call has its error in its place. They share one bound of length. */
+/**
+ * Many calls as the result of a tool; a failed call has its error in its place. They share one
+ * bound of length.
+ */
 export async function callManyAsTool(
   send: SendCall,
   { calls, take = 'all' }: { calls: BatchedCall[]; take?: 'all' | 'fit' },
@@ -140,7 +146,11 @@ function isTest(headers: Record<string, unknown>): boolean {
   return headers['x-gateway-mode'] === 'test'
 }
 
-/** What a model is to know of the data of a test call. @param recordedFor parameters as a query string */
+/**
+ * What a model is to know of the data of a test call.
+ *
+ * @param recordedFor parameters as a query string
+ */
 function noteOf(recordedFor: unknown): string {
   const live = 'Use a live key for real data.'
   if (typeof recordedFor !== 'string') return `Recorded example. ${live}`
@@ -157,7 +167,10 @@ function failure({ code, message, hint, docs }: PublicError): CallToolResult {
   return { isError: true, content: [{ type: 'text', text: JSON.stringify({ code, message, hint, docs }) }] }
 }
 
-/** The failure that a body tells of, in either shape: a call's own failure, or the failure of the route by which the call is looked up. */
+/**
+ * The failure that a body tells of, in either shape: a call's own failure, or the failure of the
+ * route by which the call is looked up.
+ */
 export function failureOf(body: string): PublicError {
   const answer = JSON.parse(body)
   return typeof answer.error === 'object' ? answer.error : answer

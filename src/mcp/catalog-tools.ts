@@ -165,7 +165,10 @@ const INPUTS = {
   call_apis: BatchInput,
 }
 
-/** What calls with the credential of the message would meet now; undefined when that cannot be read in time. */
+/**
+ * What calls with the credential of the message would meet now; undefined when that cannot be read
+ * in time.
+ */
 export interface Quotes {
   allowance: () => Promise<Allowance | undefined>
   of: (api: Api, endpoints: ApiEndpoint[]) => Promise<Quote | undefined>
@@ -183,7 +186,11 @@ export interface CatalogToolDeps extends Observer {
   sendBatch: SendCall
 }
 
-/** Runs a tool; undefined if there is no tool of this name. @throws ProtocolError for arguments that do not fit */
+/**
+ * Runs a tool; undefined if there is no tool of this name.
+ *
+ * @throws ProtocolError for arguments that do not fit
+ */
 export async function runCatalogTool(
   name: string,
   given: unknown,
@@ -278,7 +285,8 @@ function searchApis(
   { query = '', category, limit = 10 }: Static<typeof SearchInput>,
   deps: CatalogToolDeps,
 ): Static<typeof SearchOutput> {
-  // A model is not sent to an API that would refuse its call, because the operator or the user who connected it said so.
+  // A model is not sent to an API that would refuse its call, because the operator or the user who
+  // connected it said so.
   const isAllowed = ({ slug }: Api) => deps.allowedApis?.includes(slug) ?? true
   const callable = offeredApis(deps.catalog).filter((api) => isOpen(api) && isAllowed(api))
   const named = category?.toLowerCase()

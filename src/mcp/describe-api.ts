@@ -88,7 +88,10 @@ export const DescribeOutput = Type.Object({
 })
 type Description = Static<typeof DescribeOutput>
 
-/** Longest description, characters: it goes into a model's context, and once more beside it as structured content. */
+/**
+ * Longest description, characters: it goes into a model's context, and once more beside it as
+ * structured content.
+ */
 const DESCRIPTION_LENGTH_MAX = 3_500
 
 /** How much is said of an endpoint's data, the fullest first. */
@@ -134,7 +137,10 @@ interface Rendered {
   length: number
 }
 
-/** What is said of an endpoint is the same for everybody, and comes from a file that does not change while a process runs. */
+/**
+ * What is said of an endpoint is the same for everybody, and comes from a file that does not change
+ * while a process runs.
+ */
 const renderedBy = new Map(FORMS.map((form) => [form, new WeakMap<ApiEndpoint, Rendered>()]))
 
 function rendered(endpoint: ApiEndpoint, form: Form): Rendered {

@@ -1,7 +1,10 @@
 import Type, { type Static } from 'typebox'
 import { isObject } from '../catalog/json.ts'
 
-/** Longest answer of a tool, characters of its JSON: clients put longer answers into a file that the model does not read. */
+/**
+ * Longest answer of a tool, characters of its JSON: clients put longer answers into a file that the
+ * model does not read.
+ */
 export const RESULT_CHARACTERS_MAX = 40_000
 
 /** Room for what is said of a cut, characters. */
@@ -35,8 +38,8 @@ interface Cut extends Pick<Truncated, 'path' | 'of' | 'shown'> {
 }
 
 /**
- * Cuts data to a length. Lists lose items from their end, the longest list first. When that is not enough, texts lose
- * their end, and objects their last members.
+ * Cuts data to a length. Lists lose items from their end, the longest list first. When that is not
+ * enough, texts lose their end, and objects their last members.
  */
 export function fitData(
   data: Record<string, unknown>,
@@ -56,7 +59,10 @@ export function fitData(
   return { data: fitted.value as Record<string, unknown>, truncated }
 }
 
-/** One bound for answers of these lengths: the longest that each may be. What an answer does not need goes to the others. */
+/**
+ * One bound for answers of these lengths: the longest that each may be. What an answer does not
+ * need goes to the others.
+ */
 export function shareOf(lengths: number[], charactersMax: number): number {
   const sorted = [...lengths].sort((a, b) => a - b)
   let left = charactersMax

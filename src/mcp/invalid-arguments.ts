@@ -6,7 +6,11 @@ import { violationOf } from './violation-of.ts'
 
 const validators = new WeakMap<TSchema, Validator>()
 
-/** Arguments that a schema takes. @throws ProtocolError -32602 with a sentence about the first that it does not take */
+/**
+ * Arguments that a schema takes.
+ *
+ * @throws ProtocolError -32602 with a sentence about the first that it does not take
+ */
 export function checkArguments<Schema extends TSchema>(schema: Schema, given: unknown): Static<Schema> {
   const validator = validators.get(schema) ?? Compile(schema)
   validators.set(schema, validator)

@@ -14,7 +14,10 @@ export interface MessageError {
 /** Clients write the arguments of a tool as null, as blank text, and as JSON text. */
 const CallParams = Type.Object({ arguments: Type.Optional(Type.Object({})) })
 
-/** The protocol's own schemas of the methods that the servers answer. The schemas of tasks have one member, and it is the same. */
+/**
+ * The protocol's own schemas of the methods that the servers answer. The schemas of tasks have one
+ * member, and it is the same.
+ */
 const REQUESTS = {
   initialize: specTypeSchemas.InitializeRequest,
   ping: specTypeSchemas.PingRequest,
@@ -29,9 +32,9 @@ const REQUESTS = {
 }
 
 /**
- * A message with parameters as its method takes them: a member that is null counts as left out, at any depth. The
- * parameters of every method come through here before the protocol's own server sees them, whose answer to wrong parameters
- * would be the dump of a validator.
+ * A message with parameters as its method takes them: a member that is null counts as left out, at
+ * any depth. The parameters of every method come through here before the protocol's own server sees
+ * them, whose answer to wrong parameters would be the dump of a validator.
  */
 export function readMessage(body: unknown): { message: unknown } | { error: MessageError } {
   if (!isObject(body)) return { message: body }

@@ -40,7 +40,10 @@ export function hasTopList(schema: unknown): boolean {
   return Object.values(Object(schema).properties ?? {}).some((member) => itemsOf(member as DataShape) !== undefined)
 }
 
-/** What is wrong with the first path that the schema of the data does not know, in a sentence; undefined if all are known. */
+/**
+ * What is wrong with the first path that the schema of the data does not know, in a sentence;
+ * undefined if all are known.
+ */
 export function unknownField({ fields = [] }: Selection, schema: unknown): string | undefined {
   const unknown = fields.find((field) => !isKnown(schema as DataShape, stepsOf(field)))
   if (unknown === undefined) return undefined
@@ -54,7 +57,10 @@ export function unknownField({ fields = [] }: Selection, schema: unknown): strin
   )
 }
 
-/** The chosen part of the data: first the items, then the members. Data that lack a member lack it in the result too. */
+/**
+ * The chosen part of the data: first the items, then the members. Data that lack a member lack it
+ * in the result too.
+ */
 export function select(data: Record<string, unknown>, { fields, limit }: Selection): Record<string, unknown> {
   const limited = limit === undefined ? data : withFewerItems(data, limit)
   return fields ? (take(limited, wantedBy(fields.map(stepsOf))) as Record<string, unknown>) : limited
@@ -133,7 +139,10 @@ function innerPaths(path: string, { properties = {}, items }: DataShape): [strin
   return Object.entries(properties).map(([name, shape]) => [path === '' ? name : `${path}.${name}`, shape])
 }
 
-/** The known path that an unknown path means: with typing errors, without its lists, or without what is around it. */
+/**
+ * The known path that an unknown path means: with typing errors, without its lists, or without what
+ * is around it.
+ */
 function nearestPath(unknown: string, paths: string[]): string | undefined {
   const plain = unknown.replace(/\[\d*\]/g, '').replace(/^data\./, '')
   const same = paths.find((path) => path.replaceAll(ITEMS, '') === plain)

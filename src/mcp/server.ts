@@ -46,7 +46,10 @@ export interface McpDeps extends Observer {
   rendered: Renderings<string>
 }
 
-/** Which generation of the protocol a request speaks: with a handshake, up to 2025-11-25, or without, from 2026-07-28. */
+/**
+ * Which generation of the protocol a request speaks: with a handshake, up to 2025-11-25, or
+ * without, from 2026-07-28.
+ */
 export type Era = 'legacy' | 'modern'
 
 /** How a tool sends one call, and how it sends many at once. */
@@ -123,7 +126,10 @@ function apiResource(api: Api, baseUrl: string): Offer['resources'][number] {
   }
 }
 
-/** How long clients may keep what the server says of itself, milliseconds: it changes with a deployment. */
+/**
+ * How long clients may keep what the server says of itself, milliseconds: it changes with a
+ * deployment.
+ */
 const DISCOVER_TTL_MS = 3_600_000
 const LIST_TTL_MS = 300_000
 
@@ -158,7 +164,8 @@ function createServer(offer: Offer, deps: McpDeps, era: Era): Server {
   server.setRequestHandler('resources/list', () => ({
     resources: resources.map(({ read: _, ...resource }) => resource),
   }))
-  // There are none; clients ask wherever there are resources, and show a refusal as a failure of the server.
+  // There are none; clients ask wherever there are resources, and show a refusal as a failure of
+  // the server.
   server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }))
   server.setRequestHandler('resources/read', async ({ params }) => {
     const resource = resources.find(({ uri }) => uri === params.uri)

@@ -4,8 +4,8 @@ import { type Selection, SelectionSchema } from './selection.ts'
 const validator = Compile(SelectionSchema)
 
 /**
- * The id of a task: the id of its call and, after a dot, the part of the data that the tool was asked for. Any node can
- * read it from the id, and nothing more is stored of a call.
+ * The id of a task: the id of its call and, after a dot, the part of the data that the tool was
+ * asked for. Any node can read it from the id, and nothing more is stored of a call.
  */
 export function taskIdOf(callId: string, selection: Selection): string {
   if (Object.keys(selection).length === 0) return callId

@@ -5,7 +5,10 @@ import { type CallClient, type CallOutcome, callIdOf, type SendCall } from './ca
 /** Identifier of the extension by which a tool's call may be answered with a task. */
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
 
-/** How long a call is waited for before it becomes a task, and before the first word on its progress, seconds. */
+/**
+ * How long a call is waited for before it becomes a task, and before the first word on its
+ * progress, seconds.
+ */
 const TASK_AFTER_SECONDS = 2
 const PROGRESS_AFTER_SECONDS = 1
 
@@ -16,7 +19,10 @@ const POLL_MS_MAX = 5_000
 const PROGRESS_EVERY_MS = 1_000
 const PROGRESS_MS_MIN = 200
 
-/** How long a call that cannot be looked up is taken to go on as it was, milliseconds: Redis may be back by then. */
+/**
+ * How long a call that cannot be looked up is taken to go on as it was, milliseconds: Redis may be
+ * back by then.
+ */
 const UNSEEN_MS_MAX = 15_000
 
 /** How long a node that is to end still reports the progress of a call, milliseconds. */
@@ -36,15 +42,17 @@ export interface TaskState {
   pollIntervalMs: number
 }
 
-/** What is known of a call that waits: calls before it, and when its request is expected to be sent. */
+/**
+ * What is known of a call that waits: calls before it, and when its request is expected to be sent.
+ */
 interface Forecast {
   position?: number
   etaMs?: number
 }
 
 /**
- * Sends calls for a client that takes tasks: a call that is not answered within two seconds goes on as a task. A client
- * that leaves before it is answered has cancelled the call.
+ * Sends calls for a client that takes tasks: a call that is not answered within two seconds goes on
+ * as a task. A client that leaves before it is answered has cancelled the call.
  */
 export function sendAsTask(client: CallClient): SendCall {
   return async (path, parameters) => {
@@ -55,8 +63,9 @@ export function sendAsTask(client: CallClient): SendCall {
 }
 
 /**
- * Sends calls whose progress is reported each second until they are answered. A client that leaves cancels the call, and
- * so does a client that says so in a message of its own, as clients of earlier revisions do.
+ * Sends calls whose progress is reported each second until they are answered. A client that leaves
+ * cancels the call, and so does a client that says so in a message of its own, as clients of
+ * earlier revisions do.
  */
 export function sendWithProgress(
   client: CallClient,
@@ -133,7 +142,10 @@ export function sendBatchWithProgress(client: CallClient, report: (progress: Pro
   }
 }
 
-/** Sends a call. If it goes on, its place in the queue is looked up: the answer that accepted it has none. */
+/**
+ * Sends a call. If it goes on, its place in the queue is looked up: the answer that accepted it has
+ * none.
+ */
 async function sendForecast(
   client: CallClient,
   { path, parameters, waitSeconds }: { path: string; parameters: Record<string, unknown>; waitSeconds: number },
@@ -147,14 +159,18 @@ async function sendForecast(
 }
 
 /**
- * Whether the look-up failed, and not the call: what a call ended with has the form of its own route. The call's id is no
- * sign, because Redis may be lost between the reading of the call and the reading of its result.
+ * Whether the look-up failed, and not the call: what a call ended with has the form of its own
+ * route. The call's id is no sign, because Redis may be lost between the reading of the call and
+ * the reading of its result.
  */
 export function isUnseen({ status, body }: Pick<CallOutcome, 'status' | 'body'>): boolean {
   return status >= 500 && Object(JSON.parse(body)).status !== 'error'
 }
 
-/** What a progress notification says besides its token: seconds waited and expected in all, or calls of a batch. */
+/**
+ * What a progress notification says besides its token: seconds waited and expected in all, or calls
+ * of a batch.
+ */
 export interface Progress {
   progress: number
   total: number

@@ -5,7 +5,10 @@ import { accountKeys } from '../redis/keys.ts'
 /** Longer than any call takes, seconds. */
 const LIFE_SECONDS = 900
 
-/** A call is said to be waited for each second; if a call was not for so long, its node is gone. Milliseconds. */
+/**
+ * A call is said to be waited for each second; if a call was not for so long, its node is gone.
+ * Milliseconds.
+ */
 const SEEN_MS_MAX = 15_000
 
 /** The tool that a message calls; a tool that is not there makes no calls. */
@@ -22,8 +25,8 @@ export interface MessageSender {
 }
 
 /**
- * The asynchronous calls that requests of tools wait for, by the ids of these requests: a notification that cancels one
- * comes as a message of its own, to any node.
+ * The asynchronous calls that requests of tools wait for, by the ids of these requests: a
+ * notification that cancels one comes as a message of its own, to any node.
  */
 export class ToolCalls {
   readonly #redis: RedisConnection
@@ -54,9 +57,10 @@ export class ToolCalls {
   }
 
   /**
-   * The call that a request waits for. Undefined if there is none, or if there are several: clients that share a
-   * credential and a network count their requests alike, and which of them cancels cannot be told. Calls of nodes that are
-   * gone are not among the several: every client begins with the same ids, and would meet them for as long as they last.
+   * The call that a request waits for. Undefined if there is none, or if there are several: clients
+   * that share a credential and a network count their requests alike, and which of them cancels
+   * cannot be told. Calls of nodes that are gone are not among the several: every client begins
+   * with the same ids, and would meet them for as long as they last.
    */
   async find(requestId: unknown): Promise<string | undefined> {
     const { calls, seen } = this.#keysOf(requestId)

@@ -1,7 +1,9 @@
 import type { Validator } from 'typebox/schema'
 import type { Violation } from '../http/violation-words.ts'
 
-/** What is wrong with the arguments of a tool, in the form in which the schemas of routes report it. */
+/**
+ * What is wrong with the arguments of a tool, in the form in which the schemas of routes report it.
+ */
 export function violationOf(validator: Pick<Validator, 'Errors' | 'Schema'>, input: unknown): Violation {
   const [, errors] = validator.Errors(input)
   // A member too many is reported twice; the first time without its schema.

@@ -40,7 +40,9 @@ export function artifactHash(id: string): Buffer {
   return hash('sha256', id, 'buffer')
 }
 
-/** The store in which the authorization server keeps codes, tokens and grants: sealed, in Postgres. */
+/**
+ * The store in which the authorization server keeps codes, tokens and grants: sealed, in Postgres.
+ */
 export class ArtifactAdapter implements Adapter {
   readonly #kind: string
   readonly #deps: ArtifactDeps
@@ -81,7 +83,8 @@ export class ArtifactAdapter implements Adapter {
   }
 
   /**
-   * A refresh token counts as used with the access token, which is stored last. Until then nobody got anything for it.
+   * A refresh token counts as used with the access token, which is stored last. Until then nobody
+   * got anything for it.
    *
    * @throws InvalidGrant when another request was quicker: a code is good once, over all nodes
    */
@@ -102,7 +105,10 @@ export class ArtifactAdapter implements Adapter {
     if (this.#kind === 'Grant') await this.revokeByGrantId(id)
   }
 
-  /** Ends the connection: a code was used twice, a refresh token was replayed, or the application asks for it. */
+  /**
+   * Ends the connection: a code was used twice, a refresh token was replayed, or the application
+   * asks for it.
+   */
   async revokeByGrantId(grantId: string): Promise<void> {
     const { db } = this.#deps
     const userId = await findConnectionOwner(db, grantId)
@@ -128,7 +134,10 @@ export class ArtifactAdapter implements Adapter {
   }
 }
 
-/** Sign-ins that the version before stored name the resource as the application spelled it; requests name it in one way. */
+/**
+ * Sign-ins that the version before stored name the resource as the application spelled it; requests
+ * name it in one way.
+ */
 function withOneSpelling(payload: AdapterPayload, baseUrl: string): AdapterPayload {
   const spell = (resource: string): string => resourceOf(resource, baseUrl) ?? resource
   const { resource, resources } = payload as { resource?: unknown; resources?: Record<string, string> }
@@ -141,8 +150,9 @@ function withOneSpelling(payload: AdapterPayload, baseUrl: string): AdapterPaylo
 }
 
 /**
- * Opens a stored record, and seals it anew if an earlier secret sealed it: what is in use survives that secret. A
- * whose secret was taken out is as if it were not there, so that the application registers or signs in again.
+ * Opens a stored record, and seals it anew if an earlier secret sealed it: what is in use survives
+ * that secret. A whose secret was taken out is as if it were not there, so that the application
+ * registers or signs in again.
  *
  * @throws Error for bytes that are not of this record
  */

@@ -43,7 +43,10 @@ const MINUTE = 60
 const HOUR = 3_600
 const DAY = 86_400
 
-/** How long things are good for, seconds. A refresh token is renewed with each use; a connection ends after a year. */
+/**
+ * How long things are good for, seconds. A refresh token is renewed with each use; a connection
+ * ends after a year.
+ */
 const TTL = {
   AuthorizationCode: MINUTE,
   RefreshToken: 30 * DAY,
@@ -56,8 +59,9 @@ const TTL = {
 const DOCUMENT_SECONDS = { min: 60, max: 3_600 }
 
 /**
- * The authorization server (OAuth 2.1): code flow with PKCE alone, opaque tokens that are each good for one resource,
- * refresh tokens that are renewed with each use. Every endpoint is named from `BASE_URL`, whatever host a request names.
+ * The authorization server (OAuth 2.1): code flow with PKCE alone, opaque tokens that are each good
+ * for one resource, refresh tokens that are renewed with each use. Every endpoint is named from
+ * `BASE_URL`, whatever host a request names.
  */
 export function createAuthorizationServer(deps: AuthorizationDeps): Provider {
   const { config } = deps
@@ -194,7 +198,10 @@ function featuresOf(deps: AuthorizationDeps): NonNullable<Configuration['feature
   }
 }
 
-/** A sign-in and a decision are asked for each time: an earlier log-in is no consent to this application. */
+/**
+ * A sign-in and a decision are asked for each time: an earlier log-in is no consent to this
+ * application.
+ */
 function policyOf(): interactionPolicy.DefaultPolicy {
   const policy = interactionPolicy.base()
   const { Check } = interactionPolicy

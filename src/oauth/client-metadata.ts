@@ -8,9 +8,10 @@ export const GRANT_TYPES = ['authorization_code', 'refresh_token']
 export const RESPONSE_TYPES: ResponseType[] = ['code']
 
 /**
- * The members that this server uses, and those that it gives out itself. The library gets no other: it would fetch
- * `sector_identifier_uri`, hold clients to keys and ages that nothing here asks for, and refuse scopes of other services
- * and contacts that are no addresses of mail, which clients register everywhere (RFC 7591, 2).
+ * The members that this server uses, and those that it gives out itself. The library gets no other:
+ * it would fetch `sector_identifier_uri`, hold clients to keys and ages that nothing here asks for,
+ * and refuse scopes of other services and contacts that are no addresses of mail, which clients
+ * register everywhere (RFC 7591, 2).
  */
 const USED = new Set([
   'client_id',
@@ -30,11 +31,12 @@ const USED = new Set([
 const LINKS = ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri'] as const
 
 /**
- * Replaces what an application registers and need not be refused for (RFC 7591, 2). The answer to the registration says
- * what holds. Ways of signing in that this server does not have are left out beside those that it has; empty members are
- * taken as absent.
+ * Replaces what an application registers and need not be refused for (RFC 7591, 2). The answer to
+ * the registration says what holds. Ways of signing in that this server does not have are left out
+ * beside those that it has; empty members are taken as absent.
  *
- * @throws InvalidClientMetadata for a text that Postgres does not take, or an address that is none of the web
+ * @throws InvalidClientMetadata for a text that Postgres does not take, or an address that is none
+ *   of the web
  */
 export function adaptMetadata(metadata: ClientMetadata): void {
   for (const value of Object.values(metadata))
@@ -73,8 +75,9 @@ function keepSupported(
 const LOOPBACK = /^(localhost|127\.0\.0\.1|\[::1\])$/
 
 /**
- * Codes go over HTTPS, to this machine, or to an application by its own scheme. Whether an application is one of the
- * user's machine is read from its addresses: some say nothing of it, or that they are a web application.
+ * Codes go over HTTPS, to this machine, or to an application by its own scheme. Whether an
+ * application is one of the user's machine is read from its addresses: some say nothing of it, or
+ * that they are a web application.
  *
  * @throws CustomOIDCProviderError `invalid_redirect_uri`, naming what is wrong
  */
@@ -83,7 +86,8 @@ export function checkRedirects(metadata: ClientMetadata): void {
   // The library refuses what is no list.
   if (!Array.isArray(given)) return
   const addresses = given.map(checkedRedirect)
-  // A program on the user's machine takes what port is free, or has a scheme of its own (RFC 8252, 7.1 and 7.3).
+  // A program on the user's machine takes what port is free, or has a scheme of its own (RFC 8252,
+  // 7.1 and 7.3).
   const isOfThisMachine = addresses.some((address) => address.protocol === 'http:' || hasOwnScheme(address))
   // The library takes these for web applications alone.
   const hasLocalHttps = addresses.some((address) => address.protocol === 'https:' && isLoopback(address))

@@ -20,7 +20,10 @@ export interface ConsentDeps extends ArtifactDeps {
 /** Connections an account may have. */
 const CONNECTIONS_MAX = 100
 
-/** The request and answer of a browser that is in the middle of a sign-in: the library reads its cookies. */
+/**
+ * The request and answer of a browser that is in the middle of a sign-in: the library reads its
+ * cookies.
+ */
 export interface Exchange {
   raw: { request: IncomingMessage; response: ServerResponse }
 }
@@ -29,7 +32,10 @@ export interface Exchange {
 export interface PendingConsent {
   /** Free text of the application. */
   clientName: string
-  /** The address of an application's metadata document; null for an application that registered itself. */
+  /**
+   * The address of an application's metadata document; null for an application that registered
+   * itself.
+   */
   clientHost: string | null
   redirectHost: string
   resource: string
@@ -40,7 +46,9 @@ export interface Decision {
   allow: boolean
   /** Slugs the application may call; absent: all. */
   apis?: string[]
-  /** Calls in any minute, a month and at once that it may make; absent: as many as the plan allows. */
+  /**
+   * Calls in any minute, a month and at once that it may make; absent: as many as the plan allows.
+   */
   perMinute?: number
   perMonth?: number
   inFlight?: number
@@ -132,7 +140,8 @@ export async function decideConsent(
   })
   const grant = new provider.Grant({ accountId: userId, clientId: client.clientId })
   grant.jti = id
-  // Both, because clients ask for the scopes that the metadata lists: a scope that is not granted is asked for again and again.
+  // Both, because clients ask for the scopes that the metadata lists: a scope that is not granted
+  // is asked for again and again.
   const scope = `${CALL_SCOPE} offline_access`
   grant.addOIDCScope([scope, interaction.params.scope].filter(Boolean).join(' '))
   grant.addResourceScope(resource, scope)

@@ -4,15 +4,19 @@ const CHARACTERS_MAX = 60
 /** Controls and separators of lines. */
 const BREAKS = /[\p{Cc}\p{Zl}\p{Zp}]/gu
 
-/** Characters that show nothing, or that reorder others: bidirectional marks, joiners, fillers, unassigned characters. */
+/**
+ * Characters that show nothing, or that reorder others: bidirectional marks, joiners, fillers,
+ * unassigned characters.
+ */
 const HIDDEN = /[\p{C}\p{Default_Ignorable_Code_Point}\u2800]/gu
 
 /** More than two marks on a character run into the lines above and below. */
 const STACKED_MARKS = /(\p{M}{2})\p{M}+/gu
 
 /**
- * A text of a stranger as one short line without characters that hide, reorder or overlay others; empty when nothing of it
- * can be seen. It is applied when a text is stored and when it is shown, because older rows have the text as it came.
+ * A text of a stranger as one short line without characters that hide, reorder or overlay others;
+ * empty when nothing of it can be seen. It is applied when a text is stored and when it is shown,
+ * because older rows have the text as it came.
  */
 export function oneLine(text: string, charactersMax = CHARACTERS_MAX): string {
   const plain = text.normalize('NFC').replace(BREAKS, ' ').replace(HIDDEN, '').replace(STACKED_MARKS, '$1')

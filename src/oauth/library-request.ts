@@ -10,8 +10,8 @@ export interface Replacement {
 }
 
 /**
- * A request as the library reads it. Whatever host it names, every address in an answer is made from `BASE_URL`, and the
- * client is who our own proxies say.
+ * A request as the library reads it. Whatever host it names, every address in an answer is made
+ * from `BASE_URL`, and the client is who our own proxies say.
  */
 export function requestForLibrary(
   request: Pick<FastifyRequest, 'raw' | 'ip' | 'url'>,
@@ -30,7 +30,8 @@ export function requestForLibrary(
     'x-forwarded-host': host,
     'x-forwarded-proto': protocol.slice(0, -1),
     'x-forwarded-for': ip,
-    // A charset has no effect on any type that these routes take; the library would decode the body by it.
+    // A charset has no effect on any type that these routes take; the library would decode the body
+    // by it.
     ...(type !== undefined && { 'content-type': type.split(';')[0] }),
     ...(raw.method === 'POST' && { 'content-length': String(body.length) }),
   }

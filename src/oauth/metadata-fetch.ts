@@ -2,7 +2,9 @@ import { LRUCache } from 'lru-cache'
 import { fetch as guardedFetch, type HeadersInit } from 'undici'
 import { openHttpClient } from '../http/http-client.ts'
 
-/** Documents that a node fetches at once; of one client address, one. Further requests are refused. */
+/**
+ * Documents that a node fetches at once; of one client address, one. Further requests are refused.
+ */
 const FETCHES_MAX = 2
 
 /** Longest until there is a connection, and until the whole document is read. Milliseconds. */
@@ -18,8 +20,8 @@ const UNREACHED_MAX = 1_000
 /** What fetches the documents that describe applications. Strangers choose the addresses. */
 export interface DocumentFetches {
   /**
-   * Takes one of the few places for a request that may fetch a document. A request for a document that is being fetched
-   * shares the fetch and takes none.
+   * Takes one of the few places for a request that may fetch a document. A request for a document
+   * that is being fetched shares the fetch and takes none.
    *
    * @returns what the request calls when it ends; undefined when it may not fetch now
    */
@@ -28,8 +30,9 @@ export interface DocumentFetches {
 }
 
 /**
- * Fetches a client's metadata document as all egress is made: to public addresses alone, checked after the name is
- * resolved, without redirects. Each document has a connection of its own, which ends with it.
+ * Fetches a client's metadata document as all egress is made: to public addresses alone, checked
+ * after the name is resolved, without redirects. Each document has a connection of its own, which
+ * ends with it.
  */
 export function openMetadataFetch(): DocumentFetches {
   const clients = new Map<string, string>()

@@ -4,8 +4,9 @@ import { takeThrottle } from '../limits/throttle.ts'
 import type { ArtifactDeps } from './artifact-adapter.ts'
 
 /**
- * Refreshes of a connection in any minute. A token gets successors until it is superseded, so that this limit is also the
- * limit on the successors of a token. Processes that share a stored token refresh together, five at once as a rule.
+ * Refreshes of a connection in any minute. A token gets successors until it is superseded, so that
+ * this limit is also the limit on the successors of a token. Processes that share a stored token
+ * refresh together, five at once as a rule.
  */
 const REFRESHES_PER_MINUTE = 20
 

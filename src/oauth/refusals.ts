@@ -9,8 +9,9 @@ type Answering = Pick<KoaContextWithOIDC, 'status' | 'set' | 'response' | 'body'
 }
 
 /**
- * With `response_mode=form_post` the answer is a form that the browser sends to the application: the page's policy, under
- * which forms go to this origin alone, would stop it. The library has checked the address by then.
+ * With `response_mode=form_post` the answer is a form that the browser sends to the application:
+ * the page's policy, under which forms go to this origin alone, would stop it. The library has
+ * checked the address by then.
  */
 export function allowFormPost(context: Answering): void {
   const { response_mode: mode, redirect_uri: given } = context.oidc?.params ?? {}
@@ -21,7 +22,10 @@ export function allowFormPost(context: Answering): void {
   context.set('content-security-policy', policy.replace(/form-action [^;]*/, `form-action ${target}`))
 }
 
-/** Failures of the library by which a document could not be read now; if a document was read and is wrong, the failure is another. */
+/**
+ * Failures of the library by which a document could not be read now; if a document was read and is
+ * wrong, the failure is another.
+ */
 const UNREAD_DOCUMENT = /^client_id metadata document fetch (failed|not allowed)$/
 
 /** The failure of a document that may not be fetched for this client address now. */
@@ -36,8 +40,8 @@ function tryAgainLater(context: Answering): void {
 }
 
 /**
- * An application whose document cannot be read now is not an unknown application: told `invalid_client`, programs throw away
- * the tokens that they have.
+ * An application whose document cannot be read now is not an unknown application: told
+ * `invalid_client`, programs throw away the tokens that they have.
  */
 export function tellOfDocument(context: Answering): void {
   const { error, error_description: words } = Object(context.body)
@@ -50,8 +54,9 @@ export function tellOfDocument(context: Answering): void {
 }
 
 /**
- * Whether the library sends a failure of a sign-in on which no user has decided to the application's address. Anybody
- * registers any address, so that this gateway's own address would lead wherever a stranger likes (RFC 9700, 4.11.2).
+ * Whether the library sends a failure of a sign-in on which no user has decided to the
+ * application's address. Anybody registers any address, so that this gateway's own address would
+ * lead wherever a stranger likes (RFC 9700, 4.11.2).
  */
 export function isRefusedUnasked({ state, oidc }: Answering): boolean {
   if (state?.refusal === undefined || state.isOwnPage) return false
@@ -59,8 +64,8 @@ export function isRefusedUnasked({ state, oidc }: Answering): boolean {
 }
 
 /**
- * A failure that is not the client's. Without Postgres or Redis sign-ins wait; applications that are signed in go on for a
- * minute.
+ * A failure that is not the client's. Without Postgres or Redis sign-ins wait; applications that
+ * are signed in go on for a minute.
  */
 export function answerFailure(context: KoaContextWithOIDC, { log }: AuthorizationDeps, error: Error): void {
   if (!isDependencyAway(error) && !(error instanceof DependencyError)) {
@@ -76,8 +81,9 @@ export function answerFailure(context: KoaContextWithOIDC, { log }: Authorizatio
 }
 
 /**
- * Answers a failure that the library leaves to its framework, such as a store that does not answer while the library loads
- * the session. The framework writes into the error, which ours does not allow, and the browser would get no answer.
+ * Answers a failure that the library leaves to its framework, such as a store that does not answer
+ * while the library loads the session. The framework writes into the error, which ours does not
+ * allow, and the browser would get no answer.
  */
 export function answerUnhandled(context: KoaContextWithOIDC, deps: AuthorizationDeps, thrown: unknown): void {
   context.status = 500

@@ -1,6 +1,9 @@
 import { CALL_SCOPE, resourceOf } from './resources.ts'
 
-/** Of OpenID Connect, for requests of its scope. Without that scope they mean nothing, and are ignored (RFC 6749, 3.1). */
+/**
+ * Of OpenID Connect, for requests of its scope. Without that scope they mean nothing, and are
+ * ignored (RFC 6749, 3.1).
+ */
 const OPENID_PARAMETERS = ['claims', 'claims_locales', 'id_token_hint', 'max_age', 'nonce']
 
 /**
@@ -22,8 +25,8 @@ export function adaptSignIn(query: URLSearchParams, baseUrl: string): URLSearchP
 }
 
 /**
- * Adapts the form of a token request. A refresh gets what the sign-in granted, whatever scope it names: clients repeat the
- * scope of the sign-in, and there is one scope, which the answer says.
+ * Adapts the form of a token request. A refresh gets what the sign-in granted, whatever scope it
+ * names: clients repeat the scope of the sign-in, and there is one scope, which the answer says.
  */
 export function adaptTokenForm(form: URLSearchParams, baseUrl: string): URLSearchParams {
   const adapted = withResources(form, baseUrl)
@@ -31,7 +34,10 @@ export function adaptTokenForm(form: URLSearchParams, baseUrl: string): URLSearc
   return adapted
 }
 
-/** Names each resource once, in one spelling; an address that is no resource of ours stays, and is refused. */
+/**
+ * Names each resource once, in one spelling; an address that is no resource of ours stays, and is
+ * refused.
+ */
 function withResources(given: URLSearchParams, baseUrl: string): URLSearchParams {
   const adapted = new URLSearchParams(given)
   const resources = given.getAll('resource').map((resource) => resourceOf(resource, baseUrl) ?? resource)

@@ -16,8 +16,8 @@ interface MetadataDeps {
 }
 
 /**
- * Routes of a document. Clients put the path of the resource behind the name of the document (RFC 8414, 3.1; RFC 9728, 3.1),
- * or before it (OpenID Connect Discovery, 4.1).
+ * Routes of a document. Clients put the path of the resource behind the name of the document (RFC
+ * 8414, 3.1; RFC 9728, 3.1), or before it (OpenID Connect Discovery, 4.1).
  */
 export function documentPaths(name: string): string[] {
   const wellKnown = `/.well-known/${name}`
@@ -43,7 +43,8 @@ export function namedResource(
   const { baseUrl } = config.http
   const path = originForm(request.originalUrl).replace(WELL_KNOWN, '')
   const [withoutQuery = ''] = path.split('?', 1)
-  // A query is part of the address of a resource that is served with a query, and means nothing elsewhere.
+  // A query is part of the address of a resource that is served with a query, and means nothing
+  // elsewhere.
   for (const named of [path, withoutQuery]) {
     for (const address of [baseUrl + named, new URL(baseUrl).origin + named]) {
       const resource = resourceOf(address, baseUrl)
@@ -57,7 +58,10 @@ export function namedResource(
 
 const WELL_KNOWN = /\/[.]well-known\/[\w-]+(?=[/?]|$)/
 
-/** What a resource says of itself. It names the very address for which it was requested (RFC 9728, 3.3). */
+/**
+ * What a resource says of itself. It names the very address for which it was requested (RFC 9728,
+ * 3.3).
+ */
 export function resourceMetadata({ config, catalog }: MetadataDeps, { address, resource }: NamedResource): object {
   const { baseUrl } = config.http
   const api = catalog.get(slugOf(resource, baseUrl) ?? '')

@@ -13,8 +13,9 @@ const MCP = /^\/mcp(?:\/[^/]+)?(?=\/?$)/
 const MAY_BE_MCP = /^\/mcp|^[^?]*(?:%|\/\.)/
 
 /**
- * The address of MCP that a request's address means, in the spelling that is routed: dot segments, percent-encoded letters
- * and a slash at the end make no other address (RFC 3986, 6.2). The query stays as it is.
+ * The address of MCP that a request's address means, in the spelling that is routed: dot segments,
+ * percent-encoded letters and a slash at the end make no other address (RFC 3986, 6.2). The query
+ * stays as it is.
  *
  * @returns undefined for an address that is none of MCP
  */
@@ -24,7 +25,10 @@ export function mcpAddress(target: string): string | undefined {
   return path === undefined ? undefined : path + queryOf(target)
 }
 
-/** Path and query of a request's address. Its absolute form (RFC 9112, 3.2.2) names a host that we do not look at. */
+/**
+ * Path and query of a request's address. Its absolute form (RFC 9112, 3.2.2) names a host that we
+ * do not look at.
+ */
 export function originForm(url: string): string {
   return url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, '/')
 }
@@ -38,7 +42,10 @@ function queryOf(target: string): string {
   return start < 0 ? '' : target.slice(start)
 }
 
-/** The path of an address; its parser has resolved dot segments. Unreserved letters need no encoding (RFC 3986, 6.2.2.2). */
+/**
+ * The path of an address; its parser has resolved dot segments. Unreserved letters need no encoding
+ * (RFC 3986, 6.2.2.2).
+ */
 function normalPath(address: URL | null): string | undefined {
   return address?.pathname.replace(/%[0-9a-f]{2}/gi, (encoded) => {
     const letter = String.fromCharCode(Number.parseInt(encoded.slice(1), 16))
@@ -46,18 +53,22 @@ function normalPath(address: URL | null): string | undefined {
   })
 }
 
-/** Path of the resource that a request is for: `/mcp`, `/mcp/weather`, empty for the call routes; undefined for others. */
+/**
+ * Path of the resource that a request is for: `/mcp`, `/mcp/weather`, empty for the call routes;
+ * undefined for others.
+ */
 function resourcePath(url: string): string | undefined {
   if (CALLS.test(url)) return ''
   return mcpAddress(url)?.replace(/[?].*/s, '')
 }
 
 /**
- * The resource that an address means: each spelling under which the MCP routes serve a client is the same resource, and so
- * is the address without a path with a slash. Scheme and host are compared as RFC 3986, 6.2 says, and a query such as
- * `?apis=` chooses tools, no other resource.
+ * The resource that an address means: each spelling under which the MCP routes serve a client is
+ * the same resource, and so is the address without a path with a slash. Scheme and host are
+ * compared as RFC 3986, 6.2 says, and a query such as `?apis=` chooses tools, no other resource.
  *
- * @returns undefined for an address that is none of a resource, or that may not name one (RFC 8707, 2: no fragment)
+ * @returns undefined for an address that is none of a resource, or that may not name one (RFC 8707,
+ *   2: no fragment)
  */
 export function resourceOf(address: string, baseUrl: string): string | undefined {
   // The parser takes white space and backslashes, which no address has.
@@ -85,11 +96,11 @@ export function isResource(resource: string, baseUrl: string, catalog: Catalog):
 }
 
 /**
- * What a 401 says of how to sign in (RFC 9728, 5.1): where the metadata of the resource is. For requests of other routes
- * nothing is added to the challenge.
+ * What a 401 says of how to sign in (RFC 9728, 5.1): where the metadata of the resource is. For
+ * requests of other routes nothing is added to the challenge.
  *
- * @param request `url` as it is routed; `originalUrl` as the client spells it, because the metadata have to name the very
- * address that it uses (RFC 9728, 3.3)
+ * @param request `url` as it is routed; `originalUrl` as the client spells it, because the metadata
+ *   have to name the very address that it uses (RFC 9728, 3.3)
  */
 export function challengeFor(
   { url, originalUrl }: Pick<FastifyRequest, 'url' | 'originalUrl'>,
@@ -104,8 +115,8 @@ export function challengeFor(
 }
 
 /**
- * Refuses an access token that is good for another resource than the resource of the request. Calls that a tool makes in
- * this process belong to the request that was checked.
+ * Refuses an access token that is good for another resource than the resource of the request. Calls
+ * that a tool makes in this process belong to the request that was checked.
  *
  * @throws GatewayError INVALID_TOKEN
  */

@@ -6,8 +6,9 @@ import { loadScript } from '../redis/script.ts'
 import { type ArtifactDeps, artifactHash, openStored } from './artifact-adapter.ts'
 
 /**
- * Sign-ins of one client address, and of all, that no user has finished. Of more, the oldest goes: an address takes places
- * of its own, and it takes 200 addresses to reach the sign-ins of others. All together have some 30 MB.
+ * Sign-ins of one client address, and of all, that no user has finished. Of more, the oldest goes:
+ * an address takes places of its own, and it takes 200 addresses to reach the sign-ins of others.
+ * All together have some 30 MB.
  */
 const OF_CLIENT_MAX = 20
 const OF_ALL_MAX = 4_000
@@ -15,8 +16,9 @@ const OF_ALL_MAX = 4_000
 const keepSignIn = loadScript(new URL('./lua/keep-sign-in.lua', import.meta.url))
 
 /**
- * The store in which the authorization server keeps sign-ins until a user has decided: sealed, in Redis. Anybody begins them without an
- * account, so that they are bounded in number, end by themselves and leave nothing in Postgres.
+ * The store in which the authorization server keeps sign-ins until a user has decided: sealed, in
+ * Redis. Anybody begins them without an account, so that they are bounded in number, end by
+ * themselves and leave nothing in Postgres.
  */
 export class SignInAdapter implements Adapter {
   readonly #deps: ArtifactDeps
@@ -48,8 +50,8 @@ export class SignInAdapter implements Adapter {
   }
 
   /**
-   * The library destroys a sign-in before it looks up the account and stores the code. The sign-in ends with the request,
-   * so that it can be resumed if Postgres was away.
+   * The library destroys a sign-in before it looks up the account and stores the code. The sign-in
+   * ends with the request, so that it can be resumed if Postgres was away.
    */
   async destroy(id: string): Promise<void> {
     const { redis, log } = this.#deps
@@ -62,7 +64,10 @@ export class SignInAdapter implements Adapter {
     else await end()
   }
 
-  /** The library has these for other kinds: a sign-in has no other id, is used up by nothing and has no grant. */
+  /**
+   * The library has these for other kinds: a sign-in has no other id, is used up by nothing and has
+   * no grant.
+   */
   async findByUid(): Promise<undefined> {
     return undefined
   }

@@ -2,7 +2,9 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 
 const requests = new AsyncLocalStorage<{ usedHash?: Buffer }>()
 
-/** Runs what serves one request: the tokens that it stores come from the refresh token that it uses. */
+/**
+ * Runs what serves one request: the tokens that it stores come from the refresh token that it uses.
+ */
 export function withTokenUse<T>(serve: () => Promise<T>): Promise<T> {
   return requests.run({}, serve)
 }

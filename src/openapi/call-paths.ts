@@ -14,8 +14,9 @@ export const CALL_SECURITY = [{ apiKey: [] }, { bearer: [] }]
 export const apiTag = (api: Api): string => api.upstream.displayName
 
 /**
- * Every endpoint of every API as a path of its own. Headers that change the form of the answer (`Prefer`, raw, scenario)
- * are described on the generic route alone: an import that fills in optional headers would send them with every call.
+ * Every endpoint of every API as a path of its own. Headers that change the form of the answer
+ * (`Prefer`, raw, scenario) are described on the generic route alone: an import that fills in
+ * optional headers would send them with every call.
  */
 export function endpointPaths(catalog: Catalog, named: NamedSchemas): Record<string, JsonSchema> {
   const paths: Record<string, JsonSchema> = {}
@@ -104,7 +105,8 @@ function queryParameter({ name, schema, required, example }: DeclaredParameter, 
     required,
     ...(description === undefined ? {} : { description }),
     schema: rest,
-    // An optional parameter is left out of what tools fill in: its default is the better first call.
+    // An optional parameter is left out of what tools fill in: its default is the better first
+    // call.
     ...(example === undefined || !required ? {} : { example }),
   }
 }

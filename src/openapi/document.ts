@@ -23,7 +23,10 @@ export interface OpenApiDocument {
   components: Record<string, JsonSchema>
 }
 
-/** Describes the registered routes and the endpoints of the catalog, from the schemas that validate them. */
+/**
+ * Describes the registered routes and the endpoints of the catalog, from the schemas that validate
+ * them.
+ */
 export function createDocument(routes: DocumentedRoute[], known: Catalog, baseUrl: string): OpenApiDocument {
   const catalog: Catalog = new Map(offeredApis(known).map((api) => [api.slug, api]))
   const named: NamedSchemas = new Map([['PendingCall', pendingCall]])

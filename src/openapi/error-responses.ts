@@ -48,7 +48,10 @@ export function codesOf(route: DocumentedRoute): ErrorCode[] {
   return ALL_CODES.filter((code) => codes.has(code))
 }
 
-/** The error answers of these codes by status, each code with its example; refusals of the request as such are `default`. */
+/**
+ * The error answers of these codes by status, each code with its example; refusals of the request
+ * as such are `default`.
+ */
 export function errorResponses(codes: ErrorCode[], isCall: boolean, named: NamedSchemas): Record<string, JsonSchema> {
   const responses: Record<string, JsonSchema> = {}
   for (const [status, group] of Map.groupBy(codes, (code) => ERRORS[code].status)) {

@@ -5,11 +5,17 @@ import { LOGS } from './log-examples.ts'
 /** Examples of bodies by media type. */
 export type MediaExamples = Record<string, unknown>
 
-/** The examples of the document, told of one account: what is made in an example is listed in the next example. */
+/**
+ * The examples of the document, told of one account: what is made in an example is listed in the
+ * next example.
+ */
 export interface DocumentExamples {
   /** Bodies of requests by operation, if a schema says too little to make a body. */
   requests: Record<string, unknown>
-  /** Answers by operation; by operation and status if the answer is no success, or not the only answer. */
+  /**
+   * Answers by operation; by operation and status if the answer is no success, or not the only
+   * answer.
+   */
   answers: Record<string, MediaExamples>
   /** A call's answer: mapped, and as the upstream sent it. */
   call: { parameters: unknown; mapped: unknown; raw: unknown }

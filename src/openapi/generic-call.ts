@@ -30,7 +30,9 @@ function anySuccess(named: NamedSchemas, { mapped, raw }: DocumentExamples['call
   })
 }
 
-/** A failure in either of its forms; problem details come only to those who prefer them (RFC 9457). */
+/**
+ * A failure in either of its forms; problem details come only to those who prefer them (RFC 9457).
+ */
 export function failureResponse(named: NamedSchemas): JsonSchema {
   const problem = toDocumentSchema(ProblemDetails, named)
   return {

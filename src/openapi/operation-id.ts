@@ -4,8 +4,9 @@ import { camel } from '../catalog/type-name.ts'
 const VERBS: Record<string, string> = { GET: 'get', POST: 'create', PUT: 'update', PATCH: 'update', DELETE: 'delete' }
 
 /**
- * The name an operation has in generated clients, from method and path: `GET /v1/teams` is `listTeams`, `PUT
- * /v1/teams/{id}/members/{memberId}` is `updateTeamMember`, `POST /v1/auth/login` is `login`.
+ * The name an operation has in generated clients, from method and path: `GET /v1/teams` is
+ * `listTeams`, `PUT /v1/teams/{id}/members/{memberId}` is `updateTeamMember`, `POST /v1/auth/login`
+ * is `login`.
  */
 export function operationId(method: string, path: string): string {
   const segments = path

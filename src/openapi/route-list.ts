@@ -44,7 +44,10 @@ export interface DocumentedRoute {
   outcome: 'call' | undefined
 }
 
-/** Listens to the routes being registered. Call it before the first route; read the list after the last. */
+/**
+ * Listens to the routes being registered. Call it before the first route; read the list after the
+ * last.
+ */
 export function collectRoutes(app: FastifyInstance): () => DocumentedRoute[] {
   const registered: RouteOptions[] = []
   // The options are kept, not read: guards of inner scopes add to them after this hook has run.

@@ -5,8 +5,9 @@ export type JsonSchema = Record<string, unknown>
 export type NamedSchemas = Map<string, JsonSchema>
 
 /**
- * A validating schema as the document shows it: one with an `$id` or a `title` in PascalCase becomes a component that
- * is referred to, and records are written with `additionalProperties`, which generators of clients understand.
+ * A validating schema as the document shows it: one with an `$id` or a `title` in PascalCase
+ * becomes a component that is referred to, and records are written with `additionalProperties`,
+ * which generators of clients understand.
  */
 export function toDocumentSchema(schema: unknown, named: NamedSchemas): JsonSchema {
   // Through JSON: what a schema library keeps beside the schema is no part of it.
@@ -51,8 +52,9 @@ function rewrite(value: unknown, named: NamedSchemas): unknown {
 }
 
 /**
- * `anyOf: [{ type: 'string', description }, { type: 'null' }]` as `{ type: ['string', 'null'], description }`: generators
- * of clients and references show no description that stands inside a union.
+ * `anyOf: [{ type: 'string', description }, { type: 'null' }]` as
+ * `{ type: ['string', 'null'], description }`: generators of clients and references show no
+ * description that stands inside a union.
  */
 function withNull(schema: JsonSchema): JsonSchema {
   const { anyOf, ...outer } = schema

@@ -28,8 +28,9 @@ export function setOperator(request: FastifyRequest, operator: Operator): void {
 }
 
 /**
- * Who does it, for the audit log, with the address. A name that a provider or a proxy proved stands beside what proved
- * it: `ada (oidc, 192.0.2.7)`. A name without that is what somebody with the token gave, and nobody proved it.
+ * Who does it, for the audit log, with the address. A name that a provider or a proxy proved stands
+ * beside what proved it: `ada (oidc, 192.0.2.7)`. A name without that is what somebody with the
+ * token gave, and nobody proved it.
  */
 export function actorOf(request: Pick<FastifyRequest, 'headers' | 'ip'>): string {
   const { name: proven, by } = operators.get(request) ?? TOKEN_OPERATOR
@@ -45,12 +46,17 @@ export function operatorName({ headers }: Pick<FastifyRequest, 'headers'>): stri
   return isOperatorName(name) ? name : ''
 }
 
-/** Whether the audit log takes a name that nobody proved: nothing in it is read as anything but a name. */
+/**
+ * Whether the audit log takes a name that nobody proved: nothing in it is read as anything but a
+ * name.
+ */
 export function isOperatorName(name: string): boolean {
   return /^[\w.@ -]{1,64}$/.test(name)
 }
 
-/** What a person in these groups may do; undefined for somebody in none that counts. Fails closed. */
+/**
+ * What a person in these groups may do; undefined for somebody in none that counts. Fails closed.
+ */
 export function roleIn(groups: readonly string[], access: Config['operatorAccess']): OperatorRole | undefined {
   if (access.operatorGroups.some((group) => groups.includes(group))) return 'operator'
   return access.viewerGroups.some((group) => groups.includes(group)) ? 'viewer' : undefined

@@ -30,7 +30,10 @@ export function isFailing({ problems }: Overview): boolean {
   return problems.some(({ rank }) => rank === 0)
 }
 
-/** The headline, then the problems, each with what callers get and what to do; last how many there are of what. */
+/**
+ * The headline, then the problems, each with what callers get and what to do; last how many there
+ * are of what.
+ */
 export function statusText({ headline, problems, upstreams, processes, callsLastMinute }: Overview): string {
   const states = upstreams.filter((row) => row.enabled).map(({ caps, ...row }) => stateOf({ ...row, cap: caps }))
   const of = (wanted: string) => states.filter((state) => state === wanted).length

@@ -12,7 +12,10 @@ import { lockUpstreamSettings, savePausedMode, saveUpstreamSettings } from '../d
 import { audited, checkTogether, mergeChange, UpstreamChange } from './change-upstream.ts'
 import { operatorKeyRecord } from './upstream-settings.ts'
 
-/** The settings of several upstreams. A member that is absent stays as it is, and null puts it back to its default. */
+/**
+ * The settings of several upstreams. A member that is absent stays as it is, and null puts it back
+ * to its default.
+ */
 export const SettingsChange = Type.Object(
   {
     upstreams: Type.Record(
@@ -41,7 +44,8 @@ export const SettingsAnswer = Type.Object({
 export type SettingsDifference = Static<typeof SettingsAnswer>['differences'][number]
 
 /**
- * Applies settings of several upstreams in one transaction, whole or not at all, as one act of the audit log.
+ * Applies settings of several upstreams in one transaction, whole or not at all, as one act of the
+ * audit log.
  *
  * @returns the differences, and the upstreams that have another key now
  * @throws GatewayError API_NOT_FOUND, or VALIDATION_ERROR for settings that do not fit together
@@ -110,7 +114,10 @@ async function plan(
   return { slug, api, differences, isOtherKey, save }
 }
 
-/** The stored key; null where there is none; undefined for a key that the secrets of this process do not open, which any key replaces. */
+/**
+ * The stored key; null where there is none; undefined for a key that the secrets of this process do
+ * not open, which any key replaces.
+ */
 function keyOf(row: UpstreamSettingsRow | undefined, secrets: Secret[]): string | null | undefined {
   if (!row?.key_sealed || !row.key_secret_id) return null
   try {

@@ -7,7 +7,10 @@ import { GatewayError } from '../errors.ts'
 const LIMIT_DEFAULT = 50
 const LIMIT_MAX = 500
 
-/** Records that an export reads at once. It holds no connection of the pool while its reader is slow. */
+/**
+ * Records that an export reads at once. It holds no connection of the pool while its reader is
+ * slow.
+ */
 const EXPORT_BATCH = 500
 
 const DAY_MS = 86_400_000
@@ -18,7 +21,10 @@ const Moment = Type.String({
 })
 const Text = (description: string) => Type.String({ maxLength: 100, description })
 
-/** What a reader of the audit log may ask for. An empty text is the same as none, because forms send empty fields. */
+/**
+ * What a reader of the audit log may ask for. An empty text is the same as none, because forms send
+ * empty fields.
+ */
 export const AuditQuery = Type.Object({
   from: Type.Optional(Moment),
   to: Type.Optional(Moment),
@@ -55,7 +61,11 @@ export async function readAuditPage(db: Db, query: AuditQuery): Promise<AuditPag
   return { records, next: new URLSearchParams(members) }
 }
 
-/** Every record that fits, a line of JSON each, newest first. @throws GatewayError VALIDATION_ERROR if a date is no date */
+/**
+ * Every record that fits, a line of JSON each, newest first.
+ *
+ * @throws GatewayError VALIDATION_ERROR if a date is no date
+ */
 export function exportAudit(db: Db, query: AuditQuery): AsyncGenerator<string> {
   return auditLines(db, filterOf(query))
 }

@@ -10,7 +10,10 @@ import { lockUpstreamSettings, type NewUpstreamSettings, saveUpstreamSettings } 
 import { GatewayError } from '../errors.ts'
 import { operatorKeyRecord } from './upstream-settings.ts'
 
-/** What an operator may change of an upstream; null puts a member back to what the file and the environment say. */
+/**
+ * What an operator may change of an upstream; null puts a member back to what the file and the
+ * environment say.
+ */
 export const UpstreamChange = Type.Object(
   {
     enabled: Type.Optional(nullable(Type.Boolean())),
@@ -46,7 +49,8 @@ export const UpstreamChange = Type.Object(
 )
 
 /**
- * Changes an upstream's settings, all of them or none, and writes the change down with what was before.
+ * Changes an upstream's settings, all of them or none, and writes the change down with what was
+ * before.
  *
  * @returns `isOtherKey`: a key was stored, or taken away that was there
  * @throws GatewayError VALIDATION_ERROR for settings that do not fit together

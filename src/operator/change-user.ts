@@ -43,8 +43,8 @@ export const UserChange = Type.Object(
 )
 
 /**
- * Changes an account, and writes the change down with what was before. Disabling ends the account's sessions: enabling
- * it again must not revive them.
+ * Changes an account, and writes the change down with what was before. Disabling ends the account's
+ * sessions: enabling it again must not revive them.
  *
  * @throws GatewayError USER_NOT_FOUND
  */

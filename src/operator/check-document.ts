@@ -15,12 +15,19 @@ export interface CheckAnswer {
   slug: string
   errors: Finding[]
   leftOut: Finding[]
-  /** The entry of the catalog; its health score is unknown and so 0. Null when the document has errors. */
+  /**
+   * The entry of the catalog; its health score is unknown and so 0. Null when the document has
+   * errors.
+   */
   entry: ApiEntry | null
   effects: Record<string, Effect>
 }
 
-/** Reads a document as a process of the gateway would, and needs none. @param overlay absent: the overlay beside the document, if there is one */
+/**
+ * Reads a document as a process of the gateway would, and needs none.
+ *
+ * @param overlay absent: the overlay beside the document, if there is one
+ */
 export async function checkDocument(
   file: string,
   overlay: string | undefined,

@@ -119,8 +119,9 @@ export interface CommandLine {
 }
 
 /**
- * What is to be done; undefined if help is wanted. An argument or option that the command does not take is refused:
- * whoever wrote it means something by it, and would take the success of the rest for its own.
+ * What is to be done; undefined if help is wanted. An argument or option that the command does not
+ * take is refused: whoever wrote it means something by it, and would take the success of the rest
+ * for its own.
  *
  * @throws UsageError
  */

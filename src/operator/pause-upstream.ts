@@ -3,7 +3,10 @@ import { insertAuditRecord } from '../db/audit-log.ts'
 import type { Db } from '../db/database.ts'
 import { lockUpstreamSettings, savePausedMode } from '../db/upstream-settings.ts'
 
-/** Notes that an upstream is paused, or with null that it is not, and writes the change down with what was before. */
+/**
+ * Notes that an upstream is paused, or with null that it is not, and writes the change down with
+ * what was before.
+ */
 export function changePause(
   db: Db,
   slug: string,

@@ -4,8 +4,8 @@ import type { Db } from '../db/database.ts'
 import { actorOf } from './actor.ts'
 
 /**
- * Writes down that somebody opened the console. Fails open: an operator needs the console most while Postgres is away, and
- * the log has a line in any case.
+ * Writes down that somebody opened the console. Fails open: an operator needs the console most
+ * while Postgres is away, and the log has a line in any case.
  */
 export async function recordLogin(db: Db, request: FastifyRequest, after: object): Promise<void> {
   const actor = actorOf(request)

@@ -17,8 +17,8 @@ export const ResetPassword = Type.Object({
 const PASSWORD_BYTES = 18
 
 /**
- * Gives an account that lost its password a random password, and ends its sessions: whoever has a session may be the reason. Its keys
- * and applications go on.
+ * Gives an account that lost its password a random password, and ends its sessions: whoever has a
+ * session may be the reason. Its keys and applications go on.
  *
  * @throws GatewayError USER_NOT_FOUND
  */

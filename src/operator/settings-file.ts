@@ -8,7 +8,10 @@ import { Findings, findingLine, Unreadable } from '../catalog/openapi/report.ts'
 import { SettingsChange } from './apply-settings.ts'
 import { UsageError } from './command-line.ts'
 
-/** A key stands in a variable or in a file of its own: the settings file can be kept where everybody reads it. */
+/**
+ * A key stands in a variable or in a file of its own: the settings file can be kept where everybody
+ * reads it.
+ */
 const KeyReference = Type.Union([
   Type.Object({ env: Type.String({ pattern: '^[A-Z][A-Z0-9_]*$' }) }, { additionalProperties: false }),
   Type.Object({ file: Type.String({ minLength: 1 }) }, { additionalProperties: false }),

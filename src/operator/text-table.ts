@@ -7,13 +7,22 @@ const COLUMN_MIN = 10
 const TEXT_WIDTH_MAX = 100
 
 export interface TableOptions {
-  /** Heads of the columns that are never cut, because commands take what stands in them or half of it says nothing. */
+  /**
+   * Heads of the columns that are never cut, because commands take what stands in them or half of
+   * it says nothing.
+   */
   whole: string[]
-  /** Default: the terminal's width; a file, another program or a terminal that does not know its width (0) gets everything. */
+  /**
+   * Default: the terminal's width; a file, another program or a terminal that does not know its
+   * width (0) gets everything.
+   */
   widthMax?: number
 }
 
-/** Rows as a table of plain text: if it would be wider than the terminal, the widest columns are cut. */
+/**
+ * Rows as a table of plain text: if it would be wider than the terminal, the widest columns are
+ * cut.
+ */
 export function textTable(
   heads: string[],
   rows: string[][],
@@ -50,7 +59,10 @@ export function wrapped(text: string, indent = ''): string {
   return [...lines, line].join('\n')
 }
 
-/** Callers write some of what is shown: a control character would change the terminal or the order of the text. */
+/**
+ * Callers write some of what is shown: a control character would change the terminal or the order
+ * of the text.
+ */
 const CONTROL = /[\p{Cc}\p{Bidi_Control}]/gu
 
 function cut(text: string, width: number): string {

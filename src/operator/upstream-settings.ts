@@ -10,7 +10,10 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 
 /** Changes with every change of the settings: that is how processes hear of a change. */
-/** How often the version is looked at, milliseconds: a change is in force everywhere within a second. */
+/**
+ * How often the version is looked at, milliseconds: a change is in force everywhere within a
+ * second.
+ */
 const LOOK_EVERY_MS = 400
 
 /** After this long a change that was announced is in force in every process, milliseconds. */
@@ -37,7 +40,10 @@ export interface SettingsDeps {
   redis: RedisConnection
 }
 
-/** Keeps a process's catalog as the operators set it. What was read last holds while Postgres or Redis is away. */
+/**
+ * Keeps a process's catalog as the operators set it. What was read last holds while Postgres or
+ * Redis is away.
+ */
 export class SettingsSync {
   readonly #deps: SettingsDeps
   readonly #listeners = new Set<() => void>()
@@ -98,7 +104,10 @@ export class SettingsSync {
   }
 }
 
-/** A row as settings. A key that cannot be opened is left out, so that calls go without it rather than with a wrong key. */
+/**
+ * A row as settings. A key that cannot be opened is left out, so that calls go without it rather
+ * than with a wrong key.
+ */
 function decodeSettings(row: UpstreamSettingsRow, secrets: Secret[], log: Log): OperatorSettings {
   const settings: OperatorSettings = {}
   if (row.enabled !== null) settings.enabled = row.enabled

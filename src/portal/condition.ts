@@ -13,13 +13,18 @@ export type ConditionWord = (typeof CONDITIONS)[number]
 /** What callers of an API have to know of its state now. */
 export interface Condition {
   word: ConditionWord
-  /** The health of the source, if the word says something else: what the past of the API goes on to. */
+  /**
+   * The health of the source, if the word says something else: what the past of the API goes on to.
+   */
   healthWord?: ConditionWord
   /** 0 to 100; undefined if nothing was measured. */
   score: number | undefined
   /** Since when, milliseconds since the epoch; undefined when the state never changed. */
   since: number | undefined
-  /** From when on a Healthy in its past was seen, not assumed. Milliseconds since the epoch, Infinity for never. */
+  /**
+   * From when on a Healthy in its past was seen, not assumed. Milliseconds since the epoch,
+   * Infinity for never.
+   */
   firstOkAt: number
   /** Why it is not healthy, one sentence; empty when it is, or when nothing is known. */
   reason: string
@@ -55,7 +60,10 @@ export function conditionOf(api: Api, health: HealthView): Condition {
   return { word, score, since, firstOkAt, reason: reasonOf(health), effect: effectOf(api, health) }
 }
 
-/** What a limit at the source means for callers; undefined while there is none, and while the source is down anyway. */
+/**
+ * What a limit at the source means for callers; undefined while there is none, and while the source
+ * is down anyway.
+ */
 function limitWords(api: Api, health: HealthView): Pick<Condition, 'word' | 'reason' | 'effect'> | undefined {
   const { limitedUntil } = health
   if (limitedUntil === undefined || standingWord(health) !== 'Limited') return undefined
@@ -87,7 +95,10 @@ function reasonOf({ cause = '', lastCode, status }: HealthView): string {
   return changeWords({ cause, to: status, code: lastCode ?? null })
 }
 
-/** Why a state began, in sentences: cause of the change and, if it got worse, the failure that decided it. */
+/**
+ * Why a state began, in sentences: cause of the change and, if it got worse, the failure that
+ * decided it.
+ */
 export function changeWords(change: { cause: string; from?: string; to: string; code: string | null }): string {
   const words = causeWords(change) || 'the source failed'
   const why = words.charAt(0).toUpperCase() + words.slice(1)
@@ -108,7 +119,10 @@ function effectOf(api: Api, { status, isOpen, isServedByFallback, cause }: Healt
   return `Live calls are refused at once with UPSTREAM_UNAVAILABLE; the source is tried again after a pause that grows from a second to five minutes.${stored} ${testCalls(api)}`
 }
 
-/** A test call needs the plan of the API as a live call does; it needs neither the source nor the operator. */
+/**
+ * A test call needs the plan of the API as a live call does; it needs neither the source nor the
+ * operator.
+ */
 function testCalls({ tierRequired }: Api): string {
   return tierRequired === 'developer' ? 'Test calls work.' : `Test calls work from the ${planOf(tierRequired)} plan on.`
 }

@@ -30,7 +30,10 @@ const STYLES = [
   ...['frame', 'controls', 'data', 'pages', 'api', 'account', 'docs'].map((name) => `portal/assets/${name}.css`),
 ]
 
-/** Whether a page belongs to a link of the header: an API's page to the catalog, a guide to the docs. */
+/**
+ * Whether a page belongs to a link of the header: an API's page to the catalog, a guide to the
+ * docs.
+ */
 function isWithin(path: string, href: string): boolean {
   if (href === '/') return path === '/' || path.startsWith('/apis/')
   return path === href || path.startsWith(`${href}/`)

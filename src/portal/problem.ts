@@ -20,7 +20,10 @@ export interface ProblemDeps {
 /** Addresses of programs: failures there are always JSON. */
 const FOR_PROGRAMS = /^\/(v1|oauth|\.well-known|portal|healthz|readyz|assets)(\/|\?|$)|\.(json|md|txt|ts|py|ico)(\?|$)/
 
-/** Whether a person reads the failure: a browser requests a page at an address that programs do not use. */
+/**
+ * Whether a person reads the failure: a browser requests a page at an address that programs do not
+ * use.
+ */
 export function isForPeople({ url, method, headers }: FastifyRequest): boolean {
   if (FOR_PROGRAMS.test(url)) return false
   if (isMcp(url) && method !== 'GET') return false
@@ -29,7 +32,10 @@ export function isForPeople({ url, method, headers }: FastifyRequest): boolean {
 
 const isMcp = (url: string): boolean => /^\/mcp(\/|\?|$)/.test(url)
 
-/** Answers a failure with a page: what is wrong, and where to go on. A browser at `/mcp` is shown how agents use it. */
+/**
+ * Answers a failure with a page: what is wrong, and where to go on. A browser at `/mcp` is shown
+ * how agents use it.
+ */
 export function sendProblem(
   reply: FastifyReply,
   thrown: unknown,

@@ -3,13 +3,17 @@ import { SESSION_MS } from '../accounts/session-token.ts'
 import { readCookie, writeSessionCookie } from '../http/cookies.ts'
 
 /**
- * The portal's log-in lives in a cookie that no script can read, so that a script that should not be there cannot carry
- * it away, and that survives a reload. It counts only for requests that a page of this origin sends on purpose: they
- * bear a header that a page of another origin cannot send without asking, and nobody is ever allowed on asking.
+ * The portal's log-in lives in a cookie that no script can read, so that a script that should not
+ * be there cannot carry it away, and that survives a reload. It counts only for requests that a
+ * page of this origin sends on purpose: they bear a header that a page of another origin cannot
+ * send without asking, and nobody is ever allowed on asking.
  */
 const REQUEST_HEADER = 'x-portal-request'
 
-/** The prefix binds the cookie to this host and to HTTPS (RFC 6265bis, 4.1.3.2); plain HTTP is for one's own machine. */
+/**
+ * The prefix binds the cookie to this host and to HTTPS (RFC 6265bis, 4.1.3.2); plain HTTP is for
+ * one's own machine.
+ */
 function cookieName(baseUrl: string): string {
   return baseUrl.startsWith('https:') ? '__Host-agw_session' : 'agw_session'
 }
@@ -30,7 +34,10 @@ export function readSessionCookie(request: FastifyRequest, baseUrl: string): str
   return token !== undefined && /^[\w-]+\.[\w-]+\.[\w-]+$/.test(token) ? token : undefined
 }
 
-/** Whether a page of this origin sent the request: the header is there, and the browser names no other origin. */
+/**
+ * Whether a page of this origin sent the request: the header is there, and the browser names no
+ * other origin.
+ */
 export function isPortalRequest(request: FastifyRequest, baseUrl: string): boolean {
   const { origin, 'sec-fetch-site': site } = request.headers
   if (request.headers[REQUEST_HEADER] === undefined) return false
@@ -39,7 +46,10 @@ export function isPortalRequest(request: FastifyRequest, baseUrl: string): boole
   return URL.canParse(origin) && new URL(origin).host === request.host
 }
 
-/** Lets the portal's own requests bear the cookie's session, in place of the token that other clients bear. */
+/**
+ * Lets the portal's own requests bear the cookie's session, in place of the token that other
+ * clients bear.
+ */
 export function acceptPortalSession(request: FastifyRequest, baseUrl: string): void {
   const { headers } = request
   if (headers.cookie === undefined || headers.authorization !== undefined || headers['x-api-key'] !== undefined) return

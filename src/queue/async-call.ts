@@ -34,7 +34,11 @@ interface StoredAsyncCall extends Omit<AsyncCall, 'limitsAcquiredAt'> {
   enqueuedAt: number
 }
 
-/** Remembers a call for as long as its result is kept. @throws GatewayError RESULT_STORAGE_FULL: nothing is done */
+/**
+ * Remembers a call for as long as its result is kept.
+ *
+ * @throws GatewayError RESULT_STORAGE_FULL: nothing is done
+ */
 export async function recordAsyncCall(
   redis: RedisConnection,
   job: CallJob,

@@ -16,8 +16,9 @@ const CallOrigin = Type.Object({
 export type CallOrigin = Static<typeof CallOrigin>
 
 /**
- * One call as its job stores it, the contract between API nodes and workers. It is readable in Redis and in the
- * console: no secret in it, keys by id. A change that old workers cannot read gets a new `v`.
+ * One call as its job stores it, the contract between API nodes and workers. It is readable in
+ * Redis and in the console: no secret in it, keys by id. A change that old workers cannot read gets
+ * a new `v`.
  */
 const StoredCall = Type.Object({
   v: Type.Literal(1),
@@ -50,13 +51,19 @@ const StoredCall = Type.Object({
       isFollower: Type.Optional(Type.Literal(true)),
     }),
   ),
-  /** Weight by plan of a call without a ticket, with which it joins the wait queue when it needs one after all. */
+  /**
+   * Weight by plan of a call without a ticket, with which it joins the wait queue when it needs one
+   * after all.
+   */
   weight: Type.Optional(Type.Integer()),
   /** Answer from the cache or not at all: no request may be sent for this long, milliseconds. */
   cacheOnlyMs: Type.Optional(Type.Integer()),
   /** Why; absent from nodes of an earlier version. */
   cacheOnlyReason: Type.Optional(Type.Enum(['cap', 'share', 'closed', 'overloaded', 'down'])),
-  /** The result is kept for GET /v1/calls/{id}, for the caller may not be waiting; the worker then completes the call. */
+  /**
+   * The result is kept for GET /v1/calls/{id}, for the caller may not be waiting; the worker then
+   * completes the call.
+   */
   isAsync: Type.Boolean(),
   /** Bytes that all kept results of the account may take; of an asynchronous call. */
   resultBytesMax: Type.Optional(Type.Integer()),
@@ -78,13 +85,21 @@ type StoredCall = Static<typeof StoredCall>
 
 /** Stored under the names that workers of earlier versions read: `toStored` maps them. */
 export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey' | 'enqueuedAt' | 'admittedAt'> {
-  /** It tells the month and the day that the call counts for; of a batch's call, when it got its lease. Redis time, milliseconds. */
+  /**
+   * It tells the month and the day that the call counts for; of a batch's call, when it got its
+   * lease. Redis time, milliseconds.
+   */
   limitsAcquiredAt: number
-  /** From then its wait for a worker counts: Redis time. Absent from nodes of an earlier version. */
+  /**
+   * From then its wait for a worker counts: Redis time. Absent from nodes of an earlier version.
+   */
   admissionEndedAt?: number
   /** Absent for a call that joined no wait queue. */
   ticket?: QueueTicket
-  /** The caller's own upstream key and the bucket of its cap, which holds once the upstream took the key; absent if the gateway's key is used. */
+  /**
+   * The caller's own upstream key and the bucket of its cap, which holds once the upstream took the
+   * key; absent if the gateway's key is used.
+   */
   providerKey?: { id: string; bucket: string; isUnproven?: true }
 }
 
@@ -92,9 +107,15 @@ export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey' | 'enq
 export interface QueueTicket {
   tag: number
   weight: number
-  /** An identical call is queued behind this call. If the worker of that call leads first and has not begun its attempt, this call takes the lead. */
+  /**
+   * An identical call is queued behind this call. If the worker of that call leads first and has
+   * not begun its attempt, this call takes the lead.
+   */
   isAhead?: true
-  /** It has no place, because it was to share a queued call's answer: it must join the wait queue for a request of its own. Workers of an earlier version wait by its tag. */
+  /**
+   * It has no place, because it was to share a queued call's answer: it must join the wait queue
+   * for a request of its own. Workers of an earlier version wait by its tag.
+   */
   isFollower?: true
 }
 
@@ -151,7 +172,11 @@ export function parseAnswerable(data: unknown): AnswerableCall[] {
   }))
 }
 
-/** The calls of a job: one (version 1), or several (version 2). @throws LaterVersionError, or Error for no job of a call */
+/**
+ * The calls of a job: one (version 1), or several (version 2).
+ *
+ * @throws LaterVersionError, or Error for no job of a call
+ */
 export function parseCalls(data: unknown): CallJob[] {
   const calls: CallJob[] = []
   for (const call of sharedJob.Check(data) ? data.calls : [data]) calls.push(fromStored(checkStored(call)))

@@ -36,7 +36,12 @@ export class CallQueues {
     return [...new Set([...slugs].map((slug) => this.of(slug)))]
   }
 
-  /** Calls that may share a job do so with calls of the same tick, whatever APIs they are for. @returns the id of the job @throws what Redis throws */
+  /**
+   * Calls that may share a job do so with calls of the same tick, whatever APIs they are for.
+   *
+   * @returns the id of the job
+   * @throws what Redis throws
+   */
   async enqueue(queued: CallToQueue): Promise<string> {
     const { slug, id } = queued.call
     if (queued.mayShareJob) return await this.#sharedJobs.add(this.of(slug).qualifiedName, queued)
@@ -60,7 +65,9 @@ export class CallQueues {
 
 export interface CallToQueue {
   call: CallJob
-  /** Whether the call may share a job. A call with a job of its own can be removed from its lane. */
+  /**
+   * Whether the call may share a job. A call with a job of its own can be removed from its lane.
+   */
   mayShareJob: boolean
 }
 
@@ -82,7 +89,12 @@ function openQueue({ name, prefix }: Lane, redis: RedisConnection): Queue {
   })
 }
 
-/** Takes a call out of its queue while it waits in a job of its own, which is read in the same round trip: BullMQ also says that it removed a job that it does not know. @returns `isStarted`: a worker had it, or has handed it back; undefined when it was not there */
+/**
+ * Takes a call out of its queue while it waits in a job of its own, which is read in the same round
+ * trip: BullMQ also says that it removed a job that it does not know.
+ *
+ * @returns `isStarted`: a worker had it, or has handed it back; undefined when it was not there
+ */
 export async function removeCall(lane: Queue, callId: string): Promise<{ isStarted: boolean } | undefined> {
   const [job, removed] = await Promise.all([lane.getJob(callId), lane.remove(callId)])
   return job && removed === 1 ? { isStarted: job.attemptsStarted > 0 } : undefined

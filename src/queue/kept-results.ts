@@ -14,14 +14,19 @@ const HEAD_BYTES = 1_024
 /** Results that are read at once: each may be several megabytes, once compressed and once not. */
 const READS_MAX = 8
 
-/** Results as this process has read them: all who fetch one share its bytes, and it is unpacked once. */
+/**
+ * Results as this process has read them: all who fetch one share its bytes, and it is unpacked
+ * once.
+ */
 export class KeptResults {
   readonly #redis: RedisConnection
   readonly #kept: LRUCache<string, Reply>
   readonly #reads = new SingleFlight<Reply | undefined>()
   readonly #concurrency = new Concurrency(READS_MAX)
 
-  /** `bytesMax`: of all results that are kept, the least recently used of which is forgotten first. */
+  /**
+   * `bytesMax`: of all results that are kept, the least recently used of which is forgotten first.
+   */
   constructor(redis: RedisConnection, bytesMax: number) {
     this.#redis = redis
     this.#kept = new LRUCache({

@@ -4,9 +4,9 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { laneKeys, upstreamKeys } from '../redis/keys.ts'
 
 /**
- * A lane is a BullMQ queue that carries the calls of many APIs, so that calls which come together travel together
- * whatever they are for. A call that must wait for its API does so in the queue of the API's cap, never in the lane: a
- * worker takes every job at once.
+ * A lane is a BullMQ queue that carries the calls of many APIs, so that calls which come together
+ * travel together whatever they are for. A call that must wait for its API does so in the queue of
+ * the API's cap, never in the lane: a worker takes every job at once.
  */
 export interface Lane {
   /** BullMQ's name of the queue. */
@@ -39,7 +39,10 @@ export function laneOfOnly(slugs: readonly string[]): Lane {
   return laneNamed(`only-${hash('sha1', slugs.toSorted().join()).slice(0, 12)}`)
 }
 
-/** The queue of an API as versions before lanes name it: their processes serve beside ours while an upgrade runs. */
+/**
+ * The queue of an API as versions before lanes name it: their processes serve beside ours while an
+ * upgrade runs.
+ */
 export function earlierLaneOf(slug: string): Lane {
   return { name: slug, prefix: upstreamKeys.earlierQueuePrefix(slug) }
 }

@@ -18,7 +18,9 @@ export interface ProbeJob {
   isForced?: boolean
   /** It alone may open the breaker: calls could not tell whether the upstream hangs. */
   isDecisive?: boolean
-  /** The recorded call of this endpoint is made instead: what its answer lacks, all answers lack. */
+  /**
+   * The recorded call of this endpoint is made instead: what its answer lacks, all answers lack.
+   */
   endpoint?: string
   /** The operator API waits for the outcome, under this id. */
   outcomeId?: string
@@ -33,7 +35,8 @@ export const PROBE_JOB_OPTIONS = {
 /**
  * Schedules a probe. While a probe of the same upstream and name waits or runs, there is no second.
  *
- * @param once for this reason no further probe is scheduled within so many milliseconds, although the first has run
+ * @param once for this reason no further probe is scheduled within so many milliseconds, although
+ *   the first has run
  */
 export async function enqueueProbe(
   queues: CallQueues,

@@ -23,7 +23,11 @@ export function isInline(body: Buffer): boolean {
   return body.length <= INLINE_BYTES_MAX
 }
 
-/** Stores a body that is not inline. @throws GatewayError OVERLOADED while the account's other bodies take all the room */
+/**
+ * Stores a body that is not inline.
+ *
+ * @throws GatewayError OVERLOADED while the account's other bodies take all the room
+ */
 export async function storeBody(
   redis: RedisConnection,
   { id, accountId }: Pick<CallJob, 'id' | 'accountId'>,

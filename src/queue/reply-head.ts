@@ -31,9 +31,15 @@ export interface ReplyHead {
   recordedFor?: string
   /** The fallback source of the API answered. */
   isFromFallback?: true
-  /** How long the answer is stored and fresh, milliseconds: identical calls need no request for so long. */
+  /**
+   * How long the answer is stored and fresh, milliseconds: identical calls need no request for so
+   * long.
+   */
   freshMs?: number
-  /** How many more requests the call's cap had room for at its worker's last poll; absent: not known, or none. */
+  /**
+   * How many more requests the call's cap had room for at its worker's last poll; absent: not
+   * known, or none.
+   */
   room?: number
 }
 

@@ -79,8 +79,8 @@ interface PendingCall {
 }
 
 /**
- * The reply stream of one API node and the calls that wait on it. Reading resumes at the last id, never at "now": a
- * broken connection or a restarted Redis loses no reply.
+ * The reply stream of one API node and the calls that wait on it. Reading resumes at the last id,
+ * never at "now": a broken connection or a restarted Redis loses no reply.
  */
 export class ReplyInbox {
   readonly stream = keys.replies(randomUUID())
@@ -116,7 +116,11 @@ export class ReplyInbox {
     return this.#pending.size
   }
 
-  /** Call it before the job is added, so that no reply is missed. @returns the reply, and `forget` to stop waiting */
+  /**
+   * Call it before the job is added, so that no reply is missed.
+   *
+   * @returns the reply, and `forget` to stop waiting
+   */
   awaitReply(callId: string): { reply: Promise<Reply>; forget: () => void } {
     const { promise, resolve, reject } = Promise.withResolvers<Reply>()
     // It may fail before anybody listens.
@@ -164,7 +168,10 @@ export class ReplyInbox {
     }
   }
 
-  /** Makes the stream and renews its life. The node reads a stream that it made from its beginning. If a worker made the stream, because Redis lost it, reading goes on: ids are times. */
+  /**
+   * Makes the stream and renews its life. The node reads a stream that it made from its beginning.
+   * If a worker made the stream, because Redis lost it, reading goes on: ids are times.
+   */
   async #keepStream(): Promise<void> {
     if (performance.now() - this.#keptAt < READ_BLOCK_MS) return
     if ((await this.#reader.expire(this.stream, STREAM_SECONDS)) === 0) {
@@ -195,7 +202,10 @@ export class ReplyInbox {
     else this.#fetch(head, head.bodyKey, pending)
   }
 
-  /** The result of an asynchronous call whose caller still waits. If it cannot be read, it can be fetched later. */
+  /**
+   * The result of an asynchronous call whose caller still waits. If it cannot be read, it can be
+   * fetched later.
+   */
   #readStored(head: ReplyHead, accountId: string, pending: PendingCall): void {
     readResult(this.#redis, { id: head.id, accountId }).then(
       (stored) => pending.resolve(stored ?? lostBody(head)),

@@ -29,8 +29,9 @@ export type Storing =
   | { kind: 'full'; retryAfterMs: number }
 
 /**
- * Keeps the outcome of a call; the first outcome stays, because its caller may have received it. Fails closed past
- * `bytesMax` of the account's results; undefined is no bound, for an outcome without a body.
+ * Keeps the outcome of a call; the first outcome stays, because its caller may have received it.
+ * Fails closed past `bytesMax` of the account's results; undefined is no bound, for an outcome
+ * without a body.
  */
 export async function storeResult(
   redis: RedisConnection,
@@ -70,7 +71,11 @@ export async function forgetResults(redis: RedisConnection, accountId: string): 
   await redis.del(...callKeys, ...sizeKeys(accountId))
 }
 
-/** Notes that a worker begins with a call. @returns false if the call has an outcome: it must not begin */
+/**
+ * Notes that a worker begins with a call.
+ *
+ * @returns false if the call has an outcome: it must not begin
+ */
 export async function startCall(redis: RedisConnection, { id, accountId }: ResultOf): Promise<boolean> {
   const keys = [accountKeys.result(accountId, id), accountKeys.started(accountId, id)]
   const [mayStart, hasEarlierResult] = await Promise.all([

@@ -4,7 +4,10 @@ import type { CallQueues } from './call-queue.ts'
 
 export const VALIDATE_KEY = 'validate-key'
 
-/** Has a worker find out whether an upstream takes a caller's key. The key itself is in Postgres alone. */
+/**
+ * Has a worker find out whether an upstream takes a caller's key. The key itself is in Postgres
+ * alone.
+ */
 export const ValidateKeyJob = Type.Object({
   v: Type.Literal(1),
   providerKeyId: Type.String(),
@@ -28,7 +31,9 @@ export function parseValidateKeyJob(data: unknown): ValidateKeyJob {
   throw new Error('job data do not fit version 1 of validate-key')
 }
 
-/** After how long a key is tried again whose upstream could not say anything of it, milliseconds. */
+/**
+ * After how long a key is tried again whose upstream could not say anything of it, milliseconds.
+ */
 export const TRY_AGAIN_MS = [10_000, 20_000, 40_000]
 
 /** For a worker that cannot run the job, if another worker may. */
@@ -38,7 +43,10 @@ export async function enqueueValidateKey(queues: CallQueues, slug: string, job: 
   await queues.of(slug).add(VALIDATE_KEY, parseValidateKeyJob({ ...job, slug }), RETRIES)
 }
 
-/** For a key that the upstream refused to a call: calls at once are refused together, and one request tells about all. */
+/**
+ * For a key that the upstream refused to a call: calls at once are refused together, and one
+ * request tells about all.
+ */
 export async function enqueueRevalidateKey(queues: CallQueues, slug: string, job: ValidateKeyJob): Promise<void> {
   const options = { ...RETRIES, deduplication: { id: `revalidate-${job.providerKeyId}` } }
   await queues.of(slug).add(VALIDATE_KEY, parseValidateKeyJob({ ...job, slug }), options)

@@ -4,7 +4,8 @@ import { ERRORS, type ErrorCode } from '../errors.ts'
  * How far the requests of a call got; a call never goes back.
  * - `refused`: the gateway refused the call as admission does, before anything was sent for it.
  * - `unsent`: no request was sent, or none that a process knows of and that may have been sent.
- * - `maybe-sent`: nobody knows, for example because a worker was lost, or because a connection failed.
+ * - `maybe-sent`: nobody knows, for example because a worker was lost, or because a connection
+ *   failed.
  * - `sent`: the first byte of a request was written, also for a request that the call shares.
  * - `answered`: the upstream answered.
  */
@@ -27,10 +28,16 @@ export interface Verdict {
   code?: ErrorCode | undefined
 }
 
-/** What an account gets back of the units that a call took. `month`: its units of the account's and of the application's month. */
+/**
+ * What an account gets back of the units that a call took. `month`: its units of the account's and
+ * of the application's month.
+ */
 export type Refund = 'nothing' | 'month' | 'all'
 
-/** The status that log and metrics show of a call that nobody waits for any more (as nginx shows it). */
+/**
+ * The status that log and metrics show of a call that nobody waits for any more (as nginx shows
+ * it).
+ */
 export const CALLER_LEFT_STATUS = 499
 
 /** What log and metrics show of a call that its worker, or its cancelling, ended. */
@@ -39,13 +46,19 @@ export function shownStatusOf({ code }: Pick<Verdict, 'code'>): number {
   return code === 'CALL_CANCELLED' ? CALLER_LEFT_STATUS : ERRORS[code].status
 }
 
-/** The status that usage counts a call under. A cancelled call costs its account something if a request may have been sent. */
+/**
+ * The status that usage counts a call under. A cancelled call costs its account something if a
+ * request may have been sent.
+ */
 export function usageStatusOf({ code, reach }: Verdict): number {
   if (code === 'CALL_CANCELLED' && !hasReached(reach, 'maybe-sent')) return 503
   return shownStatusOf({ code })
 }
 
-/** What the account gets back when the call ends. `db/usage.ts` counts the calls of a month by the same rule. */
+/**
+ * What the account gets back when the call ends. `db/usage.ts` counts the calls of a month by the
+ * same rule.
+ */
 export function refundOf(verdict: Verdict): Refund {
   if (verdict.reach === 'refused') return 'all'
   return usageStatusOf(verdict) < 500 ? 'nothing' : 'month'

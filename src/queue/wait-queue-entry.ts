@@ -25,7 +25,10 @@ export function memberOf({ accountId, callId, shareGroup, isAsync }: WaitQueueId
   return `${group}${accountId}|${isAsync ? '~' : ''}${callId}`
 }
 
-/** The account of a member's call, or its group: what `shareOf` of `rules.lua` is on a scarce cap, whatever the cap. */
+/**
+ * The account of a member's call, or its group: what `shareOf` of `rules.lua` is on a scarce cap,
+ * whatever the cap.
+ */
 export function groupOrAccountOf(member: string): string {
   return member.slice(0, member.indexOf('|'))
 }

@@ -3,16 +3,18 @@ import type { RedisConnection } from './connection.ts'
 
 const SYNC_EVERY_MS = 15_000
 
-/** A slower answer says little about when it was written: only between which times. Milliseconds. */
+/**
+ * A slower answer says little about when it was written: only between which times. Milliseconds.
+ */
 const SYNC_TRIP_MS_MAX = 250
 
 /** Pause before the next try while no answer has come so fast, milliseconds. */
 const SYNC_AGAIN_MS = 1_000
 
 /**
- * Redis' clock as this process sees it. Deadlines are written and read in Redis time, so that machines whose own
- * clocks differ agree on them. It is counted from the process's monotonic clock: a step of the machine's clock, as
- * after a resume or by NTP, moves no deadline.
+ * Redis' clock as this process sees it. Deadlines are written and read in Redis time, so that
+ * machines whose own clocks differ agree on them. It is counted from the process's monotonic clock:
+ * a step of the machine's clock, as after a resume or by NTP, moves no deadline.
  */
 export class RedisClock {
   readonly #redis: RedisConnection

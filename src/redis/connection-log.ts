@@ -4,8 +4,8 @@ import { NamedConnector } from './connector.ts'
 import { REFUSED } from './missing-rights.ts'
 
 /**
- * Writes down what becomes of a connection: why it failed, once and again whenever the reason changes, and when it is
- * ready. An outage fails three times a second for the same reason.
+ * Writes down what becomes of a connection: why it failed, once and again whenever the reason
+ * changes, and when it is ready. An outage fails three times a second for the same reason.
  */
 export function logConnection(
   redis: Redis | Cluster,
@@ -23,7 +23,8 @@ export function logConnection(
     if (reason === loggedReason) return
     loggedReason = reason
     const warn = (cause = reason) => log.warn({ kind, hosts, reason: cause }, 'failed to connect to redis')
-    // Of a Cluster, ioredis keeps to itself why its nodes are of no use: TLS, usually, or that they are no Cluster.
+    // Of a Cluster, ioredis keeps to itself why its nodes are of no use: TLS, usually, or that they
+    // are no Cluster.
     if (redis instanceof Cluster) void findCause(urls).then(warn)
     else warn()
   })
@@ -49,7 +50,10 @@ export function logConnection(
   })
 }
 
-/** The message of an error; for a Cluster, the message of the node that failed last. An address of several has no message of its own. */
+/**
+ * The message of an error; for a Cluster, the message of the node that failed last. An address of
+ * several has no message of its own.
+ */
 function reasonOf(error: Error): string {
   const { lastNodeError, code } = error as { lastNodeError?: Error; code?: string }
   if (lastNodeError instanceof Error) return `${error.message} ${reasonOf(lastNodeError)}`
@@ -60,7 +64,8 @@ function reasonOf(error: Error): string {
 const CAUSE_MS_MAX = 5_000
 
 /**
- * Why a Cluster is of no use, with the address of the first node that says it; undefined when none does. Never throws.
+ * Why a Cluster is of no use, with the address of the first node that says it; undefined when none
+ * does. Never throws.
  */
 async function findCause(urls: string[]): Promise<string | undefined> {
   for (const url of urls) {
@@ -70,7 +75,10 @@ async function findCause(urls: string[]): Promise<string | undefined> {
   return undefined
 }
 
-/** Why one node cannot be used: it cannot be reached, or it says that slots are served by nobody. Never throws. */
+/**
+ * Why one node cannot be used: it cannot be reached, or it says that slots are served by nobody.
+ * Never throws.
+ */
 async function findCauseAt(url: string): Promise<string | undefined> {
   const times = { connectTimeout: CAUSE_MS_MAX, commandTimeout: CAUSE_MS_MAX }
   const node = new Redis(url, {

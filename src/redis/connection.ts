@@ -16,12 +16,16 @@ const SILENT_MS_MAX = 1_000
 /** The same of a blocking connection, which may block in one command for 10 s. Milliseconds. */
 const BLOCKING_SILENT_MS_MAX = 15_000
 
-/** Longest pause between two tries to connect, milliseconds: service is back within a second of Redis. */
+/**
+ * Longest pause between two tries to connect, milliseconds: service is back within a second of
+ * Redis.
+ */
 const RECONNECT_MS_MAX = 1_000
 
 /**
- * Opens a connection. A `producer` answers a caller: it fails at once when Redis is away. A `blocking` connection belongs to a
- * worker or to a blocking read: it waits for Redis as long as that takes.
+ * Opens a connection. A `producer` answers a caller: it fails at once when Redis is away. A
+ * `blocking` connection belongs to a worker or to a blocking read: it waits for Redis as long as
+ * that takes.
  */
 export function openRedis(urls: string[], kind: 'producer' | 'blocking', log: Log): RedisConnection {
   const options = connectionOptions(kind)
@@ -61,7 +65,10 @@ class TypedCluster extends Cluster {
   }
 }
 
-/** Makes a command fail with RedisError. A command that fails while it is being sent has never left this process. */
+/**
+ * Makes a command fail with RedisError. A command that fails while it is being sent has never left
+ * this process.
+ */
 function typeFailures(redis: RedisConnection, command: RedisSend[0]): { isOver: boolean } {
   const sending = { isOver: false }
   const { name, reject } = command
@@ -75,8 +82,8 @@ function typeFailures(redis: RedisConnection, command: RedisSend[0]): { isOver: 
 
 function connectionOptions(kind: 'producer' | 'blocking') {
   return {
-    // BullMQ wants its blocking connections to retry for ever. A producer's commands fail with their connection: sent
-    // again on the next connection they could count a call twice.
+    // BullMQ wants its blocking connections to retry for ever. A producer's commands fail with
+    // their connection: sent again on the next connection they could count a call twice.
     maxRetriesPerRequest: kind === 'blocking' ? null : 0,
     enableOfflineQueue: kind === 'blocking',
     connectTimeout: 5_000,
@@ -94,10 +101,11 @@ const OF_REPLICAS = new Set(['READONLY', 'UNBLOCKED', 'MASTERDOWN'])
 const DEMOTED_MS_MIN = 1_000
 
 /**
- * A single Redis. When its server becomes a replica, the connection is opened anew, because the same address leads to
- * the new primary then: the former one keeps its connections open and refuses each write with READONLY. A read that
- * blocks at that moment gets UNBLOCKED. MASTERDOWN is what a replica without its primary says. The command that met the
- * replica fails. A Cluster needs none of this: its nodes say where a slot has gone.
+ * A single Redis. When its server becomes a replica, the connection is opened anew, because the
+ * same address leads to the new primary then: the former one keeps its connections open and refuses
+ * each write with READONLY. A read that blocks at that moment gets UNBLOCKED. MASTERDOWN is what a
+ * replica without its primary says. The command that met the replica fails. A Cluster needs none of
+ * this: its nodes say where a slot has gone.
  */
 function openSingle(url: string, options: ReturnType<typeof connectionOptions>): Redis {
   let reconnectedAt = Number.NEGATIVE_INFINITY
@@ -122,7 +130,8 @@ function openCluster(
     clusterRetryStrategy: retryStrategy,
     // The name stays: TLS checks the certificate against it, and the connector looks it up.
     dnsLookup: (hostname, callback) => callback(null, hostname),
-    // One every 100 ms: a failover takes seconds. A blocking connection waits it out, as it does for a single Redis.
+    // One every 100 ms: a failover takes seconds. A blocking connection waits it out, as it does
+    // for a single Redis.
     ...(kind === 'blocking' ? { maxRedirections: REDIRECTIONS_MAX } : {}),
     redisOptions: {
       ...options,
@@ -134,7 +143,10 @@ function openCluster(
   })
 }
 
-/** How often a blocking connection's command follows a Cluster that is changing before it fails: about an hour of failover. */
+/**
+ * How often a blocking connection's command follows a Cluster that is changing before it fails:
+ * about an hour of failover.
+ */
 const REDIRECTIONS_MAX = 36_000
 
 /** Address, credentials and TLS of one node, each from its own URL. */
@@ -157,10 +169,17 @@ export async function closeRedis(redis: RedisConnection): Promise<void> {
   else redis.disconnect()
 }
 
-/** How long Redis may be away before work that needs it is given up at the end of a process, milliseconds. */
+/**
+ * How long Redis may be away before work that needs it is given up at the end of a process,
+ * milliseconds.
+ */
 const AWAY_MS_MAX = 1_500
 
-/** Waits for work that needs Redis to be done, but not for a Redis that stays away. @throws what the work throws */
+/**
+ * Waits for work that needs Redis to be done, but not for a Redis that stays away.
+ *
+ * @throws what the work throws
+ */
 export async function unlessAway(redis: RedisConnection, work: Promise<void>): Promise<'done' | 'away'> {
   const { promise, resolve } = Promise.withResolvers<'away'>()
   let readyAt = performance.now()
@@ -176,8 +195,8 @@ export async function unlessAway(redis: RedisConnection, work: Promise<void>): P
 }
 
 /**
- * Sends all commands of one event-loop tick in one write instead of one each: a tenth of the CPU of a call. Leans on
- * the `stream` field of ioredis, which a test pins.
+ * Sends all commands of one event-loop tick in one write instead of one each: a tenth of the CPU of
+ * a call. Leans on the `stream` field of ioredis, which a test pins.
  */
 export function batchWritesPerTick(redis: Redis): void {
   redis.on('connect', () => {

@@ -3,7 +3,9 @@ import { connect as connectTls } from 'node:tls'
 import { AbstractConnector, type StandaloneConnectionOptions } from 'ioredis'
 import { lookup } from '../dns/lookup.ts'
 
-/** Opens the sockets of ioredis, whose own connector takes no other look-up of names than Node's. */
+/**
+ * Opens the sockets of ioredis, whose own connector takes no other look-up of names than Node's.
+ */
 export class NamedConnector extends AbstractConnector {
   readonly #options: StandaloneConnectionOptions
 

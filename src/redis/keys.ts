@@ -1,6 +1,6 @@
 /**
- * Every key and channel of the gateway in Redis. Braces name the hash slot: keys that one script uses share a slot, and
- * each upstream has a slot of its own on Redis Cluster.
+ * Every key and channel of the gateway in Redis. Braces name the hash slot: keys that one script
+ * uses share a slot, and each upstream has a slot of its own on Redis Cluster.
  */
 
 const PREFIX = 'agw'
@@ -20,7 +20,10 @@ export const upstreamKeys = {
   healthChanges: (slug: string): string => `${PREFIX}:{${slug}}:health:changes`,
   /** String: the last attempt that failed, in words. 1 day. */
   lastFailure: (slug: string): string => `${PREFIX}:{${slug}}:last-failure`,
-  /** Sorted set: accounts whose undeclared parameters met a limit, at most 1 000, by when they may send such again. 1 h, or until a probe is answered well. */
+  /**
+   * Sorted set: accounts whose undeclared parameters met a limit, at most 1 000, by when they may
+   * send such again. 1 h, or until a probe is answered well.
+   */
   limitedCallers: (slug: string): string => `${PREFIX}:{${slug}}:limited-callers`,
   /** String: outcome of a probe that an operator started. 60 s. */
   probeOutcome: (slug: string, id: string): string => `${PREFIX}:{${slug}}:probe-outcome:${id}`,
@@ -34,21 +37,33 @@ export const upstreamKeys = {
   cacheOwners: (slug: string, partition: string): string => `${PREFIX}:{${slug}}:cache-owners:${partition}`,
   /** Sorted set: these answers by owner, and by end for each owner. No end. */
   cacheOwned: (slug: string, partition: string): string => `${PREFIX}:{${slug}}:cache-owned:${partition}`,
-  /** String: member of the wait queue whose answer identical calls share. Ends with that call's deadline. */
+  /**
+   * String: member of the wait queue whose answer identical calls share. Ends with that call's
+   * deadline.
+   */
   coalesced: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:coalesced:${hash}`,
   /** String: token of the request that fetches an answer for identical calls. 3 s, renewed. */
   leader: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:leader:${hash}`,
-  /** String: deadline of a call in another process that waits for the leader's answer. 1.5 s, renewed. */
+  /**
+   * String: deadline of a call in another process that waits for the leader's answer. 1.5 s,
+   * renewed.
+   */
   followed: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:followed:${hash}`,
   /** String: outcome of the leader's request, for identical calls in other processes. 1.5 s. */
   coalescedOutcome: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:coalesced-outcome:${hash}`,
-  /** List: items fetched ahead. As long as the upstream's file says; `:filling` 6 s, renewed; `:unfillable` as the file says. */
+  /**
+   * List: items fetched ahead. As long as the upstream's file says; `:filling` 6 s, renewed;
+   * `:unfillable` as the file says.
+   */
   pool: (slug: string, key: string): string => `${PREFIX}:{${slug}}:pool:${key}`,
 }
 
 /** Names of a cap's keys in the order in which the scripts take them. */
 const CAP_KEYS = {
-  /** Hash: virtual time, and for each share how many calls are queued and the start of its next call. */
+  /**
+   * Hash: virtual time, and for each share how many calls are queued and the start of its next
+   * call.
+   */
   fair: 'fair',
   /** Sorted set: admitted calls without a permit, by fair tag. */
   queue: 'queue',
@@ -58,15 +73,23 @@ const CAP_KEYS = {
   waiters: 'waiters',
   /** Sorted set: the same by when they expire unless their worker polls again. */
   waiterExpiries: 'waiter-expiries',
-  /** Sorted set: calls that can no longer be granted in time, by when to come again; until their workers know. 15 min. */
+  /**
+   * Sorted set: calls that can no longer be granted in time, by when to come again; until their
+   * workers know. 15 min.
+   */
   evicted: 'evicted',
   /** Sorted set: permits of the longest window by when they were granted. */
   log: 'log',
   /** Sorted set: permits whose request is under way, by when their lease ends. */
   leases: 'leases',
-  /** Hash: since when Redis knows the cap, what the upstream says of its limiter, mean service time. */
+  /**
+   * Hash: since when Redis knows the cap, what the upstream says of its limiter, mean service time.
+   */
   state: 'state',
-  /** Sorted set: shares (accounts or groups of them) by when they last had demand for the cap; 5 min. */
+  /**
+   * Sorted set: shares (accounts or groups of them) by when they last had demand for the cap; 5
+   * min.
+   */
   demand: 'demand',
 }
 
@@ -92,13 +115,21 @@ export const accountKeys = {
   inFlight: (accountId: string, mode: 'live' | 'test'): string => `${PREFIX}:{a:${accountId}}:${mode}:inflight`,
   /** String: calls charged to a month, `2026-11`. A day longer than the month. */
   month: (accountId: string, month: string): string => `${PREFIX}:{a:${accountId}}:month:${month}`,
-  /** Sorted set: calls of a credential with limits in the last minute, by microsecond. 2 to 4 min. */
+  /**
+   * Sorted set: calls of a credential with limits in the last minute, by microsecond. 2 to 4 min.
+   */
   credentialMinute: (accountId: string, mode: 'live' | 'test', credentialId: string): string =>
     `${PREFIX}:{a:${accountId}}:${mode}:credential:${credentialId}:minute`,
-  /** Sorted set: calls of a credential with limits in flight, by when their lease ends. 15 to 30 min. */
+  /**
+   * Sorted set: calls of a credential with limits in flight, by when their lease ends. 15 to 30
+   * min.
+   */
   credentialInFlight: (accountId: string, mode: 'live' | 'test', credentialId: string): string =>
     `${PREFIX}:{a:${accountId}}:${mode}:credential:${credentialId}:inflight`,
-  /** String: calls of a month that a key or a connection with limits made. A day longer than the month. */
+  /**
+   * String: calls of a month that a key or a connection with limits made. A day longer than the
+   * month.
+   */
   credentialMonth: (accountId: string, credentialId: string, month: string): string =>
     `${PREFIX}:{a:${accountId}}:connection:${credentialId}:${month}`,
   /** String: what is remembered of an asynchronous call. 15 min after its deadline. */
@@ -107,10 +138,16 @@ export const accountKeys = {
   started: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:started:${callId}`,
   /** String: the asynchronous call was counted as ended. 1 h. */
   ended: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:ended:${callId}`,
-  /** Set: calls that a request of an MCP client waits for, by digest of its network and id. 15 min, or until they end. */
+  /**
+   * Set: calls that a request of an MCP client waits for, by digest of its network and id. 15 min,
+   * or until they end.
+   */
   toolCalls: (accountId: string, keyId: string, request: string): string =>
     `${PREFIX}:{a:${accountId}}:tool-calls:${keyId}:${request}`,
-  /** Sorted set: the same calls, by when the node that waits for them last said so, in Redis' time. 15 min, or until they end. */
+  /**
+   * Sorted set: the same calls, by when the node that waits for them last said so, in Redis' time.
+   * 15 min, or until they end.
+   */
   toolCallsSeen: (accountId: string, keyId: string, request: string): string =>
     `${PREFIX}:{a:${accountId}}:tool-calls-seen:${keyId}:${request}`,
   /** String: result of an asynchronous call. 15 min. */
@@ -125,7 +162,10 @@ export const accountKeys = {
   bodies: (accountId: string): string => `${PREFIX}:{a:${accountId}}:bodies`,
 }
 
-/** Keys of one call as the version before names them: its processes serve beside ours while an upgrade runs. */
+/**
+ * Keys of one call as the version before names them: its processes serve beside ours while an
+ * upgrade runs.
+ */
 export const earlierCallKeys = {
   /** String: what is remembered of an asynchronous call. 15 min after its deadline. */
   call: (callId: string): string => `${PREFIX}:{${callId}}:call`,
@@ -137,9 +177,15 @@ export const earlierCallKeys = {
 export const keys = {
   /** Stream: replies to one API node. 120 s after the node's end. */
   replies: (node: string): string => `${PREFIX}:{reply-${node}}`,
-  /** Hash: wrong passwords of one client for one account, and the time of the last. An hour after it. */
+  /**
+   * Hash: wrong passwords of one client for one account, and the time of the last. An hour after
+   * it.
+   */
   loginFailures: (account: string, client: string): string => `${PREFIX}:{login:${account}:${client}}`,
-  /** Sorted set: units that one client took of a throttle, by millisecond. As long as the throttle's window. */
+  /**
+   * Sorted set: units that one client took of a throttle, by millisecond. As long as the throttle's
+   * window.
+   */
   throttle: (name: string, subject: string): string => `${PREFIX}:{throttle:${name}:${subject}}`,
   /** String: a sign-in that no user has finished, sealed. 30 min. */
   signIn: (hash: string): string => `${PREFIX}:{sign-ins}:${hash}`,
@@ -147,9 +193,15 @@ export const keys = {
   signInsOf: (client: string): string => `${PREFIX}:{sign-ins}:of:${client}`,
   /** Sorted set: keys of all these sign-ins, by time. 30 min after the last. */
   allSignIns: `${PREFIX}:{sign-ins}:all`,
-  /** Hash: heartbeats of all processes. No end; heartbeats of dead processes are deleted when it is read. */
+  /**
+   * Hash: heartbeats of all processes. No end; heartbeats of dead processes are deleted when it is
+   * read.
+   */
   processes: `${PREFIX}:{processes}`,
-  /** String: the APIs that processes have loaded, by the digest of the list. 10 min, said again each minute. */
+  /**
+   * String: the APIs that processes have loaded, by the digest of the list. 10 min, said again each
+   * minute.
+   */
   apis: (digest: string): string => `${PREFIX}:{processes}:apis:${digest}`,
   /** Hash: counts of ten seconds of the whole fleet. 65 min. */
   slotStats: (slot: number): string => `${PREFIX}:{stats}:slot:${slot}`,

@@ -3,12 +3,15 @@ import type { RedisConnection } from './connection.ts'
 /** How long what Redis said of its memory is believed, milliseconds. */
 const FRESH_MS = 1_000
 
-/** Past this share of its memory Redis keeps what calls need, and nothing that can be done without. */
+/**
+ * Past this share of its memory Redis keeps what calls need, and nothing that can be done without.
+ */
 const SHARE_MAX = 0.75
 
 /**
- * Whether a Redis has room for what a call can do without: stored answers and kept results. The rest of its memory is
- * for calls: many accounts that fill it with results take it from nobody. On a Redis Cluster one node speaks for all.
+ * Whether a Redis has room for what a call can do without: stored answers and kept results. The
+ * rest of its memory is for calls: many accounts that fill it with results take it from nobody. On
+ * a Redis Cluster one node speaks for all.
  */
 export class MemoryHeadroom {
   readonly #redis: RedisConnection

@@ -6,7 +6,10 @@ import { RedisError } from './redis-error.ts'
 
 type Value = string | number | Buffer
 
-/** What TypeScript and Lua share: it is written down in TypeScript and becomes a local of the script. */
+/**
+ * What TypeScript and Lua share: it is written down in TypeScript and becomes a local of the
+ * script.
+ */
 export type ScriptConstants = Record<string, string | number | readonly (string | number)[]>
 
 interface Line {
@@ -15,7 +18,10 @@ interface Line {
   origin: string
 }
 
-/** A Lua script, sent by its hash, and in full only if Redis does not know it yet. Its keys share one hash slot. */
+/**
+ * A Lua script, sent by its hash, and in full only if Redis does not know it yet. Its keys share
+ * one hash slot.
+ */
 export class Script {
   /** The whole script: constants, includes and the file itself. */
   readonly lua: string
@@ -50,8 +56,9 @@ export class Script {
 export const loadedScripts = new Map<string, { script: Script; files: string[] }>()
 
 /**
- * Loads a script from the `.lua` file beside the module that calls it. A line `--- @include "./other.lua"` is replaced
- * by that file, once a script; `constants` become locals before everything else.
+ * Loads a script from the `.lua` file beside the module that calls it. A line
+ * `--- @include "./other.lua"` is replaced by that file, once a script; `constants` become locals
+ * before everything else.
  *
  * A first line `#!lua flags=…` says what Redis lets the script do (Redis: Eval scripts flags).
  *

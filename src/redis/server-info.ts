@@ -31,8 +31,9 @@ function isClusterNode(info: string): boolean {
 }
 
 /**
- * Ends the process when a connection to a single Redis turns out to lead to a node of a Cluster, which was away when the
- * process started: it cannot be used as what it was taken for. The next start finds it.
+ * Ends the process when a connection to a single Redis turns out to lead to a node of a Cluster,
+ * which was away when the process started: it cannot be used as what it was taken for. The next
+ * start finds it.
  */
 export function endOnClusterNode(redis: Redis): void {
   redis.on('ready', () => {
@@ -51,8 +52,9 @@ export function endOnClusterNode(redis: Redis): void {
 }
 
 /**
- * All nodes of the Redis Cluster that a single address leads to, as addresses with the same credentials; else the
- * addresses as they are. A Redis that does not answer is taken as it is given: the boot does not wait for it.
+ * All nodes of the Redis Cluster that a single address leads to, as addresses with the same
+ * credentials; else the addresses as they are. A Redis that does not answer is taken as it is
+ * given: the boot does not wait for it.
  */
 async function findClusterNodes(urls: string[]): Promise<string[]> {
   const [url, ...others] = urls

@@ -12,8 +12,8 @@ class SilentRedisError extends Error {
 }
 
 /**
- * Fails all commands that wait when Redis has said nothing for so long, and connects anew. A timer for each command
- * would cost more.
+ * Fails all commands that wait when Redis has said nothing for so long, and connects anew. A timer
+ * for each command would cost more.
  */
 export function failOnStall(redis: Redis, silentMsMax: number): void {
   whenSilent(redis, silentMsMax, () => {
@@ -23,14 +23,18 @@ export function failOnStall(redis: Redis, silentMsMax: number): void {
 }
 
 /**
- * Connects anew when Redis has said nothing for so long although commands wait; they are sent again. Without this a
- * host that died without a word would hold a process until the kernel gives up, a quarter of an hour later.
+ * Connects anew when Redis has said nothing for so long although commands wait; they are sent
+ * again. Without this a host that died without a word would hold a process until the kernel gives
+ * up, a quarter of an hour later.
  */
 export function reconnectWhenSilent(redis: Redis, silentMsMax: number): void {
   whenSilent(redis, silentMsMax, () => redis.stream.destroy())
 }
 
-/** Time in which this process could not look, because it was busy, is no silence: the answer may be there, not read. */
+/**
+ * Time in which this process could not look, because it was busy, is no silence: the answer may be
+ * there, not read.
+ */
 function whenSilent(redis: Redis, silentMsMax: number, act: () => void): void {
   let heardAt = performance.now()
   let lookedAt = heardAt

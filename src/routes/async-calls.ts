@@ -24,7 +24,10 @@ import { type AsyncCall, readAsyncCall } from '../queue/async-call.ts'
 import type { ReplyHead } from '../queue/reply-head.ts'
 import { readResultAge } from '../queue/results.ts'
 
-/** How long after a call's deadline its result may still come, milliseconds; without one by then it was lost. */
+/**
+ * How long after a call's deadline its result may still come, milliseconds; without one by then it
+ * was lost.
+ */
 const LATE_MS = 5_000
 
 const Pending = Type.Object({
@@ -107,7 +110,10 @@ export async function asyncCallRoutes(app: App, context: Context): Promise<void>
   })
 }
 
-/** @throws GatewayError CALL_NOT_FOUND, for another account's call too: that it exists is not disclosed */
+/**
+ * @throws GatewayError CALL_NOT_FOUND, for another account's call too: that it exists is not
+ *   disclosed
+ */
 async function findCallOf(
   { redis }: Context,
   { params }: Pick<CallRequest, 'params'>,

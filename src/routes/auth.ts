@@ -47,7 +47,10 @@ const SignupAnswer = Type.Object({
   ),
 })
 
-/** Wider than what sign-up takes: whatever cannot be an account's is answered as wrong, not as malformed. */
+/**
+ * Wider than what sign-up takes: whatever cannot be an account's is answered as wrong, not as
+ * malformed.
+ */
 const LoginBody = Type.Object(
   {
     email: Type.String({ maxLength: 1_000, description: 'Address of the account' }),
@@ -142,7 +145,10 @@ function closed(): GatewayError {
 /** Looked at for an address that no account has, so that both take the same time. */
 const NOBODY = 'nobody'
 
-/** @throws GatewayError INVALID_CREDENTIALS, or LOGIN_THROTTLED after many good log-ins to the account */
+/**
+ * @throws GatewayError INVALID_CREDENTIALS, or LOGIN_THROTTLED after many good log-ins to the
+ *   account
+ */
 async function logIn(
   context: Context,
   { email, password, client }: { email: string; password: string; client: string },

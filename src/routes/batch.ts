@@ -205,7 +205,10 @@ async function run(
   }
 }
 
-/** Calls of a batch that is to take what fits, and which did not: by index, each with the limit that it did not fit into. */
+/**
+ * Calls of a batch that is to take what fits, and which did not: by index, each with the limit that
+ * it did not fit into.
+ */
 function notTaken({ principal, units, grant }: AdmittedBatch): [index: number, error: GatewayError][] {
   if (!grant || grant.granted === units.length) return []
   const error = limitRefusal(grant.refusedBy, grant.state, { tier: principal.tier, subject: principal })
@@ -245,7 +248,10 @@ function cacheOf(cacheStatus: string | undefined): { cache?: string } {
 
 const SUCCESS = Buffer.from('{"status":"success",')
 
-/** The members of a call's answer after its status, and the brace that closes it: passed on as they came. */
+/**
+ * The members of a call's answer after its status, and the brace that closes it: passed on as they
+ * came.
+ */
 function membersOf(body: Buffer): Buffer {
   if (body.subarray(0, SUCCESS.length).equals(SUCCESS)) return body.subarray(SUCCESS.length)
   return Buffer.from(`"data":${JSON.stringify(JSON.parse(body.toString()).data)}}`)

@@ -25,7 +25,10 @@ const VARY = 'accept, authorization, prefer, x-api-key, x-gateway-mode, x-gatewa
 
 const ANSWER_HEADERS = { ...PRIVATE_ANSWER, vary: VARY }
 
-/** What Fastify takes for a media type. For any other it would refuse before the credential is looked at, so that header is dropped. */
+/**
+ * What Fastify takes for a media type. For any other it would refuse before the credential is
+ * looked at, so that header is dropped.
+ */
 const MEDIA_TYPE = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+\s*(;|$)/
 
 export async function callRoutes(app: FastifyInstance, context: Context): Promise<void> {

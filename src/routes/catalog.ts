@@ -36,7 +36,10 @@ const CatalogQuery = Type.Object({
 const DAY_MS = 86_400_000
 const HISTORY_MAX = 200
 
-/** How long the details of an API are kept, milliseconds: each reading costs two queries and a script. */
+/**
+ * How long the details of an API are kept, milliseconds: each reading costs two queries and a
+ * script.
+ */
 const DETAIL_MS = 1_000
 const DETAILS_MAX = 100
 
@@ -128,7 +131,10 @@ function routeDetail(app: App, context: Context): void {
 
 const CREDENTIAL_ERRORS = ['INVALID_API_KEY', 'INVALID_TOKEN', 'TOKEN_EXPIRED', 'RATE_LIMIT_EXCEEDED'] as const
 
-/** Who sends a request with a credential, whose requests are counted as on other routes; undefined without one. */
+/**
+ * Who sends a request with a credential, whose requests are counted as on other routes; undefined
+ * without one.
+ */
 async function callerOf(context: Context, request: FastifyRequest): Promise<Principal | undefined> {
   const { headers } = request
   if (headers['x-api-key'] === undefined && readBearer(headers) === undefined) return undefined
@@ -138,7 +144,10 @@ async function callerOf(context: Context, request: FastifyRequest): Promise<Prin
   return principal
 }
 
-/** Slugs that a key or an application may call, if its owner narrowed it. Whoever sends a wrong credential sees what everybody sees. */
+/**
+ * Slugs that a key or an application may call, if its owner narrowed it. Whoever sends a wrong
+ * credential sees what everybody sees.
+ */
 async function narrowedApis(context: Context, request: FastifyRequest): Promise<readonly string[] | undefined> {
   // A session may call all APIs: it is not looked up.
   if (request.headers['x-api-key'] === undefined && /\./.test(request.headers.authorization ?? '.')) return undefined
@@ -209,7 +218,8 @@ function toHealth(api: Api, view: HealthView, { history, last }: HealthPast): Ap
   const meanwhile = [reason, effect].filter(Boolean).join(' ')
   const checkedAt = Math.max(view.lastCallAt, view.lastProbeAt)
   return {
-    // Of the three states of the specification the state that callers get: nobody is answered by what is not enabled.
+    // Of the three states of the specification the state that callers get: nobody is answered by
+    // what is not enabled.
     status: isOpen(api) ? view.status : 'Down',
     score: shownScore(api, view.score),
     meanwhile: meanwhile === '' ? null : meanwhile,

@@ -20,7 +20,10 @@ import { readSessionCookie } from '../portal/session-cookie.ts'
 
 const schema = { hide: true, response: { 200: { content: { 'text/html': { schema: Type.String() } } } } }
 
-/** The documentation as pages: overview, guides, reference, errors. Their Markdown is served by the routes of docs.ts. */
+/**
+ * The documentation as pages: overview, guides, reference, errors. Their Markdown is served by the
+ * routes of docs.ts.
+ */
 export async function docsPageRoutes(
   app: App,
   { catalog, config }: Context,
@@ -30,7 +33,9 @@ export async function docsPageRoutes(
   const guides = loadGuides(config)
   const pages = new Renderings<Buffer>(() => stateOf(catalog))
 
-  /** The bytes of a page, which all readers share. `path` is of the route: never a caller's text. */
+  /**
+   * The bytes of a page, which all readers share. `path` is of the route: never a caller's text.
+   */
   const page = (request: FastifyRequest, path: string, [title, main]: [string, () => Html]): Promise<Buffer> => {
     const isLoggedIn = readSessionCookie(request, baseUrl) !== undefined
     return pages.get(`${path} ${isLoggedIn}`, () =>

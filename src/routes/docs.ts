@@ -18,7 +18,10 @@ import { conditionOf } from '../portal/condition.ts'
 const MARKDOWN = 'text/markdown; charset=utf-8'
 const FRESH = 'public, max-age=60'
 
-/** Documentation in Markdown, for language models and for reading: the catalog, each API, the errors, the guides. */
+/**
+ * Documentation in Markdown, for language models and for reading: the catalog, each API, the
+ * errors, the guides.
+ */
 export async function docsRoutes(app: App, context: Context): Promise<void> {
   openToAnyOrigin(app)
   const guides = loadGuides(context.config)

@@ -67,7 +67,10 @@ export async function exportRoutes(app: App, context: Context): Promise<void> {
   })
 }
 
-/** What a short list may fail with is answered; the usage, which may be long, follows as the client takes it. */
+/**
+ * What a short list may fail with is answered; the usage, which may be long, follows as the client
+ * takes it.
+ */
 async function sendExport(reply: FastifyReply, { db, reportsDb }: Context, userId: string): Promise<FastifyReply> {
   const user = await findUser(db, userId)
   if (!user) throw new GatewayError('INVALID_TOKEN')

@@ -164,7 +164,11 @@ function routeRotation(app: App, context: Context): void {
   })
 }
 
-/** Locks the team before the key, in the order of all that changes teams. @throws GatewayError KEY_NOT_FOUND */
+/**
+ * Locks the team before the key, in the order of all that changes teams.
+ *
+ * @throws GatewayError KEY_NOT_FOUND
+ */
 async function lockManaged(transaction: Db, { id, team_id }: ApiKey, userId: string): Promise<ApiKey> {
   if (team_id !== null) await lockTeamFor(transaction, { teamId: team_id, userId }, MANAGERS)
   const key = await lockApiKey(transaction, id)

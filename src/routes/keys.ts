@@ -114,7 +114,8 @@ type MadeKey = Omit<NewApiKey, 'user_id' | 'team_id'> & { created_by: string }
 async function addKey(db: Db, key: MadeKey, teamId: string | undefined): Promise<void> {
   const userId = key.created_by
   const inserting = await db.transaction().execute(async (transaction) => {
-    // Until the key is there, its team is not handed over, which ends keys of others, and its maker is not removed.
+    // Until the key is there, its team is not handed over, which ends keys of others, and its maker
+    // is not removed.
     const team = teamId === undefined ? undefined : await lockTeamFor(transaction, { teamId, userId }, MANAGERS)
     const owned = { ...key, user_id: team?.owner_id ?? userId, team_id: team?.id ?? null }
     return await insertApiKey(transaction, owned, { keysMax: KEYS_MAX, othersKeysMax: OTHERS_KEYS_MAX })
@@ -143,7 +144,8 @@ function routeRevocation(app: App, { db, redis }: Context): void {
     const key = await manageableKey(db, request.params.id, sessionOf(request).user.id)
     const isRevoked = await announced({ redis, log: request.log }, [key.user_id], async (accountIds) => {
       const accountId = await revokeApiKey(db, key.id)
-      // By now it may count against another account than when it was found: its team may have been handed over.
+      // By now it may count against another account than when it was found: its team may have been
+      // handed over.
       if (accountId !== undefined) accountIds.add(accountId)
       return accountId !== undefined
     })

@@ -41,10 +41,16 @@ const Answer = Type.Object(
   { additionalProperties: true },
 )
 
-/** What the protocol's own server refuses: a wrong revision, headers that differ from the body, an unknown method. */
+/**
+ * What the protocol's own server refuses: a wrong revision, headers that differ from the body, an
+ * unknown method.
+ */
 const Refusal = Type.Object({}, { additionalProperties: true, description: 'A JSON-RPC error, or an error of ours' })
 
-/** What an array is answered: clients of revisions before 2025-06-18 could send several messages in a request. */
+/**
+ * What an array is answered: clients of revisions before 2025-06-18 could send several messages in
+ * a request.
+ */
 const ONE_MESSAGE = {
   jsonrpc: '2.0',
   id: null,
@@ -56,12 +62,16 @@ const ONE_MESSAGE = {
 }
 
 /**
- * Characters of answers that cost as much as a request, of the tool's answer and of the call's answer behind it. A tools/list
- * of all APIs, 120,000 characters, takes five times the processor time of a ping.
+ * Characters of answers that cost as much as a request, of the tool's answer and of the call's
+ * answer behind it. A tools/list of all APIs, 120,000 characters, takes five times the processor
+ * time of a ping.
  */
 const CHARACTERS_PER_UNIT = 32 * 1024
 
-/** Units besides the unit of the request, by what a message does: most make a server, a result and its check. */
+/**
+ * Units besides the unit of the request, by what a message does: most make a server, a result and
+ * its check.
+ */
 function unitsOf(message: unknown): number {
   const { method, params } = Object(message)
   if (typeof method !== 'string' || method === 'ping' || method.startsWith('notifications/')) return 0
@@ -107,8 +117,9 @@ const ONE_API = {
 }
 
 /**
- * The Model Context Protocol, Streamable HTTP without sessions: every request is answered on its own by any node. A
- * tool's call goes through the proxy route of this process under the caller's credential and address.
+ * The Model Context Protocol, Streamable HTTP without sessions: every request is answered on its
+ * own by any node. A tool's call goes through the proxy route of this process under the caller's
+ * credential and address.
  */
 export async function mcpRoutes(app: App, context: Context): Promise<void> {
   const { catalog, config, health } = context
@@ -263,7 +274,10 @@ function clientFor(
   }
 }
 
-/** The protocol's own code is a quarter of what a node would load at its start: it is loaded with the first message. */
+/**
+ * The protocol's own code is a quarter of what a node would load at its start: it is loaded with
+ * the first message.
+ */
 function loadProtocol() {
   return import('../mcp/answer-message.ts')
 }
@@ -271,7 +285,8 @@ function loadProtocol() {
 /**
  * Passes an answer on; a stream as it comes, with a header that keeps proxies from buffering it.
  *
- * @param onLength is called at the end with the characters of the answer; of a stream with its bytes
+ * @param onLength is called at the end with the characters of the answer; of a stream with its
+ *   bytes
  */
 async function send(
   reply: FastifyReply,

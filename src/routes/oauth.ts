@@ -23,7 +23,10 @@ import {
 import { layout } from '../portal/layout.ts'
 import { isPortalRequest } from '../portal/session-cookie.ts'
 
-/** Applications that one client address may register, and documents that are fetched for it. Fails open. */
+/**
+ * Applications that one client address may register, and documents that are fetched for it. Fails
+ * open.
+ */
 const REGISTRATIONS_PER_MINUTE = 20
 const REGISTRATIONS_PER_DAY = 500
 const DOCUMENTS_PER_MINUTE = 20
@@ -37,7 +40,9 @@ const Decision = Type.Object({
   inFlight: Type.Optional(Limit),
 })
 
-/** Longest address that begins a sign-in, bytes: it is kept for half an hour whatever becomes of it. */
+/**
+ * Longest address that begins a sign-in, bytes: it is kept for half an hour whatever becomes of it.
+ */
 const SIGN_IN_URL_LENGTH_MAX = 4 * 1_024
 
 const hidden = { schema: { hide: true } }
@@ -45,7 +50,10 @@ const hidden = { schema: { hide: true } }
 const COSTLY_UNITS = 10
 const costly = { ...hidden, config: { anonymousUnits: COSTLY_UNITS } }
 
-/** Sign-in for applications (OAuth 2.1): metadata, the library's endpoints, and what the consent page asks. */
+/**
+ * Sign-in for applications (OAuth 2.1): metadata, the library's endpoints, and what the consent
+ * page asks.
+ */
 export async function oauthRoutes(app: App, context: Context, assets: Assets): Promise<void> {
   if (!context.config.accounts.isOauthOn) return
   let opened: Promise<Provider> | undefined
@@ -60,7 +68,10 @@ export async function oauthRoutes(app: App, context: Context, assets: Assets): P
 
 type Provider = import('oidc-provider').Provider
 
-/** The authorization server is loaded with its first request: most nodes of most gateways never need it. */
+/**
+ * The authorization server is loaded with its first request: most nodes of most gateways never need
+ * it.
+ */
 async function openOAuth(context: Context, assets: Assets): Promise<Provider> {
   const { createAuthorizationServer } = await import('../oauth/authorization-server.ts')
   const { openMetadataFetch } = await import('../oauth/metadata-fetch.ts')
@@ -94,7 +105,8 @@ async function openOAuth(context: Context, assets: Assets): Promise<Provider> {
 async function passThrough(app: App, context: Context, open: () => Promise<Provider>): Promise<void> {
   const { baseUrl } = context.config.http
   app.removeAllContentTypeParsers()
-  // The library reads and checks bodies itself. They are counted here while they arrive, whether or not their length is said.
+  // The library reads and checks bodies itself. They are counted here while they arrive, whether or
+  // not their length is said.
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => body)
 
   const pass = passTo(context, open)
@@ -171,7 +183,10 @@ function documentRoutes(context: Context, pass: Pass): SharedRoute[] {
   ]
 }
 
-/** What the consent page asks; for pages of this portal alone, which bear a header that no other origin can send. */
+/**
+ * What the consent page asks; for pages of this portal alone, which bear a header that no other
+ * origin can send.
+ */
 async function consentRoutes(app: App, context: Context, open: () => Promise<Provider>): Promise<void> {
   const { config, db, health } = context
   app.addHook('onRequest', async (request, reply) => {

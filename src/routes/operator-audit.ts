@@ -20,7 +20,10 @@ const AuditAnswer = Type.Object({
   ),
 })
 
-/** What operators did, by page or as one export. Registered inside a guard, as all of the operator API. */
+/**
+ * What operators did, by page or as one export. Registered inside a guard, as all of the operator
+ * API.
+ */
 export async function operatorAuditRoutes(app: App, { db }: Pick<Context, 'db'>): Promise<void> {
   refuseIllFormedQueries(app)
   const options = {

@@ -55,8 +55,8 @@ const PROBE_WAIT_MS = 12_000
 const tags = ['Operator']
 
 /**
- * The operator API, without a guard: whoever registers it registers it inside one. Every change is validated whole,
- * written to the audit log, and in force in every process within a second.
+ * The operator API, without a guard: whoever registers it registers it inside one. Every change is
+ * validated whole, written to the audit log, and in force in every process within a second.
  */
 export async function operatorRoutes(app: App, deps: OperatorDeps): Promise<void> {
   acceptIdsInAnyCase(app)
@@ -92,7 +92,8 @@ function upstreamRoutes(app: App, deps: OperatorDeps): void {
     const api = findApi(catalog, request.params.slug)
     const secrets = config.secrets.encryption
     const { isOtherKey } = await changeUpstream({ db, secrets }, api, { ...request.body, actor: actorOf(request) })
-    // It is in force when Postgres has it; without the notice processes find it at their next reading.
+    // It is in force when Postgres has it; without the notice processes find it at their next
+    // reading.
     await announceSettings(redis).catch((error) => request.log.warn({ err: error }, 'failed to announce settings'))
     await settings.read()
     if (isOtherKey) await forgetFormerKey(deps, request, [api])
@@ -179,7 +180,8 @@ function queueRoutes(app: App, deps: OperatorDeps): void {
     const api = findApi(catalog, request.params.slug)
     checkProbe(api)
     const { slug } = api
-    // Written down first: what is done without a record would be worse than a record of what then failed.
+    // Written down first: what is done without a record would be worse than a record of what then
+    // failed.
     await insertAuditRecord(db, { actor: actorOf(request), action: 'upstream.probe', subject: slug })
     const id = randomUUID()
     await enqueueProbe(queues, slug, { name: `operator-${id}`, isForced: true, outcomeId: id })

@@ -11,7 +11,10 @@ const Credentials = Type.Object({
   password: Type.String({ maxLength: 100_000 }),
 })
 
-/** The portal's log-in: the same as everybody's, but the token goes into a cookie and never to a script. */
+/**
+ * The portal's log-in: the same as everybody's, but the token goes into a cookie and never to a
+ * script.
+ */
 export async function portalSessionRoutes(app: App, { config }: Context): Promise<void> {
   const { baseUrl } = config.http
   app.addHook('onRequest', async (request, reply) => {

@@ -31,7 +31,10 @@ const schema = { hide: true, response: { 200: { content: { 'text/html': { schema
 
 const Text = (maxLength: number) => Type.String({ maxLength, default: '' })
 
-/** The links by which programs that come to the home page find the descriptions of what is here (RFC 8288, RFC 9727). */
+/**
+ * The links by which programs that come to the home page find the descriptions of what is here (RFC
+ * 8288, RFC 9727).
+ */
 const DESCRIPTIONS = [
   '</.well-known/api-catalog>; rel="api-catalog"',
   '</openapi.json>; rel="service-desc"',
@@ -47,7 +50,10 @@ interface PageWords {
   description?: string
 }
 
-/** The portal's pages. What they hold of the service they read from the catalog and its public routes. */
+/**
+ * The portal's pages. What they hold of the service they read from the catalog and its public
+ * routes.
+ */
 export async function portalRoutes(app: App, { catalog, config, health }: Context, assets: Assets): Promise<void> {
   const { baseUrl } = config.http
   const pages = new Renderings<Buffer>(() => publicStateOf(catalog, health))
@@ -112,7 +118,10 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
 
 type FixedPage = [path: string, title: string, write: () => Html]
 
-/** Pages without an address of an API; operators may switch APIs that they name while the process runs. */
+/**
+ * Pages without an address of an API; operators may switch APIs that they name while the process
+ * runs.
+ */
 function fixedPages(catalog: Catalog, { accounts, http, plans, upstreams }: Config): FixedPage[] {
   const { operatorContact } = upstreams
   const { signup } = accounts

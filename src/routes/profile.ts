@@ -58,7 +58,8 @@ export async function profileRoutes(app: App, context: Context): Promise<void> {
   app.delete('/v1/me', leave, async (request, reply) => {
     const { user } = sessionOf(request)
     const { password } = request.body
-    // A stolen session must not be a way to guess the password: failures count like failures of a log-in.
+    // A stolen session must not be a way to guess the password: failures count like failures of a
+    // log-in.
     await announced({ redis: context.redis, log: request.log }, [user.id], () =>
       limitGuesses(context, { email: user.email, address: request.ip }, () =>
         leaveWith(context, { userId: user.id, password, client: clientOf(request.ip) }),
@@ -73,7 +74,10 @@ export async function profileRoutes(app: App, context: Context): Promise<void> {
   })
 }
 
-/** @throws GatewayError INVALID_CREDENTIALS for a wrong password, TEAM_OWNER for an account that owns teams */
+/**
+ * @throws GatewayError INVALID_CREDENTIALS for a wrong password, TEAM_OWNER for an account that
+ *   owns teams
+ */
 async function leaveWith(
   { db }: Context,
   { userId, password, client }: { userId: string; password: string; client: string },

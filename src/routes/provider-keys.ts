@@ -32,8 +32,8 @@ import { enqueueRevalidateKey, enqueueValidateKey, type ValidateKeyJob } from '.
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /**
- * Validations of keys for one API that an account, or the Free accounts of one network, may cause an hour by saving a key or
- * asking: each is a request of the shared cap.
+ * Validations of keys for one API that an account, or the Free accounts of one network, may cause
+ * an hour by saving a key or asking: each is a request of the shared cap.
  */
 const VALIDATIONS_PER_HOUR = 10
 const HOUR_MS = 3_600_000
@@ -78,7 +78,10 @@ async function holderOf(
   return { owner: { teamId: team.id }, accountId: team.owner_id }
 }
 
-/** Upstream keys of callers and teams: list, save, delete, validate. A key goes in and never comes out. */
+/**
+ * Upstream keys of callers and teams: list, save, delete, validate. A key goes in and never comes
+ * out.
+ */
 export async function providerKeyRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)
   routeListing(app, context)
@@ -204,12 +207,17 @@ function noProviderKey(): GatewayError {
   })
 }
 
-/** Whether operators hold what the API is sent: its validations wait in the queue with the calls. */
+/**
+ * Whether operators hold what the API is sent: its validations wait in the queue with the calls.
+ */
 function isHeld(catalog: Catalog, slug: string): boolean {
   return catalog.get(slug)?.pausedMode === 'hold'
 }
 
-/** Notes that a key is checked when its API is resumed. Before the validation is queued, whose outcome must stand. */
+/**
+ * Notes that a key is checked when its API is resumed. Before the validation is queued, whose
+ * outcome must stand.
+ */
 async function noteHold(db: Db, key: ProviderKey): Promise<ProviderKey> {
   return (await setValidationFailure(db, key.id, { code: 'API_PAUSED', nextAt: new Date() })) ?? key
 }
@@ -234,7 +242,11 @@ function validationOf({ config }: Context, user: SessionUser, providerKeyId: str
   return { v: 1, providerKeyId, group: shareGroupOf(user, config.secrets.keyPepper) }
 }
 
-/** A validation is a request to the upstream: who may make no live calls may have none made. @throws GatewayError */
+/**
+ * A validation is a request to the upstream: who may make no live calls may have none made.
+ *
+ * @throws GatewayError
+ */
 async function takeValidation(context: Context, user: SessionUser, slug: string): Promise<void> {
   const { accounts, secrets } = context.config
   checkLiveCalls({ mode: 'live', missing: missingForLiveCalls(user, accounts.signup) })
@@ -254,7 +266,10 @@ function knownApi(catalog: Catalog, slug: string): Api {
   return api
 }
 
-/** @throws GatewayError API_NOT_FOUND, or VALIDATION_ERROR for an API that takes no key of a caller's */
+/**
+ * @throws GatewayError API_NOT_FOUND, or VALIDATION_ERROR for an API that takes no key of a
+ *   caller's
+ */
 function apiTakingKeys(catalog: Catalog, slug: string): Api {
   const api = knownApi(catalog, slug)
   const accessMode = api.upstream.credential?.accessMode ?? 'platform_managed'

@@ -21,10 +21,16 @@ import { clientOf, takeThrottle } from '../limits/throttle.ts'
 import { layout } from '../portal/layout.ts'
 import { forgotPage, linkOnItsWayPage, passwordIsSetPage, resetPage } from '../portal/pages/reset.ts'
 
-/** Links that one client may ask for in an hour, whatever the addresses: 20 accounts get 3 mails each at most. */
+/**
+ * Links that one client may ask for in an hour, whatever the addresses: 20 accounts get 3 mails
+ * each at most.
+ */
 const RESETS_PER_HOUR = 20
 
-/** Mails that a node sends for links at once. While the mail server hangs, further mails are dropped with a warning. */
+/**
+ * Mails that a node sends for links at once. While the mail server hangs, further mails are dropped
+ * with a warning.
+ */
 const MAILS_AT_ONCE_MAX = 50
 
 const EmailBody = Type.Object(
@@ -106,7 +112,10 @@ async function setPassword(
   await forgetGuesses(context, { email: user.email, address })
 }
 
-/** Sends links in the background, so that no answer tells by its words or its time whether there is an account. */
+/**
+ * Sends links in the background, so that no answer tells by its words or its time whether there is
+ * an account.
+ */
 class LinkMails {
   readonly #context: Context
   #underWay = 0
@@ -125,7 +134,9 @@ class LinkMails {
     })
   }
 
-  /** @throws GatewayError FORBIDDEN, or RATE_LIMIT_EXCEEDED for a client that asks for many links */
+  /**
+   * @throws GatewayError FORBIDDEN, or RATE_LIMIT_EXCEEDED for a client that asks for many links
+   */
   async request(email: string, address: string): Promise<void> {
     const mailer = this.requireMailer()
     const { log, config } = this.#context

@@ -18,9 +18,10 @@ export interface Session {
 const sessions = new WeakMap<object, Session>()
 
 /**
- * Guards every route of a scope: a session token is needed, and its session is looked up each time, so that a log-out
- * or a disabled account counts at once on every node; before a write once more when the body is there, for a body that
- * was held back must not outlive its session. API keys are no credential here.
+ * Guards every route of a scope: a session token is needed, and its session is looked up each time,
+ * so that a log-out or a disabled account counts at once on every node; before a write once more
+ * when the body is there, for a body that was held back must not outlive its session. API keys are
+ * no credential here.
  */
 export function guardWithSession(scope: App, context: Context): void {
   const { config, db, health, accountRequests } = context
@@ -52,7 +53,10 @@ export function guardWithSession(scope: App, context: Context): void {
   })
 }
 
-/** Names that accounts give are in one Unicode form before anything counts, stores or compares their characters. */
+/**
+ * Names that accounts give are in one Unicode form before anything counts, stores or compares their
+ * characters.
+ */
 function normaliseNames(body: unknown): void {
   if (typeof body !== 'object' || body === null) return
   for (const name of ['label', 'name']) {
@@ -61,7 +65,10 @@ function normaliseNames(body: unknown): void {
   }
 }
 
-/** What to send to account routes: who sends something else is not helped by the hints that calls give. */
+/**
+ * What to send to account routes: who sends something else is not helped by the hints that calls
+ * give.
+ */
 function sessionRequired({ headers }: Pick<FastifyRequest, 'headers'>, token: string | undefined): GatewayError {
   const message =
     token === undefined && headers['x-api-key'] === undefined

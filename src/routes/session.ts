@@ -59,7 +59,8 @@ export async function sessionRoutes(app: App, context: Context): Promise<void> {
       })
     }
     const session = sessionOf(request)
-    // A stolen session must not be a way to guess the password: failures count like failures of a log-in.
+    // A stolen session must not be a way to guess the password: failures count like failures of a
+    // log-in.
     const client = clientOf(request.ip)
     const attempt = () => changePassword(context, session, { currentPassword, newPassword, client })
     await announced({ redis, log: request.log }, [session.user.id], () =>
@@ -69,7 +70,10 @@ export async function sessionRoutes(app: App, context: Context): Promise<void> {
   })
 }
 
-/** @throws GatewayError INVALID_CREDENTIALS when the current password is wrong, LOGIN_THROTTLED after many changes */
+/**
+ * @throws GatewayError INVALID_CREDENTIALS when the current password is wrong, LOGIN_THROTTLED
+ *   after many changes
+ */
 async function changePassword(
   context: Context,
   session: { user: { id: string }; id: string },

@@ -15,7 +15,10 @@ import { announced } from '../limits/account-version.ts'
 import { takeThrottle } from '../limits/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
-/** Addresses without an account that an account may ask for in a minute: adding members tells who has signed up. */
+/**
+ * Addresses without an account that an account may ask for in a minute: adding members tells who
+ * has signed up.
+ */
 const UNKNOWN_EMAILS_PER_MINUTE = 20
 
 /** Additions of one account a minute: nobody is asked whether to be in a team. */
@@ -145,7 +148,10 @@ function ownerStays(isLeaving: boolean): GatewayError {
   return new GatewayError('OWNER_IMMUTABLE', isLeaving ? { hint } : {})
 }
 
-/** @throws GatewayError USER_NOT_FOUND; RATE_LIMIT_EXCEEDED for one who asks for many that there are not */
+/**
+ * @throws GatewayError USER_NOT_FOUND; RATE_LIMIT_EXCEEDED for one who asks for many that there are
+ *   not
+ */
 async function findUserToAdd(context: Context, callerId: string, email: string): Promise<string> {
   const throttle = {
     subject: callerId,

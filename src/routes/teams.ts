@@ -22,7 +22,10 @@ const NameBody = Type.Object(
   OPEN_BODY,
 )
 
-/** Teams: list, create, view, rename. Rights are checked before a body is: a stranger learns nothing of either. */
+/**
+ * Teams: list, create, view, rename. Rights are checked before a body is: a stranger learns nothing
+ * of either.
+ */
 export async function teamRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)
   routeListing(app, context)

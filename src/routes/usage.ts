@@ -14,8 +14,9 @@ const DAYS_DEFAULT = 30
 const ROWS_MAX = 1_000
 
 /**
- * Reports of one account that may wait in a node while another report of it runs; more are refused. It fails closed. A
- * person's page asks for one or two reports, and a report reads up to a year of rows.
+ * Reports of one account that may wait in a node while another report of it runs; more are refused.
+ * It fails closed. A person's page asks for one or two reports, and a report reads up to a year of
+ * rows.
  */
 const WAITING_REPORTS_MAX = 4
 
@@ -75,7 +76,10 @@ const UsageAnswer = Type.Object(
   { title: 'Usage' },
 )
 
-/** What an account's calls came to, by day, API, key and status. Keys come and go, so the rows come in pages. */
+/**
+ * What an account's calls came to, by day, API, key and status. Keys come and go, so the rows come
+ * in pages.
+ */
 export async function usageRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)
   const reports = new OneAtATime(WAITING_REPORTS_MAX)
@@ -127,7 +131,11 @@ function tooManyReports(cause: Error): GatewayError {
 const positionOf = (line: UsageLine, groupBy: UsageGroup[]): string =>
   groupBy.map((group) => String(line[group])).join('~')
 
-/** The days asked for, both included; by default the last thirty. @throws GatewayError VALIDATION_ERROR */
+/**
+ * The days asked for, both included; by default the last thirty.
+ *
+ * @throws GatewayError VALIDATION_ERROR
+ */
 function readSpan(
   query: { from?: string | undefined; to?: string | undefined },
   now: number,

@@ -120,7 +120,10 @@ function notMailed(
   })
 }
 
-/** The link shows a page whose button proves the address: programs that open every link of a mail prove nothing. */
+/**
+ * The link shows a page whose button proves the address: programs that open every link of a mail
+ * prove nothing.
+ */
 function pageRoutes(app: App, context: Context, assets: Assets): void {
   takeForms(app)
   const page = (main: ReturnType<typeof html>): string =>

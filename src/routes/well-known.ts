@@ -4,7 +4,9 @@ import type { Context } from '../context.ts'
 import { openToAnyOrigin } from '../http/any-origin.ts'
 import type { App } from '../http/typed-app.ts'
 
-/** How long a security.txt says that it holds, milliseconds; it is written anew with each answer. */
+/**
+ * How long a security.txt says that it holds, milliseconds; it is written anew with each answer.
+ */
 const SECURITY_MS = 180 * 86_400_000
 
 const FRESH = 'public, max-age=3600'

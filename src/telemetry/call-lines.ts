@@ -1,8 +1,9 @@
 import type { BatchedLog } from '../log.ts'
 
 /**
- * Lines of refused calls that an account gets in a second. Refused calls are free, so nothing else bounds how much a caller
- * writes into the log. Callers without an account share the lines of a single account.
+ * Lines of refused calls that an account gets in a second. Refused calls are free, so nothing else
+ * bounds how much a caller writes into the log. Callers without an account share the lines of a
+ * single account.
  */
 const ACCOUNT_LINES_MAX = 10
 
@@ -11,15 +12,19 @@ const LINES_MAX = 200
 
 const WINDOW_MS = 1_000
 
-/** Refused calls of one account within a window, by their codes, as far as they have no line of their own. */
+/**
+ * Refused calls of one account within a window, by their codes, as far as they have no line of
+ * their own.
+ */
 interface Refusals {
   lines: number
   unwritten: Record<string, number>
 }
 
 /**
- * The log lines of calls. A call that was admitted has a line of its own. Refused calls are sampled: the first of an account
- * in each second have lines, and one more line counts the rest by code. Metrics and usage count each of them all the same.
+ * The log lines of calls. A call that was admitted has a line of its own. Refused calls are
+ * sampled: the first of an account in each second have lines, and one more line counts the rest by
+ * code. Metrics and usage count each of them all the same.
  */
 export class CallLines {
   readonly #log: Pick<BatchedLog, 'info'>
@@ -55,7 +60,10 @@ export class CallLines {
     this.#endWindow()
   }
 
-  /** The accounts with surplus refusals get a line each, up to as many as all lines of a window; the others share a line. */
+  /**
+   * The accounts with surplus refusals get a line each, up to as many as all lines of a window; the
+   * others share a line.
+   */
   #endWindow(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined

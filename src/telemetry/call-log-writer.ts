@@ -16,7 +16,9 @@ const WRITE_EVERY_MS = 1_000
 /** Rows of one statement: about half a megabyte, whose JSON takes a few milliseconds. */
 const BATCH_ROWS = 1_000
 
-/** Rows that wait for Postgres, about 10 MB. Fails open: what comes on top is dropped and counted. */
+/**
+ * Rows that wait for Postgres, about 10 MB. Fails open: what comes on top is dropped and counted.
+ */
 const WAITING_ROWS_MAX = 20_000
 
 /** How long the end of the process waits for the last rows, milliseconds. */
@@ -56,7 +58,10 @@ export interface LoggedCall {
   /** The header `Cache-Status`. */
   cacheStatus?: string | undefined
   bytes?: number | undefined
-  /** Plan of an account whose call was refused before it was queued. Such a call is free, so its rows are bounded. */
+  /**
+   * Plan of an account whose call was refused before it was queued. Such a call is free, so its
+   * rows are bounded.
+   */
   refusedBy?: Pick<PlanLimits, 'perMinute'> | undefined
 }
 
@@ -70,7 +75,10 @@ export interface CallLogDeps {
   dropped: Counter<'reason'>
 }
 
-/** The log of calls of one process, which users and operators read: one row for each call that ended. */
+/**
+ * The log of calls of one process, which users and operators read: one row for each call that
+ * ended.
+ */
 export class CallLogWriter {
   readonly #deps: CallLogDeps
   readonly #refusals = new RefusalWindow()
@@ -163,7 +171,9 @@ export class CallLogWriter {
   }
 }
 
-/** Opens the log of calls of a process, with a connection to Postgres that nothing else waits for. */
+/**
+ * Opens the log of calls of a process, with a connection to Postgres that nothing else waits for.
+ */
 export function openCallLog(
   { databaseUrl, callLog }: Pick<Config, 'databaseUrl' | 'callLog'>,
   deps: Pick<CallLogDeps, 'now' | 'dropped'> & { log: Log },
@@ -193,8 +203,9 @@ class RefusalWindow {
 const SHARES = { free: 0.5, charged: 1, failed: 1.2 }
 
 /**
- * What a day may still take. Free calls (refused calls and test calls) leave half of a day's share to calls that accounts
- * pay for, because accounts cost nothing either. From a whole share on, only failures of admitted calls have rows.
+ * What a day may still take. Free calls (refused calls and test calls) leave half of a day's share
+ * to calls that accounts pay for, because accounts cost nothing either. From a whole share on, only
+ * failures of admitted calls have rows.
  */
 class DayRoom {
   readonly #deps: CallLogDeps
@@ -224,7 +235,10 @@ class DayRoom {
   }
 }
 
-/** Words alone: what a message quotes may come from the upstream's answer, and hold a value of the caller's. */
+/**
+ * Words alone: what a message quotes may come from the upstream's answer, and hold a value of the
+ * caller's.
+ */
 const CAUSE = /^[\w:,/ -]{1,120}$/
 
 function toRow(call: LoggedCall, at: number): NewCallRow {

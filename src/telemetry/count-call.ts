@@ -15,7 +15,10 @@ export interface EndedCall {
   cacheStatus?: string | undefined
 }
 
-/** Counts a call in the metrics of its process and in the minutes of the fleet, once, in the process that ended it. */
+/**
+ * Counts a call in the metrics of its process and in the minutes of the fleet, once, in the process
+ * that ended it.
+ */
 export function countCall({ metrics, minutes }: Pick<Telemetry, 'metrics' | 'minutes'>, call: EndedCall): void {
   const { slug, mode, status, code, accountId, times, cacheStatus } = call
   metrics.calls.inc({ slug, mode: mode ?? '-', status, code })
@@ -35,7 +38,10 @@ function upstreamMsOf(times: ReplyHead['times'] | undefined): number | undefined
   return times && times.attempts > 0 ? times.upstreamMs : undefined
 }
 
-/** `ttl` is there if a stored answer was served. Below 0 its time was over, whether its upstream was asked or not. */
+/**
+ * `ttl` is there if a stored answer was served. Below 0 its time was over, whether its upstream was
+ * asked or not.
+ */
 export function cacheResult(cacheStatus: string): 'hit' | 'stale' | 'miss' {
   if (cacheStatus.includes('; ttl=-')) return 'stale'
   return cacheStatus.startsWith('agw; hit') ? 'hit' : 'miss'

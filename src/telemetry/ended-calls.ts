@@ -15,7 +15,10 @@ export interface AnsweredCall {
   isCountedHere: boolean
 }
 
-/** Counts the calls that an API node answered, many one after the other: together they cost a third of what they cost alone. */
+/**
+ * Counts the calls that an API node answered, many one after the other: together they cost a third
+ * of what they cost alone.
+ */
 export class EndedCalls {
   readonly #metrics: Metrics
   readonly #minutes: MinuteStats

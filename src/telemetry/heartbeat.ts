@@ -25,7 +25,9 @@ export interface HeartbeatDeps {
   serves?: string[] | undefined
   /** What the process has loaded. */
   apis: KnownApis
-  /** Redis' time: machines whose clocks differ agree on who is alive. Milliseconds since the epoch. */
+  /**
+   * Redis' time: machines whose clocks differ agree on who is alive. Milliseconds since the epoch.
+   */
   now: () => number
   log: Log
 }
@@ -48,7 +50,9 @@ export interface ProcessBeat {
   /** Redis' time, milliseconds since the epoch. */
   startedAt: number
   at: number
-  /** Share of time the event loop was busy, 0 to 1, and its 99th percentile of delay, milliseconds. */
+  /**
+   * Share of time the event loop was busy, 0 to 1, and its 99th percentile of delay, milliseconds.
+   */
   busy: number
   lagMs: number
   memoryBytes: number
@@ -58,7 +62,9 @@ export interface ProcessBeat {
   isDraining: boolean
   /** Slugs of the upstreams that a worker serves; absent: all. */
   serves?: string[]
-  /** Digest of the list of the APIs that it has loaded; absent from processes of an earlier version. */
+  /**
+   * Digest of the list of the APIs that it has loaded; absent from processes of an earlier version.
+   */
   apis?: string
   /** Its calls travel in lanes; absent from processes of an earlier version. */
   hasLanes?: true
@@ -131,7 +137,10 @@ export function startHeartbeat(deps: HeartbeatDeps): Heartbeat {
   }
 }
 
-/** The processes that are alive; those that went are forgotten when Redis takes writes. `now` is Redis' time. */
+/**
+ * The processes that are alive; those that went are forgotten when Redis takes writes. `now` is
+ * Redis' time.
+ */
 export async function readProcesses(redis: RedisConnection, now: number): Promise<ProcessBeat[]> {
   const beats = Object.values(await redis.hgetall(keys.processes)).map((text): ProcessBeat => JSON.parse(text))
   const gone = beats.filter(({ at }) => now - at > ALIVE_MS)

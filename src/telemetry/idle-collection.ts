@@ -4,18 +4,25 @@ import type { Log } from '../log.ts'
 
 const LOOK_EVERY_MS = 10_000
 
-/** A process whose event loop is busy for less than this part of the time is idle: a pause delays hardly a call. */
+/**
+ * A process whose event loop is busy for less than this part of the time is idle: a pause delays
+ * hardly a call.
+ */
 const IDLE_PART = 0.05
 
-/** It is idle for so many looks before it collects: a full collection also drops compiled code, which busy times need. */
+/**
+ * It is idle for so many looks before it collects: a full collection also drops compiled code,
+ * which busy times need.
+ */
 const IDLE_LOOKS_MIN = 3
 
 /** Memory is collected when it grew by so much since the last time. */
 const GROWTH = 1.3
 
 /**
- * Gives memory back after a burst. V8 collects garbage while memory is allocated: a process that becomes idle after many
- * large bodies would keep them for as long as it stays so. An idle process that has grown collects once.
+ * Gives memory back after a burst. V8 collects garbage while memory is allocated: a process that
+ * becomes idle after many large bodies would keep them for as long as it stays so. An idle process
+ * that has grown collects once.
  *
  * @returns how to stop
  */
@@ -44,7 +51,10 @@ export function collectWhenIdle(log: Log): () => void {
   return () => clearInterval(timer)
 }
 
-/** Collects all garbage and gives free pages back to the system; tens of milliseconds. Node has no other way to ask for it. */
+/**
+ * Collects all garbage and gives free pages back to the system; tens of milliseconds. Node has no
+ * other way to ask for it.
+ */
 export async function collectGarbage(): Promise<void> {
   const session = new Session()
   session.connect()

@@ -3,7 +3,10 @@ import type { Api, Catalog } from '../catalog/catalog.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 
-/** The APIs that a process has loaded: by slug the digest of the document, empty for an upstream of this project. */
+/**
+ * The APIs that a process has loaded: by slug the digest of the document, empty for an upstream of
+ * this project.
+ */
 export type KnownApis = Readonly<Record<string, string>>
 
 /** Life of a list in Redis, seconds; its processes say it again long before that. */
@@ -37,7 +40,11 @@ export class ApiLists {
     this.#redis = redis
   }
 
-  /** Reads the lists that are not known yet, and forgets those that no process has any more. @throws what Redis throws */
+  /**
+   * Reads the lists that are not known yet, and forgets those that no process has any more.
+   *
+   * @throws what Redis throws
+   */
   async read(digests: readonly (string | undefined)[]): Promise<void> {
     const wanted = new Set(digests.filter((digest) => digest !== undefined))
     for (const digest of this.#lists.keys()) if (!wanted.has(digest)) this.#lists.delete(digest)

@@ -14,7 +14,12 @@ export interface MetricsServerDeps {
   log: Log
 }
 
-/** Serves `/metrics`, `/healthz` and `/readyz` of this process on METRICS_PORT; nothing when it is 0. @returns how to stop */
+/**
+ * Serves `/metrics`, `/healthz` and `/readyz` of this process on METRICS_PORT; nothing when it is
+ * 0.
+ *
+ * @returns how to stop
+ */
 export async function serveMetrics(http: Config['http'], deps: MetricsServerDeps): Promise<() => void> {
   if (http.metricsPort === 0) return () => undefined
   const { log } = deps

@@ -9,10 +9,16 @@ export const { version: VERSION }: { version: string } = JSON.parse(
 /** Upper bounds of time histograms, seconds. */
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
-/** What one process measures. Labels hold names of the catalog and codes of the error table, never what callers sent. */
+/**
+ * What one process measures. Labels hold names of the catalog and codes of the error table, never
+ * what callers sent.
+ */
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** Metrics of one process, event-loop lag and memory included. `process` names its kind, `inFlight` and `busy` are its load now. */
+/**
+ * Metrics of one process, event-loop lag and memory included. `process` names its kind, `inFlight`
+ * and `busy` are its load now.
+ */
 export function createMetrics(process: string, { inFlight, busy }: { inFlight: () => number; busy: () => number }) {
   const registry = new Registry()
   registry.setDefaultLabels({ process })

@@ -11,7 +11,10 @@ const MINUTE_MS = 60_000
 const FLUSH_MS = 1_000
 const ACCOUNTS_KEPT_SECONDS = 7_200
 
-/** Calls are counted by slots of this length, so that "the last minute" can be any sixty seconds. Milliseconds. */
+/**
+ * Calls are counted by slots of this length, so that "the last minute" can be any sixty seconds.
+ * Milliseconds.
+ */
 export const SLOT_MS = 10_000
 const SLOTS_KEPT_SECONDS = 3_900
 
@@ -19,13 +22,19 @@ const SLOTS_KEPT_SECONDS = 3_900
 export const QUARTER_MS = 900_000
 const QUARTERS_KEPT_SECONDS = 90_000
 
-/** How often a process adds its counts to the quarter of an hour. A process that dies loses so much of that chart. */
+/**
+ * How often a process adds its counts to the quarter of an hour. A process that dies loses so much
+ * of that chart.
+ */
 const QUARTER_FLUSH_MS = 30_000
 
 /** Fields that one process keeps while Redis is away; beyond them nothing is added. */
 const FIELDS_MAX = 20_000
 
-/** Accounts that one process adds to a minute each second, and that a minute keeps; accounts with most calls come first. */
+/**
+ * Accounts that one process adds to a minute each second, and that a minute keeps; accounts with
+ * most calls come first.
+ */
 const ACCOUNTS_ADDED_MAX = 50
 const ACCOUNTS_KEPT_MAX = 300
 
@@ -41,12 +50,16 @@ export interface CompletedCall {
   upstreamMs?: number | undefined
 }
 
-/** Counts by field: `c|slug|code`, `a|account|status`, `q|slug|bucket` (queue), `u|slug|bucket` (upstream). */
+/**
+ * Counts by field: `c|slug|code`, `a|account|status`, `q|slug|bucket` (queue), `u|slug|bucket`
+ * (upstream).
+ */
 type Fields = Map<string, number>
 
 /**
- * Counts the calls of all API nodes for the console: kept in memory and added to Redis each second, off the path of any
- * call. A process that dies loses what it has not written yet, at most a second.
+ * Counts the calls of all API nodes for the console: kept in memory and added to Redis each second,
+ * off the path of any call. A process that dies loses what it has not written yet, at most a
+ * second.
  */
 export class MinuteStats {
   readonly #redis: RedisConnection
@@ -263,7 +276,10 @@ export function emptyHistogram(): number[] {
   return Array.from({ length: TIME_BOUNDS_MS.length + 1 }, () => 0)
 }
 
-/** A quantile of a histogram over `TIME_BOUNDS_MS`, taken evenly within its bucket; undefined when it is empty. */
+/**
+ * A quantile of a histogram over `TIME_BOUNDS_MS`, taken evenly within its bucket; undefined when
+ * it is empty.
+ */
 export function quantile(histogram: number[], share: number): number | undefined {
   const total = histogram.reduce((sum, count) => sum + count, 0)
   if (total === 0) return undefined

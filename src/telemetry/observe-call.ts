@@ -33,7 +33,10 @@ interface CallFailure {
   retryAfterMs?: number | undefined
 }
 
-/** Follows one call through an API node: one trace, one log line, one row, one count, whatever comes of it. */
+/**
+ * Follows one call through an API node: one trace, one log line, one row, one count, whatever comes
+ * of it.
+ */
 export class ObservedCall {
   readonly #deps: ObservedCallDeps
   readonly #origin: CallOrigin
@@ -96,7 +99,10 @@ export class ObservedCall {
     this.#bytes = body.length
   }
 
-  /** An asynchronous call was queued: whatever its caller is answered, its worker counts it when it has ended. */
+  /**
+   * An asynchronous call was queued: whatever its caller is answered, its worker counts it when it
+   * has ended.
+   */
   leftToWorker(): void {
     this.#isCountedHere = false
   }

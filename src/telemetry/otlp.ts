@@ -52,9 +52,9 @@ function warnOnce(log: Log): (error: unknown) => void {
 const propagator = new W3CTraceContextPropagator()
 
 /**
- * Sends spans by OTLP over HTTP. The libraries read their `OTEL_` variables themselves: address, headers, timeout and
- * compression of the exporter, and the attributes of the resource. `process` names the kind of process, `traceRatio` the
- * share of traces that are sent.
+ * Sends spans by OTLP over HTTP. The libraries read their `OTEL_` variables themselves: address,
+ * headers, timeout and compression of the exporter, and the attributes of the resource. `process`
+ * names the kind of process, `traceRatio` the share of traces that are sent.
  */
 export function openOtlpTracing({ process, traceRatio, log }: OtlpOptions): Tracing {
   setGlobalErrorHandler(warnOnce(log))

@@ -6,7 +6,10 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { missingRights } from '../redis/missing-rights.ts'
 import { problemOf } from '../redis/server-info.ts'
 
-/** Longest that a store may take to answer, milliseconds. A worker's connection would wait for Redis without end. */
+/**
+ * Longest that a store may take to answer, milliseconds. A worker's connection would wait for Redis
+ * without end.
+ */
 const ANSWER_MS_MAX = 2_000
 
 /** Whether a process can serve, and what is in the way. */
@@ -18,10 +21,16 @@ export interface ReadinessReport {
   problems: string[]
 }
 
-/** Finds out whether a process can serve: both stores answer, are of use, and the process is not ending. */
+/**
+ * Finds out whether a process can serve: both stores answer, are of use, and the process is not
+ * ending.
+ */
 export class Readiness {
   readonly #stores: { db: Db; redis: RedisConnection }
-  /** What each store is asked, once at a time: a Redis that is silent must not gather a command for each probe. */
+  /**
+   * What each store is asked, once at a time: a Redis that is silent must not gather a command for
+   * each probe.
+   */
   readonly #questions = new SingleFlight<string[]>()
   #migrations: Promise<string[]> | undefined
   #isDraining = false
@@ -67,7 +76,8 @@ export class Readiness {
 
   async #findRedisProblems(): Promise<string[]> {
     const { redis } = this.#stores
-    // All of it, because a Redis that is too old takes no two sections at once and could not be told that it is.
+    // All of it, because a Redis that is too old takes no two sections at once and could not be
+    // told that it is.
     const problem = problemOf(await redis.info(), redis)
     return [...(problem === undefined ? [] : [problem]), ...missingRights(redis)]
   }

@@ -77,7 +77,8 @@ const countries: Upstream = {
     attribution: 'Country data by countries.dev, from REST Countries (MPL-2.0)',
   },
   baseUrl: 'https://countries.dev',
-  // The upstream names "about 60 a second" as the point of abuse; a third of it keeps clear of that.
+  // The upstream names "about 60 a second" as the point of abuse; a third of it keeps clear of
+  // that.
   caps: { concurrency: 8, rates: [{ max: 20, seconds: 1 }] },
   probe: { request: { path: path`/alpha/FI`, query: { fields: 'name' } }, everySeconds: 120 },
   reservedParameters: ['fields'],
@@ -159,17 +160,21 @@ function codeRequest(code: string): UpstreamRequest {
   return { path: path`/alpha/${code}` }
 }
 
-/** The records of an answer, which is a list for a name and one object for a code; undefined when it is neither. */
+/**
+ * The records of an answer, which is a list for a name and one object for a code; undefined when it
+ * is neither.
+ */
 function readRecords(body: unknown): Source[] | undefined {
   if (Array.isArray(body)) return objects(body)
   return isObject(body) && text(body.name) !== null ? [body] : undefined
 }
 
 /**
- * The record that a name means, because "contains" finds British Indian Ocean Territory for India: the record of just
- * that name, of that alternative spelling, of that name before a bracket or comma ("Iran (Islamic Republic of)"), the
- * most populous that has it as whole words ("United States"), else the only record, if a word of its name begins so.
- * Two letters (SV, of El Salvador, begins Svalbard), a continent, and a word such as "American" mean no country.
+ * The record that a name means, because "contains" finds British Indian Ocean Territory for India:
+ * the record of just that name, of that alternative spelling, of that name before a bracket or
+ * comma ("Iran (Islamic Republic of)"), the most populous that has it as whole words ("United
+ * States"), else the only record, if a word of its name begins so. Two letters (SV, of El Salvador,
+ * begins Svalbard), a continent, and a word such as "American" mean no country.
  */
 function bestMatch(records: Source[], name: string): Source | undefined {
   const wanted = comparableName(name)

@@ -5,14 +5,18 @@ import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { invalid } from '../catalog/response-class.ts'
 import { endpoint, InvalidParameter, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
 
-// The data change with a new game, a few times in a decade; the upstream asks everyone to keep them.
+// The data change with a new game, a few times in a decade; the upstream asks everyone to keep
+// them.
 const cache = {
   ...freshFor(lifetime.day),
   staleIfErrorSeconds: lifetime.month,
   notFoundSeconds: lifetime.hour,
 }
 
-/** How the upstream ends the name of a form whose kind the games put before the species, if it is another word. */
+/**
+ * How the upstream ends the name of a form whose kind the games put before the species, if it is
+ * another word.
+ */
 const suffixByKind = new Map([
   ['alolan', 'alola'],
   ['dawn-wings', 'dawn'],
@@ -34,7 +38,10 @@ const KINDS = [
 
 const KIND_FIRST = new RegExp(`^(${KINDS.join('|')})-(.+?)(-[xyz])?$`)
 
-/** Kinds of a species that have several forms each, whose names are longer; by the usual form of each. */
+/**
+ * Kinds of a species that have several forms each, whose names are longer; by the usual form of
+ * each.
+ */
 const usualFormOf = new Map([
   ['darmanitan-galar', 'darmanitan-galar-standard'],
   ['tauros-paldea', 'tauros-paldea-combat-breed'],
@@ -42,7 +49,10 @@ const usualFormOf = new Map([
   ['urshifu-gmax', 'urshifu-single-strike-gmax'],
 ])
 
-/** Species all of whose forms have longer names; the number of a species is the number of its usual form. */
+/**
+ * Species all of whose forms have longer names; the number of a species is the number of its usual
+ * form.
+ */
 // biome-ignore format: a list to look through
 const numberOfSpecies = new Map(Object.entries({
   deoxys: 386, wormadam: 413, giratina: 487, shaymin: 492, basculin: 550, darmanitan: 555, frillish: 592, jellicent: 593, tornadus: 641,
@@ -150,7 +160,10 @@ const creatureGame: Upstream = {
 
 export default creatureGame
 
-/** The upstream's name of the form that a name of the games means; for a species without such a form its number. */
+/**
+ * The upstream's name of the form that a name of the games means; for a species without such a form
+ * its number.
+ */
 function creatureName(given: string): string {
   const name = resourceName(given)
     // "Attack Forme", "Plant Cloak": the upstream's names have the first word alone.
@@ -191,7 +204,10 @@ function bySlot(entries: unknown): Source[] {
   return objects(entries).toSorted((one, other) => slot(one) - slot(other))
 }
 
-/** The texts in English: entries come in any order of languages, and abilities of side games have none in English. */
+/**
+ * The texts in English: entries come in any order of languages, and abilities of side games have
+ * none in English.
+ */
 function english({ effect_entries }: Source): Source {
   return members(items(effect_entries).find((entry) => members(members(entry).language).name === 'en'))
 }

@@ -187,7 +187,10 @@ const cryptoPrices: Upstream = {
 
 export default cryptoPrices
 
-/** Errors stand in `status.error_code`, also under HTTP 200; there is a coin with the id `status`, without such a code. */
+/**
+ * Errors stand in `status.error_code`, also under HTTP 200; there is a coin with the id `status`,
+ * without such a code.
+ */
 function classify({ status, body }: UpstreamResponse): ResponseClass | undefined {
   if (status === 403 && body === undefined) return failed() // the firewall in front of the API, not the key
   if (status < 200 || status > 299) return undefined

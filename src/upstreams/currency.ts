@@ -149,7 +149,10 @@ function recordedLatest() {
   }
 }
 
-/** The bank publishes rates of the euro; all others follow from these. With as many digits as the source gives. */
+/**
+ * The bank publishes rates of the euro; all others follow from these. With as many digits as the
+ * source gives.
+ */
 function recordedRate({ from, to }: { from: string; to: string }) {
   const { date, rates } = recordedLatest().response
   const known: Record<string, number> = { EUR: 1, ...rates }

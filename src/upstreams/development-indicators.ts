@@ -100,7 +100,9 @@ function failureInSuccess({ status, body }: UpstreamResponse): ResponseClass | u
   return messages.some((message) => numeric(members(message).id) === 120) ? notFound() : failed()
 }
 
-/** Reads the newest row with a value: rows come newest first, and years not yet published have none. */
+/**
+ * Reads the newest row with a value: rows come newest first, and years not yet published have none.
+ */
 function readLatest<Data>(body: unknown, read: (row: Source) => Data | undefined): Data | ResponseClass {
   const [head, rows] = items(body)
   if (!isObject(head)) return invalid()

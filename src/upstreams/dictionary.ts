@@ -115,7 +115,10 @@ const dictionary: Upstream = {
 
 export default dictionary
 
-/** One entry made of several, one for each etymology: with the meanings of all, and the first sound that there is. */
+/**
+ * One entry made of several, one for each etymology: with the meanings of all, and the first sound
+ * that there is.
+ */
 function joined(entries: Source[], word: string): Source {
   const [first = {}] = entries
   const phonetics = entries.flatMap((entry) => items(entry.phonetics)).map(members)
@@ -137,7 +140,10 @@ function isEnglish({ language }: Source): boolean {
   return written === null || /^en(?:glish)?(?:-|$)/i.test(written)
 }
 
-/** One entry as `joined` makes it, of the entries of the second source: one for each part of speech and etymology. */
+/**
+ * One entry as `joined` makes it, of the entries of the second source: one for each part of speech
+ * and etymology.
+ */
 function fromFreeDictionary({ word, source }: Source, entries: Source[], asked: string | null): Source {
   const pronunciations = entries.flatMap((entry) => objects(entry.pronunciations))
   const ipa = pronunciations.filter(({ type }) => /^(?:ipa)?$/i.test(text(type) ?? ''))

@@ -47,7 +47,8 @@ const encyclopedia: Upstream = {
     name: 'authorization',
     format: (key) => `Bearer ${key}`,
   },
-  // At most 3 at once is asked. Whoever has a contact in the User-Agent may send 200 a minute; others 10.
+  // At most 3 at once is asked. Whoever has a contact in the User-Agent may send 200 a minute;
+  // others 10.
   caps: { concurrency: 3, rates: [{ max: 60, seconds: 60 }] },
   contact: {
     rule: 'Wikimedia allows 10 requests a minute to those who name no contact in the User-Agent',
@@ -88,13 +89,19 @@ const encyclopedia: Upstream = {
 
 export default encyclopedia
 
-/** An unknown title has the first form, until about 2025 the second, which an unknown route has without the detail. */
+/**
+ * An unknown title has the first form, until about 2025 the second, which an unknown route has
+ * without the detail.
+ */
 function isNotFound({ body }: UpstreamResponse): boolean {
   const { status, type, detail } = members(body)
   return (status === 404 && type === 'Internal error') || detail === 'Page or revision not found.'
 }
 
-/** The title as the upstream spells it in its paths; another spelling would be answered with a redirect. */
+/**
+ * The title as the upstream spells it in its paths; another spelling would be answered with a
+ * redirect.
+ */
 function canonicalTitle(title: string): string {
   const joined = trimmed('title', title.replaceAll('_', ' ')).replace(/\s+/g, '_')
   const [first = ''] = joined

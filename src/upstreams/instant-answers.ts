@@ -82,12 +82,18 @@ const instantAnswers: Upstream = {
 
 export default instantAnswers
 
-/** 202 with JSON is a plain answer; 202 without is the challenge page that this upstream throttles with. */
+/**
+ * 202 with JSON is a plain answer; 202 without is the challenge page that this upstream throttles
+ * with.
+ */
 function classify({ status, body }: UpstreamResponse): ResponseClass | undefined {
   return status === 202 && body === undefined ? overLimit(CHALLENGE_PAUSE_MS) : undefined
 }
 
-/** An abstract lasts; what is unknown today may be known later; exclusive answers are computed for the moment. */
+/**
+ * An abstract lasts; what is unknown today may be known later; exclusive answers are computed for
+ * the moment.
+ */
 function secondsFresh(_: unknown, { type, abstract }: Record<string, unknown>): number {
   if (type === 'E') return 0
   return filledText(abstract) === null ? lifetime.hour : lifetime.day

@@ -104,7 +104,10 @@ const ipLookup: Upstream = {
 
 export default ipLookup
 
-/** Every failed lookup is HTTP 200; a 403 without a reason is the ban of an address that went on over the limit. */
+/**
+ * Every failed lookup is HTTP 200; a 403 without a reason is the ban of an address that went on
+ * over the limit.
+ */
 function classify({ status, body }: UpstreamResponse): ResponseClass | undefined {
   if (status === 403 && body === undefined) return overLimit(BAN_MS)
   if (status !== 200 || !isObject(body) || body.status !== 'fail') return undefined
@@ -113,7 +116,10 @@ function classify({ status, body }: UpstreamResponse): ResponseClass | undefined
   return failed()
 }
 
-/** The address in its canonical form; an IPv4-mapped IPv6 address becomes the IPv4 address it stands for. */
+/**
+ * The address in its canonical form; an IPv4-mapped IPv6 address becomes the IPv4 address it stands
+ * for.
+ */
 function publicAddress(given: string, reasonIfNotPublic: string): string {
   const address = given.trim()
   const ipv4 = ipv4Number(address)
@@ -137,7 +143,10 @@ function isPublicIpv4(address: number): boolean {
   })
 }
 
-/** Global unicast is 2000::/3, without protocol assignments, documentation and 6to4, which wraps any IPv4 address. */
+/**
+ * Global unicast is 2000::/3, without protocol assignments, documentation and 6to4, which wraps any
+ * IPv4 address.
+ */
 function isPublicIpv6([first = 0, second = 0]: number[]): boolean {
   if (first < 0x2000 || first > 0x3fff) return false
   const isAssignment = first === 0x2001 && second < 0x0200
@@ -145,7 +154,10 @@ function isPublicIpv6([first = 0, second = 0]: number[]): boolean {
   return !isAssignment && !isDocumentation && first !== 0x2002
 }
 
-/** Dotted decimal only: no leading zeros, hexadecimal or missing parts, which parsers read in different ways. */
+/**
+ * Dotted decimal only: no leading zeros, hexadecimal or missing parts, which parsers read in
+ * different ways.
+ */
 function ipv4Number(address: string): number | undefined {
   const parts = address.split('.')
   if (parts.length !== 4 || !parts.every((part) => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) < 256))
@@ -157,7 +169,10 @@ function ipv4Text(address: number): string {
   return [24, 16, 8, 0].map((shift) => (address >>> shift) & 255).join('.')
 }
 
-/** The canonical spelling of an IPv6 address (RFC 5952, without a dotted tail); undefined if it is none. */
+/**
+ * The canonical spelling of an IPv6 address (RFC 5952, without a dotted tail); undefined if it is
+ * none.
+ */
 function canonicalIpv6(address: string): string | undefined {
   const url = `http://[${address}]`
   if (!/^[0-9a-f:.]+$/i.test(address) || !URL.canParse(url)) return undefined

@@ -6,7 +6,10 @@ import { failed, invalid, notFound, rejected } from '../catalog/response-class.t
 import { defaulted, TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
 import { endpoint, InvalidParameter, path, type Upstream } from '../catalog/upstream.ts'
 
-/** Seconds an answer is fresh: who asks for years does not follow the minutes. Longer ranges take an hour. */
+/**
+ * Seconds an answer is fresh: who asks for years does not follow the minutes. Longer ranges take an
+ * hour.
+ */
 const secondsByRange = new Map([
   ['1d', 30],
   ['5d', 300],
@@ -159,10 +162,11 @@ function longestName({ longName, shortName, symbol }: Source): unknown {
 }
 
 /**
- * The close that the change of the regular price counts from. The answer has it under several names, each of which may be
- * about another session: `chartPreviousClose` is the close before the range, and `fulldayChange` belongs to
- * `fulldayPrice`, which has the trading before and after hours. A candidate counts only if the change in percent, which
- * is always about the regular price, agrees with it.
+ * The close that the change of the regular price counts from. The answer has it under several
+ * names, each of which may be about another session: `chartPreviousClose` is the close before the
+ * range, and `fulldayChange` belongs to `fulldayPrice`, which has the trading before and after
+ * hours. A candidate counts only if the change in percent, which is always about the regular price,
+ * agrees with it.
  */
 function previousClose({ meta, range }: Source): number | null {
   const named = members(meta)
@@ -195,7 +199,9 @@ function closeByPercent(price: number, percent: number, priceHint: unknown): num
   return agrees(percent, { price, close, priceHint }) ? close : Number(exact.toPrecision(6))
 }
 
-/** Whether price and close have this change in percent, as far as the rounding of the three allows. */
+/**
+ * Whether price and close have this change in percent, as far as the rounding of the three allows.
+ */
 function agrees(
   percent: number,
   { price, close, priceHint }: { price: number; close: number; priceHint: unknown },
@@ -228,7 +234,9 @@ function changePercent(source: Source): number | null {
   return hasSign ? percent : Number(((difference / close) * 100).toFixed(4))
 }
 
-/** A difference without the noise of binary fractions: to four decimals, more for prices below 1. */
+/**
+ * A difference without the noise of binary fractions: to four decimals, more for prices below 1.
+ */
 function withoutNoise(difference: number, price: number): number {
   return Number(Math.abs(price) < 1 ? difference.toPrecision(6) : difference.toFixed(4))
 }

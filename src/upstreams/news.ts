@@ -14,7 +14,8 @@ import {
   type UpstreamResponse,
 } from '../catalog/upstream.ts'
 
-// Limits hold per key. The free plan has 100 calls a UTC day; calls 1.5 s apart are refused, calls 5 s apart are not.
+// Limits hold per key. The free plan has 100 calls a UTC day; calls 1.5 s apart are refused, calls
+// 5 s apart are not.
 const freePlan: Caps = {
   concurrency: 1,
   rates: [
@@ -76,7 +77,8 @@ const newsApi: Upstream = {
     check: { path: path`/api/v4/top-headlines`, query: { category: 'general', lang: 'en', max: 1 } },
   },
   caps: freePlan,
-  // A probe with a key is one of 100 calls a day; without one, the refusal shows that the service is up.
+  // A probe with a key is one of 100 calls a day; without one, the refusal shows that the service
+  // is up.
   probe: {
     request: { path: path`/api/v4/top-headlines`, query: { category: 'general', lang: 'en', max: 1 } },
     everySeconds: 21_600,
@@ -160,8 +162,9 @@ function msToNextUtcDay(answered: string | undefined): number | undefined {
 }
 
 /**
- * A day's calls serve all callers together: 15 minutes keep one kind of headlines below 100 calls a day. News half a
- * day old belong to the free plan, or of a quiet subject: an hour more changes little.
+ * A day's calls serve all callers together: 15 minutes keep one kind of headlines below 100 calls a
+ * day. News half a day old belong to the free plan, or of a quiet subject: an hour more changes
+ * little.
  */
 function secondsFresh(_: unknown, data: Record<string, unknown>, { now }: CallContext): number {
   const times = items(data.articles).map((article) => Date.parse(text(members(article).published_at) ?? ''))

@@ -91,7 +91,8 @@ const predictionMarkets: Upstream = {
     attribution: 'Data by Polymarket',
   },
   baseUrl: 'https://gamma-api.polymarket.com',
-  // The limit of /markets, the lower one of the two endpoints. Beyond it answers are delayed rather than refused.
+  // The limit of /markets, the lower one of the two endpoints. Beyond it answers are delayed rather
+  // than refused.
   caps: { concurrency: 10, rates: [{ max: 300, seconds: 10 }] },
   attemptTimeoutMs: 15_000,
   // An event carries all its markets, some of them more than a hundred.

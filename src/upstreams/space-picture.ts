@@ -126,7 +126,10 @@ function playerUrl({ media_type, basic_html }: Source): string | undefined {
   return undefined
 }
 
-/** HTML as text: a break is a space, other tags stand inside words and sentences. Null when nothing is left. */
+/**
+ * HTML as text: a break is a space, other tags stand inside words and sentences. Null when nothing
+ * is left.
+ */
 function plainText(html: unknown): string | null {
   if (typeof html !== 'string') return null
   const withoutTags = html.replace(/<\/?(?:br|p|div|li)\b[^<>]*>/gi, ' ').replace(/<[^<>]*>/g, '')

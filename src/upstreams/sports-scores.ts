@@ -169,8 +169,8 @@ const sportsScores: Upstream = {
         checkRange(first, last)
         return { ...parameters, dates: first === last ? first : `${first}-${last}` }
       },
-      // The upstream refuses ranges, but takes a month; without `limit` that would end after 100 games, and a limit of
-      // 600 or more gives only 25.
+      // The upstream refuses ranges, but takes a month; without `limit` that would end after 100
+      // games, and a limit of 600 or more gives only 25.
       request: ({ dates }) => {
         const scoreboard = path`/apis/site/v2/sports/football/nfl/scoreboard`
         if (!dates?.includes('-')) return { path: scoreboard, query: { dates } }
@@ -261,7 +261,8 @@ function secondsFresh(
   if (states.some((state) => state !== 'pre' && state !== 'post')) return 30
   // Without a day the upstream goes on to the next week by itself.
   if (dates === undefined || states.length === 0 || states.includes('pre')) return 300
-  // Games that `limit` cut off may be on until the night is over, and the upstream reorders its list.
+  // Games that `limit` cut off may be on until the night is over, and the upstream reorders its
+  // list.
   const isWhole = states.length < limit || dates.slice(-8) < easternDay(now - HALF_DAY_MS)
   return isWhole ? lifetime.day : 300
 }
@@ -272,7 +273,10 @@ function readEvents(bodies: unknown[]): Source[] | undefined {
   return lists.every(Array.isArray) ? lists.flatMap(objects) : undefined
 }
 
-/** The events of the days of a range, each once though two months may both have it, in order of time. */
+/**
+ * The events of the days of a range, each once though two months may both have it, in order of
+ * time.
+ */
 function withinRange(events: Source[], range: string): Source[] {
   const [first = '', last = ''] = range.split('-')
   return [...new Map(events.map((event) => [event.id ?? event, event])).values()]
@@ -286,7 +290,10 @@ function competitionOf(event: Source): Source {
   return members(items(event.competitions)[0])
 }
 
-/** The competitors come in any order, and where there was no play with a score of 0 and without a winner. */
+/**
+ * The competitors come in any order, and where there was no play with a score of 0 and without a
+ * winner.
+ */
 function competitorOf(event: Source, side: 'home' | 'away'): Source | undefined {
   const competitors = objects(competitionOf(event).competitors)
   const competitor = competitors.find(({ homeAway }) => homeAway === side)
@@ -296,7 +303,10 @@ function competitorOf(event: Source, side: 'home' | 'away'): Source | undefined 
   return { ...competitor, score: null, ...(isDecided ? {} : { winner: null }) }
 }
 
-/** A game that was called off or awarded is over before its first period, whatever the upstream says of its completion. */
+/**
+ * A game that was called off or awarded is over before its first period, whatever the upstream says
+ * of its completion.
+ */
 function hasBegun({ status }: Source): boolean {
   const { period, type } = members(status)
   const { state, completed, ...named } = members(type)

@@ -132,7 +132,10 @@ function classifyStatusWord({ body }: UpstreamResponse): ResponseClass | undefin
   return isFailure ? failed() : undefined
 }
 
-/** A time of the day asked for; what does not happen that day is written as the first second of 1970. */
+/**
+ * A time of the day asked for; what does not happen that day is written as the first second of
+ * 1970.
+ */
 function happening(value: unknown): string | null {
   const time = text(value)
   if (time === null) return null

@@ -39,10 +39,12 @@ const techForum: Upstream = {
     url: 'https://github.com/HackerNews/API',
   },
   baseUrl: 'https://hacker-news.firebaseio.com',
-  // The upstream states that it has no limit; one list is followed by many items, so this limit is wide.
+  // The upstream states that it has no limit; one list is followed by many items, so this limit is
+  // wide.
   caps: { concurrency: 16, rates: [{ max: 1_200, seconds: 60 }] },
   probe: { request: { path: path`/v0/maxitem.json` }, everySeconds: 60 },
-  // The database's own options: keys, and options that change what an answer looks like or whether there is one.
+  // The database's own options: keys, and options that change what an answer looks like or whether
+  // there is one.
   reservedParameters: ['auth', 'access_token', 'ns', 'callback', 'download', 'format', 'print', 'shallow'],
   mayLack: ['title', 'url', 'text', 'by', 'score', 'descendants'],
   endpoints: {

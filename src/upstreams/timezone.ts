@@ -37,7 +37,8 @@ const timezone: Upstream = {
   baseUrl: 'https://timeapi.io',
   // No limit is published, and a clock cannot be cached: two a second are polite.
   caps: { concurrency: 4, rates: [{ max: 120, seconds: 60 }] },
-  // It answers at once or, at bad times, not at all; a second attempt helps more than a long attempt.
+  // It answers at once or, at bad times, not at all; a second attempt helps more than a long
+  // attempt.
   attemptTimeoutMs: 4_000,
   probe: {
     request: { path: path`/api/time/current/zone`, query: { timeZone: 'UTC' } },

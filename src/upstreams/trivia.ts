@@ -102,7 +102,10 @@ const trivia: Upstream = {
 
 export default trivia
 
-/** Failures come as 200 with a code: 2 wrong parameter, 3 and 4 session token, 5 too soon (also as 429). */
+/**
+ * Failures come as 200 with a code: 2 wrong parameter, 3 and 4 session token, 5 too soon (also as
+ * 429).
+ */
 function classifyResponseCode({ status, body }: UpstreamResponse): ResponseClass | undefined {
   const code = integer(members(body).response_code)
   // No waiting time is ever sent, but the spacing is known.

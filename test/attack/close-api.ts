@@ -4,7 +4,10 @@ import type { Outcome, Scenario } from './scenario.ts'
 
 const OTHERS = 8
 
-/** What two free accounts send so that an upstream fails: addresses too long for it, and answers too large or of another form. */
+/**
+ * What two free accounts send so that an upstream fails: addresses too long for it, and answers too
+ * large or of another form.
+ */
 const HOSTILE = [
   '/v1/call/weather/current?latitude=1&longitude=1&hourly=temperature_2m&past_days=92',
   `/v1/call/weather/current?latitude=2&longitude=2&x=${'!'.repeat(3_000)}`,

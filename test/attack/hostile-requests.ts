@@ -13,7 +13,10 @@ import type { Outcome, Scenario } from './scenario.ts'
 /** Uploads that are broken off. */
 const UPLOADS = 200
 
-/** Single requests that did what they must not: pass a key on, get by what is refused, cost a node time, fill its log. */
+/**
+ * Single requests that did what they must not: pass a key on, get by what is refused, cost a node
+ * time, fill its log.
+ */
 export const hostileRequests: Scenario = {
   name: 'hostile-requests',
   claim:

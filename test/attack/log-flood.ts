@@ -7,7 +7,9 @@ import type { Outcome, Scenario } from './scenario.ts'
 const CONNECTIONS = 100
 const PIPELINED = 8
 
-/** Lines that an account's refused calls may add to the log in a second: samples, and their count. */
+/**
+ * Lines that an account's refused calls may add to the log in a second: samples, and their count.
+ */
 const LINES_A_SECOND_MAX = 20
 
 /** Refused calls without end, and answers that are left before they begin. */

@@ -5,7 +5,9 @@ import type { Outcome, Scenario } from './scenario.ts'
 
 const ATTACKERS = 7
 
-/** Accounts are free: somebody makes several at one network to use up an upstream that all share. */
+/**
+ * Accounts are free: somebody makes several at one network to use up an upstream that all share.
+ */
 export const manyAccounts: Scenario = {
   name: 'many-accounts',
   claim: "seven new accounts of one network leave room in an hourly cap: another network's account is served at once",
@@ -47,7 +49,10 @@ export const singleTenant: Scenario = {
   },
 }
 
-/** A new account makes two calls more than an API's hourly cap allows, and is to have all of the cap. */
+/**
+ * A new account makes two calls more than an API's hourly cap allows, and is to have all of the
+ * cap.
+ */
 export async function takeWholeCap(
   gateway: Gateway,
   perHour: number,

@@ -19,7 +19,10 @@ const PROFILE_EVERY_MS = 50
 
 const TASKS = { extensions: { 'io.modelcontextprotocol/tasks': {} } }
 
-/** What messages of one account cost others: descriptions of an API, and the result of a large call as a task. */
+/**
+ * What messages of one account cost others: descriptions of an API, and the result of a large call
+ * as a task.
+ */
 export const mcpWork: Scenario = {
   name: 'mcp-work',
   claim:

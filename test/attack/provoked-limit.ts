@@ -51,7 +51,8 @@ export const provokedLimit: Scenario = {
     const isOpenAgain = answer.status === 200 || seconds < 10
     const closedSeconds = Math.round((performance.now() - closedAt) / 1_000)
     return {
-      // A probe is answered well, and lets each account try once more; no other follows for five minutes.
+      // A probe is answered well, and lets each account try once more; no other follows for five
+      // minutes.
       isPassed:
         served === REQUESTS_EACH &&
         sent <= 2 * ATTACKERS &&

@@ -8,14 +8,18 @@ import type { Outcome, Scenario } from './scenario.ts'
 /** Length of what the upstream answers, bytes: text that does not compress well. */
 const BODY_BYTES = 6_000_000
 
-/** What one account on the Free plan may keep, and what else may come to Redis meanwhile, megabytes. */
+/**
+ * What one account on the Free plan may keep, and what else may come to Redis meanwhile, megabytes.
+ */
 const KEPT_MB = 16
 const ELSE_MB = 24
 
 /** Room that Redis has beside what it holds at the start, megabytes. */
 const ROOM_MB = 64
 
-/** What one account can put into Redis: results of asynchronous calls to an API with large answers. */
+/**
+ * What one account can put into Redis: results of asynchronous calls to an API with large answers.
+ */
 export const redisMemory: Scenario = {
   name: 'redis-memory',
   claim: `accounts that have large results kept fill ${KEPT_MB} MB each, and never the Redis that others' calls need`,

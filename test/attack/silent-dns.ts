@@ -8,7 +8,10 @@ import type { Outcome, Scenario } from './scenario.ts'
 const REQUESTS = 20
 const CLIENTS = 3
 
-/** Documents of applications on hosts whose name servers are silent, while a node needs new connections to Postgres. */
+/**
+ * Documents of applications on hosts whose name servers are silent, while a node needs new
+ * connections to Postgres.
+ */
 export const silentDns: Scenario = {
   name: 'silent-dns',
   claim:

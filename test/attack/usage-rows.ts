@@ -8,10 +8,16 @@ const KEYS = 30
 /** Reports at once. */
 const LOOPS = 32
 
-/** Days of usage that the account has, made by SQL: the attack may go on for as long as rows are kept. */
+/**
+ * Days of usage that the account has, made by SQL: the attack may go on for as long as rows are
+ * kept.
+ */
 const DAYS = 30
 
-/** Statuses of refused and test calls that an account can provoke: they are what the rest of a day is kept by. */
+/**
+ * Statuses of refused and test calls that an account can provoke: they are what the rest of a day
+ * is kept by.
+ */
 const REST_ROWS_MAX = 40
 
 /** Free calls of many keys make rows of usage, which many reports then read. */

@@ -73,7 +73,10 @@ export function isHeld({ isAlive, memoryMb, p99Ms }: Watched): boolean {
   return isAlive && memoryMb < MEMORY_MB_MAX && p99Ms < P99_MS_MAX
 }
 
-/** Opens connections from one of this machine's addresses, each of which sends this and reads nothing. */
+/**
+ * Opens connections from one of this machine's addresses, each of which sends this and reads
+ * nothing.
+ */
 export async function openMany(url: string, count: number, { from, bytes }: { from: string; bytes: string | Buffer }) {
   return await Promise.all(
     Array.from({ length: count }, async (): Promise<Socket> => {

@@ -7,7 +7,10 @@ export interface FixtureOptions {
   upstreamUrl: string
 }
 
-/** The keys that fixtures know: one without a reachable limit, one whose limit is used up; and one that they do not know. */
+/**
+ * The keys that fixtures know: one without a reachable limit, one whose limit is used up; and one
+ * that they do not know.
+ */
 export const FIXTURE_KEYS = { live: 'fixture-key', limited: 'limited-key', unknown: 'unknown-key' }
 
 /** Fixed window of a minute, as the usual plugins keep it in Redis. */
@@ -22,7 +25,10 @@ export function fixtureOptions(): FixtureOptions {
   return JSON.parse(process.argv[2] ?? '')
 }
 
-/** An HTTP server that checks a key and a rate limit in Redis before every request, as both peers do. */
+/**
+ * An HTTP server that checks a key and a rate limit in Redis before every request, as both peers
+ * do.
+ */
 export async function createFixtureApp(redis: Redis): Promise<FastifyInstance> {
   redis.defineCommand('countCall', { numberOfKeys: 1, lua: COUNT })
   await redis.hset(`key:${FIXTURE_KEYS.live}`, { account: 'a', tier: 'pro', perMinute: PER_MINUTE })

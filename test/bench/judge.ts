@@ -13,7 +13,10 @@ export interface Judgement {
   verdict: 'held' | 'exceeded' | 'not judged'
 }
 
-/** Largest spread of the base's CPU over the rounds, (max - min) / median: past it the machine was too busy to tell. */
+/**
+ * Largest spread of the base's CPU over the rounds, (max - min) / median: past it the machine was
+ * too busy to tell.
+ */
 const SPREAD_MAX = 0.25
 
 /** Calls that a measurement needs to say something. */
@@ -25,7 +28,10 @@ export function spreadOf(rounds: Rounds): number {
   return (Math.max(...sums) - Math.min(...sums)) / median(sums)
 }
 
-/** Judges a scenario by the medians of ratios within a round, so that a slow minute weighs on both sides. */
+/**
+ * Judges a scenario by the medians of ratios within a round, so that a slow minute weighs on both
+ * sides.
+ */
 export function judge({ bounds }: Pick<Scenario, 'bounds'>, rounds: Rounds): Judgement[] {
   const isQuiet = spreadOf(rounds) <= SPREAD_MAX
   const isEnough = Object.values(rounds).every((all) => all.every(({ calls }) => calls >= CALLS_LEAST))
@@ -43,7 +49,9 @@ export function judge({ bounds }: Pick<Scenario, 'bounds'>, rounds: Rounds): Jud
   })
 }
 
-/** The median over the rounds of a figure, or of its ratio to another subject's in the same round. */
+/**
+ * The median over the rounds of a figure, or of its ratio to another subject's in the same round.
+ */
 export function ratioOf({ figure, of = 'gateway', against, minus }: Omit<Bound, 'what'>, rounds: Rounds): number {
   return median(
     (rounds[of] ?? []).map((measurement, round) => {

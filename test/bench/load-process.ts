@@ -2,7 +2,10 @@ import { Agent, get } from 'node:http'
 import type { LoadRequest, LoadResult } from './load.ts'
 import { fillUrl } from './target.ts'
 
-/** Load in a process of its own: so many connections, each sending the next request when the last is answered. */
+/**
+ * Load in a process of its own: so many connections, each sending the next request when the last is
+ * answered.
+ */
 process.on('message', async (request: LoadRequest) => process.send?.(await run(request)))
 process.on('disconnect', () => process.exit(0))
 

@@ -65,7 +65,10 @@ async function runWrk(request: LoadRequest): Promise<LoadResult> {
   }
 }
 
-/** Reads what wrk prints. It knows 2xx and 3xx from others and no more, so a refusal that is expected is any other. */
+/**
+ * Reads what wrk prints. It knows 2xx and 3xx from others and no more, so a refusal that is
+ * expected is any other.
+ */
 export function readWrk(text: string, expectsSuccess = true): LoadResult {
   const [, requests = '0', seconds = '1', unit = 's'] = /(\d+) requests in ([\d.]+)(m?s)/.exec(text) ?? []
   const refused = Number(/Non-2xx or 3xx responses: (\d+)/.exec(text)?.[1] ?? 0)

@@ -3,9 +3,9 @@ import { send, signUp } from '../support/client.ts'
 import { startGateway } from '../support/gateway.ts'
 
 /**
- * Measures whether the time of a failed log-in tells that an address has an account: known and unknown addresses in
- * turn, one at a time, and the medians side by side. Run by hand (`node test/bench/login-timing.ts [samples]`): a time
- * decides no test.
+ * Measures whether the time of a failed log-in tells that an address has an account: known and
+ * unknown addresses in turn, one at a time, and the medians side by side. Run by hand
+ * (`node test/bench/login-timing.ts [samples]`): a time decides no test.
  */
 const samples = Number(process.argv[2] ?? 200)
 const WARM_UP = 20

@@ -60,7 +60,10 @@ export async function measure(subject: Subject, load: LoadGenerator, options: Me
   }
 }
 
-/** How long commands over the wire are counted, seconds: apart from what is timed, because MONITOR costs Redis time. */
+/**
+ * How long commands over the wire are counted, seconds: apart from what is timed, because MONITOR
+ * costs Redis time.
+ */
 const WIRE_SECONDS = 1
 
 /** Commands over the wire a call; INFO would count those within scripts too. */

@@ -2,8 +2,9 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 /**
- * Loaded into the gateway's processes: on SIGUSR2 a process collects its garbage and tells its parent how many bytes it
- * holds. What it holds resident beyond that is room that V8 keeps for what comes next.
+ * Loaded into the gateway's processes: on SIGUSR2 a process collects its garbage and tells its
+ * parent how many bytes it holds. What it holds resident beyond that is room that V8 keeps for what
+ * comes next.
  */
 setFlagsFromString('--expose-gc')
 const collect: () => void = runInNewContext('gc')

@@ -2,7 +2,10 @@ import { Queue, QueueEvents } from 'bullmq'
 import { Redis } from 'ioredis'
 import { createFixtureApp, fixtureOptions, serveFixture } from './fixture-admission.ts'
 
-/** A queue-backed proxy as it is usually written: add a job, wait until it is finished, answer its return value. */
+/**
+ * A queue-backed proxy as it is usually written: add a job, wait until it is finished, answer its
+ * return value.
+ */
 const { redisUrl } = fixtureOptions()
 const connection = new Redis(redisUrl, { maxRetriesPerRequest: null })
 const app = await createFixtureApp(connection)

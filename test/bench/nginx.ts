@@ -11,7 +11,10 @@ export function hasNginx(): boolean {
 
 const START_TRIES = 100
 
-/** Starts an nginx of one process that passes everything on to the upstream, with connections kept alive. */
+/**
+ * Starts an nginx of one process that passes everything on to the upstream, with connections kept
+ * alive.
+ */
 export async function startNginx(folder: string, upstreamUrl: string): Promise<{ child: ChildProcess; url: string }> {
   const port = await freePort()
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(

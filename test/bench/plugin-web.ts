@@ -4,7 +4,10 @@ import Fastify from 'fastify'
 import { Redis } from 'ioredis'
 import { FIXTURE_KEYS, fixtureOptions, serveFixture } from './fixture-admission.ts'
 
-/** A proxy without a queue as it is put together from plugins: key in Redis, @fastify/rate-limit, @fastify/http-proxy. */
+/**
+ * A proxy without a queue as it is put together from plugins: key in Redis, @fastify/rate-limit,
+ * @fastify/http-proxy.
+ */
 const { redisUrl, upstreamUrl } = fixtureOptions()
 const redis = new Redis(redisUrl, { enableAutoPipelining: true })
 await redis.hset(`key:${FIXTURE_KEYS.live}`, { account: 'a', perMinute: 100_000_000 })

@@ -166,7 +166,10 @@ async function play(upstream: Awaited<ReturnType<typeof startServer>>['child'], 
   await playing
 }
 
-/** Until V8 has compiled nearly all that a call runs through, which takes the larger ones half a minute: servers live longer than a round. */
+/**
+ * Until V8 has compiled nearly all that a call runs through, which takes the larger ones half a
+ * minute: servers live longer than a round.
+ */
 const FIRST_WARM_UP_SECONDS = 30
 /** The same for a scenario that runs through something else. */
 const SCENARIO_WARM_UP_SECONDS = 6

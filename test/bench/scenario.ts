@@ -24,7 +24,10 @@ export interface Bound {
   figure: Figure
   /** Whose figure it is. Default: gateway. */
   of?: string
-  /** The figure is divided by this subject's, or (`minus`) this one's is taken from it; undefined: as it is. */
+  /**
+   * The figure is divided by this subject's, or (`minus`) this one's is taken from it; undefined:
+   * as it is.
+   */
   against?: string
   minus?: boolean
   max?: number

@@ -83,8 +83,8 @@ export async function startOurs(
 export const BEFORE = 'before'
 
 /**
- * Starts the gateway of another checkout, so that two versions are measured in the same rounds. The other checkout starts its
- * own processes by its own code; only the requests are this version's.
+ * Starts the gateway of another checkout, so that two versions are measured in the same rounds. The
+ * other checkout starts its own processes by its own code; only the requests are this version's.
  * @throws if the folder has no checkout whose packages are installed
  */
 export async function startBefore(checkout: string, upstreamUrl: string): Promise<Subject> {
@@ -141,7 +141,9 @@ export async function startNaive(upstreamUrl: string): Promise<Subject> {
   return await startFixture('naive', upstreamUrl, files)
 }
 
-/** The least that a proxy can cost: nginx without key, limit or queue. It knows plain calls alone. */
+/**
+ * The least that a proxy can cost: nginx without key, limit or queue. It knows plain calls alone.
+ */
 export async function startFloor(upstreamUrl: string): Promise<Subject> {
   const folder = await mkdtemp(join(tmpdir(), 'agw-bench-'))
   const server = await startRedis({ dataDir: folder, print: () => undefined })

@@ -4,7 +4,9 @@ import type { Target } from './scenario.ts'
 
 /** What a load generator sends, and what it takes for an answer. */
 export interface TargetRequest {
-  /** Used in turn. `{n}` counts up; `{lat}` and `{lon}` are a grid cell of its own for each request. */
+  /**
+   * Used in turn. `{n}` counts up; `{lat}` and `{lon}` are a grid cell of its own for each request.
+   */
   urls: string[]
   headers: Record<string, string>
   /** Status of a right answer; anything else is a failure of the run. */
@@ -99,7 +101,10 @@ async function examplePaths(): Promise<{ path: string; endpoint: Endpoint }[]> {
   })
 }
 
-/** The first endpoint of an upstream that makes one request, so that its recorded answer is one body. */
+/**
+ * The first endpoint of an upstream that makes one request, so that its recorded answer is one
+ * body.
+ */
 export function firstSingleEndpoint(upstream: Upstream): { path: string; endpoint: Endpoint } | undefined {
   for (const [path, endpoint] of Object.entries(upstream.endpoints)) {
     const { parameters, now } = endpoint.example

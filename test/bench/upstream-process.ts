@@ -11,8 +11,9 @@ export interface UpstreamPlay {
 }
 
 /**
- * A process that plays the upstreams. Below `/u/<slug>` each answers with its recorded example; any other path is
- * answered with a body as long as wished, after the wished delay, which is a fact and the weather at once.
+ * A process that plays the upstreams. Below `/u/<slug>` each answers with its recorded example; any
+ * other path is answered with a body as long as wished, after the wished delay, which is a fact and
+ * the weather at once.
  */
 let body: Buffer = Buffer.alloc(0)
 let delayMs = 0

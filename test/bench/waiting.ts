@@ -18,8 +18,9 @@ export interface Waiting {
   webCpuPercent: number
   commandsPerSecond: number
   /**
-   * What API node and worker hold after they have collected their garbage, and Redis. Resident memory says less: it is more
-   * by the garbage of whatever came before, 40 to 70 KB a call from run to run.
+   * What API node and worker hold after they have collected their garbage, and Redis. Resident
+   * memory says less: it is more by the garbage of whatever came before, 40 to 70 KB a call from
+   * run to run.
    */
   kilobytesPerCall: number
 }

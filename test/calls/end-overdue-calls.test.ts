@@ -15,7 +15,9 @@ import { OWN_FOLDER } from '../support/shop.ts'
 
 const PAGE_JOBS = 100
 
-/** An account whose calls of one API are enqueued, overdue unless their fields say something else. */
+/**
+ * An account whose calls of one API are enqueued, overdue unless their fields say something else.
+ */
 async function open(t: TestContext) {
   const { context, stop } = await openTestConsole()
   t.after(stop)

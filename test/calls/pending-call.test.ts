@@ -39,7 +39,10 @@ after(async () => {
   await db.destroy()
 })
 
-/** A node of its own for each call: what ends one does not end the others. Its Redis may be reached over a proxy. */
+/**
+ * A node of its own for each call: what ends one does not end the others. Its Redis may be reached
+ * over a proxy.
+ */
 function openNode(t: TestContext, redis = directly, queues = directQueues) {
   const replies = new ReplyInbox(openRedis([url], 'blocking', log), redis, log)
   const completions = new CallCompletionBatcher(redis, log)

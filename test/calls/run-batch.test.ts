@@ -22,7 +22,10 @@ import { testSecrets, until } from '../support/gateway.ts'
 import { createPrincipal } from '../support/principal.ts'
 import { startServices } from '../support/services.ts'
 
-/** A node goes by Redis' clock to half of the slowest answer that it reads it from, which is 250 ms. Milliseconds. */
+/**
+ * A node goes by Redis' clock to half of the slowest answer that it reads it from, which is 250 ms.
+ * Milliseconds.
+ */
 const CLOCK_ERROR_MS = 125
 
 /** An API node without workers, whose Redis is behind a proxy. */
@@ -51,7 +54,10 @@ async function openNode(t: TestContext) {
 
 type Node = Awaited<ReturnType<typeof openNode>>
 
-/** A batch of a new account, which has taken the units of its calls and as many leases as it may have in flight. */
+/**
+ * A batch of a new account, which has taken the units of its calls and as many leases as it may
+ * have in flight.
+ */
 async function admitBatch(
   { context, redis }: Node,
   { calls, inFlight, timeoutMs }: { calls: number; inFlight: number; timeoutMs: number },

@@ -25,7 +25,8 @@ const call = fc
     timeoutMs: fc.constantFrom(1_000, 30_000),
     answer: fc.constantFrom(undefined, undefined, undefined, undefined, 'x', 'y'),
   })
-  // The key of a shared answer ends by the machine's clock, that of a history by its own: none may end meanwhile.
+  // The key of a shared answer ends by the machine's clock, that of a history by its own: none may
+  // end meanwhile.
   .map((one) => (one.answer === undefined ? one : { ...one, timeoutMs: 30_000 }))
 const step = fc.record({
   calls: fc.array(call, { minLength: 1, maxLength: 16 }),

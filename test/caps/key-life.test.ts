@@ -16,7 +16,10 @@ const LIFE_MS = DAY_MS + WINDOW_MS
 
 const { redis } = await redisOfThisFile()
 
-/** Keys that live as long as the cap is used: not those of demand, of evictions and of shared answers. */
+/**
+ * Keys that live as long as the cap is used: not those of demand, of evictions and of shared
+ * answers.
+ */
 const LASTING = ['fair', 'queue', 'queueDeadlines', 'waiters', 'waiterExpiries', 'log', 'leases', 'state'] as const
 
 /** A cap that lets two requests be under way at once, with a use of all its keys. */

@@ -136,14 +136,17 @@ it('a cap holds its windows, leases, shares and quoted waits in any history', as
     propertyRuns(200),
   )
   t.diagnostic(JSON.stringify(totals))
-  // About 12,500, give or take 1,200: histories are random. Far fewer are histories that do nothing.
+  // About 12,500, give or take 1,200: histories are random. Far fewer are histories that do
+  // nothing.
   assert.ok(totals.operations > 5_000)
   assert.ok(totals.passed > 0 && totals.roomsTold > 0)
 })
 
 const NOW = 1_800_000_000_000.125
 
-/** Rates of which a share has half, alone and beside others that bind sooner, later or not at all. */
+/**
+ * Rates of which a share has half, alone and beside others that bind sooner, later or not at all.
+ */
 const RATES: Caps['rates'][] = [
   [{ max: 20, seconds: 1 }],
   [{ max: 7, seconds: 1 }],

@@ -8,7 +8,10 @@ import { World } from './world.ts'
 
 const { redis } = await redisOfThisFile()
 
-/** A cap that granted three requests a second ago, which are under way for five more, and whose queue has three calls. */
+/**
+ * A cap that granted three requests a second ago, which are under way for five more, and whose
+ * queue has three calls.
+ */
 async function open() {
   const rates = [
     { max: 4, seconds: 10 },

@@ -1,4 +1,5 @@
---[[ When a share lets a call be granted that has others of it before it, from those that this depends on and from all of them.
+--[[ When a share lets a call be granted that has others of it before it, from those that this
+     depends on and from all of them.
      Input:  ARGV[1] clock, the rules, then the share and how many of its calls wait
      Output: twice when the share opens, and when it does if the other shares have no more demand ]]
 --- @include "../../src/redis/lua/clock.lua"

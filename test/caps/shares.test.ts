@@ -24,7 +24,10 @@ const call = (
   ...more,
 })
 
-/** That a call has a place of its own ahead of an identical one, or follows it, and the wait that it is quoted. */
+/**
+ * That a call has a place of its own ahead of an identical one, or follows it, and the wait that it
+ * is quoted.
+ */
 async function assertJoins(
   world: World,
   given: ReturnType<typeof call>,
@@ -280,7 +283,8 @@ it('an account with hundreds of calls in the queue has as many there as its half
   assert.equal(await world.join(call('guest')), undefined)
   let refusal: Awaited<ReturnType<World['join']>>
   for (let taken = 0; !refusal && taken <= 400; taken += 1) refusal = await world.join(call('busy', { timeoutMs }))
-  // Thirty windows' halves; the guest's call and theirs fill fifteen windows and a place of the next.
+  // Thirty windows' halves; the guest's call and theirs fill fifteen windows and a place of the
+  // next.
   assert.equal(world.waiting.length, 1 + 300)
   assert.deepEqual(refusal, { reason: 'share', retryAfterMs: 15 * windowMs })
   assert.equal(await world.join(call('guest')), undefined)
@@ -310,7 +314,11 @@ it('accounts of one group count as one, and a fifth of a long window stays for n
   assert.equal((await world.join(call('late')))?.reason, 'cap')
 })
 
-/** Calls that come one after the other, each of an account of its own. @returns how many got a permit */
+/**
+ * Calls that come one after the other, each of an account of its own.
+ *
+ * @returns how many got a permit
+ */
 async function comeFrom(world: World, groups: (string | undefined)[]): Promise<number> {
   const before = world.granted
   for (const [index, group] of groups.entries()) {

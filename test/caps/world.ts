@@ -7,12 +7,18 @@ import { memberOf, type WaitQueueEntry } from '../../src/queue/wait-queue-entry.
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { capKeys, keys, upstreamKeys } from '../../src/redis/keys.ts'
 
-/** How long a request takes, how long a lease lasts, and how often workers poll at least. Virtual milliseconds. */
+/**
+ * How long a request takes, how long a lease lasts, and how often workers poll at least. Virtual
+ * milliseconds.
+ */
 export const SERVICE_MS = 50
 const LEASE_MS = 6_000
 const POLL_MS = 1_000
 
-/** How long an account has demand, and from which window on a part is kept for newcomers, milliseconds. */
+/**
+ * How long an account has demand, and from which window on a part is kept for newcomers,
+ * milliseconds.
+ */
 const DEMAND_MS = 300_000
 const KEPT_WINDOW_MS = 60_500
 const SCARCE_MAX = 100
@@ -24,7 +30,9 @@ interface ModelCall {
   member: string
   share: string
   tag: number | undefined
-  /** It is in the queue; else it waits in the place of an identical call, or repeats its request. */
+  /**
+   * It is in the queue; else it waits in the place of an identical call, or repeats its request.
+   */
   hasPlace: boolean
   deadline: number
   worker: number
@@ -58,7 +66,10 @@ function isIn(share: string, group: string | undefined): boolean {
   return group === undefined || share === group || share.startsWith(`${group}/`)
 }
 
-/** One cap in Redis with a clock of its own, the workers that use it, and what must hold at each step. */
+/**
+ * One cap in Redis with a clock of its own, the workers that use it, and what must hold at each
+ * step.
+ */
 export class World {
   readonly cap: Cap
   readonly #redis: RedisConnection
@@ -139,8 +150,8 @@ export class World {
   }
 
   /**
-   * Calls come to one worker without tickets: all of them get permits if there is room for them and for all that wait, or they
-   * join the queue.
+   * Calls come to one worker without tickets: all of them get permits if there is room for them and
+   * for all that wait, or they join the queue.
    *
    * @returns of each as `join`; undefined as well when it got its permit
    */
@@ -219,7 +230,8 @@ export class World {
     const index = this.#grants.findLastIndex((grant) => grant.share === share)
     this.#leases.delete(permit)
     this.#left.requests += 1
-    // The model may forget another grant of the share than the cap: the later one, so that it is the stricter of the two.
+    // The model may forget another grant of the share than the cap: the later one, so that it is
+    // the stricter of the two.
     this.#grants.splice(index, 1)
     await this.cap.release({ ids: [permit] })
   }
@@ -273,7 +285,11 @@ export class World {
     }
   }
 
-  /** Every worker polls until none gets anything more. @returns when the next may be granted, milliseconds */
+  /**
+   * Every worker polls until none gets anything more.
+   *
+   * @returns when the next may be granted, milliseconds
+   */
   async #pollAll(): Promise<number> {
     let pauseMs = 0
     for (let isChanged = true; isChanged; ) {
@@ -386,7 +402,10 @@ export class World {
     return isLong && (share.startsWith('group:') || this.#askersChangedAt > this.now - 86_400_000)
   }
 
-  /** The share, which has just got a permit, and each group around it have not more of the window than they may. */
+  /**
+   * The share, which has just got a permit, and each group around it have not more of the window
+   * than they may.
+   */
   #assertShares(rule: Caps['rates'][number], share: string, inWindow: Grant[]): void {
     const since = this.now - Math.min(rule.seconds * 1_000 + WINDOW_MARGIN_MS, DEMAND_MS)
     const askers = [...this.#askedAt].filter(([, at]) => at > since).map(([asker]) => asker)

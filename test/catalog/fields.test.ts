@@ -5,7 +5,9 @@ import Type, { type Static } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { field, record, required } from '../../src/catalog/fields.ts'
 
-/** `true` when the two types are the same; anything else does not compile where `true` is expected. */
+/**
+ * `true` when the two types are the same; anything else does not compile where `true` is expected.
+ */
 type Same<One, Other> = (<T>() => T extends One ? 1 : 2) extends <T>() => T extends Other ? 1 : 2 ? true : false
 
 const description = 'What it is'

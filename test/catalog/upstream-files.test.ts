@@ -1,4 +1,7 @@
-/** How the files of src/upstreams are written: the same order in all, and each field of the data said once. */
+/**
+ * How the files of src/upstreams are written: the same order in all, and each field of the data
+ * said once.
+ */
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'

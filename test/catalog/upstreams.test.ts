@@ -118,8 +118,9 @@ interface ObjectSchema {
 }
 
 /**
- * A declared parameter in the terms of the specification. A bound that the specification does not state is left out:
- * an upstream has bounds of its own. A default or a list of values that it does not state would be ours, and stays.
+ * A declared parameter in the terms of the specification. A bound that the specification does not
+ * state is left out: an upstream has bounds of its own. A default or a list of values that it does
+ * not state would be ours, and stays.
  */
 function declaredAs(schema: Record<string, unknown>, required: boolean, stated: SpecParameter): SpecParameter {
   const choices = choicesOf(schema)
@@ -220,7 +221,10 @@ function answerWith(body: unknown, status = 200): UpstreamResponse {
   return { status, headers: { 'content-type': 'application/json' }, body }
 }
 
-/** What would change a path, start another part of an address, break a header, or be read in two ways. */
+/**
+ * What would change a path, start another part of an address, break a header, or be read in two
+ * ways.
+ */
 // biome-ignore format: a list to look through
 const hostileFragments = [
   '.', '..', '...', './', '../', '/', '//', '/.', '/..', '/../', '../../..', '..;/', '\\', '\\..', '..\\', 'a/b',
@@ -253,7 +257,10 @@ function checkHostileTexts(slug: string, path: string): void {
   }
 }
 
-/** The call is refused, or each of its requests names the example's resource, with the text as one value in it. */
+/**
+ * The call is refused, or each of its requests names the example's resource, with the text as one
+ * value in it.
+ */
 function checkHostileText(api: Api, endpoint: Endpoint, given: Record<string, unknown>, name: string): void {
   const context = contextAt(endpoint)
   const [usual] = requestsOf(endpoint, endpoint.example.parameters, context)

@@ -8,7 +8,10 @@ import type { Rig } from './rig.ts'
 
 /** What a scenario may cost beyond the law; everything else must be zero. */
 export interface Allowances {
-  /** Calls that may reach the upstream more than once: those in flight when something died, and retries. */
+  /**
+   * Calls that may reach the upstream more than once: those in flight when something died, and
+   * retries.
+   */
   sentTwiceMax?: number
   /** Failed answers that callers may see. */
   failedMax?: number
@@ -24,8 +27,8 @@ export interface Allowances {
 const USAGE_MS_MAX = 15_000
 
 /**
- * The law of conservation: one outcome for every request sent, every 200 carries its own number and was sent to the
- * upstream, usage equals what callers got, and no cap was exceeded in any window.
+ * The law of conservation: one outcome for every request sent, every 200 carries its own number and
+ * was sent to the upstream, usage equals what callers got, and no cap was exceeded in any window.
  */
 export async function checkConservation(rig: Rig, records: CallRecord[], allow: Allowances): Promise<Claim[]> {
   const arrivals = await rig.upstream.arrivals()

@@ -36,7 +36,10 @@ const PATIENCE_MS = 35_000
 const TICK_MS = 5
 const READY_POLL_MS = 100
 
-/** Open-loop load: so many calls a second, whatever becomes of them. Numbers are unique over the life of the process. */
+/**
+ * Open-loop load: so many calls a second, whatever becomes of them. Numbers are unique over the
+ * life of the process.
+ */
 export class Load {
   readonly #agent = new Agent({ connections: 4_000, pipelining: 1 })
   #nonce = 1_000

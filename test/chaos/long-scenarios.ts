@@ -23,7 +23,8 @@ export const LONG_SCENARIOS: ChaosScenario[] = [
       return [
         atLeast('callers that left', countOf('left'), 400),
         atLeast('callers that were answered', countOf('200'), 600),
-        // Whose slot would come too late is refused when it comes; all others who stay are answered.
+        // Whose slot would come too late is refused when it comes; all others who stay are
+        // answered.
         exactly('accepted callers that stayed in vain', countOf('503 DEADLINE_EXCEEDED'), 0),
       ]
     },

@@ -9,8 +9,8 @@ export const NARROW = { max: 30, windowMs: 10_000, concurrency: 4 }
 const COLUMNS = 30_000
 
 /**
- * The path of a call whose parameters are a number: a grid cell of its own, so that no call shares a stored answer with
- * another one. The upstream echoes the number in the data.
+ * The path of a call whose parameters are a number: a grid cell of its own, so that no call shares
+ * a stored answer with another one. The upstream echoes the number in the data.
  */
 export function pathOf(flow: Flow, nonce: number): string {
   const latitude = (-89 + Math.floor(nonce / COLUMNS) / 100).toFixed(2)
@@ -27,7 +27,10 @@ export function nonceOf(query: URLSearchParams): number | undefined {
   return isProbe ? undefined : row * COLUMNS + column
 }
 
-/** The upstream's answer with the number in it: with all members of a real one, because the gateway probes a source whose answers lack some. */
+/**
+ * The upstream's answer with the number in it: with all members of a real one, because the gateway
+ * probes a source whose answers lack some.
+ */
 export function bodyWith(flow: Flow, nonce: number): unknown {
   const place = { latitude: 1, longitude: 1, elevation: 1, timezone: 'GMT', utc_offset_seconds: 0 }
   const step = { time: '2026-01-01T00:00', interval: 900 }

@@ -15,7 +15,10 @@ const ANSWER_MS = 15
 /** Longest a refused caller waits before it comes again, milliseconds, whatever it is told. */
 const AGAIN_MS_MAX = 5_000
 
-/** One account with six loops beside seven that come and go, on a cap of ten a minute: every accepted call keeps its time. */
+/**
+ * One account with six loops beside seven that come and go, on a cap of ten a minute: every
+ * accepted call keeps its time.
+ */
 export const quotedWaits: ChaosScenario = {
   name: 'quoted-waits',
   about: `one account of ${BUSY_LOOPS} loops beside ${OTHERS} that come and go, at 10 a minute, for ${SECONDS} seconds`,
@@ -45,7 +48,8 @@ export const quotedWaits: ChaosScenario = {
       records.filter(({ outcome }) => outcome === '503 DEADLINE_EXCEEDED').length,
       0,
     ),
-    // A slot of the cap that comes too late for its call goes to the next one, and the call reads the refusal of the cap.
+    // A slot of the cap that comes too late for its call goes to the next one, and the call reads
+    // the refusal of the cap.
     exactly(
       'calls whose slot was used up by an attempt without time for an answer',
       records.filter(({ outcome }) => outcome === '502 UPSTREAM_TIMEOUT').length,

@@ -121,7 +121,10 @@ export async function startRig({
   }
 }
 
-/** Every node has seen every key, as nodes that serve have: what is shown of stores that fail begins there. */
+/**
+ * Every node has seen every key, as nodes that serve have: what is shown of stores that fail begins
+ * there.
+ */
 async function warmUp(gateway: Gateway, keys: string[]): Promise<number> {
   let nonce = 0
   for (const url of gateway.urls) {
@@ -133,7 +136,10 @@ async function warmUp(gateway: Gateway, keys: string[]): Promise<number> {
   return nonce
 }
 
-/** Replaces a worker, any of them unless `index` says which: without warning or, by SIGTERM, in order. */
+/**
+ * Replaces a worker, any of them unless `index` says which: without warning or, by SIGTERM, in
+ * order.
+ */
 export async function replaceWorker(
   { gateway, random }: Rig,
   signal: NodeJS.Signals,

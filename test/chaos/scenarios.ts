@@ -16,7 +16,8 @@ export const SCENARIOS: ChaosScenario[] = [
     seconds: 14,
     perSecond: USUAL,
     faults: (rig) => repeat(3, 3_000, () => replaceWorker(rig, 'SIGKILL')),
-    // What was in flight in a killed worker: its share of the concurrency. While one is missing the other may be short of CPU.
+    // What was in flight in a killed worker: its share of the concurrency. While one is missing the
+    // other may be short of CPU.
     allow: { sentTwiceMax: 20, failedMax: 60 },
   },
   {
@@ -27,7 +28,8 @@ export const SCENARIOS: ChaosScenario[] = [
     seconds: 14,
     perSecond: { weather: 600 },
     faults: (rig) => repeat(3, 3_000, () => replaceWorker(rig, 'SIGKILL')),
-    // All that the cap takes at once may have been at the killed worker. Meanwhile one is left, and may be short of CPU.
+    // All that the cap takes at once may have been at the killed worker. Meanwhile one is left, and
+    // may be short of CPU.
     allow: { sentTwiceMax: 3 * 64, failedMax: 4_200 },
   },
   {

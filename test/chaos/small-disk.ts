@@ -14,7 +14,11 @@ export interface SmallDisk {
 
 const CHUNK = Buffer.alloc(1024 * 1024, 1)
 
-/** Mounts a tmpfs of this size. @throws Error where this user may not mount: the scenario cannot be run then */
+/**
+ * Mounts a tmpfs of this size.
+ *
+ * @throws Error where this user may not mount: the scenario cannot be run then
+ */
 export async function mountSmallDisk(folder: string, sizeMb: number): Promise<SmallDisk> {
   await run('mount', ['-t', 'tmpfs', '-o', `size=${sizeMb}m,mode=0777`, 'agw-chaos', folder])
   const filler = join(folder, 'filler')

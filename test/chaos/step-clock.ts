@@ -1,6 +1,6 @@
 /**
- * Loaded into a process before its own code: its wall clock takes the next step at each SIGUSR2, as that of a machine
- * which is resumed or set right. `CLOCK_STEPS_MS` lists the steps.
+ * Loaded into a process before its own code: its wall clock takes the next step at each SIGUSR2, as
+ * that of a machine which is resumed or set right. `CLOCK_STEPS_MS` lists the steps.
  */
 const RealDate = Date
 const steps = (process.env.CLOCK_STEPS_MS ?? '').split(',').map(Number)

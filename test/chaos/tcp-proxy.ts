@@ -105,7 +105,10 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
   }
 }
 
-/** Resets a connection; one whose end was sent already is closed: Node cannot end a process that reset such a one. */
+/**
+ * Resets a connection; one whose end was sent already is closed: Node cannot end a process that
+ * reset such a one.
+ */
 function resetSocket(socket: Socket): void {
   if (socket.writableEnded || socket.destroyed) socket.destroy()
   else socket.resetAndDestroy()

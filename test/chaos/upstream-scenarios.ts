@@ -125,7 +125,8 @@ export const UPSTREAM_SCENARIOS: ChaosScenario[] = [
     name: 'leaving',
     about: 'callers that leave after one second while the upstream is slow',
     seconds: 14,
-    // More than the upstream can take while it is slow, and less than a busy machine can: five times nine a second.
+    // More than the upstream can take while it is slow, and less than a busy machine can: five
+    // times nine a second.
     perSecond: { weather: 45 },
     patienceMs: 1_000,
     environment: { UPSTREAM_WEATHER_CAPS: 'concurrency=8,1000000/60' },

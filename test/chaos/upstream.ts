@@ -23,7 +23,10 @@ export interface ArrivalRecord {
   concurrent: number
 }
 
-/** A recording upstream with an event loop of its own, so that arrivals are written down when they happen. */
+/**
+ * A recording upstream with an event loop of its own, so that arrivals are written down when they
+ * happen.
+ */
 export interface ChaosUpstream {
   port: number
   behave: (behaviour: Behaviour) => void

@@ -30,7 +30,10 @@ interface Scripted {
   isBroken?: boolean
 }
 
-/** What arrives when a client calls, and what it makes of the answers: its data, or the code of its failure. */
+/**
+ * What arrives when a client calls, and what it makes of the answers: its data, or the code of its
+ * failure.
+ */
 interface Outcome {
   when: string
   answers: Scripted[]
@@ -150,7 +153,10 @@ describe('the clients in one file', () => {
 
   const hasPython = () => run('python3', ['--version']).catch(() => undefined)
 
-  /** A call of each client: its data, or code and Retry-After of its failure, whose words never hold the key. */
+  /**
+   * A call of each client: its data, or code and Retry-After of its failure, whose words never hold
+   * the key.
+   */
   const clients = {
     TypeScript: async (baseUrl = url, key = 'k'): Promise<unknown> => {
       const { Gateway, GatewayError } = await import(pathToFileURL(join(folder, 'client.ts')).href)

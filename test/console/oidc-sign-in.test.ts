@@ -41,7 +41,11 @@ const cookiesOf = ({ headers }: { headers: Record<string, unknown> }): string =>
     .filter((cookie) => !cookie?.endsWith('='))
     .join('; ')
 
-/** Goes to the provider and back. @returns the answer of the console, and the query with which the person came back */
+/**
+ * Goes to the provider and back.
+ *
+ * @returns the answer of the console, and the query with which the person came back
+ */
 async function signIn({ query: givenQuery, cookie }: { query?: string; cookie?: string } = {}) {
   const begun = await ask({ url: '/login/oidc' })
   assert.equal(begun.statusCode, 303)

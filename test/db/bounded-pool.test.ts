@@ -52,7 +52,8 @@ describe('a connection that breaks while a query is under way', () => {
           )
         ).rows.length > 0,
     )
-    // What the process does with an error that nobody listens to: the test runner counts it as a failure.
+    // What the process does with an error that nobody listens to: the test runner counts it as a
+    // failure.
     proxy.resetAll()
     await refused
     const isAnswered = () =>

@@ -161,7 +161,11 @@ describe('sslmode in the address of Postgres', () => {
   })
   after(() => rm(folder, { recursive: true, force: true }))
 
-  /** Postgres behind TLS that is ended here. @returns its address, and how many connections came with TLS */
+  /**
+   * Postgres behind TLS that is ended here.
+   *
+   * @returns its address, and how many connections came with TLS
+   */
   async function startTlsFront(): Promise<{ url: URL; encrypted: () => number; close: () => void }> {
     const [cert, key] = await Promise.all([readFile(own.certFile), readFile(own.keyFile)])
     const target = new URL(services.databaseUrl)

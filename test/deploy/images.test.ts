@@ -77,7 +77,10 @@ describe('the entry of the image with the stores', () => {
     return folder
   }
 
-  /** Starts the entry with a stand-in for Node that says that it runs and stays until its input ends. */
+  /**
+   * Starts the entry with a stand-in for Node that says that it runs and stays until its input
+   * ends.
+   */
   async function enter(dataDir: string): Promise<{ child: ChildProcess; said: () => string }> {
     const programs = await newFolder()
     await writeFile(join(programs, 'node'), '#!/bin/sh\necho "running $*"\ncat >/dev/null\n', { mode: 0o755 })

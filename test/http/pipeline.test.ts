@@ -35,7 +35,10 @@ async function listen(answer: (request: IncomingMessage, response: ServerRespons
 
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: test\r\n\r\n`
 
-/** Bursts of requests from a client that now and then reads nothing; some are answered at once, some later. */
+/**
+ * Bursts of requests from a client that now and then reads nothing; some are answered at once, some
+ * later.
+ */
 async function sendInFitsAndStarts(answerBytes: number): Promise<void> {
   let handled = 0
   const socket = await listen((_request, response) => {

@@ -29,7 +29,10 @@ describe('a request head that is too long', () => {
     await once(server, 'close')
   })
 
-  /** Sends each part as a packet of its own; resolves with the status of the last answer and its code. */
+  /**
+   * Sends each part as a packet of its own; resolves with the status of the last answer and its
+   * code.
+   */
   async function answerTo(parts: string[]): Promise<string> {
     const socket = connect({ port: (server.address() as AddressInfo).port, host: '127.0.0.1', allowHalfOpen: true })
     await once(socket, 'connect')

@@ -31,7 +31,10 @@ const step = fc.record({
   refund: fc.constantFrom('nothing' as const, 'month' as const),
 })
 
-/** Whose limits a call takes besides those of the account: nobody's, or those of one of two credentials. */
+/**
+ * Whose limits a call takes besides those of the account: nobody's, or those of one of two
+ * credentials.
+ */
 type Credential = 'none' | 'narrow' | 'few at once'
 
 interface ModelCall {
@@ -111,7 +114,10 @@ class Model {
     return this.holders(by).find((holder) => holder.refusal(now) !== undefined)
   }
 
-  /** How many calls of a batch get their units: each call that fits beside those before it, as far as leases do not matter. */
+  /**
+   * How many calls of a batch get their units: each call that fits beside those before it, as far
+   * as leases do not matter.
+   */
   roomOf(now: number, by: Credential): number {
     const rooms = this.holders(by).map((holder) =>
       holder.inFlight.size >= holder.inFlightMax
@@ -223,7 +229,8 @@ it('plan limits are exact and nothing is given back twice in any history of call
       }
       for (const [index, { op, pauseMs, pick, refund, by }] of steps.entries()) {
         now += pauseMs
-        // A lease that ran out is found gone when the limits are looked at; until then its call may still end.
+        // A lease that ran out is found gone when the limits are looked at; until then its call may
+        // still end.
         if (['acquire', 'batch', 'read'].includes(op)) model.advance(now)
         const call = calls[pick % Math.max(1, calls.length)]
         const isAsync = pick % 3 === 0
@@ -290,7 +297,8 @@ it('plan limits are exact and nothing is given back twice in any history of call
         } else if (call && op === 'release') {
           await end(call, refund)
         } else if (call) {
-          // A call that waits for a lease is given up before the call that has it. No caller refunds a call that it ended.
+          // A call that waits for a lease is given up before the call that has it. No caller
+          // refunds a call that it ended.
           const unmade = call.waiting.pop() ?? (call.isAsync || call.hasEnded ? undefined : call)
           if (unmade) await end(unmade, 'all')
         }

@@ -381,7 +381,10 @@ test('the script is told when the bootstrap is killed', async (t) => {
   await until(() => exists(path.join(root, 'left-alone')), 'the script notices')
 })
 
-/** Starts the script through `npm start`, and waits until it runs. The end is that of all that hold its output. */
+/**
+ * Starts the script through `npm start`, and waits until it runs. The end is that of all that hold
+ * its output.
+ */
 async function startThroughNpm(root: string, way = 'directly') {
   const command = 'node src/local/bootstrap.mjs src/start.mjs signals'
   // A command that is not the last keeps the shell between the two.

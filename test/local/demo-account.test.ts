@@ -14,7 +14,10 @@ import { startServices } from '../support/services.ts'
 
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 
-/** Loads the demo account as each start does, and gives it a password as its owner or an operator does. */
+/**
+ * Loads the demo account as each start does, and gives it a password as its owner or an operator
+ * does.
+ */
 async function open(t: TestContext) {
   const services = await startServices()
   await migrate(services.databaseUrl)

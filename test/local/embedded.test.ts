@@ -35,7 +35,10 @@ after(async () => {
   if (prepared) await rm(await prepared, { recursive: true, force: true })
 })
 
-/** A data directory whose Postgres was prepared before: a copy, because to prepare one takes seconds. */
+/**
+ * A data directory whose Postgres was prepared before: a copy, because to prepare one takes
+ * seconds.
+ */
 async function makePreparedDir(t: TestContext): Promise<string> {
   prepared ??= (async () => {
     const dir = await mkdtemp(path.join(tmpdir(), 'embedded-'))
@@ -200,7 +203,8 @@ test('Postgres runs for root from a project in a closed directory, as /root is',
   const { command, commandArgs, ...options } = lookUp.initdb(['-D', path.join(dir, 'cluster')])
   const { code, output } = await runCommand(command, commandArgs, { ...options, timeoutMs: 60_000 })
   assert.equal(code, 0, output)
-  // It has no right of root's, and sees nothing of the closed directory but what it needs; others see no mount of it.
+  // It has no right of root's, and sees nothing of the closed directory but what it needs; others
+  // see no mount of it.
   const as = async (...words: string[]) => {
     const { command: start, commandArgs: startArgs } = lookUp.postgres([])
     const program = startArgs.findIndex((word) => word.endsWith('/bin/postgres'))
@@ -210,7 +214,8 @@ test('Postgres runs for root from a project in a closed directory, as /root is',
   assert.match(await as('ls', path.join(closed, 'src')), /No such file/)
   assert.ok(!(await readFile('/proc/self/mounts', 'utf8')).includes(closed))
 
-  // Where root may not mount it reads past closed directories (CAP_DAC_READ_SEARCH, 2), and writes nothing of others.
+  // Where root may not mount it reads past closed directories (CAP_DAC_READ_SEARCH, 2), and writes
+  // nothing of others.
   const script = `
     const { loadPostgresBinaries } = await import(process.argv[1])
     const { command, commandArgs } = (await loadPostgresBinaries(process.argv[2])).postgres([])
@@ -382,7 +387,8 @@ test('at a terminal any key within the time says no, and silence says yes', asyn
 
 test('without Redis but with a container engine, it runs in a container on the same directory', async (t) => {
   const dataDir = await makeDataDir(t)
-  // Plays the engine: runs the server as the container would, with the published port and the mounted directory.
+  // Plays the engine: runs the server as the container would, with the published port and the
+  // mounted directory.
   const bin = await makeBin(dataDir, {
     docker: `echo "$1 $2" >> ${dataDir}/docker-calls
       if [ "$1" = run ]; then
@@ -395,7 +401,8 @@ test('without Redis but with a container engine, it runs in a container on the s
         exec ${dataDir}/redis-server - < ${dataDir}/config
       fi`,
   })
-  // The program goes by the name it is run under; where only the tools are installed it has another.
+  // The program goes by the name it is run under; where only the tools are installed it has
+  // another.
   await symlink(await serverFile(), path.join(dataDir, 'redis-server'))
   const server = await startElsewhere('redis', dataDir, { PATH: bin })
   assert.ok(server.url, server.output())
@@ -423,7 +430,10 @@ async function startListener() {
   return { port: (server.address() as { port: number }).port, close: () => server.close() }
 }
 
-/** A directory with these shell scripts alone, to be the whole PATH; the scripts themselves see the ordinary one. */
+/**
+ * A directory with these shell scripts alone, to be the whole PATH; the scripts themselves see the
+ * ordinary one.
+ */
 async function makeBin(dir: string, scripts: Record<string, string>): Promise<string> {
   const bin = path.join(dir, 'bin')
   await mkdir(bin)

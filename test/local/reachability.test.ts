@@ -17,7 +17,10 @@ interface Played {
   paused?: string | null
 }
 
-/** What is said where the console shows these upstreams, none of which answers, and which of them are to be probed. */
+/**
+ * What is said where the console shows these upstreams, none of which answers, and which of them
+ * are to be probed.
+ */
 async function described(upstreams: Played[]): Promise<{ words: string | undefined; asked: string[] }> {
   const asked: string[] = []
   const overview = () => ({

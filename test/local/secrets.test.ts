@@ -16,7 +16,9 @@ async function makeFolder(t: TestContext): Promise<string> {
   return folder
 }
 
-/** Runs a function of a module in a process that can write nothing to any file, as on a full disk. */
+/**
+ * Runs a function of a module in a process that can write nothing to any file, as on a full disk.
+ */
 async function runOnFullDisk(module: string, call: string): Promise<void> {
   const url = new URL(`../../src/local/${module}`, import.meta.url)
   const code = `const m = await import(${JSON.stringify(url)}); await m.${call}`

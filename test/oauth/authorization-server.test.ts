@@ -65,7 +65,8 @@ describe('the authorization server, to an application that is described by a doc
       redis,
       log,
       catalog: await loadCatalog(new Map()),
-      // The document's host is played by a loopback server, which the real fetch would not connect to.
+      // The document's host is played by a loopback server, which the real fetch would not connect
+      // to.
       fetch: (address, { redirect } = {}) =>
         fetch(String(address).replace('https://agent.example', documents.url), redirect ? { redirect } : {}),
       beginFetch: async () => (mayFetch ? () => undefined : undefined),

@@ -15,7 +15,9 @@ const [, RULE = ''] = readFileSync(join(ROOT, 'deploy/redis.acl'), 'utf8').trim(
 /** What the rule allows, in lower case: `set`, `memory|usage`. */
 const allowed = new Set(RULE.split(' ').flatMap((word) => (word.startsWith('+') ? word.slice(1) : [])))
 
-/** Commands of the client itself: of its handshake, its subscriptions, its transactions and its end. */
+/**
+ * Commands of the client itself: of its handshake, its subscriptions, its transactions and its end.
+ */
 const OF_THE_CLIENT = 'hello auth select ping quit info subscribe unsubscribe multi exec client|setname'
 
 /** Sent to a Redis Cluster alone. */

@@ -19,7 +19,10 @@ let folder: string
 let first: PlainRedis
 let second: PlainRedis
 
-/** One address that leads new connections to the primary of the moment, and leaves open ones alone, as HAProxy does. */
+/**
+ * One address that leads new connections to the primary of the moment, and leaves open ones alone,
+ * as HAProxy does.
+ */
 let primary: PlainRedis
 const front = createServer((client) => {
   const server = connect(primary.port, '127.0.0.1')

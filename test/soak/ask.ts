@@ -3,7 +3,11 @@ import { Agent, request } from 'undici'
 /** A connection for each call under way, as from as many callers. */
 const dispatcher = new Agent({ connections: 12_000, pipelining: 1 })
 
-/** Sends one call. @returns what came of it: `200`, `503 OVERLOADED`, or what went wrong on the way */
+/**
+ * Sends one call.
+ *
+ * @returns what came of it: `200`, `503 OVERLOADED`, or what went wrong on the way
+ */
 export async function ask(url: string, headers: Record<string, string>): Promise<string> {
   try {
     const { statusCode, body } = await request(url, { dispatcher, headers })

@@ -6,7 +6,10 @@ import { SteadyLoad, type SteadyResult } from './steady-load.ts'
 
 const SECONDS = 60
 
-/** One upstream request takes this long and so many run at once: the peak is theirs, not the machine's. */
+/**
+ * One upstream request takes this long and so many run at once: the peak is theirs, not the
+ * machine's.
+ */
 const SERVICE_MS = 200
 const CONCURRENCY = 8
 const PEAK_PER_SECOND = (CONCURRENCY * 1_000) / SERVICE_MS

@@ -1,4 +1,7 @@
-/** One long run that shows what the service claims, measured from outside: by callers and at the upstream. */
+/**
+ * One long run that shows what the service claims, measured from outside: by callers and at the
+ * upstream.
+ */
 export interface SoakScenario {
   name: string
   about: string

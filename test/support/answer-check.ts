@@ -53,7 +53,8 @@ const REFUSAL = {
 let described: Promise<Described> | undefined
 
 /**
- * Checks an answer against the gateway's own OpenAPI document: status, media type, body and error code.
+ * Checks an answer against the gateway's own OpenAPI document: status, media type, body and error
+ * code.
  *
  * @throws Error saying what the document does not allow
  */
@@ -79,7 +80,10 @@ export async function checkAnswer(answer: CheckedAnswer): Promise<void> {
   checkResponse(document, where, declared, answer)
 }
 
-/** Where a path is written out for itself, what only an option of the call brings is described on the generic one. */
+/**
+ * Where a path is written out for itself, what only an option of the call brings is described on
+ * the generic one.
+ */
 function declaredResponse(
   { paths, responses }: Described,
   operation: Operation,
@@ -174,7 +178,10 @@ async function loadDocument(node: string): Promise<Described> {
   return { paths: document.paths, responses: document.components.responses, templates, ajv, validators: new Map() }
 }
 
-/** Answers hold what is declared and nothing else; the published schemas stay open for members of later versions. */
+/**
+ * Answers hold what is declared and nothing else; the published schemas stay open for members of
+ * later versions.
+ */
 function closeObjects(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(closeObjects)
   if (typeof value !== 'object' || value === null) return value

@@ -17,8 +17,9 @@ export interface TimedArrival {
 }
 
 /**
- * A loopback upstream with an event loop of its own that writes down when each request arrives. In the loop of a test
- * that sends hundreds of calls, arrivals would be read late and so seem closer together than they were.
+ * A loopback upstream with an event loop of its own that writes down when each request arrives. In
+ * the loop of a test that sends hundreds of calls, arrivals would be read late and so seem closer
+ * together than they were.
  */
 export interface ArrivalClock {
   url: string

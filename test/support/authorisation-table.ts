@@ -1,7 +1,7 @@
 /**
- * Who may do what, written by hand: the oracle of authorisation.test.ts. One row per route and kind of object; the
- * statuses are those of a stranger, a former member, a member, an admin and the owner of the team, in this order.
- * Whoever has no valid session gets 401 on every row.
+ * Who may do what, written by hand: the oracle of authorisation.test.ts. One row per route and kind
+ * of object; the statuses are those of a stranger, a former member, a member, an admin and the
+ * owner of the team, in this order. Whoever has no valid session gets 401 on every row.
  */
 export interface Row {
   route: string
@@ -190,7 +190,10 @@ function memberRows(method: string, body: unknown, rows: [id: string, memberId: 
   }))
 }
 
-/** Routes that need no credential: what is public, and the portal's pages and forms, which hold nothing of anybody's. */
+/**
+ * Routes that need no credential: what is public, and the portal's pages and forms, which hold
+ * nothing of anybody's.
+ */
 export const PUBLIC = new Set([
   'GET /healthz',
   'POST /v1/auth/verify',
@@ -214,12 +217,14 @@ export const PUBLIC = new Set([
   'POST /v1/auth/login',
   'GET /v1/catalog',
   'GET /v1/catalog/:slug',
-  // Pages and documentation; what is on them is public, and what is not comes by the routes of the table.
+  // Pages and documentation; what is on them is public, and what is not comes by the routes of the
+  // table.
   ...['/', '/apis', '/apis/:slug', '/agents', '/signup', '/login'].map((path) => `GET ${path}`),
   ...['', '/keys', '/teams', '/provider-keys', '/connections', '/settings'].map((path) => `GET /account${path}`),
   ...['/docs', '/docs/errors', '/docs/errors.md', '/docs/apis/:slug.md'].map((path) => `GET ${path}`),
   ...['/openapi.json', '/llms.txt', '/assets/:version/*', '/icon-64.png'].map((path) => `GET ${path}`),
-  // Sign-in for applications; what is decided there needs a session, and only the consent page may ask.
+  // Sign-in for applications; what is decided there needs a session, and only the consent page may
+  // ask.
   ...['oauth-protected-resource', 'oauth-authorization-server', 'openid-configuration'].flatMap((document) =>
     [
       `/.well-known/${document}`,
@@ -240,7 +245,10 @@ export const PUBLIC = new Set([
   ...['signup', 'login', 'logout'].map((action) => `POST /portal/${action}`),
 ])
 
-/** Routes that take an API key as well as a session; who may call what on them is a matter of plans, not of roles. */
+/**
+ * Routes that take an API key as well as a session; who may call what on them is a matter of plans,
+ * not of roles.
+ */
 export const BY_KEY_OR_SESSION = new Set([
   'GET /v1/call/*',
   'POST /v1/call/*',

@@ -2,15 +2,18 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { type Browser, chromium } from 'playwright-core'
 
-/** Debian's packages of it, whose programs have their names. The first has no window to offer and costs half. */
+/**
+ * Debian's packages of it, whose programs have their names. The first has no window to offer and
+ * costs half.
+ */
 const PACKAGES = ['chromium-headless-shell', 'chromium']
 
 /** A browser may take its time on a busy machine, milliseconds. */
 const START_MS_MAX = 120_000
 
 /**
- * Starts the system's Chromium without a window. Where it is missing and may be installed without asking (root on a
- * Debian), it is.
+ * Starts the system's Chromium without a window. Where it is missing and may be installed without
+ * asking (root on a Debian), it is.
  *
  * @returns undefined where there is no browser; the test then skips and says so
  */

@@ -7,7 +7,10 @@ export function openOperatorRedis(gateway: Gateway): Redis {
   return new Redis(gateway.services.redisUrl)
 }
 
-/** Every call that waits for an upstream or has a permit, by where it is remembered; empty lists when there is none. */
+/**
+ * Every call that waits for an upstream or has a permit, by where it is remembered; empty lists
+ * when there is none.
+ */
 export async function capTraces(redis: Redis, slug: string): Promise<Record<string, string[]>> {
   const traces: Record<string, string[]> = {}
   for (const name of ['queue', 'queueDeadlines', 'waiters', 'waiterExpiries', 'leases'] as const) {

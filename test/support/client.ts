@@ -39,7 +39,8 @@ export interface RequestOptions {
 }
 
 /**
- * Sends one request to the gateway and reads the answer, which must be one that the gateway's own document allows.
+ * Sends one request to the gateway and reads the answer, which must be one that the gateway's own
+ * document allows.
  *
  * @throws Error when it is not
  */
@@ -78,8 +79,9 @@ interface Init {
 }
 
 /**
- * Sends one request as `fetch` does; to an API node inside this process without a connection. A request that may be aborted
- * gets one there too: a node notices that a caller left by the connection that closes.
+ * Sends one request as `fetch` does; to an API node inside this process without a connection. A
+ * request that may be aborted gets one there too: a node notices that a caller left by the
+ * connection that closes.
  */
 async function request(app: FastifyInstance | undefined, address: string, init: Init): Promise<Response> {
   if (!app || init.signal) return await fetch(address, init)
@@ -97,8 +99,9 @@ async function request(app: FastifyInstance | undefined, address: string, init: 
 }
 
 /**
- * Makes a call and waits for its line in the log. @returns what the processes printed, in which all is that the first API node
- * wrote before: each process writes its lines in their order, and in batches
+ * Makes a call and waits for its line in the log. @returns what the processes printed, in which all
+ * is that the first API node wrote before: each process writes its lines in their order, and in
+ * batches
  */
 export async function outputUntilNow(gateway: Gateway): Promise<string> {
   const { test } = await signUp(gateway)
@@ -118,7 +121,10 @@ export interface Account {
   test: string
 }
 
-/** The first account of each database, whose password the next ones share: a hash takes a core for 50 ms. */
+/**
+ * The first account of each database, whose password the next ones share: a hash takes a core for
+ * 50 ms.
+ */
 const firstAccounts = new Map<string, Promise<{ password: string; passwordHash: string }>>()
 
 /** A new account with a key of each environment; `tier` is set as an operator would. */

@@ -14,14 +14,20 @@ export const IMAGES = {
   CADDY: TEST_CADDY_IMAGE ?? 'caddy:2',
 }
 
-/** `npm run test:containers`: without an engine or an image the tests fail instead of being skipped. */
+/**
+ * `npm run test:containers`: without an engine or an image the tests fail instead of being skipped.
+ */
 const isInsisted = process.env.TEST_CONTAINERS === 'insist'
 
 export function docker(commandArgs: string[], timeoutMs = 60_000): Promise<Outcome> {
   return runCommand('docker', commandArgs, { timeoutMs })
 }
 
-/** Why tests of containers cannot run here; false when they can. @throws AssertionError when they must and cannot */
+/**
+ * Why tests of containers cannot run here; false when they can.
+ *
+ * @throws AssertionError when they must and cannot
+ */
 export async function skipUnlessInsisted(
   images: string[],
   { needsCompose = false }: { needsCompose?: boolean } = {},

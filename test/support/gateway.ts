@@ -19,14 +19,18 @@ export interface Gateway {
   /** Addresses of the API nodes. */
   urls: string[]
   url: string
-  /** Nodes and consoles inside the test's own process, by their addresses; `send` reaches them by `inject`. */
+  /**
+   * Nodes and consoles inside the test's own process, by their addresses; `send` reaches them by
+   * `inject`.
+   */
   apps: Map<string, FastifyInstance>
   /** The processes; of a local gateway, which has none, reading these throws. */
   readonly web: ChildProcess[]
   readonly workers: ChildProcess[]
   /**
-   * Every line the processes have printed by now: they write them in batches, so a line is to be awaited, and that there is
-   * none is told by `allOutput` alone. Reading it throws for a local gateway, which prints none.
+   * Every line the processes have printed by now: they write them in batches, so a line is to be
+   * awaited, and that there is none is told by `allOutput` alone. Reading it throws for a local
+   * gateway, which prints none.
    */
   readonly output: string[]
   /** Ends every process in order. @returns all that they printed. Throws for a local gateway */
@@ -48,15 +52,19 @@ export interface Gateway {
 export interface GatewayOptions {
   webNodes?: number
   /**
-   * Nodes and workers run inside the test's own process: where none of them is killed and no log is read. They share the state
-   * of modules and the clock with each other and with the test, as those of several processes do not.
+   * Nodes and workers run inside the test's own process: where none of them is killed and no log is
+   * read. They share the state of modules and the clock with each other and with the test, as those
+   * of several processes do not.
    */
   isLocal?: boolean
   workers?: number
   environment?: Record<string, string>
   /** Options of Node for the processes. Default: garbage is collected on one thread. */
   execArgv?: string[]
-  /** Folder of another checkout whose version the first processes are of; those that are started later are of this one. */
+  /**
+   * Folder of another checkout whose version the first processes are of; those that are started
+   * later are of this one.
+   */
   firstCheckout?: string | undefined
   /** Use these services; they are not stopped at the end. */
   services?: Addresses
@@ -73,13 +81,19 @@ const OWN_CHECKOUT = new URL('../../', import.meta.url)
 /** How long a process may take to start on a busy machine, milliseconds. */
 const START_MS_MAX = 60_000
 
-/** All that a process takes over from the test run: nothing of the developer's own settings. Compiled code is shared. */
+/**
+ * All that a process takes over from the test run: nothing of the developer's own settings.
+ * Compiled code is shared.
+ */
 export function inheritedEnvironment(): Record<string, string> {
   const { PATH = '', NODE_COMPILE_CACHE } = process.env
   return { PATH, ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }) }
 }
 
-/** For gateways whose public address is HTTPS and that trust this machine as their proxy; others take no notice. */
+/**
+ * For gateways whose public address is HTTPS and that trust this machine as their proxy; others
+ * take no notice.
+ */
 const AS_HTTPS = { 'x-forwarded-proto': 'https' }
 
 /** Loaded where it is used: a test of processes is spared the whole application in its own. */
@@ -216,8 +230,8 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
 }
 
 /**
- * Waits for a condition, and looks at it ever less often: to look costs processor time that others need. @throws Error when
- * it does not come true in time
+ * Waits for a condition, and looks at it ever less often: to look costs processor time that others
+ * need. @throws Error when it does not come true in time
  */
 export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 45_000): Promise<void> {
   const startedAt = performance.now()

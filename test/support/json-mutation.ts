@@ -2,7 +2,9 @@ import fc from 'fast-check'
 
 type Path = (string | number)[]
 
-/** A value with one to four changes at random places: members missing, null, of another type, added. */
+/**
+ * A value with one to four changes at random places: members missing, null, of another type, added.
+ */
 export function mutated(value: unknown): fc.Arbitrary<unknown> {
   const change = fc.record({
     at: fc.nat(),

@@ -19,10 +19,16 @@ export interface LocalWorker {
   stop: () => Promise<void>
 }
 
-/** An API node or an operator console inside the test's own process, with all that the entry file opens. */
+/**
+ * An API node or an operator console inside the test's own process, with all that the entry file
+ * opens.
+ */
 export interface LocalNode extends LocalWorker {
   app: FastifyInstance
-  /** Where it listens too: for bytes that are no HTTP, for browsers, and for clients with a transport of their own. */
+  /**
+   * Where it listens too: for bytes that are no HTTP, for browsers, and for clients with a
+   * transport of their own.
+   */
   url: string
 }
 

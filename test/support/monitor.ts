@@ -13,8 +13,8 @@ export interface MonitoredCommand {
 }
 
 /**
- * Shows every command that a Redis runs until it is closed. A socket of its own: ioredis takes commands that are shown at
- * once for the reply to its MONITOR.
+ * Shows every command that a Redis runs until it is closed. A socket of its own: ioredis takes
+ * commands that are shown at once for the reply to its MONITOR.
  */
 export async function openMonitor(
   redisUrl: string,
@@ -30,7 +30,8 @@ export async function openMonitor(
       const [, source, name = ''] = /^\+\d+\.\d+ \[\d+ (\S+)\] "(\w+)"/.exec(text) ?? []
       if (source !== undefined) onCommand({ name: name.toLowerCase(), isOfScript: source === 'lua', text })
       else if (text.startsWith('-')) reject(new Error(text))
-      // The first answer is to AUTH where there is a password; MONITOR's comes before every command shown.
+      // The first answer is to AUTH where there is a password; MONITOR's comes before every command
+      // shown.
       else resolve()
     })
   })

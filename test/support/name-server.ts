@@ -11,8 +11,9 @@ export interface NameServer {
 }
 
 /**
- * A name server on a free port of this machine. It never answers names that begin with `slow`, answers those of `addresses`
- * and says of others that there are none; of names that begin with `broken` it says that it failed.
+ * A name server on a free port of this machine. It never answers names that begin with `slow`,
+ * answers those of `addresses` and says of others that there are none; of names that begin with
+ * `broken` it says that it failed.
  */
 export async function startNameServer(addresses: Record<string, string[]> = {}): Promise<NameServer> {
   const socket = createSocket('udp4')
@@ -46,8 +47,9 @@ export async function startNameServer(addresses: Record<string, string[]> = {}):
 const shared: { addresses: Record<string, string[]>; server?: Promise<NameServer> } = { addresses: {} }
 
 /**
- * Has this process ask one name server, which lasts as long as the process. Files of unit tests share a process, and the
- * choice of name servers holds for all of it: each file brings names of its own.
+ * Has this process ask one name server, which lasts as long as the process. Files of unit tests
+ * share a process, and the choice of name servers holds for all of it: each file brings names of
+ * its own.
  */
 export async function useTestNames(addresses: Record<string, string[]>): Promise<NameServer> {
   Object.assign(shared.addresses, addresses)

@@ -87,7 +87,11 @@ export class Visitor {
     return new URL(response.headers.get('location') ?? '', address).href
   }
 
-  /** Decides there as the portal's page does, with a session of an account. @returns where the application is sent */
+  /**
+   * Decides there as the portal's page does, with a session of an account.
+   *
+   * @returns where the application is sent
+   */
   async decide(consentPage: string, token: string, decision: object = { allow: true }): Promise<URL> {
     const response = await this.get(`${consentPage}/decision`, {
       method: 'POST',

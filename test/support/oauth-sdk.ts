@@ -68,7 +68,11 @@ export class SdkProcess {
     )
   }
 
-  /** Refreshes as the client does, without a sign-in where that fails. @returns whether there are new tokens */
+  /**
+   * Refreshes as the client does, without a sign-in where that fails.
+   *
+   * @returns whether there are new tokens
+   */
   async refresh(fetchFn: FetchLike = fetch): Promise<boolean> {
     const before = this.tokens
     return (await this.#auth({ fetchFn })) === 'AUTHORIZED' && this.tokens !== before

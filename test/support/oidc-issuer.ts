@@ -4,7 +4,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 
-/** A provider of identities on loopback that signs in one person at once, and can answer wrongly. */
+/**
+ * A provider of identities on loopback that signs in one person at once, and can answer wrongly.
+ */
 export interface OidcIssuer {
   url: string
   clientId: string

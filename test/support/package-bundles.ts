@@ -3,12 +3,16 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
 /**
- * The packages that every process of the gateway imports are some 1,500 files, and reading them is more than half of what its
- * start costs. A test run starts hundreds of processes, so it bundles each package into one file first: the same code, in the
- * installed version. `use-package-bundles.ts` makes a process import the bundles. Outside tests there are none.
+ * The packages that every process of the gateway imports are some 1,500 files, and reading them is
+ * more than half of what its start costs. A test run starts hundreds of processes, so it bundles
+ * each package into one file first: the same code, in the installed version.
+ * `use-package-bundles.ts` makes a process import the bundles. Outside tests there are none.
  */
 
-/** What is imported of packages with many files. A module that several of them import is in one shared file, so it exists once. */
+/**
+ * What is imported of packages with many files. A module that several of them import is in one
+ * shared file, so it exists once.
+ */
 const BUNDLED = [
   ...['typebox', 'typebox/schema', 'typebox/compile', 'typebox/value', 'kysely', 'kysely/migration', 'fastify'],
   ...['bullmq', 'ioredis', 'pg', 'undici', 'jose', 'prom-client', 'oidc-provider', '@modelcontextprotocol/server'],

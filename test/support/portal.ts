@@ -4,7 +4,10 @@ import type { TestContext } from 'node:test'
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
 import type { Gateway } from './gateway.ts'
 
-/** A page of a new visitor. What its console complains of, and what it asks of other hosts, fails the test. */
+/**
+ * A page of a new visitor. What its console complains of, and what it asks of other hosts, fails
+ * the test.
+ */
 export async function visitPortal(
   t: TestContext,
   { gateway, browser, mayLoad = [] }: { gateway: Gateway; browser: Browser | undefined; mayLoad?: string[] },

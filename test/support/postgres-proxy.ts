@@ -4,17 +4,31 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 /** A TCP proxy in front of Postgres, for faults of the network and of poolers. */
 export interface PostgresProxy {
   url: string
-  /** Ends every connection without a word of the protocol, as a server does whose process is killed. */
+  /**
+   * Ends every connection without a word of the protocol, as a server does whose process is killed.
+   */
   resetAll: () => void
   /** While set, nothing passes and new connections are accepted: a server that is stopped. */
   isSilent: boolean
-  /** The connection of the next statement that holds this text breaks when Postgres has carried it out, before its answer. */
+  /**
+   * The connection of the next statement that holds this text breaks when Postgres has carried it
+   * out, before its answer.
+   */
   breaksAfter: string | undefined
-  /** Postgres carries out the next statement that holds this text, and nothing of its connection arrives any more. */
+  /**
+   * Postgres carries out the next statement that holds this text, and nothing of its connection
+   * arrives any more.
+   */
   holdsAfter: string | undefined
-  /** Postgres ends the connection of the next statement that holds this text, right behind its answer: a restart. */
+  /**
+   * Postgres ends the connection of the next statement that holds this text, right behind its
+   * answer: a restart.
+   */
   endsAfter: string | undefined
-  /** Names of startup parameters, or of settings in `options`, that are refused as PgBouncer refuses what it does not track. */
+  /**
+   * Names of startup parameters, or of settings in `options`, that are refused as PgBouncer refuses
+   * what it does not track.
+   */
   refusedParameters: string[]
   /** How many connections were refused for a parameter. */
   refusals: number

@@ -2,7 +2,10 @@ import { Redis } from 'ioredis'
 
 const END = 'the end'
 
-/** Does something; returns what was published on a channel meanwhile, in order and to the last message. */
+/**
+ * Does something; returns what was published on a channel meanwhile, in order and to the last
+ * message.
+ */
 export async function publishedDuring(url: string, channel: string, act: () => Promise<unknown>): Promise<string[]> {
   const [listener, publisher] = [new Redis(url), new Redis(url)]
   try {

@@ -13,7 +13,8 @@ export interface RawAnswer {
 }
 
 /**
- * Writes bytes to a port and reads until the other side closes: no HTTP library stands between, which would mend them.
+ * Writes bytes to a port and reads until the other side closes: no HTTP library stands between,
+ * which would mend them.
  */
 export async function rawHttp(port: number, bytes: string | Buffer, timeoutMs = 10_000): Promise<RawAnswer> {
   const startedAt = performance.now()
@@ -29,7 +30,8 @@ export async function rawHttp(port: number, bytes: string | Buffer, timeoutMs = 
     socket.on('close', end)
     socket.on('error', (error) => {
       clearTimeout(timer)
-      // A reset after the answer is the other side's right; without one it shows as an empty answer.
+      // A reset after the answer is the other side's right; without one it shows as an empty
+      // answer.
       if (Reflect.get(error, 'code') === 'ECONNRESET') end()
       else reject(error)
     })

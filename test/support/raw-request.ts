@@ -9,7 +9,8 @@ export interface RawAnswer {
 }
 
 /**
- * Sends bytes as they are over a socket of its own, which no HTTP library repairs, and reads the answer.
+ * Sends bytes as they are over a socket of its own, which no HTTP library repairs, and reads the
+ * answer.
  *
  * @throws Error when the server ends the connection without one
  */

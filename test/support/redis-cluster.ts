@@ -71,7 +71,9 @@ async function startNode(dir: string): Promise<ClusterNode> {
   return { ...node, url: `redis://127.0.0.1:${node.port}` }
 }
 
-/** Makes them one Cluster: the first three share the slots, each of the others follows one of them. */
+/**
+ * Makes them one Cluster: the first three share the slots, each of the others follows one of them.
+ */
 async function joinNodes(nodes: ClusterNode[]): Promise<void> {
   const [first] = nodes
   assert.ok(first)

@@ -17,8 +17,8 @@ export interface RedisServer {
 }
 
 /**
- * Starts a node of a Redis Cluster with settings of the test's own, and waits until it answers. When this process ends
- * without stopping it, it is killed.
+ * Starts a node of a Redis Cluster with settings of the test's own, and waits until it answers.
+ * When this process ends without stopping it, it is killed.
  *
  * @param dir its folder, which is made
  * @param settings further lines of its configuration, given the port for clients
@@ -52,7 +52,10 @@ export async function startClusterNode(
   return { ...started, busPort }
 }
 
-/** Another process may take a port between the look at it and the server's start: another one is tried then. */
+/**
+ * Another process may take a port between the look at it and the server's start: another one is
+ * tried then.
+ */
 async function startOnFreePort(
   start: (port: number) => Promise<ServerProcess>,
   options: Pick<RedisOptions, 'username' | 'password' | 'tls'>,
@@ -77,7 +80,11 @@ export interface PlainRedis {
   stop: () => Promise<void>
 }
 
-/** Starts a single Redis that keeps nothing, with further lines of its configuration. @param dir its folder, which is made */
+/**
+ * Starts a single Redis that keeps nothing, with further lines of its configuration.
+ *
+ * @param dir its folder, which is made
+ */
 export async function startPlainRedis(dir: string, settings: string[] = []): Promise<PlainRedis> {
   const { program } = await findRedisProgram()
   assert.ok(program, 'redis-server is on the PATH')
@@ -106,7 +113,8 @@ export async function startPlainRedis(dir: string, settings: string[] = []): Pro
 }
 
 /**
- * Starts a Redis that keeps an append-only file and can write few bytes of it, as on a disk that is nearly full.
+ * Starts a Redis that keeps an append-only file and can write few bytes of it, as on a disk that is
+ * nearly full.
  *
  * @param dir its folder, which is there
  * @param kilobytes what each of its files may have at most

@@ -18,7 +18,10 @@ export interface Services {
   redisUrl: string
   /** Own folder, removed at the end. */
   folder: string
-  /** Kills the Redis and starts it again at the same address, with what it had on disk or, `isWiped`, without. */
+  /**
+   * Kills the Redis and starts it again at the same address, with what it had on disk or,
+   * `isWiped`, without.
+   */
   restartRedis: (options: { isWiped: boolean }) => Promise<void>
   /** Sends a signal to the Redis. */
   signalRedis: (signal: NodeJS.Signals) => Promise<void>
@@ -26,8 +29,8 @@ export interface Services {
 }
 
 /**
- * Starts what a test file needs: a Redis of its own, and a database of its own on the run's Postgres (`npm test` starts
- * one for all files; a file run alone starts its own).
+ * Starts what a test file needs: a Redis of its own, and a database of its own on the run's
+ * Postgres (`npm test` starts one for all files; a file run alone starts its own).
  *
  * @param parent where its folder is made; default: the system's folder for temporary files
  */
@@ -63,8 +66,9 @@ export async function startServices({ parent = tmpdir() }: { parent?: string | u
 }
 
 /**
- * The embedded Redis. In `npm test` it never waits for the disk, as little as the Postgres of the run: a slow one would hold
- * up its commands for seconds. Its file is written all the same, and survives that Redis is killed.
+ * The embedded Redis. In `npm test` it never waits for the disk, as little as the Postgres of the
+ * run: a slow one would hold up its commands for seconds. Its file is written all the same, and
+ * survives that Redis is killed.
  */
 async function startTestRedis(options: EmbeddedOptions): Promise<EmbeddedServer> {
   const server = await startRedis(options)
@@ -108,7 +112,10 @@ export async function connectOwnRedis(): Promise<ConnectedRedis> {
   }
 }
 
-/** A connected Redis of a test file's own: it ends with the file's tests. For the top level of the file. */
+/**
+ * A connected Redis of a test file's own: it ends with the file's tests. For the top level of the
+ * file.
+ */
 export async function redisOfThisFile(): Promise<ConnectedRedis> {
   const own = await connectOwnRedis()
   after(own.stop)

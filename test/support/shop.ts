@@ -18,13 +18,19 @@ export interface ShopRequest {
   at: number
 }
 
-/** The company's own API of `test/own/orders.yaml`, on loopback: a key in a header, pages, a POST that creates, a documented error. */
+/**
+ * The company's own API of `test/own/orders.yaml`, on loopback: a key in a header, pages, a POST
+ * that creates, a documented error.
+ */
 export interface Shop {
   url: string
   requests: ShopRequest[]
   /** Requests that create an order, by the customer that they name. */
   createdBy: (customer: string) => number
-  /** What comes of the requests from now on: answered, answered with a failure, not answered, or cut off. */
+  /**
+   * What comes of the requests from now on: answered, answered with a failure, not answered, or cut
+   * off.
+   */
   mode: 'serves' | 'fails' | 'hangs' | 'cuts'
   close: () => Promise<void>
 }

@@ -1,4 +1,6 @@
-/** The upstream APIs as the specification lists them (4.3). A member left out is not stated there. */
+/**
+ * The upstream APIs as the specification lists them (4.3). A member left out is not stated there.
+ */
 
 export interface SpecParameter {
   type: 'string' | 'number'

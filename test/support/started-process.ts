@@ -1,5 +1,7 @@
-/** A process for tests of the supervisor: prints `up` and its number, ends at once where the file of `CRASH_FILE` is there, or
- * is never ready. */
+/**
+ * A process for tests of the supervisor: prints `up` and its number, ends at once if the file of
+ * `CRASH_FILE` is there, or is never ready.
+ */
 import { existsSync } from 'node:fs'
 
 if (existsSync(process.env.CRASH_FILE ?? '')) process.exit(3)

@@ -15,7 +15,10 @@ export interface Arrival {
 /** Answers one request; a returned value is sent as JSON with status 200. */
 export type Play = (arrival: Arrival, response: ServerResponse, request: IncomingMessage) => unknown
 
-/** A loopback server that plays upstreams: each slug under a path prefix of its own, scripted, every request recorded. */
+/**
+ * A loopback server that plays upstreams: each slug under a path prefix of its own, scripted, every
+ * request recorded.
+ */
 export interface UpstreamServer {
   port: number
   arrivals: Arrival[]

@@ -2,7 +2,10 @@ import { readFileSync, statSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 import { BUNDLES_FILE, INSTALLED_FILE, type PackageBundles } from './package-bundles.ts'
 
-/** Loaded before the modules of a test process: where there are bundles of the installed packages, it imports these. */
+/**
+ * Loaded before the modules of a test process: where there are bundles of the installed packages,
+ * it imports these.
+ */
 function readBundles(): Map<string, string> {
   try {
     const { installedAt, urls }: PackageBundles = JSON.parse(readFileSync(BUNDLES_FILE, 'utf8'))

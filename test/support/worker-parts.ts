@@ -15,7 +15,10 @@ import { startServices } from './services.ts'
 
 const SLUG = 'encyclopedia'
 
-/** The parts of a worker that takes no jobs by itself, the replies that they send, and calls of one API for them. */
+/**
+ * The parts of a worker that takes no jobs by itself, the replies that they send, and calls of one
+ * API for them.
+ */
 export async function openWorkerParts(t: TestContext, environment: Record<string, string> = {}) {
   const services = await startServices()
   await migrate(services.databaseUrl)

@@ -44,7 +44,10 @@ describe('every page of the portal', () => {
     await gateway.stop()
   })
 
-  /** What differs where the same document is narrow and dark: colours, and the room that things have. */
+  /**
+   * What differs where the same document is narrow and dark: colours, and the room that things
+   * have.
+   */
   const RULES = ['color-contrast', 'target-size', 'scrollable-region-focusable', 'link-in-text-block']
 
   async function check(page: Page, path: string, rules?: string[]): Promise<void> {

@@ -93,7 +93,8 @@ describe('accounts', () => {
     const [email, password] = [`ivy-${randomUUID()}@example.com`, 'a good password']
     await send(gateway, '/v1/auth/signup', { body: { email, password } })
     assert.equal((await logIn(email.toUpperCase(), password)).status, 200)
-    // Postgres makes it an i, and JavaScript does not: each spelling would have failures of its own.
+    // Postgres makes it an i, and JavaScript does not: each spelling would have failures of its
+    // own.
     assert.equal((await logIn(email.replace('i', '\u0130'), password)).status, 401)
   })
 
@@ -327,7 +328,8 @@ describe('accounts', () => {
       assert.equal(owner.status, 200)
     }
 
-    // Wrong passwords of one client for one account have to wait ever longer; its neighbours do not.
+    // Wrong passwords of one client for one account have to wait ever longer; its neighbours do
+    // not.
     const neighbour = await signUp(gateway)
     const tryAt = async (body: object, address = '203.0.113.9') =>
       await send(gateway, '/v1/auth/login', { body, url, headers: from(address) })
@@ -349,7 +351,8 @@ describe('accounts', () => {
     assert.deepEqual([surplus.status, surplus.body.code], [429, 'LOGIN_THROTTLED'])
     assert.ok(Number(surplus.headers.get('retry-after')) > 30)
     assert.equal((await tryAt(right, '203.0.113.12')).status, 200)
-    // As many changes of its password, which are counted apart: a flood of log-ins does not stand in the way of one.
+    // As many changes of its password, which are counted apart: a flood of log-ins does not stand
+    // in the way of one.
     const change = () =>
       send(gateway, '/v1/auth/password', {
         url,
@@ -511,7 +514,8 @@ describe('API keys', () => {
         body: index % 2 ? {} : { teamId: body.team.id },
         url: gateway.urls[index % 2] ?? '',
       })
-      // They wait for each other in Postgres, on a busy machine for longer than a statement may take.
+      // They wait for each other in Postgres, on a busy machine for longer than a statement may
+      // take.
       const isRepeated = answer.body.code === 'DEPENDENCY_UNAVAILABLE' && repeatsMax > 0
       return isRepeated ? await make(index, repeatsMax - 1) : answer
     }

@@ -68,7 +68,8 @@ describe('an asynchronous call', () => {
     assert.equal(headers.get('retry-after'), '1')
     assert.ok(body.etaMs > 0 && body.etaMs <= 4_500, `${body.etaMs}`)
     assert.deepEqual(Object.keys(body).sort(), ['etaMs', 'id', 'position', 'status'])
-    // Two go in four seconds, and a fifth call's turn is a second nearer when its caller has waited for one.
+    // Two go in four seconds, and a fifth call's turn is a second nearer when its caller has waited
+    // for one.
     const waited = await start(FACT, 'wait=1')
     assert.equal(waited.status, 202)
     assert.ok(waited.body.etaMs <= 2 * 4_500 - 1_000, `${waited.body.etaMs}`)

@@ -296,7 +296,10 @@ async function inFlightOf({ services }: Gateway): Promise<number> {
     redis.disconnect()
   }
 }
-/** Their long forms also say how long another account waits, which is for a machine that does nothing else. */
+/**
+ * Their long forms also say how long another account waits, which is for a machine that does
+ * nothing else.
+ */
 describe('clients that hold bytes of a node with a heap of 384 MiB', () => {
   let gateway: Gateway
   let upstream: UpstreamServer

@@ -260,7 +260,8 @@ describe('a batch', () => {
       open(breeds(5, 50), { key: caller.live, url: gateway.urls[1] ?? '' }),
     ])
     const texts = await Promise.all(answers.map((answer) => answer.text()))
-    // Whichever came first has all five leases; the other one is refused at once or had them before.
+    // Whichever came first has all five leases; the other one is refused at once or had them
+    // before.
     const statuses = answers.map(({ status }) => status).sort()
     assert.ok(statuses[0] === 200 && (statuses[1] === 200 || statuses[1] === 429), `${statuses}`)
     const served = texts[answers.findIndex(({ status }) => status === 200)] ?? assert.fail()
@@ -342,7 +343,8 @@ describe('a batch', () => {
     const before = upstream.arrivalsOf('trivia').length
     const single = await send(gateway, '/v1/call/trivia/questions?mark=b', { key: other.live })
     assert.equal(single.status, 200, single.text)
-    // Four in two seconds: it is among the next four, and not behind the thirty, whatever the batch has waiting.
+    // Four in two seconds: it is among the next four, and not behind the thirty, whatever the batch
+    // has waiting.
     const sent = upstream.arrivalsOf('trivia').slice(before)
     const place = sent.findIndex(({ url }) => url.includes('mark=b'))
     assert.ok(place >= 0 && place < 16, `${place} of the batch were sent before it`)

@@ -51,7 +51,8 @@ describe('caps', () => {
     const arrivals = await clock.arrivals()
     assert.ok(mostInWindow(arrivals, 1_000) <= 10, `${mostInWindow(arrivals, 1_000)} in a window of 10`)
     const elapsed = (arrivals.at(-1)?.at ?? 0) - (arrivals[0]?.at ?? 0)
-    // How much of the cap was used depends on the machine: the figure is printed, the model tests hold it.
+    // How much of the cap was used depends on the machine: the figure is printed, the model tests
+    // hold it.
     console.log(
       `${arrivals.length} of ${10 * Math.ceil(elapsed / 1_000)} possible requests in ${Math.round(elapsed)} ms`,
     )

@@ -20,7 +20,10 @@ const sky = {
   is_day: 1,
 }
 
-/** Until health and trimmed replies are written, which come together some time after the answer. Milliseconds. */
+/**
+ * Until health and trimmed replies are written, which come together some time after the answer.
+ * Milliseconds.
+ */
 const AFTERWARDS_MS = 700
 
 /** What calls cost in Redis: counted, so that the speed of the machine does not matter. */

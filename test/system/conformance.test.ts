@@ -10,8 +10,9 @@ import { UPSTREAM_STATEMENTS } from '../support/conformance/upstreams.ts'
 import { startWorld, stopWorld, type World } from '../support/conformance/world.ts'
 
 /**
- * The statements of the specification and the contract that show from outside, one row each, against one running
- * gateway. The rows are typed from those texts, not from the code: a new sentence there gets a row here.
+ * The statements of the specification and the contract that show from outside, one row each,
+ * against one running gateway. The rows are typed from those texts, not from the code: a new
+ * sentence there gets a row here.
  */
 const STATEMENTS = {
   'accounts and keys': ACCOUNT_STATEMENTS,

@@ -156,7 +156,9 @@ describe('the console in a browser', { skip }, () => {
     await behindProxy.close()
   })
 
-  /** An access proxy before the console; `refuse` is how it answers, once its own session has ended. */
+  /**
+   * An access proxy before the console; `refuse` is how it answers, once its own session has ended.
+   */
   const openProxy = async () => {
     const seen: string[] = []
     let refuse: ((path: string, response: ServerResponse) => boolean) | undefined
@@ -269,7 +271,8 @@ describe('the console in a browser', { skip }, () => {
     await shows('changes', /Down dictionary/)
     await shows('errors', /dictionaryUPSTREAM_UNAVAILABLE/)
     upstream.play('dictionary', () => [{ word: 'polenta', meanings: [], phonetics: [] }])
-    // The operator's probe need not wait for the breaker's pause; it is the first of three good attempts.
+    // The operator's probe need not wait for the breaker's pause; it is the first of three good
+    // attempts.
     await press('probe', 'dictionary')
     assert.match((await page.locator('#notice').textContent()) ?? '', /Probe dictionary: HTTP 200 in \d+ ms/)
     await shows('dictionary health', /Degraded/)

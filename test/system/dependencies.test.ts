@@ -18,7 +18,10 @@ import { withMcpClient } from '../support/mcp-client.ts'
 import { prepareSteps, type StepOutcome } from '../support/oauth-steps.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
-/** What waits for a server that is away waits for the 30 s of a call or for ever; this is far from both, and from nothing. */
+/**
+ * What waits for a server that is away waits for the 30 s of a call or for ever; this is far from
+ * both, and from nothing.
+ */
 const REFUSED_MS_MAX = 15_000
 
 /** An address whose answer is in no cache. */
@@ -65,7 +68,10 @@ const isRunning = (): boolean =>
 
 const call = () => send(gateway, path(), { key: account.live })
 
-/** Of another account than the one that calls: what it agrees to changes its rights, which have to be looked up again. */
+/**
+ * Of another account than the one that calls: what it agrees to changes its rights, which have to
+ * be looked up again.
+ */
 async function stepsOfSignIn() {
   const { token } = await signUp(gateway)
   return await prepareSteps(gateway.url, 'http://localhost:3000', token)

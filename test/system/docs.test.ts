@@ -108,7 +108,8 @@ describe('the documentation', () => {
     const cards = text.split('<details class="card operation"').slice(1)
     for (const card of cards) {
       const [, id = ''] = /id="(\w+)"/.exec(card) ?? []
-      // An answer has an example that is called one, or no body, or is a document with an address of its own.
+      // An answer has an example that is called one, or no body, or is a document with an address
+      // of its own.
       assert.match(card, /An example:<\/p><div class="code">|<p>No body\.<\/p>|<p>A document/, id)
       if (card.includes('<span class="verb">GET</span> <code>/<wbr>v1')) assert.match(card, /An example:/, id)
     }

@@ -24,7 +24,8 @@ describe('accounts that share an upstream', () => {
         CALL_TIMEOUT_MS: '6000',
         UPSTREAM_RANDOM_FACTS_CAPS: 'concurrency=4,20/2',
         UPSTREAM_DOG_IMAGES_CAPS: 'concurrency=4,200/1',
-        // One request after the other: of those granted in one moment the cap opens as late as the share, and is the reason told.
+        // One request after the other: of those granted in one moment the cap opens as late as the
+        // share, and is the reason told.
         UPSTREAM_TIMEZONE_CAPS: 'concurrency=1,10/30',
         UPSTREAM_ENCYCLOPEDIA_CAPS: 'concurrency=3,10/30',
         UPSTREAM_MOCK_DATA_CAPS: 'concurrency=8,50/1',
@@ -36,7 +37,9 @@ describe('accounts that share an upstream', () => {
     await upstream.close()
   })
 
-  /** Whose request it was: each account names itself in an undeclared parameter, which is forwarded. */
+  /**
+   * Whose request it was: each account names itself in an undeclared parameter, which is forwarded.
+   */
   const arrivalsOf = (slug: string, name: string) =>
     upstream.arrivalsOf(slug).filter(({ url }) => url.includes(`who=${name}`))
 

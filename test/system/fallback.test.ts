@@ -55,7 +55,10 @@ describe('a fallback source', () => {
   const textOf = async (path: string) => (await gateway.apps.get(gateway.url)?.inject(path))?.body ?? assert.fail()
   const detail = async () => (await send(gateway, '/v1/catalog/dictionary')).body
   const source = (link: string | null) => /<([^>]+)>; rel="via"; title="([^"]+)"/.exec(link ?? '')?.[2]
-  /** Both sources as if nothing had been tried; a probe that was under way may note a failure once more. */
+  /**
+   * Both sources as if nothing had been tried; a probe that was under way may note a failure once
+   * more.
+   */
   const forget = async () => {
     answerFirst()
     answerSecond()

@@ -69,7 +69,8 @@ describe('the forecast of a call', () => {
     assert.equal(upstream.arrivalsOf('random-facts').length, 3)
     assert.equal(minuteLeft(refused), before)
     const seconds = retryAfterOf(refused)
-    // Our window is the upstream's and a margin: rounded up to whole seconds, and not a second more.
+    // Our window is the upstream's and a margin: rounded up to whole seconds, and not a second
+    // more.
     const spent = performance.now() - (upstream.arrivalsOf('random-facts')[0]?.at ?? 0)
     assert.ok(Math.abs(seconds * 1_000 - (8_500 - spent)) <= 1_200, `${seconds} s after ${spent} ms`)
     await new Promise((resolve) => setTimeout(resolve, seconds * 1_000))
@@ -138,7 +139,8 @@ describe('the forecast of a call', () => {
     const spentBefore = spent()
     const answers = await Promise.all(Array.from({ length: 120 }, (_, index) => callCell(index + 1)))
     const refused = answers.filter(({ status }) => status !== 200)
-    // There was room for 108. A permit that a busy worker finds too old is given back, after others were refused.
+    // There was room for 108. A permit that a busy worker finds too old is given back, after others
+    // were refused.
     assert.ok(refused.length >= 12 && refused.length < 30, `${refused.length}`)
     const served = answers.length - refused.length
     // Each was refused between these instants; whole seconds are rounded up.

@@ -89,7 +89,8 @@ describe('the health of an upstream', () => {
     const refused = await post()
     assert.deepEqual([refused.status, refused.body.error.code], [502, 'UPSTREAM_UNAVAILABLE'])
     const retryAfter = Number(refused.headers.get('retry-after'))
-    // Each half-open attempt that fails doubles the pause, and there was one for each that came after a pause.
+    // Each half-open attempt that fails doubles the pause, and there was one for each that came
+    // after a pause.
     assert.ok(retryAfter >= 1 && retryAfter <= 300, String(retryAfter))
 
     answerPost()

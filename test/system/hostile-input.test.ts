@@ -42,7 +42,9 @@ const WITHOUT_BODY = new Set([
   'DELETE /v1/provider-keys/:apiSlug',
 ])
 
-/** Bodies of another protocol, and the forms of the portal's own pages: their own tests send them. */
+/**
+ * Bodies of another protocol, and the forms of the portal's own pages: their own tests send them.
+ */
 const ELSEWHERE = new Set([
   'POST /mcp',
   'POST /mcp/:slug',
@@ -157,7 +159,10 @@ describe('hostile input', () => {
     return JSON.stringify(rows)
   }
 
-  /** Runs hostile requests: none may store anything or reach an upstream, and the node must serve on. */
+  /**
+   * Runs hostile requests: none may store anything or reach an upstream, and the node must serve
+   * on.
+   */
   async function withoutEffect(attack: () => Promise<void>): Promise<void> {
     const before = await snapshot()
     const arrivals = upstream.arrivals.length

@@ -40,7 +40,10 @@ function ask(method: string, path: string, more = '', body = ''): Promise<RawAns
 const NO_TYPE = 'Content-Type: json\r\n'
 const key = () => `X-Api-Key: ${account.test}\r\n`
 
-/** What every refusal has: its code's status, all members, a request id, and the shape of its address. */
+/**
+ * What every refusal has: its code's status, all members, a request id, and the shape of its
+ * address.
+ */
 function checkRefusal(answer: RawAnswer, code: ErrorCode, shape: 'A' | 'B'): void {
   const { status } = ERRORS[code]
   assert.equal(answer.status, status, answer.text)

@@ -242,7 +242,8 @@ describe('with a certificate of its own', () => {
     await once(kept, 'secureConnect')
     const second = await makeCertificate(gateway.services.folder, 'second')
     await copyFile(second.certFile, certFile)
-    // The key of the first certificate does not fit: nothing changes for callers, and the log says so.
+    // The key of the first certificate does not fit: nothing changes for callers, and the log says
+    // so.
     await until(() => gateway.output.join('').includes('TLS_KEY_FILE holds the key of another certificate'))
     assert.equal(await serialOf(url), first)
     await copyFile(second.keyFile, keyFile)

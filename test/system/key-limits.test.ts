@@ -6,7 +6,9 @@ import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { fc, propertyRuns } from '../support/property.ts'
 import { type Stage, startStage } from '../support/stage.ts'
 
-/** Its source fails in these tests, so that its breaker opens; calls of the weather are answered. */
+/**
+ * Its source fails in these tests, so that its breaker opens; calls of the weather are answered.
+ */
 const FACT = '/v1/call/random-facts/random'
 const place = { latitude: 1, longitude: 2, elevation: 3, timezone: 'GMT', utc_offset_seconds: 0 }
 const sky = {

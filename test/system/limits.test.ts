@@ -30,7 +30,10 @@ interface RateLimit {
   month: { r: number; t: number } | undefined
 }
 
-/** Reads `RateLimit` as a structured field list (RFC 9651): quoted names with integer parameters r and t. */
+/**
+ * Reads `RateLimit` as a structured field list (RFC 9651): quoted names with integer parameters r
+ * and t.
+ */
 function rateLimitOf({ headers }: Answer): RateLimit {
   const items = new Map<string, { r: number; t: number }>()
   for (const item of String(headers.get('ratelimit')).split(', ')) {
@@ -89,7 +92,8 @@ describe('plan limits', () => {
           const arrivedBefore = upstream.arrivals.length
           const answers = await burst([account[mode], more.key], 20 * limit, `${FACT}?call=INDEX`)
           assert.deepEqual(codesOf(answers), { 200: limit, '429 RATE_LIMIT_EXCEEDED': 19 * limit })
-          // A busy worker may lose a job to another run of it: what counts is how many different calls came.
+          // A busy worker may lose a job to another run of it: what counts is how many different
+          // calls came.
           const arrived = new Set(upstream.arrivals.slice(arrivedBefore).map(({ url }) => url))
           assert.equal(arrived.size, mode === 'live' ? limit : 0)
         }

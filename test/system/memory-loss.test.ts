@@ -38,7 +38,10 @@ describe('when Redis lost its memory', () => {
 
   const call = (): Promise<Answer> => send(gateway, FACT, { key: account.live })
 
-  /** The first answer that Redis has a part in: each connection notices by itself that Redis is back. */
+  /**
+   * The first answer that Redis has a part in: each connection notices by itself that Redis is
+   * back.
+   */
   async function callWhenBack(): Promise<Answer> {
     let answer = await call()
     await until(async () => {
@@ -48,7 +51,10 @@ describe('when Redis lost its memory', () => {
     return answer
   }
 
-  /** Calls are refused for what is left of a window, nothing is sent meanwhile, and then they are served. */
+  /**
+   * Calls are refused for what is left of a window, nothing is sent meanwhile, and then they are
+   * served.
+   */
   async function assertClosedForOneWindow(): Promise<void> {
     const before = upstream.arrivals.length
     const refused = await callWhenBack()

@@ -1,4 +1,7 @@
-/** What happens when an upstream moves the routes that the files of src/upstreams name, as several of them have done. */
+/**
+ * What happens when an upstream moves the routes that the files of src/upstreams name, as several
+ * of them have done.
+ */
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { after, before, describe, it } from 'node:test'

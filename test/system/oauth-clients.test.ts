@@ -70,7 +70,8 @@ const CLIENTS: Behaviour[] = [
     refresh: { resource: '/mcp' },
   },
   {
-    // anthropics/claude-ai-mcp#367: it drops the path of the issuer. It registers a scope of its own, and has a secret.
+    // anthropics/claude-ai-mcp#367: it drops the path of the issuer. It registers a scope of its
+    // own, and has a secret.
     name: 'claude.ai',
     server: '/mcp/dog-images',
     requests: [
@@ -89,7 +90,8 @@ const CLIENTS: Behaviour[] = [
     refresh: {},
   },
   {
-    // kernel/kernel-mcp-server#91, automagik-dev/genie#320, Waishnav/devspace#44: root documents, OpenID's among them.
+    // kernel/kernel-mcp-server#91, automagik-dev/genie#320, Waishnav/devspace#44: root documents,
+    // OpenID's among them.
     name: 'ChatGPT',
     server: '/mcp/',
     requests: [
@@ -109,7 +111,8 @@ const CLIENTS: Behaviour[] = [
     refresh: { resource: '/mcp', scope: 'openid email call' },
   },
   {
-    // gamedevpl/www.gamedev.pl#483, erp-mafia/accounted#2225: three redirect addresses in one registration.
+    // gamedevpl/www.gamedev.pl#483, erp-mafia/accounted#2225: three redirect addresses in one
+    // registration.
     name: 'Cursor',
     server: '/mcp',
     requests: [
@@ -132,8 +135,9 @@ const CLIENTS: Behaviour[] = [
     refresh: {},
   },
   {
-    // microsoft/vscode#273655, contextstream/mcp-server#57, containers/kubernetes-mcp-server#258: a query in the address,
-    // grant types that there are not, every scope of the metadata, and the same scopes in a refresh.
+    // microsoft/vscode#273655, contextstream/mcp-server#57, containers/kubernetes-mcp-server#258: a
+    // query in the address, grant types that there are not, every scope of the metadata, and the
+    // same scopes in a refresh.
     name: 'VS Code',
     server: '/mcp?apis=dog-images',
     requests: [
@@ -187,7 +191,10 @@ describe('a client that signs in', () => {
   const absolute = ({ resource, ...others }: Record<string, string>) =>
     resource === undefined ? others : { ...others, resource: url + resource }
 
-  /** Posts JSON in pieces, without its length, to a path as it is written, from any address of this machine. */
+  /**
+   * Posts JSON in pieces, without its length, to a path as it is written, from any address of this
+   * machine.
+   */
   const postPieces = (
     path: string,
     pieces: string[],

@@ -58,7 +58,10 @@ describe('a refresh', () => {
     return fetch(node + pathname + search, init)
   }
 
-  /** Moves the clock: all that OAuth has stored, and what the nodes remember of the account, gets older. */
+  /**
+   * Moves the clock: all that OAuth has stored, and what the nodes remember of the account, gets
+   * older.
+   */
   async function pass(seconds: number): Promise<void> {
     const past = `interval '${seconds} seconds'`
     await sql(
@@ -108,7 +111,8 @@ describe('a refresh', () => {
       }
       const outcomes: boolean[] = []
       for (let time = 0; time < 8; time += 1) {
-        // A client that got no answer begins a sign-in, to which nobody comes; its next request finds the stored tokens.
+        // A client that got no answer begins a sign-in, to which nobody comes; its next request
+        // finds the stored tokens.
         outcomes.push(await application.refresh(losing))
         assert.deepEqual(await statuses(application.tokens), [200, 200])
       }

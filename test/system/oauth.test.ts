@@ -223,7 +223,8 @@ describe('an application that signs in', () => {
     assert.deepEqual([first.status, left(first)], [200, '1'])
     assert.match(first.headers.get('ratelimit-policy') ?? '', /, "credential-month";q=2, "in-flight"/)
     const fail = (slug: string) => stage.upstream.play(slug, (_arrival, response) => void response.writeHead(501).end())
-    // A node gives it back, or the worker that ends an asynchronous call. Two APIs: after a failure the first may be down.
+    // A node gives it back, or the worker that ends an asynchronous call. Two APIs: after a failure
+    // the first may be down.
     for (const [slug, endpoint, headers] of [
       ['random-facts', 'random', {}],
       ['currency', 'latest', { prefer: 'respond-async' }],

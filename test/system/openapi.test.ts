@@ -273,7 +273,10 @@ describe('the OpenAPI document', () => {
   })
 
   it('the OpenAPI document has examples with the members with which the service answers', async () => {
-    /** The names of all members, at any depth; null and an empty list tell nothing of what stands there. */
+    /**
+     * The names of all members, at any depth; null and an empty list tell nothing of what stands
+     * there.
+     */
     const membersOf = (value: Json, place = ''): string[] =>
       Array.isArray(value)
         ? membersOf(value[0], `${place}[]`)

@@ -62,7 +62,9 @@ describe('the operator API', () => {
     const { stdout } = await run(process.execPath, ['src/operator-cli.ts', '--url', ops, ...args], { env })
     return stdout
   }
-  /** One call to each node; parameters that no call had before, so that no answer is a stored one. */
+  /**
+   * One call to each node; parameters that no call had before, so that no answer is a stored one.
+   */
   const callBoth = (path: string, key: string) =>
     Promise.all(
       gateway.urls.map(async (url) => {
@@ -473,7 +475,8 @@ describe('the operator API', () => {
     assert.match(await cli('user', account.email), /^[^ ]+ +Pro +unproven/m)
     await assert.rejects(cli('upstream', 'trivia', '--key-file', '/nope'), /--key-file: \/nope cannot be read\.\n$/)
     await cli('pause', 'trivia')
-    // Tests before this one had calls refused: that callers fail is said, and ends the command with 1.
+    // Tests before this one had calls refused: that callers fail is said, and ends the command with
+    // 1.
     const status = await cli('status').catch(({ code, stdout }) => `${stdout}exit code ${code}`)
     assert.match(status, /\[Paused\] trivia is paused by an operator/)
     const { problems } = JSON.parse(await cli('overview', '--json'))

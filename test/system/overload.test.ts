@@ -34,7 +34,8 @@ describe('an upstream with more calls than it can take', () => {
     const call = (): Promise<Answer> => send(gateway, FACT, { key: account.live })
     // It learns how long a request takes.
     for (let index = 0; index < 4; index += 1) assert.equal((await call()).status, 200)
-    // Twenty a second can be served and a wait of five seconds is quoted: a thousand at once are ten times too many.
+    // Twenty a second can be served and a wait of five seconds is quoted: a thousand at once are
+    // ten times too many.
     const answers = await Promise.all(Array.from({ length: 1_000 }, call))
     const served = answers.filter(({ status }) => status === 200)
     const refused = answers.filter(({ status }) => status !== 200)

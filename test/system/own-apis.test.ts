@@ -227,7 +227,8 @@ describe('an own API', () => {
         name: 'orders_create_order',
         arguments: { body: { customer: 'Model', items: ITEMS } },
       })
-      // The data have a member note, as results of test calls do, so they stand in a member of their own.
+      // The data have a member note, as results of test calls do, so they stand in a member of
+      // their own.
       assert.equal(Object(result.structuredContent).data?.customer, 'Model', JSON.stringify(result))
     })
     await withMcpClient(`${gateway.url}/mcp`, headers, {}, async ({ client }) => {

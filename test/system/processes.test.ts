@@ -144,8 +144,8 @@ describe('an API node', () => {
     const node = gateway.web.at(-1) ?? assert.fail()
     const seen: number[] = []
     let isSending = true
-    // As clients behind a load balancer: they go on until readyz says 503.
-    // Few enough that the node, which serves on for a moment only, is not kept busy for longer than that.
+    // As clients behind a load balancer: they go on until readyz says 503. Few enough that the
+    // node, which serves on for a moment only, is not kept busy for longer than that.
     const clients = Array.from({ length: 4 }, async () => {
       const statuses: number[] = []
       while (isSending) statuses.push((await call(url)).status)

@@ -108,7 +108,10 @@ describe('provider keys', () => {
 
   const call = (path: string, key = account.live, url = gateway.url) => send(gateway, path, { key, url })
 
-  /** As an operator does who has no key and lets callers bring theirs; every process knows it afterwards. */
+  /**
+   * As an operator does who has no key and lets callers bring theirs; every process knows it
+   * afterwards.
+   */
   async function enableNews(): Promise<void> {
     await sql(gateway, "insert into upstream_settings (slug, enabled) values ('news', true)")
     const redis = new Redis(gateway.services.redisUrl)

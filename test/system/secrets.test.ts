@@ -65,7 +65,9 @@ describe('no secret is found', () => {
     return response.status
   }
 
-  /** Uses each secret in every way there is, rightly and wrongly, and leaves a job with one waiting. */
+  /**
+   * Uses each secret in every way there is, rightly and wrongly, and leaves a job with one waiting.
+   */
   async function useEverything(ops: string): Promise<void> {
     account = await signUp(gateway, 'pro')
     const fresh = mark('new-password')

@@ -58,7 +58,10 @@ after(async () => {
 
 let starts = 0
 
-/** Runs the service on the test's folder, the first time exactly as people do; the processes it starts carry a mark by which they are found. */
+/**
+ * Runs the service on the test's folder, the first time exactly as people do; the processes it
+ * starts carry a mark by which they are found.
+ */
 function run(environment: Record<string, string> = {}): { child: ChildProcess; output: () => string } {
   let output = ''
   const isFirst = starts === 0

@@ -68,7 +68,8 @@ describe('teams', () => {
     }
     assert.deepEqual([names, pages], [['T4', 'T3', 'T2', 'T1', 'T0'], 3])
     assert.equal((await as(person, 'GET', '/v1/teams')).headers.get('link'), null)
-    // Also on from an item that was deleted after its page was read, and from the id of one that was not.
+    // Also on from an item that was deleted after its page was read, and from the id of one that
+    // was not.
     const { body, headers } = await as(person, 'GET', '/v1/teams?limit=2')
     const [, second] = body.teams
     assert.equal((await as(person, 'DELETE', `/v1/teams/${second.id}`)).status, 204)
@@ -132,7 +133,8 @@ describe('teams', () => {
     await as(owner, 'DELETE', `/v1/teams/${teamId}`)
   })
 
-  // Nobody asks the new owner: until it has given roles, no key that counts against its plan is made by others.
+  // Nobody asks the new owner: until it has given roles, no key that counts against its plan is
+  // made by others.
   it('teams can be handed over: everybody else becomes a plain member, and keys that the new owner has not made end', async () => {
     const [other, teamId] = [await signUp(gateway), await makeTeam()]
     await as(owner, 'POST', `/v1/teams/${teamId}/members`, { email: other.email, role: 'admin' })
@@ -229,7 +231,11 @@ describe('teams', () => {
     assert.equal(await call(key), 200)
   })
 
-  /** Makes a key by an admin, and a change of the team while the key is about to be inserted. @returns the answers */
+  /**
+   * Makes a key by an admin, and a change of the team while the key is about to be inserted.
+   *
+   * @returns the answers
+   */
   async function makeKeyDuring(teamId: string, change: () => Promise<{ status: number }>) {
     const client = new pg.Client({ connectionString: gateway.services.databaseUrl })
     await client.connect()

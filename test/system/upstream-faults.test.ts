@@ -27,7 +27,10 @@ let canary: UpstreamServer
 let account: Account
 let redis: Redis
 let upstreams: Map<string, Upstream>
-/** Calls to an upstream that is silent or drips; they take three attempts of 4 s and 5 s, so they begin with the file. */
+/**
+ * Calls to an upstream that is silent or drips; they take three attempts of 4 s and 5 s, so they
+ * begin with the file.
+ */
 let slow: Promise<Answer[]>
 
 before(async () => {
@@ -64,7 +67,10 @@ after(async () => {
   await Promise.all([upstream.close(), canary.close()])
 })
 
-/** One call of an upstream's first endpoint with its recorded parameters, never answered from the cache. */
+/**
+ * One call of an upstream's first endpoint with its recorded parameters, never answered from the
+ * cache.
+ */
 function callTo(slug: string, headers: Record<string, string> = {}): Promise<Answer> {
   const [path, endpoint] = Object.entries(upstreams.get(slug)?.endpoints ?? {})[0] ?? assert.fail(slug)
   const query = new URLSearchParams(

@@ -261,7 +261,8 @@ describe('usage', () => {
     gateway.url = gateway.urls[0] ?? ''
     await until(async () => (await usageOf(account)).total === 30)
 
-    // As a node leaves it that dies after the commit: the batch is there again, and counted already.
+    // As a node leaves it that dies after the commit: the batch is there again, and counted
+    // already.
     await redis.hset(keys.usageBatch(batch), counts)
     await redis.sadd(keys.usageBatches, batch)
     await callTimes(3, { key: account.live })

@@ -9,8 +9,9 @@ import { createLog } from '../../src/log.ts'
 import { startServices } from '../support/services.ts'
 
 /**
- * How long pages of a log of a million calls take: node test/tools/call-log-pages.ts [rows]. It makes the rows in a Postgres
- * of its own, half of them of one account, and prints milliseconds of each way of reading.
+ * How long pages of a log of a million calls take: node test/tools/call-log-pages.ts [rows]. It
+ * makes the rows in a Postgres of its own, half of them of one account, and prints milliseconds of
+ * each way of reading.
  */
 const ROWS = Number(process.argv[2] ?? 1_000_000)
 const DAYS = 8

@@ -1,4 +1,7 @@
-/** Writes what documents say twice from its source: the settings and the catalog. Usage: `npm run docs`. */
+/**
+ * Writes what documents say twice from its source: the settings and the catalog. Usage:
+ * `npm run docs`.
+ */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -26,7 +29,11 @@ export async function generatedBlocks(): Promise<Block[]> {
   ]
 }
 
-/** The document with its part between the marks of `name` replaced. @throws Error if it has no such marks */
+/**
+ * The document with its part between the marks of `name` replaced.
+ *
+ * @throws Error if it has no such marks
+ */
 export function withBlock(document: string, { file, name, text }: Block): string {
   const block = new RegExp(`(<!-- ${name}:[^>]*-->\n)[\\s\\S]*?(<!-- /${name} -->)`)
   if (!block.test(document)) throw new Error(`${file} has no part between <!-- ${name}: … --> and <!-- /${name} -->`)

@@ -17,8 +17,8 @@ import {
 } from './sources.ts'
 
 /**
- * `node test/tools/figures.ts`: how the code of `src` and `workers` reads, in figures. Upstreams are left out, for they
- * are data, and so are the files of browsers.
+ * `node test/tools/figures.ts`: how the code of `src` and `workers` reads, in figures. Upstreams
+ * are left out, for they are data, and so are the files of browsers.
  */
 
 const FUNCTION_LINES_MAX = 60

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { BOUNDS, countByFolder, RULES, type Rule, rateOf, readProse } from './language.ts'
+import { BOUNDS, COLUMNS_MAX, countByFolder, RULES, type Rule, rateOf, readProse } from './language.ts'
 
 /** A sum of the counts of all folders. */
 function total() {
@@ -21,6 +21,13 @@ describe('the language of comments and pages', () => {
       const rate = rateOf(count, rule)
       assert.ok(rate >= min && rate <= max, `${rule}: ${rate.toFixed(2)} uses in 1,000 words (${min} to ${max})`)
     }
+  })
+
+  it(`no line of a comment is longer than ${COLUMNS_MAX} characters`, () => {
+    const long = readProse(['src', 'workers', 'test']).flatMap(({ file, lines }) =>
+      lines.filter(({ length }) => length > COLUMNS_MAX).map(({ number }) => `${file}:${number}`),
+    )
+    assert.deepEqual(long, [])
   })
 
   it('the counter tells a condition from a place, and a pronoun from a number', () => {

@@ -1,6 +1,7 @@
 /**
- * Counts the words by which prose gets hard to read, per 1,000 words of comments and pages of each folder. Usage:
- * `node test/tools/language.ts [folder …]`; with `--lines` it prints every place that counts against a rule.
+ * Counts the words by which prose gets hard to read, per 1,000 words of comments and pages of each
+ * folder. Usage: `node test/tools/language.ts [folder …]`; with `--lines` it prints every place
+ * that counts against a rule.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -11,10 +12,16 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 export const RULES = {
   /** Conditions that begin as conditions do. */
   if: /\bif\b/gi,
-  /** "Where" in the sense of "if": a clause at the start of a sentence that a comma ends, or a clause behind a comma. */
+  /**
+   * "Where" in the sense of "if": a clause at the start of a sentence that a comma ends, or a
+   * clause behind a comma.
+   */
   where:
     /(?:^|[.;]\s+)where\s(?!to\b)[^.:;,]*,|[,;(]\s+where\s+(?:it|they|there|nobody|nothing|no|none|one|a|an|the|this|that|its|their|each|every|all|any|some|both|many|few|Redis|Postgres)\s(?![^.,;]*\b(?:stands?|goes|lies|comes?|come from|is kept)\b)|\b(?:undefined|null|nil|false|absent|none|Error) where\b/gim,
-  /** "One" as a pronoun: behind an adjective or pronoun, or before a verb; not before a noun, and not as a number. */
+  /**
+   * "One" as a pronoun: behind an adjective or pronoun, or before a verb; not before a noun, and
+   * not as a number.
+   */
   one: /\b(?:(?:this|its|each|every|another|such an?|other|own|new|old|next|same|later|earlier|wrong|right|made-up|longer|shorter|larger|smaller|live|plain) ones?\b(?! of\b)|ones\b|(?:that|the|no|which) one(?=[.,;:)]|$)|(?:the|that) one (?:that|who|which|whose|with|without|before|after|behind|is|was|has|had|does|did|may|can|must|will|would)|(?:for|of|by|to|with|from|as|than|like|is|to) one(?=[.,;:)]|$))/gim,
   /** A genitive without its noun. */
   thoseOf: /\b(?:those|that) of\b/gi,
@@ -63,7 +70,10 @@ function markdown(file: string): Prose['lines'] {
   })
 }
 
-/** Comments that stand on lines of their own. Those behind code are rare here, and a URL in a text looks like one. */
+/**
+ * Comments that stand on lines of their own. Those behind code are rare here, and a URL in a text
+ * looks like one.
+ */
 function comments(file: string): Prose['lines'] {
   const isLua = file.endsWith('.lua')
   let isInBlock = false

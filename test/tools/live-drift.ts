@@ -9,8 +9,9 @@ interface Schema {
 }
 
 /**
- * Names what has drifted: fields of the specification that have a value in the recording and none now, and any declared
- * member that is missing or of another type. Values differ from day to day and do not count, nor do keys that are data.
+ * Names what has drifted: fields of the specification that have a value in the recording and none
+ * now, and any declared member that is missing or of another type. Values differ from day to day
+ * and do not count, nor do keys that are data.
  */
 export function driftOf({ data: schema, example }: Endpoint, specFields: string[], live: unknown): string[] {
   const found = compare(schema as Schema, example.data, live, 'data')

@@ -105,7 +105,10 @@ function readArguments(argv: string[]) {
   }
 }
 
-/** One step for each endpoint that the gateway lists; the first endpoints of all APIs go first, which spreads the load. */
+/**
+ * One step for each endpoint that the gateway lists; the first endpoints of all APIs go first,
+ * which spreads the load.
+ */
 async function planSteps(gateway: Gateway, slugs: string[]): Promise<Step[]> {
   const listed = await listApis(gateway)
   const unknown = slugs.filter((slug) => !listed.some(({ api_name }) => api_name === slug))

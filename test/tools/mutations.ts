@@ -6,9 +6,10 @@ import { join, resolve } from 'node:path'
 import { startPostgres } from '../../src/local/embedded/postgres.ts'
 
 /**
- * `npm run test:mutations [word]`: breaks the Lua scripts one way at a time, in a copy of the project, and reports which
- * test caught it. Ends with 1 when one was not caught. A word runs only the mutations whose file or name has it; a run of
- * all that catches all writes `mutations.md` beside this file.
+ * `npm run test:mutations [word]`: breaks the Lua scripts one way at a time, in a copy of the
+ * project, and reports which test caught it. Ends with 1 when one was not caught. A word runs only
+ * the mutations whose file or name has it; a run of all that catches all writes `mutations.md`
+ * beside this file.
  */
 
 interface Mutation {
@@ -804,7 +805,8 @@ async function failingTest(folder: string, tests: string[]): Promise<string | un
     const [code] = await once(child, 'close')
     if (code === 0) continue
     const [, name = file] = /^\s*not ok \d+ - (.*)$/m.exec(output) ?? []
-    // Such a mutation breaks more than the rule that it is meant to break, and proves nothing of the tests.
+    // Such a mutation breaks more than the rule that it is meant to break, and proves nothing of
+    // the tests.
     if (name === file) throw new Error(`${file} ended before its tests:\n${output}`)
     return `${file}: ${name}`
   }

@@ -1,21 +1,28 @@
 /**
- * Model of another way to share one request among identical calls: calls subscribe to a fetch in Redis, the job is the fetch, and
- * its worker settles all subscribers (decision "Identical calls share a request in the worker" says why it is not built).
+ * Model of another way to share one request among identical calls: calls subscribe to a fetch in
+ * Redis, the job is the fetch, and its worker settles all subscribers (decision "Identical calls
+ * share a request in the worker" says why it is not built).
  *
- * Each step of the model is one atomic command; steps of all calls, nodes and workers interleave at random. After the faults end,
- * everything that can happen happens, and then each call that waits must have been answered. Usage:
- * `node test/tools/shared-fetch-model.ts [histories]`.
+ * Each step of the model is one atomic command; steps of all calls, nodes and workers interleave at
+ * random. After the faults end, everything that can happen happens, and then each call that waits
+ * must have been answered. Usage: `node test/tools/shared-fetch-model.ts [histories]`.
  */
 import fc from 'fast-check'
 
 /** What the protocol does beyond subscribe, add and settle. */
 interface Variant {
   name: string
-  /** Each settled or left fetch moves the generation on; without it the job's id alone keeps fetches apart. */
+  /**
+   * Each settled or left fetch moves the generation on; without it the job's id alone keeps fetches
+   * apart.
+   */
   hasGenerations: boolean
   /** A subscriber without news adds the job again. */
   addsAgain: boolean
-  /** The list of a settled fetch stays until its replies are sent, so that a second run sends what the first did not. */
+  /**
+   * The list of a settled fetch stays until its replies are sent, so that a second run sends what
+   * the first did not.
+   */
   keepsList: boolean
   /** The last subscriber that leaves moves the generation on. */
   lastLeaveMovesOn: boolean
@@ -63,7 +70,10 @@ class World {
     }))
   }
 
-  /** Everything that may happen now. `withFaults`: deaths, lost acknowledgements and callers that leave too. */
+  /**
+   * Everything that may happen now. `withFaults`: deaths, lost acknowledgements and callers that
+   * leave too.
+   */
   steps(withFaults: boolean): (() => void)[] {
     const steps: (() => void)[] = []
     for (const [id, call] of this.calls.entries()) {

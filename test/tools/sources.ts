@@ -65,9 +65,9 @@ export async function listFolders(): Promise<string[]> {
 }
 
 /**
- * Imports from a folder of `src` to one above it. Imports of types count: a folder that names a type of one above it
- * cannot be read without it. Loose files stand between the folders: errors.ts, log.ts and node-http.ts at the bottom, context.ts
- * below mcp, the entry files on top.
+ * Imports from a folder of `src` to one above it. Imports of types count: a folder that names a
+ * type of one above it cannot be read without it. Loose files stand between the folders: errors.ts,
+ * log.ts and node-http.ts at the bottom, context.ts below mcp, the entry files on top.
  */
 export function upwardImports(files: SourceFile[], folders: string[]): string[] {
   const order = [...folders]
@@ -85,7 +85,10 @@ export function upwardImports(files: SourceFile[], folders: string[]): string[] 
 /** A folder of `src` or `workers`, or a loose file. */
 export const folderOf = (path: string): string => /^((?:src|workers)\/[^/]+)/.exec(path)?.[1] ?? path
 
-/** Import circles, each `a -> b -> a`. Imports of types alone are left out: they are gone when the code runs. */
+/**
+ * Import circles, each `a -> b -> a`. Imports of types alone are left out: they are gone when the
+ * code runs.
+ */
 export function importCircles(files: SourceFile[], nodeOf: (path: string) => string = (path) => path): string[] {
   const graph = new Map<string, Set<string>>()
   for (const { path, imports } of files) {

@@ -1,6 +1,7 @@
 /**
- * Countries by the names that people use, against a source that searches the long ISO names for a text as it is, as
- * countries.dev does. The records are names, alternative spellings and populations of its data model (REST Countries, v2).
+ * Countries by the names that people use, against a source that searches the long ISO names for a
+ * text as it is, as countries.dev does. The records are names, alternative spellings and
+ * populations of its data model (REST Countries, v2).
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

@@ -16,7 +16,10 @@ import { startServices } from '../support/services.ts'
 
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 
-/** A queue with the reply stream of a node, on which calls of a version that nobody knows yet are queued. */
+/**
+ * A queue with the reply stream of a node, on which calls of a version that nobody knows yet are
+ * queued.
+ */
 async function open(t: TestContext) {
   const services = await startServices()
   const redis = openRedis([services.redisUrl], 'blocking', log)

@@ -38,7 +38,10 @@ interface Behaviour {
   rateHeaders?: Upstream['rateHeaders']
 }
 
-/** A worker's parts, and a local upstream in the place of the real one. `slowConnections` take longer than a permit lasts. */
+/**
+ * A worker's parts, and a local upstream in the place of the real one. `slowConnections` take
+ * longer than a permit lasts.
+ */
 export async function openLocalWorker(
   t: TestContext,
   listener: RequestListener,

@@ -61,7 +61,10 @@ async function openClients({ redis, db }: Pick<Awaited<ReturnType<typeof open>>,
   return { catalog, caps, health, clients: new PermitClients({ caps, catalog, log, grants, health }) }
 }
 
-/** The permit client of an API whose cap has room for a thousand requests a second, `concurrency` at once. */
+/**
+ * The permit client of an API whose cap has room for a thousand requests a second, `concurrency` at
+ * once.
+ */
 async function openWide(stores: Awaited<ReturnType<typeof open>>, concurrency: number) {
   const { catalog, caps, clients } = await openClients(stores)
   const api = catalog.get('weather') ?? assert.fail()
@@ -111,7 +114,10 @@ test('permits that are wanted and that end in one turn of the event loop are one
   assert.equal(scripts, 2)
 })
 
-/** A cap with one request a second, whose upstream takes 400 ms, and waiters with as much time as they say. */
+/**
+ * A cap with one request a second, whose upstream takes 400 ms, and waiters with as much time as
+ * they say.
+ */
 async function openNarrow(t: TestContext) {
   const { redis, db } = await open(t)
   const { catalog, clients, health } = await openClients({ redis, db })

@@ -3,7 +3,10 @@ import { it, type TestContext } from 'node:test'
 import { AttemptError } from '../../workers/upstream/attempt-error.ts'
 import { RetryBudget, withRetries } from '../../workers/upstream/retry.ts'
 
-/** Pauses of a call whose every attempt fails, milliseconds, where `random` is what the system draws. */
+/**
+ * Pauses of a call whose every attempt fails, milliseconds, where `random` is what the system
+ * draws.
+ */
 async function pausesOf(t: TestContext, random: number): Promise<number[]> {
   const pauses: number[] = []
   t.mock.method(Math, 'random', () => random)

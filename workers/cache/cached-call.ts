@@ -32,7 +32,10 @@ export interface CachedOutcome {
   afterwards?: () => Promise<unknown>
 }
 
-/** `detail` of `Cache-Status` (RFC 9211, 2.8) by why no request was sent for a call that a stored answer serves. */
+/**
+ * `detail` of `Cache-Status` (RFC 9211, 2.8) by why no request was sent for a call that a stored
+ * answer serves.
+ */
 const WITHOUT_REQUEST: Partial<Record<ErrorCode, string>> = {
   UPSTREAM_CAP_EXHAUSTED: 'cap-exhausted',
   UPSTREAM_RATE_LIMITED: 'upstream-closed',
@@ -40,7 +43,10 @@ const WITHOUT_REQUEST: Partial<Record<ErrorCode, string>> = {
   OVERLOADED: 'overloaded',
 }
 
-/** Answers from the cache if the endpoint allows, else by one request for all identical calls of the fleet. */
+/**
+ * Answers from the cache if the endpoint allows, else by one request for all identical calls of the
+ * fleet.
+ */
 export async function callThroughCache(deps: CachingDeps, upstreamCall: UpstreamCall): Promise<CachedOutcome> {
   const { call, endpoint } = upstreamCall
   const keys = cacheKeys(endpoint, call)
@@ -98,7 +104,10 @@ function storedOutcome({ body, code, message, isFromFallback }: CacheEntry): Out
   return { code, ...(message === undefined ? {} : { message }) }
 }
 
-/** A leading call's refusal is about its own account and deadline: a call that shares it tries again until it has met so many. */
+/**
+ * A leading call's refusal is about its own account and deadline: a call that shares it tries again
+ * until it has met so many.
+ */
 const REFUSALS_SHARED_MAX = 3
 
 const OWN_REQUEST_MS_MIN = 1_000
@@ -114,7 +123,8 @@ class StoredMeanwhileError extends Error {
 
 async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: CacheKeys): Promise<SharedAnswer> {
   const { call, progress, signal, permitRequest } = upstreamCall
-  // If this call leads and must wait, identical calls find it in the queue and take no places there.
+  // If this call leads and must wait, identical calls find it in the queue and take no places
+  // there.
   const entry = { ...permitRequest.entry, coalescedKey: keys.coalesced }
   const leading = { ...upstreamCall, permitRequest: { ...permitRequest, entry } }
   const subscriber = {
@@ -140,12 +150,17 @@ async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: Cac
   }
 }
 
-/** The outcome is the business of the call that led, and this call has the time to try for itself. */
+/**
+ * The outcome is the business of the call that led, and this call has the time to try for itself.
+ */
 function mustTryItself({ isCollapsed, outcome }: SharedAnswer, upstreamCall: UpstreamCall): boolean {
   return isCollapsed && isOfOneCall(outcome) && mayTryAgain(outcome, upstreamCall)
 }
 
-/** A refusal of the call that led may speak of its account: calls that share it get the words of the code. */
+/**
+ * A refusal of the call that led may speak of its account: calls that share it get the words of the
+ * code.
+ */
 function inWordsForAll(shared: SharedAnswer): SharedAnswer {
   const { isCollapsed, outcome } = shared
   if (!isCollapsed || !isFailure(outcome) || !isOfOneCall(outcome)) return shared
@@ -181,12 +196,19 @@ async function fetchAnswer(
   }
 }
 
-/** After an outcome cut short, a call tries again only with time left for an answer: its own deadline bounds such tries. */
+/**
+ * After an outcome cut short, a call tries again only with time left for an answer: its own
+ * deadline bounds such tries.
+ */
 function mayTryAgain(outcome: Outcome, { remainingMs }: UpstreamCall): boolean {
   return !isCutShort(outcome) || remainingMs() > OWN_REQUEST_MS_MIN
 }
 
-/** Stores an answer as its endpoint's rule says. @returns how long it is fresh, milliseconds; undefined: not stored */
+/**
+ * Stores an answer as its endpoint's rule says.
+ *
+ * @returns how long it is fresh, milliseconds; undefined: not stored
+ */
 async function store(
   { cache, clock }: CachingDeps,
   { call, endpoint }: UpstreamCall,
@@ -198,7 +220,8 @@ async function store(
   const base = { storedAt: clock.now(), staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
   if (isFailure(outcome)) {
     if (outcome.code !== 'UPSTREAM_NOT_FOUND' || !rule.notFoundSeconds) return undefined
-    // After undeclared parameters a 404 may be anything: the upstream need not have said "not found" in its body.
+    // After undeclared parameters a 404 may be anything: the upstream need not have said "not
+    // found" in its body.
     if (origin.hasUndeclared) return undefined
     const message = outcome.message === undefined ? {} : { message: outcome.message }
     const entry = {

@@ -15,13 +15,19 @@ import type { CallProgress } from '../upstream/send-once.ts'
 const LEADER_MS = 3_000
 const LEADER_RENEW_MS = 1_000
 
-/** How long followers in other processes find an outcome, milliseconds. Followers of a larger outcome send requests of their own. */
+/**
+ * How long followers in other processes find an outcome, milliseconds. Followers of a larger
+ * outcome send requests of their own.
+ */
 const OUTCOME_MS = 1_500
 const OUTCOME_BYTES_MAX = 2 * 1024 * 1024
 
 const FOLLOW_EVERY_MS = 40
 
-/** Lifetime of the key by which a follower in another process says that it waits, and the interval of its renewal. Milliseconds. */
+/**
+ * Lifetime of the key by which a follower in another process says that it waits, and the interval
+ * of its renewal. Milliseconds.
+ */
 const FOLLOWED_MS = 1_500
 const FOLLOWED_RENEW_MS = 500
 
@@ -34,7 +40,10 @@ export interface Subscriber {
   deadline: number
   signal: AbortSignal
   progress: CallProgress
-  /** Its place comes before the place of a call that may lead: it overtakes that call's request while this is not sent. */
+  /**
+   * Its place comes before the place of a call that may lead: it overtakes that call's request
+   * while this is not sent.
+   */
   isAhead?: boolean
   /** The answer if it is stored by the time that this call takes the lead. */
   findStored?: () => Promise<Answer | undefined>
@@ -50,7 +59,10 @@ export interface CoalescedRequest {
 export interface Answer {
   outcome: Outcome
   freshMs?: number | undefined
-  /** Instead of a request: the answer that another call had stored when this call took the lead, or when its permit came. */
+  /**
+   * Instead of a request: the answer that another call had stored when this call took the lead, or
+   * when its permit came.
+   */
   found?: CacheEntry | undefined
 }
 
@@ -66,7 +78,10 @@ type Work = (request: CoalescedRequest) => Promise<Answer>
 
 interface LocalRequest extends CoalescedRequest {
   keys: CacheKeys
-  /** Of this request alone: a run of its call before it may still lead, and a command that is sent again finds its own. */
+  /**
+   * Of this request alone: a run of its call before it may still lead, and a command that is sent
+   * again finds its own.
+   */
   token: string
   /** Of the call whose place in the wait queue the request has. */
   member: string
@@ -75,7 +90,9 @@ interface LocalRequest extends CoalescedRequest {
   state: 'following' | 'leading' | 'over'
   subscribers: Set<Subscriber>
   deadline: number
-  /** A call that shares it runs in another worker now, which may have its place in the wait queue. */
+  /**
+   * A call that shares it runs in another worker now, which may have its place in the wait queue.
+   */
   hasLostLock: boolean
   ending: AbortController
   ended: Promise<Ended>
@@ -83,16 +100,21 @@ interface LocalRequest extends CoalescedRequest {
 }
 
 /**
- * Lets identical calls of the whole fleet share one request: a process leads it, or follows another process. A request that is not sent
- * yet is overtaken by a call whose place comes before: it keeps waiting for its permit until that call's answer ends it (`overtake`)
- * or, from another process (`#takeLead`), is found stored. A request without subscribers goes on while other processes follow.
+ * Lets identical calls of the whole fleet share one request: a process leads it, or follows another
+ * process. A request that is not sent yet is overtaken by a call whose place comes before: it keeps
+ * waiting for its permit until that call's answer ends it (`overtake`) or, from another process
+ * (`#takeLead`), is found stored. A request without subscribers goes on while other processes
+ * follow.
  */
 export class RequestCoalescer {
   readonly #redis: RedisConnection
   readonly #isStoreElsewhere: boolean
   readonly #requests = new Map<string, LocalRequest>()
 
-  /** `isStoreElsewhere`: answers are stored in another Redis, whose commands have no order with the commands of `redis`. */
+  /**
+   * `isStoreElsewhere`: answers are stored in another Redis, whose commands have no order with the
+   * commands of `redis`.
+   */
   constructor(redis: RedisConnection, { isStoreElsewhere = false } = {}) {
     this.#redis = redis
     this.#isStoreElsewhere = isStoreElsewhere
@@ -199,7 +221,11 @@ export class RequestCoalescer {
     }
   }
 
-  /** Takes the lead if it is free, or if a request in another process has it that may be overtaken. @returns the token of that request as `other` */
+  /**
+   * Takes the lead if it is free, or if a request in another process has it that may be overtaken.
+   *
+   * @returns the token of that request as `other`
+   */
   async #takeLead(
     { keys, token, progress }: LocalRequest,
     mayOvertake: boolean,
@@ -223,11 +249,13 @@ export class RequestCoalescer {
     try {
       const answer = await work(request)
       const { outcome, freshMs } = answer
-      // Followers find what is stored here. An outcome cut short they judge by the time that they have left.
+      // Followers find what is stored here. An outcome cut short they judge by the time that they
+      // have left.
       const isFound = freshMs !== undefined && !this.#isStoreElsewhere
       if ((isOfOneCall(outcome) && !isCutShort(outcome)) || isFound) return answer
       const frame = outcomeFrame(outcome, token)
-      // Sent together with the end of the lead. Fails open: if Redis takes no writes, followers send requests of their own.
+      // Sent together with the end of the lead. Fails open: if Redis takes no writes, followers
+      // send requests of their own.
       if (frame.length <= OUTCOME_BYTES_MAX) {
         this.#redis.set(keys.outcome, frame, 'PX', OUTCOME_MS).catch(() => undefined)
       }
@@ -238,7 +266,10 @@ export class RequestCoalescer {
     }
   }
 
-  /** Not awaited: Redis runs it before what this process sends later. Deleting `coalesced` takes no call out of the wait queue. */
+  /**
+   * Not awaited: Redis runs it before what this process sends later. Deleting `coalesced` takes no
+   * call out of the wait queue.
+   */
   #endLead({ keys, token }: LocalRequest): void {
     releaseLock(this.#redis, [keys.leader, keys.coalesced], tokensOf(token)).catch(() => undefined)
   }
@@ -255,7 +286,10 @@ export class RequestCoalescer {
 
 const hasBegun = ({ isUnderWay = false, reach }: CallProgress): boolean => isUnderWay || hasReached(reach, 'maybe-sent')
 
-/** An answer serves the calls of the request that waits behind it for a permit; a failure leaves them their own try. */
+/**
+ * An answer serves the calls of the request that waits behind it for a permit; a failure leaves
+ * them their own try.
+ */
 function overtake(behind: LocalRequest, ahead: LocalRequest): void {
   const endBehind = ({ outcome }: Ended): void => {
     if (isFailure(outcome) || hasBegun(behind.progress)) return
@@ -279,7 +313,10 @@ function unsubscribe(request: LocalRequest, subscriber: Subscriber): void {
   if (member === request.member && request.state !== 'over') progress.goesOn = request.ended
 }
 
-/** The lost lock, which leaves the place in the wait queue to the worker that has the call now, or why nobody needs the request. */
+/**
+ * The lost lock, which leaves the place in the wait queue to the worker that has the call now, or
+ * why nobody needs the request.
+ */
 function endReason({ hasLostLock }: LocalRequest, why: string): unknown {
   return hasLostLock ? LOCK_LOST : new Error(why)
 }

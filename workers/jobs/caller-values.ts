@@ -11,8 +11,8 @@ interface Parameter {
 }
 
 /**
- * A recorded answer with the caller's values: a member named like a parameter (`country_code` is `countryCode`) that
- * holds the recorded call's value gets the caller's, in its own type.
+ * A recorded answer with the caller's values: a member named like a parameter (`country_code` is
+ * `countryCode`) that holds the recorded call's value gets the caller's, in its own type.
  */
 export function withCallerValues(data: Members, recorded: Members, given: Members): Members {
   const changed = Object.keys(given).filter((name) => Object.hasOwn(recorded, name) && given[name] !== recorded[name])

@@ -5,8 +5,8 @@ const PAUSE_MS_MIN = 50
 const PAUSE_MS_MAX = 1_000
 
 /**
- * Sends a reply until Redis takes it or the deadline passes: an answer that the upstream gave outlasts a failover. A
- * second reply does no harm.
+ * Sends a reply until Redis takes it or the deadline passes: an answer that the upstream gave
+ * outlasts a failover. A second reply does no harm.
  * @throws what the last try threw
  */
 export async function deliver(remainingMs: number, log: Log, send: () => Promise<void>): Promise<void> {

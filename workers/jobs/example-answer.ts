@@ -8,9 +8,10 @@ import { withCallerValues } from './caller-values.ts'
 import type { CallRun } from './run-call.ts'
 
 /**
- * Answers a test call without its upstream: by the failure of its scenario, by what the recordings tell of the caller's
- * parameters, or by the recorded example. The example has the caller's values if it repeats parameters, and the
- * outcome says for which parameters it was recorded: its other values are facts about those.
+ * Answers a test call without its upstream: by the failure of its scenario, by what the recordings
+ * tell of the caller's parameters, or by the recorded example. The example has the caller's values
+ * if it repeats parameters, and the outcome says for which parameters it was recorded: its other
+ * values are facts about those.
  */
 export async function answerFromExample(
   { api, endpoint: { endpoint } }: { api: Api; endpoint: ApiEndpoint },

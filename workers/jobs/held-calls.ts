@@ -1,6 +1,9 @@
 import type { Api } from '../../src/catalog/catalog.ts'
 
-/** Calls of APIs whose calls an operator holds: they wait in their worker until the API goes on, or until they end. */
+/**
+ * Calls of APIs whose calls an operator holds: they wait in their worker until the API goes on, or
+ * until they end.
+ */
 export class HeldCalls {
   readonly #looks = new Set<() => void>()
 

@@ -17,8 +17,9 @@ export interface KeepDeps {
 }
 
 /**
- * Keeps an asynchronous call's outcome. Without room for the body the outcome says so: 429 for the account's share, 503
- * if Redis is short of memory. An outcome without a body takes no more than such a refusal, and is always kept.
+ * Keeps an asynchronous call's outcome. Without room for the body the outcome says so: 429 for the
+ * account's share, 503 if Redis is short of memory. An outcome without a body takes no more than
+ * such a refusal, and is always kept.
  * @returns what is kept: an earlier run's, if the job ran twice
  */
 export async function keepResult(deps: KeepDeps, call: AnswerableCall, reply: Reply): Promise<Reply> {

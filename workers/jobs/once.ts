@@ -15,8 +15,8 @@ const STATED: ReadonlySet<ErrorCode> = new Set([
 ])
 
 /**
- * The outcome of a request that was written and is never repeated. "Never sent" and "sent, and the answer was lost" must not look
- * alike: callers repeat the former.
+ * The outcome of a request that was written and is never repeated. "Never sent" and "sent, and the
+ * answer was lost" must not look alike: callers repeat the former.
  */
 export function outcomeOfOnce(outcome: Outcome): Outcome {
   if (!isFailure(outcome) || STATED.has(outcome.code)) return outcome

@@ -35,8 +35,8 @@ export interface QueuedRun {
 const NO_BODY = Buffer.alloc(0)
 
 /**
- * Runs one call of a job. It may run twice: the node drops a second reply, and an endpoint that is not idempotent is
- * not called again. Every way out but a lost lock sends a reply.
+ * Runs one call of a job. It may run twice: the node drops a second reply, and an endpoint that is
+ * not idempotent is not called again. Every way out but a lost lock sends a reply.
  * @returns null: a return value would be kept in Redis
  */
 export async function processCall(deps: ProcessorDeps, run: QueuedRun, cancelled: AbortSignal): Promise<null> {
@@ -77,7 +77,10 @@ async function runAndReply(
   }
 }
 
-/** One controller and one timer: AbortSignal.timeout() and any() cost several times as much on every call. */
+/**
+ * One controller and one timer: AbortSignal.timeout() and any() cost several times as much on every
+ * call.
+ */
 function deadlineSignal(
   { clock, running }: ProcessorDeps,
   { id, deadline }: CallJob,
@@ -99,13 +102,18 @@ function deadlineSignal(
   }
 }
 
-/** No worker took the call, because each has loaded another document of the API than its API node. Nothing was sent. */
+/**
+ * No worker took the call, because each has loaded another document of the API than its API node.
+ * Nothing was sent.
+ */
 export class OtherDocumentError extends Error {}
 
 /** By then the processes have been restarted, milliseconds. */
 const OTHER_DOCUMENT_RETRY_MS = 10_000
 
-/** The job outlived too many workers, or Redis did not take the reply: a request may have been sent. */
+/**
+ * The job outlived too many workers, or Redis did not take the reply: a request may have been sent.
+ */
 export async function replyToLostCall(deps: ProcessorDeps, call: AnswerableCall, cause: Error): Promise<void> {
   const times: CallTimes = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
   const isOnce = deps.catalog.get(call.slug)?.endpoints.get(call.endpoint)?.endpoint.effect === 'once'
@@ -127,7 +135,10 @@ function sendOutcome(deps: ProcessorDeps, call: AnswerableCall, result: TimedOut
   return isInline(reply.body) ? deps.replies.send(call, reply) : sendWhenBodyFits(deps, call, reply)
 }
 
-/** An asynchronous call's outcome is stored first. Another outcome may be kept, but this run knows how far it got itself. */
+/**
+ * An asynchronous call's outcome is stored first. Another outcome may be kept, but this run knows
+ * how far it got itself.
+ */
 async function sendKept(deps: ProcessorDeps, call: AnswerableCall, outcome: Reply): Promise<void> {
   const { head } = await keepResult(deps, call, outcome)
   const reply = (announcement: Reply) => deps.replies.send(call, announcement)
@@ -136,7 +147,10 @@ async function sendKept(deps: ProcessorDeps, call: AnswerableCall, outcome: Repl
   await endAsyncCall(deps, call, { head, reach: reachOf(outcome.head), times, bytes, reply })
 }
 
-/** Nodes take bodies within milliseconds: a body that finds no room for this long is kept out by the bodies of a dead node. Milliseconds. */
+/**
+ * Nodes take bodies within milliseconds: a body that finds no room for this long is kept out by the
+ * bodies of a dead node. Milliseconds.
+ */
 const BODY_SPACE_RETRY = { everyMs: 200, forMs: 2_000, mayRepeat: (error: unknown) => error instanceof GatewayError }
 
 async function sendWhenBodyFits({ replies }: ProcessorDeps, call: AnswerableCall, reply: Reply): Promise<void> {
@@ -188,7 +202,8 @@ function reachIn(
   const own = (progress.ofRequest ?? progress).reach
   const reach = (isFailure(outcome) ? outcome.reach : undefined) ?? own
   if (isSecondRun) return furthest(reach, 'maybe-sent')
-  // An asynchronous call was accepted, and may have waited for minutes: its unit of the minute stays spent.
+  // An asynchronous call was accepted, and may have waited for minutes: its unit of the minute
+  // stays spent.
   return isAsync ? furthest(reach, 'unsent') : reach
 }
 

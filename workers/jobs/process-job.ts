@@ -14,11 +14,18 @@ import { skipCall } from './run-call.ts'
 /** Age of a job's first call from which it is looked up which callers have left, milliseconds. */
 const WAITED_MS = 1_000
 
-/** How often a job of a later version is left to a newer worker, and for how long each time, milliseconds. */
+/**
+ * How often a job of a later version is left to a newer worker, and for how long each time,
+ * milliseconds.
+ */
 const HANDED_BACK_MAX = 8
 const HAND_BACK_MS = 250
 
-/** Runs the calls of a job independently; a job that runs again leaves out answered calls. @throws what a call threw */
+/**
+ * Runs the calls of a job independently; a job that runs again leaves out answered calls.
+ *
+ * @throws what a call threw
+ */
 export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const isSecondRun = job.stalledCounter > 0
   const all = await readCalls(deps, job)
@@ -50,18 +57,27 @@ async function readCalls({ catalog }: ProcessorDeps, job: Job): Promise<CallJob[
   }
 }
 
-/** What a document allows is checked on an API node: a worker that has loaded another one would send something else. */
+/**
+ * What a document allows is checked on an API node: a worker that has loaded another one would send
+ * something else.
+ */
 function isSameDocument(catalog: Catalog, { slug, document }: CallJob): boolean {
   return document === undefined || catalog.get(slug)?.upstream.own?.digest === document
 }
 
-/** Answers the calls of a job that outlived too many workers, threw, or is of a version that no worker knows. */
+/**
+ * Answers the calls of a job that outlived too many workers, threw, or is of a version that no
+ * worker knows.
+ */
 export async function replyToLostJob(deps: ProcessorDeps, job: Job, cause: Error): Promise<void> {
   const calls = await stillWaitedFor(deps, parseAnswerable(job.data))
   await Promise.all(calls.map((call) => replyToLostCall(deps, call, cause)))
 }
 
-/** Leaves out calls that were answered or whose callers left: their nodes have released their leases. */
+/**
+ * Leaves out calls that were answered or whose callers left: their nodes have released their
+ * leases.
+ */
 async function stillWaitedFor<Call extends AnswerableCall>({ redis }: ProcessorDeps, calls: Call[]): Promise<Call[]> {
   const waited = await Promise.all(calls.map((call) => call.isAsync || isInFlight(redis, call)))
   return calls.filter((_, index) => waited[index])

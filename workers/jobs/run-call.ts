@@ -84,7 +84,10 @@ function findKnown({ catalog }: RunDeps, call: CallJob): KnownCall | undefined {
   return api && endpoint && { api, endpoint, call }
 }
 
-/** Takes a call that is not run, because nobody waits for it, out of the wait queue; one without a ticket may have joined late. */
+/**
+ * Takes a call that is not run, because nobody waits for it, out of the wait queue; one without a
+ * ticket may have joined late.
+ */
 export function skipCall(deps: RunDeps, call: CallJob): void {
   const known = findKnown(deps, call)
   if (known) leaveInBackground(deps, known)
@@ -92,7 +95,8 @@ export function skipCall(deps: RunDeps, call: CallJob): void {
 
 async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: CallRun): Promise<CachedOutcome> {
   if (run.remainingMs() <= 0) return { outcome: { code: 'DEADLINE_EXCEEDED' } }
-  // Cancelled before this job became active, or ended by an earlier run: the outcome that is kept already is its answer.
+  // Cancelled before this job became active, or ended by an earlier run: the outcome that is kept
+  // already is its answer.
   if (call.isAsync && !(await startCall(deps.redis, call))) return { outcome: { code: 'CALL_CANCELLED' } }
   if (run.isSecondRun && endpoint.endpoint.effect === 'once') {
     return { outcome: { code: 'OUTCOME_UNKNOWN', cause: new Error('a worker was lost during the call') } }
@@ -133,14 +137,19 @@ function queueEntry(call: CallJob): WaitQueueEntry {
   return { ...waitQueueIdentity(call), slug, bucket: bucketOf(call), weight: ticket?.weight ?? weight }
 }
 
-/** The outcome at the deadline: 502 in an attempt or after a failed attempt, 503 in any other wait. */
+/**
+ * The outcome at the deadline: 502 in an attempt or after a failed attempt, 503 in any other wait.
+ */
 function outcomeAtDeadline(progress: CallProgress): Failure {
   const { isUnderWay, lastFailure } = progress.ofRequest ?? progress
   if (isUnderWay) return { code: 'UPSTREAM_TIMEOUT' }
   return lastFailure ? attemptFailure(lastFailure) : { code: 'DEADLINE_EXCEEDED' }
 }
 
-/** The call leaves the wait queue once neither its own work after the reply nor a request that goes on in its place can use a permit. */
+/**
+ * The call leaves the wait queue once neither its own work after the reply nor a request that goes
+ * on in its place can use a permit.
+ */
 function leaveWhenSettled(
   deps: RunDeps,
   known: KnownCall,
@@ -173,7 +182,10 @@ function leaveInBackground({ caps, log }: RunDeps, known: KnownCall): void {
     .catch((cause) => log.debug({ err: cause, callId: call.id }, 'failed to leave the wait queue'))
 }
 
-/** Rewrites a failure for the owner of the key. If the upstream refused the key, it is validated once more. */
+/**
+ * Rewrites a failure for the owner of the key. If the upstream refused the key, it is validated
+ * once more.
+ */
 function inTermsOfKey({ queues, log }: RunDeps, call: CallJob, result: CachedOutcome): CachedOutcome {
   const { outcome } = result
   const { providerKey } = call

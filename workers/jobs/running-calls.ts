@@ -1,7 +1,10 @@
 import { LRUCache } from 'lru-cache'
 import { CALLER_LEFT } from '../upstream/call-end.ts'
 
-/** How long the cancel of a call is kept that is not here yet: it may have overtaken the job. Milliseconds. */
+/**
+ * How long the cancel of a call is kept that is not here yet: it may have overtaken the job.
+ * Milliseconds.
+ */
 const CANCEL_MS = 30_000
 const CANCELS_MAX = 10_000
 

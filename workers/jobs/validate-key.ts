@@ -32,10 +32,12 @@ const VALIDATE_MS_MAX = 30_000
 type Verdict = { status: 'valid' | 'invalid' } | { code: ValidationFailureCode }
 
 /**
- * Sends the upstream's cheapest request with a caller's key, on the cap of keys that are not proven, or on the key's own. Where the answer shows nothing of the key (down,
- * limiting), the job notes why and runs again. Nothing is sent to an upstream that operators paused or switched off.
+ * Sends the upstream's cheapest request with a caller's key, on the cap of keys that are not
+ * proven, or on the key's own. Where the answer shows nothing of the key (down, limiting), the job
+ * notes why and runs again. Nothing is sent to an upstream that operators paused or switched off.
  * @returns null: a return value would be kept in Redis
- * @throws DelayedError for the next time; Error if this worker lacks the secret that opens the key: another may have it
+ * @throws DelayedError for the next time; Error if this worker lacks the secret that opens the key:
+ *   another may have it
  */
 export async function validateKey(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const { providerKeyId, group, reply } = parseValidateKeyJob(job.data)
@@ -116,7 +118,8 @@ async function tryKey(
 ): Promise<Verdict> {
   const known = deps.catalog.get(row.slug)
   if (!known) throw new Error(`this worker does not know ${row.slug}`)
-  // That is no fault of the key. Another worker may have the secret, or this worker after its next start.
+  // That is no fault of the key. Another worker may have the secret, or this worker after its next
+  // start.
   if (!deps.providerKeys.hasSecretOf(row)) throw new Error('the secret of a provider key is not among ENCRYPTION_KEY')
   const api = withCallerKey(known)
   let key: string

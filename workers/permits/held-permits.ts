@@ -4,7 +4,10 @@ import type { Log } from '../../src/log.ts'
 
 const RENEW_EVERY_MS = 1_500
 
-/** The permits of one cap that requests of this worker hold: their leases are renewed, and those that ended are gathered. */
+/**
+ * The permits of one cap that requests of this worker hold: their leases are renewed, and those
+ * that ended are gathered.
+ */
 export class HeldPermits {
   readonly #cap: Cap
   readonly #log: Log

@@ -1,14 +1,20 @@
 import type { Waiter } from '../../src/caps/cap.ts'
 import { groupOrAccountOf } from '../../src/queue/wait-queue-entry.ts'
 
-/** Waiters in one poll, lowest tags first; bounded per share, or a spent share would hide the others. */
+/**
+ * Waiters in one poll, lowest tags first; bounded per share, or a spent share would hide the
+ * others.
+ */
 const WAITERS_PER_POLL = 64
 const WAITERS_PER_SHARE = 16
 
 /** Sorts waiters that have no tag. */
 const NO_TAG = -1
 
-/** The calls of a worker that wait for permits of one cap, in the order of their tags; without a tag, before those that have one. */
+/**
+ * The calls of a worker that wait for permits of one cap, in the order of their tags; without a
+ * tag, before those that have one.
+ */
 export class LocalWaiters<W extends Waiter> {
   readonly #byMember = new Map<string, W>()
   readonly #byTag: W[] = []
@@ -25,7 +31,10 @@ export class LocalWaiters<W extends Waiter> {
     return this.#byMember.get(member)
   }
 
-  /** In place of an earlier run of the same call, which gets no permit any more and waits only for its own end. */
+  /**
+   * In place of an earlier run of the same call, which gets no permit any more and waits only for
+   * its own end.
+   */
   add(waiter: W): void {
     const known = this.#byMember.get(waiter.member)
     if (known) this.remove(known)
@@ -49,7 +58,8 @@ export class LocalWaiters<W extends Waiter> {
     const first: W[] = []
     const counts = new Map<string, number>()
     for (const waiter of this.#byTag) {
-      // On caps without shares a group is no share: its accounts have fewer waiters in a poll, and wait a poll longer at most.
+      // On caps without shares a group is no share: its accounts have fewer waiters in a poll, and
+      // wait a poll longer at most.
       const share = groupOrAccountOf(waiter.member)
       const count = counts.get(share) ?? 0
       if (count >= WAITERS_PER_SHARE) continue

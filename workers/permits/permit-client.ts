@@ -12,16 +12,25 @@ import { type PermitRequest, tooLateError } from './permit-request.ts'
 /** A poll also keeps the waiters' entries alive. */
 const POLL_INTERVAL_MS = 500
 
-/** Poll interval while another request must end first, for a lost wake-up or an expired lease. Milliseconds. */
+/**
+ * Poll interval while another request must end first, for a lost wake-up or an expired lease.
+ * Milliseconds.
+ */
 const FALLBACK_POLL_MS = 200
 
 /** Shortest pause between polls, so that a poll serves several slots of a rate. Milliseconds. */
 const POLL_MS_MIN = 5
 
-/** How long ended permits wait for a poll that asks for others, if the cap had room: nobody waits for them. Milliseconds. */
+/**
+ * How long ended permits wait for a poll that asks for others, if the cap had room: nobody waits
+ * for them. Milliseconds.
+ */
 const RELEASE_PAUSE_MS = 10
 
-/** The same, if there was room for so many more requests that none has to wait for these permits meanwhile. */
+/**
+ * The same, if there was room for so many more requests that none has to wait for these permits
+ * meanwhile.
+ */
 const RELEASE_PAUSE_WIDE_MS = 100
 const WIDE_ROOM_MIN = 32
 
@@ -62,8 +71,8 @@ export interface PermitClientDeps {
 }
 
 /**
- * Gets permits of one cap for this worker's calls; one poll of Redis serves all that wait. `acquire`, `wake` and released permits
- * make it poll, and Redis says how long to wait after.
+ * Gets permits of one cap for this worker's calls; one poll of Redis serves all that wait.
+ * `acquire`, `wake` and released permits make it poll, and Redis says how long to wait after.
  */
 export class PermitClient {
   readonly #cap: Cap
@@ -78,7 +87,10 @@ export class PermitClient {
   #isPolling = false
   #pollAgain = false
   #timer: NodeJS.Timeout | undefined
-  /** The last round trip, milliseconds, if it took so long that a permit was too old when it came; else 0. */
+  /**
+   * The last round trip, milliseconds, if it took so long that a permit was too old when it came;
+   * else 0.
+   */
   #logLaterMs = 0
   /** How many more requests the cap had room for at the last poll. */
   room = 0
@@ -230,7 +242,9 @@ export class PermitClient {
     return isWaiting ? waiter : undefined
   }
 
-  /** The waiter stops waiting. After a lost lock its place belongs to the run that has the job now. */
+  /**
+   * The waiter stops waiting. After a lost lock its place belongs to the run that has the job now.
+   */
   #reject(waiter: LocalWaiter, reason: unknown): void {
     if (this.#take(waiter) && reason !== LOCK_LOST) this.#leave(waiter)
     waiter.reject(reason)
@@ -268,13 +282,17 @@ export class PermitClient {
     })
   }
 
-  /** A request that starts later than this would only use up the cap: its caller reads a timeout. */
+  /**
+   * A request that starts later than this would only use up the cap: its caller reads a timeout.
+   */
   #isAnsweredInTime({ remainingMs }: LocalWaiter): boolean {
     const leftMs = remainingMs() - REPLY_MS
     return leftMs >= SLOW_MS || leftMs >= this.#usualMs()
   }
 
-  /** The next waiter has its permit. What used up its time was the wait for the cap, or else ours. */
+  /**
+   * The next waiter has its permit. What used up its time was the wait for the cap, or else ours.
+   */
   async #rejectUnanswerable({ hasWaited, tag, reject }: LocalWaiter): Promise<void> {
     if (!hasWaited) {
       reject(new AttemptError('DEADLINE_EXCEEDED', { isRetryable: false }))

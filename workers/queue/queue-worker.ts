@@ -20,8 +20,9 @@ export interface QueueWorkerOptions extends Omit<WorkerOptions, 'connection' | '
 }
 
 /**
- * A BullMQ worker whose own loop runs a job as soon as it is taken, and then takes the marker that wakes workers off an empty queue; BullMQ's loop
- * looks two more times for a job that came alone. A worker with `concurrency` jobs leaves the marker to others.
+ * A BullMQ worker whose own loop runs a job as soon as it is taken, and then takes the marker that
+ * wakes workers off an empty queue; BullMQ's loop looks two more times for a job that came alone. A
+ * worker with `concurrency` jobs leaves the marker to others.
  */
 export class QueueWorker extends Worker {
   readonly #redis: RedisConnection
@@ -39,7 +40,10 @@ export class QueueWorker extends Worker {
     this.#markerKeys = [marker, wait, prioritized, delayed]
   }
 
-  /** Takes and runs jobs until `close()` or `pause()`. Never throws: failures of Redis are `error` events. */
+  /**
+   * Takes and runs jobs until `close()` or `pause()`. Never throws: failures of Redis are `error`
+   * events.
+   */
   override async run(): Promise<void> {
     if (this.running || this.closing || this.paused) return
     this.running = true

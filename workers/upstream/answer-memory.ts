@@ -1,5 +1,10 @@
 export interface MemoryShare {
-  /** For more of an answer. @returns undefined when it is there; else what settles once it is. @throws the signal's reason */
+  /**
+   * For more of an answer.
+   *
+   * @returns undefined when it is there; else what settles once it is.
+   * @throws the signal's reason
+   */
   take: (bytes: number, signal: AbortSignal) => Promise<void> | undefined
   /** The answer failed: gives back all that was taken for it and ends its wait, if it waits. */
   giveBack: () => void
@@ -16,8 +21,9 @@ interface Holder {
 }
 
 /**
- * Bounds the memory that answers of upstreams take in a worker while they are read and parsed. The call that began to take
- * first always gets more, so that this answer ends whatever the others hold; those others share `bytesMax`.
+ * Bounds the memory that answers of upstreams take in a worker while they are read and parsed. The
+ * call that began to take first always gets more, so that this answer ends whatever the others
+ * hold; those others share `bytesMax`.
  */
 export class AnswerMemory {
   readonly #bytesMax: number
@@ -52,7 +58,8 @@ export class AnswerMemory {
 
   #take(holder: Holder, bytes: number, signal: AbortSignal): Promise<void> | undefined {
     this.#holdersByAge.add(holder)
-    // What was on its way when reading stopped: it comes in all the same when the connection is closed.
+    // What was on its way when reading stopped: it comes in all the same when the connection is
+    // closed.
     if (holder.waiting) {
       holder.waiting.bytes += bytes
       return holder.waiting.entered

@@ -49,7 +49,10 @@ export class BreakerOpenError extends AttemptError {
   }
 }
 
-/** An attempt of which it is certain that nothing was sent, so that neither the cap nor the caller is charged. */
+/**
+ * An attempt of which it is certain that nothing was sent, so that neither the cap nor the caller
+ * is charged.
+ */
 export class UnsentError extends Error {}
 
 /** The permit was too old when the connection was ready. */
@@ -58,7 +61,10 @@ export class StalePermitError extends UnsentError {}
 /** The call ended before its connection was ready. */
 export class EndedUnsentError extends UnsentError {}
 
-/** How far the attempt got that ended with this error: what is no error of an attempt ended the call after the first byte. */
+/**
+ * How far the attempt got that ended with this error: what is no error of an attempt ended the call
+ * after the first byte.
+ */
 export function reachOfFailed(error: unknown): Reach {
   if (error instanceof AttemptError) return error.reach
   return error instanceof UnsentError ? 'unsent' : 'sent'

@@ -43,7 +43,10 @@ export function resultOf(
   return NEUTRAL.has(code) ? 'none' : 'ok'
 }
 
-/** Whether a source that works refused the gateway itself: its rate or its key, and nothing that a caller added. */
+/**
+ * Whether a source that works refused the gateway itself: its rate or its key, and nothing that a
+ * caller added.
+ */
 export function isOfGateway({ code, isPlain, source }: Pick<AttemptRecord, 'code' | 'isPlain' | 'source'>): boolean {
   return (code === 'UPSTREAM_RATE_LIMITED' || code === 'UPSTREAM_AUTH_FAILED') && (isPlain || source === 'probe')
 }

@@ -10,7 +10,10 @@ import type { WireRequest } from './upstream-request.ts'
 
 const BODY_BYTES_MAX = 2 * 1024 * 1024
 
-/** What each byte takes more when it is parsed: text, objects, what they are mapped to, and the reply. */
+/**
+ * What each byte takes more when it is parsed: text, objects, what they are mapped to, and the
+ * reply.
+ */
 const PARSE_COST = 8
 
 export interface HttpExchange {
@@ -18,13 +21,19 @@ export interface HttpExchange {
   text: string | undefined
 }
 
-/** Of an error's body that is not JSON, so many bytes are kept: an upstream may say "not found" in words. */
+/**
+ * Of an error's body that is not JSON, so many bytes are kept: an upstream may say "not found" in
+ * words.
+ */
 const ERROR_TEXT_BYTES_MAX = 100
 
 export interface AttemptOptions {
   client: Dispatcher
   permit: Permit
-  /** The end of the call (deadline, caller gone, lock lost), or the end of the coalesced request: nobody waits. */
+  /**
+   * The end of the call (deadline, caller gone, lock lost), or the end of the coalesced request:
+   * nobody waits.
+   */
   signal: AbortSignal
   /** From connect to last byte, milliseconds. */
   timeoutMs: number
@@ -35,10 +44,10 @@ export interface AttemptOptions {
 }
 
 /**
- * One HTTP exchange, bounded in time and size. A redirect is an answer like any other. The permit is checked right
- * before the first byte is written.
- * @throws StalePermitError or EndedUnsentError when nothing was sent; AttemptError when no usable answer came; the
- * signal's reason when the call ended after that
+ * One HTTP exchange, bounded in time and size. A redirect is an answer like any other. The permit
+ * is checked right before the first byte is written.
+ * @throws StalePermitError or EndedUnsentError when nothing was sent; AttemptError when no usable
+ *   answer came; the signal's reason when the call ended after that
  */
 export async function attempt(api: Api, request: WireRequest, options: AttemptOptions): Promise<HttpExchange> {
   const { signal, memory } = options
@@ -118,8 +127,9 @@ function exchangeBytes(
       { origin, path, method, headers, body: body ?? null, idempotent: method === 'GET' },
       {
         onRequestStart: (started) => {
-          // Thrown, not aborted: undici then keeps the connection for the next permit. Without that, an upstream that
-          // takes longer to connect to than a permit lasts would never be reached.
+          // Thrown, not aborted: undici then keeps the connection for the next permit. Without
+          // that, an upstream that takes longer to connect to than a permit lasts would never be
+          // reached.
           if (ended) throw ended
           if (!permit.isFresh()) throw new StalePermitError('permit too old')
           controller = started
@@ -211,7 +221,10 @@ const TIMEOUT_CODES = new Set([
   'ETIMEDOUT',
 ])
 
-/** The cause may name a host, never a URL. Also an attempt that did not connect may have reached the upstream. */
+/**
+ * The cause may name a host, never a URL. Also an attempt that did not connect may have reached the
+ * upstream.
+ */
 function toAttemptError(cause: unknown): AttemptError {
   const code = cause instanceof Error ? Reflect.get(cause, 'code') : undefined
   const error = (as: ErrorCode, isRetryable: boolean) =>

@@ -83,7 +83,10 @@ async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory
   return call.raw ? { body: rawBody(exchanges), data: read.data } : dataOutcome(read.data)
 }
 
-/** The requests of a call; if the upstream takes an id of the call, it is the same in every attempt and every run. */
+/**
+ * The requests of a call; if the upstream takes an id of the call, it is the same in every attempt
+ * and every run.
+ */
 function requestsOf(endpoint: Endpoint, { id, parameters }: CallJob, context: CallContext): UpstreamRequest[] {
   const requests = [endpoint.request(parameters, context)].flat()
   const { idempotencyHeader } = endpoint
@@ -97,7 +100,10 @@ const CALLER_LIMITED: Failure = {
   reach: 'unsent',
 }
 
-/** The account whose undeclared parameters may be why a limit is met; undefined for a plain call, and with a key of its own. */
+/**
+ * The account whose undeclared parameters may be why a limit is met; undefined for a plain call,
+ * and with a key of its own.
+ */
 function callerToLimit({ api, bucket, call }: UpstreamCall): { slug: string; accountId: string } | undefined {
   if (call.extra.length === 0 || bucket !== SHARED_BUCKET) return undefined
   return { slug: api.slug, accountId: call.accountId }

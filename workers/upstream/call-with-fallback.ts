@@ -20,8 +20,9 @@ class NoRepeats extends RetryBudget {
 const NO_REPEATS = new NoRepeats()
 
 /**
- * Sends a call to the source of its API. When that source fails or its breaker is open, the call goes to the fallback source, if
- * the API has one, within what is left of the call's time. The first source has half of the time, and repeats nothing.
+ * Sends a call to the source of its API. When that source fails or its breaker is open, the call
+ * goes to the fallback source, if the API has one, within what is left of the call's time. The
+ * first source has half of the time, and repeats nothing.
  */
 export async function callWithFallback(deps: UpstreamDeps, upstreamCall: UpstreamCall): Promise<Outcome> {
   const { api, call, remainingMs } = upstreamCall
@@ -34,7 +35,8 @@ export async function callWithFallback(deps: UpstreamDeps, upstreamCall: Upstrea
   const second = await callUpstream(deps, atFallback(upstreamCall, api.fallback, fallback.endpoint))
   if (!isFailure(second)) return { ...second, isFromFallback: true }
   if (!hasSourceFailed(second) && ERRORS[second.code].status < 500) return second
-  // The failure of a source that was sent a request says more than the failure of a source that was not.
+  // The failure of a source that was sent a request says more than the failure of a source that was
+  // not.
   return isUnsent(first) && !isUnsent(second) ? second : first
 }
 
@@ -42,7 +44,10 @@ function hasSourceFailed({ code }: Failure): boolean {
   return ERRORS[code].status === 502
 }
 
-/** The call as it goes to the fallback source: under its cap, without a place in its wait queue so far. */
+/**
+ * The call as it goes to the fallback source: under its cap, without a place in its wait queue so
+ * far.
+ */
 function atFallback(upstreamCall: UpstreamCall, fallback: Api, endpoint: Endpoint): UpstreamCall {
   const { call } = upstreamCall
   const weight = call.ticket?.weight ?? call.weight ?? 1

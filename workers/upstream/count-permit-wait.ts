@@ -1,6 +1,9 @@
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 
-/** Adds a wait for a permit to `times`, up to the call's end: the request that it shares may wait longer. */
+/**
+ * Adds a wait for a permit to `times`, up to the call's end: the request that it shares may wait
+ * longer.
+ */
 export function countPermitWait(
   times: CallTimes,
   { signal, callSignal }: { signal: AbortSignal; callSignal?: AbortSignal },

@@ -50,7 +50,10 @@ export function describeFailure(code: string, { status, error, ms }: Seen): { wo
   }
 }
 
-/** What is behind a status that counts as a failure of the upstream, if the status alone does not say it. */
+/**
+ * What is behind a status that counts as a failure of the upstream, if the status alone does not
+ * say it.
+ */
 function meaningOf(code: string, status: number): string {
   if (code === 'UPSTREAM_INVALID_RESPONSE') return ', not in the expected form'
   if (code === 'UPSTREAM_REDIRECT_BLOCKED') return ', a redirect that is not followed'

@@ -1,4 +1,8 @@
-/** Calls back once an attempt has taken `limitMs()`, which is read after `firstMs` and may grow. @returns how to stop */
+/**
+ * Calls back once an attempt has taken `limitMs()`, which is read after `firstMs` and may grow.
+ *
+ * @returns how to stop
+ */
 export function onHanging(
   { firstMs, limitMs }: { firstMs: number; limitMs: () => number },
   callBack: () => void,

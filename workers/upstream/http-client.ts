@@ -3,7 +3,10 @@ import { type CapBucket, SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import { openHttpClient } from '../../src/http/http-client.ts'
 
-/** Opened when first used; unused connections close by themselves. Those for callers' keys are bounded by each key's cap alone. */
+/**
+ * Opened when first used; unused connections close by themselves. Those for callers' keys are
+ * bounded by each key's cap alone.
+ */
 export class HttpClients {
   readonly of = memoize(
     ({ caps, baseUrl }: Api, bucket: CapBucket) =>

@@ -25,7 +25,10 @@ export interface Sent {
   upstream: Upstream
   /** Undefined for a request of ours: a probe, or the check of a key. */
   endpoint: Endpoint | undefined
-  /** Whether the caller added parameters that the endpoint does not declare: an error may be about these. */
+  /**
+   * Whether the caller added parameters that the endpoint does not declare: an error may be about
+   * these.
+   */
   hasUndeclared?: boolean
   hasKey?: boolean
 }
@@ -43,7 +46,10 @@ export function interpretAnswers(
   return mapAnswers(sent.endpoint, answers, call)
 }
 
-/** Maps answers, none of which has a class, to data that must fit the endpoint's schema. Never throws. */
+/**
+ * Maps answers, none of which has a class, to data that must fit the endpoint's schema. Never
+ * throws.
+ */
 export function mapAnswers(
   endpoint: Endpoint,
   answers: UpstreamResponse[],
@@ -67,7 +73,8 @@ export function classifyResponse(sent: Sent, answer: UpstreamResponse): Response
   const own = endpoint?.classify?.(answer) ?? upstream.classify?.(answer)
   if (!own && endpoint?.acceptStatuses?.includes(answer.status)) return undefined
   const responseClass = own ?? classifyStatus(sent, answer)
-  // Without a key, and without what a caller added, nothing of ours is refused: the upstream serves nobody like us.
+  // Without a key, and without what a caller added, nothing of ours is refused: the upstream serves
+  // nobody like us.
   const isOurKey = hasKey || hasUndeclared || responseClass?.code !== 'UPSTREAM_AUTH_FAILED'
   return isOurKey ? responseClass : failed()
 }
@@ -88,7 +95,10 @@ function classifyStatus(sent: Sent, answer: UpstreamResponse): ResponseClass | u
   return status < 500 ? classifyRefusal(sent, answer) : failed()
 }
 
-/** A 4xx is about the caller's values if the endpoint says so, or if the caller added some: those nobody has checked. */
+/**
+ * A 4xx is about the caller's values if the endpoint says so, or if the caller added some: those
+ * nobody has checked.
+ */
 function classifyRefusal({ endpoint, hasUndeclared }: Sent, answer: UpstreamResponse): ResponseClass {
   const { status } = answer
   if (status === 404 || status === 410) return hasUndeclared || endpoint?.isNotFound?.(answer) ? notFound() : failed()
@@ -125,7 +135,10 @@ function usedUpMs(upstream: Upstream, headers: Record<string, string>, now: numb
   return left?.remaining === 0 ? left.resetMs : undefined
 }
 
-/** What the upstream's limiter has left by the headers of any answer, and milliseconds until it resets, 0 to 1 h. */
+/**
+ * What the upstream's limiter has left by the headers of any answer, and milliseconds until it
+ * resets, 0 to 1 h.
+ */
 export function rateLeft(
   upstream: Upstream,
   headers: Record<string, string>,

@@ -13,11 +13,17 @@ import type { ClassifiedExchange, Sending } from './send-once.ts'
 const takeItems = loadScript(new URL('./lua/take-prefetched.lua', import.meta.url))
 const storeItems = loadScript(new URL('./lua/store-prefetched.lua', import.meta.url))
 
-/** How long the request of a worker that died keeps others waiting, and the interval of its renewal, milliseconds. */
+/**
+ * How long the request of a worker that died keeps others waiting, and the interval of its renewal,
+ * milliseconds.
+ */
 const FILLING_MS = 6_000
 const RENEW_EVERY_MS = 2_000
 
-/** How often a call looks whether another call has filled the pool, while it waits for its permit and while the request of the other call is under way. */
+/**
+ * How often a call looks whether another call has filled the pool, while it waits for its permit
+ * and while the request of the other call is under way.
+ */
 const LOOK_EVERY_MS = 250
 const LOOK_FILLED_MS = 50
 
@@ -47,8 +53,9 @@ interface Pool {
 }
 
 /**
- * Takes items from a pool that one larger request fills. Each call waits for a permit of its own, in the cap's order: a call that waited
- * for another's request to be sent would have no share of the cap. @returns undefined when no pool can serve the call
+ * Takes items from a pool that one larger request fills. Each call waits for a permit of its own,
+ * in the cap's order: a call that waited for another's request to be sent would have no share of
+ * the cap. @returns undefined when no pool can serve the call
  */
 export async function takePrefetched(
   deps: PoolDeps,
@@ -72,7 +79,11 @@ export async function takePrefetched(
 
 class NeedlessError extends Error {}
 
-/** Waits for a permit and fills the pool, unless another call does so before. @returns 'again' if another call is at it, or the pool cannot be filled */
+/**
+ * Waits for a permit and fills the pool, unless another call does so before.
+ *
+ * @returns 'again' if another call is at it, or the pool cannot be filled
+ */
 async function drawOrFill(
   deps: PoolDeps,
   call: PoolCall,
@@ -118,7 +129,10 @@ async function drawOrFill(
   }
 }
 
-/** Looks until it has drawn what another call brought, or `end` is called, which gives what was drawn. */
+/**
+ * Looks until it has drawn what another call brought, or `end` is called, which gives what was
+ * drawn.
+ */
 function lookForItems(
   { redis, log }: PoolDeps,
   pool: Pool,

@@ -8,7 +8,9 @@ import { isRecordedCall } from './recorded-call.ts'
 /** How often a member that answers sometimes lack is noted again, milliseconds. */
 const NOTE_ORDINARY_EVERY_MS = 86_400_000
 
-/** A member that the recorded answer has: `results[].name`, or `results[]` for the items of a list. */
+/**
+ * A member that the recorded answer has: `results[].name`, or `results[]` for the items of a list.
+ */
 interface Expected {
   name: string
   /** Undefined if the answer has nothing that could have it, as an empty list. */
@@ -24,14 +26,20 @@ export interface Answered {
   data: Record<string, unknown>
 }
 
-/** What this process knows of the upstream's members, and whether the answer is to a probe, which decides. */
+/**
+ * What this process knows of the upstream's members, and whether the answer is to a probe, which
+ * decides.
+ */
 export interface Knowledge {
   known: KnownMembers | undefined
   isProbe: boolean
   now: number
 }
 
-/** What an answer lacks or has that matters. `isLacking`: it lacks a member that is not missing at times. */
+/**
+ * What an answer lacks or has that matters. `isLacking`: it lacks a member that is not missing at
+ * times.
+ */
 export function membersSeen(
   { upstream, path, endpoint, parameters, data }: Answered,
   { known, isProbe, now }: Knowledge,
@@ -84,7 +92,10 @@ function expectedOf(upstream: Upstream, endpoint: Endpoint): Expected[] {
   return expected
 }
 
-/** Names of members that are null in a recorded answer of the API: one name is one thing in all its endpoints. */
+/**
+ * Names of members that are null in a recorded answer of the API: one name is one thing in all its
+ * endpoints.
+ */
 function addNullNames(value: unknown, names: Set<string>): void {
   for (const item of items(value)) addNullNames(item, names)
   if (!isObject(value)) return
@@ -94,7 +105,9 @@ function addNullNames(value: unknown, names: Set<string>): void {
   }
 }
 
-/** The members that the schema names and the recorded value has. Keys of a dictionary are no names. */
+/**
+ * The members that the schema names and the recorded value has. Keys of a dictionary are no names.
+ */
 function expectedIn(schema: unknown, recorded: unknown): Expected[] {
   const { properties } = Object(nonNull(schema))
   if (!isObject(properties) || !isObject(recorded)) return []
@@ -113,7 +126,10 @@ function expectedIn(schema: unknown, recorded: unknown): Expected[] {
   })
 }
 
-/** Many lists may be empty, as in a search without hits. Only the answer to the recorded call must have items. */
+/**
+ * Many lists may be empty, as in a search without hits. Only the answer to the recorded call must
+ * have items.
+ */
 function itemsOf(name: string): Expected {
   return {
     name: `${name}[]`,

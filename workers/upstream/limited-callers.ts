@@ -12,8 +12,9 @@ const PROBE_EVERY_MS = 300_000
 type Deps = Pick<HealthDeps, 'redis' | 'queues' | 'health' | 'log'>
 
 /**
- * Remembers an account whose undeclared parameters met a limit: these may be why, so that the limit is the account's alone.
- * A probe finds out whether the limit is everybody's. Without Redis nothing is remembered, and nothing is sent either.
+ * Remembers an account whose undeclared parameters met a limit: these may be why, so that the limit
+ * is the account's alone. A probe finds out whether the limit is everybody's. Without Redis nothing
+ * is remembered, and nothing is sent either.
  *
  * @param forMs how long the upstream limits, milliseconds
  */
@@ -41,7 +42,11 @@ export async function limitCaller(
   }
 }
 
-/** How long the account may send the upstream no undeclared parameters, milliseconds; 0: it may. @throws what Redis throws */
+/**
+ * How long the account may send the upstream no undeclared parameters, milliseconds; 0: it may.
+ *
+ * @throws what Redis throws
+ */
 export async function limitedMs(
   { redis, health }: Pick<HealthDeps, 'redis' | 'health'>,
   { slug, accountId }: { slug: string; accountId: string },

@@ -33,7 +33,10 @@ export function isFailure(outcome: Outcome): outcome is Failure {
   return 'code' in outcome
 }
 
-/** A refusal, an eviction or a timeout for want of time is for the account and deadline of one call: others try for themselves. */
+/**
+ * A refusal, an eviction or a timeout for want of time is for the account and deadline of one call:
+ * others try for themselves.
+ */
 export function isOfOneCall(outcome: Outcome): boolean {
   if (!isFailure(outcome)) return false
   const { code, reach, isCutShort } = outcome

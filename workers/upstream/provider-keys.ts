@@ -38,7 +38,10 @@ export class ProviderKeys {
     return key
   }
 
-  /** Whether this process has the encryption key that sealed a record: while it is replaced, others may have it first. */
+  /**
+   * Whether this process has the encryption key that sealed a record: while it is replaced, others
+   * may have it first.
+   */
   hasSecretOf({ secret_id }: Pick<ProviderKey, 'secret_id'>): boolean {
     return this.#secrets.some(({ id }) => id === secret_id)
   }

@@ -26,7 +26,10 @@ export interface RecordedRequest {
   isForced?: boolean
   /** Decides alone whether the breaker opens. */
   isDecisive?: boolean
-  /** How long its answers have waited for us so far, which says nothing of the upstream. Milliseconds. */
+  /**
+   * How long its answers have waited for us so far, which says nothing of the upstream.
+   * Milliseconds.
+   */
   ownMs?: () => number
   traceparent?: string | undefined
 }
@@ -39,16 +42,23 @@ type ObservedAttempt = AttemptRecord & { seen: Seen }
 const HALF_OPEN_PROBE_MS = 1_000
 
 /**
- * The health side of one call's or probe's attempts: checks the breaker before each and counts each once. A cap, a lost
- * lock, what a caller added, and a deadline or a caller's leaving that came too early to tell do not count.
+ * The health side of one call's or probe's attempts: checks the breaker before each and counts each
+ * once. A cap, a lost lock, what a caller added, and a deadline or a caller's leaving that came too
+ * early to tell do not count.
  */
 export class AttemptRecorder {
   readonly #deps: HealthDeps
   readonly #request: RecordedRequest
-  /** Kept until the whole answer was read: a body may prove invalid only then, and a redirect leads to another request. */
+  /**
+   * Kept until the whole answer was read: a body may prove invalid only then, and a redirect leads
+   * to another request.
+   */
   #answered: ObservedAttempt[] = []
   #lastFailure: FailureWords | undefined
-  /** Token of the half-open slot that its requests share, redirects included, until their outcome is counted. */
+  /**
+   * Token of the half-open slot that its requests share, redirects included, until their outcome is
+   * counted.
+   */
   #slot: string | undefined
   #hasFailed = false
   #counted: Promise<void> | undefined
@@ -136,7 +146,10 @@ export class AttemptRecorder {
     for (const answered of this.#answered) if (answered.code === REDIRECT) answered.result = 'none'
   }
 
-  /** Notes what the data of the last answer lack. Undeclared parameters may choose what an answer has. */
+  /**
+   * Notes what the data of the last answer lack. Undeclared parameters may choose what an answer
+   * has.
+   */
   noteMembers(answered: Answered): void {
     const last = this.#answered.at(-1)
     if (last?.result !== 'ok' || !last.isPlain) return
@@ -148,7 +161,10 @@ export class AttemptRecorder {
     if (isLacking) telemetry.metrics.lacking.inc({ slug })
   }
 
-  /** Settles when the attempts that have ended are counted, and their slot is free as far as this process knows. */
+  /**
+   * Settles when the attempts that have ended are counted, and their slot is free as far as this
+   * process knows.
+   */
   async settled(): Promise<void> {
     await this.#counted
   }
@@ -183,14 +199,21 @@ export class AttemptRecorder {
     return this.#slot
   }
 
-  /** A call that may fail by its caller's doing says nothing of the upstream. @throws BreakerOpenError */
+  /**
+   * A call that may fail by its caller's doing says nothing of the upstream.
+   *
+   * @throws BreakerOpenError
+   */
   #leaveToProbe(): never {
     const { health } = this.#deps
     this.#scheduleProbe(`half-open-${health.ofSource(this.#request.slug).halfOpenAt}`)
     throw new BreakerOpenError(HALF_OPEN_PROBE_MS)
   }
 
-  /** The code that an error counts as; undefined: it does not count. Cut short by its call, a long attempt is a timeout. */
+  /**
+   * The code that an error counts as; undefined: it does not count. Cut short by its call, a long
+   * attempt is a timeout.
+   */
   #failureOf(error: unknown, tookMs: number): string | undefined {
     const reason = error instanceof EndedUnsentError ? error.cause : error
     if (error instanceof StalePermitError || reason === LOCK_LOST) return undefined

@@ -18,13 +18,20 @@ export function recordedParameters(endpoint: Endpoint): Parameters {
   return recorded
 }
 
-/** The same at another moment. @throws InvalidParameter if they are for a day that is too long ago by then */
+/**
+ * The same at another moment.
+ *
+ * @throws InvalidParameter if they are for a day that is too long ago by then
+ */
 export function completedParameters(endpoint: Endpoint, context: CallContext): Parameters {
   const given = withDefaults(endpoint, endpoint.example.parameters)
   return endpoint.complete?.(given, context) ?? given
 }
 
-/** Whether a call is the recorded one. Values are compared as they are written: an id may be a number or text. */
+/**
+ * Whether a call is the recorded one. Values are compared as they are written: an id may be a
+ * number or text.
+ */
 export function isRecordedCall(endpoint: Endpoint, given: Parameters): boolean {
   const recorded = recordedParameters(endpoint)
   const names = new Set([...Object.keys(given), ...Object.keys(recorded)])

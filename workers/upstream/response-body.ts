@@ -61,12 +61,16 @@ export class BodyReader {
 /** Codings of one body; each takes time and memory of its own. */
 const CODINGS_MAX = 4
 
-/** Names of no coding: some servers write the charset, or that there is no coding, in the place of a coding. */
+/**
+ * Names of no coding: some servers write the charset, or that there is no coding, in the place of a
+ * coding.
+ */
 const NO_CODINGS = new Set(['', 'identity', 'none', 'utf-8', 'utf8'])
 
 /**
- * Undoes the codings of a body, which are listed in the order in which the server applied them (RFC 9110, 8.4). A small
- * body may unpack to a huge body: the bytes of every step have the same bounds as the bytes read.
+ * Undoes the codings of a body, which are listed in the order in which the server applied them (RFC
+ * 9110, 8.4). A small body may unpack to a huge body: the bytes of every step have the same bounds
+ * as the bytes read.
  *
  * @throws BodyTooLargeError, BodyUnreadableError, the signal's reason
  */

@@ -1,6 +1,9 @@
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 
-/** Milliseconds of the units that servers write behind a number, against the grammar. Without a unit: seconds. */
+/**
+ * Milliseconds of the units that servers write behind a number, against the grammar. Without a
+ * unit: seconds.
+ */
 const UNITS: Record<string, number> = {
   '': 1_000,
   ms: 1,
@@ -26,9 +29,10 @@ const UNITS: Record<string, number> = {
 const EPOCH_SECONDS_MIN = 1_000_000_000
 
 /**
- * The wait of a `Retry-After` (RFC 9110, 10.2.3), whole milliseconds, rounded up: seconds or a date, and what
- * servers write besides, which are fractions, units, dates of RFC 3339 and seconds since 1970. Of a header that came several times the
- * longest wait holds, so that none is shorter than the server asked for. Negative for a date in the past.
+ * The wait of a `Retry-After` (RFC 9110, 10.2.3), whole milliseconds, rounded up: seconds or a
+ * date, and what servers write besides, which are fractions, units, dates of RFC 3339 and seconds
+ * since 1970. Of a header that came several times the longest wait holds, so that none is shorter
+ * than the server asked for. Negative for a date in the past.
  *
  * @param now when the server answered, by its own clock, milliseconds
  * @returns undefined when nothing of the value can be read
@@ -58,8 +62,9 @@ function waitOf(item: string, now: number): number | undefined {
 }
 
 /**
- * A date of HTTP in any of its three forms (RFC 9110, 5.6.7) or of RFC 3339. Always GMT unless it names an offset,
- * whatever the time zone of this process. Milliseconds since 1970; undefined when it is no date.
+ * A date of HTTP in any of its three forms (RFC 9110, 5.6.7) or of RFC 3339. Always GMT unless it
+ * names an offset, whatever the time zone of this process. Milliseconds since 1970; undefined when
+ * it is no date.
  */
 export function parseHttpDate(text: string): number | undefined {
   const trimmed = text.trim()

@@ -44,7 +44,11 @@ export interface RetryOptions {
   signal: AbortSignal
 }
 
-/** Repeats failures that may be temporary, within the budget. @throws the last attempt's error, or the signal's reason */
+/**
+ * Repeats failures that may be temporary, within the budget.
+ *
+ * @throws the last attempt's error, or the signal's reason
+ */
 export async function withRetries<T>(run: (attemptNumber: number) => Promise<T>, options: RetryOptions): Promise<T> {
   const { budget } = options
   budget.enter()
@@ -74,7 +78,8 @@ async function repeatAfter<T>(
       },
       {
         retries: isIdempotent ? RETRIES_MAX : 0,
-        // Full jitter: a pause is anything from 0 to its bound. `randomize` would only add to a bound from below.
+        // Full jitter: a pause is anything from 0 to its bound. `randomize` would only add to a
+        // bound from below.
         minTimeout: Math.random() * BACKOFF_MS_MAX,
         signal,
         shouldRetry: ({ error, retryDelay }) => {

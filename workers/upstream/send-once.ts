@@ -37,9 +37,16 @@ export interface Sending {
   currentKey: () => string | undefined
   bucket: CapBucket
   permitRequest: PermitRequest
-  /** Asked again when the permit is there, which a call may wait long for. @throws GatewayError if the API is shut by then */
+  /**
+   * Asked again when the permit is there, which a call may wait long for.
+   *
+   * @throws GatewayError if the API is shut by then
+   */
   ensureOpen?: () => void
-  /** Asked last before the request is sent, if another call may make the request needless. If it throws, the permit is given back unused. */
+  /**
+   * Asked last before the request is sent, if another call may make the request needless. If it
+   * throws, the permit is given back unused.
+   */
   ensureNeeded?: (permit: Permit) => Promise<void>
   /** Ends only the wait for a permit. */
   needless?: AbortSignal
@@ -55,7 +62,10 @@ export interface Sending {
 
 /** How far a call's request is, which decides the outcome at the deadline. */
 export interface CallProgress {
-  /** How far the requests got; it never goes back, but for a request that shares the answer of another process. */
+  /**
+   * How far the requests got; it never goes back, but for a request that shares the answer of
+   * another process.
+   */
   reach: Reach
   /** An attempt goes on now, its connection included. */
   isUnderWay?: boolean
@@ -63,7 +73,10 @@ export interface CallProgress {
   lastFailure?: AttemptError | undefined
   /** Of the coalesced request that this call shares. */
   ofRequest?: CallProgress
-  /** Settles with the coalesced request that goes on for others in the call's place of the wait queue. */
+  /**
+   * Settles with the coalesced request that goes on for others in the call's place of the wait
+   * queue.
+   */
   goesOn?: Promise<unknown>
 }
 
@@ -72,7 +85,11 @@ export interface ClassifiedExchange extends HttpExchange {
   responseClass: ResponseClass | undefined
 }
 
-/** Sends one request under a permit. @throws AttemptError, GatewayError as `ensureOpen`, or the signal's reason */
+/**
+ * Sends one request under a permit.
+ *
+ * @throws AttemptError, GatewayError as `ensureOpen`, or the signal's reason
+ */
 export async function sendOnce(
   deps: SendDeps,
   sending: Sending,
@@ -155,7 +172,10 @@ async function acquirePermit(deps: SendDeps, sending: Sending): Promise<Permit> 
   }
 }
 
-/** The upstream sees the request under the first of the permits; the second bounds how many of its kind there are. */
+/**
+ * The upstream sees the request under the first of the permits; the second bounds how many of its
+ * kind there are.
+ */
 function bothOf(first: Permit, second: Permit): Permit {
   return {
     ...first,
@@ -181,7 +201,10 @@ function endPermit(permit: Permit, { times }: Sending, tookMs: number): void {
   permit.release(tookMs)
 }
 
-/** What an answer to a caller's request is believed of the shared cap: a caller's own values may be why. Milliseconds. */
+/**
+ * What an answer to a caller's request is believed of the shared cap: a caller's own values may be
+ * why. Milliseconds.
+ */
 const UNCONFIRMED_MS = 60_000
 
 /** How long before the cap opens the probe is there that goes first, milliseconds. */
@@ -193,7 +216,8 @@ function limitIn(
   { api, bucket, currentKey, recorder }: Sending,
   { request, result }: { request: WireRequest; result: ClassifiedExchange },
 ): Omit<UpstreamLimit, 'observedBy'> | undefined {
-  // Operators replaced the key meanwhile: its limiter says nothing of the limiter of the new key. The limiter of an unproven key says nothing of other keys.
+  // Operators replaced the key meanwhile: its limiter says nothing of the limiter of the new key.
+  // The limiter of an unproven key says nothing of other keys.
   if (request.key !== currentKey() || bucket === UNPROVEN_BUCKET) return undefined
   const reported = reportedLimit(api, result)
   // A caller's own key has a cap of its own, and a probe's request is ours.
@@ -221,7 +245,10 @@ function reportedLimit(
   }
 }
 
-/** Has a probe go first when the cap opens again: what the upstream says to it holds for as long as it says. */
+/**
+ * Has a probe go first when the cap opens again: what the upstream says to it holds for as long as
+ * it says.
+ */
 function confirmLimit({ queues, health, log }: SendDeps, slug: string): void {
   const delayMs = UNCONFIRMED_MS - PROBE_AHEAD_MS
   const how = { name: `closed-${Math.floor(health.now())}`, isForced: true, delayMs }

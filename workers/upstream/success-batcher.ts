@@ -4,10 +4,16 @@ import { recordSuccesses } from '../../src/health/record.ts'
 import type { Log } from '../../src/log.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 
-/** How long the successes of an upstream are gathered before they are counted, milliseconds; a failure is counted at once. */
+/**
+ * How long the successes of an upstream are gathered before they are counted, milliseconds; a
+ * failure is counted at once.
+ */
 const GATHER_MS = 150
 
-/** The same of a healthy upstream. A row of failures opens its breaker only if no success was counted for twice as long (`QUIET_MS_TO_OPEN`). Milliseconds. */
+/**
+ * The same of a healthy upstream. A row of failures opens its breaker only if no success was
+ * counted for twice as long (`QUIET_MS_TO_OPEN`). Milliseconds.
+ */
 const GATHER_HEALTHY_MS = 500
 
 export class SuccessBatcher {

@@ -7,8 +7,8 @@ interface Unanswered {
 }
 
 /**
- * Notices an upstream that hangs while no caller is patient enough to see it. Impatient callers prove nothing, for the
- * upstream may just be slow: a probe must decide.
+ * Notices an upstream that hangs while no caller is patient enough to see it. Impatient callers
+ * prove nothing, for the upstream may just be slow: a probe must decide.
  */
 export class UnansweredRequests {
   readonly #bySlug = new Map<string, Unanswered>()

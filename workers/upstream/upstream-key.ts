@@ -11,7 +11,10 @@ export interface UpstreamKey {
   bucket: CapBucket
 }
 
-/** @throws GatewayError for a call queued before the API was paused or switched off, or ahead of this worker's knowledge of a new key */
+/**
+ * @throws GatewayError for a call queued before the API was paused or switched off, or ahead of
+ *   this worker's knowledge of a new key
+ */
 export function checkOpen(api: Api, { providerKey }: Pick<CallJob, 'providerKey'>): void {
   if (!isOpen(api) || (!providerKey && !api.enabled)) throw new GatewayError('API_NOT_ENABLED')
   if (api.pausedMode === 'refuse') throw new GatewayError('API_PAUSED', { retryAfterMs: PAUSED_RETRY_MS })

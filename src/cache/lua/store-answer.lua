@@ -1,13 +1,18 @@
---[[ Stores an answer and keeps the answers of its partition within their bytes. A full partition evicts answers of the owner
-     that has most, those that end soonest first: nobody evicts the answers of an owner that has less. It evicts some more
+--[[ Stores an answer and keeps the answers of its partition within their bytes. A full partition
+     evicts answers of the owner
+     that has most, those that end soonest first: nobody evicts the answers of an owner that has
+     less. It evicts some more
      than it must while the same owner has most.
-     Input:  KEYS entry, index (by end), sizes (`<bytes> <owner>`), owners (by bytes), answers by owner and end
-             ARGV[1] frame  ARGV[2] life (ms)  ARGV[3] now (ms)  ARGV[4] bytes of the partition  ARGV[5] owner
+     Input:  KEYS entry, index (by end), sizes (`<bytes> <owner>`), owners (by bytes), answers by
+             owner and end
+             ARGV[1] frame  ARGV[2] life (ms)  ARGV[3] now (ms)  ARGV[4] bytes of the partition
+                     ARGV[5] owner
      Output: bytes that the entry takes ]]
 local ENTRY, INDEX, SIZES, OWNERS, OWNED = unpack(KEYS)
 local frame, lifeMs, now, bytesMax, owner = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 
--- A member of OWNED, whose members have one score, so that Redis keeps them in the order of their bytes.
+-- A member of OWNED, whose members have one score, so that Redis keeps them in the order of their
+-- bytes.
 local function owned(itsOwner, endsAt, key) return itsOwner .. '\0' .. endsAt .. '\0' .. key end
 
 -- What each of the answers takes, and whose it is.

@@ -1,16 +1,26 @@
---[[ Releases permits and grants new ones to the waiters, of all workers, in the order of `schedule`: the polling worker's
-     own get theirs in the reply, the workers of others are woken up. A waiter that is not in the queue joins it, unless there
+--[[ Releases permits and grants new ones to the waiters, of all workers, in the order of
+     `schedule`: the polling worker's
+     own get theirs in the reply, the workers of others are woken up. A waiter that is not in the
+     queue joins it, unless there
      is room for it and for all calls of the queue.
      Input:  KEYS[11] the worker's last reply  KEYS[12…] keys of coalesced calls
-             ARGV[1] clock, the rules, then lease (ms), mean service time (ms) and number of released permits, number of
-             waiters, how much later than the grant it is logged (ms; above 0 for a worker far from Redis), unique name of
-             the poll, the released permits, then of each waiter member, tag (empty: it never had a place), weight,
+             ARGV[1] clock, the rules, then lease (ms), mean service time (ms) and number of
+                     released permits, number of
+             waiters, how much later than the grant it is logged (ms; above 0 for a worker far from
+             Redis), unique name of
+             the poll, the released permits, then of each waiter member, tag (empty: it never had a
+             place), weight,
              deadline (ms) and which of the keys of coalesced calls is its own (0: none)
-     Output: 'uninitialised'; 'needs-backfill'; or 'ok', ms until the rates let the next of the waiters go (0: when
-             another request ends), how many more requests there is room for, then three lists: member and permit of each
-             grant, member and tag of each waiter that joined the queue, and member, reason, ms until it may come again and 1
-             (it had a place, and was evicted) or 0 of each that is refused. If every waiter has a permit, the number of the
-             first permit stands in place of the first list: those of the others are the numbers after it, in the order of
+     Output: 'uninitialised'; 'needs-backfill'; or 'ok', ms until the rates let the next of the
+             waiters go (0: when
+             another request ends), how many more requests there is room for, then three lists:
+             member and permit of each
+             grant, member and tag of each waiter that joined the queue, and member, reason, ms
+             until it may come again and 1
+             (it had a place, and was evicted) or 0 of each that is refused. If every waiter has a
+             permit, the number of the
+             first permit stands in place of the first list: those of the others are the numbers
+             after it, in the order of
              the waiters ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/keys.lua"
@@ -36,8 +46,8 @@ local released, firstWaiter = {}, afterRules + 6 + releasedCount
 for index = afterRules + 6, firstWaiter - 1 do released[#released + 1] = ARGV[index] end
 
 if not state.initialisedAt then return {'uninitialised'} end
--- A worker that lost its connection sends its poll again and gets the same reply: nobody else can use or give back what was
--- granted.
+-- A worker that lost its connection sends its poll again and gets the same reply: nobody else can
+-- use or give back what was granted.
 if redis.call('GETRANGE', LAST_REPLY, 0, #poll - 1) == poll then
   return cmsgpack.unpack(string.sub(redis.call('GET', LAST_REPLY), #poll + 1))
 end
@@ -74,7 +84,8 @@ end
 local function grant(granted)
   if queued > 0 then dequeue(granted) end
   local number = redis.call('HINCRBY', STATE, 'permits', #granted) - #granted
-  -- Shares are counted by the member, most of an entry's size. Long windows have it too: their cap may be made scarce.
+  -- Shares are counted by the member, most of an entry's size. Long windows have it too: their cap
+  -- may be made scarce.
   local isNamed = isScarce or widest > KEPT_WINDOW_MS_MIN
   local isOfAll = not isNamed and #granted == waiterCount
   local loggedAt, leasedUntil = score(now + logLaterMs), score(now + leaseMs)
@@ -88,7 +99,8 @@ local function grant(granted)
     latestTag = math.max(latestTag, tagOf[member] or 0)
   end
   if isOfAll then reply[PERMITS] = number + 1 end
-  -- Redis deletes a set with its last member, and its expiry too: without a new expiry, the lease of a dead worker would stay.
+  -- Redis deletes a set with its last member, and its expiry too: without a new expiry, the lease
+  -- of a dead worker would stay.
   local isFirst = redis.call('EXISTS', LOG, LEASES) < 2
   redis.call('ZADD', LOG, unpack(logged))
   redis.call('ZADD', LEASES, unpack(leased))
@@ -98,8 +110,8 @@ local function grant(granted)
   keepAlive(isFirst, {LOG, STATE, LEASES})
 end
 
--- Without waiters before these no set of waiters need be kept, and no order if there is room for all. A waiter that has no
--- place leaves room for every call that has a place.
+-- Without waiters before these no set of waiters need be kept, and no order if there is room for
+-- all. A waiter that has no place leaves room for every call that has a place.
 local isUncontended = not isScarce and redis.call('ZCARD', WAITERS) == 0
 local free = isUncontended and freeNow() or 0
 local function isRoomFor(count) return isUncontended and waiterCount > 0 and free >= count end
@@ -161,8 +173,8 @@ if #joined > 0 then
   queued = redis.call('ZCARD', QUEUE)
 end
 if #placed == 0 then
-  -- What ended here, or was free for a call that is evicted now, goes to waiters of other workers: unless told, they find it
-  -- only with their next polls.
+  -- What ended here, or was free for a call that is evicted now, goes to waiters of other workers:
+  -- unless told, they find it only with their next polls.
   local count = math.min(#released + evictedCount, freeNow())
   if count > 0 then notifyFirst(count) end
   return remembered()
@@ -212,7 +224,8 @@ if #granted > 0 then
     redis.call('HSET', STATE, 'lastWasAsync', state.lastWasAsync and '1' or '0')
   end
 end
--- On a scarce cap a worker that polled earlier, or a share that has demand now, may have taken the slot of a queued call.
+-- On a scarce cap a worker that polled earlier, or a share that has demand now, may have taken the
+-- slot of a queued call.
 if isScarce and waitMs > 0 then
   local length = redis.call('ZCARD', QUEUE)
   if length > 0 and takePlanningTurn(length) then evictTooLate() end

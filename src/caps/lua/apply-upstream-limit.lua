@@ -1,5 +1,6 @@
 --[[ Holds the cap to what the upstream says of its own limiter.
-     Input:  ARGV[1] clock, the rules, then closed for (ms; 0: not closed), requests left (empty: not said), until they
+     Input:  ARGV[1] clock, the rules, then closed for (ms; 0: not closed), requests left (empty:
+             not said), until they
              are renewed (ms), permit of the request whose response said so
      Output: 1 ]]
 --- @include "../../redis/lua/clock.lua"
@@ -22,10 +23,12 @@ if closedForMs > 0 then
   redis.call('HSET', STATE, 'ramp', 1, 'rampPermit', granted)
 end
 if remaining then
-  -- The upstream has counted this request, and perhaps not the others under way: the lower figure is the safe one.
+  -- The upstream has counted this request, and perhaps not the others under way: the lower figure
+  -- is the safe one.
   local others = redis.call('ZCARD', LEASES) - (redis.call('ZSCORE', LEASES, observedBy) and 1 or 0)
   local left = math.max(0, remaining - others)
-  -- A slow response to a request that was granted before the last report knows no better than that report.
+  -- A slow response to a request that was granted before the last report knows no better than that
+  -- report.
   local number = tonumber(string.match(observedBy, '%d+$'))
   if state.leftUntil > now and number and number <= tonumber(leftPermit or 0) then left = math.min(left, state.left) end
   state.left, state.leftUntil = left, now + resetMs

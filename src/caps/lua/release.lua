@@ -1,5 +1,6 @@
 --[[ Ends permits while no call of the worker waits for a permit.
-     Input:  ARGV[1] unused clock  ARGV[2] mean service time (ms; empty: nothing was sent under them, and they do not count)
+     Input:  ARGV[1] unused clock  ARGV[2] mean service time (ms; empty: nothing was sent under
+             them, and they do not count)
              ARGV[3…] permits
      Output: 1 if calls of other workers wait for a permit, else 0 ]]
 --- @include "./include/keys.lua"

@@ -18,7 +18,10 @@ export interface Answers {
   refusals: Set<number>
 }
 
-/** Statuses that are about the gateway's own rights, its connection or its rate, whatever a document says of them. */
+/**
+ * Statuses that are about the gateway's own rights, its connection or its rate, whatever a document
+ * says of them.
+ */
 const NOT_ABOUT_VALUES = new Set([401, 402, 403, 407, 408, 425, 429])
 
 /** An upstream refuses values with these, also when its document does not say so. */
@@ -77,7 +80,10 @@ export function exampleOf(document: OpenApiDocument, holder: Located): { value: 
   return Array.isArray(examples) && examples.length > 0 ? { value: examples[0] } : undefined
 }
 
-/** Data are an object: a list becomes its items, another value a member, and an answer without a body an empty object. */
+/**
+ * Data are an object: a list becomes its items, another value a member, and an answer without a
+ * body an empty object.
+ */
 export function toData(body: unknown): Record<string, unknown> {
   if (body === undefined) return {}
   if (isObject(body)) return body

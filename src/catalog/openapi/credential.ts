@@ -14,7 +14,10 @@ export interface ChosenScheme {
 /** A requirement: schemes that are needed together. */
 type Requirement = string[]
 
-/** The scheme that the settings name, or the first that an operation can be called with; undefined when none is needed. */
+/**
+ * The scheme that the settings name, or the first that an operation can be called with; undefined
+ * when none is needed.
+ */
 export function chooseScheme(
   document: OpenApiDocument,
   { settings, operations }: { settings: RootSettings; operations: Located[] },

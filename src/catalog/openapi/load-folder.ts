@@ -38,8 +38,8 @@ export class DocumentsError extends ConfigError {
 /**
  * Reads every document of a folder, by slug.
  *
- * @throws DocumentsError if a document has errors: a gateway that serves a part of what its operator wrote down would fail
- * later, and for others
+ * @throws DocumentsError if a document has errors: a gateway that serves a part of what its
+ *   operator wrote down would fail later, and for others
  */
 export async function loadFolder(
   folder: string,
@@ -95,7 +95,10 @@ function sharedNames(upstreams: ReadonlyMap<string, Upstream>): string[] {
   )
 }
 
-/** Reads one document with its overlay. Whatever the files hold, nothing is fetched and nothing is thrown. */
+/**
+ * Reads one document with its overlay. Whatever the files hold, nothing is fetched and nothing is
+ * thrown.
+ */
 export async function readDocument(
   file: string,
   { overlay, builtIn }: { overlay: string | undefined; builtIn: readonly string[] },

@@ -24,7 +24,8 @@ const DESCRIPTION_MAX = 500
 const PROBE_SECONDS = 300
 
 /**
- * An OpenAPI document as an upstream of the catalog. What cannot be offered is left out and reported.
+ * An OpenAPI document as an upstream of the catalog. What cannot be offered is left out and
+ * reported.
  *
  * @returns undefined after errors are reported
  */
@@ -116,7 +117,10 @@ function uniqueEndpoints(offered: OfferedOperation[], { findings }: OpenApiDocum
   return endpoints
 }
 
-/** The address of the settings, which may be private, or the first server of the document, which may not. */
+/**
+ * The address of the settings, which may be private, or the first server of the document, which may
+ * not.
+ */
 function baseUrlOf({ root, findings }: OpenApiDocument, settings: RootSettings): string | undefined {
   const isOperators = settings.baseUrl !== undefined
   const path = isOperators ? ['x-gateway', 'baseUrl'] : ['servers', 0, 'url']
@@ -172,7 +176,10 @@ function requiredOf({ parameters }: Endpoint): string[] {
   return required ?? []
 }
 
-/** The cheapest request: the request of the settings, or of the first operation that reads and needs nothing. */
+/**
+ * The cheapest request: the request of the settings, or of the first operation that reads and needs
+ * nothing.
+ */
 function probeOf(
   { findings }: OpenApiDocument,
   { settings, offered }: { settings: RootSettings; offered: OfferedOperation[] },

@@ -181,7 +181,11 @@ function nameOf(slug: string, { method, template, operation, settings }: FoundOp
   )
 }
 
-/** Each part of a path in braces is a declared parameter of the path, and the other way round. @throws NotOffered */
+/**
+ * Each part of a path in braces is a declared parameter of the path, and the other way round.
+ *
+ * @throws NotOffered
+ */
 function checkTemplate(template: string, parameters: MappedParameter[], operation: Located): void {
   const inPath = new Set(parameters.filter(({ in: place }) => place === 'path').map(({ name }) => name))
   const named = [...template.matchAll(/\{([^{}/]*)\}/g)].map(([, name = '']) => name)

@@ -6,8 +6,9 @@ import { VALUES_MAX } from './token-guard.ts'
 const ACTIONS_MAX = 500
 
 /**
- * Applies an overlay (OpenAPI Overlay 1.x) to a document. Targets are member paths, `$.paths['/orders'].post`, with at
- * most one `*`; a target that matches nothing is an error, because a typing error would otherwise be silence.
+ * Applies an overlay (OpenAPI Overlay 1.x) to a document. Targets are member paths,
+ * `$.paths['/orders'].post`, with at most one `*`; a target that matches nothing is an error,
+ * because a typing error would otherwise be silence.
  *
  * @returns the document; the given document stays as it is
  */
@@ -75,7 +76,10 @@ function readTarget(target: string): string[] | undefined {
   return steps.filter((step) => step === '*').length > 1 ? undefined : steps
 }
 
-/** The value with the targets in it changed. Objects on the way are copied. `changed` gives undefined for what is removed. */
+/**
+ * The value with the targets in it changed. Objects on the way are copied. `changed` gives
+ * undefined for what is removed.
+ */
 function change(value: unknown, steps: readonly string[], changed: (value: unknown) => unknown): unknown {
   const [step, ...rest] = steps
   if (step === undefined) return changed(value)

@@ -13,7 +13,9 @@ export interface MappedParameter {
   in: 'path' | 'query' | 'header'
   required: boolean
   schema: Schema
-  /** What stands between the items of a list; undefined: the parameter is repeated for each item. */
+  /**
+   * What stands between the items of a list; undefined: the parameter is repeated for each item.
+   */
   separator: string | undefined
   path: Path
 }
@@ -28,10 +30,16 @@ export class NotOffered extends Error {
   }
 }
 
-/** The specification has these described elsewhere: a parameter of the name says nothing (OpenAPI 3.1, 4.8.12.1). */
+/**
+ * The specification has these described elsewhere: a parameter of the name says nothing (OpenAPI
+ * 3.1, 4.8.12.1).
+ */
 const IGNORED_HEADERS = new Set(['accept', 'content-type', 'authorization'])
 
-/** Headers that the gateway sets, that belong to one connection, or that say where a request comes from. */
+/**
+ * Headers that the gateway sets, that belong to one connection, or that say where a request comes
+ * from.
+ */
 const OWN_HEADER =
   /^(?:host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|via|forwarded|cookie|origin|referer|date|user-agent|x-real-ip|(?:accept|content|proxy|sec|x-forwarded|x-gateway)-.*)$/
 
@@ -42,7 +50,11 @@ const POISONED = new Set(['__proto__', 'constructor', 'prototype'])
 /** Items of a list that a call may give. */
 const ITEMS_MAX = 50
 
-/** Joins the parameters of a path and of its operation, of which the latter win. @throws NotOffered */
+/**
+ * Joins the parameters of a path and of its operation, of which the latter win.
+ *
+ * @throws NotOffered
+ */
 export function readParameters(
   document: OpenApiDocument,
   schemas: SchemaReader,
@@ -73,7 +85,10 @@ export function readParameters(
   return parameters
 }
 
-/** @returns undefined for an optional parameter that cannot be offered, which is then left out. @throws NotOffered for a required parameter */
+/**
+ * @returns undefined for an optional parameter that cannot be offered, which is then left out.
+ * @throws NotOffered for a required parameter
+ */
 function readParameter(
   document: OpenApiDocument,
   schemas: SchemaReader,

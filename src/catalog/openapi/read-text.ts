@@ -24,11 +24,11 @@ const ALIASES_MAX = 100
 const POISONED = new Set(['__proto__', 'constructor', 'prototype'])
 
 /**
- * Reads a file of JSON or YAML 1.2 (core schema) to plain values, and remembers the line of each. Every bound fails
- * closed: a file that exceeds a bound is not read at all.
+ * Reads a file of JSON or YAML 1.2 (core schema) to plain values, and remembers the line of each.
+ * Every bound fails closed: a file that exceeds a bound is not read at all.
  *
- * The YAML library is given no chance to do what grows faster than the file: it neither looks for duplicate names,
- * which takes the square of their number, nor resolves aliases.
+ * The YAML library is given no chance to do what grows faster than the file: it neither looks for
+ * duplicate names, which takes the square of their number, nor resolves aliases.
  *
  * @throws Unreadable after the error is reported
  */
@@ -53,7 +53,9 @@ export function readText(file: string, text: string, findings: Findings): unknow
 type Fail = (line: number, words: string) => never
 type LineAt = (node: Node | null | undefined) => number
 
-/** Parses the text token by token, so that the parser never sees more than the guard lets through. */
+/**
+ * Parses the text token by token, so that the parser never sees more than the guard lets through.
+ */
 function parse(text: string, lineCounter: LineCounter, fail: Fail): Document.Parsed | undefined {
   const parser = new Parser(lineCounter.addNewLine)
   // The parser says where each line begins but the first.

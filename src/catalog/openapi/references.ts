@@ -11,7 +11,9 @@ export interface Located {
   path: Path
 }
 
-/** A document whose references lead to values of the same document alone: nothing is ever fetched. */
+/**
+ * A document whose references lead to values of the same document alone: nothing is ever fetched.
+ */
 export class OpenApiDocument {
   readonly root: Record<string, unknown>
   readonly findings: Findings
@@ -21,7 +23,12 @@ export class OpenApiDocument {
     this.findings = findings
   }
 
-  /** The value that a reference leads to, or the value itself. What stands beside the reference is left aside. @throws Unreadable */
+  /**
+   * The value that a reference leads to, or the value itself. What stands beside the reference is
+   * left aside.
+   *
+   * @throws Unreadable
+   */
   resolve({ value, path }: Located): Located {
     let found: Located = { value, path }
     for (let hops = 0; isObject(found.value) && typeof found.value.$ref === 'string'; hops += 1) {

@@ -11,13 +11,19 @@ export interface Finding {
   text: string
 }
 
-/** What a reading found. A document with errors is not served; what is left out does not keep the rest from it. */
+/**
+ * What a reading found. A document with errors is not served; what is left out does not keep the
+ * rest from it.
+ */
 export interface Report {
   errors: Finding[]
   leftOut: Finding[]
 }
 
-/** Errors that are reported of one document: a document that is wrong throughout is not worth ten thousand lines. */
+/**
+ * Errors that are reported of one document: a document that is wrong throughout is not worth ten
+ * thousand lines.
+ */
 const ERRORS_MAX = 50
 
 /** Collects the findings of one document. */
@@ -60,5 +66,8 @@ export function findingLine({ file, line, pointer, text }: Finding): string {
   return `${file}${line === 0 ? '' : `:${line}`}${pointer === '' ? '' : ` ${pointer}`}: ${text}`
 }
 
-/** Thrown inside the reading of a document when going on makes no sense. Its finding is reported already. */
+/**
+ * Thrown inside the reading of a document when going on makes no sense. Its finding is reported
+ * already.
+ */
 export class Unreadable extends Error {}

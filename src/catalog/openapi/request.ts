@@ -49,7 +49,11 @@ export function requestOf(
   }
 }
 
-/** Each value is one encoded segment part. @throws InvalidParameter for a value that no encoding keeps in its segment */
+/**
+ * Each value is one encoded segment part.
+ *
+ * @throws InvalidParameter for a value that no encoding keeps in its segment
+ */
 function filledPath(template: string, values: ReadonlyMap<string, string>): EncodedPath {
   const parts = template.split(/\{([^{}/]*)\}/)
   const literals = parts.filter((_, index) => index % 2 === 0)

@@ -4,7 +4,10 @@ import type { Located, OpenApiDocument } from './references.ts'
 import { Unreadable } from './report.ts'
 import { shortened } from './words.ts'
 
-/** A schema as the gateway validates with it and shows it: JSON Schema without references, patterns, titles and ids. */
+/**
+ * A schema as the gateway validates with it and shows it: JSON Schema without references, patterns,
+ * titles and ids.
+ */
 export type Schema = Record<string, unknown>
 
 /** Schemas of one document after references are written out: each use of a reference counts. */
@@ -20,7 +23,10 @@ const PATTERN_MAX = 80
 
 const ENUM_MAX = 1_000
 
-/** Whether the values go to the upstream or come from it: members that are read-only, or write-only, are on one way alone. */
+/**
+ * Whether the values go to the upstream or come from it: members that are read-only, or write-only,
+ * are on one way alone.
+ */
 export type Direction = 'request' | 'answer'
 
 const NUMBERS = ['minimum', 'maximum', 'multipleOf'] as const
@@ -28,8 +34,9 @@ const LENGTHS = ['minLength', 'maxLength', 'minItems', 'maxItems'] as const
 const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'array', 'object', 'null'])
 
 /**
- * Writes schemas of a document out. A reference that leads back to a schema around it becomes a schema that anything
- * fits. Patterns do not validate, because Node cannot stop an expression that takes for ever: they become words.
+ * Writes schemas of a document out. A reference that leads back to a schema around it becomes a
+ * schema that anything fits. Patterns do not validate, because Node cannot stop an expression that
+ * takes for ever: they become words.
  */
 export class SchemaReader {
   readonly #document: OpenApiDocument
@@ -39,7 +46,10 @@ export class SchemaReader {
     this.#document = document
   }
 
-  /** @throws Unreadable when a reference leads nowhere, or the schemas of the document exceed their bound */
+  /**
+   * @throws Unreadable when a reference leads nowhere, or the schemas of the document exceed their
+   *   bound
+   */
   read(schema: Located, direction: Direction): Schema {
     return this.#read(schema, { direction, around: [], depth: 0 })
   }
@@ -153,7 +163,10 @@ function exclusiveBounds({ exclusiveMinimum, exclusiveMaximum, minimum, maximum 
   }
 }
 
-/** What the document says of a value, with what no other keyword here says: its format and its pattern. */
+/**
+ * What the document says of a value, with what no other keyword here says: its format and its
+ * pattern.
+ */
 function descriptionOf({ description, title, format, pattern }: Record<string, unknown>): string {
   const words = typeof description === 'string' ? description : typeof title === 'string' ? title : ''
   const form = typeof format === 'string' ? `Format: ${shortened(format, PATTERN_MAX)}.` : ''
@@ -178,7 +191,10 @@ function both(one: Schema, other: Schema): Schema {
   return merged
 }
 
-/** A choice between schemas. Beside members of its own it is a choice between objects that have these too. */
+/**
+ * A choice between schemas. Beside members of its own it is a choice between objects that have
+ * these too.
+ */
 function withOptions(schema: Schema, options: Schema[]): Schema {
   if (options.length === 0) return schema
   const [only] = options

@@ -9,7 +9,10 @@ const optional = Type.Optional
 const words = (maxLength: number) => Type.String({ minLength: 1, maxLength })
 const HeaderName = Type.String({ pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$" })
 
-/** `x-gateway` at the root of a document: what the document cannot say of an API as the gateway offers it. */
+/**
+ * `x-gateway` at the root of a document: what the document cannot say of an API as the gateway
+ * offers it.
+ */
 const RootSettings = closed({
   caps: closed({
     concurrency: Type.Integer({ minimum: 1, maximum: 99_999 }),

@@ -11,8 +11,8 @@ const TOKENS_MAX = 6 * VALUES_MAX
 const MARKS_MAX = 10_000
 
 /**
- * Looks at the tokens of a YAML text before its parser does, whose time grows with the square of the depth, and which goes on
- * after an error to find further errors. Each bound fails closed.
+ * Looks at the tokens of a YAML text before its parser does, whose time grows with the square of
+ * the depth, and which goes on after an error to find further errors. Each bound fails closed.
  */
 export class TokenGuard {
   #tokens = 0
@@ -83,7 +83,10 @@ const VALUE_BEGINS = new Set([0x1f, 0x22, 0x27, 0x2a])
 const AMPERSAND = 0x26
 const EXCLAMATION = 0x21
 
-/** A value ends with a line, after which the name of the next member follows: more than these in a row are no YAML. */
+/**
+ * A value ends with a line, after which the name of the next member follows: more than these in a
+ * row are no YAML.
+ */
 const UNSEPARATED_MAX = 50
 
 const NO_YAML = 'The file is neither JSON nor YAML 1.2: a separator is missing, or one is too many.'

@@ -1,4 +1,7 @@
-/** A text of a document as one line without control characters, cut at a length. It is shown to people and to models. */
+/**
+ * A text of a document as one line without control characters, cut at a length. It is shown to
+ * people and to models.
+ */
 export function shortened(text: string, charactersMax: number): string {
   const line = text
     .toWellFormed()

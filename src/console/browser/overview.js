@@ -3,7 +3,10 @@ import { renderPlaces } from './render.js'
 import { byTrouble, isIdle, rowTags } from './rows.js'
 import { noteNews, reloadOnce, wantsLogin } from './session-end.js'
 
-/** Keeps the overview as it is on the server: a snapshot each second, put into the places that differ. */
+/**
+ * Keeps the overview as it is on the server: a snapshot each second, put into the places that
+ * differ.
+ */
 const shown = new Map()
 const live = document.getElementById('live')
 const notice = document.getElementById('notice')
@@ -65,7 +68,10 @@ const DAY_EVERY_MS = 60_000
 let day
 let dayAt = Number.NEGATIVE_INFINITY
 
-/** Draws the time that is chosen: the last hour or a part of it comes with each snapshot, the day is asked for. */
+/**
+ * Draws the time that is chosen: the last hour or a part of it comes with each snapshot, the day is
+ * asked for.
+ */
 function drawRange() {
   const { value } = [...ranges].find(({ checked }) => checked)
   const hour = latest?.lastHour ?? null
@@ -146,10 +152,16 @@ function setLive(text, isLive) {
   live.classList.toggle('on', isLive)
 }
 
-/** A snapshot comes each second. After so long without one, what is shown may be untrue. Milliseconds. */
+/**
+ * A snapshot comes each second. After so long without one, what is shown may be untrue.
+ * Milliseconds.
+ */
 const STALE_MS = 4_000
 
-/** After so long a connection over which nothing comes is given up: it may lead nowhere any more. Milliseconds. */
+/**
+ * After so long a connection over which nothing comes is given up: it may lead nowhere any more.
+ * Milliseconds.
+ */
 const RECONNECT_MS = 15_000
 
 /** How often a console without news is asked for its page, milliseconds. */
@@ -182,8 +194,9 @@ connect()
 showLinked()
 
 /**
- * Finds out why there is no news since `brokenAt`. Other refusals than the refusals of a session may come from a proxy while
- * the console starts again: its page in the place of this page would never become the console.
+ * Finds out why there is no news since `brokenAt`. Other refusals than the refusals of a session
+ * may come from a proxy while the console starts again: its page in the place of this page would
+ * never become the console.
  */
 async function askForPage(brokenAt) {
   const signal = AbortSignal.timeout(RECONNECT_MS)
@@ -197,7 +210,10 @@ async function askForPage(brokenAt) {
   setTimeout(askForPage, ASK_EVERY_MS, brokenAt)
 }
 
-/** A console that hangs, or a network that went away, closes no connection: what was well then would be shown for ever. */
+/**
+ * A console that hangs, or a network that went away, closes no connection: what was well then would
+ * be shown for ever.
+ */
 setInterval(() => {
   const now = performance.now()
   if (now - heardAt < STALE_MS) return

@@ -1,6 +1,9 @@
 import { noteNews, reloadOnce, wantsLogin } from './session-end.js'
 
-/** Keeps a page of queues as things are: reads the page again every two seconds and puts in what differs. */
+/**
+ * Keeps a page of queues as things are: reads the page again every two seconds and puts in what
+ * differs.
+ */
 const EVERY_MS = 2_000
 const TIMEOUT_MS = 5_000
 

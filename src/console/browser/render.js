@@ -3,7 +3,10 @@ import { causeWords, countOf, isRecovery, megabytes, percent, span, stateOf } fr
 import { pill, table } from './parts.js'
 import { rowCells } from './rows.js'
 
-/** What the overview page shows of a snapshot, as HTML by place. The server fills the page with it, the browser renews it. */
+/**
+ * What the overview page shows of a snapshot, as HTML by place. The server fills the page with it,
+ * the browser renews it.
+ */
 export function renderPlaces(snapshot) {
   const places = {
     headline: headline(snapshot),
@@ -61,7 +64,10 @@ function tiles({ upstreams, lastMinute, lastHour, processes: alive }) {
   ].join('')
 }
 
-/** Above so many lines only the first are shown, the gravest: an outage of the network is one line and all APIs. */
+/**
+ * Above so many lines only the first are shown, the gravest: an outage of the network is one line
+ * and all APIs.
+ */
 const LINES_MAX = 8
 const LINES_FIRST = 6
 

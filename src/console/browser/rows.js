@@ -30,7 +30,10 @@ export function rowTags({ enabled, isSwitchedOff, health, paused, queue, cap, re
   }
 }
 
-/** Whether a row says nothing that anybody needs: the API is well, and nobody has called it for five minutes. */
+/**
+ * Whether a row says nothing that anybody needs: the API is well, and nobody has called it for five
+ * minutes.
+ */
 export function isIdle(row) {
   const { recent } = row
   const calls = recent === null ? 1 : recent.answered + recent.refused + recent.failed

@@ -1,8 +1,12 @@
---[[ Acquires the half-open slot of an open breaker: one attempt at a time may hold it. A token that holds it has it.
+--[[ Acquires the half-open slot of an open breaker: one attempt at a time may hold it. A token that
+     holds it has it.
      Input   KEYS[1] health hash
-             ARGV[1] time; ARGV[2] token of the attempt; ARGV[3] lease, ms; ARGV[4] slug; ARGV[5] 1: skips the pause;
-             ARGV[6] the caller, empty for a probe: a caller that failed of late would only hold the breaker open
-     Output  {'closed', 0} · {'slot', 0} · {'wait', ms until the next question} · {'probe', 0}: a probe is to be made instead ]]
+             ARGV[1] time; ARGV[2] token of the attempt; ARGV[3] lease, ms; ARGV[4] slug; ARGV[5] 1:
+                     skips the pause;
+             ARGV[6] the caller, empty for a probe: a caller that failed of late would only hold the
+                     breaker open
+     Output  {'closed', 0} · {'slot', 0} · {'wait', ms until the next question} · {'probe', 0}: a
+             probe is to be made instead ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./read-health.lua"
 local token, leaseMs, slug, isForced, caller = ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5] == '1', ARGV[6]
@@ -11,7 +15,8 @@ local holder, waitMs = h.trialBy or '', num('trialAt') - now
 if waitMs > 0 then
   -- A command whose acknowledgement was lost is sent again.
   if holder == token then return {'slot', 0} end
-  -- The lease is for a holder that died: an attempt takes no longer than the pause after it, or about so.
+  -- The lease is for a holder that died: an attempt takes no longer than the pause after it, or
+  -- about so.
   if holder ~= '' then return {'wait', math.ceil(math.min(waitMs, math.max(num('pause'), HALF_OPEN_PAUSE_MS_MIN)))} end
   if not isForced then return {'wait', math.ceil(waitMs)} end
 end

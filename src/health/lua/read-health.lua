@@ -1,6 +1,7 @@
 --[[ The health hash of an upstream.
      Input   KEYS[1] health hash
-     Output  h, its fields; num(name), a field as a number, 0 when it is absent; text(number), without loss ]]
+     Output  h, its fields; num(name), a field as a number, 0 when it is absent; text(number),
+             without loss ]]
 local key = KEYS[1]
 local h = {}
 local flat = redis.call('HGETALL', key)

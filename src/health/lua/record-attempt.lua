@@ -1,17 +1,24 @@
---[[ Counts an attempt, or several good ones, in one step: decay, counts, score, state, breaker, record of a change.
+--[[ Counts an attempt, or several good ones, in one step: decay, counts, score, state, breaker,
+     record of a change.
      The score is calculated as in score.ts; a property test holds the two together.
      Input   KEYS[1] health hash; KEYS[2] stream of changes
              ARGV[1]  time
-             ARGV[2]  result: ok · fail · hanging (a failure in a row; how it ends is not known) · late (the end of one
-                      that was hanging: a failure, not in a row any more) · none (it only releases its half-open slot)
+             ARGV[2]  result: ok · fail · hanging (a failure in a row; how it ends is not known) ·
+                      late (the end of one
+                      that was hanging: a failure, not in a row any more) · none (it only releases
+                      its half-open slot)
              ARGV[3]  latencies of good attempts, ms, with commas between
              ARGV[4]  code; ARGV[5] source: call or probe; ARGV[6] token of its half-open slot
              ARGV[7]  slug
-             ARGV[8]  1: plain, without undeclared parameters; ARGV[9] the caller that has a vote: see voterOf
+             ARGV[8]  1: plain, without undeclared parameters; ARGV[9] the caller that has a vote:
+                      see voterOf
              ARGV[10] failures in a row that open the breaker after a clean record
-             ARGV[11] 1: its call was counted as failed already: one more failure in a row, none more of the score
-             ARGV[12] members that its answer lacks or has: see note-members.lua; empty: none that matter
-     Output  {state, 1 when it changed, score, 1 when a probe must decide whether the breaker opens, 1 when it closed,
+             ARGV[11] 1: its call was counted as failed already: one more failure in a row, none
+                      more of the score
+             ARGV[12] members that its answer lacks or has: see note-members.lua; empty: none that
+                      matter
+     Output  {state, 1 when it changed, score, 1 when a probe must decide whether the breaker opens,
+             1 when it closed,
              the endpoint that a probe must decide about, or empty} ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./read-health.lua"
@@ -69,7 +76,8 @@ local quick = 1
 if p95 then quick = math.min(math.max((SLOW_MS - p95) / (SLOW_MS - FAST_MS), 0), 1) end
 local score = math.floor(AVAILABILITY_POINTS * math.max(0, 1 - 2 * share) + LATENCY_POINTS * quick + 0.5)
 
--- Each caller has one vote, however often its calls fail: callers of late, and how many of them since the last good attempt.
+-- Each caller has one vote, however often its calls fail: callers of late, and how many of them
+-- since the last good attempt.
 local voters, votesInRow = {}, 0
 local isVote = (isFailure or isInRow) and isPlain and source == 'call' and account ~= ''
 for voter, at in string.gmatch(h.voters or '', '([^@,]+)@([^,]+)') do
@@ -98,12 +106,14 @@ local from = h.state or 'Healthy'
 local to, cause = from, nil
 local isOpen = h.open == '1'
 local holdsSlot = token ~= '' and token == h.trialBy
--- Stored as trialAt, while the slot is held the end of its lease, and trialBy: versions of before read the same hash.
+-- Stored as trialAt, while the slot is held the end of its lease, and trialBy: versions of before
+-- read the same hash.
 local halfOpenAt, holder, pause, good = num('trialAt'), h.trialBy or '', num('pause'), num('good')
 local isAnnounced, needsProbe, hasNewCause = false, 0, false
 -- A good attempt makes no status worse: what failed before it was judged then.
 local isBelowDown = isFailure and score < 40 and from ~= 'Down'
--- What few callers' calls show may be their own doing: for everybody it is no worse than Degraded until a probe fails too.
+-- What few callers' calls show may be their own doing: for everybody it is no worse than Degraded
+-- until a probe fails too.
 local isDoubtful = isBelowDown and source ~= 'probe' and #voters < VOTES_TO_BE_DOWN
 local confirmAt = num('confirmAt')
 if isOpen then

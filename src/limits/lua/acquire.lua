@@ -1,21 +1,34 @@
---[[ One atomic step for the calls of one account. Each call takes a unit of the minute and of the month, and a lease, which
-     makes it a call in flight; if the owner of the credential set limits, it takes the same of the credential. The calls take
-     theirs in order, as many as fit. All calls after a refused call are refused by the same limit, so the script computes how
+--[[ One atomic step for the calls of one account. Each call takes a unit of the minute and of the
+     month, and a lease, which
+     makes it a call in flight; if the owner of the credential set limits, it takes the same of the
+     credential. The calls take
+     theirs in order, as many as fit. All calls after a refused call are refused by the same limit,
+     so the script computes how
      many fit, and takes the units of all of them together.
-     A minute log has an entry for each call of the last 60 s, a rolling window; its scores are microseconds.
-     Input:  KEYS version; of the account minute log, in-flight leases, month count; and the same of a credential with limits
+     A minute log has an entry for each call of the last 60 s, a rolling window; its scores are
+     microseconds.
+     Input:  KEYS version; of the account minute log, in-flight leases, month count; and the same of
+             a credential with limits
              ARGV[1] clock  ARGV[2] version (ANY_VERSION: not compared)
-             ARGV[3] 'each': every call takes a lease. For the calls of a batch 'fit' (as many calls as fit) or 'all' (all calls
-             or none): the first calls take leases, and the others wait until `end.lua` hands them a lease
+             ARGV[3] 'each': every call takes a lease. For the calls of a batch 'fit' (as many calls
+                     as fit) or 'all' (all calls
+             or none): the first calls take leases, and the others wait until `end.lua` hands them a
+             lease
              ARGV[4] lease (ms)  ARGV[5], ARGV[6] begin and end of the month (ms)
-             ARGV[7] calls a minute  ARGV[8] calls in flight  ARGV[9] calls a month  ARGV[10], ARGV[11], ARGV[12] the same of the
+             ARGV[7] calls a minute  ARGV[8] calls in flight  ARGV[9] calls a month  ARGV[10],
+                     ARGV[11], ARGV[12] the same of the
              credential; -1: no bound, and nothing is counted for it
              ARGV[13…] call ids; without ids the script only reads
-     Output: 'stale' (version changed), 'other-month', 'no-month-count' or 'no-credential-count', and the time; else the limit
-             that refuses the other calls ('ok': none; 'in-flight', 'minute' or 'month', of the credential with 'credential-'
-             before it), the time, number of calls that have their units, number of calls that have a lease; and of the account
-             and then of the credential, as they were before: units of the minute, calls in flight, units of the month, and ms
-             until a unit of the minute comes back (if the minute refuses a call: until that call fits; if it refuses 'all':
+     Output: 'stale' (version changed), 'other-month', 'no-month-count' or 'no-credential-count',
+             and the time; else the limit
+             that refuses the other calls ('ok': none; 'in-flight', 'minute' or 'month', of the
+             credential with 'credential-'
+             before it), the time, number of calls that have their units, number of calls that have
+             a lease; and of the account
+             and then of the credential, as they were before: units of the minute, calls in flight,
+             units of the month, and ms
+             until a unit of the minute comes back (if the minute refuses a call: until that call
+             fits; if it refuses 'all':
              until all fit) ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "../../redis/lua/set-back.lua"
@@ -27,7 +40,8 @@ local count = #ARGV - FIRST_ID + 1
 local nowMs, nowMicros = math.floor(now), math.floor(now * 1000 + 0.5)
 local MINUTE_MICROS = MINUTE_MS * 1000
 
--- Extends a key's life if less is left than it must last, because reading the rest costs a fraction of writing it.
+-- Extends a key's life if less is left than it must last, because reading the rest costs a fraction
+-- of writing it.
 local function keepAlive(key, lifeMs)
   if redis.call('PTTL', key) < lifeMs then redis.call('PEXPIRE', key, 2 * lifeMs) end
 end
@@ -45,7 +59,8 @@ local account, credential = holder('', 2, 7), KEYS[5] and holder('credential-', 
 local holders = credential and {credential, account} or {account}
 
 if version ~= ANY_VERSION and redis.call('GET', VERSION) ~= version then return {'stale', nowMs} end
--- A refund finds its month by Redis' clock, so the node must name that month: its own clock may be past midnight.
+-- A refund finds its month by Redis' clock, so the node must name that month: its own clock may be
+-- past midnight.
 if nowMs < monthBegin or nowMs >= monthEnd then return {'other-month', nowMs} end
 for _, its in ipairs(holders) do
   if its.perMinute >= 0 then
@@ -63,7 +78,8 @@ for _, its in ipairs(holders) do
   end
 end
 
--- How many calls each limit lets through. The first of the strictest limits refuses the other calls.
+-- How many calls each limit lets through. The first of the strictest limits refuses the other
+-- calls.
 local leasesLeft = math.huge
 for _, its in ipairs(holders) do
   if its.inFlightMax >= 0 then leasesLeft = math.min(leasesLeft, math.max(0, its.inFlightMax - its.inFlight)) end
@@ -106,7 +122,8 @@ for index = #holders, 1, -1 do
   local its = holders[index]
   -- Leases that nobody ends do so by time: after a clock was set back, no later than new leases.
   if decision == its.prefix .. 'in-flight' then followSetBack(its.leases, string.format('%.0f', nowMs + LEASE_MS_MAX)) end
-  -- A unit comes back when the oldest entry leaves the window. Over a limit that was lowered, more entries must leave first.
+  -- A unit comes back when the oldest entry leaves the window. Over a limit that was lowered, more
+  -- entries must leave first.
   if its.perMinute >= 0 then
     local wanted = take == 'all' and count or 1
     local isRefusing = decision == its.prefix .. 'minute'

@@ -1,5 +1,6 @@
 --[[ Takes a unit of a throttle: never more than `max` in any window.
-     Input:  KEYS log  ARGV[1] clock  ARGV[2] max  ARGV[3] unit (empty: none is taken)  ARGV[4] window (ms)
+     Input:  KEYS log  ARGV[1] clock  ARGV[2] max  ARGV[3] unit (empty: none is taken)  ARGV[4]
+             window (ms)
      Output: 0 when the unit is or could be taken, else ms until the oldest one leaves the window ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "../../redis/lua/set-back.lua"

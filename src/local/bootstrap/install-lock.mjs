@@ -16,16 +16,21 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const BEAT_MS = 1000
-/** An owner on another machine or in another container cannot be looked up by pid: without a beat this long it is dead. */
+/**
+ * An owner on another machine or in another container cannot be looked up by pid: without a beat
+ * this long it is dead.
+ */
 const SILENCE_MS = 30_000
 
 /**
- * Takes the lock of `root`, waiting for a living owner and taking over from a dead owner, whose npm is ended if it still runs.
- * Gives `noteNpm(pid)`, to be told which npm runs under the lock, and `release()`.
+ * Takes the lock of `root`, waiting for a living owner and taking over from a dead owner, whose npm
+ * is ended if it still runs. Gives `noteNpm(pid)`, to be told which npm runs under the lock, and
+ * `release()`.
  *
- * The lock is a directory: `owner` says who made it, and `after-<owner>` who took it over from a dead owner, and so on; the
- * last of that chain holds it. Each of these files appears whole and at most once (`link`), so two can never take over from
- * the same dead owner; a plain delete-and-make-again would let the slower of two delete the lock of the faster.
+ * The lock is a directory: `owner` says who made it, and `after-<owner>` who took it over from a
+ * dead owner, and so on; the last of that chain holds it. Each of these files appears whole and at
+ * most once (`link`), so two can never take over from the same dead owner; a plain
+ * delete-and-make-again would let the slower of two delete the lock of the faster.
  */
 export async function takeLock(root, { onWait, waitMs }) {
   const dir = path.join(root, '.install-lock')
@@ -62,7 +67,10 @@ function makeLock(dir, me) {
   }
 }
 
-/** Takes the place of an owner that is dead. Gives who holds the lock now, undefined when that changed in this moment. */
+/**
+ * Takes the place of an owner that is dead. Gives who holds the lock now, undefined when that
+ * changed in this moment.
+ */
 function takeOver(dir, me, watch) {
   try {
     const holder = readHolder(dir)
@@ -105,7 +113,10 @@ function isAlive(holder, dir, watch) {
   }
 }
 
-/** An npm outlives the start that ran it if that start is killed. Two in one directory would spoil it for both. */
+/**
+ * An npm outlives the start that ran it if that start is killed. Two in one directory would spoil
+ * it for both.
+ */
 async function endOrphans(dir, deadline) {
   for (const name of readdirSync(dir).filter((name) => name.startsWith('npm-of-'))) {
     const { pid, host } = JSON.parse(readFileSync(path.join(dir, name), 'utf8'))

@@ -14,8 +14,8 @@ import {
 import path from 'node:path'
 
 /**
- * What an install is made of. The hash changes with everything that could make `node_modules` differ, and with nothing else:
- * an edited script or a new version of ours does not install again.
+ * What an install is made of. The hash changes with everything that could make `node_modules`
+ * differ, and with nothing else: an edited script or a new version of ours does not install again.
  */
 export function loadWanted(root) {
   const manifest = readJson(path.join(root, 'package.json'))
@@ -37,7 +37,10 @@ export function loadWanted(root) {
 /** How long an optional package that npm left out is not tried again, milliseconds. */
 const TRY_AGAIN_MS = 24 * 3_600_000
 
-/** The Node to run with when a finished install of exactly this is in place, else undefined. Reads three small files. */
+/**
+ * The Node to run with when a finished install of exactly this is in place, else undefined. Reads
+ * three small files.
+ */
 export function installedNode(root, wanted) {
   const stamp = readStamp(root, wanted)
   if (!stamp || isTryDue(stamp)) return undefined
@@ -50,7 +53,10 @@ export function leftOut(root, wanted) {
   return readStamp(root, wanted)?.missing ?? []
 }
 
-/** Records a finished install. `node` is 'pinned', or 'own' if the pinned Node does not run on this machine. */
+/**
+ * Records a finished install. `node` is 'pinned', or 'own' if the pinned Node does not run on this
+ * machine.
+ */
 export function writeStamp(root, wanted, { node, missing }) {
   const stamp = {
     hash: wanted.hash,
@@ -83,9 +89,9 @@ export function isListComplete(root, wanted) {
 }
 
 /**
- * The packages of the lock that npm's own list lacks. Optional packages of other platforms may be absent; those that
- * package.json names for all platforms may not: `npm ci --omit=optional` leaves them out, and so does `npm ci` if it fails to
- * fetch or build them.
+ * The packages of the lock that npm's own list lacks. Optional packages of other platforms may be
+ * absent; those that package.json names for all platforms may not: `npm ci --omit=optional` leaves
+ * them out, and so does `npm ci` if it fails to fetch or build them.
  */
 export function missingPackages(root, wanted) {
   const listed = readJson(listFile(root))?.packages ?? {}
@@ -98,7 +104,10 @@ export function missingPackages(root, wanted) {
     .map(([place]) => place.slice('node_modules/'.length))
 }
 
-/** Whether the pinned Node is there and runs: it is missing when install scripts are off, and no build of it runs on musl. */
+/**
+ * Whether the pinned Node is there and runs: it is missing when install scripts are off, and no
+ * build of it runs on musl.
+ */
 export function doesPinnedNodeRun(root, wanted) {
   const { stdout } = spawnSync(pinnedNodeFile(root), ['--version'], { encoding: 'utf8', timeout: 20_000 })
   if (!stdout?.startsWith('v')) return false
@@ -106,8 +115,9 @@ export function doesPinnedNodeRun(root, wanted) {
 }
 
 /**
- * Makes the Node to run with the Node whose integrity package-lock.json has. The package `node` fetches its binary by an
- * install script of its own, which no lock covers; if the binary's package is locked too, that package takes its place.
+ * Makes the Node to run with the Node whose integrity package-lock.json has. The package `node`
+ * fetches its binary by an install script of its own, which no lock covers; if the binary's package
+ * is locked too, that package takes its place.
  */
 export function linkLockedNode(root) {
   const platform = process.platform === 'win32' ? 'win' : process.platform
@@ -146,7 +156,10 @@ const stampFile = (root) => path.join(root, 'node_modules', '.installed')
 const listFile = (root) => path.join(root, 'node_modules', '.package-lock.json')
 const major = (version) => Number(version.split('.')[0])
 
-/** npm writes its list at the end of whatever it does, so a changed time means that something was changed by hand. */
+/**
+ * npm writes its list at the end of whatever it does, so a changed time means that something was
+ * changed by hand.
+ */
 function listedAt(root) {
   return statSync(listFile(root), { throwIfNoEntry: false })?.mtimeMs
 }

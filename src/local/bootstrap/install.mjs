@@ -17,7 +17,10 @@ import { runNpm } from './npm.mjs'
 
 const LOCK_WAIT_MS = 15 * 60_000
 
-/** Makes `node_modules` what the lock file says, when it is not, and gives the Node to run with. Ends the process on failure. */
+/**
+ * Makes `node_modules` what the lock file says, when it is not, and gives the Node to run with.
+ * Ends the process on failure.
+ */
 export async function ensureInstalled(root) {
   const wanted = loadWanted(root)
   const ready = installedNode(root, wanted)
@@ -28,7 +31,8 @@ export async function ensureInstalled(root) {
   try {
     accessSync(root, constants.W_OK)
   } catch {
-    // A read-only copy cannot be locked or installed, but may have been installed before it became one.
+    // A read-only copy cannot be locked or installed, but may have been installed before it became
+    // one.
     if (isListComplete(root, wanted) && doesPinnedNodeRun(root, wanted)) return pinnedNodeFile(root)
     return fail(`Dependencies are missing and cannot be installed, because this account may not write to ${root}.`)
   }
@@ -61,7 +65,8 @@ async function install(root, wanted, onStart) {
       again.length > 0
         ? `Trying again to install ${again.join(', ')} (npm install)`
         : 'Installing dependencies (npm ci), about a minute on the first run'
-    // Development packages always: `npm test` needs them, and one state of node_modules is simpler than two.
+    // Development packages always: `npm test` needs them, and one state of node_modules is simpler
+    // than two.
     await runNpm(root, [...command, '--include=dev', '--include=optional'], { title, onStart })
   }
   linkLockedNode(root)
@@ -84,7 +89,11 @@ async function install(root, wanted, onStart) {
   return isPinnedUsed ? pinnedNodeFile(root) : process.execPath
 }
 
-/** Says what npm left out. @throws Error if that is the pinned Node and the running Node cannot stand in for it */
+/**
+ * Says what npm left out.
+ *
+ * @throws Error if that is the pinned Node and the running Node cannot stand in for it
+ */
 function sayLeftOut(root, wanted, { missing, isPinnedUsed }) {
   if (!isPinnedUsed && missing.includes('node')) goOnWithOwnNode(root, wanted)
   const unexplained = missing.filter((name) => isPinnedUsed || name !== 'node')
@@ -94,7 +103,11 @@ function sayLeftOut(root, wanted, { missing, isPinnedUsed }) {
   )
 }
 
-/** Says why the pinned Node is not used. @throws Error if the running Node is too old to stand in for it */
+/**
+ * Says why the pinned Node is not used.
+ *
+ * @throws Error if the running Node is too old to stand in for it
+ */
 function goOnWithOwnNode(root, wanted) {
   const platform = `${process.platform} ${process.arch}`
   const problem = existsSync(pinnedNodeFile(root))

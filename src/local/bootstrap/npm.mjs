@@ -27,8 +27,9 @@ const EXPLANATIONS = [
 ]
 
 /**
- * Runs npm in `root` with its output kept back, showing `title` and the seconds that pass. On failure npm's last lines are
- * shown and the error explains them. A stop signal stops npm and everything it started; the error then carries `signal`.
+ * Runs npm in `root` with its output kept back, showing `title` and the seconds that pass. On
+ * failure npm's last lines are shown and the error explains them. A stop signal stops npm and
+ * everything it started; the error then carries `signal`.
  */
 export async function runNpm(root, npmArgs, { title, onStart }) {
   const child = spawn(
@@ -54,8 +55,8 @@ export async function runNpm(root, npmArgs, { title, onStart }) {
 }
 
 /**
- * The npm that started us, else the npm on the PATH. It runs on the Node it came with and without our tools on its
- * PATH: `npm ci` deletes node_modules, and would delete the Node that runs it.
+ * The npm that started us, else the npm on the PATH. It runs on the Node it came with and without
+ * our tools on its PATH: `npm ci` deletes node_modules, and would delete the Node that runs it.
  */
 function npmCommand(root, npmArgs) {
   const tools = path.join(root, 'node_modules')
@@ -90,7 +91,10 @@ function showProgress(title) {
   }
 }
 
-/** Stops npm with us; `end()` gives the signal that did, if a signal did. A second signal ends this process the hard way. */
+/**
+ * Stops npm with us; `end()` gives the signal that did, if a signal did. A second signal ends this
+ * process the hard way.
+ */
 function stopWith(child) {
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']
   let stoppedBy

@@ -4,8 +4,9 @@ const LOOK_EVERY_MS = 500
 const SHELLS = ['sh', 'ash', 'dash', 'bash', 'busybox', 'zsh', 'ksh']
 
 /**
- * Calls back when the npm that runs this process has gone: npm does not pass SIGTERM on to what it runs, directly or
- * through a shell. Does nothing if no npm started this process; whoever starts it then may leave it running.
+ * Calls back when the npm that runs this process has gone: npm does not pass SIGTERM on to what it
+ * runs, directly or through a shell. Does nothing if no npm started this process; whoever starts it
+ * then may leave it running.
  */
 export function onNpmGone(callback) {
   if (process.env.npm_lifecycle_event === undefined) return

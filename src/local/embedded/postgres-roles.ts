@@ -15,8 +15,8 @@ export interface ClusterAddress {
 }
 
 /**
- * The address of a database, as the role that owns the service's own, or as the superuser. It leaves nothing to the
- * variables of libpq, which are for a Postgres elsewhere.
+ * The address of a database, as the role that owns the service's own, or as the superuser. It
+ * leaves nothing to the variables of libpq, which are for a Postgres elsewhere.
  */
 export function addressOf(
   { port, superuserPassword, password }: ClusterAddress,
@@ -27,8 +27,8 @@ export function addressOf(
 }
 
 /**
- * Makes the service's role and database if they are missing, and gives it what an earlier version made as the
- * superuser. The role can neither read files of the machine nor run programs on it.
+ * Makes the service's role and database if they are missing, and gives it what an earlier version
+ * made as the superuser. The role can neither read files of the machine nor run programs on it.
  *
  * @returns true when they are there; undefined while the server is not ready
  * @throws Error of the server when it refuses
@@ -53,7 +53,10 @@ export async function prepareRoles(address: ClusterAddress): Promise<true | unde
   }
 }
 
-/** Tables, views and sequences of their own; indexes and the sequences of columns go with their tables. */
+/**
+ * Tables, views and sequences of their own; indexes and the sequences of columns go with their
+ * tables.
+ */
 const TAKE_OVER = `
 do $$
 declare found record;

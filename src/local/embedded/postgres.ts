@@ -12,7 +12,10 @@ const INITDB_MS = 120_000
 /** After a kill the write-ahead log is replayed first, and it may be long. */
 const READY_MS = 120_000
 const PORTS_MAX = 3
-/** A fast shutdown rolls back and disconnects; the harder ways lose no data either, but the next start has to recover. */
+/**
+ * A fast shutdown rolls back and disconnects; the harder ways lose no data either, but the next
+ * start has to recover.
+ */
 const STOP_STEPS: { signal: NodeJS.Signals; waitMs: number }[] = [
   { signal: 'SIGINT', waitMs: 20_000 },
   { signal: 'SIGQUIT', waitMs: 5000 },
@@ -41,7 +44,10 @@ export interface EmbeddedPostgres extends EmbeddedServer {
   superuserUrl: string
 }
 
-/** Runs a Postgres of our own with its files under `<dataDir>/postgres`, and a database `gateway` in it, owned by a role that owns nothing else. */
+/**
+ * Runs a Postgres of our own with its files under `<dataDir>/postgres`, and a database `gateway` in
+ * it, owned by a role that owns nothing else.
+ */
 export async function startPostgres({ dataDir, print }: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const dir = await makePrivateDir(dataDir, 'postgres')
   const release = await claimDir(dir, 'Postgres')
@@ -72,7 +78,10 @@ export async function startPostgres({ dataDir, print }: EmbeddedOptions): Promis
   }
 }
 
-/** Makes the cluster once. It gets its name when it is whole, so that a start broken off in between begins again. */
+/**
+ * Makes the cluster once. It gets its name when it is whole, so that a start broken off in between
+ * begins again.
+ */
 async function initialise({ dir, data, binaries, print }: Cluster): Promise<void> {
   const major = readIfThere(path.join(data, 'PG_VERSION'))?.trim()
   if (major === binaries.major) return
@@ -97,9 +106,10 @@ async function initialise({ dir, data, binaries, print }: Cluster): Promise<void
 }
 
 /**
- * A postmaster may have outlived the start that ran it. It is stopped and not kept, because nobody would collect its exit or
- * its log. Only its own pid file tells, and the number in it may belong to something else by now: then the file goes, since
- * Postgres would take that process for a living postmaster.
+ * A postmaster may have outlived the start that ran it. It is stopped and not kept, because nobody
+ * would collect its exit or its log. Only its own pid file tells, and the number in it may belong
+ * to something else by now: then the file goes, since Postgres would take that process for a living
+ * postmaster.
  */
 async function stopLeftover({ data, print }: Cluster): Promise<void> {
   const pidFile = path.join(data, 'postmaster.pid')

@@ -7,8 +7,9 @@ import { freePort } from './free-port.ts'
 import { identifyProcess, isSameProcessRunning, type ProcessIdentity } from './process-identity.ts'
 
 /**
- * `<dataDir>/<name>`, made when absent. New directories on the way may be passed through by other accounts, because Postgres
- * started by root runs as one; what is secret in them is closed by itself.
+ * `<dataDir>/<name>`, made when absent. New directories on the way may be passed through by other
+ * accounts, because Postgres started by root runs as one; what is secret in them is closed by
+ * itself.
  */
 export async function makePrivateDir(dataDir: string, name: string): Promise<string> {
   const dir = path.resolve(dataDir, name)
@@ -23,8 +24,9 @@ export async function makePrivateDir(dataDir: string, name: string): Promise<str
 }
 
 /**
- * Makes this process the process that runs a server in `dir`, and gives the function that ends it. Throws if a living process
- * does already; a claim whose process is gone is taken over, and the server it may have left behind is the caller's to stop.
+ * Makes this process the process that runs a server in `dir`, and gives the function that ends it.
+ * Throws if a living process does already; a claim whose process is gone is taken over, and the
+ * server it may have left behind is the caller's to stop.
  */
 export async function claimDir(dir: string, what: string): Promise<() => void> {
   const file = path.join(dir, 'owner.json')
@@ -48,7 +50,10 @@ export async function claimDir(dir: string, what: string): Promise<() => void> {
   return () => removeClaim(file, me)
 }
 
-/** Whether the process that ran a server in `<dataDir>/<name>` ended without stopping it, as a killed process does. */
+/**
+ * Whether the process that ran a server in `<dataDir>/<name>` ended without stopping it, as a
+ * killed process does.
+ */
 export async function wasLeftBehind(dataDir: string, name: string): Promise<boolean> {
   const owner = readOwner(path.join(path.resolve(dataDir, name), 'owner.json'))
   return owner !== undefined && !(await isSameProcessRunning(owner))
@@ -80,7 +85,9 @@ export function readIfThere(file: string): string | undefined {
   }
 }
 
-/** Moved aside and looked at before it goes: another start may have taken it over since it was read. */
+/**
+ * Moved aside and looked at before it goes: another start may have taken it over since it was read.
+ */
 function removeClaim(file: string, owner: ProcessIdentity | undefined): void {
   const aside = `${file}.old.${process.pid}`
   try {

@@ -1,7 +1,10 @@
 import { stat } from 'node:fs/promises'
 import path from 'node:path'
 
-/** What a program must reach that runs as another account: its data, and the folder that it and its libraries are in. */
+/**
+ * What a program must reach that runs as another account: its data, and the folder that it and its
+ * libraries are in.
+ */
 export interface Reached {
   data: string
   programs: string
@@ -13,8 +16,9 @@ export interface Account {
 }
 
 /**
- * Covers closed directories with empty directories that can be passed, and puts back what is to be reached in them: for this
- * process alone, since it has its own mounts. Then it becomes the account, without any right of root's, and the program.
+ * Covers closed directories with empty directories that can be passed, and puts back what is to be
+ * reached in them: for this process alone, since it has its own mounts. Then it becomes the
+ * account, without any right of root's, and the program.
  */
 const SCRIPT = `
 set -eu
@@ -38,9 +42,10 @@ exec setpriv --reuid "$uid" --regid "$gid" --clear-groups --bounding-set=-all --
 `
 
 /**
- * A way to run programs as an account that cannot pass the directories above them (`/root` is closed to all but root),
- * without opening these to anybody and without a right of root's: in a mount namespace. Needs root's right to mount, which
- * containers seldom have, and unshare, mount and setpriv of util-linux.
+ * A way to run programs as an account that cannot pass the directories above them (`/root` is
+ * closed to all but root), without opening these to anybody and without a right of root's: in a
+ * mount namespace. Needs root's right to mount, which containers seldom have, and unshare, mount
+ * and setpriv of util-linux.
  */
 export async function withPrivateMounts({ uid, gid }: Account, { data, programs }: Reached) {
   const [first, second] = await Promise.all([data, programs].map((reached) => closedAbove(reached, { uid, gid })))
@@ -52,7 +57,9 @@ export async function withPrivateMounts({ uid, gid }: Account, { data, programs 
   })
 }
 
-/** The topmost directory above a path that the account cannot pass; undefined when it can pass all. */
+/**
+ * The topmost directory above a path that the account cannot pass; undefined when it can pass all.
+ */
 async function closedAbove(reached: string, { uid, gid }: Account): Promise<string | undefined> {
   const parts = path.dirname(reached).split(path.sep)
   for (let length = 2; length <= parts.length; length += 1) {

@@ -28,7 +28,10 @@ export async function isProcessOf(pid: number, dir: string): Promise<boolean> {
   return (readCommandLine(pid) ?? (await runPs(pid, 'command=')))?.includes(dir) ?? false
 }
 
-/** Whether the number belongs to a process. A process that has ended but was not collected by its parent does not count. */
+/**
+ * Whether the number belongs to a process. A process that has ended but was not collected by its
+ * parent does not count.
+ */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0)

@@ -31,7 +31,8 @@ export async function prepareContainer(
   }
   await remove()
   const uid = process.getuid?.()
-  // The files stay ours, so that a redis-server on the PATH can go on with them. As root the image chooses its own account.
+  // The files stay ours, so that a redis-server on the PATH can go on with them. As root the image
+  // chooses its own account.
   const user = uid === undefined || uid === 0 ? [] : ['--user', `${uid}:${process.getgid?.() ?? uid}`]
   const runArgs = (port: number) => [
     ...['run', '--rm', '--interactive', '--name', name, ...user, '--publish', `127.0.0.1:${port}:6379`],

@@ -8,8 +8,8 @@ const REDIS_MIN = { major: 7, minor: 0 }
 export type RedisProgram = { command: string; argv0: string; version: string }
 
 /**
- * Finds a Redis or Valkey server on the PATH. Their check tools are the same program under another name, and are what
- * Debian's `redis-tools` brings: a server without a system service around it.
+ * Finds a Redis or Valkey server on the PATH. Their check tools are the same program under another
+ * name, and are what Debian's `redis-tools` brings: a server without a system service around it.
  */
 export async function findRedisProgram(): Promise<{ program?: RedisProgram; tooOld?: string }> {
   let tooOld: string | undefined

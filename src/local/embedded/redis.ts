@@ -24,7 +24,9 @@ const STOP_STEPS: { signal: NodeJS.Signals; waitMs: number }[] = [
 
 type Store = { dir: string; data: string; password: string; print: (text: string) => void; install: InstallPolicy }
 
-/** How to run a server on the store, given its port. `after` cleans up what outlives its process. */
+/**
+ * How to run a server on the store, given its port. `after` cleans up what outlives its process.
+ */
 type Runner = {
   command: (port: number) => Pick<ServerCommand, 'command' | 'commandArgs' | 'argv0' | 'input'>
   after: () => Promise<void>
@@ -32,7 +34,10 @@ type Runner = {
   signal?: (signal: NodeJS.Signals) => Promise<void>
 }
 
-/** Runs a Redis of our own with its files under `<dataDir>/redis`: from the PATH, else in a container, else freshly installed. */
+/**
+ * Runs a Redis of our own with its files under `<dataDir>/redis`: from the PATH, else in a
+ * container, else freshly installed.
+ */
 export async function startRedis({ dataDir, print, install = 'ask' }: EmbeddedOptions): Promise<EmbeddedServer> {
   const dir = await makePrivateDir(dataDir, 'redis')
   const release = await claimDir(dir, 'Redis')
@@ -98,7 +103,9 @@ function localRunner(store: Store, { command, argv0 }: RedisProgram): Runner {
   }
 }
 
-/** Read from standard input: an argument would show the password to every account of the machine. */
+/**
+ * Read from standard input: an argument would show the password to every account of the machine.
+ */
 function configText({ data, password }: Store, bind: string, port: number): string {
   return `
 bind ${bind}
@@ -137,8 +144,9 @@ async function run(store: Store, runner: Runner): Promise<{ server: ServerProces
 }
 
 /**
- * A server may have outlived the start that ran it, as a process or as a container. Two on one append-only file would destroy
- * it, so it is stopped by its number and, whatever it is, by its port: only our own server knows our password.
+ * A server may have outlived the start that ran it, as a process or as a container. Two on one
+ * append-only file would destroy it, so it is stopped by its number and, whatever it is, by its
+ * port: only our own server knows our password.
  */
 async function stopLeftover(store: Store): Promise<void> {
   const pid = Number(readIfThere(path.join(store.dir, 'pid')))

@@ -6,8 +6,8 @@ const SECONDS = 10
 const INTERRUPT = '\u0003'
 
 /**
- * Gives the person at the terminal ten seconds to press a key, which says no. If nobody can answer nothing is asked:
- * the answer is then that of the setting.
+ * Gives the person at the terminal ten seconds to press a key, which says no. If nobody can answer
+ * nothing is asked: the answer is then that of the setting.
  */
 export async function isRefused(
   print: (text: string) => void,

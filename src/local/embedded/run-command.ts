@@ -3,7 +3,10 @@ import { type SpawnOptions, spawn } from 'node:child_process'
 /** How a command ended. `code` is null when it could not be started or did not end in time. */
 export type Outcome = { code: number | null; output: string }
 
-/** Runs a command to its end with its output kept; never throws, because a missing command is an answer here. */
+/**
+ * Runs a command to its end with its output kept; never throws, because a missing command is an
+ * answer here.
+ */
 export function runCommand(
   command: string,
   commandArgs: string[],

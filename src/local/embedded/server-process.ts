@@ -30,8 +30,9 @@ export type ServerProcess = {
 }
 
 /**
- * Starts a server in a session of its own, so that Ctrl-C does not reach it before the service has finished with it. Its log
- * is a file, not a pipe: it goes on when we are killed. When this process ends without stopping it, a watcher does.
+ * Starts a server in a session of its own, so that Ctrl-C does not reach it before the service has
+ * finished with it. Its log is a file, not a pipe: it goes on when we are killed. When this process
+ * ends without stopping it, a watcher does.
  */
 export async function spawnServer({
   command,
@@ -71,7 +72,10 @@ export async function spawnServer({
   }
 }
 
-/** Polls until the answer is not undefined; undefined when the time is over or `isOver` says that no answer will come. */
+/**
+ * Polls until the answer is not undefined; undefined when the time is over or `isOver` says that no
+ * answer will come.
+ */
 export async function waitFor<T>(
   check: () => T | undefined | Promise<T | undefined>,
   { timeoutMs, isOver }: { timeoutMs: number; isOver?: () => boolean },

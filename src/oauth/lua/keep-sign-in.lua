@@ -1,5 +1,7 @@
---[[ Keeps a sign-in that no user has finished. When its client or all clients have too many, the oldest one goes.
-     Input:  KEYS sign-in, sign-ins of the client, all sign-ins  ARGV[1] clock  ARGV[2] sign-in, sealed  ARGV[3] life (ms)
+--[[ Keeps a sign-in that no user has finished. When its client or all clients have too many, the
+     oldest one goes.
+     Input:  KEYS sign-in, sign-ins of the client, all sign-ins  ARGV[1] clock  ARGV[2] sign-in,
+             sealed  ARGV[3] life (ms)
              ARGV[4] most of the client  ARGV[5] most of all
      Output: nothing ]]
 --- @include "../../redis/lua/clock.lua"
@@ -14,7 +16,8 @@ local function enter(index, max)
   if surplus <= 0 then return end
   for _, oldest in ipairs(redis.call('ZRANGE', index, 0, surplus - 1)) do
     redis.call('DEL', oldest)
-    -- Another client's own set keeps the name until the client's next sign-in or its end: it counts, and is of no use.
+    -- Another client's own set keeps the name until the client's next sign-in or its end: it
+    -- counts, and is of no use.
     redis.call('ZREM', index, oldest)
     redis.call('ZREM', ALL, oldest)
   end

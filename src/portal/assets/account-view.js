@@ -3,7 +3,10 @@ import { el } from './dom.js'
 import { visit } from './navigate.js'
 import { forPeople } from './words.js'
 
-/** Fills an account page with what `build` makes, again after each change; failures are shown in its place. */
+/**
+ * Fills an account page with what `build` makes, again after each change; failures are shown in its
+ * place.
+ */
 export async function showAccount(view, build) {
   const body = view.querySelector('[data-body]')
   const refresh = async () => {
@@ -63,7 +66,8 @@ export function actionButton(text, members, action) {
       button.after(failureCard(error))
     } finally {
       button.disabled = false
-      // A button that is disabled while a dialog asks cannot take the focus back when the dialog closes.
+      // A button that is disabled while a dialog asks cannot take the focus back when the dialog
+      // closes.
       if (document.activeElement === document.body) button.focus()
     }
   }

@@ -6,7 +6,10 @@ import { visit } from './navigate.js'
 
 const PAGE = 50
 
-/** Filters of the list, which stand in the address under these names, as the route of the log takes them. */
+/**
+ * Filters of the list, which stand in the address under these names, as the route of the log takes
+ * them.
+ */
 const FILTERS = ['api', 'status', 'key', 'mode', 'via', 'code', 'endpoint', 'tool', 'from', 'to', 'teamId']
 
 const STATUSES = [
@@ -144,7 +147,10 @@ function pageLinks({ next, filter, isFirst }) {
   )
 }
 
-/** Saves the calls that fit as a file. A link could not: the log-in counts for requests of this page's scripts alone. */
+/**
+ * Saves the calls that fit as a file. A link could not: the log-in counts for requests of this
+ * page's scripts alone.
+ */
 async function exportCalls(filter) {
   const headers = { 'x-portal-request': '1', accept: 'application/x-ndjson' }
   const { status, data, text } = await request(`/v1/logs?${filter}`, { headers })

@@ -3,7 +3,9 @@ import { request } from './api.js'
 /** How long after the last key the search is sent, milliseconds. */
 const PAUSE_MS = 150
 
-/** Search and filters over the cards that the page came with. What is chosen stands in the address. */
+/**
+ * Search and filters over the cards that the page came with. What is chosen stands in the address.
+ */
 export function startCatalog(view) {
   const form = view.querySelector('[data-filters]')
   const list = view.querySelector('[data-cards]')

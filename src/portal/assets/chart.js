@@ -27,8 +27,9 @@ function outcomeOf({ mode, status }) {
 }
 
 /**
- * A bar a day: live calls by what became of them, and test calls; and the same as a table. The line is the plan's month spread over
- * its days. `usage` is by day, mode and status; `perMonth` what the plan allows.
+ * A bar a day: live calls by what became of them, and test calls; and the same as a table. The line
+ * is the plan's month spread over its days. `usage` is by day, mode and status; `perMonth` what the
+ * plan allows.
  */
 export function dayChart({ from, to, total, usage }, perMonth) {
   const days = daysOf(from, to).map((day) => {

@@ -2,7 +2,9 @@ import { actionButton, actionForm, failureCard } from './account-view.js'
 import { api } from './api.js'
 import { el, field } from './dom.js'
 
-/** The consent page: who asks, where the code goes, what the application may do; the user decides. */
+/**
+ * The consent page: who asks, where the code goes, what the application may do; the user decides.
+ */
 export async function startConnect(view) {
   const body = view.querySelector('[data-body]')
   const show = async () => {
@@ -26,7 +28,10 @@ export async function startConnect(view) {
   await show()
 }
 
-/** What the gateway knows stands first. The name is free text of the application, on one line whatever it is. */
+/**
+ * What the gateway knows stands first. The name is free text of the application, on one line
+ * whatever it is.
+ */
 function whoAsks({ clientName, clientHost, redirectHost, resource }) {
   return [
     el('p', { class: 'notice' }, 'Go on only if you started this in that application a moment ago.'),

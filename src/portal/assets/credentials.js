@@ -43,7 +43,10 @@ async function makeFirstKey() {
   }
 }
 
-/** The page from which the visitor came: a path of this portal and nothing else. A newcomer goes to a page that is ready to send. */
+/**
+ * The page from which the visitor came: a path of this portal and nothing else. A newcomer goes to
+ * a page that is ready to send.
+ */
 function nextPage(start) {
   const next = new URLSearchParams(location.search).get('next') ?? ''
   if (/^\/(apis\/[a-z0-9-]+|account(\/[a-z-]+)?)$/.test(next)) return next

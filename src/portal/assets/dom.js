@@ -1,4 +1,7 @@
-/** Makes an element; members that start with `on` are listeners, the others attributes. Texts are never read as HTML. */
+/**
+ * Makes an element; members that start with `on` are listeners, the others attributes. Texts are
+ * never read as HTML.
+ */
 export function el(name, members = {}, ...children) {
   const element = document.createElement(name)
   for (const [member, value] of Object.entries(members)) {
@@ -59,7 +62,10 @@ export function moment(iso, none = 'never') {
   return iso ? el('time', { datetime: iso }, dates.format(new Date(iso))) : none
 }
 
-/** Asks before something that cannot be undone; true when the visitor says yes. `choice` stands below the question. */
+/**
+ * Asks before something that cannot be undone; true when the visitor says yes. `choice` stands
+ * below the question.
+ */
 export function confirmed(question, yes, choice) {
   const answer = Promise.withResolvers()
   const dialog = el(

@@ -1,8 +1,14 @@
 import { PLACEHOLDER } from './snippets.js'
 
-/** The key the visitor tries calls with. In this module's memory and nowhere else: a reload forgets it. */
+/**
+ * The key the visitor tries calls with. In this module's memory and nowhere else: a reload forgets
+ * it.
+ */
 let current = ''
-/** Whether code shows it in full. A key that was made in this tab is shown, a key that was typed into a field is not. */
+/**
+ * Whether code shows it in full. A key that was made in this tab is shown, a key that was typed
+ * into a field is not.
+ */
 let isShown = false
 const listeners = new Set()
 
@@ -11,7 +17,11 @@ const MASK_NAME = 'key-mask'
 
 export const currentKey = () => current
 
-/** Uses a key from now on. @param made whether it was made just now, so that the visitor is to see it */
+/**
+ * Uses a key from now on.
+ *
+ * @param made whether it was made just now, so that the visitor is to see it
+ */
 export function useKey(key, made = false) {
   const isSame = key.trim() === current
   current = key.trim()

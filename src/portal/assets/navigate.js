@@ -1,6 +1,7 @@
 /**
- * Goes from page to page without losing what is in memory (the visitor's key): the next page is fetched and its main
- * part put in place. Every page is also a plain address, and anything unusual is left to the browser.
+ * Goes from page to page without losing what is in memory (the visitor's key): the next page is
+ * fetched and its main part put in place. Every page is also a plain address, and anything unusual
+ * is left to the browser.
  */
 let start = () => undefined
 
@@ -9,7 +10,8 @@ const isPage = (path) => /^\/($|apis\/|agents$|signup$|login$|account(\/|$)|docs
 
 export function startNavigation(startPage) {
   start = startPage
-  // Where a page was scrolled to is kept with its place in the history: the browser would restore it too early.
+  // Where a page was scrolled to is kept with its place in the history: the browser would restore
+  // it too early.
   history.scrollRestoration = 'manual'
   scrollTo(0, history.state?.scrollY ?? scrollY)
   addEventListener('pagehide', keepScroll)
@@ -57,7 +59,9 @@ export async function visit(address) {
 
 const script = (page) => page.querySelector('script[src]')?.getAttribute('src')
 
-/** Shows a page; a page that is new to the history stands there before its script reads the address. */
+/**
+ * Shows a page; a page that is new to the history stands there before its script reads the address.
+ */
 async function load(address, { isNew = false } = {}) {
   document.documentElement.classList.add('loading')
   const next = await fetchPage(address)

@@ -107,7 +107,9 @@ function row(record, { query, refresh }) {
   ]
 }
 
-/** A check has an outcome within ten seconds, unless its source holds calls back or no worker runs. */
+/**
+ * A check has an outcome within ten seconds, unless its source holds calls back or no worker runs.
+ */
 const LOOK_EVERY_MS = 1_000
 const LOOKS_MAX = 15
 

@@ -1,4 +1,7 @@
-/** Stands for the key in every snippet; a copy has the visitor's own key in its place, if there is one. */
+/**
+ * Stands for the key in every snippet; a copy has the visitor's own key in its place, if there is
+ * one.
+ */
 export const PLACEHOLDER = 'YOUR_API_KEY'
 
 export function snippets({ baseUrl, slug, path, method = 'GET', parameters }) {
@@ -106,7 +109,10 @@ const pairsOf = (parameters) =>
 
 const shellQuoted = (text) => `'${text.replaceAll("'", "'\\''")}'`
 
-/** A dictionary if no value is a list, so that it can be read, else pairs. A boolean is its text, which Python would write with a capital. */
+/**
+ * A dictionary if no value is a list, so that it can be read, else pairs. A boolean is its text,
+ * which Python would write with a capital.
+ */
 function pythonQuery(parameters, pairs) {
   const isPlain = Object.values(parameters).every((value) => !Array.isArray(value))
   const texts = (value) => (typeof value === 'boolean' ? String(value) : value)

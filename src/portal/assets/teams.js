@@ -162,7 +162,9 @@ function memberRow(team, member, { me, yourRole, isManager, keys, refresh }) {
   return [name, role, moment(member.joinedAt, 'unknown'), actions]
 }
 
-/** Whoever made a key may have kept it: it goes on after its maker has gone, unless it is ended too. */
+/**
+ * Whoever made a key may have kept it: it goes on after its maker has gone, unless it is ended too.
+ */
 function keyChoice(count, maker) {
   const box = el('input', { type: 'checkbox' })
   const which = count === 1 ? 'the key' : `the ${count} keys`

@@ -76,14 +76,19 @@ function startForm(form, { sendAs, waits }) {
   })
 }
 
-/** The fields that are filled in, as they are sent. Blanks around a number are nobody's intention. */
+/**
+ * The fields that are filled in, as they are sent. Blanks around a number are nobody's intention.
+ */
 function filledIn(form) {
   return [...new FormData(form)]
     .map(([name, value]) => [name, form.elements[name].inputMode === 'decimal' ? value.trim() : value])
     .filter(([, value]) => value !== '')
 }
 
-/** What is filled in; numbers as numbers where they are, the items of a list, and a body as the JSON that it is. */
+/**
+ * What is filled in; numbers as numbers where they are, the items of a list, and a body as the JSON
+ * that it is.
+ */
 function parametersOf(form) {
   return Object.fromEntries(filledIn(form).map(([name, value]) => [name, valueIn(form.elements[name], value)]))
 }
@@ -198,7 +203,10 @@ function showHint(hint, error, headers) {
   )
 }
 
-/** For calls of a minute that are used up: the button counts the seconds down, which these words could not. */
+/**
+ * For calls of a minute that are used up: the button counts the seconds down, which these words
+ * could not.
+ */
 function minuteWords({ code }, headers) {
   const limit = headers.get('x-ratelimit-limit')
   if (code !== 'RATE_LIMIT_EXCEEDED' || limit === null) return undefined
@@ -217,8 +225,8 @@ function left(headers) {
 const isTest = (headers) => headers.get('x-gateway-mode') === 'test'
 
 /**
- * Sending is of no use before the plan's minute has passed: the buttons say how long. Each credential waits for itself, for
- * what a visitor has used up another may have left.
+ * Sending is of no use before the plan's minute has passed: the buttons say how long. Each
+ * credential waits for itself, for what a visitor has used up another may have left.
  */
 class Waits {
   #sendAs

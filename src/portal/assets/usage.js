@@ -17,7 +17,10 @@ const SPANS = [
 ]
 const DAY_MS = 86_400_000
 
-/** What was called, by day, API, caller or status. `callers`, keys and connections, gives ids their names. */
+/**
+ * What was called, by day, API, caller or status. `callers`, keys and connections, gives ids their
+ * names.
+ */
 export function usageSection(callers) {
   const group = select({ name: 'group' }, GROUPS)
   const span = select({ name: 'span' }, SPANS)

@@ -2,7 +2,10 @@ import { actionButton } from './account-view.js'
 import { api } from './api.js'
 import { el, toast } from './dom.js'
 
-/** What an account still has to do, or to wait for, before it can do all that others can; undefined for most. */
+/**
+ * What an account still has to do, or to wait for, before it can do all that others can; undefined
+ * for most.
+ */
 export async function verificationNotice(view) {
   const { emailVerified, liveCallsNeed } = await api('/v1/auth/verification')
   if (liveCallsNeed === 'approval') {

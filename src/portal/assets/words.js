@@ -1,6 +1,7 @@
 /**
- * What a failure says to a person. Hints of the gateway name routes and tokens for programs; these name buttons and
- * pages. A code without an entry keeps its message, which is plain, and loses the tokens.
+ * What a failure says to a person. Hints of the gateway name routes and tokens for programs; these
+ * name buttons and pages. A code without an entry keeps its message, which is plain, and loses the
+ * tokens.
  */
 const PLANS = { pro: 'Pro', business: 'Elite', enterprise: 'Elite (contract)' }
 
@@ -27,7 +28,8 @@ const WORDS = {
 }
 
 /**
- * The usual messages of codes that are answered with others too. Another message says what was wrong there, and stays.
+ * The usual messages of codes that are answered with others too. Another message says what was
+ * wrong there, and stays.
  */
 const USUAL = {
   INVALID_CREDENTIALS: 'Email or password is wrong.',
@@ -58,7 +60,10 @@ function tokensOf(hint) {
   return Object.fromEntries([...hint.matchAll(/\s(\w+)=(\S+)/g)].map(([, name, value]) => [name, value]))
 }
 
-/** Who made calls, by the id that usage counts them under: a key, an application, or a log-in. Lists that could not be read are left out. */
+/**
+ * Who made calls, by the id that usage counts them under: a key, an application, or a log-in. Lists
+ * that could not be read are left out.
+ */
 export function callerWords(id, { keys, connections }) {
   if (id === 'session') return 'Portal and sessions'
   const key = keys?.find((one) => one.id === id)

@@ -17,13 +17,18 @@ export type AccountSection = (typeof SECTIONS)[number][2]
 
 /** What an account page holds besides its section's data. */
 export interface AccountExtras {
-  /** A page below the page of the section, by the name of its script's part and with a title of its own. */
+  /**
+   * A page below the page of the section, by the name of its script's part and with a title of its
+   * own.
+   */
   part?: { view: string; title: string }
   /** JSON of the APIs that take a caller's own key. */
   apis?: string
   /** Page of the API that a newcomer tries first. */
   start?: string
-  /** Whether addresses are proven by mail: only then does it mean something that an address is not. */
+  /**
+   * Whether addresses are proven by mail: only then does it mean something that an address is not.
+   */
   provesAddresses?: boolean
   /** What is the same for every account, below the section. */
   below?: Html
@@ -48,7 +53,11 @@ ${below ?? ''}
 </div>`
 }
 
-/** The plans, and whom to ask for another plan. @param contact undefined if the operator names none */
+/**
+ * The plans, and whom to ask for another plan.
+ *
+ * @param contact undefined if the operator names none
+ */
 export function plansCard(plans: Visit['plans'], contact: string | undefined): Html {
   return html`<section class="card" aria-labelledby="plans-title"><h2 id="plans-title">Plans</h2>
 ${planTable(plans, 'Calls over all APIs. Test calls have the same limits a minute and none a month.')}
@@ -77,7 +86,10 @@ export function signupClosedPage(contact: string | undefined): Html {
 </div>`
 }
 
-/** Sign-up and log-in. `start` is the page that a newcomer is led to; `mails`: whether the gateway sends mail. */
+/**
+ * Sign-up and log-in. `start` is the page that a newcomer is led to; `mails`: whether the gateway
+ * sends mail.
+ */
 export function credentialsPage(
   action: 'signup' | 'login',
   { start, signup, mails }: { start: string; signup: SignupPolicy; mails: boolean },

@@ -48,7 +48,9 @@ ${codeBlock(
 </div>`
 }
 
-/** What clients that run elsewhere need: they take no key and reach no address of one's own machine. */
+/**
+ * What clients that run elsewhere need: they take no key and reach no address of one's own machine.
+ */
 function hostedClients({ baseUrl, isOauthOn }: { baseUrl: string; isOauthOn: boolean }): Html {
   const name = 'Claude.ai, ChatGPT and other hosted clients'
   if (!isOauthOn) return html`${name} take OAuth alone, and sign-in for agents is off on this gateway.`

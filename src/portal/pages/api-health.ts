@@ -40,7 +40,10 @@ ${
 }`
 }
 
-/** Redis may have lost the first check. A change written down before shows that there was one, and Healthy since. */
+/**
+ * Redis may have lost the first check. A change written down before shows that there was one, and
+ * Healthy since.
+ */
 function firstOkOf({ firstOkAt }: Condition, { lastChange }: HealthPast): number {
   return lastChange?.to === 'Healthy' ? Math.min(firstOkAt, Date.parse(lastChange.at)) : firstOkAt
 }

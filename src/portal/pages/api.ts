@@ -9,7 +9,10 @@ import { healthOfTheDay } from './api-health.ts'
 import { capitalized, healthBadge, moment, planBadge } from './parts.ts'
 import { planTable } from './plan-table.ts'
 
-/** One API: its state, terms and limits, and each endpoint with a form to try it, snippets, response and errors. */
+/**
+ * One API: its state, terms and limits, and each endpoint with a form to try it, snippets, response
+ * and errors.
+ */
 export function apiPage({ api, condition, past }: ApiView, visit: Visit): Html {
   const { upstream, slug } = api
   const endpoints = [...api.endpoints.values()]

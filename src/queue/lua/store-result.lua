@@ -1,7 +1,10 @@
---[[ Keeps the outcome of a call, within the bytes that its account's results may take. The first outcome stays.
+--[[ Keeps the outcome of a call, within the bytes that its account's results may take. The first
+     outcome stays.
      Input:  KEYS result, index of the account's results, their bytes, started
-             ARGV[1] clock  ARGV[2] frame  ARGV[3] call id  ARGV[4] life (ms)  ARGV[5] bytes of all results (-1: no bound)
-     Output: 'kept', 'earlier' (another outcome is kept) or 'full' (nothing was done), ms until a result ends, and 1 if
+             ARGV[1] clock  ARGV[2] frame  ARGV[3] call id  ARGV[4] life (ms)  ARGV[5] bytes of all
+                     results (-1: no bound)
+     Output: 'kept', 'earlier' (another outcome is kept) or 'full' (nothing was done), ms until a
+             result ends, and 1 if
              a worker has begun with the call ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/results.lua"

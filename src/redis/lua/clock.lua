@@ -1,4 +1,5 @@
---[[ The time of a script: ARGV[1] in milliseconds, or Redis' own clock if ARGV[1] is empty. Only tests hand in a time.
+--[[ The time of a script: ARGV[1] in milliseconds, or Redis' own clock if ARGV[1] is empty. Only
+     tests hand in a time.
      Redis counts microseconds, so `now` has three decimals. ]]
 local now = tonumber(ARGV[1])
 if not now then

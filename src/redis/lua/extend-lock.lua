@@ -1,5 +1,7 @@
---[[ Extends or releases a lock, if one of these tokens still holds it: it may have ended meanwhile, and be another's.
-     Input:  KEYS lock, then keys that are deleted in the same step, whoever holds it  ARGV[1] ms (0: release it)
+--[[ Extends or releases a lock, if one of these tokens still holds it: it may have ended meanwhile,
+     and be another's.
+     Input:  KEYS lock, then keys that are deleted in the same step, whoever holds it  ARGV[1] ms
+             (0: release it)
              ARGV[2…] tokens; the lock keeps the first
      Output: 1 if one of the tokens held it ]]
 local LOCK, lifeMs, token = KEYS[1], ARGV[1], ARGV[2]

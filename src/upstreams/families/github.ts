@@ -6,8 +6,8 @@ import { path, type Upstream } from '../../catalog/upstream.ts'
 export const githubProbe = { path: path`/rate_limit` }
 
 /**
- * What GitHub's APIs have in common. `resource` is its name for the limit that the requests count against; `keyCaps` are
- * the caps of a key.
+ * What GitHub's APIs have in common. `resource` is its name for the limit that the requests count
+ * against; `keyCaps` are the caps of a key.
  */
 export function github(
   resource: string,
@@ -32,7 +32,8 @@ export function github(
       appliesWhen: { header: 'x-ratelimit-resource', value: resource },
     },
     reservedParameters: ['access_token', 'client_id', 'client_secret', 'callback'],
-    // A secondary limit is a 403 or 429 that need not say when to come back; GitHub then asks for a minute.
+    // A secondary limit is a 403 or 429 that need not say when to come back; GitHub then asks for a
+    // minute.
     classify: ({ status, headers, body }) => {
       if (status !== 403 && status !== 429) return undefined
       if (headers['retry-after'] !== undefined || headers['x-ratelimit-remaining']?.trim() === '0') return undefined

@@ -3,8 +3,9 @@ import { overLimit, type ResponseClass } from '../../catalog/response-class.ts'
 import type { UpstreamResponse } from '../../catalog/upstream.ts'
 
 /**
- * Parameters by which Open-Meteo counts one request as several of its limits (more variables, more days, more models)
- * or answers in blocks that no mapping here reads. Without them every request weighs 1, so that the caps are exact.
+ * Parameters by which Open-Meteo counts one request as several of its limits (more variables, more
+ * days, more models) or answers in blocks that no mapping here reads. Without them every request
+ * weighs 1, so that the caps are exact.
  */
 export const WEIGHTED_PARAMETERS = [
   'current',
@@ -27,7 +28,10 @@ export const WEIGHTED_PARAMETERS = [
   'domains',
 ]
 
-/** Reads from the reason how long a limit lasts: no header says it. Its windows follow the clock, so these are the longest. */
+/**
+ * Reads from the reason how long a limit lasts: no header says it. Its windows follow the clock, so
+ * these are the longest.
+ */
 export function waitFromReason({ status, body }: UpstreamResponse): ResponseClass | undefined {
   if (status !== 429) return undefined
   const reason = text(members(body).reason) ?? ''

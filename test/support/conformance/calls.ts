@@ -97,7 +97,8 @@ export const CALL_STATEMENTS: Statement[] = [
         assert.equal(answer.status, status, `${path}: ${answer.text}`)
         return answer
       }
-      // An answer waits a quarter of a second for these headers, and goes without them where the machine is busier than that.
+      // An answer waits a quarter of a second for these headers, and goes without them where the
+      // machine is busier than that.
       const answerWithLimits = async (ask: () => Promise<Answer>) => {
         for (let time = 0; time < 5; time += 1) {
           const answer = await ask()

@@ -12,12 +12,18 @@ async function operator({ gateway, memory }: World, path: string, options: Reque
 const patch = (world: World, path: string, body: object) => operator(world, path, { method: 'PATCH', body })
 const post = (world: World, path: string, body: object = {}) => operator(world, path, { method: 'POST', body })
 
-/** A change reaches every process within a second; a machine that runs other tests too is given more. */
+/**
+ * A change reaches every process within a second; a machine that runs other tests too is given
+ * more.
+ */
 const CHANGE_MS_MAX = 5_000
 
 const WEATHER = '/v1/call/weather/current?latitude=3&longitude=4'
 
-/** CONTRACT, Operator API and What is active. They come last: they change what all other statements see. */
+/**
+ * CONTRACT, Operator API and What is active. They come last: they change what all other statements
+ * see.
+ */
 export const OPERATOR_STATEMENTS: Statement[] = [
   {
     says: 'everything of the operator API needs OPERATOR_TOKEN',

@@ -7,7 +7,10 @@ import { startUpstreamServer, type UpstreamServer } from '../upstream-server.ts'
 export interface World {
   gateway: Gateway
   upstream: UpstreamServer
-  /** On the Free plan; its calls are counted by no statement but those about parameters, keys and teams. */
+  /**
+   * On the Free plan; its calls are counted by no statement but those about parameters, keys and
+   * teams.
+   */
   free: Account
   /** On the Elite plan, for statements that need many calls and every API. */
   elite: Account
@@ -22,7 +25,10 @@ export interface Statement {
   holds: (world: World) => Promise<unknown>
 }
 
-/** Every API that a statement calls with a live key; each kind of failure has one of its own, for health remembers. */
+/**
+ * Every API that a statement calls with a live key; each kind of failure has one of its own, for
+ * health remembers.
+ */
 const LIVE = [
   'weather', 'mock-data', 'dictionary', 'timezone', 'dog-images', 'meal-recipes', 'random-facts', 'currency', 'trivia',
   'countries', 'encyclopedia',
@@ -40,7 +46,10 @@ export async function stopWorld({ gateway, upstream }: World): Promise<void> {
   await upstream.close()
 }
 
-/** A failure in the shape of its route (SPEC 7), with every member a string and a link that leads to its code. */
+/**
+ * A failure in the shape of its route (SPEC 7), with every member a string and a link that leads to
+ * its code.
+ */
 export function assertFailure({ status, body, text }: Answer, expected: number, code: string): void {
   assert.equal(status, expected, text)
   const isCall = body.status === 'error'

@@ -2,9 +2,10 @@
 --- @include "./dequeue.lua"
 --- @include "./notify.lua"
 --- @include "./schedule.lua"
--- Takes calls that can no longer be granted before their deadlines out of the queue: their workers hear of it at once, with
--- when to come again, instead of waiting for the deadlines. `late` has of each call the member, when it may come again, and
--- whether it waited for its share alone, which EVICTED keeps as a time below 0.
+-- Takes calls that can no longer be granted before their deadlines out of the queue: their workers
+-- hear of it at once, with when to come again, instead of waiting for the deadlines. `late` has of
+-- each call the member, when it may come again, and whether it waited for its share alone, which
+-- EVICTED keeps as a time below 0.
 local function evict(late)
   if #late == 0 then return end
   local members, evicted = {}, {}
@@ -33,7 +34,8 @@ local function isTooLate(deadline, at)
   return at > now and deadline ~= nil and at + state.serviceMs + REPLY_MS > deadline
 end
 
--- Planning takes time in proportion to the queue: a long queue is planned a few times a second, not at each call.
+-- Planning takes time in proportion to the queue: a long queue is planned a few times a second, not
+-- at each call.
 local function takePlanningTurn(length)
   if length <= PLANNED_LENGTH_MAX then return true end
   if math.abs(now - state.plannedAt) < PLAN_EVERY_MS then return false end
@@ -42,7 +44,8 @@ local function takePlanningTurn(length)
   return true
 end
 
--- Evicts the queued calls whose slots are too late by now, because the upstream allows less or another share has demand.
+-- Evicts the queued calls whose slots are too late by now, because the upstream allows less or
+-- another share has demand.
 local function evictTooLate()
   local deadlines = readDeadlines()
   local late = {}

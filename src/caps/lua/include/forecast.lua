@@ -3,8 +3,9 @@
 --- @include "./state.lua"
 --- @include "./slots.lua"
 
--- How long a queue takes to drain, whatever slows it: connections, or workers that are short of CPU (ms; 0: not known). A
--- second in which little moved, while workers are replaced or a machine is busy, says less than the seconds before it.
+-- How long a queue takes to drain, whatever slows it: connections, or workers that are short of CPU
+-- (ms; 0: not known). A second in which little moved, while workers are replaced or a machine is
+-- busy, says less than the seconds before it.
 local drainedPerSecond
 local function drainMs(ahead, busySince)
   if ahead < DRAIN_LENGTH_MIN or isScarce or now - busySince <= DRAIN_WINDOW_MS or widest < DRAIN_WINDOW_MS then return 0 end
@@ -16,8 +17,8 @@ local function drainMs(ahead, busySince)
   return ahead / math.max(1, drainedPerSecond) * 1000
 end
 
--- The fair tag of a share's next call: its whole part, all of it, and that as text. The fraction keeps calls of equal start
--- in the order in which they came.
+-- The fair tag of a share's next call: its whole part, all of it, and that as text. The fraction
+-- keeps calls of equal start in the order in which they came.
 local function tagAfter(virtual, start, seq)
   local whole = math.floor(math.max(virtual, start))
   local tag = whole + seq % SEQ_SPAN / SEQ_SPAN

@@ -34,8 +34,9 @@ local function forgetServed(virtual)
   end
 end
 
--- Whether a call that starts at its slot is answered by its deadline. A queue at its limit consists of calls that are served
--- right before their deadlines: without the allowance half of them would miss theirs by milliseconds.
+-- Whether a call that starts at its slot is answered by its deadline. A queue at its limit consists
+-- of calls that are served right before their deadlines: without the allowance half of them would
+-- miss theirs by milliseconds.
 local function isAnsweredInTime(slot, deadline)
   return slot + 2 * state.serviceMs + math.max(FORECAST_SLACK_MS, FORECAST_SLACK_PART * (slot - now)) <= deadline
 end
@@ -50,8 +51,9 @@ local function recordDemand(share)
   state.lastAsker = share
 end
 
--- The queue as a call of the share finds it, without expired calls: of each group on its path the start of its next call
--- and how many it has in the queue. Virtual time begins anew if nothing waits.
+-- The queue as a call of the share finds it, without expired calls: of each group on its path the
+-- start of its next call and how many it has in the queue. Virtual time begins anew if nothing
+-- waits.
 local function readQueue(path)
   local queue = { length = redis.call('ZCARD', QUEUE), virtual = 0, starts = {}, ownCounts = {}, asyncCount = 0, seq = 1 }
   if queue.length > 0 then queue.length = queue.length - dequeueExpired() end
@@ -74,12 +76,14 @@ local function readQueue(path)
   return queue
 end
 
--- Finds the slot of a call that has `ahead` calls of the queue before it. Returns its slot; the calls that would be too late
--- behind it, as arguments of `evict`; a refusal if it is too late itself; and, for `identical`, a queued call whose answer
--- it could share, comes no later, that call's slot: then the refusal is about that slot, and the first two do not count.
+-- Finds the slot of a call that has `ahead` calls of the queue before it. Returns its slot; the
+-- calls that would be too late behind it, as arguments of `evict`; a refusal if it is too late
+-- itself; and, for `identical`, a queued call whose answer it could share, comes no later, that
+-- call's slot: then the refusal is about that slot, and the first two do not count.
 local function findSlot(call, queue, ahead, identical)
   local member, deadline, length = call.member, call.deadline, queue.length
-  -- At least the synchronous calls before it are granted first; without shares that settles most refusals at once.
+  -- At least the synchronous calls before it are granted first; without shares that settles most
+  -- refusals at once.
   if not hasShares then
     if slotAt(length) <= now then return now, {}, nil, identical and now end
     local earliest = slotAt(isAsync(member) and ahead or math.max(0, ahead - queue.asyncCount))
@@ -89,7 +93,8 @@ local function findSlot(call, queue, ahead, identical)
   end
 
   local slot, late, refusal, identicalSlot = nil, {}, nil, nil
-  -- With a free slot it may try, however long requests took of late: else a slow hour would never end.
+  -- With a free slot it may try, however long requests took of late: else a slow hour would never
+  -- end.
   local function isLate(at) return at > now and not isAnsweredInTime(at, deadline) end
   local function takeSlot(at, ifQuietAt, isShareBound)
     slot, refusal = at, isLate(at) and refuseLate(ifQuietAt, isShareBound) or nil
@@ -131,10 +136,11 @@ local function knownPlace(member, rank)
   return {'ok', redis.call('ZSCORE', QUEUE, member), queuedWaitMs(member, rank)}
 end
 
--- Queues a call, or refuses it. A call with a tag had a place before: it goes before calls that start now, and keeps its order
--- among others that had a place, also if virtual time began anew. It has counted as demand, and no length of the queue refuses
--- it, because the queue had a place for it. A call that `waits` sends a request of its own: it shares only the place of a call
--- that is still queued.
+-- Queues a call, or refuses it. A call with a tag had a place before: it goes before calls that
+-- start now, and keeps its order among others that had a place, also if virtual time began anew. It
+-- has counted as demand, and no length of the queue refuses it, because the queue had a place for
+-- it. A call that `waits` sends a request of its own: it shares only the place of a call that is
+-- still queued.
 local function join(call)
   local member, share, weight, deadline, coalesced = call.member, call.share, call.weight, call.deadline, call.coalesced
   if hasShares and not call.tag then recordDemand(share) end
@@ -167,7 +173,8 @@ local function join(call)
   local isAsyncFull = isAsync(member) and queue.asyncCount >= QUEUE_LENGTH_MAX * ASYNC_PART_MAX
   local isFull = length >= QUEUE_LENGTH_MAX or isAsyncFull or (slot <= now and congestion > CONGESTION_MS_MAX)
   if isFull and not call.tag then
-    -- Every call leaves the queue by its deadline: it is not as long as this for longer than a caller would wait.
+    -- Every call leaves the queue by its deadline: it is not as long as this for longer than a
+    -- caller would wait.
     return refuse('overloaded', math.max(1000, math.min(congestion / 2, deadline - now)))
   end
 
@@ -176,7 +183,8 @@ local function join(call)
   local fields = {'seq', queue.seq}
   for level, group in ipairs(path) do
     if not call.tag then
-      -- The share's next call starts after this call. A group that was not what held this call back is not held up by it.
+      -- The share's next call starts after this call. A group that was not what held this call back
+      -- is not held up by it.
       local start = (level == #path and whole or queue.starts[level]) + COST / weight / widthOf(path, level)
       fields[#fields + 1], fields[#fields + 2] = startField(group), tostring(start)
     end

@@ -1,11 +1,16 @@
 --- @include "./rules.lua"
 --- @include "./state.lua"
 --- @include "./slots.lua"
---[[ A plan: the grants of the log and the grants that are planned after them, with the earliest time of the next grant. On a scarce
-     cap a share is a path of groups, and two rules hold at each depth. While others in the group around it (the whole window,
-     for the widest) have had demand lately, a group holds at most half of what that may hold; a group named with `q` at most
-     a quarter of the window while anybody else has. Of a long window a part of what each group may hold stays for groups in
-     it that have had little: for a share of no network unless it alone had demand in the last day. ]]
+--[[ A plan: the grants of the log and the grants that are planned after them, with the earliest
+     time of the next grant. On a scarce
+     cap a share is a path of groups, and two rules hold at each depth. While others in the group
+     around it (the whole window,
+     for the widest) have had demand lately, a group holds at most half of what that may hold; a
+     group named with `q` at most
+     a quarter of the window while anybody else has. Of a long window a part of what each group may
+     hold stays for groups in
+     it that have had little: for a share of no network unless it alone had demand in the last day.
+     ]]
 local CHUNK, NONE = 128, { count = 0 }
 
 local function createPlan()
@@ -63,8 +68,8 @@ local function createPlan()
     return at
   end
 
-  -- For each group: the group in it that had demand last, when, and when another one in it had. More askers than are read
-  -- count as one other: that fails closed.
+  -- For each group: the group in it that had demand last, when, and when another one in it had.
+  -- More askers than are read count as one other: that fails closed.
   local demandIn
   local function readDemand()
     demandIn = {}
@@ -89,8 +94,9 @@ local function createPlan()
     return known.last == group and known.otherAt or known.last ~= group and known.lastAt or 0
   end
 
-  -- What bounds the next grant of a share: groups, each with the number of grants at which the window is closed to it unless
-  -- the group `around` (or the window) has fewer than `room`; and when the others that bind it are quiet (0: none do).
+  -- What bounds the next grant of a share: groups, each with the number of grants at which the
+  -- window is closed to it unless the group `around` (or the window) has fewer than `room`; and
+  -- when the others that bind it are quiet (0: none do).
   local function createBounds(rule, share, areOthersQuiet)
     local path, bounds, quietAt = pathOf(share), {}, 0
     local mayHold, askedAt = rule.max, 0
@@ -156,8 +162,8 @@ local function createPlan()
     return at
   end
 
-  -- When the share lets one of its calls be granted; 0: at any time. It may come sooner, at `ifQuietAt`, if the other
-  -- shares have no demand any more.
+  -- When the share lets one of its calls be granted; 0: at any time. It may come sooner, at
+  -- `ifQuietAt`, if the other shares have no demand any more.
   function plan.shareOpensAt(share)
     local at, ifQuietAt = 0, 0
     if not hasShares then return at, ifQuietAt end
@@ -187,14 +193,15 @@ local function createPlan()
     end
   end
 
-  -- What `shareOpensAt` says after `count` grants to the share, each as early as it may be. A grant depends on few of
-  -- those before it, such as the one half a window's requests before it: the others are not calculated. All that is planned
-  -- from here on is the share's, so a plan that was asked this can be asked nothing else.
+  -- What `shareOpensAt` says after `count` grants to the share, each as early as it may be. A grant
+  -- depends on few of those before it, such as the one half a window's requests before it: the
+  -- others are not calculated. All that is planned from here on is the share's, so a plan that was
+  -- asked this can be asked nothing else.
   function plan.shareOpensBehind(share, count)
     for _, group in ipairs(pathOf(share)) do plannedOf[group] = planned end
     for _, rule in ipairs(rules) do
-      -- While others ask, its half is full before the whole cap is: of 10 a minute its sixth call waits for its first
-      -- to leave the window, though four are left.
+      -- While others ask, its half is full before the whole cap is: of 10 a minute its sixth call
+      -- waits for its first to leave the window, though four are left.
       rule.isHalved = rule.isShared and boundsOf(rule, share).quietAt > 0
     end
     function calculate(number)

@@ -4,8 +4,9 @@
 --- @include "./slots.lua"
 --- @include "./plan.lua"
 --- @include "./schedule.lua"
--- Estimates a call's slot from its rank, as if asynchronous calls got every other grant, the most that they may, and from the
--- calls of its share, and of each group around it, before it; the next plan corrects it.
+-- Estimates a call's slot from its rank, as if asynchronous calls got every other grant, the most
+-- that they may, and from the calls of its share, and of each group around it, before it; the next
+-- plan corrects it.
 local function estimateSlot(member, ahead, ownCounts, asyncCount)
   local sync = math.max(0, ahead - asyncCount)
   local rank = isAsync(member) and ahead or sync + math.min(asyncCount, sync + 1)
@@ -21,8 +22,9 @@ local function estimateSlot(member, ahead, ownCounts, asyncCount)
   return at, at, false
 end
 
--- The slot of a call of the queue, from its rank where the queue is too long to be planned for each one that asks; when it
--- would be if other shares had no more demand, and whether it waits for its share alone.
+-- The slot of a call of the queue, from its rank where the queue is too long to be planned for each
+-- one that asks; when it would be if other shares had no more demand, and whether it waits for its
+-- share alone.
 local function queuedSlot(member, rank)
   if redis.call('ZCARD', QUEUE) <= PLANNED_LENGTH_MAX then
     local slot, slotIfQuiet, waitsForShare = now, now, false

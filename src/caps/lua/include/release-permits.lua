@@ -1,6 +1,7 @@
--- Ends the leases of permits whose requests took `meanMs` in the mean, and learns from it how long a request takes.
--- After the upstream had closed itself, each request that it did not refuse lets one more be under way at once. A permit
--- without a lease teaches nothing: it ended before, by a command that is sent again, or was given up for lost.
+-- Ends the leases of permits whose requests took `meanMs` in the mean, and learns from it how long
+-- a request takes. After the upstream had closed itself, each request that it did not refuse lets
+-- one more be under way at once. A permit without a lease teaches nothing: it ended before, by a
+-- command that is sent again, or was given up for lost.
 local function releasePermits(permits, meanMs)
   if #permits == 0 then return end
   local ended = redis.call('ZREM', LEASES, unpack(permits))

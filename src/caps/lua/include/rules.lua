@@ -1,4 +1,5 @@
---[[ The cap's rules: ARGV[2] concurrency, ARGV[3] number of rates, then max and window (ms) of each.
+--[[ The cap's rules: ARGV[2] concurrency, ARGV[3] number of rates, then max and window (ms) of
+     each.
      `afterRules` is the index of the first argument after them. ]]
 local concurrency, rateCount = tonumber(ARGV[2]), tonumber(ARGV[3])
 local afterRules = 4 + 2 * rateCount
@@ -12,13 +13,15 @@ for index = 1, rateCount do
   hasShares = hasShares or rules[index].isShared
 end
 
--- Whose member it is. On a scarce cap that is its share: an account, or the groups of a network (see members.lua).
+-- Whose member it is. On a scarce cap that is its share: an account, or the groups of a network
+-- (see members.lua).
 local function shareOf(member) return string.match(member, isScarce and '^[^|]*' or '^(.*)|') end
 
 local NETWORK = 'group:'
 local function isOfNetwork(share) return string.sub(share, 1, #NETWORK) == NETWORK end
 
--- The groups that hold a share, the widest first, and the share itself last: `group:a/b` is in `group:a`.
+-- The groups that hold a share, the widest first, and the share itself last: `group:a/b` is in
+-- `group:a`.
 local paths = {}
 local function pathOf(share)
   local path = paths[share]
