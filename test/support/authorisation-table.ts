@@ -32,6 +32,8 @@ export const TABLE: Row[] = [
 
   { route: 'GET /v1/billing/status', expected: everyone(200) },
   { route: 'GET /v1/usage', expected: everyone(200) },
+  { route: 'GET /v1/logs', expected: everyone(200) },
+  { route: 'GET /v1/logs/:id', path: { id: 'random' }, expected: everyone(404) },
 
   { route: 'GET /v1/keys', expected: everyone(200) },
   { route: 'POST /v1/keys', body: {}, expected: everyone(201) },
@@ -212,6 +214,7 @@ export const PUBLIC = new Set([
   'GET /docs/guides',
   'GET /docs/guides/:name',
   'GET /docs/reference',
+  ...['limits', 'asynchronous-call'].map((name) => `GET /docs/pictures/${name}.svg`),
   'GET /readyz',
   'POST /v1/auth/signup',
   'POST /v1/auth/login',
@@ -220,7 +223,9 @@ export const PUBLIC = new Set([
   // Pages and documentation; what is on them is public, and what is not comes by the routes of the
   // table.
   ...['/', '/apis', '/apis/:slug', '/agents', '/signup', '/login'].map((path) => `GET ${path}`),
-  ...['', '/keys', '/teams', '/provider-keys', '/connections', '/settings'].map((path) => `GET /account${path}`),
+  ...['', '/keys', '/teams', '/provider-keys', '/connections', '/settings', '/calls', '/calls/:id'].map(
+    (path) => `GET /account${path}`,
+  ),
   ...['/docs', '/docs/errors', '/docs/errors.md', '/docs/apis/:slug.md'].map((path) => `GET ${path}`),
   ...['/openapi.json', '/llms.txt', '/assets/:version/*', '/icon-64.png'].map((path) => `GET ${path}`),
   // Sign-in for applications; what is decided there needs a session, and only the consent page may
