@@ -1,5 +1,6 @@
 import type { Api, ApiEndpoint, Catalog } from '../catalog/catalog.ts'
 import { toEntry } from '../catalog/catalog-entry.ts'
+import { termsLink } from '../http/terms-link.ts'
 import { LOGS } from './log-examples.ts'
 
 /** Examples of bodies by media type. */
@@ -55,7 +56,7 @@ export function documentExamples(catalog: Catalog, baseUrl: string): DocumentExa
   const pair = currency?.endpoints.get('/pair')
   const call = callOf(first, endpoint)
   const calls = callExamples([call, ...(currency && pair ? [callOf(currency, pair)] : [])])
-  const tools = toolExamples(call)
+  const tools = toolExamples(call, termsLink(first.upstream.terms))
   return {
     requests: { ...REQUESTS, ...calls.requests, ...tools.requests },
     answers: { ...own, ...catalogExamples(first, baseUrl), ...calls.answers, ...tools.answers },
@@ -268,13 +269,17 @@ function callExamples(calls: Call[]): Pick<DocumentExamples, 'requests' | 'answe
 }
 
 /** A call by a tool of each server. */
-function toolExamples({ api, endpoint, parameters, data }: Call): Pick<DocumentExamples, 'requests' | 'answers'> {
+function toolExamples(
+  { api, endpoint, parameters, data }: Call,
+  link: string | undefined,
+): Pick<DocumentExamples, 'requests' | 'answers'> {
   const message = { jsonrpc: '2.0', id: 1 }
   const call = (name: string, given: unknown) => {
     return { ...message, method: 'tools/call', params: { name, arguments: given } }
   }
   const answer = (content: unknown): MediaExamples => {
-    const _meta = { 'agent-api-gateway/x-call-id': callId(0), 'agent-api-gateway/ratelimit': RATE_LIMIT }
+    const ofAnswer = { 'agent-api-gateway/x-call-id': callId(0), 'agent-api-gateway/ratelimit': RATE_LIMIT }
+    const _meta = { ...ofAnswer, ...(link === undefined ? {} : { 'agent-api-gateway/link': link }) }
     const text = { type: 'text', text: JSON.stringify(content) }
     const body = { result: { _meta, content: [text], structuredContent: content }, ...message }
     return { ...json(body), 'text/event-stream': `event: message\ndata: ${JSON.stringify(body)}\n\n` }
