@@ -40,4 +40,4 @@ export const UNLIMITED = JSON.stringify({ Free: WIDE, Pro: WIDE, Elite: WIDE })
 export const FACT = '/v1/call/random-facts/random'
 
 /** What the upstream of `FACT` answers. */
-export const FACT_BODY = { id: 'a', text: 't', source: 's', source_url: 'u' }
+export const FACT_BODY = { id: 'a', text: 't', source: 's', source_url: 'u', language: 'en', permalink: 'p' }

@@ -15,7 +15,9 @@ describe('caps', () => {
 
   before(async () => {
     upstream = await startUpstreamServer()
-    clock = await startArrivalClock({ body: { id: 'a', text: 't', source: 's', source_url: 'u' } })
+    clock = await startArrivalClock({
+      body: { id: 'a', text: 't', source: 's', source_url: 'u', language: 'en', permalink: 'p' },
+    })
     gateway = await startGateway({
       workers: 3,
       environment: {

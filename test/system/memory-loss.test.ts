@@ -17,7 +17,14 @@ describe('when Redis lost its memory', () => {
 
   before(async () => {
     upstream = await startUpstreamServer()
-    upstream.play('random-facts', () => ({ id: 'a', text: 't', source: 's', source_url: 'u' }))
+    upstream.play('random-facts', () => ({
+      id: 'a',
+      text: 't',
+      source: 's',
+      source_url: 'u',
+      language: 'en',
+      permalink: 'p',
+    }))
     services = await startServices()
     gateway = await startGateway({
       services,
