@@ -437,6 +437,8 @@ describe('API keys', () => {
         lastUsedAt: null,
         expiresAt,
         mayWrite: false,
+        apis: null,
+        limits: { perMinute: null, perMonth: null, inFlight: null },
         teamId: null,
         replacedBy: null,
         createdBy: person.id,
@@ -453,7 +455,7 @@ describe('API keys', () => {
       [
         { mode: 'test' },
         'mode',
-        /^Member mode is not known; the members are label, environment, teamId, expiresAt, mayWrite\.$/,
+        /^Member mode is not known; the members are label, environment, teamId, expiresAt, mayWrite, apis, limits\.$/,
       ],
       [
         { expires_at: '2020-01-01T00:00:00Z' },
