@@ -67,6 +67,8 @@ describe('one address behind which a replica is promoted', () => {
     await until(() => [producer, worker, reader].every(({ status }) => status === 'ready'))
     await producer.set('key', 'before')
     const popped = (worker as Redis).blpop('list', 0).catch((error: unknown) => error)
+    // The former primary must have the blocked command before it becomes a replica.
+    await until(async () => /blocked_clients:1/.test(await first.client.info('clients')))
     await swap(second, first)
     const refusal = await producer.set('key', 'refused').then(
       () => assert.fail('the former primary takes no write'),
