@@ -69,7 +69,7 @@ describe('the documentation', () => {
   it('the documentation has each guide as a page and as Markdown, listed for language models', async () => {
     const { text } = await read('/llms.txt')
     const guides = [...text.matchAll(/\/docs\/guides\/([a-z-]+)\.md/g)].map(([, name]) => name)
-    assert.equal(guides.length, 10)
+    assert.equal(guides.length, 18)
     for (const name of guides) {
       const twin = await read(`/docs/guides/${name}.md`)
       assert.match(twin.headers.get('content-type') ?? '', /^text\/markdown/)
