@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { type Account, send, signUpThroughApi, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
@@ -114,9 +116,18 @@ describe('a lost password', () => {
     assert.equal(linksTo(disabled.email).length, 0)
   })
 
-  it('while the mail server hangs, whoever asks for a link is answered at once, and a client asks 20 times an hour', async () => {
+  it('while the mail server hangs, whoever asks for a link is answered at once, and a client asks 20 times an hour', async (t) => {
     const account = await signUpThroughApi(gateway)
-    const throttled = await gateway.startWeb({ SMTP_URL: 'smtp://127.0.0.1:9', LOGIN_FAILURES_PER_MINUTE: '30' })
+    // It takes connections and never greets.
+    const sockets = new Set<Socket>()
+    const hanging = createServer((socket) => sockets.add(socket.on('error', () => undefined))).listen(0, '127.0.0.1')
+    await once(hanging, 'listening')
+    t.after(() => {
+      for (const socket of sockets) socket.destroy()
+      hanging.close()
+    })
+    const { port } = hanging.address() as AddressInfo
+    const throttled = await gateway.startWeb({ SMTP_URL: `smtp://127.0.0.1:${port}`, LOGIN_FAILURES_PER_MINUTE: '30' })
     const statuses = []
     for (let count = 0; count < 21; count += 1) statuses.push((await askFor(account.email, throttled)).status)
     assert.deepEqual(statuses, [...Array(20).fill(204), 429])
