@@ -60,8 +60,10 @@ describe('the pages of calls in the portal', () => {
       await page.getByLabel('Status').selectOption('5xx')
       await page.getByRole('button', { name: 'Filter' }).click()
       await page.waitForURL(/status=5xx/)
+      // The list of before is gone while the new list is read.
+      await page.getByText('UPSTREAM_ERROR').first().waitFor()
       await page.getByText('INVALID_PARAMETER').waitFor({ state: 'detached' })
-      assert.equal(await page.locator('tbody tr').count(), 1)
+      await until(async () => (await page.locator('tbody tr').count()) === 1, 10_000)
       await page.locator('tbody a').click()
       await page.getByRole('heading', { name: /^Took/ }).waitFor()
       await check(page, 'failed-call')
