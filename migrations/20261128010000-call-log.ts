@@ -3,7 +3,7 @@ import { type Kysely, sql } from 'kysely'
 /**
  * One row for each call that ended, in partitions of a UTC day, which are created and dropped as the days pass. The table
  * holds no parameters, bodies, headers or addresses. It has no default partition, because a default partition is scanned
- * whenever another one is attached.
+ * whenever another partition is attached.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create table call_log (

@@ -18,10 +18,10 @@ export interface Network {
 
 /**
  * The narrowest network of a public address, as accounts store it: an IPv4 address, or the first
- * eight bytes of an IPv6 one and `/64`; undefined for one's own machine and network. An IPv6
- * address that stands for a public IPv4 one counts as that: mapped (RFC 4291), translated (RFC
- * 6145), NAT64 (RFC 6052), 6to4 (RFC 3056), where one IPv4 address has 65,536 subnets, and Teredo
- * (RFC 4380).
+ * eight bytes of an IPv6 address and `/64`. Undefined for addresses of this machine and of private
+ * networks. An IPv6 address that stands for a public IPv4 address counts as the IPv4 address:
+ * mapped (RFC 4291), translated (RFC 6145), NAT64 (RFC 6052), 6to4 (RFC 3056; an IPv4 address has
+ * 65,536 of its subnets) and Teredo (RFC 4380).
  */
 export function publicNetworkOf(address: string): string | undefined {
   if (!ipaddr.isValid(address)) return undefined

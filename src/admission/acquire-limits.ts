@@ -25,7 +25,7 @@ export interface LimitDeps {
 }
 
 /**
- * How long after its call's deadline a lease ends by itself, where the node has died, milliseconds.
+ * How long after its call's deadline a lease ends by itself, if the node has died, milliseconds.
  */
 const LEASE_GRACE_MS = 10_000
 
@@ -60,8 +60,8 @@ export async function acquireLimits(
 }
 
 /**
- * How Redis is asked about an account. `timeoutMs`: of the call, which its lease outlasts; 0 for a
- * reading, which takes none.
+ * What the limit script needs to know of an account. `timeoutMs` is the time-out of the call, which
+ * the call's lease outlasts; 0 for a reading, which takes no lease.
  */
 export function limitQuery(
   { db, monthLoads }: Pick<LimitDeps, 'db' | 'monthLoads'>,

@@ -109,8 +109,8 @@ function inMode(mode: Principal['mode'], credential: Credential): Credential {
 }
 
 /**
- * Undefined if the owner narrows nothing: then no call reads or counts more than those of other
- * credentials.
+ * Undefined if the owner sets no limit. The limit script then reads and counts nothing for the
+ * credential.
  */
 function credentialOf({
   limitsId: id,

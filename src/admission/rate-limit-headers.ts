@@ -1,8 +1,8 @@
 import type { LimitState } from '../limits/account-limits.ts'
 
 /**
- * The minute that has fewer calls left: the account's, or the credential's. Of two used up, the one
- * that takes longer.
+ * The minute that has fewer calls left: the minute of the account, or of the
+ * credential. If both are used up, the minute that ends later.
  */
 export function tightestMinute({ plan, minute, credential }: LimitState): {
   max: number

@@ -41,7 +41,7 @@ export class ApiLists {
   }
 
   /**
-   * Reads the lists that are not known yet, and forgets those that no process has any more.
+   * Reads lists that this process has not read, and forgets lists that no process has.
    *
    * @throws what Redis throws
    */

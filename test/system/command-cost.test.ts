@@ -3,22 +3,11 @@ import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { send } from '../support/client.ts'
 import { type CommandCount, countCommands } from '../support/command-count.ts'
+import { recorded } from '../support/recorded.ts'
 import { type Stage, startStage } from '../support/stage.ts'
 
 const WIDE = 'concurrency=256,1000000/1'
 const FACT = '/v1/call/random-facts/random'
-// Whole answers: what an answer lacks is reported.
-const fact = { id: 'a', text: 't', source: 's', source_url: 'u', language: 'en', permalink: 'p' }
-const place = { latitude: 1, longitude: 2, elevation: 3, timezone: 'GMT', utc_offset_seconds: 0 }
-const sky = {
-  time: '2026-01-01T00:00',
-  interval: 900,
-  temperature: 3,
-  windspeed: 1,
-  winddirection: 2,
-  weathercode: 1,
-  is_day: 1,
-}
 
 /**
  * Until health and trimmed replies are written, which come together some time after the answer.
@@ -33,8 +22,8 @@ describe('in Redis', () => {
 
   before(async () => {
     stage = await startStage({ caps: { 'random-facts': WIDE, weather: WIDE } })
-    stage.upstream.play('random-facts', () => fact)
-    stage.upstream.play('weather', () => ({ ...place, current_weather: sky }))
+    stage.upstream.play('random-facts', () => recorded('random-facts'))
+    stage.upstream.play('weather', () => recorded('weather'))
     // Connections, scripts and the month's count are there.
     await one(FACT)
     await one(FACT, { key: stage.account.test })
@@ -128,7 +117,7 @@ describe('in Redis', () => {
 
   it('a body of 50 KB goes in once and out once', async () => {
     const text = 'x'.repeat(50 * 1_024)
-    stage.upstream.play('random-facts', () => ({ ...fact, text }))
+    stage.upstream.play('random-facts', () => ({ ...recorded('random-facts'), text }))
     const bytes = async () => {
       const info = await stage.redis.info('stats')
       const of = (name: string) => Number(new RegExp(`${name}:(\\d+)`).exec(info)?.[1])

@@ -4,6 +4,7 @@ import { capKeys } from '../../src/redis/keys.ts'
 import { readProcesses } from '../../src/telemetry/heartbeat.ts'
 import { send } from '../support/client.ts'
 import { until } from '../support/gateway.ts'
+import { recorded } from '../support/recorded.ts'
 import { type Stage, startStage } from '../support/stage.ts'
 
 /** As many as may wait for one cap. */
@@ -24,26 +25,8 @@ describe('lanes', () => {
       },
       timeoutMs: 60_000,
     })
-    stage.upstream.play('random-facts', () => ({
-      id: 'a',
-      text: 't',
-      source: 's',
-      source_url: 'u',
-      language: 'en',
-      permalink: 'p',
-    }))
-    stage.upstream.play('weather', () => ({
-      ...{ latitude: 1, longitude: 2, elevation: 3, timezone: 'GMT', utc_offset_seconds: 0 },
-      current_weather: {
-        time: '2026-01-01T00:00',
-        interval: 900,
-        temperature: 3,
-        windspeed: 1,
-        winddirection: 2,
-        weathercode: 1,
-        is_day: 1,
-      },
-    }))
+    stage.upstream.play('random-facts', () => recorded('random-facts'))
+    stage.upstream.play('weather', () => recorded('weather'))
     stage.upstream.play('currency', () => ({ base: 'EUR', date: '2026-01-02', rates: { USD: 1.1 } }))
   })
   after(() => stage.stop())

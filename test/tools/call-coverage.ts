@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { send } from '../support/client.ts'
+import { recorded } from '../support/recorded.ts'
 import { startStage } from '../support/stage.ts'
 
 const ROOT = new URL('../../', import.meta.url)
@@ -72,26 +73,8 @@ await profiler.post('Profiler.enable')
 await profiler.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })
 const stage = await startStage({ isLocal: true, caps: { 'random-facts': WIDE, weather: WIDE } })
 try {
-  stage.upstream.play('random-facts', () => ({
-    id: 'a',
-    text: 't',
-    source: 's',
-    source_url: 'u',
-    language: 'en',
-    permalink: 'p',
-  }))
-  stage.upstream.play('weather', () => ({
-    ...{ latitude: 1, longitude: 2, elevation: 3, timezone: 'GMT', utc_offset_seconds: 0 },
-    current_weather: {
-      time: '2026-01-01T00:00',
-      interval: 900,
-      temperature: 3,
-      windspeed: 1,
-      winddirection: 2,
-      weathercode: 1,
-      is_day: 1,
-    },
-  }))
+  stage.upstream.play('random-facts', () => recorded('random-facts'))
+  stage.upstream.play('weather', () => recorded('weather'))
   const get = async (path: string): Promise<void> => {
     const { status, text } = await send(stage.gateway, path, { key: stage.account.live })
     if (status !== 200) throw new Error(`${path} was answered with ${status}: ${text}`)

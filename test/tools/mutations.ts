@@ -773,7 +773,7 @@ export const MUTATIONS: Mutation[] = [
   signIns('a client has one more sign-in', "redis.call('ZCARD', index) - max", "redis.call('ZCARD', index) - max - 1"),
   signIns('the newest sign-in goes', "redis.call('ZRANGE'", "redis.call('ZREVRANGE'"),
   signIns('a sign-in that left its index stays', "    redis.call('DEL', oldest)\n"),
-  signIns('a client has any number of sign-ins', 'enter(OF_CLIENT, clientMax)\n'),
+  signIns('nothing bounds the sign-ins of a client', 'enter(OF_CLIENT, clientMax)\n'),
   signIns('all clients have any number of sign-ins', 'enter(ALL, allMax)\n'),
 ]
 
