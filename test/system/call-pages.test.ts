@@ -1,16 +1,11 @@
 import assert from 'node:assert/strict'
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import type { Browser, Page } from 'playwright-core'
-import { axeFindings } from '../support/axe.ts'
+import type { Browser } from 'playwright-core'
+import { checkLook } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { createKey, send } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { signUpIn, visitPortal } from '../support/portal.ts'
-
-/** Set it to see the pages. */
-const SHOTS = process.env.TEST_SCREENSHOTS
 
 describe('the pages of calls in the portal', () => {
   let gateway: Gateway
@@ -25,23 +20,6 @@ describe('the pages of calls in the portal', () => {
     await gateway.stop()
   })
 
-  async function check(page: Page, name: string): Promise<void> {
-    for (const [width, colorScheme] of [
-      [1280, 'light'],
-      [390, 'dark'],
-    ] as const) {
-      await page.setViewportSize({ width, height: 900 })
-      await page.emulateMedia({ colorScheme })
-      await page.evaluate('Promise.all(document.getAnimations().map((animation) => animation.finished))')
-      assert.deepEqual(await axeFindings(page), [], `${name} ${colorScheme}`)
-      const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
-      assert.ok(Number(overflow) <= 0, `${name} is ${overflow} px too wide at ${width}`)
-      if (!SHOTS) continue
-      mkdirSync(SHOTS, { recursive: true })
-      await page.screenshot({ path: join(SHOTS, `${name}-${width}.png`), fullPage: true })
-    }
-  }
-
   it('a list of calls leads to a page that shows where the time of one went, by filter and by id', async (t) => {
     await visitPortal(t, { gateway, browser }, async (page) => {
       const { token } = (await send(gateway, '/v1/auth/login', { body: await signUpIn(page) })).body
@@ -55,7 +33,7 @@ describe('the pages of calls in the portal', () => {
 
       await page.goto('/account/calls')
       await page.getByText('INVALID_PARAMETER').waitFor()
-      await check(page, 'calls')
+      await checkLook(page, 'calls')
       await page.getByText('Filter', { exact: true }).first().click()
       await page.getByLabel('Status').selectOption('5xx')
       await page.getByRole('button', { name: 'Filter' }).click()
@@ -66,7 +44,7 @@ describe('the pages of calls in the portal', () => {
       await until(async () => (await page.locator('tbody tr').count()) === 1, 10_000)
       await page.locator('tbody a').click()
       await page.getByRole('heading', { name: /^Took/ }).waitFor()
-      await check(page, 'failed-call')
+      await checkLook(page, 'failed-call')
 
       await page.goto('/account/calls')
       await page.getByLabel('X-Call-Id or X-Request-Id').fill(` ${answered.headers.get('x-request-id')}`)
@@ -74,7 +52,7 @@ describe('the pages of calls in the portal', () => {
       await page.getByRole('img', { name: /Where the time went: Admission .* Rest/ }).waitFor()
       assert.match(page.url(), new RegExp(`/account/calls/${answered.headers.get('x-call-id')}$`))
       await page.getByText('weather/current').waitFor()
-      await check(page, 'call')
+      await checkLook(page, 'call')
     })
   })
 
@@ -85,7 +63,7 @@ describe('the pages of calls in the portal', () => {
       await page.getByText('The log has no such call of your account.').waitFor()
       await page.goto('/account/calls')
       await page.getByText('No calls in the last days').waitFor()
-      await check(page, 'no-calls')
+      await checkLook(page, 'no-calls')
     })
   })
 })

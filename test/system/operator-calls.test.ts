@@ -1,20 +1,14 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
-import type { Page } from 'playwright-core'
-import { axeFindings } from '../support/axe.ts'
+import { checkLook } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { type Account, createKey, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 
 const run = promisify(execFile)
-
-/** Set it to see the pages. */
-const SHOTS = process.env.TEST_SCREENSHOTS
 
 describe('operators who look for a call or an account', () => {
   let gateway: Gateway
@@ -127,11 +121,11 @@ describe('operators who look for a call or an account', () => {
     await find(requestId)
     await page.getByRole('heading', { name: `Call ${callId}` }).waitFor()
     await page.getByRole('img', { name: /Where the time went: Admission/ }).waitFor()
-    await look(page, 'operator-call')
+    await checkLook(page, 'operator-call')
     await page.getByRole('link', { name: account.email }).click()
     await page.getByRole('heading', { name: account.email }).waitFor()
     await page.getByText('UPSTREAM_ERROR').first().waitFor()
-    await look(page, 'operator-account')
+    await checkLook(page, 'operator-account')
 
     const row = page.getByRole('row', { name: new RegExp(id) })
     await row.getByText('Revoke', { exact: true }).click()
@@ -142,7 +136,7 @@ describe('operators who look for a call or an account', () => {
     await page.getByRole('link', { name: 'trivia' }).first().click()
     await page.getByRole('heading', { name: /Accounts of trivia/ }).waitFor()
     await page.getByRole('link', { name: account.email }).waitFor()
-    await look(page, 'operator-api-accounts')
+    await checkLook(page, 'operator-api-accounts')
     await page.getByRole('navigation').getByRole('link', { name: 'Calls' }).click()
     await page.getByLabel('API').fill('trivia')
     await page.getByLabel('Answers').selectOption('5xx')
@@ -150,12 +144,12 @@ describe('operators who look for a call or an account', () => {
     await page.waitForURL(/status=5xx/)
     await page.getByText('UPSTREAM_ERROR').first().waitFor()
     assert.equal(await page.getByText('200', { exact: true }).count(), 0)
-    await look(page, 'operator-calls')
+    await checkLook(page, 'operator-calls')
     await find(account.email.toUpperCase())
     await page.getByRole('heading', { name: account.email }).waitFor()
     await find('<b>nobody</b>')
     await page.getByText('“<b>nobody</b>”').waitFor()
-    await look(page, 'operator-nothing')
+    await checkLook(page, 'operator-nothing')
   })
 
   it('a page elsewhere cannot revoke a key, and nobody without a log-in sees a call', async () => {
@@ -185,19 +179,3 @@ describe('operators who look for a call or an account', () => {
       assert.equal((await app.inject({ url: `/find?q=${text}`, headers: { host, cookie } })).statusCode, 400, text)
   })
 })
-
-async function look(page: Page, name: string): Promise<void> {
-  for (const [width, colorScheme] of [
-    [1280, 'light'],
-    [390, 'dark'],
-  ] as const) {
-    await page.setViewportSize({ width, height: 900 })
-    await page.emulateMedia({ colorScheme })
-    assert.deepEqual(await axeFindings(page), [], `${name} ${colorScheme}`)
-    const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
-    assert.ok(Number(overflow) <= 0, `${name} is ${overflow} px too wide at ${width}`)
-    if (!SHOTS) continue
-    mkdirSync(SHOTS, { recursive: true })
-    await page.screenshot({ path: join(SHOTS, `${name}-${width}.png`), fullPage: true })
-  }
-}
