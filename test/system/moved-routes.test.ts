@@ -156,6 +156,10 @@ describe('an upstream whose routes have moved', () => {
       const answer = await send(gateway, `/v1/call/${call}`, { key: account.live })
       assert.deepEqual([answer.status, answer.body.error?.code], [404, 'UPSTREAM_NOT_FOUND'], call)
     }
+    // Successes are counted some time after their answers.
+    const called = [...new Set(notFoundAnswers.map(([call]) => call.split('/')[0] ?? ''))]
+    const counted = () => Promise.all(called.map((slug) => redis.exists(upstreamKeys.health(slug))))
+    await until(async () => (await counted()).every((count) => count === 1))
     for (const { slug, health } of await rows()) assert.equal(health.status, 'Healthy', slug)
   })
 
