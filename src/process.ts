@@ -1,8 +1,8 @@
 import { flushCompileCache } from 'node:module'
 import { within } from './async/within.ts'
 import { type Config, ConfigError, loadProcessConfig, type ProcessKind } from './config.ts'
-import { useNameServers } from './dns/name-server.ts'
 import { flushLogs, type Log } from './log.ts'
+import { useNameServers } from './net/name-server.ts'
 import { withClusterNodes } from './redis/server-info.ts'
 
 /** Something that runs until the process ends. */

@@ -48,10 +48,10 @@ describe('imports', () => {
     for (const { path, text } of sources) assert.doesNotMatch(text, /^import (?!type\b).* from 'node:http'/m, path)
   })
 
-  it('imports of look-ups are of src/dns: one name of which no server says anything would hold a thread that stores need', () => {
+  it('imports of look-ups are of src/net: one name of which no server says anything would hold a thread that stores need', () => {
     // Commands that a person runs, and stores that this program starts on this machine.
     const own = sources.filter(({ path }) => !path.startsWith('src/local/'))
-    const isAllowed = (from: string, to: string) => !/^node:dns/.test(to) || from.startsWith('src/dns/')
+    const isAllowed = (from: string, to: string) => !/^node:dns/.test(to) || from.startsWith('src/net/')
     const values = own.map((source) => ({ ...source, imports: source.imports.filter(({ isTypeOnly }) => !isTypeOnly) }))
     assert.deepEqual(offences(values, isAllowed), [])
     const connects = /new (?:pg\.(?:Pool|Client)|Redis|TypedRedis|Agent|OTLPTraceExporter)\(|createTransport\(/

@@ -1,6 +1,6 @@
 import type { Transporter } from 'nodemailer'
 import type SMTPTransport from 'nodemailer/lib/smtp-transport/index.js'
-import { NamedSocket } from '../dns/named-socket.ts'
+import { NamedSocket } from '../net/named-socket.ts'
 
 /** Longest that a step with the mail server may take, milliseconds. */
 const STEP_MS_MAX = 10_000

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { GatewayError, toGatewayError } from '../errors.ts'
-import { originOf } from '../http/caller-socket.ts'
+import { originOf } from '../http/request/caller-socket.ts'
 import { type BatchGrant, STALE } from '../limits/account-limits.ts'
 import { planOf } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'

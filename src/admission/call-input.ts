@@ -1,6 +1,6 @@
 import { GatewayError } from '../errors.ts'
-import { spelledNumber } from '../http/json-body.ts'
-import { isWellFormed } from '../http/well-formed.ts'
+import { spelledNumber } from '../http/request/json-body.ts'
+import { isWellFormed } from '../http/request/well-formed.ts'
 import type { GivenParameter } from './parameters.ts'
 
 /** In order, decoded once as a form (`+` is a blank). @throws GatewayError INVALID_ENCODING */

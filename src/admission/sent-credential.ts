@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { isApiKeyShaped } from '../accounts/api-key.ts'
 import { GatewayError } from '../errors.ts'
-import { readBearer } from '../http/bearer.ts'
+import { readBearer } from '../http/request/bearer.ts'
 
 /** Caches know it by `cacheKey`, never by the secret. */
 export interface SentCredential {

@@ -1,7 +1,7 @@
 import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
 import type { UpstreamRequest } from '../catalog/upstream.ts'
 import { GatewayError } from '../errors.ts'
-import { sentence } from '../http/violation-words.ts'
+import { sentence } from '../http/request/violation-words.ts'
 
 const NAMES_MAX = 20
 const QUERY_BYTES_MAX = 2_048

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { anchorOf, markdownToHtml } from '../docs/markdown-to-html.ts'
-import type { Assets } from '../http/assets.ts'
-import { html } from '../http/html.ts'
+import type { Assets } from '../pages/assets.ts'
+import { html } from '../pages/html.ts'
 import { consolePage, consoleStyles } from './console-page.ts'
 
 const FOLDER = new URL('../docs/operators/', import.meta.url)

@@ -1,9 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { GatewayError } from '../errors.ts'
-import type { Assets } from '../http/assets.ts'
-import { prepareError } from '../http/error-answer.ts'
-import { html } from '../http/html.ts'
-import { sendPage } from '../http/page-headers.ts'
+import { prepareError } from '../http/answer/error-answer.ts'
+import type { Assets } from '../pages/assets.ts'
+import { html } from '../pages/html.ts'
+import { sendPage } from '../pages/page-headers.ts'
 import { consolePage, consoleStyles } from './console-page.ts'
 
 /**

@@ -2,7 +2,7 @@ import * as oidc from 'openid-client'
 import { fetch as undiciFetch } from 'undici'
 import { open, seal } from '../accounts/secret-box.ts'
 import type { Config, Secret } from '../config.ts'
-import { openHttpClient } from '../http/http-client.ts'
+import { openHttpClient } from '../net/http-client.ts'
 import { type Operator, provenName, roleIn } from '../operator/actor.ts'
 
 type OidcProvider = NonNullable<Config['operatorAccess']['oidc']>

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { writeSessionCookie } from '../http/cookies.ts'
+import { writeSessionCookie } from '../http/request/cookies.ts'
 import type { Log } from '../log.ts'
 import type { Operator } from '../operator/actor.ts'
 import type { RedisConnection } from '../redis/connection.ts'

@@ -1,9 +1,9 @@
 import Type from 'typebox'
 import { GatewayError } from '../errors.ts'
 import type { FleetReader } from '../fleet/fleet-reader.ts'
-import type { Assets } from '../http/assets.ts'
-import { sendPage } from '../http/page-headers.ts'
-import type { App } from '../http/typed-app.ts'
+import type { App } from '../http/request/typed-app.ts'
+import type { Assets } from '../pages/assets.ts'
+import { sendPage } from '../pages/page-headers.ts'
 import { queuePage, queuesPage } from './queue-pages.ts'
 
 /**

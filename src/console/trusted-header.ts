@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { Config } from '../config.ts'
 import { GatewayError } from '../errors.ts'
-import { trustProxies } from '../http/trusted-proxies.ts'
+import { trustProxies } from '../http/server/trusted-proxies.ts'
 import { type Operator, provenName, roleIn } from '../operator/actor.ts'
 import { isSameSecret } from './operator-session.ts'
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import pg from 'pg'
-import { NamedSocket } from '../dns/named-socket.ts'
+import { NamedSocket } from '../net/named-socket.ts'
 
 /** SQLSTATE of a server, or of a pooler before it, that does not accept a startup parameter. */
 const REFUSED_PARAMETER = ['08P01', '0A000']

@@ -1,8 +1,8 @@
 import { ERRORS, type ErrorCode, GatewayError } from '../errors.ts'
-import { errorBody } from '../http/error-answer.ts'
-import { type Html, html } from '../http/html.ts'
+import { errorBody } from '../http/answer/error-answer.ts'
 import { STATUS_CODES } from '../node-http.ts'
 import { CALL_CODES } from '../openapi/error-responses.ts'
+import { type Html, html } from '../pages/html.ts'
 import { codeBlock } from '../portal/pages/parts.ts'
 import { ERROR_HELP } from './error-causes.ts'
 

@@ -1,5 +1,5 @@
 import type { Api } from '../catalog/catalog.ts'
-import { type Html, html } from '../http/html.ts'
+import { type Html, html } from '../pages/html.ts'
 import type { Guide } from './guides.ts'
 
 /** A page of the documentation beside its contents. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { numberWords } from '../catalog/limit-words.ts'
 import type { Config } from '../config.ts'
-import type { Html } from '../http/html.ts'
+import type { Html } from '../pages/html.ts'
 import { markdownToHtml } from './markdown-to-html.ts'
 
 /** A guide, as Markdown and as HTML. */

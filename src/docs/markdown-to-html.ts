@@ -1,6 +1,6 @@
 import { Marked } from 'marked'
 import { escapeHtml } from '../browser/html.js'
-import { type Html, html, trusted } from '../http/html.ts'
+import { type Html, html, trusted } from '../pages/html.ts'
 import { codeBlock } from '../portal/pages/parts.ts'
 
 const marked = new Marked({

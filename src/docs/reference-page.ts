@@ -1,7 +1,7 @@
 import type { ParameterSchema } from '../catalog/catalog.ts'
 import { dataFields } from '../catalog/data-fields.ts'
 import { parameterWords } from '../catalog/parameter-words.ts'
-import { type Html, html, trusted } from '../http/html.ts'
+import { type Html, html, trusted } from '../pages/html.ts'
 import { codeBlock, withCode } from '../portal/pages/parts.ts'
 import { accountOperations, type OpenApi, type Operation } from './operations.ts'
 

@@ -1,6 +1,6 @@
 import { isObject } from '../catalog/json.ts'
 import { GatewayError } from '../errors.ts'
-import { parseJsonBody } from '../http/json-body.ts'
+import { parseJsonBody } from '../http/request/json-body.ts'
 import { invalidArguments } from './invalid-arguments.ts'
 
 /** What is read of a JSON schema. */

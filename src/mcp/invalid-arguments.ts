@@ -1,7 +1,7 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { Static, TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/schema'
-import { sentence, violationPlace, violationWords } from '../http/violation-words.ts'
+import { sentence, violationPlace, violationWords } from '../http/request/violation-words.ts'
 import { violationOf } from './violation-of.ts'
 
 const validators = new WeakMap<TSchema, Validator>()

@@ -2,7 +2,7 @@ import { ProtocolError, ProtocolErrorCode, specTypeSchemas } from '@modelcontext
 import Type from 'typebox'
 import { isObject } from '../catalog/json.ts'
 import { nearestName } from '../catalog/nearest-name.ts'
-import { isName, sentence } from '../http/violation-words.ts'
+import { isName, sentence } from '../http/request/violation-words.ts'
 import { adaptTo } from './adapt-arguments.ts'
 
 /** Why a message is not answered by its method. */

@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox'
 import { isObject } from '../catalog/json.ts'
 import { nearestName } from '../catalog/nearest-name.ts'
-import { isName, sentence } from '../http/violation-words.ts'
+import { isName, sentence } from '../http/request/violation-words.ts'
 
 const FIELDS_MAX = 20
 const FIELD_LENGTH_MAX = 120

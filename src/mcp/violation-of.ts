@@ -1,5 +1,5 @@
 import type { Validator } from 'typebox/schema'
-import type { Violation } from '../http/violation-words.ts'
+import type { Violation } from '../http/request/violation-words.ts'
 
 /**
  * What is wrong with the arguments of a tool, in the form in which the schemas of routes report it.

@@ -18,7 +18,7 @@ import {
   resealClient,
   upsertArtifact,
 } from '../db/oauth-artifacts.ts'
-import { isWellFormed } from '../http/well-formed.ts'
+import { isWellFormed } from '../http/request/well-formed.ts'
 import { announced } from '../limits/account-version.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'

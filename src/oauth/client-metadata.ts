@@ -1,5 +1,5 @@
 import { type ClientMetadata, errors, type ResponseType } from 'oidc-provider'
-import { isWellFormed } from '../http/well-formed.ts'
+import { isWellFormed } from '../http/request/well-formed.ts'
 import { oneLine } from './foreign-text.ts'
 import { hasOwnScheme, isRedirectScheme } from './redirect-words.ts'
 

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { fetch as guardedFetch, type HeadersInit } from 'undici'
-import { openHttpClient } from '../http/http-client.ts'
+import { openHttpClient } from '../net/http-client.ts'
 
 /**
  * Documents that a node fetches at once; of one client address, one. Further requests are refused.

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { Catalog } from '../catalog/catalog.ts'
 import { GatewayError } from '../errors.ts'
-import { isInProcess } from '../http/caller-socket.ts'
+import { isInProcess } from '../http/request/caller-socket.ts'
 
 /** The only scope of access tokens. */
 export const CALL_SCOPE = 'call'

@@ -1,5 +1,5 @@
 import { ERRORS, type ErrorCode, GatewayError } from '../errors.ts'
-import { CallErrorAnswer, ErrorAnswer, errorBody } from '../http/error-answer.ts'
+import { CallErrorAnswer, ErrorAnswer, errorBody } from '../http/answer/error-answer.ts'
 import { STATUS_CODES } from '../node-http.ts'
 import type { DocumentedRoute } from './route-list.ts'
 import { type JsonSchema, type NamedSchemas, nameSchema, toDocumentSchema } from './schemas.ts'

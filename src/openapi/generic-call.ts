@@ -1,5 +1,5 @@
 import type { Catalog } from '../catalog/catalog.ts'
-import { PROBLEM_TYPE, ProblemDetails } from '../http/problem-details.ts'
+import { PROBLEM_TYPE, ProblemDetails } from '../http/answer/problem-details.ts'
 import { CALL_SECURITY, envelope, errorReferences, success } from './call-paths.ts'
 import { CALL_CODES, errorResponses } from './error-responses.ts'
 import type { DocumentExamples } from './examples.ts'

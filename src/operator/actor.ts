@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { Config } from '../config.ts'
-import { readCookie } from '../http/cookies.ts'
+import { readCookie } from '../http/request/cookies.ts'
 
 /** The cookie with the name that an operator gave at the log-in of the console. */
 export const NAME_COOKIE = 'agw_operator'

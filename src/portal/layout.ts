@@ -1,7 +1,7 @@
 import type { SignupPolicy } from '../config.ts'
-import type { Assets } from '../http/assets.ts'
-import { type Html, html } from '../http/html.ts'
-import { pageHead } from '../http/page-head.ts'
+import type { Assets } from '../pages/assets.ts'
+import { type Html, html } from '../pages/html.ts'
+import { pageHead } from '../pages/page-head.ts'
 
 export interface Page {
   title: string

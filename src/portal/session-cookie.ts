@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { SESSION_MS } from '../accounts/session-token.ts'
-import { readCookie, writeSessionCookie } from '../http/cookies.ts'
+import { readCookie, writeSessionCookie } from '../http/request/cookies.ts'
 
 /**
  * The portal's log-in lives in a cookie that no script can read, so that a script that should not

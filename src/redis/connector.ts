@@ -1,7 +1,7 @@
 import { connect as connectTcp, type TcpNetConnectOpts } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { AbstractConnector, type StandaloneConnectionOptions } from 'ioredis'
-import { lookup } from '../dns/lookup.ts'
+import { lookup } from '../net/lookup.ts'
 
 /**
  * Opens the sockets of ioredis, whose own connector takes no other look-up of names than Node's.

@@ -6,7 +6,6 @@ import { cancelCall } from '../calls/cancel-call.ts'
 import { QueuePositions } from '../caps/queue-positions.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, retryAfterSeconds } from '../errors.ts'
-import { unitsOfBytes } from '../http/body-limits.ts'
 import {
   linkHeaders,
   mediaTypeOf,
@@ -14,11 +13,12 @@ import {
   replyError,
   replyHeaders,
   sourceHeaders,
-} from '../http/call-answer.ts'
-import { writeFailure } from '../http/error-answer.ts'
-import { holdForAccount } from '../http/holding.ts'
-import { IdParams } from '../http/path-ids.ts'
-import { type App, NoContent } from '../http/typed-app.ts'
+} from '../http/answer/call-answer.ts'
+import { writeFailure } from '../http/answer/error-answer.ts'
+import { unitsOfBytes } from '../http/request/body-limits.ts'
+import { IdParams } from '../http/request/path-ids.ts'
+import { type App, NoContent } from '../http/request/typed-app.ts'
+import { holdForAccount } from '../http/server/holding.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import { type AsyncCall, readAsyncCall } from '../queue/async-call.ts'
 import type { ReplyHead } from '../queue/reply-head.ts'

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import type { Context } from '../context.ts'
-import type { App } from '../http/typed-app.ts'
+import type { App } from '../http/request/typed-app.ts'
 import { readMonthUsage } from '../limits/month-usage.ts'
 import { planOf } from '../limits/plans.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'

@@ -6,7 +6,6 @@ import { endCall, errorOf } from '../calls/end-call.ts'
 import { awaitCall } from '../calls/pending-call.ts'
 import type { Context } from '../context.ts'
 import { toGatewayError } from '../errors.ts'
-import { bringsBody, CALL_BYTES_MAX, unitsOfBody } from '../http/body-limits.ts'
 import {
   linkHeaders,
   mediaTypeOf,
@@ -14,8 +13,9 @@ import {
   replyHeaders,
   sourceHeaders,
   timingWithoutReply,
-} from '../http/call-answer.ts'
-import { callerSocket, originOf } from '../http/caller-socket.ts'
+} from '../http/answer/call-answer.ts'
+import { bringsBody, CALL_BYTES_MAX, unitsOfBody } from '../http/request/body-limits.ts'
+import { callerSocket, originOf } from '../http/request/caller-socket.ts'
 import { type LimitState, withoutCall, withoutMonthUnit } from '../limits/account-limits.ts'
 import { refundOf, type Verdict } from '../queue/verdict.ts'
 import { ObservedCall } from '../telemetry/observe-call.ts'

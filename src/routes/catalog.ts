@@ -19,12 +19,12 @@ import { findLastHealthChange, type HealthChange, listHealthChanges } from '../d
 import { GatewayError } from '../errors.ts'
 import type { HealthView } from '../health/health-view.ts'
 import { publicStateOf } from '../health/public-state.ts'
-import { openToAnyOrigin } from '../http/any-origin.ts'
-import { readBearer } from '../http/bearer.ts'
-import { PRIVATE_ANSWER } from '../http/call-answer.ts'
-import { Renderings } from '../http/rendering.ts'
-import type { App } from '../http/typed-app.ts'
+import { PRIVATE_ANSWER } from '../http/answer/call-answer.ts'
+import { openToAnyOrigin } from '../http/request/any-origin.ts'
+import { readBearer } from '../http/request/bearer.ts'
+import type { App } from '../http/request/typed-app.ts'
 import { requireAudience } from '../oauth/resources.ts'
+import { Renderings } from '../pages/rendering.ts'
 import { conditionOf } from '../portal/condition.ts'
 
 const CatalogQuery = Type.Object({

@@ -6,9 +6,9 @@ import { postmanCollection } from '../clients/postman.ts'
 import { pythonClient } from '../clients/python-client.ts'
 import { typescriptClient } from '../clients/typescript-client.ts'
 import type { Context } from '../context.ts'
-import { openToAnyOrigin } from '../http/any-origin.ts'
-import { createCacheable, sendCacheable } from '../http/cacheable.ts'
-import type { App } from '../http/typed-app.ts'
+import { createCacheable, sendCacheable } from '../http/answer/cacheable.ts'
+import { openToAnyOrigin } from '../http/request/any-origin.ts'
+import type { App } from '../http/request/typed-app.ts'
 
 interface ClientFile {
   path: string

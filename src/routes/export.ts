@@ -9,7 +9,7 @@ import { EXPORTED_CALLS_MAX, readAccountRows, readCallPages, readUsagePages } fr
 import type { User } from '../db/schema.ts'
 import { findUser } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
-import type { App } from '../http/typed-app.ts'
+import type { App } from '../http/request/typed-app.ts'
 import { HOUR_MS } from '../limits/mail-limit.ts'
 import { takeThrottle } from '../limits/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'

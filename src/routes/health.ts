@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { SingleFlight } from '../async/single-flight.ts'
 import type { Context } from '../context.ts'
-import type { App } from '../http/typed-app.ts'
+import type { App } from '../http/request/typed-app.ts'
 import type { ReadinessReport } from '../telemetry/readiness.ts'
 
 const Ready = Type.Object({

@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import type { Context } from '../context.ts'
 import { setTakesNotices, takesNotices } from '../db/users.ts'
-import type { App } from '../http/typed-app.ts'
+import type { App } from '../http/request/typed-app.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const members = {

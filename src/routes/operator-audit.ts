@@ -2,8 +2,8 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import type { Context } from '../context.ts'
-import type { App } from '../http/typed-app.ts'
-import { refuseIllFormedQueries } from '../http/well-formed.ts'
+import type { App } from '../http/request/typed-app.ts'
+import { refuseIllFormedQueries } from '../http/request/well-formed.ts'
 import { AuditQuery, auditAnswer, exportAudit, readAuditPage } from '../operator/audit-query.ts'
 
 const AuditAnswer = Type.Object({

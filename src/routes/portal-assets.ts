@@ -1,9 +1,9 @@
 import { offeredApis, perCatalogState } from '../catalog/catalog-state.ts'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
-import { type Assets, serveAssets } from '../http/assets.ts'
-import { createCacheable, sendCacheable } from '../http/cacheable.ts'
-import type { App } from '../http/typed-app.ts'
+import { createCacheable, sendCacheable } from '../http/answer/cacheable.ts'
+import type { App } from '../http/request/typed-app.ts'
+import { type Assets, serveAssets } from '../pages/assets.ts'
 
 const FOR_A_DAY = 'public, max-age=86400'
 

@@ -2,8 +2,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
-import { CREDENTIALS_BYTES_MAX } from '../http/body-limits.ts'
-import { type App, NoContent } from '../http/typed-app.ts'
+import { CREDENTIALS_BYTES_MAX } from '../http/request/body-limits.ts'
+import { type App, NoContent } from '../http/request/typed-app.ts'
 import { isPortalRequest, sessionCookie } from '../portal/session-cookie.ts'
 
 const Credentials = Type.Object({

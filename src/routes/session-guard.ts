@@ -4,10 +4,10 @@ import { answerLimits } from '../admission/answer-limits.ts'
 import type { Context } from '../context.ts'
 import { findSessionUser, type SessionUser } from '../db/sessions.ts'
 import { GatewayError } from '../errors.ts'
-import { readBearer } from '../http/bearer.ts'
-import { holdForAccount } from '../http/holding.ts'
-import { acceptIdsInAnyCase } from '../http/path-ids.ts'
-import type { App } from '../http/typed-app.ts'
+import { readBearer } from '../http/request/bearer.ts'
+import { acceptIdsInAnyCase } from '../http/request/path-ids.ts'
+import type { App } from '../http/request/typed-app.ts'
+import { holdForAccount } from '../http/server/holding.ts'
 
 /** Who is logged in on a guarded route. */
 export interface Session {

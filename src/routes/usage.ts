@@ -4,7 +4,7 @@ import { isCalendarDate } from '../catalog/calendar.ts'
 import type { Context } from '../context.ts'
 import { groupUsage, type UsageGroup, type UsageLine, type UsageRange } from '../db/usage.ts'
 import { GatewayError } from '../errors.ts'
-import type { App } from '../http/typed-app.ts'
+import type { App } from '../http/request/typed-app.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const GROUPS: UsageGroup[] = ['day', 'api', 'key', 'status', 'mode', 'charged']

@@ -1,8 +1,8 @@
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import type { Context } from '../context.ts'
-import { openToAnyOrigin } from '../http/any-origin.ts'
-import type { App } from '../http/typed-app.ts'
+import { openToAnyOrigin } from '../http/request/any-origin.ts'
+import type { App } from '../http/request/typed-app.ts'
 
 /**
  * How long a security.txt says that it holds, milliseconds; it is written anew with each answer.

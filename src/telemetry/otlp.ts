@@ -25,8 +25,8 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace'
-import { lookup } from '../dns/lookup.ts'
 import type { Log } from '../log.ts'
+import { lookup } from '../net/lookup.ts'
 import { VERSION } from './metrics.ts'
 import type { CallSpan, SpanOptions, Tracing } from './tracing.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { BOOK_PAGES, bookPage } from '../../src/console/book-page.ts'
-import { loadAssets } from '../../src/http/assets.ts'
+import { loadAssets } from '../../src/pages/assets.ts'
 
 describe("the operators' book in the console", () => {
   const assets = loadAssets(['console/browser/', 'fleet/words.js'])

@@ -13,8 +13,8 @@ import { Namespace, Service } from 'kubernetes-models/v1'
 import { parse, parseAllDocuments } from 'yaml'
 import { childEnvironment, NODE_FLAGS, type ProcessKind, SECRETS_OF } from '../../src/config.ts'
 import { GatewayError } from '../../src/errors.ts'
-import { errorBody } from '../../src/http/error-answer.ts'
-import { NAMED_RANGES, trustProxies } from '../../src/http/trusted-proxies.ts'
+import { errorBody } from '../../src/http/answer/error-answer.ts'
+import { NAMED_RANGES, trustProxies } from '../../src/http/server/trusted-proxies.ts'
 
 const run = promisify(execFile)
 

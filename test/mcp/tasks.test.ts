@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { GatewayError } from '../../src/errors.ts'
-import { errorBody } from '../../src/http/error-answer.ts'
+import { errorBody } from '../../src/http/answer/error-answer.ts'
 import { resultOf } from '../../src/mcp/call-tool.ts'
 import { isUnseen } from '../../src/mcp/tasks.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
-import { lookup } from '../../src/dns/lookup.ts'
+import { lookup } from '../../src/net/lookup.ts'
 import { openMetadataFetch } from '../../src/oauth/metadata-fetch.ts'
 import { useTestNames } from '../support/name-server.ts'
 

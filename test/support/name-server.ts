@@ -1,6 +1,6 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
-import { useNameServers } from '../../src/dns/name-server.ts'
+import { useNameServers } from '../../src/net/name-server.ts'
 
 export interface NameServer {
   /** For `DNS_SERVERS`. */

@@ -6,8 +6,8 @@ import { signSessionToken } from '../../src/accounts/session-token.ts'
 import { createApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
 import { closeContext, openContext } from '../../src/context.ts'
-import { compileSchemas } from '../../src/http/lazy-schemas.ts'
-import { listRoutes } from '../../src/http/method-not-allowed.ts'
+import { compileSchemas } from '../../src/http/request/lazy-schemas.ts'
+import { listRoutes } from '../../src/http/server/method-not-allowed.ts'
 import { createLog } from '../../src/log.ts'
 import {
   BY_KEY_OR_SESSION,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import { ERRORS } from '../../src/errors.ts'
-import { html } from '../../src/http/html.ts'
+import { html } from '../../src/pages/html.ts'
 import { send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
 

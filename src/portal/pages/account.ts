@@ -1,5 +1,5 @@
 import type { SignupPolicy } from '../../config.ts'
-import { type Html, html } from '../../http/html.ts'
+import { type Html, html } from '../../pages/html.ts'
 import type { Visit } from '../catalog-view.ts'
 import { planTable } from './plan-table.ts'
 

@@ -1,4 +1,4 @@
-import { type Html, html } from '../../http/html.ts'
+import { type Html, html } from '../../pages/html.ts'
 import { clientSetups } from '../assets/snippets.js'
 import { codeBlock, codeTabs } from './parts.ts'
 

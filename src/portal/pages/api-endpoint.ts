@@ -10,7 +10,7 @@ import { endpointErrors } from '../../catalog/endpoint-errors.ts'
 import { cacheWords, effectWords } from '../../catalog/limit-words.ts'
 import { optionsOf, parameterWords } from '../../catalog/parameter-words.ts'
 import { ERRORS } from '../../errors.ts'
-import { type Html, html } from '../../http/html.ts'
+import { type Html, html } from '../../pages/html.ts'
 import { snippets } from '../assets/snippets.js'
 import { codeTabs, withCode } from './parts.ts'
 

@@ -1,4 +1,4 @@
-import { type Html, html } from '../../http/html.ts'
+import { type Html, html } from '../../pages/html.ts'
 import type { HealthChangeView, HealthPast } from '../catalog-view.ts'
 import { type Condition, changeWords } from '../condition.ts'
 import { moment } from './parts.ts'

@@ -1,7 +1,7 @@
 import type { Api } from '../../catalog/catalog.ts'
 import { sourceName } from '../../catalog/fallback.ts'
 import { capWords } from '../../catalog/limit-words.ts'
-import { type Html, html } from '../../http/html.ts'
+import { type Html, html } from '../../pages/html.ts'
 import type { ApiView, Visit } from '../catalog-view.ts'
 import type { Condition } from '../condition.ts'
 import { endpointSection } from './api-endpoint.ts'

@@ -1,4 +1,4 @@
-import { type Html, html } from '../../http/html.ts'
+import { type Html, html } from '../../pages/html.ts'
 
 /**
  * The frame of the consent page; who asks for what comes from the route of the sign-in.

@@ -1,6 +1,6 @@
 import type { Tier } from '../../catalog/upstream.ts'
-import { type Html, html } from '../../http/html.ts'
 import { planOf } from '../../limits/plans.ts'
+import { type Html, html } from '../../pages/html.ts'
 import type { Condition } from '../condition.ts'
 
 /** An API's state in a word and a colour; the score is in its tooltip. */

@@ -1,5 +1,5 @@
 import { numberWords } from '../../catalog/limit-words.ts'
-import { type Html, html } from '../../http/html.ts'
+import { type Html, html } from '../../pages/html.ts'
 import type { Visit } from '../catalog-view.ts'
 
 /** What each plan may call, over all APIs. */

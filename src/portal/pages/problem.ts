@@ -1,6 +1,6 @@
 import type { Api } from '../../catalog/catalog.ts'
 import type { GatewayError } from '../../errors.ts'
-import { type Html, html } from '../../http/html.ts'
+import { type Html, html } from '../../pages/html.ts'
 
 /** The address that failed, and what comes near it. */
 export interface Wanted {

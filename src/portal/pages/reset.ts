@@ -1,4 +1,4 @@
-import { type Html, html } from '../../http/html.ts'
+import { type Html, html } from '../../pages/html.ts'
 
 /** Asks for the address that the link to a new password goes to. */
 export function forgotPage(): Html {

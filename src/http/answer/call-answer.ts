@@ -1,0 +1,82 @@
+import type { Catalog } from '../../catalog/catalog.ts'
+import { sourceName } from '../../catalog/fallback.ts'
+import { GatewayError } from '../../errors.ts'
+import type { CallJob } from '../../queue/call-job.ts'
+import type { CallTimes, ReplyHead } from '../../queue/reply-head.ts'
+import { termsLink } from './terms-link.ts'
+
+/** The headers of a call's answer that come from its reply. */
+export function replyHeaders(
+  { times, cacheStatus, ageSeconds, recordedFor }: ReplyHead,
+  admissionMs: number,
+): Record<string, string> {
+  return {
+    'server-timing': serverTiming(admissionMs, times),
+    ...(cacheStatus === undefined ? {} : { 'cache-status': cacheStatus }),
+    ...(ageSeconds === undefined ? {} : { age: String(ageSeconds) }),
+    ...(recordedFor === undefined ? {} : { 'x-gateway-recorded-for': recordedFor }),
+  }
+}
+
+/**
+ * Headers of every answer to a call. No cache may keep one: `X-Api-Key` is no `Authorization` to
+ * shared caches (RFC 9111, 3.5).
+ */
+export const PRIVATE_ANSWER = { 'cache-control': 'private, no-store', 'x-content-type-options': 'nosniff' }
+
+/** Server-Timing of a call without a reply: refused, or not ended after `queueMs`. */
+export function timingWithoutReply(admissionMs: number, queueMs = 0): string {
+  return `admission;dur=${admissionMs.toFixed(1)}, queue;dur=${queueMs.toFixed(1)}, upstream;dur=0.0`
+}
+
+/** The failure that a reply tells of. */
+export function replyError({ code, message, retryAfterMs }: ReplyHead): GatewayError {
+  return new GatewayError(code ?? 'INTERNAL_ERROR', {
+    ...(message === undefined ? {} : { message }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  })
+}
+
+/** Server-Timing (W3C): where the call's time went, milliseconds. */
+function serverTiming(admissionMs: number, { queueMs, permitMs, upstreamMs, attempts }: CallTimes): string {
+  const parts = [
+    `admission;dur=${admissionMs.toFixed(1)}`,
+    `queue;dur=${queueMs.toFixed(1)}`,
+    `permit;dur=${permitMs.toFixed(1)}`,
+    `upstream;dur=${upstreamMs.toFixed(1)}`,
+    `attempts;desc="${attempts}"`,
+  ]
+  return parts.join(', ')
+}
+
+/**
+ * The media type of a call's success: the upstream's own JSON has a media type of its own, because
+ * it is not our envelope.
+ */
+export function mediaTypeOf({ raw }: Pick<CallJob, 'raw'>): string {
+  return raw ? 'application/vnd.upstream+json' : 'application/json; charset=utf-8'
+}
+
+/** Terms and licence of an API's data, as headers. */
+export function linkHeaders(catalog: Catalog, slug: string): Record<string, string> {
+  const api = catalog.get(slug)
+  const link = api && termsLink(api.upstream.terms)
+  return link === undefined ? {} : { link }
+}
+
+/**
+ * Which source answered, with its terms and licence, if an API has two: `via` (RFC 4287, 4.2.7.2)
+ * is the source of the data.
+ */
+export function sourceHeaders(
+  catalog: Catalog,
+  slug: string,
+  { isFromFallback }: Pick<ReplyHead, 'isFromFallback'>,
+): { link?: string } {
+  const api = catalog.get(slug)
+  if (!api?.fallback) return {}
+  const { upstream } = isFromFallback ? api.fallback : api
+  const { terms, baseUrl } = upstream
+  const via = `<${terms.url ?? baseUrl}>; rel="via"; title="${sourceName(upstream)}"`
+  return { link: [termsLink(terms), via].filter(Boolean).join(', ') }
+}

@@ -1,0 +1,143 @@
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import Type from 'typebox'
+import { type ErrorCode, GatewayError, publicError, retryAfterSeconds, toGatewayError } from '../../errors.ts'
+import { STATUS_CODES } from '../../node-http.ts'
+import { callerSocket } from '../request/caller-socket.ts'
+import { sentence, type Violation, violationPlace, violationWords } from '../request/violation-words.ts'
+import { PROBLEM_TYPE, prefersProblem, problemDetails } from './problem-details.ts'
+
+const members = {
+  code: Type.String({ description: 'Stable name of the failure' }),
+  message: Type.String({ description: 'What went wrong, in a sentence' }),
+  hint: Type.String({ description: 'The next action, with machine tokens such as retry_after=7 or param=id' }),
+  docs: Type.String({ description: 'Page of the code' }),
+}
+
+/** Error answers outside the proxy routes (SPEC section 7, shape A). */
+export const ErrorAnswer = Type.Object(
+  { error: Type.String({ description: 'Words of the HTTP status' }), ...members },
+  { $id: 'Error' },
+)
+
+/** Error answers of the proxy routes (SPEC section 7, shape B). */
+export const CallErrorAnswer = Type.Object(
+  {
+    status: Type.Literal('error', { description: 'Always error' }),
+    error: Type.Object(members, { description: 'What went wrong' }),
+  },
+  { $id: 'CallError' },
+)
+
+/** Whether a request is for a proxy route, whose errors have the reference envelope. */
+export function isCallRoute(url: string): boolean {
+  return /^\/v1\/call(?:[/?]|$)/.test(url)
+}
+
+/** The body of an error answer in the form its route has. */
+export function errorBody(error: GatewayError, baseUrl: string, isCall: boolean): object {
+  const members = publicError(error, baseUrl)
+  return isCall ? { status: 'error', error: members } : { error: STATUS_CODES[error.status] ?? 'Error', ...members }
+}
+
+/**
+ * Answers a failure in JSON, as problem details if the caller prefers them; whatever was thrown,
+ * the failure has a code of our codes.
+ */
+export function sendError(reply: FastifyReply, thrown: unknown, baseUrl: string): FastifyReply {
+  const error = prepareError(reply, thrown)
+  return writeFailure(reply, error, { baseUrl, isCall: isCallRoute(reply.request.url) })
+}
+
+/**
+ * Writes the body of a failure in the form that its request prefers; status and headers are set
+ * before.
+ */
+export function writeFailure(
+  reply: FastifyReply,
+  error: GatewayError,
+  { baseUrl, isCall }: { baseUrl: string; isCall: boolean },
+): FastifyReply {
+  const { headers, id } = reply.request
+  reply.header('cache-control', 'no-store')
+  return prefersProblem(headers.accept)
+    ? reply.type(PROBLEM_TYPE).send(JSON.stringify(problemDetails(error, baseUrl, id)))
+    : reply.type('application/json; charset=utf-8').send(JSON.stringify(errorBody(error, baseUrl, isCall)))
+}
+
+/**
+ * Sets status and headers of the answer to a failure and logs what is not the caller's; the body is
+ * left to others.
+ */
+export function prepareError(reply: FastifyReply, thrown: unknown): GatewayError {
+  const { request } = reply
+  const error = fromFramework(thrown, request) ?? toGatewayError(thrown)
+  // A refused call has a line of its own, which says why.
+  if (error.status === 500 || (error.status > 500 && !isCallRoute(request.url)))
+    request.log[error.status === 500 ? 'error' : 'info'](
+      { requestId: request.id, code: error.code, err: error.cause },
+      'request failed',
+    )
+  const retryAfter = retryAfterSeconds(error)
+  if (retryAfter !== undefined) reply.header('retry-after', retryAfter)
+  if (error.details.allow) reply.header('allow', error.details.allow.join(', '))
+  if (error.status === 401) reply.header('www-authenticate', challenge(error.code))
+  // The client is still sending what we refuse to read: the connection cannot be used for another
+  // request.
+  if (error.status === 413 || error.status === 408) reply.header('connection', 'close')
+  reply.status(error.status)
+  return error
+}
+
+/** RFC 6750, 3: which scheme is asked for, and what was wrong with the token. */
+function challenge(code: ErrorCode): string {
+  return code === 'AUTH_REQUIRED' || code === 'INVALID_CREDENTIALS'
+    ? 'Bearer realm="agent-api-gateway"'
+    : 'Bearer realm="agent-api-gateway", error="invalid_token"'
+}
+
+const FRAMEWORK_CODES: Record<string, ErrorCode> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'UNSUPPORTED_MEDIA_TYPE',
+  FST_ERR_CTP_EMPTY_JSON_BODY: 'INVALID_JSON',
+  FST_ERR_CTP_INVALID_JSON_BODY: 'INVALID_JSON',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'INVALID_JSON',
+  FST_ERR_BAD_URL: 'INVALID_ENCODING',
+  FST_ERR_MAX_PARAM_LENGTH: 'URI_TOO_LONG',
+  ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
+}
+
+/** For a body that is missing, or of another type than the route takes. */
+const BODY_HINT = 'Send a JSON object as the body, with Content-Type: application/json'
+
+/** What Fastify itself refuses, in our codes; undefined for anything else. */
+function fromFramework(thrown: unknown, request: FastifyRequest): GatewayError | undefined {
+  if (!(thrown instanceof Error)) return undefined
+  const { code, statusCode, validation, validationContext } = thrown as FastifyError & { validationContext?: string }
+  if (validation) return validationError(validation[0], validationContext)
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
+    const hint = `Send at most ${Math.floor((request.routeOptions.bodyLimit ?? 0) / 1_024)} KiB`
+    return new GatewayError('PAYLOAD_TOO_LARGE', { hint, cause: thrown })
+  }
+  // The caller left before its body was there, or before a stream that answers it has begun: no
+  // failure of ours, and nobody reads the answer.
+  const isUploadBroken = code === 'ECONNRESET' && request.raw.destroyed && !request.raw.complete
+  const isAnswerBroken = code === 'ERR_STREAM_PREMATURE_CLOSE' && callerSocket(request).destroyed
+  if (isUploadBroken || isAnswerBroken) return new GatewayError('REQUEST_TIMEOUT', { cause: thrown })
+  const known = typeof code === 'string' ? FRAMEWORK_CODES[code] : undefined
+  if (known) return new GatewayError(known, { cause: thrown })
+  // Whatever else the framework blames on the request is not a failure of ours.
+  const isClientError = (statusCode ?? 500) < 500 && typeof code === 'string' && code.startsWith('FST_')
+  return isClientError ? new GatewayError('VALIDATION_ERROR', { cause: thrown }) : undefined
+}
+
+function validationError(violation: Violation = {}, context = 'body'): GatewayError {
+  const name = violationPlace(violation)
+  const subject = name === undefined ? `The ${context}` : `${context === 'body' ? 'Member' : 'Parameter'} ${name}`
+  const isType = violation.keyword === 'type'
+  // Values of a query are strings; a value that is sent twice is a list.
+  const words = isType && context === 'querystring' ? 'must be given once' : violationWords(violation)
+  return new GatewayError('VALIDATION_ERROR', {
+    message: sentence(`${subject} ${words}`),
+    tokens: name === undefined ? {} : { param: name },
+    ...(isType && context === 'body' && violation.instancePath === '' ? { hint: BODY_HINT } : {}),
+  })
+}

@@ -1,0 +1,57 @@
+import Type, { type Static } from 'typebox'
+import { type GatewayError, publicError } from '../../errors.ts'
+
+export const PROBLEM_TYPE = 'application/problem+json'
+
+/** A failure as problem details (RFC 9457); the members after `instance` are ours. */
+export const ProblemDetails = Type.Object(
+  {
+    type: Type.String({ format: 'uri', description: 'The documentation of the code' }),
+    title: Type.String({ description: 'What went wrong, in a sentence' }),
+    status: Type.Integer({ description: 'HTTP status' }),
+    detail: Type.String({ description: 'The next action' }),
+    instance: Type.String({ description: 'Names the request' }),
+    code: Type.String({ description: 'Stable name of the failure' }),
+    hint: Type.String({ description: 'The next action, with machine tokens such as retry_after=7 or param=id' }),
+    docs: Type.String({ description: 'Page of the code' }),
+  },
+  { $id: 'Problem' },
+)
+
+/**
+ * Whether a request prefers problem details to our own form of a failure: they must be named, and
+ * not be second.
+ */
+export function prefersProblem(accept = ''): boolean {
+  const problem = qualityOf(accept, PROBLEM_TYPE)
+  return problem > 0 && problem >= qualityOf(accept, 'application/json')
+}
+
+/**
+ * The quality that `Accept` gives a media type by name (RFC 9110, 12.5.1); 0 if it does not name
+ * it.
+ */
+function qualityOf(accept: string, type: string): number {
+  for (const item of accept.split(',')) {
+    const [range = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase())
+    if (range !== type) continue
+    const quality = parameters.find((parameter) => parameter.startsWith('q='))
+    return quality === undefined ? 1 : Number(quality.slice(2)) || 0
+  }
+  return 0
+}
+
+/** A failure in that form. */
+export function problemDetails(error: GatewayError, baseUrl: string, requestId: string): Static<typeof ProblemDetails> {
+  const { code, message, hint, docs } = publicError(error, baseUrl)
+  return {
+    type: docs,
+    title: message,
+    status: error.status,
+    detail: hint,
+    instance: `urn:request:${requestId}`,
+    code,
+    hint,
+    docs,
+  }
+}

@@ -1,0 +1,20 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { GatewayError } from '../../errors.ts'
+
+/**
+ * The token of `Authorization: Bearer …` (RFC 6750, 2.1: one blank or more); undefined when there
+ * is no such header.
+ *
+ * @throws GatewayError INVALID_TOKEN for another scheme or form
+ */
+export function readBearer(headers: IncomingHttpHeaders): string | undefined {
+  if (headers.authorization === undefined) return undefined
+  const match = /^bearer +([\w.~+/-]+=*)$/i.exec(headers.authorization)
+  if (!match?.[1] || match[1].length > 4_096) {
+    throw new GatewayError('INVALID_TOKEN', {
+      message: 'The Authorization header is not the word Bearer and one token or API key.',
+      hint: 'Send Authorization: Bearer with the token or API key behind it',
+    })
+  }
+  return match[1]
+}

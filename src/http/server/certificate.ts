@@ -1,0 +1,95 @@
+import { readFileSync } from 'node:fs'
+import type { Server } from 'node:net'
+import { createSecureContext, Server as TlsServer } from 'node:tls'
+import { ConfigError } from '../../config.ts'
+import type { Log } from '../../log.ts'
+
+/** How often the files are looked at, milliseconds. */
+const LOOK_EVERY_MS = 1_000
+
+export interface CertificateFiles {
+  certFile: string
+  keyFile: string
+}
+
+export interface Certificate {
+  cert: string
+  key: string
+}
+
+/**
+ * The certificate and its key.
+ *
+ * @throws ConfigError naming the variable whose file cannot be read or used
+ */
+export function readCertificate({ certFile, keyFile }: CertificateFiles): Certificate {
+  const certificate = { cert: readText('TLS_CERT_FILE', certFile), key: readText('TLS_KEY_FILE', keyFile) }
+  const problem = problemOf(certificate)
+  if (problem !== undefined) throw new ConfigError(`${problem}: ${certFile}, ${keyFile}`)
+  return certificate
+}
+
+/**
+ * Looks whether the files were replaced, and serves new connections with what they hold; open
+ * connections are kept. Files that cannot be used are named in the log and the certificate in use
+ * stays.
+ *
+ * @returns how to stop
+ */
+export function followCertificate(server: Server, files: CertificateFiles, log: Log): () => void {
+  let seen = JSON.stringify(readCertificate(files))
+  let refused = ''
+  const look = (): void => {
+    try {
+      const certificate = readCertificate(files)
+      const text = JSON.stringify(certificate)
+      if (text === seen) return
+      if (server instanceof TlsServer) server.setSecureContext(certificate)
+      seen = text
+      log.info({ ...files }, 'certificate replaced')
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      // Two files cannot be replaced in one moment: a failure counts when it is still there at the
+      // next look.
+      if (reason === refused) return
+      if (refused === '') refused = `${PENDING}${reason}`
+      else if (refused === `${PENDING}${reason}`) {
+        refused = reason
+        log.warn({ ...files, reason }, 'failed to use the new certificate; the one in use stays')
+      } else refused = `${PENDING}${reason}`
+      return
+    }
+    refused = ''
+  }
+  const timer = setInterval(look, LOOK_EVERY_MS)
+  timer.unref()
+  return () => clearInterval(timer)
+}
+
+const PENDING = 'pending '
+
+function readText(variable: string, file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (cause) {
+    throw new ConfigError(`${variable} names a file that cannot be read: ${file}`, { cause })
+  }
+}
+
+/** What keeps a certificate from being used, naming the variable; undefined when nothing does. */
+function problemOf({ cert, key }: Certificate): string | undefined {
+  if (!isUsable({ cert })) return 'TLS_CERT_FILE holds no certificate in PEM'
+  if (!isUsable({ key })) return 'TLS_KEY_FILE holds no private key in PEM without a passphrase'
+  if (!isUsable({ cert, key })) return 'TLS_KEY_FILE holds the key of another certificate than TLS_CERT_FILE'
+  return undefined
+}
+
+function isUsable(parts: Partial<Certificate>): boolean {
+  try {
+    createSecureContext(parts)
+    return true
+  } catch {
+    // Which of the files it is says more than what OpenSSL says of it.
+    return false
+  }
+}

@@ -1,0 +1,105 @@
+import type { Server } from 'node:http'
+import type { Server as HttpsServer } from 'node:https'
+import { Socket } from 'node:net'
+import type { FastifyRequest } from 'fastify'
+import { GatewayError } from '../../errors.ts'
+import { clientOf } from '../../limits/throttle.ts'
+import { TokenBuckets } from '../../limits/token-buckets.ts'
+import type { IsProxy } from './trusted-proxies.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** A route for machines that watch this node, which counts against nobody. */
+    isProbe?: boolean
+    /**
+     * What a request without an account takes of its address, about a unit for each ms of work.
+     * Default: 1.
+     */
+    anonymousUnits?: number
+  }
+}
+
+export interface ClientLimitOptions {
+  /** Connections of one client address at once; 0 is no bound. */
+  connectionsMax: number
+  /** Units that requests without an account of one client address take a second; 0 is no bound. */
+  anonymousPerSecond: number
+  /** The connections of a proxy are many clients'. */
+  isProxy: IsProxy
+}
+
+/** Seconds of anonymous requests that may come at once. */
+const BURST_SECONDS = 2
+
+/** What a page takes that is made for each request. */
+export const PAGE_UNITS = 3
+
+/**
+ * Bounds what one client address takes of a node, in this process. Fails open for clients it has
+ * forgotten.
+ */
+export class ClientLimits {
+  readonly #connectionsMax: number
+  readonly #isProxy: IsProxy
+  readonly #connections = new Map<string, number>()
+  readonly #surplus = new WeakSet<Socket>()
+  readonly #anonymous: TokenBuckets
+
+  constructor({ connectionsMax, anonymousPerSecond, isProxy }: ClientLimitOptions) {
+    this.#connectionsMax = connectionsMax
+    this.#isProxy = isProxy
+    this.#anonymous = new TokenBuckets({ perSecond: anonymousPerSecond, burst: anonymousPerSecond * BURST_SECONDS })
+  }
+
+  /**
+   * Counts a server's connections. One too many is refused with its first request, twice too many
+   * at once.
+   */
+  countConnections(server: Server | HttpsServer): void {
+    if (this.#connectionsMax === 0) return
+    const event = 'setSecureContext' in server ? 'secureConnection' : 'connection'
+    server.on(event, (socket: Socket) => {
+      const address = socket.remoteAddress
+      if (address === undefined || this.#isProxy(address)) return
+      const client = clientOf(address)
+      const count = (this.#connections.get(client) ?? 0) + 1
+      this.#connections.set(client, count)
+      socket.once('close', () => this.#forgetConnection(client))
+      if (count > this.#connectionsMax) this.#surplus.add(socket)
+      if (count > 2 * this.#connectionsMax) socket.destroy()
+    })
+  }
+
+  /** @throws GatewayError RATE_LIMIT_EXCEEDED for a request on a connection too many */
+  checkConnection(request: FastifyRequest): void {
+    if (!this.#surplus.has(request.raw.socket)) return
+    throw new GatewayError('RATE_LIMIT_EXCEEDED', {
+      message: 'Too many connections come from this address.',
+      hint: 'Use connections for more than one request',
+      retryAfterMs: 1_000,
+    })
+  }
+
+  /**
+   * Takes the units of a request that no account answers for.
+   *
+   * @throws GatewayError RATE_LIMIT_EXCEEDED
+   */
+  takeAnonymous(request: FastifyRequest): void {
+    // A request that this process makes for one it has let in already.
+    if (!(request.raw.socket instanceof Socket)) return
+    const retryAfterMs = this.#anonymous.take(clientOf(request.ip), request.routeOptions.config.anonymousUnits)
+    if (retryAfterMs === 0) return
+    throw new GatewayError('RATE_LIMIT_EXCEEDED', {
+      message: 'Too many requests without an account come from this address.',
+      hint: 'Wait and send the request again',
+      retryAfterMs,
+    })
+  }
+
+  #forgetConnection(client: string): void {
+    const count = (this.#connections.get(client) ?? 1) - 1
+    if (count === 0) this.#connections.delete(client)
+    else this.#connections.set(client, count)
+  }
+}

@@ -1,0 +1,107 @@
+import type { Server } from 'node:http'
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { FastifyInstance } from 'fastify'
+import { type Config, type ListenerAddress, orNaming } from '../../config.ts'
+import type { Log } from '../../log.ts'
+import { createServer } from '../../node-http.ts'
+import { followCertificate } from './certificate.ts'
+import { createRequestId } from './refuse-connection.ts'
+
+/**
+ * How long a node that ends keeps serving, so that load balancers see `readyz` say 503 first.
+ * Milliseconds.
+ */
+const DRAIN_MS = 1_500
+
+/** How long a connection may be open without a request once a node closes, milliseconds. */
+const UNUSED_MS_MAX = 500
+
+/**
+ * Starts listening, and the plain listener that only redirects if a port is set for it.
+ *
+ * @returns how to stop
+ */
+export async function listen(app: FastifyInstance, http: Config['http'], log: Log): Promise<() => Promise<void>> {
+  const closeUnused = followUnused(app.server)
+  const { host } = http
+  const address = { host, hostVariable: 'HOST', port: http.port, portVariable: 'PORT' }
+  await orNaming(address, app.listen({ host, port: http.port }))
+  const redirecting =
+    http.redirectPort === undefined
+      ? undefined
+      : await orNaming(
+          { ...address, port: http.redirectPort, portVariable: 'HTTP_REDIRECT_PORT' },
+          listenAndRedirect(http, http.redirectPort),
+        )
+  const stopFollowing = http.tls && followCertificate(app.server, http.tls, log)
+  const { port } = app.server.address() as AddressInfo
+  if (http.baseUrl.startsWith('https:') && http.tls === undefined && http.trustProxy.length === 0) {
+    log.warn(
+      { baseUrl: http.baseUrl },
+      'BASE_URL is https:, this node serves plain HTTP and trusts no proxy: it redirects every request; set TRUST_PROXY to the address of the proxy that ends TLS',
+    )
+  }
+  log.info({ host, port, baseUrl: http.baseUrl }, 'listening')
+  // The supervisor that started this process with a channel gets the port, which may have been left
+  // to the system.
+  process.send?.({ listening: port })
+  return async () => {
+    await delay(DRAIN_MS)
+    stopFollowing?.()
+    redirecting?.close()
+    const timer = setTimeout(closeUnused, UNUSED_MS_MAX)
+    await app.close()
+    clearTimeout(timer)
+  }
+}
+
+/**
+ * Follows connections over which no request has come: browsers open them in advance. Node's server
+ * takes them for connections that are at work, and stops to time them out when it closes. @returns
+ * closes those that there are
+ */
+function followUnused(server: Server): () => void {
+  const unused = new Set<Socket>()
+  server.on('setSecureContext' in server ? 'secureConnection' : 'connection', (socket: Socket) => {
+    unused.add(socket)
+    socket.once('close', () => unused.delete(socket))
+  })
+  server.on('request', ({ socket }: { socket: Socket }) => unused.delete(socket))
+  return () => {
+    for (const socket of unused) socket.destroy()
+  }
+}
+
+function listenAndRedirect({ host, baseUrl }: Config['http'], port: number): Promise<Server> {
+  const server = createServer((request, response) => {
+    const path = request.url?.startsWith('/') ? request.url : '/'
+    const location = baseUrl + path
+    const headers = { location, connection: 'close', 'content-length': 0, 'x-request-id': createRequestId() }
+    response.writeHead(308, headers).end()
+  })
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => resolve(server))
+  })
+}
+
+/**
+ * Finds out whether listeners can have these addresses, all at once, without keeping them.
+ *
+ * @throws ConfigError naming the variable of an address that cannot be used
+ */
+export async function checkAddresses(addresses: ListenerAddress[]): Promise<void> {
+  const servers = addresses.map((address) => ({ address, server: createTcpServer() }))
+  try {
+    for (const { address, server } of servers) {
+      const listening = new Promise<void>((resolve, reject) => {
+        server.once('error', reject)
+        server.listen({ host: address.host, port: address.port, exclusive: true }, resolve)
+      })
+      await orNaming(address, listening)
+    }
+  } finally {
+    await Promise.all(servers.map(({ server }) => new Promise((resolve) => server.close(resolve))))
+  }
+}

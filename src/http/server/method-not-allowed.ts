@@ -1,0 +1,64 @@
+import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
+import { GatewayError } from '../../errors.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Methods for `Allow`, if a route answers the others too, with a refusal of its own. */
+    allow?: string[]
+  }
+}
+
+/** Tells, for an address no route took, which methods a route at that address takes. */
+export type AllowedMethods = (url: string) => string[]
+
+/** A route as it was registered: `GET` and `/v1/teams/:id`. */
+export interface RegisteredRoute {
+  method: string
+  url: string
+  /** As guards of inner scopes have left them, once the server is ready. */
+  options: RouteOptions
+}
+
+const registered = new WeakMap<FastifyInstance, RegisteredRoute[]>()
+
+/** Every route of a server made with `collectMethods`, so that a check can cover all of them. */
+export function listRoutes(app: FastifyInstance): RegisteredRoute[] {
+  return registered.get(app) ?? []
+}
+
+/** Listens to the routes being registered. Call it before the first route. */
+export function collectMethods(app: FastifyInstance): AllowedMethods {
+  const routes: { pattern: RegExp; methods: string[] }[] = []
+  const list: RegisteredRoute[] = []
+  registered.set(app, list)
+  app.addHook('onRoute', (options) => {
+    const { url, method, config } = options
+    list.push(...[method].flat().map((name) => ({ method: name, url, options })))
+    const pattern = url
+      .split('/')
+      .map((part) =>
+        part.startsWith(':') ? '[^/]+' : part === '*' ? '.*' : part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'),
+      )
+      .join('/')
+    routes.push({ pattern: new RegExp(`^${pattern}$`), methods: config?.allow ?? [method].flat() })
+  })
+  return (url) => {
+    const [path = ''] = url.split('?', 1)
+    const methods = routes.filter(({ pattern }) => pattern.test(path)).flatMap((route) => route.methods)
+    return [...new Set(methods)].sort()
+  }
+}
+
+/**
+ * @throws GatewayError METHOD_NOT_ALLOWED, or NOT_FOUND with these details, if no route took the
+ *   request
+ */
+export function refuseUnrouted(
+  { is404, url }: FastifyRequest,
+  allowedMethods: AllowedMethods,
+  details: { hint?: string } = {},
+): void {
+  if (!is404) return
+  const allow = allowedMethods(url)
+  throw allow.length > 0 ? new GatewayError('METHOD_NOT_ALLOWED', { allow }) : new GatewayError('NOT_FOUND', details)
+}

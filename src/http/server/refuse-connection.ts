@@ -1,0 +1,161 @@
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { type ErrorCode, GatewayError } from '../../errors.ts'
+import { STATUS_CODES } from '../../node-http.ts'
+import { errorBody, isCallRoute } from '../answer/error-answer.ts'
+import { recentBytes } from './pipeline.ts'
+import { RecentBytes } from './recent-bytes.ts'
+
+/** A new id for a request, for its answer and the log. */
+export function createRequestId(): string {
+  return `req_${randomUUID().replaceAll('-', '')}`
+}
+
+/**
+ * The newest request of each connection: what the HTTP parser refuses may be its rest, or what was
+ * sent behind it.
+ */
+const newest = new WeakMap<Socket, { request: FastifyRequest; reply: FastifyReply }>()
+
+/** Remembers a request whose head has arrived. */
+export function noteRequest(request: FastifyRequest, reply: FastifyReply): void {
+  newest.set(request.raw.socket, { request, reply })
+}
+
+const CODES: Record<string, ErrorCode> = {
+  HPE_HEADER_OVERFLOW: 'HEADERS_TOO_LARGE',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'PAYLOAD_TOO_LARGE',
+  ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
+}
+
+/**
+ * What the parser of HTTP found wrong, for whoever wrote the request. Other codes are told without
+ * a reason.
+ */
+const REASONS: Record<string, string> = {
+  HPE_INVALID_METHOD: 'its method is not one of HTTP',
+  HPE_INVALID_URL: 'its address is not valid',
+  HPE_INVALID_VERSION: 'its version of HTTP is not 1.0 or 1.1',
+  HPE_INVALID_CONSTANT: 'its first line is not a method, an address and a version',
+  HPE_INVALID_HEADER_TOKEN: 'a header field has a character that is not allowed',
+  HPE_INVALID_CONTENT_LENGTH: 'Content-Length is not one whole number',
+  HPE_UNEXPECTED_CONTENT_LENGTH: 'Content-Length stands twice, or beside Transfer-Encoding',
+  HPE_INVALID_TRANSFER_ENCODING: 'Transfer-Encoding is not chunked',
+  HPE_INVALID_CHUNK_SIZE: 'the size of a chunk is not a hexadecimal number',
+  HPE_INVALID_EOF_STATE: 'it ends before it is complete',
+  HPE_CR_EXPECTED: 'a line does not end with CR and LF',
+  HPE_LF_EXPECTED: 'a line does not end with CR and LF',
+  HPE_STRICT: 'a line does not end with CR and LF',
+}
+
+/** The refusal of bytes that the parser of HTTP does not take. */
+function parserRefusal(cause: ParseError, socket: Socket): GatewayError {
+  const code = isLongAddress(cause, socket) ? 'URI_TOO_LONG' : CODES[cause.code ?? '']
+  if (code) return new GatewayError(code)
+  if (cause.code === 'HPE_INVALID_URL' && /^Invalid char/i.test(cause.reason ?? '')) {
+    return new GatewayError('INVALID_ENCODING', {
+      message: 'The address holds characters that an address may not hold as they are.',
+      hint: 'Percent-encode the address as UTF-8: ü is %C3%BC, a blank is %20',
+    })
+  }
+  const reason = REASONS[cause.code ?? '']
+  return new GatewayError('VALIDATION_ERROR', {
+    message: `The request is not valid HTTP${reason === undefined ? '' : `: ${reason}`}.`,
+    ...(reason === undefined ? { hint: 'Send the request with a library that writes HTTP/1.1' } : {}),
+  })
+}
+
+/**
+ * @throws GatewayError VALIDATION_ERROR for an expectation that we do not know (RFC 9110, 10.1.1)
+ */
+export function checkExpectation({ headers }: IncomingMessage): void {
+  if (headers.expect === undefined || /^100-continue$/i.test(headers.expect.trim())) return
+  throw new GatewayError('VALIDATION_ERROR', {
+    message: 'The header field Expect can only be 100-continue.',
+    hint: 'Send the request without Expect',
+  })
+}
+
+/**
+ * How long what still comes is read and thrown away behind a refusal, milliseconds: a reset would
+ * take the answer along.
+ */
+const LINGER_MS = 2_000
+
+const refused = new WeakSet<Socket>()
+
+/**
+ * Answers bytes that are no HTTP request we take, then closes. There may be no request to answer,
+ * only a socket.
+ */
+export function refuseConnection(cause: Error & ParseError, socket: Socket, baseUrl: string): void {
+  // What comes behind the bytes that were refused is refused by the parser too.
+  if (refused.has(socket)) return
+  const last = newest.get(socket)
+  const isArriving = last !== undefined && !last.request.raw.complete
+  const isAnswering = last !== undefined && !last.reply.raw.writableEnded
+  // Behind a call that still waits for its answer, ours would be taken for that answer.
+  const isInterleaved = isArriving ? last.reply.raw.headersSent : isAnswering
+  if (cause.code === 'ECONNRESET' || !socket.writable || isInterleaved) return void socket.destroy()
+  const error = parserRefusal(cause, socket)
+  const url = isArriving ? last.request.url : addressOf(cause, socket)
+  const body = JSON.stringify(errorBody(error, baseUrl, isCallRoute(url)))
+  const head = [
+    `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}`,
+    'Connection: close',
+    `X-Request-Id: ${isArriving ? last.request.id : createRequestId()}`,
+    'Cache-Control: no-store',
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+  ]
+  refused.add(socket)
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+  setTimeout(() => socket.destroy(), LINGER_MS).unref()
+}
+
+/** From this length on an address is refused for it, whatever else is wrong. */
+export const URL_LENGTH_MAX = 8 * 1024
+
+interface ParseError {
+  code?: string
+  /** The parser's own words. */
+  reason?: string
+  rawPacket?: unknown
+}
+
+/**
+ * Node bounds request line and header fields together; which of the two is too long shows in what
+ * has arrived.
+ */
+function isLongAddress(cause: ParseError, socket: Socket): boolean {
+  return cause.code === 'HPE_HEADER_OVERFLOW' && addressOf(cause, socket).length > URL_LENGTH_MAX
+}
+
+/**
+ * The address in the bytes that could not be parsed, if they hold the first line; it chooses the
+ * answer's shape.
+ */
+function addressOf({ rawPacket }: ParseError, socket: Socket): string {
+  const known = recentBytes(socket)
+  if (known) return known.longestAddress
+  const packet = new RecentBytes()
+  if (Buffer.isBuffer(rawPacket)) packet.add(rawPacket)
+  return packet.longestAddress
+}
+
+/**
+ * Exactly one `Host` (RFC 9112, 3.2): with two, a proxy before us and we could each believe a
+ * different host.
+ *
+ * @throws GatewayError VALIDATION_ERROR
+ */
+export function checkHost({ rawHeaders, httpVersion }: IncomingMessage): void {
+  let count = 0
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    if (rawHeaders[index]?.toLowerCase() === 'host') count += 1
+  }
+  if (count === 1 || (count === 0 && httpVersion === '1.0')) return
+  throw new GatewayError('VALIDATION_ERROR', { message: 'The request must have one Host header field.' })
+}

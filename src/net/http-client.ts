@@ -1,0 +1,75 @@
+import { isIP, type LookupFunction } from 'node:net'
+import ipaddr from 'ipaddr.js'
+import { Agent, buildConnector, type Dispatcher } from 'undici'
+import { lookup } from './lookup.ts'
+
+const CONNECT_TIMEOUT_MS = 3_000
+
+/** An address that an upstream's name must not lead to. */
+export class BlockedAddressError extends Error {
+  readonly code = 'BLOCKED_ADDRESS'
+}
+
+/**
+ * Whether an address is one of the public Internet: nothing private, local, reserved, or wrapped
+ * around such.
+ */
+export function isPublicAddress(address: string): boolean {
+  if (isIP(address) === 0) return false
+  const parsed = ipaddr.process(address)
+  if (parsed.range() !== 'unicast') return false
+  return parsed instanceof ipaddr.IPv4 || parsed.match(GLOBAL_UNICAST)
+}
+
+/** All that is assigned for use on the Internet (RFC 4291, 2.4, and IANA's registry). */
+const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3')
+
+export interface HttpClientOptions {
+  /** Undefined: as many as requests are under way. */
+  connections: number | undefined
+  allowPrivate: boolean
+  /** Longest look-up and handshakes of a connection, milliseconds. */
+  connectTimeoutMs?: number
+}
+
+/**
+ * Opens the connections to one upstream, which are kept alive. Names are resolved here and the
+ * answer is checked and used as it is, so that a name that points into our own network (DNS
+ * rebinding) leads nowhere.
+ */
+export function openHttpClient(options: HttpClientOptions): Dispatcher {
+  const { connectTimeoutMs: timeout = CONNECT_TIMEOUT_MS } = options
+  return new Agent({
+    ...(options.connections === undefined ? {} : { connections: options.connections }),
+    pipelining: 1,
+    // By HTTP/2 undici repeats refused requests without a permit, and one dead connection fails
+    // every request.
+    allowH2: false,
+    keepAliveTimeout: 30_000,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: options.allowPrivate ? { timeout, lookup } : publicConnector(timeout),
+  })
+}
+
+function publicConnector(timeout: number): buildConnector.connector {
+  const connect = buildConnector({ timeout, lookup: publicLookup, allowH2: false })
+  return (options, callback) => {
+    const host = options.hostname.replace(/^\[|\]$/g, '')
+    // An address is not looked up, so its check is here.
+    if (isIP(host) === 0 || isPublicAddress(host)) connect(options, callback)
+    else callback(new BlockedAddressError(`${host} is not public`), null)
+  }
+}
+
+const publicLookup: LookupFunction = (hostname, options, callback) => {
+  lookup(hostname, { ...options, all: true }, (error, found) => {
+    if (error) return callback(error, '')
+    const addresses = typeof found === 'string' ? [] : found
+    const blocked = addresses.find(({ address }) => !isPublicAddress(address))
+    if (blocked) return callback(new BlockedAddressError(`${hostname} leads to ${blocked.address}`), '')
+    if (options.all) return callback(null, addresses)
+    const [first] = addresses
+    return callback(null, first?.address ?? '', first?.family)
+  })
+}

@@ -1,0 +1,91 @@
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { extname } from 'node:path'
+import type { FastifyInstance } from 'fastify'
+import { GatewayError } from '../errors.ts'
+import { type Cacheable, createCacheable, sendCacheable } from '../http/answer/cacheable.ts'
+
+/**
+ * The scripts, styles and pictures that pages load, read once and kept compressed. A file's name is
+ * its path below `src`, so that an import between two of them means the same in the browser and
+ * here.
+ */
+export interface Assets {
+  files: Map<string, Cacheable>
+  /**
+   * Names the content of all files: modules import each other by relative addresses and so belong
+   * together.
+   */
+  version: string
+  /** Address of a file, `/assets/Zt3k…/portal/assets/app.js`; it changes with the content. */
+  href: (name: string) => string
+}
+
+const SRC = new URL('../', import.meta.url)
+
+/** What every page may load: the base style, the charts. */
+const SHARED = 'browser/'
+
+const TYPES: Record<string, string> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.png': 'image/png',
+  '.svg': 'image/svg+xml; charset=utf-8',
+}
+
+/** A file whose address names its content never changes (RFC 8246). */
+const FOREVER = 'max-age=31536000, immutable'
+
+/**
+ * Reads the shared files and the files of `paths`, each a folder (`portal/assets/`) or a file
+ * (`fleet/words.js`) below `src`.
+ */
+export function loadAssets(paths: string[]): Assets {
+  const files = new Map<string, Cacheable>()
+  for (const path of [SHARED, ...paths]) {
+    const names = path.endsWith('/') ? readdirSync(new URL(path, SRC)).map((name) => path + name) : [path]
+    for (const name of names.sort()) {
+      const type = TYPES[extname(name)]
+      if (type) files.set(name, createCacheable(readFileSync(new URL(name, SRC)), type))
+    }
+  }
+  for (const [name, source] of [
+    ['browser/uplot.js', 'uplot/dist/uPlot.esm.js'],
+    ['browser/uplot.css', 'uplot/dist/uPlot.min.css'],
+  ] as const) {
+    const body = readFileSync(createRequire(import.meta.url).resolve(source))
+    files.set(name, createCacheable(body, TYPES[extname(name)] ?? ''))
+  }
+  const hash = createHash('sha256')
+  for (const [name, file] of files) hash.update(name).update(file.hash)
+  const version = hash.digest('base64url').slice(0, 12)
+  return {
+    files,
+    version,
+    href: (name) => {
+      if (!files.has(name)) throw new Error(`no page can load ${name}`)
+      return `/assets/${version}/${name}`
+    },
+  }
+}
+
+/**
+ * Serves the files under `/assets/`. Only what was read at the start is served: no address reaches
+ * the file system. `scope` is `private` if the files are behind a log-in.
+ */
+export function serveAssets(app: FastifyInstance, assets: Assets, scope: 'public' | 'private'): void {
+  app.get<{ Params: { version: string; '*': string } }>(
+    '/assets/:version/*',
+    { schema: { hide: true } },
+    async (request, reply) => {
+      const { version, '*': name } = request.params
+      const file = assets.files.get(name)
+      if (!file) throw new GatewayError('NOT_FOUND')
+      // While nodes of two versions run, a page of a node may load files of the other version,
+      // which the browser must not keep.
+      const lifetime = version === assets.version ? `${scope}, ${FOREVER}` : 'no-cache'
+      return await sendCacheable(reply, file, lifetime)
+    },
+  )
+}

@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { FairTurns } from '../../../src/http/server/fair-turns.ts'
+
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+describe('the turns of the event loop', () => {
+  it('the turns of the event loop give a client 128 requests each, in order, and another client its own', async () => {
+    const turns = new FairTurns()
+    const [flood, other] = [{}, {}]
+    const begun: number[] = []
+    const request = (index: number): void => {
+      if (!turns.mayBegin(flood, () => request(index))) return
+      turns.begin(flood, 1)
+      begun.push(index)
+    }
+    for (let index = 0; index < 1_000; index += 1) request(index)
+    assert.equal(begun.length, 128)
+    assert.ok(turns.mayBegin(other, () => assert.fail()))
+    for (let count = 2; count <= 7; count += 1) {
+      await turn()
+      assert.equal(begun.length, 128 * count)
+    }
+    await turn()
+    assert.deepEqual(begun, [...Array(1_000).keys()])
+  })
+})

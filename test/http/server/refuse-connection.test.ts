@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import { HeldBytes } from '../../../src/http/server/held-bytes.ts'
+import { boundPipelining } from '../../../src/http/server/pipeline.ts'
+import { refuseConnection } from '../../../src/http/server/refuse-connection.ts'
+import { until } from '../../support/gateway.ts'
+
+const REQUEST_END = ' HTTP/1.1\r\nHost: test\r\n\r\n'
+
+describe('a request head that is too long', () => {
+  let server: Server
+  let accepted: Socket | undefined
+
+  before(async () => {
+    server = createServer({ maxHeaderSize: 16 * 1024 }, (request, response) => {
+      request.resume().once('end', () => response.end('ok'))
+    })
+    boundPipelining(server, new HeldBytes(1e9), () => false)
+    server.on('connection', (socket: Socket) => (accepted = socket))
+    server.on('clientError', (error, socket) => refuseConnection(error, socket as Socket, 'http://test'))
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+  })
+  after(async () => {
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  })
+
+  /**
+   * Sends each part as a packet of its own; resolves with the status of the last answer and its
+   * code.
+   */
+  async function answerTo(parts: string[]): Promise<string> {
+    const socket = connect({ port: (server.address() as AddressInfo).port, host: '127.0.0.1', allowHalfOpen: true })
+    await once(socket, 'connect')
+    let text = ''
+    let sent = 0
+    socket.setNoDelay(true).on('data', (data) => (text += data))
+    // A reset would take the answer along.
+    const ended = once(socket, 'end')
+    for (const part of parts) {
+      socket.write(part)
+      sent += part.length
+      await until(() => accepted?.bytesRead === sent, 5_000)
+    }
+    await ended
+    socket.destroy()
+    const status = text
+      .match(/HTTP\/1\.1 \d+/g)
+      ?.at(-1)
+      ?.slice('HTTP/1.1 '.length)
+    return `${status} ${/"code":"(\w+)"/.exec(text)?.[1]}`
+  }
+
+  const inPackets = (text: string, size: number): string[] =>
+    text.match(new RegExp(`[^]{1,${size}}`, 'g'))?.map(String) ?? []
+
+  for (const [length, size] of [
+    [9_000, 4_000],
+    [20_000, 1_000],
+    [20_000, 200_000],
+    [100_000, 10_000],
+  ] as const) {
+    // biome-ignore format: pairs
+    it(`a request head that is too long is refused for its address of ${length} bytes in packets of ${size}`, async () => {
+      const filler = length < 16_000 ? `X-Filler: ${'x'.repeat(16_000 - length)}\r\nX-Other: ${'x'.repeat(4_000)}` : ''
+      const request = `GET /v1/call/x?q=${'x'.repeat(length)} HTTP/1.1\r\nHost: test\r\n${filler}\r\n\r\n`
+      assert.equal(await answerTo(inPackets(request, size)), '414 URI_TOO_LONG')
+    })
+  }
+
+  it('a request head that is too long is refused for its address behind other requests on its connection, with bodies and without', async () => {
+    const long = `GET /${'x'.repeat(30_000)}${REQUEST_END}`
+    const post = `POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\n\r\nbody`
+    assert.equal(await answerTo([`GET /${REQUEST_END}`, ...inPackets(long, 4_000)]), '414 URI_TOO_LONG')
+    assert.equal(await answerTo([post, ...inPackets(long, 4_000)]), '414 URI_TOO_LONG')
+  })
+
+  it('a request head that is too long is refused for its header fields where these are what is too long, however they arrive', async () => {
+    for (const size of [4_000, 200_000]) {
+      const request = `GET /short HTTP/1.1\r\nHost: test\r\nAuthorization: DPOP ${'x'.repeat(20_000)}\r\n\r\n`
+      assert.equal(await answerTo(inPackets(request, size)), '431 HEADERS_TOO_LARGE', `${size}`)
+    }
+  })
+})
