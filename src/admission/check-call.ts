@@ -6,6 +6,7 @@ import { GatewayError } from '../errors.ts'
 import type { LaneDirectory } from '../fleet/lane-directory.ts'
 import { InexactNumber, readJsonBody } from '../http/request/json-body.ts'
 import { isWellFormed } from '../http/request/well-formed.ts'
+import { methodNotAllowed } from '../http/server/method-not-allowed.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { Principal } from './authenticate.ts'
 import { bodyParameters, queryParameters } from './call-input.ts'
@@ -48,7 +49,7 @@ export function checkCall(
   const url = request.raw.url ?? ''
   const target = findEndpoint(catalog, url)
   const methods = callMethod(target.endpoint.endpoint) === 'POST' ? ['POST'] : METHODS
-  if (!methods.includes(request.method)) throw new GatewayError('METHOD_NOT_ALLOWED', { allow: methods })
+  if (!methods.includes(request.method)) throw methodNotAllowed(methods)
   // Read late: a refusal by the plan is answered before one for the body.
   const given = () => [...queryParameters(splitUrl(url).query), ...bodyParameters(readBody(request))]
   const allowed = checkTarget(target, given, { principal, callerAddress: request.ip })

@@ -234,14 +234,15 @@ describe('a request the framework refuses', () => {
 
   it('a request the framework refuses for a method is answered 405 with the methods there are, exotic ones included', async () => {
     for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY', 'SEARCH', 'LINK']) {
-      for (const [path, shape, allow] of [
-        ['/v1/catalog', 'A', 'GET, HEAD'],
-        ['/v1/auth/login', 'A', 'POST'],
-        ['/v1/call/weather/current', 'B', 'GET, HEAD, POST'],
+      for (const [path, shape, allow, words] of [
+        ['/v1/catalog', 'A', 'GET, HEAD', 'GET'],
+        ['/v1/auth/login', 'A', 'POST', 'POST'],
+        ['/v1/call/weather/current', 'B', 'GET, HEAD, POST', 'GET or POST'],
       ] as const) {
         const answer = await ask(method, path, key())
         checkRefusal(answer, 'METHOD_NOT_ALLOWED', shape)
         assert.equal(answer.headers.allow, allow, `${method} ${path}`)
+        assert.match(answer.body, new RegExp(`takes only ${words}\\..*allow=${allow.replaceAll(' ', '')}`))
       }
     }
     const withBody = await ask('PUT', '/v1/catalog', 'Content-Type: text/plain\r\n', 'x')

@@ -60,5 +60,16 @@ export function refuseUnrouted(
 ): void {
   if (!is404) return
   const allow = allowedMethods(url)
-  throw allow.length > 0 ? new GatewayError('METHOD_NOT_ALLOWED', { allow }) : new GatewayError('NOT_FOUND', details)
+  throw allow.length > 0 ? methodNotAllowed(allow) : new GatewayError('NOT_FOUND', details)
+}
+
+/** Names the methods in words too, because many clients show the body and no headers. */
+export function methodNotAllowed(allow: string[]): GatewayError {
+  const words = new Intl.ListFormat('en', { type: 'disjunction' }).format(allow.filter((method) => method !== 'HEAD'))
+  return new GatewayError('METHOD_NOT_ALLOWED', {
+    message: `This route takes only ${words}.`,
+    hint: `Send the request with ${words}`,
+    tokens: { allow: allow.join() },
+    allow,
+  })
 }
