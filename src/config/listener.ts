@@ -25,9 +25,9 @@ export async function orNaming<T>(address: ListenerAddress, listening: Promise<T
 function wordsOf({ host, hostVariable, port, portVariable }: ListenerAddress, code: string): string | undefined {
   switch (code) {
     case 'EADDRINUSE':
-      return `${portVariable} cannot be used: port ${port} is in use`
+      return `${portVariable} cannot be used: port ${port} is in use. Set ${portVariable} to another port, or end the process that has this port`
     case 'EACCES':
-      return `${portVariable} cannot be used: port ${port} is not allowed to this user`
+      return `${portVariable} cannot be used: port ${port} is not allowed to this user. Set ${portVariable} to a port above 1023`
     case 'EADDRNOTAVAIL':
     case 'EAFNOSUPPORT':
     case 'EINVAL':

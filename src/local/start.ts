@@ -73,6 +73,8 @@ try {
   if (!isEnding) {
     print(error instanceof Error ? error.message : String(error))
     if (error instanceof Error && error.cause && !(error instanceof ConfigError)) print(String(error.cause))
+    // A setting is refused before anything has started: there is nothing to stop.
+    if (error instanceof ConfigError && embedded.length === 0) process.exit(1)
     await end(1)
   }
 }

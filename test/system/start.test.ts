@@ -216,7 +216,10 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     const second = run()
     const [code] = await once(second.child, 'close')
     assert.equal(code, 1)
-    assert.match(second.output(), new RegExp(`› PORT cannot be used: port ${port} is in use\n`))
+    assert.match(
+      second.output(),
+      new RegExp(`› PORT cannot be used: port ${port} is in use\\. Set PORT to another port[^\n]*\n$`),
+    )
     assert.ok(!/EADDRINUSE|\bat /.test(second.output()), second.output())
     assert.equal((await fetch(`http://127.0.0.1:${port}/readyz`)).status, 200)
   })
@@ -281,7 +284,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     const opsPort = typeof address === 'object' && address ? address.port : 0
     const second = run({ DATA_DIR: join(folder, 'other'), OPS_PORT: String(opsPort), PORT: String(await freePort()) })
     await once(second.child, 'close')
-    assert.match(second.output(), new RegExp(`› OPS_PORT cannot be used: port ${opsPort} is in use\n`))
+    assert.match(second.output(), new RegExp(`› OPS_PORT cannot be used: port ${opsPort} is in use\\. Set OPS_PORT `))
     taken.close()
   })
 })
