@@ -89,7 +89,10 @@ export interface OperatorSettings {
 export interface ApiEndpoint {
   path: string
   endpoint: Endpoint
-  /** Declared parameters in the order of the schema, each with its compiled check. */
+  /**
+   * Declared parameters, each with its compiled check: the required ones first, and otherwise in the
+   * order of the schema.
+   */
   parameters: ApiParameter[]
 }
 
@@ -287,5 +290,5 @@ function createEndpoint(path: string, endpoint: Endpoint): ApiEndpoint {
     isBody: name === BODY && endpoint.bodyBytesMax !== undefined,
     validator: Compile(schema),
   }))
-  return { path, endpoint, parameters }
+  return { path, endpoint, parameters: parameters.toSorted((a, b) => Number(b.required) - Number(a.required)) }
 }

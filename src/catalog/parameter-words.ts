@@ -22,8 +22,12 @@ function mustBe(schema: ParameterSchema): string {
   if (minimum !== undefined && maximum !== undefined) parts.push(`from ${minimum} to ${maximum}`)
   else if (minimum !== undefined) parts.push(`of at least ${minimum}`)
   else if (maximum !== undefined) parts.push(`of at most ${maximum}`)
-  if (schema.maxLength !== undefined) parts.push(`of ${schema.minLength ?? 0} to ${schema.maxLength} characters`)
-  if (schema.pattern !== undefined) parts.push(`matching ${schema.pattern}`)
+  const { minLength = 0, maxLength, pattern } = schema
+  const words = wordsOfPattern(schema)
+  if (words !== undefined) return `${parts.join(' ')} (${words})`
+  if (maxLength !== undefined)
+    parts.push(`of ${minLength === maxLength ? maxLength : `${minLength} to ${maxLength}`} characters`)
+  if (pattern !== undefined) parts.push(`matching ${pattern}`)
   return parts.join(' ')
 }
 
@@ -56,6 +60,10 @@ const PATTERN_WORDS: Record<string, string> = {
   '^[0-9]{1,10}$': '1–10 digits',
 }
 
+function wordsOfPattern({ pattern }: ParameterSchema): string | undefined {
+  return pattern === undefined ? undefined : PATTERN_WORDS[pattern]
+}
+
 /** Type, bounds and default of a parameter for people: `integer, 1–10. Default: 5`. */
 export function parameterWords(schema: ParameterSchema): string {
   const words = valueWords(schema)
@@ -65,12 +73,12 @@ export function parameterWords(schema: ParameterSchema): string {
 function valueWords(schema: ParameterSchema): string {
   const options = optionsOf(schema)
   if (options) return `one of ${options.join(', ')}`
-  const { minimum, maximum, minLength = 0, maxLength, pattern } = schema
+  const { minimum, maximum, minLength = 0, maxLength } = schema
   if (schema.type === 'number' || schema.type === 'integer') {
     if (minimum === undefined || maximum === undefined) return schema.type
     return `${schema.type}, ${minimum < 0 ? `${minimum} to ${maximum}` : `${minimum}–${maximum}`}`
   }
-  const known = pattern === undefined ? undefined : PATTERN_WORDS[pattern]
+  const known = wordsOfPattern(schema)
   if (known !== undefined) return known
   if (schema.items) return `list of: ${valueWords(schema.items)}`
   if (maxLength === undefined) return typeWord(schema)

@@ -20,12 +20,12 @@ const latest = record({
 })
 
 const pair = record({
-  to: required.text('to', 'ISO 4217 code of the target'),
-  date: field.text('date', 'Day of the rates: the last working day of the bank'),
   from: field.text('base', 'ISO 4217 code of the base'),
+  to: required.text('to', 'ISO 4217 code of the target'),
   rate: required.notNull(
     field.number(({ rates, to }) => members(rates)[String(to)], 'Units of the target for one unit of the base'),
   ),
+  date: field.text('date', 'Day of the rates: the last working day of the bank'),
 })
 
 const currency: Upstream = {
@@ -81,17 +81,17 @@ const currency: Upstream = {
     '/pair': endpoint({
       description: 'Latest reference rate for one currency pair.',
       parameters: Type.Object({
-        to: Type.String({
-          minLength: 3,
-          maxLength: 3,
-          pattern: '^[A-Za-z]{3}$',
-          description: 'Target currency, ISO 4217 code; about 30 are published',
-        }),
         from: Type.String({
           minLength: 3,
           maxLength: 3,
           pattern: '^[A-Za-z]{3}$',
           description: 'Base currency, ISO 4217 code, another one than the target',
+        }),
+        to: Type.String({
+          minLength: 3,
+          maxLength: 3,
+          pattern: '^[A-Za-z]{3}$',
+          description: 'Target currency, ISO 4217 code; about 30 are published',
         }),
       }),
       data: pair.schema,
@@ -168,6 +168,6 @@ function recordedPair() {
     // biome-ignore format: as recorded
     response: { amount: 1.0, base: 'USD', date: '2026-09-11', rates: { INR: 95.56 } },
     // biome-ignore format: as recorded
-    data: { to: 'INR', date: '2026-09-11', from: 'USD', rate: 95.56 },
+    data: { from: 'USD', to: 'INR', rate: 95.56, date: '2026-09-11' },
   }
 }

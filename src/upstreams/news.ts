@@ -90,7 +90,12 @@ const newsApi: Upstream = {
     '/top': endpoint({
       description: 'Top headlines by category and language.',
       parameters: Type.Object({
-        max: maximum,
+        category: Type.Optional(
+          Type.Enum(
+            ['general', 'world', 'nation', 'business', 'technology', 'entertainment', 'sports', 'science', 'health'],
+            { description: 'Kind of headlines; default: general' },
+          ),
+        ),
         lang: defaulted(
           Type.String({
             minLength: 2,
@@ -100,12 +105,7 @@ const newsApi: Upstream = {
             description: 'Two-letter language code',
           }),
         ),
-        category: Type.Optional(
-          Type.Enum(
-            ['general', 'world', 'nation', 'business', 'technology', 'entertainment', 'sports', 'science', 'health'],
-            { description: 'Kind of headlines; default: general' },
-          ),
-        ),
+        max: maximum,
       }),
       data: news.schema,
       cache,

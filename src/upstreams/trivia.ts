@@ -59,9 +59,6 @@ const trivia: Upstream = {
     '/questions': endpoint({
       description: 'Random trivia questions.',
       parameters: Type.Object({
-        type: Type.Optional(
-          Type.Enum(['multiple', 'boolean'], { description: 'Multiple choice or true and false; default: both' }),
-        ),
         amount: defaulted(
           Type.Integer({
             minimum: 1,
@@ -79,6 +76,9 @@ const trivia: Upstream = {
           }),
         ),
         difficulty: Type.Optional(Type.Enum(['easy', 'medium', 'hard'], { description: 'Default: every difficulty' })),
+        type: Type.Optional(
+          Type.Enum(['multiple', 'boolean'], { description: 'Multiple choice or true and false; default: both' }),
+        ),
       }),
       data: round.schema,
       pool: {

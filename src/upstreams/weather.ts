@@ -9,14 +9,14 @@ import { WEIGHTED_PARAMETERS, waitFromReason } from './families/open-meteo.ts'
 
 const current = record({
   time: field.text('current_weather.time', 'GMT, without zone or seconds'),
-  is_day: field.wholeNumber('current_weather.is_day', '1 by day, 0 by night'),
+  temperature_c: field.number('current_weather.temperature', 'Degrees Celsius, 2 m above ground'),
   weathercode: field.wholeNumber(
     'current_weather.weathercode',
     'WMO 4677 code: 0 clear, 1-3 cloud, 45/48 fog, 51-67 rain',
   ),
-  temperature_c: field.number('current_weather.temperature', 'Degrees Celsius, 2 m above ground'),
-  winddirection: field.number('current_weather.winddirection', 'Degrees'),
   windspeed_kmh: field.number('current_weather.windspeed', 'km/h, 10 m above ground'),
+  winddirection: field.number('current_weather.winddirection', 'Degrees'),
+  is_day: field.wholeNumber('current_weather.is_day', '1 by day, 0 by night'),
   interval_seconds: field.number('current_weather.interval', 'Length of the model step'),
   latitude: field.number('latitude', 'Of the grid cell of the model'),
   longitude: field.number('longitude', 'Of the grid cell of the model'),
@@ -29,7 +29,7 @@ const weather: Upstream = {
   displayName: 'Weather',
   category: 'weather',
   description: 'Current temperature, wind and weather code for coordinates, from the Open-Meteo forecast models.',
-  tags: ['weather', 'temperature', 'wind', 'forecast', 'coordinates'],
+  tags: ['weather', 'temperature', 'wind', 'coordinates'],
   keywords: [
     'rain',
     'warm',
@@ -38,6 +38,7 @@ const weather: Upstream = {
     'sunny',
     'snow',
     'umbrella',
+    'forecast',
     'storm',
     'degrees',
     'celsius',
@@ -123,7 +124,7 @@ function recordedCurrent() {
     },
     // biome-ignore format: as recorded
     data: {
-      time: '2026-09-29T00:00', is_day: 0, weathercode: 2, temperature_c: 15.3, winddirection: 347, windspeed_kmh: 6.6, interval_seconds: 900,
+      time: '2026-09-29T00:00', temperature_c: 15.3, weathercode: 2, windspeed_kmh: 6.6, winddirection: 347, is_day: 0, interval_seconds: 900,
       latitude: 40.710335, longitude: -73.99308, elevation_m: 27.0, timezone: 'GMT', utc_offset_seconds: 0,
     },
   }
