@@ -18,7 +18,6 @@ import { AccountRequests } from './http/request/account-requests.ts'
 import { heldBytesMax } from './http/server/held-bytes.ts'
 import { AccountLimits } from './limits/account-limits.ts'
 import { CallCompletionBatcher } from './limits/call-completion-batcher.ts'
-import { ExpectedEnds } from './limits/expected-ends.ts'
 import { MonthNotices } from './limits/month-notices.ts'
 import { BatchedLog, type Log } from './log.ts'
 import { SettingsSync } from './operator/upstream-settings.ts'
@@ -64,7 +63,6 @@ export interface Context {
   /** Results of asynchronous calls that were fetched lately. */
   keptResults: KeptResults
   accountLimits: AccountLimits
-  expectedEnds: ExpectedEnds
   completions: CallCompletionBatcher
   monthLoads: SingleFlight<number>
   monthNotices: MonthNotices
@@ -117,7 +115,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     config,
     log,
     callLines: new CallLines(new BatchedLog(log)),
-    callLog: openCallLog(config, { log, now, dropped: telemetry.metrics.callLogDropped }),
+    callLog: openCallLog(config, { log, now, dropped: telemetry.droppedRows }),
     catalog,
     db,
     strangersDb,
@@ -136,7 +134,6 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     replies,
     keptResults: new KeptResults(redis, Math.floor(heldBytesMax() * KEPT_RESULTS_SHARE)),
     accountLimits: new AccountLimits(redis),
-    expectedEnds: new ExpectedEnds((slug) => health.of(slug).usualMs),
     completions: new CallCompletionBatcher(redis, log),
     monthLoads: new SingleFlight(),
     monthNotices: new MonthNotices({ db, log, config, mailer }),

@@ -77,7 +77,7 @@ await runProcess('probe', async () => {
     now: () => health.now(),
   })
   const now = () => health.now()
-  const callLog = openCallLog(config, { log, now, dropped: telemetry.metrics.callLogDropped })
+  const callLog = openCallLog(config, { log, now, dropped: telemetry.droppedRows })
   const partitions = new CallLogPartitions({ db, log, days: config.callLog.days })
   partitions.open()
   const lanes = new LaneDirectory({ redis, now: () => health.now(), log })

@@ -68,7 +68,7 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
     now: () => clock.now(),
   })
   const now = () => clock.now()
-  const callLog = openCallLog(config, { log, now, dropped: telemetry.metrics.callLogDropped })
+  const callLog = openCallLog(config, { log, now, dropped: telemetry.droppedRows })
   const held = new HeldCalls()
   settings.onChange(() => held.look())
   const clients = new HttpClients()

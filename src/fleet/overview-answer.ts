@@ -145,8 +145,10 @@ export function overviewAnswer({
     callsLastMinute: lastMinute && lastMinute.answered + lastMinute.refused + lastMinute.failed,
     upstreams: upstreams.map(upstreamOverview),
     processes:
-      processes?.map(({ startedAt, upMs: _, apis: __, ...rest }) => ({ ...rest, startedAt: toText(startedAt) })) ??
-      null,
+      processes?.map(({ startedAt, upMs: _, apis: __, dropped: ___, ...rest }) => ({
+        ...rest,
+        startedAt: toText(startedAt),
+      })) ?? null,
     accounts,
     stores,
   }

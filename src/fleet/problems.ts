@@ -1,3 +1,4 @@
+import { callLogProblems } from './call-log-problems.ts'
 import { shareOf, shareWords } from './failure-share.ts'
 import { healthProblems } from './health-problems.ts'
 import { processProblems } from './process-problems.ts'
@@ -64,6 +65,7 @@ export function findProblems(facts: Facts): Problem[] {
     ...serviceProblems(upstreams, at),
     ...present.map((problem) => ({ ...problem, endedAt: null })),
     ...upstreams.flatMap((row) => refusalProblems(row, { at, isRedisFull })),
+    ...callLogProblems(facts),
   ]
   return problems.sort((a, b) => Number(a.endedAt !== null) - Number(b.endedAt !== null) || a.rank - b.rank)
 }

@@ -1,5 +1,6 @@
 import type { PausedMode } from '../catalog/catalog.ts'
 import type { HealthStatus } from '../health/score.ts'
+import type { DroppedLately } from '../telemetry/dropped-rows.ts'
 import type { KnownApis } from '../telemetry/known-apis.ts'
 import type { Problem } from './problems.ts'
 
@@ -190,6 +191,8 @@ export interface ProcessRow {
    * The APIs that it has loaded, each with the digest of its document; null if that is not known.
    */
   apis: KnownApis | null
+  /** Calls that have no row in the log of calls; absent: none lately. */
+  dropped?: DroppedLately[]
 }
 
 export interface Stores {

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import type { Counter } from 'prom-client'
 import type { Config, PlanLimits } from '../config.ts'
 import { insertCallRows, type NewCallRow, readDayBytes } from '../db/call-log.ts'
 import { createPartitions, dayOf } from '../db/call-log-partitions.ts'
@@ -9,6 +8,7 @@ import type { Log } from '../log.ts'
 import type { CallOrigin } from '../queue/call-job.ts'
 import type { CallTimes } from '../queue/reply-head.ts'
 import { cacheResult } from './count-call.ts'
+import type { DroppedRows } from './dropped-rows.ts'
 
 /** How often rows are written, milliseconds. A killed process loses the rows of so long. */
 const WRITE_EVERY_MS = 1_000
@@ -72,7 +72,7 @@ export interface CallLogDeps {
   now: () => number
   days: number
   megabytes: number
-  dropped: Counter<'reason'>
+  dropped: Pick<DroppedRows, 'add'>
 }
 
 /**
@@ -98,9 +98,9 @@ export class CallLogWriter {
     if (days === 0) return
     const at = Math.round(now())
     const { refusedBy } = call
-    if (!this.#room.takes(call)) dropped.inc({ reason: 'size' })
-    else if (refusedBy && !this.#refusals.takes(call.accountId, refusedBy.perMinute)) dropped.inc({ reason: 'account' })
-    else if (this.#rows.length >= WAITING_ROWS_MAX) dropped.inc({ reason: 'postgres' })
+    if (!this.#room.takes(call)) dropped.add('size')
+    else if (refusedBy && !this.#refusals.takes(call.accountId, refusedBy.perMinute)) dropped.add('account')
+    else if (this.#rows.length >= WAITING_ROWS_MAX) dropped.add('postgres')
     else {
       this.#rows.push(toRow(call, at))
       this.#timer ??= setTimeout(() => this.#writeSoon(), WRITE_EVERY_MS).unref()
@@ -167,7 +167,7 @@ export class CallLogWriter {
   }
 
   #drop(rows: number): void {
-    this.#deps.dropped.inc({ reason: 'postgres' }, rows)
+    this.#deps.dropped.add('postgres', rows)
   }
 }
 

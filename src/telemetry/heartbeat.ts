@@ -5,6 +5,7 @@ import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
+import type { DroppedLately, DroppedRows } from './dropped-rows.ts'
 import { digestOfAll, type KnownApis, publishApis } from './known-apis.ts'
 
 const BEAT_MS = 2_000
@@ -25,6 +26,7 @@ export interface HeartbeatDeps {
   serves?: string[] | undefined
   /** What the process has loaded. */
   apis: KnownApis
+  droppedRows: Pick<DroppedRows, 'lately'>
   /**
    * Redis' time: machines whose clocks differ agree on who is alive. Milliseconds since the epoch.
    */
@@ -66,13 +68,15 @@ export interface ProcessBeat {
    * Digest of the list of the APIs that it has loaded; absent from processes of an earlier version.
    */
   apis?: string
+  /** Calls that have no row in the log of calls; absent: none lately. */
+  dropped?: DroppedLately[]
   /** Its calls travel in lanes; absent from processes of an earlier version. */
   hasLanes?: true
 }
 
 /** Says each two seconds that this process lives and how busy it is. */
 export function startHeartbeat(deps: HeartbeatDeps): Heartbeat {
-  const { redis, kind, inFlight, serves, apis, now: redisNow, log } = deps
+  const { redis, kind, inFlight, serves, apis, droppedRows, now: redisNow, log } = deps
   const apisDigest = digestOfAll(apis)
   let beats = 0
   const id = randomUUID()
@@ -88,6 +92,7 @@ export function startHeartbeat(deps: HeartbeatDeps): Heartbeat {
   const beat = (): void => {
     const now = performance.eventLoopUtilization()
     busy = performance.eventLoopUtilization(now, last).utilization
+    const dropped = droppedRows.lately()
     const beat: ProcessBeat = {
       id,
       kind,
@@ -104,6 +109,7 @@ export function startHeartbeat(deps: HeartbeatDeps): Heartbeat {
       hasLanes: true,
       apis: apisDigest,
       ...(serves === undefined ? {} : { serves }),
+      ...(dropped.length === 0 ? {} : { dropped }),
     }
     last = now
     delay.reset()

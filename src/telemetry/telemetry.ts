@@ -3,6 +3,7 @@ import type { Config } from '../config.ts'
 import type { Db } from '../db/database.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import { DroppedRows } from './dropped-rows.ts'
 import { EndedCalls } from './ended-calls.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import { collectWhenIdle } from './idle-collection.ts'
@@ -21,6 +22,8 @@ export interface Telemetry {
   /** Of an API node. */
   endedCalls: EndedCalls
   readiness: Readiness
+  /** Rows that the log of calls of this process lacks. */
+  droppedRows: DroppedRows
   /** Tells the other processes that this process ends. */
   drain: () => void
   close: () => Promise<void>
@@ -49,8 +52,10 @@ export async function openTelemetry(
   const minutes = new MinuteStats({ redis, now, log })
   minutes.open()
   const readiness = new Readiness({ db, redis })
-  const heartbeat = startHeartbeat({ redis, kind, inFlight, serves, apis: knownApis(catalog), now, log })
-  const metrics = createMetrics(kind, { inFlight, busy: heartbeat.busy })
+  const metrics = createMetrics(kind, { inFlight, busy: () => heartbeat.busy() })
+  const droppedRows = new DroppedRows(metrics.callLogDropped, now)
+  const apis = knownApis(catalog)
+  const heartbeat = startHeartbeat({ redis, kind, inFlight, serves, apis, droppedRows, now, log })
   const endedCalls = new EndedCalls(metrics, minutes)
   const stopServing = await serveMetrics(config.http, { registry: metrics.registry, readiness, log })
   const stopCollecting = collectWhenIdle(log)
@@ -60,6 +65,7 @@ export async function openTelemetry(
     minutes,
     endedCalls,
     readiness,
+    droppedRows,
     drain: () => {
       readiness.drain()
       heartbeat.drain()

@@ -38,6 +38,7 @@ const fleetSources = () =>
 /** The rule that sees a problem by a metric of its own; null: to be known, and no alert. */
 const RULE_OF: Record<string, string | null> = {
   Approval: null,
+  'Call log': 'CallLogDropped',
   'Cap used up': 'CapUsedUp',
   Degraded: 'UpstreamDegraded',
   Down: 'UpstreamDown',

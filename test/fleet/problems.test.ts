@@ -113,6 +113,29 @@ describe('what an operator is told', () => {
     assert.match(page(well).headline ?? '', /All 4 enabled APIs are healthy/)
   })
 
+  it('what an operator is told is how many calls have no row in the log of calls, why, and when that is over', () => {
+    const dropped = (reason: 'postgres' | 'size' | 'account', lastAt: number, rows: number) => [
+      { reason, lastAt, rows },
+    ]
+    const facts = (lastAt: number): Facts => ({
+      ...well,
+      processes: [
+        { ...process_('web'), dropped: [...dropped('postgres', NOW - 90_000, 1_000), ...dropped('account', NOW, 9)] },
+        { ...process_('worker'), dropped: dropped('postgres', lastAt, 200) },
+        process_('probe'),
+      ],
+    })
+    const [now, ...others] = findProblems(facts(NOW - 1_000))
+    assert.deepEqual([others, now?.rank, now?.label, now?.runbook, now?.endedAt], [[], 1, 'Call log', 'call-log', null])
+    assert.match(now?.text ?? '', /^1\D?200 ended calls have no row in the log of calls: Postgres does not take/)
+    const over = findProblems(facts(NOW - 61_000))
+    assert.deepEqual(
+      over.map(({ rank, endedAt }) => [rank, endedAt]),
+      [[3, NOW - 61_000]],
+    )
+    assert.equal(isFailing({ problems: over } as never), false)
+  })
+
   it('what an operator is told is that calls of an API fail at its source, while its health shows it and while not', () => {
     const facts = (failed: number, health = healthy) => ({
       ...well,

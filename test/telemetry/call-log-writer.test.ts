@@ -8,6 +8,7 @@ import { openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { createLog } from '../../src/log.ts'
 import { type CallLogDeps, CallLogWriter, type LoggedCall } from '../../src/telemetry/call-log-writer.ts'
+import { DroppedRows } from '../../src/telemetry/dropped-rows.ts'
 import { until } from '../support/gateway.ts'
 import { startPostgresProxy } from '../support/postgres-proxy.ts'
 import { startServices } from '../support/services.ts'
@@ -26,7 +27,8 @@ beforeEach(() => keepPartitions(db, 0))
 
 function openWriter(t: TestContext, options: Partial<CallLogDeps> = {}) {
   const registers = [new Registry()]
-  const dropped = new Counter({ name: 'dropped', help: 'dropped', labelNames: ['reason'] as const, registers })
+  const counter = new Counter({ name: 'dropped', help: 'dropped', labelNames: ['reason'] as const, registers })
+  const dropped = new DroppedRows(counter, Date.now)
   const own = openDatabase(proxy.url, log, { connectionsMax: 1 })
   const deps = { db: own, log, now: () => Date.now(), days: 7, megabytes: 1_000, dropped, ...options }
   const writer = new CallLogWriter(deps)
@@ -37,7 +39,7 @@ function openWriter(t: TestContext, options: Partial<CallLogDeps> = {}) {
   }
   t.after(close)
   const lost = async (reason: string): Promise<number> =>
-    (await dropped.get()).values.find(({ labels }) => labels.reason === reason)?.value ?? 0
+    (await counter.get()).values.find(({ labels }) => labels.reason === reason)?.value ?? 0
   return { writer, lost, close }
 }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { createLog } from '../../src/log.ts'
+import { DroppedRows } from '../../src/telemetry/dropped-rows.ts'
 import { readProcesses, startHeartbeat } from '../../src/telemetry/heartbeat.ts'
 import { until } from '../support/gateway.ts'
 import { connectOwnRedis } from '../support/services.ts'
@@ -12,10 +13,44 @@ it('a process whose Redis is full says on that it lives, and that it ends', asyn
   t.after(stop)
   await redis.call('CONFIG', 'SET', 'maxmemory', '1')
   await assert.rejects(redis.set('any', ''), /^RedisError: OOM/)
-  const heartbeat = startHeartbeat({ apis: {}, redis, kind: 'worker', inFlight: () => 0, now: Date.now, log })
+  const heartbeat = startHeartbeat({
+    apis: {},
+    droppedRows: { lately: () => [] },
+    redis,
+    kind: 'worker',
+    inFlight: () => 0,
+    now: Date.now,
+    log,
+  })
   t.after(heartbeat.close)
   const isDraining = async () => (await readProcesses(redis, Date.now())).map((process) => process.isDraining).join()
   await until(async () => (await isDraining()) === 'false')
   heartbeat.drain()
   await until(async () => (await isDraining()) === 'true')
+})
+
+it('a process says how many rows of the log of calls it has dropped, until it dropped none for five minutes', async (t) => {
+  const { redis, stop } = await connectOwnRedis()
+  t.after(stop)
+  let now = Date.now()
+  const droppedRows = new DroppedRows({ inc: () => undefined }, () => now)
+  droppedRows.add('postgres', 20)
+  droppedRows.add('postgres')
+  const heartbeat = startHeartbeat({
+    apis: {},
+    droppedRows,
+    redis,
+    kind: 'web',
+    inFlight: () => 0,
+    now: () => now,
+    log,
+  })
+  t.after(heartbeat.close)
+  const said = async () => (await readProcesses(redis, now)).flatMap(({ dropped = [] }) => dropped)
+  await until(async () => (await said()).length === 1)
+  assert.deepEqual(await said(), [{ reason: 'postgres', rows: 21, lastAt: now }])
+  now += 300_000
+  assert.deepEqual(droppedRows.lately(), [])
+  droppedRows.add('size')
+  assert.deepEqual(droppedRows.lately(), [{ reason: 'size', rows: 1, lastAt: now }])
 })

@@ -1,0 +1,42 @@
+import type { DropReason } from '../telemetry/dropped-rows.ts'
+import type { Facts, Problem } from './problems.ts'
+import { clockTime, countOf, span } from './words.js'
+
+/** After so long without a dropped row the trouble is over, milliseconds. */
+const OVER_MS = 60_000
+
+/** What is amiss and what to do, by why rows are dropped. That an account floods is no trouble. */
+const WORDS: Partial<Record<DropReason, { rank: 1 | 3; why: string; todo: string }>> = {
+  postgres: {
+    rank: 1,
+    why: 'Postgres does not take the rows, or takes them too slowly',
+    todo: 'Check its disk, its load and whether it is read-only; the log of a process says why ("rows of the log of calls").',
+  },
+  size: {
+    rank: 3,
+    why: "the day's part of CALL_LOG_MEGABYTES is used up",
+    todo: 'Raise CALL_LOG_MEGABYTES or lower CALL_LOG_DAYS. Tomorrow (UTC) has a part of its own.',
+  },
+}
+
+/** Calls that nobody can look up, because the log of calls has no row of them. */
+export function callLogProblems({ processes, at }: Facts): Problem[] {
+  const dropped = (processes ?? []).flatMap((process) => process.dropped ?? [])
+  return [...Map.groupBy(dropped, ({ reason }) => reason)].flatMap(([reason, all]): Problem[] => {
+    const words = WORDS[reason]
+    if (!words) return []
+    const lastAt = Math.max(...all.map((one) => one.lastAt))
+    const rows = all.reduce((sum, one) => sum + one.rows, 0)
+    const problem = {
+      ...{ label: 'Call log', slug: null, runbook: 'call-log' },
+      text: `${countOf(rows, 'ended call')} ${rows === 1 ? 'has' : 'have'} no row in the log of calls: ${words.why}`,
+    }
+    if (at - lastAt < OVER_MS) {
+      const callers = 'Calls go on and wait for nothing. Nobody can look these calls up.'
+      return [{ ...problem, rank: words.rank, callers, todo: words.todo, endedAt: null }]
+    }
+    const text = `${problem.text}; the last at ${clockTime(lastAt)} UTC, ${span(at - lastAt)} ago`
+    const callers = 'It is over: ended calls have rows again.'
+    return [{ ...problem, text, rank: 3, callers, todo: 'No action needed.', endedAt: lastAt }]
+  })
+}
