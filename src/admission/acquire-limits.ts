@@ -4,7 +4,6 @@ import type { Db } from '../db/database.ts'
 import { countMonthUsage } from '../db/usage.ts'
 import { type AccountLimits, type LimitQuery, type LimitState, STALE } from '../limits/account-limits.ts'
 import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
-import type { ExpectedEnds } from '../limits/expected-ends.ts'
 import type { MonthNotices } from '../limits/month-notices.ts'
 import { planOf } from '../limits/plans.ts'
 import type { RedisConnection } from '../redis/connection.ts'
@@ -21,7 +20,6 @@ export interface LimitDeps {
   /** Shared look-ups of a month's usage in Postgres, for when Redis has no count. */
   monthLoads: SingleFlight<number>
   monthNotices: Pick<MonthNotices, 'note'>
-  expectedEnds: Pick<ExpectedEnds, 'nextMs'>
 }
 
 /**
@@ -38,7 +36,7 @@ export async function acquireLimits(
   principal: Principal,
   { callId, timeoutMs }: { callId: string; timeoutMs: number },
 ): Promise<LimitState | typeof STALE> {
-  const { config, completions, accountLimits, expectedEnds, monthNotices } = deps
+  const { config, completions, accountLimits, monthNotices } = deps
   // A sequential caller must not find its previous call in flight: pending releases are sent first.
   completions.flush(principal)
   try {
@@ -47,7 +45,6 @@ export async function acquireLimits(
       subject: principal,
       tier: principal.tier,
       plan: config.plans[planOf(principal.tier)],
-      nextEndMs: () => expectedEnds.nextMs(principal),
       callId,
     })
     if (limits !== STALE) monthNotices.note(principal, limits)

@@ -102,8 +102,7 @@ async function tryAdmit(
   if (targets.length === 0) return { ...decided, units: [], grant: undefined }
   completions.flush(principal)
   const callIds = targets.map(() => `call_${randomUUID().replaceAll('-', '')}`)
-  const nextEndMs = () => deps.expectedEnds.nextMs(principal)
-  const acquiring = { ...options, nextEndMs, subject: principal, tier: principal.tier, plan, callIds, take }
+  const acquiring = { ...options, subject: principal, tier: principal.tier, plan, callIds, take }
   const grant = await accountLimits.acquireBatch(acquiring).catch((error: unknown) => {
     if (isUnacknowledged(error)) completions.compensate({ account: principal, callIds, at: deps.health.now() })
     throw error

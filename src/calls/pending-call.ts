@@ -5,7 +5,7 @@ import type { KnownAnswers } from '../cache/known-answers.ts'
 import type { SpareRoom } from '../caps/spare-room.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import type { CallerSocket } from '../http/request/caller-socket.ts'
-import type { ExpectedEnds } from '../limits/expected-ends.ts'
+import { noteExpectedEnd } from '../limits/expected-ends.ts'
 import type { Log } from '../log.ts'
 import { recordAsyncCall } from '../queue/async-call.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
@@ -18,7 +18,7 @@ export interface PendingDeps extends WithdrawDeps {
   replies: Pick<ReplyInbox, 'awaitReply'>
   knownAnswers: Pick<KnownAnswers, 'learn'>
   spareRoom: Pick<SpareRoom, 'learn'>
-  expectedEnds: Pick<ExpectedEnds, 'begin'>
+  health: { of: (slug: string) => { usualMs: number | undefined } }
   log: Log
 }
 
@@ -79,7 +79,7 @@ export async function runPendingCall(
 ): Promise<CallEnd> {
   const { waitEntry, mayShareJob, answerKey, giveSpareRoomBack } = queueing
   const { reply, forget } = deps.replies.awaitReply(job.id)
-  const noteEnd = deps.expectedEnds.begin(job, queueing.etaMs)
+  noteExpectedEnd(deps, job, queueing.etaMs)
   let jobId: string | undefined
   let isPending = false
   let verdict: Verdict | Promise<Verdict> | undefined
@@ -110,7 +110,6 @@ export async function runPendingCall(
     return { kind: 'failed', error, verdict }
   } finally {
     giveSpareRoomBack?.()
-    noteEnd(isPending)
     if (verdict instanceof Promise) void verdict.finally(forget)
     else forget()
   }

@@ -16,7 +16,11 @@ import { ObservedCall, type ObservedCallDeps } from '../telemetry/observe-call.t
 import { type AwaitedCall, endCall, errorOf } from './end-call.ts'
 import { DEADLINE_GRACE_MS, type EndedCall, type PendingDeps, runPendingCall } from './pending-call.ts'
 
-export interface BatchDeps extends Omit<ForecastDeps, 'knownAnswers' | 'spareRoom'>, ObservedCallDeps, PendingDeps {
+export interface BatchDeps
+  extends Omit<ForecastDeps, 'health' | 'knownAnswers' | 'spareRoom'>,
+    ObservedCallDeps,
+    PendingDeps {
+  health: ForecastDeps['health']
   knownAnswers: ForecastDeps['knownAnswers']
   spareRoom: ForecastDeps['spareRoom']
   completions: Pick<CallCompletionBatcher, 'end'>

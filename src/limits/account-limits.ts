@@ -33,6 +33,11 @@ export interface LimitState {
   /** Absent for test calls. */
   month: { used: number; resetMs: number } | undefined
   inFlight: number
+  /**
+   * If the calls in flight refuse a call: until the first of them is expected to end, milliseconds;
+   * 0: at any moment, or nothing refuses.
+   */
+  nextEndMs: number
   /** Of the credential, each limit that its owner set. */
   credential: CredentialState | undefined
 }
@@ -54,30 +59,28 @@ export interface LimitSubject {
 /** For a reading whose account is looked up with each request. */
 export const ANY_VERSION = 'any'
 
+/** Calls in flight whose expected ends a refusal compares. */
+const LEASES_READ_MAX = 500
+
 const acquireScript = loadScript(new URL('./lua/acquire.lua', import.meta.url), {
   MINUTE_MS,
   LEASE_MS_MAX,
   ANY_VERSION,
+  LEASES_READ_MAX,
 })
 
 type ScriptReply =
   | [undecided: 'stale' | 'other-month' | 'no-month-count' | 'no-credential-count', now: number]
-  | [decision: string, now: number, granted: number, leases: number, ...used: number[]]
+  | [decision: string, now: number, granted: number, leases: number, nextEndMs: number, ...used: number[]]
 
 export interface LimitRequest extends LimitQuery {
   tier: Tier
-  /**
-   * Until the next call of the account is expected to end, milliseconds; for a refusal by the calls
-   * in flight.
-   */
-  nextEndMs?: () => number | undefined
   callId: string
 }
 
 /** The calls of a batch. */
 export interface BatchRequest extends LimitQuery {
   tier: Tier
-  nextEndMs?: LimitRequest['nextEndMs']
   callIds: string[]
   /** Whether all must fit, or as many as do. */
   take: 'all' | 'fit'
@@ -226,7 +229,7 @@ async function acquireInMonth(
       at = reply[1]
       continue
     }
-    const [, , , monthKey = '', , , credentialKey = ''] = keys
+    const [, , , monthKey = '', , , , credentialKey = ''] = keys
     const countLifeMs = month.endsAt - at + MONTH_GRACE_MS
     if (reply[0] === 'no-month-count') {
       await redis.set(monthKey, await loadMonthUsed(month.name), 'PX', countLifeMs, 'NX')
@@ -236,7 +239,7 @@ async function acquireInMonth(
       await redis.set(credentialKey, (await loadCredentialUsed?.(month.name)) ?? 0, 'PX', countLifeMs, 'NX')
       continue
     }
-    const [decision, now, granted = 0, leases = 0, ...used] = reply
+    const [decision, now, granted = 0, leases = 0, nextEndMs = 0, ...used] = reply
     const [inMinute = 0, inFlight = 0, inMonth = 0, resetMs = 0, ...ofCredential] = used
     const monthMs = Math.max(0, month.endsAt - now)
     /**
@@ -249,6 +252,7 @@ async function acquireInMonth(
       minute: { used: inMinute + calls, resetMs },
       month: perMonth < 0 ? undefined : { used: inMonth + calls, resetMs: monthMs },
       inFlight: inFlight + itsLeases,
+      nextEndMs,
       credential: ofCredential.length === 0 ? undefined : credentialState(subject, ofCredential, { calls, itsLeases }),
     })
     return { decision, granted, leases, stateAfter }
@@ -256,7 +260,7 @@ async function acquireInMonth(
   throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
 }
 
-/** Version, minute, in flight, month, and the last three of a credential with limits. */
+/** Version, minute, in flight, month, expected ends, and the last three of a credential with limits. */
 function limitKeys(subject: LimitSubject, month: string): string[] {
   const { accountId, mode } = subject
   const credentialId = countedCredential(subject)
@@ -265,6 +269,7 @@ function limitKeys(subject: LimitSubject, month: string): string[] {
     accountKeys.minute(accountId, mode),
     accountKeys.inFlight(accountId, mode),
     accountKeys.month(accountId, month),
+    accountKeys.expectedEnds(accountId, mode),
     ...(credentialId === undefined
       ? []
       : [

@@ -20,7 +20,7 @@ export class LimitRefusedError extends GatewayError {
  * A call in flight may end at any time, and clients that come again at once would be refused again
  * and again. Milliseconds.
  */
-const RETRY_MS_MIN = 1_000
+export const RETRY_MS_MIN = 1_000
 
 /**
  * @param decision which limit refused, as the script says it
@@ -29,11 +29,7 @@ const RETRY_MS_MIN = 1_000
 export function limitRefusal(
   decision: string,
   state: LimitState,
-  {
-    tier,
-    subject,
-    nextEndMs,
-  }: { tier: Tier; subject: LimitSubject; nextEndMs?: (() => number | undefined) | undefined },
+  { tier, subject }: { tier: Tier; subject: LimitSubject },
 ): LimitRefusedError {
   const upgrade = tier === 'developer' ? { upgrade_to: 'pro' } : tier === 'pro' ? { upgrade_to: 'business' } : {}
   const name = planOf(tier)
@@ -44,7 +40,7 @@ export function limitRefusal(
       return new LimitRefusedError('CONCURRENCY_LIMIT_EXCEEDED', state, {
         message: `The plan ${name} allows ${plan.inFlight} calls under way at once.`,
         tokens: { limit: plan.inFlight, ...upgrade },
-        retryAfterMs: Math.max(RETRY_MS_MIN, nextEndMs?.() ?? 0),
+        retryAfterMs: Math.max(RETRY_MS_MIN, state.nextEndMs),
       })
     case 'minute':
       return new LimitRefusedError('RATE_LIMIT_EXCEEDED', state, {
@@ -87,7 +83,7 @@ function credentialRefusal(decision: string, state: LimitState, { connection }: 
     case 'credential-in-flight':
       return refuse('CONCURRENCY_LIMIT_EXCEEDED', inFlight?.max, {
         ...{ of: 'calls under way at once', hint: 'Wait for an answer before sending the next call' },
-        retryAfterMs: 1_000,
+        retryAfterMs: Math.max(RETRY_MS_MIN, state.nextEndMs),
       })
     case 'credential-minute':
       return refuse('RATE_LIMIT_EXCEEDED', minute?.max, {

@@ -113,6 +113,11 @@ export const accountKeys = {
   minute: (accountId: string, mode: 'live' | 'test'): string => `${PREFIX}:{a:${accountId}}:${mode}:minute`,
   /** Sorted set: calls in flight, by when their lease ends. 15 to 30 min. */
   inFlight: (accountId: string, mode: 'live' | 'test'): string => `${PREFIX}:{a:${accountId}}:${mode}:inflight`,
+  /**
+   * Sorted set: calls in flight that take longer than a second, by when they are expected to end,
+   * also such as have ended before. 15 min.
+   */
+  expectedEnds: (accountId: string, mode: 'live' | 'test'): string => `${PREFIX}:{a:${accountId}}:${mode}:ends`,
   /** String: calls charged to a month, `2026-11`. A day longer than the month. */
   month: (accountId: string, month: string): string => `${PREFIX}:{a:${accountId}}:month:${month}`,
   /**

@@ -13,7 +13,6 @@ import { loadCatalog } from '../../src/catalog/catalog.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { GatewayError } from '../../src/errors.ts'
 import { CallCompletionBatcher } from '../../src/limits/call-completion-batcher.ts'
-import { ExpectedEnds } from '../../src/limits/expected-ends.ts'
 import { createLog } from '../../src/log.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { CallQueues, removeCall } from '../../src/queue/call-queue.ts'
@@ -62,7 +61,7 @@ function openNode(t: TestContext, redis = directly, queues = directQueues) {
     caps,
     knownAnswers: new KnownAnswers(),
     spareRoom: new SpareRoom(),
-    expectedEnds: new ExpectedEnds(() => undefined),
+    health: { of: () => ({ usualMs: undefined }) },
   }
 }
 

@@ -75,6 +75,7 @@ const lock = inFile('src/redis/lua/extend-lock', 'workers/item-pool', 'workers/r
 const pool = inFile('workers/upstream/lua/take-prefetched', 'workers/item-pool')
 const marker = inFile('workers/queue/lua/settle-marker', 'workers/queue-worker')
 const setBack = inFolder('src', 'caps/set-back')
+const expectedEnds = inFolder('src/limits/lua', 'limits/expected-ends')
 const clockBack = inFile('src/limits/lua/acquire', 'limits/account-limits')
 const throttle = inFile('src/limits/lua/take-throttle', 'limits/account-limits')
 const filled = inFile('workers/upstream/lua/store-prefetched', 'workers/item-pool')
@@ -692,6 +693,19 @@ export const MUTATIONS: Mutation[] = [
   lock('a lock is held by the first token alone', 'for index = 2, #ARGV do', 'for index = 2, 2 do'),
   lock('a lock that is released is extended', "if lifeMs == '0' then", 'if false then'),
   lock('the lock of a dead process never ends', ", 'PX', lifeMs"),
+  expectedEnds(
+    'acquire',
+    'a refusal quotes the last end of a call',
+    'soonest = math.min(soonest,',
+    'soonest = math.max(0,',
+  ),
+  expectedEnds('acquire', 'a call without a note has no end', 'endsAt or nowMs', 'endsAt or math.huge'),
+  expectedEnds(
+    'expect-end',
+    'expected ends that are over are kept',
+    "redis.call('ZREMRANGEBYSCORE', ENDS, '-inf', now)\n",
+  ),
+  expectedEnds('expect-end', 'expected ends never end', "redis.call('PEXPIRE', ENDS, LEASE_MS_MAX)\n"),
   life('limits/lua/acquire', 'keys of limits never end', "redis.call('PEXPIRE', key, 2 * lifeMs)"),
   life(
     'limits/lua/acquire',

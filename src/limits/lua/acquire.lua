@@ -7,8 +7,8 @@
      many fit, and takes the units of all of them together.
      A minute log has an entry for each call of the last 60 s, a rolling window; its scores are
      microseconds.
-     Input:  KEYS version; of the account minute log, in-flight leases, month count; and the same of
-             a credential with limits
+     Input:  KEYS version; of the account minute log, in-flight leases, month count, expected ends;
+             and the first three of a credential with limits
              ARGV[1] clock  ARGV[2] version (ANY_VERSION: not compared)
              ARGV[3] 'each': every call takes a lease. For the calls of a batch 'fit' (as many calls
                      as fit) or 'all' (all calls
@@ -24,7 +24,8 @@
              that refuses the other calls ('ok': none; 'in-flight', 'minute' or 'month', of the
              credential with 'credential-'
              before it), the time, number of calls that have their units, number of calls that have
-             a lease; and of the account
+             a lease; ms until the first call in flight is expected to end, if those refuse (0: at
+             any moment); and of the account
              and then of the credential, as they were before: units of the minute, calls in flight,
              units of the month, and ms
              until a unit of the minute comes back (if the minute refuses a call: until that call
@@ -32,7 +33,7 @@
              until all fit) ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "../../redis/lua/set-back.lua"
-local VERSION = KEYS[1]
+local VERSION, EXPECTED_ENDS = KEYS[1], KEYS[5]
 local version, take, leaseMs = ARGV[2], ARGV[3], tonumber(ARGV[4])
 local monthBegin, monthEnd = tonumber(ARGV[5]), tonumber(ARGV[6])
 local FIRST_ID = 13
@@ -54,7 +55,7 @@ local function holder(prefix, firstKey, firstBound)
     perMonth = tonumber(ARGV[firstBound + 2]), inMinute = 0, inFlight = 0, inMonth = 0, resetMs = 0,
   }
 end
-local account, credential = holder('', 2, 7), KEYS[5] and holder('credential-', 5, 10)
+local account, credential = holder('', 2, 7), KEYS[6] and holder('credential-', 6, 10)
 -- In the order in which they refuse.
 local holders = credential and {credential, account} or {account}
 
@@ -117,11 +118,25 @@ if granted > 0 then
   end
 end
 
-local reply = {decision, nowMs, granted, leases}
+-- A call without a note takes a second at most.
+local function msToNextEnd(leasesOf)
+  local ids = redis.call('ZRANGE', leasesOf, 0, LEASES_READ_MAX - 1)
+  if #ids == 0 then return 0 end
+  local soonest = math.huge
+  for _, endsAt in ipairs(redis.call('ZMSCORE', EXPECTED_ENDS, unpack(ids))) do
+    soonest = math.min(soonest, math.max(0, (tonumber(endsAt or nowMs)) - nowMs))
+  end
+  return soonest
+end
+
+local reply = {decision, nowMs, granted, leases, 0}
 for index = #holders, 1, -1 do
   local its = holders[index]
   -- Leases that nobody ends do so by time: after a clock was set back, no later than new leases.
-  if decision == its.prefix .. 'in-flight' then followSetBack(its.leases, string.format('%.0f', nowMs + LEASE_MS_MAX)) end
+  if decision == its.prefix .. 'in-flight' then
+    followSetBack(its.leases, string.format('%.0f', nowMs + LEASE_MS_MAX))
+    reply[5] = msToNextEnd(its.leases)
+  end
   -- A unit comes back when the oldest entry leaves the window. Over a limit that was lowered, more
   -- entries must leave first.
   if its.perMinute >= 0 then
