@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerOptions } from 'node:http'
+import type { ServerOptions } from 'node:http'
 import type { Socket } from 'node:net'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, {
@@ -10,34 +10,22 @@ import Fastify, {
 } from 'fastify'
 import type { Context } from './context.ts'
 import { GatewayError } from './errors.ts'
-import { isCallRoute, sendError } from './http/answer/error-answer.ts'
+import { sendError } from './http/answer/error-answer.ts'
 import { BODY_BYTES_MAX } from './http/request/body-limits.ts'
 import { closeBodies } from './http/request/closed-bodies.ts'
 import { readJsonBody } from './http/request/json-body.ts'
 import { compileSchemasOnUse } from './http/request/lazy-schemas.ts'
 import { readCertificate } from './http/server/certificate.ts'
-import { ClientLimits } from './http/server/client-limits.ts'
-import { allowOrigin } from './http/server/cross-origin.ts'
 import { readForwarded } from './http/server/forwarded.ts'
 import { HeldBytes } from './http/server/held-bytes.ts'
-import { checkHeld, holdAnswer } from './http/server/holding.ts'
-import { collectMethods, refuseUnrouted } from './http/server/method-not-allowed.ts'
 import { boundPipelining } from './http/server/pipeline.ts'
 import { redirectToHttps } from './http/server/redirect-to-https.ts'
-import {
-  checkExpectation,
-  checkHost,
-  createRequestId,
-  noteRequest,
-  refuseConnection,
-  URL_LENGTH_MAX,
-} from './http/server/refuse-connection.ts'
-import { type IsProxy, trustProxies } from './http/server/trusted-proxies.ts'
-import { challengeFor, mcpAddress, originForm } from './oauth/resources.ts'
+import { createRequestId, refuseConnection, URL_LENGTH_MAX } from './http/server/refuse-connection.ts'
+import { trustProxies } from './http/server/trusted-proxies.ts'
 import { collectRoutes, type DocumentedRoute } from './openapi/route-list.ts'
 import { type Assets, loadAssets } from './pages/assets.ts'
 import { isForPeople, sendProblem } from './portal/problem.ts'
-import { acceptPortalSession } from './portal/session-cookie.ts'
+import { hookAnswers, hookRequests, routedUrl } from './request-hooks.ts'
 import { asyncCallRoutes } from './routes/async-calls.ts'
 import { authRoutes } from './routes/auth.ts'
 import { batchRoutes } from './routes/batch.ts'
@@ -97,6 +85,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
   const { config, log } = context
   const { baseUrl, tls } = config.http
   const isProxy = trustProxies(config.http.trustProxy)
+  const redirect = redirectToHttps({ baseUrl, isProxy })
   const app = Fastify({
     loggerInstance: log as FastifyBaseLogger,
     // One line a call is written where the call is answered, without its query string.
@@ -114,13 +103,13 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     // No longer than an address may be: a longer id is refused as such, and a malformed id as not
     // found.
     routerOptions: { maxParamLength: URL_LENGTH_MAX },
-    rewriteUrl: ({ url = '/' }) => routedUrl(url),
+    rewriteUrl: routedUrl,
     http: SERVER_OPTIONS,
     ...(tls ? { https: { ...readCertificate(tls), ...SERVER_OPTIONS } } : {}),
     // An address that cannot be decoded: no hook runs.
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
-      if (!redirectToHttps(request, reply, { baseUrl, isProxy })) sendError(reply, error, baseUrl)
+      if (!redirect?.(request, reply)) sendError(reply, error, baseUrl)
     },
     clientErrorHandler: (error, socket) => refuseConnection(error, socket as Socket, baseUrl),
   })
@@ -134,8 +123,8 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
   closeBodies(app)
   const listRoutes = collectRoutes(app)
   takeOnlyJson(app)
-  checkRequests(app, context, isProxy)
-  markAnswers(app, context)
+  hookRequests(app, context, { isProxy, redirect })
+  hookAnswers(app, context)
   const assets = loadAssets(['portal/assets/'])
   // People get a page, programs get JSON.
   const refuse = (request: FastifyRequest, reply: FastifyReply, thrown: unknown): FastifyReply =>
@@ -165,74 +154,6 @@ function sweepHeld(app: FastifyInstance, held: HeldBytes): void {
     }, SWEEP_MS).unref()
   })
   app.addHook('onClose', async () => clearInterval(timer))
-}
-
-/** What is refused before a route or a body is looked at. */
-function checkRequests(app: FastifyInstance, { config }: Context, isProxy: IsProxy): void {
-  const { baseUrl } = config.http
-  const clients = new ClientLimits({ ...config.http.clients, isProxy })
-  clients.countConnections(app.server)
-  const allowedMethods = collectMethods(app)
-  const origins = new Set(config.http.corsOrigins)
-  /** @returns whether the request is a preflight: its answer needs no route. */
-  const check = (request: FastifyRequest, reply: FastifyReply): boolean => {
-    checkHost(request.raw)
-    checkExpectation(request.raw)
-    forgetEmptyCredentials(request.raw)
-    clients.checkConnection(request)
-    acceptPortalSession(request, baseUrl)
-    if (isAnonymous(request)) clients.takeAnonymous(request)
-    if (allowOrigin(request, reply, origins)) return true
-    checkHeld(request)
-    if (request.url.length > URL_LENGTH_MAX) throw new GatewayError('URI_TOO_LONG')
-    // Here, before the body is read: what is wrong with the body of a route that is not there does
-    // not matter.
-    refuseUnrouted(request, allowedMethods)
-    return false
-  }
-  const https = { baseUrl, isProxy }
-  // With a callback: a promise for each request costs more than the checks.
-  app.addHook('onRequest', (request, reply, done) => {
-    reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
-    noteRequest(request, reply)
-    if (redirectToHttps(request, reply, https)) return
-    try {
-      if (check(request, reply)) return void reply.status(204).send()
-    } catch (error) {
-      return done(error as Error)
-    }
-    done()
-  })
-}
-
-function markAnswers(app: FastifyInstance, context: Context): void {
-  const { accounts, http } = context.config
-  // Not when the request comes: a call that was under way before the node began to end would keep
-  // its connection.
-  // biome-ignore lint/complexity/useMaxParams: the form of Fastify's hooks.
-  app.addHook('onSend', (request, reply, payload, done) => {
-    holdAnswer(request.raw, reply.raw, payload)
-    if (context.isDraining) reply.header('connection', 'close')
-    if (reply.statusCode === 401 && accounts.isOauthOn) {
-      const challenge = String(reply.getHeader('www-authenticate') ?? 'Bearer')
-      reply.header('www-authenticate', challengeFor(request, challenge, http.baseUrl))
-    }
-    done(null, payload)
-  })
-}
-
-/** A header without a value is absent: a script sends it when a variable is not set. */
-function forgetEmptyCredentials({ headers }: Pick<IncomingMessage, 'headers'>): void {
-  for (const name of ['x-api-key', 'authorization'])
-    if (/^[\s,]*$/.test(String(headers[name] ?? 'none'))) delete headers[name]
-}
-
-/** Whether no account answers for a request: its route needs no credential, or it has none. */
-function isAnonymous({ url, headers, routeOptions }: FastifyRequest): boolean {
-  const { guard, isProbe } = routeOptions.config
-  if (isProbe) return false
-  const isGuarded = guard !== undefined || isCallRoute(url)
-  return !isGuarded || (headers.authorization === undefined && headers['x-api-key'] === undefined)
 }
 
 /** Each file of routes in a scope of its own, so that a guard holds for its routes alone. */
@@ -279,15 +200,6 @@ async function registerRoutes(
   for (const route of [docsRoutes, portalRoutes, portalAssetRoutes, oauthRoutes, verificationRoutes, resetRoutes]) {
     await app.register(async (scope) => await route(scope.withTypeProvider<TypeBoxTypeProvider>(), context, assets))
   }
-}
-
-/**
- * The address as it is routed. A call without an API is a call all the same, and refused in the
- * order of calls.
- */
-function routedUrl(url: string): string {
-  const path = originForm(url)
-  return mcpAddress(path) ?? path.replace(/^\/v1\/call(?=\?|$)/, '/v1/call/')
 }
 
 /**

@@ -1,6 +1,10 @@
-import type { AsyncCall } from '../queue/async-call.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest, InjectOptions } from 'fastify'
+import type { Context } from '../context.ts'
+import { GatewayError } from '../errors.ts'
+import { onBehalfOf } from '../http/request/caller-socket.ts'
+import { type AsyncCall, readAsyncCall } from '../queue/async-call.ts'
 import type { TaskState } from './tasks.ts'
-import type { ToolCalls } from './tool-calls.ts'
+import { type MessageSender, ToolCalls, toolOf } from './tool-calls.ts'
 
 /**
  * One call under the caller's own credential: goes through the proxy route, so that every check is
@@ -42,6 +46,73 @@ export interface CallClient {
   isDraining: () => boolean
   /** Aborted when the client closes the connection or its answer's stream. */
   left: AbortSignal
+}
+
+/** Headers of the caller that its calls carry too. */
+const CARRIED = ['x-api-key', 'authorization', 'x-gateway-mode', 'x-gateway-scenario'] as const
+
+/** The gateway's own routes, for the sender of a request. */
+export function openCallClient(
+  app: Pick<FastifyInstance, 'inject'>,
+  context: Pick<Context, 'redis' | 'health' | 'isDraining'>,
+  {
+    request,
+    reply,
+    sender,
+    onAnswer,
+  }: {
+    request: Pick<FastifyRequest, 'id' | 'headers' | 'ip' | 'raw' | 'body'>
+    reply: FastifyReply
+    sender: MessageSender
+    /** Is called with each answer, which the tool reads. */
+    onAnswer: (outcome: CallOutcome) => void
+  },
+): CallClient {
+  const headers = Object.fromEntries(
+    CARRIED.flatMap((name) => (request.headers[name] === undefined ? [] : [[name, String(request.headers[name])]])),
+  )
+  const answerTo = (options: InjectOptions) => {
+    const injected = { ...options, headers: { ...headers, ...options.headers }, remoteAddress: request.ip }
+    // Awaited within: it is sent when it is awaited.
+    return onBehalfOf(request, async () => await app.inject(injected), toolOf(request.body))
+  }
+  const inject = async (options: InjectOptions): Promise<CallOutcome> => {
+    const { statusCode, headers: answered, body } = await answerTo(options)
+    const outcome = { status: statusCode, headers: answered, body }
+    onAnswer(outcome)
+    return outcome
+  }
+  const left = new AbortController()
+  reply.raw.once('close', () => {
+    if (!reply.raw.writableFinished) left.abort(new GatewayError('DEADLINE_EXCEEDED', { message: 'The caller left.' }))
+  })
+  return {
+    send: (url, payload, waitSeconds) =>
+      inject({
+        method: 'POST',
+        url,
+        payload,
+        headers: waitSeconds === undefined ? {} : { prefer: `wait=${waitSeconds}` },
+      }),
+    sendForLines: async (url, payload, onLines) => {
+      const answer = await answerTo({ method: 'POST', url, payload, payloadAsStream: true })
+      let [body, lines] = ['', 0]
+      for await (const chunk of answer.stream().setEncoding('utf8')) {
+        body += chunk
+        lines += chunk.split('\n').length - 1
+        if (lines > 0) await onLines(lines)
+      }
+      const outcome = { status: answer.statusCode, headers: answer.headers, body }
+      onAnswer(outcome)
+      return outcome
+    },
+    look: (callId) => inject({ method: 'GET', url: `/v1/calls/${callId}` }),
+    cancel: (callId) => inject({ method: 'DELETE', url: `/v1/calls/${callId}` }),
+    find: (callId) => readAsyncCall(context.redis, { id: callId, accountId: sender.accountId }),
+    toolCalls: new ToolCalls(context.redis, sender, () => context.health.now()),
+    isDraining: () => context.isDraining,
+    left: left.signal,
+  }
 }
 
 /**

@@ -1,49 +1,19 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/server'
 import Type, { type Static } from 'typebox'
-import { type Api, type ApiEndpoint, type Catalog, isOpen } from '../catalog/catalog.ts'
+import type { Api, ApiEndpoint, Catalog } from '../catalog/catalog.ts'
 import type { Allowance, Quote } from '../catalog/catalog-answer.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
-import { rankApis } from '../catalog/search.ts'
 import { unknownApi } from '../catalog/unknown-api.ts'
 import { GatewayError } from '../errors.ts'
 import { adaptTo } from './adapt-arguments.ts'
 import { CALL_HINTS, DATA_META, objectSchema } from './api-tools.ts'
 import type { SendCall } from './call-client.ts'
 import { About, type BatchedCall, callAsTool, callManyAsTool, type ResultForm, refusal } from './call-tool.ts'
-import { DescribeOutput, describeApi, type Observer, Standing, standingOf } from './describe-api.ts'
-import { checkArguments, invalidArguments } from './invalid-arguments.ts'
+import { DescribeOutput, describeApi, type Observer } from './describe-api.ts'
+import { checkArguments, closedObject, invalidArguments } from './invalid-arguments.ts'
+import { SearchInput, SearchOutput, searchApis } from './search-apis.ts'
 import { type Selection, SelectionInput, unknownField } from './selection.ts'
 
-/** Of a member that it does not know, a tool would drop what the model meant by it. */
-const closedObject = <T extends Type.TProperties>(members: T) => Type.Object(members, { additionalProperties: false })
-
-const SearchInput = closedObject({
-  query: Type.Optional(
-    Type.String({ maxLength: 200, description: 'What you need, in a few words; all APIs when left out' }),
-  ),
-  category: Type.Optional(Type.String({ maxLength: 60, description: 'Only this category' })),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 50, default: 10, description: 'APIs in the answer' })),
-})
-const SearchOutput = Type.Object({
-  total: Type.Integer({ description: 'APIs that match, of which the first are listed' }),
-  categories: Type.Array(Type.String()),
-  hint: Type.Optional(Type.String({ description: 'What to do where nothing matches' })),
-  now: Type.Optional(
-    Type.Record(Type.String(), Type.Unknown(), {
-      description: 'Calls left: minuteLeft, monthLeft, inFlightLeft',
-    }),
-  ),
-  apis: Type.Array(
-    Type.Object({
-      api: Type.String({ description: 'Name for describe_api and call_api' }),
-      name: Type.String(),
-      category: Type.String(),
-      description: Type.String(),
-      ...Standing,
-      endpoints: Type.Array(Type.Object({ path: Type.String(), description: Type.String() })),
-    }),
-  ),
-})
 const DescribeInput = closedObject({
   api: Type.String({ description: 'As search_apis names it, such as weather' }),
   endpoint: Type.Optional(
@@ -271,38 +241,4 @@ function unknownEndpoint({ slug, endpoints }: Api): GatewayError {
     message: `The API ${slug} has no such endpoint.`,
     hint: `Choose one of ${paths}`,
   })
-}
-
-function nothingHint(inCategory: number, inAll: number): string {
-  if (inAll === 0) return 'No API can be called with this credential now.'
-  if (inCategory === 0) return 'There is no such category. Choose one of categories, or leave category out.'
-  return inCategory === inAll
-    ? `Nothing matches. Leave query out to list all ${inAll} APIs.`
-    : 'Nothing matches. Leave query or category out.'
-}
-
-function searchApis(
-  { query = '', category, limit = 10 }: Static<typeof SearchInput>,
-  deps: CatalogToolDeps,
-): Static<typeof SearchOutput> {
-  // A model is not sent to an API that would refuse its call, because the operator or the user who
-  // connected it said so.
-  const isAllowed = ({ slug }: Api) => deps.allowedApis?.includes(slug) ?? true
-  const callable = offeredApis(deps.catalog).filter((api) => isOpen(api) && isAllowed(api))
-  const named = category?.toLowerCase()
-  const ofCategory = callable.filter((api) => named === undefined || api.upstream.category === named)
-  const found = rankApis(ofCategory, query)
-  return {
-    total: found.length,
-    categories: [...new Set(callable.map((api) => api.upstream.category))].sort(),
-    ...(found.length === 0 ? { hint: nothingHint(ofCategory.length, callable.length) } : {}),
-    apis: found.slice(0, limit).map((api) => ({
-      api: api.slug,
-      name: api.upstream.displayName,
-      category: api.upstream.category,
-      description: api.upstream.description,
-      ...standingOf(api, deps),
-      endpoints: [...api.endpoints.values()].map(({ path, endpoint }) => ({ path, description: endpoint.description })),
-    })),
-  }
 }

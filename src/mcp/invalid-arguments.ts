@@ -1,5 +1,5 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
-import type { Static, TSchema } from 'typebox'
+import Type, { type Static, type TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/schema'
 import { sentence, violationPlace, violationWords } from '../http/request/violation-words.ts'
 import { violationOf } from './violation-of.ts'
@@ -24,3 +24,7 @@ export function checkArguments<Schema extends TSchema>(schema: Schema, given: un
 export function invalidArguments(words: string): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, words)
 }
+
+/** Of a member that it does not know, a tool would drop what the model meant by it. */
+export const closedObject = <T extends Type.TProperties>(members: T) =>
+  Type.Object(members, { additionalProperties: false })

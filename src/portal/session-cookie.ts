@@ -52,7 +52,7 @@ export function isPortalRequest(request: FastifyRequest, baseUrl: string): boole
  */
 export function acceptPortalSession(request: FastifyRequest, baseUrl: string): void {
   const { headers } = request
-  if (headers.cookie === undefined || headers.authorization !== undefined || headers['x-api-key'] !== undefined) return
+  if (headers.authorization !== undefined || headers['x-api-key'] !== undefined) return
   if (!isPortalRequest(request, baseUrl)) return
   const token = readSessionCookie(request, baseUrl)
   if (token !== undefined) headers.authorization = `Bearer ${token}`

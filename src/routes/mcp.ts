@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
-import type { FastifyReply, FastifyRequest, InjectOptions } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { answerLimits } from '../admission/answer-limits.ts'
 import { authenticateNow, type Principal } from '../admission/authenticate.ts'
@@ -8,21 +8,18 @@ import { readAllowance, readQuote } from '../admission/quote.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { unknownApi } from '../catalog/unknown-api.ts'
 import type { Context } from '../context.ts'
-import { GatewayError } from '../errors.ts'
 import { publicStateOf } from '../health/public-state.ts'
 import { MESSAGES_BYTES_MAX } from '../http/request/body-limits.ts'
-import { onBehalfOf } from '../http/request/caller-socket.ts'
 import { requireOwnOrigin } from '../http/request/own-origin.ts'
 import { SlugParams } from '../http/request/path-ids.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { holdForAccount } from '../http/server/holding.ts'
 import { clientOf } from '../limits/throttle.ts'
-import type { CallClient, CallOutcome } from '../mcp/call-client.ts'
+import { openCallClient } from '../mcp/call-client.ts'
 import type { McpDeps } from '../mcp/server.ts'
-import { type MessageSender, ToolCalls, toolOf } from '../mcp/tool-calls.ts'
+import type { MessageSender } from '../mcp/tool-calls.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import { Renderings } from '../pages/rendering.ts'
-import { readAsyncCall } from '../queue/async-call.ts'
 
 const Message = Type.Object(
   {
@@ -79,9 +76,6 @@ function unitsOf(message: unknown): number {
   return Array.isArray(calls) ? 1 + calls.length : 1
 }
 
-/** Headers of the caller that its calls carry too. */
-const CARRIED = ['x-api-key', 'authorization', 'x-gateway-mode', 'x-gateway-scenario'] as const
-
 const ALL_APIS = {
   bodyLimit: MESSAGES_BYTES_MAX,
   config: { guard: 'call', errors: ['FORBIDDEN', 'API_NOT_FOUND'] as const } as const,
@@ -136,7 +130,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     providerKeys: principals.get(request)?.providerKeys ?? new Map(),
     rendered,
     quotes: quotesFor(context, principals.get(request)),
-    client: clientFor(app, context, {
+    client: openCallClient(app, context, {
       request,
       reply,
       sender: senderOf(principals.get(request), request.ip),
@@ -208,70 +202,6 @@ function quotesFor(context: Context, principal: Principal | undefined): McpDeps[
 
 function senderOf(principal: Principal | undefined, address: string): MessageSender {
   return { accountId: principal?.accountId ?? '', keyId: principal?.keyId, network: clientOf(address) }
-}
-
-/** The gateway's own routes, for the sender of a request. */
-function clientFor(
-  app: App,
-  context: Context,
-  {
-    request,
-    reply,
-    sender,
-    onAnswer,
-  }: {
-    request: Pick<FastifyRequest, 'id' | 'headers' | 'ip' | 'raw' | 'body'>
-    reply: FastifyReply
-    sender: MessageSender
-    /** Is called with each answer, which the tool reads. */
-    onAnswer: (outcome: CallOutcome) => void
-  },
-): CallClient {
-  const headers = Object.fromEntries(
-    CARRIED.flatMap((name) => (request.headers[name] === undefined ? [] : [[name, String(request.headers[name])]])),
-  )
-  const answerTo = (options: InjectOptions) => {
-    const injected = { ...options, headers: { ...headers, ...options.headers }, remoteAddress: request.ip }
-    // Awaited within: it is sent when it is awaited.
-    return onBehalfOf(request, async () => await app.inject(injected), toolOf(request.body))
-  }
-  const inject = async (options: InjectOptions): Promise<CallOutcome> => {
-    const { statusCode, headers: answered, body } = await answerTo(options)
-    const outcome = { status: statusCode, headers: answered, body }
-    onAnswer(outcome)
-    return outcome
-  }
-  const left = new AbortController()
-  reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) left.abort(new GatewayError('DEADLINE_EXCEEDED', { message: 'The caller left.' }))
-  })
-  return {
-    send: (url, payload, waitSeconds) =>
-      inject({
-        method: 'POST',
-        url,
-        payload,
-        headers: waitSeconds === undefined ? {} : { prefer: `wait=${waitSeconds}` },
-      }),
-    sendForLines: async (url, payload, onLines) => {
-      const answer = await answerTo({ method: 'POST', url, payload, payloadAsStream: true })
-      let [body, lines] = ['', 0]
-      for await (const chunk of answer.stream().setEncoding('utf8')) {
-        body += chunk
-        lines += chunk.split('\n').length - 1
-        if (lines > 0) await onLines(lines)
-      }
-      const outcome = { status: answer.statusCode, headers: answer.headers, body }
-      onAnswer(outcome)
-      return outcome
-    },
-    look: (callId) => inject({ method: 'GET', url: `/v1/calls/${callId}` }),
-    cancel: (callId) => inject({ method: 'DELETE', url: `/v1/calls/${callId}` }),
-    find: (callId) => readAsyncCall(context.redis, { id: callId, accountId: sender.accountId }),
-    toolCalls: new ToolCalls(context.redis, sender, () => context.health.now()),
-    isDraining: () => context.isDraining,
-    left: left.signal,
-  }
 }
 
 /**

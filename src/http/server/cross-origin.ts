@@ -18,16 +18,23 @@ const EXPOSED = [
   ...['X-Gateway-Mode', 'X-Gateway-Recorded-For', 'Cache-Status', 'Age', 'Server-Timing', 'Mcp-Session-Id'],
 ].join(', ')
 
+/** @returns whether the request is a preflight, which is to be answered without a credential */
+export type AllowOrigin = (request: FastifyRequest, reply: FastifyReply) => boolean
+
 /**
  * Lets pages of the named origins read the answers to calls, refusals included (Fetch standard,
  * 3.2). They send a key or a token themselves: no answer allows credentials, so no cookie comes
  * with a request that a page can read.
  *
- * @param origins as the operator named them; none: nothing is allowed
- * @returns whether the request is a preflight, which is to be answered without a credential
+ * @returns undefined if the operator names no origin: then nothing is allowed
  */
-export function allowOrigin(request: FastifyRequest, reply: FastifyReply, origins: ReadonlySet<string>): boolean {
-  if (origins.size === 0 || !CALLABLE.test(request.url)) return false
+export function allowOrigins(named: readonly string[]): AllowOrigin | undefined {
+  const origins = new Set(named)
+  return origins.size === 0 ? undefined : (request, reply) => allowOrigin(request, reply, origins)
+}
+
+function allowOrigin(request: FastifyRequest, reply: FastifyReply, origins: ReadonlySet<string>): boolean {
+  if (!CALLABLE.test(request.url)) return false
   const { origin, 'access-control-request-method': method, 'access-control-request-headers': names } = request.headers
   reply.header('vary', 'Origin')
   if (origin === undefined || !origins.has(origin)) return false

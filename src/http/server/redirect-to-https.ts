@@ -8,19 +8,26 @@ import type { IsProxy } from './trusted-proxies.ts'
  */
 const HSTS = 'max-age=31536000'
 
+/** @returns whether the request is answered */
+export type Redirect = (request: FastifyRequest, reply: FastifyReply) => boolean
+
 /**
  * Sends a plain-HTTP request to the same address under the public `https:` one, before anything
  * else happens to it. The connection shows which scheme the client used, or `X-Forwarded-Proto` of
  * a trusted proxy does.
  *
- * @returns whether the request is answered
+ * @returns undefined if the public address is not `https:`
  */
-export function redirectToHttps(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { baseUrl, isProxy }: { baseUrl: string; isProxy: IsProxy },
-): boolean {
-  if (!baseUrl.startsWith('https:')) return false
+export function redirectToHttps(options: RedirectOptions): Redirect | undefined {
+  return options.baseUrl.startsWith('https:') ? (request, reply) => redirect(request, reply, options) : undefined
+}
+
+interface RedirectOptions {
+  baseUrl: string
+  isProxy: IsProxy
+}
+
+function redirect(request: FastifyRequest, reply: FastifyReply, { baseUrl, isProxy }: RedirectOptions): boolean {
   // A call that this process makes for a request it has let in already: no connection, nothing to
   // redirect.
   if (!(request.raw.socket instanceof Socket)) return false

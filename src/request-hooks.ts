@@ -1,0 +1,96 @@
+import type { IncomingMessage } from 'node:http'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Context } from './context.ts'
+import { GatewayError } from './errors.ts'
+import { isCallRoute } from './http/answer/error-answer.ts'
+import { ClientLimits } from './http/server/client-limits.ts'
+import { allowOrigins } from './http/server/cross-origin.ts'
+import { checkHeld, holdAnswer } from './http/server/holding.ts'
+import { collectMethods, refuseUnrouted } from './http/server/method-not-allowed.ts'
+import type { Redirect } from './http/server/redirect-to-https.ts'
+import { checkExpectation, checkHost, noteRequest, URL_LENGTH_MAX } from './http/server/refuse-connection.ts'
+import type { IsProxy } from './http/server/trusted-proxies.ts'
+import { challengeFor, mcpAddress, originForm } from './oauth/resources.ts'
+import { acceptPortalSession } from './portal/session-cookie.ts'
+
+/**
+ * The address as it is routed. A call without an API is a call all the same, and refused in the
+ * order of calls.
+ */
+export function routedUrl({ url = '/' }: Pick<IncomingMessage, 'url'>): string {
+  const path = originForm(url)
+  return mcpAddress(path) ?? path.replace(/^\/v1\/call(?=\?|$)/, '/v1/call/')
+}
+
+/** What is refused before a route or a body is looked at. */
+export function hookRequests(
+  app: FastifyInstance,
+  { config }: Context,
+  { isProxy, redirect }: { isProxy: IsProxy; redirect: Redirect | undefined },
+): void {
+  const { baseUrl } = config.http
+  const clients = new ClientLimits({ ...config.http.clients, isProxy })
+  clients.countConnections(app.server)
+  const allowedMethods = collectMethods(app)
+  const allowOrigin = allowOrigins(config.http.corsOrigins)
+  /** @returns whether the request is a preflight: its answer needs no route. */
+  const check = (request: FastifyRequest, reply: FastifyReply): boolean => {
+    checkHost(request.raw)
+    checkExpectation(request.raw)
+    forgetEmptyCredentials(request.raw)
+    clients.checkConnection(request)
+    // Programs send no cookies.
+    if (request.headers.cookie !== undefined) acceptPortalSession(request, baseUrl)
+    if (isAnonymous(request)) clients.takeAnonymous(request)
+    if (allowOrigin?.(request, reply)) return true
+    checkHeld(request)
+    if (request.url.length > URL_LENGTH_MAX) throw new GatewayError('URI_TOO_LONG')
+    // Here, before the body is read: what is wrong with the body of a route that is not there does
+    // not matter.
+    refuseUnrouted(request, allowedMethods)
+    return false
+  }
+  // With a callback: a promise for each request costs more than the checks.
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
+    noteRequest(request, reply)
+    if (redirect?.(request, reply)) return
+    try {
+      if (check(request, reply)) return void reply.status(204).send()
+    } catch (error) {
+      return done(error as Error)
+    }
+    done()
+  })
+}
+
+/** A header without a value is absent: a script sends it when a variable is not set. */
+function forgetEmptyCredentials({ headers }: Pick<IncomingMessage, 'headers'>): void {
+  for (const name of ['x-api-key', 'authorization'])
+    if (/^[\s,]*$/.test(String(headers[name] ?? 'none'))) delete headers[name]
+}
+
+/** Whether no account answers for a request: its route needs no credential, or it has none. */
+function isAnonymous({ url, headers, routeOptions }: FastifyRequest): boolean {
+  const { guard, isProbe } = routeOptions.config
+  if (isProbe) return false
+  const isGuarded = guard !== undefined || isCallRoute(url)
+  return !isGuarded || (headers.authorization === undefined && headers['x-api-key'] === undefined)
+}
+
+/** What every answer says, and what is counted of it. */
+export function hookAnswers(app: FastifyInstance, context: Context): void {
+  const { accounts, http } = context.config
+  // Not when the request comes: a call that was under way before the node began to end would keep
+  // its connection.
+  // biome-ignore lint/complexity/useMaxParams: the form of Fastify's hooks.
+  app.addHook('onSend', (request, reply, payload, done) => {
+    holdAnswer(request.raw, reply.raw, payload)
+    if (context.isDraining) reply.header('connection', 'close')
+    if (reply.statusCode === 401 && accounts.isOauthOn) {
+      const challenge = String(reply.getHeader('www-authenticate') ?? 'Bearer')
+      reply.header('www-authenticate', challengeFor(request, challenge, http.baseUrl))
+    }
+    done(null, payload)
+  })
+}
