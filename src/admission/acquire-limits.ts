@@ -2,7 +2,13 @@ import type { SingleFlight } from '../async/single-flight.ts'
 import type { Config } from '../config.ts'
 import type { Db } from '../db/database.ts'
 import { countMonthUsage } from '../db/usage.ts'
-import { type AccountLimits, type LimitQuery, type LimitState, STALE } from '../limits/account-limits.ts'
+import {
+  type AccountLimits,
+  type BatchGrant,
+  type LimitQuery,
+  type LimitState,
+  STALE,
+} from '../limits/account-limits.ts'
 import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
 import type { MonthNotices } from '../limits/month-notices.ts'
 import { planOf } from '../limits/plans.ts'
@@ -25,9 +31,11 @@ export interface LimitDeps {
 /**
  * How long after its call's deadline a lease ends by itself, if the node has died, milliseconds.
  */
-const LEASE_GRACE_MS = 10_000
+export const LEASE_GRACE_MS = 10_000
 
 /**
+ * Takes the limits of one call of an account.
+ *
  * @returns STALE for rights that have changed
  * @throws what the limits refuse with, and what Redis and Postgres throw
  */
@@ -36,22 +44,43 @@ export async function acquireLimits(
   principal: Principal,
   { callId, timeoutMs }: { callId: string; timeoutMs: number },
 ): Promise<LimitState | typeof STALE> {
-  const { config, completions, accountLimits, monthNotices } = deps
+  const query = { ...acquireQuery(deps, principal, timeoutMs), callId }
+  const limits = await orCompensate(deps, { principal, callIds: [callId] }, deps.accountLimits.acquire(query))
+  if (limits !== STALE) deps.monthNotices.note(principal, limits)
+  return limits
+}
+
+/** As `acquireLimits`, for the calls of a batch in one step: for all of them, or for what fits. */
+export async function acquireBatchLimits(
+  deps: LimitDeps,
+  principal: Principal,
+  { callIds, take, timeoutMs }: { callIds: string[]; take: 'all' | 'fit'; timeoutMs: number },
+): Promise<BatchGrant | typeof STALE> {
+  const query = { ...acquireQuery(deps, principal, timeoutMs), callIds, take }
+  const grant = await orCompensate(deps, { principal, callIds }, deps.accountLimits.acquireBatch(query))
+  if (grant !== STALE) deps.monthNotices.note(principal, grant.state)
+  return grant
+}
+
+function acquireQuery(deps: LimitDeps, principal: Principal, timeoutMs: number) {
+  const { config, completions } = deps
   // A sequential caller must not find its previous call in flight: pending releases are sent first.
   completions.flush(principal)
+  const { tier } = principal
+  const plan = config.plans[planOf(tier)]
+  return { ...limitQuery(deps, principal, timeoutMs), subject: principal, tier, plan }
+}
+
+/** Gives back what Redis may have given without an acknowledgement. */
+async function orCompensate<T>(
+  { completions, health }: LimitDeps,
+  { principal, callIds }: { principal: Principal; callIds: string[] },
+  acquiring: Promise<T>,
+): Promise<T> {
   try {
-    const limits = await accountLimits.acquire({
-      ...limitQuery(deps, principal, timeoutMs),
-      subject: principal,
-      tier: principal.tier,
-      plan: config.plans[planOf(principal.tier)],
-      callId,
-    })
-    if (limits !== STALE) monthNotices.note(principal, limits)
-    return limits
+    return await acquiring
   } catch (error) {
-    if (isUnacknowledged(error))
-      completions.compensate({ account: principal, callIds: [callId], at: deps.health.now() })
+    if (isUnacknowledged(error)) completions.compensate({ account: principal, callIds, at: health.now() })
     throw error
   }
 }

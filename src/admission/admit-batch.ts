@@ -6,14 +6,12 @@ import { type BatchGrant, STALE } from '../limits/account-limits.ts'
 import { planOf } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import type { CallJob } from '../queue/call-job.ts'
-import { isUnacknowledged } from '../redis/redis-error.ts'
-import { limitQuery } from './acquire-limits.ts'
+import { acquireBatchLimits, LEASE_GRACE_MS } from './acquire-limits.ts'
 import { type AdmissionDeps, createJob, prepareRetry } from './admit.ts'
 import { authenticateCall, isUpToDate, type Principal } from './authenticate.ts'
-import { bodyParameters } from './call-input.ts'
+import { bodyParameters, type Preference, readBatchPreference } from './call-request.ts'
 import { type CheckedTarget, checkBatchCall, findTarget, requireServed } from './check-call.ts'
-import { type BatchRefusalDeps, endRefusedBatchCalls } from './end-refused-batch-calls.ts'
-import { type Preference, readBatchPreference } from './preference.ts'
+import { type BatchRefusalDeps, endRefusedBatchCalls } from './end-refused-calls.ts'
 
 export interface BatchItem {
   api: string
@@ -81,7 +79,7 @@ async function tryAdmit(
   request: FastifyRequest,
   { items, take, principal }: BatchOptions & { principal: Principal },
 ): Promise<AdmittedBatch | typeof STALE> {
-  const { config, accountLimits, completions, monthNotices } = deps
+  const { config } = deps
   requireAudience(principal, request, config.http.baseUrl)
   const { targets, refused } = checkItems(deps, request, { items, principal })
   if (refused.size > 0 && !(await isUpToDate(deps, principal))) return STALE
@@ -97,18 +95,11 @@ async function tryAdmit(
   const timeoutMsMax = Math.min(config.callTimeoutMs, BATCH_MS_MAX)
   const preference = readBatchPreference(request.headers, timeoutMsMax)
   const timeoutMs = preference.waitMs ?? timeoutMsMax
-  const options = limitQuery(deps, principal, timeoutMs)
-  const decided = { principal, refused, preference, timeoutMs, leaseMs: options.leaseMs }
+  const decided = { principal, refused, preference, timeoutMs, leaseMs: timeoutMs + LEASE_GRACE_MS }
   if (targets.length === 0) return { ...decided, units: [], grant: undefined }
-  completions.flush(principal)
   const callIds = targets.map(() => `call_${randomUUID().replaceAll('-', '')}`)
-  const acquiring = { ...options, subject: principal, tier: principal.tier, plan, callIds, take }
-  const grant = await accountLimits.acquireBatch(acquiring).catch((error: unknown) => {
-    if (isUnacknowledged(error)) completions.compensate({ account: principal, callIds, at: deps.health.now() })
-    throw error
-  })
+  const grant = await acquireBatchLimits(deps, principal, { callIds, take, timeoutMs })
   if (grant === STALE) return STALE
-  monthNotices.note(principal, grant.state)
   const { now } = grant.state
   const units = targets.map(({ checked, indexes }, place) => ({
     job: createJob(deps, { principal, checked, id: callIds[place] ?? '', now, timeoutMs }),

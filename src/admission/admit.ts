@@ -19,9 +19,9 @@ import {
   isUpToDate,
   type Principal,
 } from './authenticate.ts'
+import type { Preference } from './call-request.ts'
 import { type CheckedCall, type CheckedTarget, checkCall, type ServedDeps } from './check-call.ts'
 import { type ForecastDeps, forecastAndJoin, type Queueing } from './forecast.ts'
-import type { Preference } from './preference.ts'
 
 export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps, LimitDeps, ServedDeps {
   config: AuthenticationDeps['config']

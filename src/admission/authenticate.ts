@@ -1,26 +1,15 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
-import { hashApiKey } from '../accounts/api-key.ts'
-import { verifySessionToken } from '../accounts/session-token.ts'
-import { missingForLiveCalls, shareGroupOf } from '../accounts/trust.ts'
+import { isApiKeyShaped } from '../accounts/api-key.ts'
 import type { Tier } from '../catalog/upstream.ts'
-import type { Config } from '../config.ts'
-import { type AllowedToCredential, findKeyOwner } from '../db/api-keys.ts'
-import { findTokenOwner } from '../db/connections.ts'
-import type { Db } from '../db/database.ts'
-import { listProviderKeyStates, type ProviderKeyOwner, type ProviderKeyState } from '../db/provider-keys.ts'
-import type { User } from '../db/schema.ts'
-import { findSessionUser } from '../db/sessions.ts'
-import type { Trust } from '../db/users.ts'
+import type { ProviderKeyState } from '../db/provider-keys.ts'
 import { GatewayError } from '../errors.ts'
-import type { HealthCache } from '../health/health-watch.ts'
-import { isCurrentVersion, readAccountVersion } from '../limits/account-version.ts'
+import { readBearer } from '../http/request/bearer.ts'
+import { isCurrentVersion } from '../limits/account-version.ts'
 import type { CredentialLimits } from '../limits/limits-of-credential.ts'
-import type { RedisConnection } from '../redis/connection.ts'
+import { inMode, type LookUpDeps, lookUpPrincipal } from './look-up-principal.ts'
 import type { PrincipalCache } from './principal-cache.ts'
-import { principalKey, readCredential, type SentCredential } from './sent-credential.ts'
-import type { UnknownKeys } from './unknown-keys.ts'
 
 export interface Principal {
   accountId: string
@@ -60,15 +49,8 @@ export interface Credential extends CredentialLimits {
   apis: readonly string[] | null
 }
 
-export interface AuthenticationDeps {
-  config: Config
-  db: Db
-  redis: RedisConnection
-  health: HealthCache
-  /** For unknown credentials: a flood of made-up keys must not keep `db` from known accounts. */
-  strangersDb: Db
+export interface AuthenticationDeps extends LookUpDeps {
   principals: PrincipalCache
-  unknownKeys: UnknownKeys
 }
 
 export type CallerRequest = Pick<FastifyRequest, 'headers' | 'ip'>
@@ -82,45 +64,13 @@ export type CallerRequest = Pick<FastifyRequest, 'headers' | 'ip'>
 export async function authenticateCall(deps: AuthenticationDeps, { headers, ip }: CallerRequest): Promise<Principal> {
   const credential = readCredential(headers)
   return await deps.principals.get(principalKey(credential), async (isKnown) => {
-    const principal = await identifyCaller(deps, credential, { isKnown, ip })
+    const principal = await lookUpPrincipal(deps, credential, { isKnown, ip })
     return credential.wantsTest ? inTestMode(principal) : principal
   })
 }
 
-async function identifyCaller(
-  deps: AuthenticationDeps,
-  credential: SentCredential,
-  { isKnown, ip }: { isKnown: boolean; ip: string },
-): Promise<Principal> {
-  const { kind, secret, cacheKey } = credential
-  if (kind === 'session') return await lookUpSession(deps, secret)
-  if (kind === 'token') return await identifyToken(deps, credential, { isKnown, ip })
-  if (isKnown) return orRefuse(await lookUpKey(deps, secret, deps.db))
-  return await deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpKey(deps, secret, deps.strangersDb))
-}
-
 function inTestMode(principal: Principal): Principal {
   return { ...principal, mode: 'test', credential: principal.credential && inMode('test', principal.credential) }
-}
-
-/** Test calls count for no month, neither the account's nor the credential's. */
-function inMode(mode: Principal['mode'], credential: Credential): Credential {
-  return mode === 'test' ? { ...credential, perMonth: null } : credential
-}
-
-/**
- * Undefined if the owner sets no limit. The limit script then reads and counts nothing for the
- * credential.
- */
-function credentialOf({
-  limitsId: id,
-  apis,
-  perMinute,
-  perMonth,
-  inFlight,
-}: AllowedToCredential): Credential | undefined {
-  if (apis === null && perMinute === null && perMonth === null && inFlight === null) return undefined
-  return { id, apis, perMinute, perMonth, inFlight }
 }
 
 /** For requests that acquire no limits: nothing else finds out that their principal is stale. */
@@ -145,131 +95,58 @@ export function forgetPrincipal(
   deps.principals.forget(principalKey(readCredential(headers)), stale)
 }
 
-/** `firstDb` finds the key's account, whose version must be read before its rights. */
-async function lookUpKey(
-  { config, db, redis }: AuthenticationDeps,
-  key: string,
-  firstDb: Db,
-): Promise<Principal | undefined> {
-  const keyHash = hashApiKey(config.secrets.keyPepper, key)
-  const first = await findKeyOwner(firstDb, keyHash)
-  if (!first) return undefined
-  // A change between version and rights makes the rights stale, never fresh.
-  const version = await readAccountVersion(redis, first.userId)
-  const owner = await findKeyOwner(db, keyHash)
-  if (!owner) return undefined
-  if (owner.disabledAt) throw new GatewayError('INVALID_API_KEY')
-  const credential = credentialOf(owner)
-  return {
-    accountId: owner.userId,
-    tier: owner.tier,
-    mode: owner.environment,
-    keyId: owner.keyId,
-    isTeamKey: owner.teamId !== null,
-    mayWrite: owner.mayWrite,
-    credential: credential && inMode(owner.environment, credential),
-    // A team's key uses the team's provider keys, never the provider keys of the team's owner.
-    providerKeys: await loadProviderKeys(
-      db,
-      owner.teamId === null ? { userId: owner.userId } : { teamId: owner.teamId },
-    ),
-    expiresAt: owner.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY,
-    version,
-    ...trustOf(config, { ...owner, id: owner.userId }),
+/** Caches know it by `cacheKey`, never by the secret. */
+export interface SentCredential {
+  kind: 'key' | 'session' | 'token'
+  secret: string
+  cacheKey: string
+  /**
+   * Whether its caller asks for a test call, which any credential may make; a test key makes no
+   * others.
+   */
+  wantsTest: boolean
+}
+
+export function principalKey({ cacheKey, wantsTest }: SentCredential): string {
+  return wantsTest ? `test ${cacheKey}` : cacheKey
+}
+
+export function readCredential(headers: IncomingHttpHeaders): SentCredential {
+  return { ...sentCredential(headers), wantsTest: headers['x-gateway-mode'] === 'test' }
+}
+
+function sentCredential(headers: IncomingHttpHeaders): Omit<SentCredential, 'wantsTest'> {
+  const apiKey = headers['x-api-key']
+  if (apiKey !== undefined) return keyCredential(String(apiKey))
+  const bearer = readBearer(headers)
+  if (bearer === undefined) throw new GatewayError('AUTH_REQUIRED')
+  if (bearer.startsWith('agw_')) return keyCredential(bearer)
+  // A session token has dots, and an access token is 43 characters without.
+  if (/^[\w-]{43}$/.test(bearer)) {
+    return { kind: 'token', secret: bearer, cacheKey: `token ${hash('sha256', bearer, 'base64')}` }
   }
+  return { kind: 'session', secret: bearer, cacheKey: `session ${hash('sha256', bearer, 'base64')}` }
 }
 
-function orRefuse(principal: Principal | undefined): Principal {
-  if (!principal) throw new GatewayError('INVALID_API_KEY')
-  return principal
+function keyCredential(secret: string): Omit<SentCredential, 'wantsTest'> {
+  // A wrong checksum is refused without a look-up.
+  if (!isApiKeyShaped(secret)) throw malformedKey(secret)
+  return { kind: 'key', secret, cacheKey: hash('sha256', secret, 'base64') }
 }
 
-async function identifyToken(
-  deps: AuthenticationDeps,
-  { secret, cacheKey }: SentCredential,
-  { isKnown, ip }: { isKnown: boolean; ip: string },
-): Promise<Principal> {
-  if (isKnown) {
-    const principal = await lookUpToken(deps, secret, deps.db)
-    if (!principal) throw endedToken()
-    return principal
+/** If it is clear what was sent in place of a key, says what to send. */
+function malformedKey(sent: string): GatewayError {
+  if (/agw_(live|test)_/.test(sent)) {
+    return new GatewayError('INVALID_API_KEY', {
+      message: 'The API key is not complete, or something stands beside it.',
+      hint: 'Send the whole key and nothing else, as it was shown when it was created',
+    })
   }
-  try {
-    return await deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpToken(deps, secret, deps.strangersDb))
-  } catch (error) {
-    throw error instanceof GatewayError && error.code === 'INVALID_API_KEY' ? endedToken() : error
+  if (/^[\w-]+\.[\w-]+\.[\w-]+$/.test(sent)) {
+    return new GatewayError('INVALID_API_KEY', {
+      message: 'This is a session token, and no API key.',
+      hint: 'Send it as Authorization: Bearer',
+    })
   }
-}
-
-/** An application has no password to log in with. */
-function endedToken(): GatewayError {
-  return new GatewayError('INVALID_TOKEN', {
-    message: 'The access token is not valid: it has expired, or the connection of the application has ended.',
-    hint: 'Send the refresh token to POST /oauth/token, or sign in again',
-  })
-}
-
-async function lookUpToken(
-  { config, db, redis }: AuthenticationDeps,
-  token: string,
-  firstDb: Db,
-): Promise<Principal | undefined> {
-  const idHash = hash('sha256', token, 'buffer')
-  const first = config.accounts.isOauthOn ? await findTokenOwner(firstDb, idHash) : undefined
-  if (!first) return undefined
-  const version = await readAccountVersion(redis, first.userId)
-  const owner = await findTokenOwner(db, idHash)
-  if (!owner) return undefined
-  if (owner.disabledAt) throw endedToken()
-  const { connectionId, userId, tier, resource, mayWrite, expiresAt } = owner
-  return {
-    accountId: userId,
-    tier,
-    mode: 'live',
-    keyId: connectionId,
-    isTeamKey: false,
-    mayWrite,
-    providerKeys: await loadProviderKeys(db, { userId }),
-    expiresAt: expiresAt.getTime(),
-    connection: { id: connectionId, resource },
-    credential: credentialOf(owner),
-    version,
-    ...trustOf(config, { ...owner, id: userId }),
-  }
-}
-
-async function lookUpSession(deps: AuthenticationDeps, token: string): Promise<Principal> {
-  const { config, db, redis, health } = deps
-  const { userId, sessionId, expiresAt } = await verifySessionToken(config.secrets.jwt, token, health.now())
-  const version = await readAccountVersion(redis, userId)
-  const user = await findSessionUser(db, userId, sessionId)
-  if (!user) throw new GatewayError('INVALID_TOKEN')
-  const providerKeys = await loadProviderKeys(db, { userId: user.id })
-  return {
-    accountId: user.id,
-    tier: user.tier,
-    mode: 'live',
-    keyId: undefined,
-    isTeamKey: false,
-    mayWrite: true,
-    providerKeys,
-    expiresAt,
-    version,
-    ...trustOf(config, user),
-  }
-}
-
-function trustOf(
-  { accounts, secrets }: Config,
-  account: Trust & Pick<User, 'id' | 'tier'>,
-): Pick<Principal, 'shareGroup' | 'missing'> {
-  return {
-    shareGroup: shareGroupOf(account, secrets.keyPepper),
-    missing: missingForLiveCalls(account, accounts.signup),
-  }
-}
-
-async function loadProviderKeys(db: Db, owner: ProviderKeyOwner): Promise<Map<string, ProviderKeyState>> {
-  const keys = await listProviderKeyStates(db, owner)
-  return new Map(keys.map((key) => [key.slug, key]))
+  return new GatewayError('INVALID_API_KEY')
 }

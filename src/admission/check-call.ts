@@ -4,17 +4,23 @@ import { offeredApis } from '../catalog/catalog-state.ts'
 import { apiNotFound, endpointNotFound } from '../catalog/unknown-api.ts'
 import { GatewayError } from '../errors.ts'
 import type { LaneDirectory } from '../fleet/lane-directory.ts'
-import { InexactNumber, readJsonBody } from '../http/request/json-body.ts'
-import { isWellFormed } from '../http/request/well-formed.ts'
 import { methodNotAllowed } from '../http/server/method-not-allowed.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { Principal } from './authenticate.ts'
-import { bodyParameters, queryParameters } from './call-input.ts'
+import {
+  bodyParameters,
+  decodeSegment,
+  type Preference,
+  queryParameters,
+  readBody,
+  readPreference,
+  readScenario,
+  splitUrl,
+  wantsRaw,
+} from './call-request.ts'
 import { type CallTarget, type CheckedParameters, checkParameters, type GivenParameter } from './parameters.ts'
-import { type Preference, readPreference } from './preference.ts'
 import { chooseProviderKey } from './provider-key-choice.ts'
 import { checkRights } from './rights.ts'
-import { invalidParameter } from './undeclared-parameters.ts'
 
 export interface CheckedCall extends CheckedTarget {
   preference: Preference
@@ -127,60 +133,4 @@ export function findTarget(catalog: Catalog, slug: string, endpointName: () => s
   const endpoint = name === undefined ? undefined : api.endpoints.get(`/${name}`)
   if (!endpoint) throw endpointNotFound(api, name)
   return { api, endpoint }
-}
-
-/** The body of a call arrives as bytes, so that it is parsed after other checks. */
-function readBody({ headers, body }: FastifyRequest): unknown {
-  if (!Buffer.isBuffer(body)) return body
-  try {
-    return body.length === 0 ? undefined : readJsonBody(headers, body)
-  } catch (error) {
-    // The members of a call's body are its parameters.
-    throw error instanceof InexactNumber ? invalidParameter(error.member, error.reason) : error
-  }
-}
-
-function splitUrl(url: string): { path: string; query: string } {
-  const mark = url.indexOf('?')
-  return mark < 0 ? { path: url, query: '' } : { path: url.slice(0, mark), query: url.slice(mark + 1) }
-}
-
-function decodeSegment(segment: string): string {
-  try {
-    const decoded = decodeURIComponent(segment)
-    if (isWellFormed(decoded)) return decoded
-  } catch {
-    // Refused below, like text that no name can hold.
-  }
-  throw new GatewayError('INVALID_ENCODING')
-}
-
-const SCENARIO = /^(upstream-500|timeout|rate-limited|invalid|slow-\d{1,5})$/
-
-/**
- * The scenario of a test call.
- *
- * @throws GatewayError INVALID_PARAMETER for a wrong scenario, or a mode that does not exist
- */
-function readScenario({ headers }: Pick<FastifyRequest, 'headers'>, principal: Principal): string | undefined {
-  const { 'x-gateway-mode': mode = 'live', 'x-gateway-scenario': scenario } = headers
-  // A misspelled mode would make a live call, which is charged.
-  if (mode !== 'live' && mode !== 'test') throw invalidHeader('X-Gateway-Mode', 'test or live')
-  if (scenario === undefined || principal.mode !== 'test') return undefined
-  if (typeof scenario === 'string' && SCENARIO.test(scenario)) return scenario
-  throw invalidHeader('X-Gateway-Scenario', 'upstream-500, timeout, rate-limited, invalid or slow-<ms>')
-}
-
-function invalidHeader(header: string, values: string): GatewayError {
-  return new GatewayError('INVALID_PARAMETER', { message: `${header} must be ${values}.`, tokens: { header } })
-}
-
-/** @throws GatewayError INVALID_PARAMETER for another value of our own header */
-function wantsRaw({ headers }: FastifyRequest): boolean {
-  const form = headers['x-gateway-response']
-  if (form !== undefined && form !== 'raw') throw invalidHeader('X-Gateway-Response', 'raw')
-  return (
-    form === 'raw' ||
-    (headers.accept ?? '').split(',').some((type) => /^\s*application\/vnd\.upstream\+json\s*(;|$)/i.test(type))
-  )
 }

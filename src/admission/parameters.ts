@@ -5,8 +5,8 @@ import { requestTarget } from '../catalog/request-target.ts'
 import { type CallContext, InvalidParameter } from '../catalog/upstream.ts'
 import type { GatewayError } from '../errors.ts'
 import { readingOf } from '../http/request/exact-number.ts'
+import { spelledNumber } from '../http/request/json-body.ts'
 import { isName } from '../http/request/violation-words.ts'
-import { repeated } from './call-input.ts'
 import { checkHoldsNoKey, checkOverridesNothing, invalidParameter, readUndeclared } from './undeclared-parameters.ts'
 
 export interface GivenParameter {
@@ -51,6 +51,12 @@ export function checkParameters(target: CallTarget, given: GivenParameter[], con
   const parameters = readDeclared(declared, values, extra)
   if (body) checkBodySize(target.endpoint, parameters[body.name])
   return { parameters: complete(target, { parameters, extra }, context), extra }
+}
+
+/** A list is its items one after another. */
+function repeated({ name, value }: GivenParameter): GivenParameter[] {
+  if (!Array.isArray(value)) return [{ name, value }]
+  return value.map((item, index) => ({ name, value: spelledNumber(value, index) ?? item }))
 }
 
 /**

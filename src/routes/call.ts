@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Admitted, admitCall, identifyCaller, type Refused } from '../admission/admit.ts'
-import { endRefusedCall } from '../admission/end-refused-call.ts'
+import { endRefusedCall } from '../admission/end-refused-calls.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { endCall, errorOf } from '../calls/end-call.ts'
 import { awaitCall } from '../calls/pending-call.ts'

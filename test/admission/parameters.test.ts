@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import fc from 'fast-check'
-import { bodyParameters, queryParameters } from '../../src/admission/call-input.ts'
+import { bodyParameters, queryParameters } from '../../src/admission/call-request.ts'
 import {
   type CallTarget,
   type CheckedParameters,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { readBatchPreference, readPreference } from '../../src/admission/preference.ts'
+import { readBatchPreference, readPreference } from '../../src/admission/call-request.ts'
 
 const NONE = { waitMs: undefined, applied: undefined }
 

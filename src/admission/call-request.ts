@@ -1,0 +1,149 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { FastifyRequest } from 'fastify'
+import { GatewayError } from '../errors.ts'
+import { InexactNumber, readJsonBody, spelledNumber } from '../http/request/json-body.ts'
+import { isWellFormed } from '../http/request/well-formed.ts'
+import type { Principal } from './authenticate.ts'
+import type { GivenParameter } from './parameters.ts'
+import { invalidParameter } from './undeclared-parameters.ts'
+
+/** How a call is written in its HTTP request: path, query, body and headers. */
+
+export function splitUrl(url: string): { path: string; query: string } {
+  const mark = url.indexOf('?')
+  return mark < 0 ? { path: url, query: '' } : { path: url.slice(0, mark), query: url.slice(mark + 1) }
+}
+
+export function decodeSegment(segment: string): string {
+  try {
+    const decoded = decodeURIComponent(segment)
+    if (isWellFormed(decoded)) return decoded
+  } catch {
+    // Refused below, like text that no name can hold.
+  }
+  throw new GatewayError('INVALID_ENCODING')
+}
+
+const SCENARIO = /^(upstream-500|timeout|rate-limited|invalid|slow-\d{1,5})$/
+
+/**
+ * The scenario of a test call.
+ *
+ * @throws GatewayError INVALID_PARAMETER for a wrong scenario, or a mode that does not exist
+ */
+export function readScenario(
+  { headers }: Pick<FastifyRequest, 'headers'>,
+  principal: Pick<Principal, 'mode'>,
+): string | undefined {
+  const { 'x-gateway-mode': mode = 'live', 'x-gateway-scenario': scenario } = headers
+  // A misspelled mode would make a live call, which is charged.
+  if (mode !== 'live' && mode !== 'test') throw invalidHeader('X-Gateway-Mode', 'test or live')
+  if (scenario === undefined || principal.mode !== 'test') return undefined
+  if (typeof scenario === 'string' && SCENARIO.test(scenario)) return scenario
+  throw invalidHeader('X-Gateway-Scenario', 'upstream-500, timeout, rate-limited, invalid or slow-<ms>')
+}
+
+function invalidHeader(header: string, values: string): GatewayError {
+  return new GatewayError('INVALID_PARAMETER', { message: `${header} must be ${values}.`, tokens: { header } })
+}
+
+/** @throws GatewayError INVALID_PARAMETER for another value of our own header */
+export function wantsRaw({ headers }: FastifyRequest): boolean {
+  const form = headers['x-gateway-response']
+  if (form !== undefined && form !== 'raw') throw invalidHeader('X-Gateway-Response', 'raw')
+  return (
+    form === 'raw' ||
+    (headers.accept ?? '').split(',').some((type) => /^\s*application\/vnd\.upstream\+json\s*(;|$)/i.test(type))
+  )
+}
+
+/** In order, decoded once as a form (`+` is a blank). @throws GatewayError INVALID_ENCODING */
+export function queryParameters(query: string): GivenParameter[] {
+  return query
+    .split('&')
+    .filter((part) => part !== '')
+    .map((part) => {
+      const equals = part.indexOf('=')
+      const name = equals < 0 ? part : part.slice(0, equals)
+      return { name: formDecoded(name), value: equals < 0 ? '' : formDecoded(part.slice(equals + 1)) }
+    })
+}
+
+/**
+ * Null is not given. A number that JavaScript writes in another way than its sender, such as
+ * `1.10`, is its text, as it is in a query.
+ *
+ * @throws GatewayError VALIDATION_ERROR
+ */
+export function bodyParameters(body: unknown): GivenParameter[] {
+  if (body === undefined) return []
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new GatewayError('VALIDATION_ERROR', { message: 'The body must be a JSON object of parameters.' })
+  }
+  return Object.entries(body).flatMap(([name, value]: [string, unknown]) =>
+    value === null ? [] : [{ name, value: spelledNumber(body, name) ?? value }],
+  )
+}
+
+function formDecoded(text: string): string {
+  let decoded: string
+  try {
+    decoded = decodeURIComponent(text.replaceAll('+', ' '))
+  } catch (cause) {
+    throw new GatewayError('INVALID_ENCODING', { cause })
+  }
+  if (!isWellFormed(decoded)) throw new GatewayError('INVALID_ENCODING')
+  return decoded
+}
+
+/** The body of a call arrives as bytes, so that it is parsed after other checks. */
+export function readBody({ headers, body }: FastifyRequest): unknown {
+  if (!Buffer.isBuffer(body)) return body
+  try {
+    return body.length === 0 ? undefined : readJsonBody(headers, body)
+  } catch (error) {
+    // The members of a call's body are its parameters.
+    throw error instanceof InexactNumber ? invalidParameter(error.member, error.reason) : error
+  }
+}
+
+export interface Preference {
+  /**
+   * Milliseconds after which a call's answer is 202, or that calls of a batch may take; undefined:
+   * wait for the result.
+   */
+  waitMs: number | undefined
+  /** For `Preference-Applied`. */
+  applied: string | undefined
+}
+
+/** Longer numbers are no waits. */
+const WAIT_DIGITS_MAX = 9
+
+/**
+ * Reads `Prefer` (RFC 7240): `respond-async` is 202 at once, `wait=5` after 5 seconds; others are
+ * ignored. A longer wait than `waitMsMax` is that long.
+ */
+export function readPreference(headers: IncomingHttpHeaders, waitMsMax: number): Preference {
+  const preferences = String(headers.prefer ?? '')
+    .toLowerCase()
+    .split(/[,;]/)
+    .map((part) => part.trim())
+  for (const preference of preferences) {
+    const [, seconds] = /^wait\s*=\s*"?(\d+)"?$/.exec(preference) ?? []
+    if (seconds !== undefined && seconds.length <= WAIT_DIGITS_MAX) {
+      const waitMs = Math.min(Number(seconds) * 1_000, waitMsMax)
+      return { waitMs, applied: `wait=${Math.floor(waitMs / 1_000)}` }
+    }
+  }
+  if (preferences.includes('respond-async')) return { waitMs: 0, applied: 'respond-async' }
+  return NONE
+}
+
+const NONE: Preference = { waitMs: undefined, applied: undefined }
+
+/** `wait=5` bounds the calls. The answer cannot be fetched later: `respond-async` is ignored. */
+export function readBatchPreference(headers: IncomingHttpHeaders, waitMsMax: number): Preference {
+  const preference = readPreference(headers, waitMsMax)
+  return preference.waitMs ? preference : NONE
+}

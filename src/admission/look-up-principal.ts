@@ -1,0 +1,191 @@
+import { hash } from 'node:crypto'
+import { hashApiKey } from '../accounts/api-key.ts'
+import { verifySessionToken } from '../accounts/session-token.ts'
+import { missingForLiveCalls, shareGroupOf } from '../accounts/trust.ts'
+import type { Config } from '../config.ts'
+import { type AllowedToCredential, findKeyOwner } from '../db/api-keys.ts'
+import { findTokenOwner } from '../db/connections.ts'
+import type { Db } from '../db/database.ts'
+import { listProviderKeyStates, type ProviderKeyOwner, type ProviderKeyState } from '../db/provider-keys.ts'
+import type { User } from '../db/schema.ts'
+import { findSessionUser } from '../db/sessions.ts'
+import type { Trust } from '../db/users.ts'
+import { GatewayError } from '../errors.ts'
+import type { HealthCache } from '../health/health-watch.ts'
+import { readAccountVersion } from '../limits/account-version.ts'
+import type { RedisConnection } from '../redis/connection.ts'
+import type { Credential, Principal, SentCredential } from './authenticate.ts'
+import type { UnknownKeys } from './unknown-keys.ts'
+
+export interface LookUpDeps {
+  config: Config
+  db: Db
+  redis: RedisConnection
+  health: HealthCache
+  /** For unknown credentials: a flood of made-up keys must not keep `db` from known accounts. */
+  strangersDb: Db
+  unknownKeys: UnknownKeys
+}
+
+/**
+ * Looks up whose credential it is, in Postgres. `isKnown`: it was somebody's when it was last
+ * looked up.
+ *
+ * @throws GatewayError if it is nobody's
+ */
+export async function lookUpPrincipal(
+  deps: LookUpDeps,
+  credential: SentCredential,
+  { isKnown, ip }: { isKnown: boolean; ip: string },
+): Promise<Principal> {
+  const { kind, secret, cacheKey } = credential
+  if (kind === 'session') return await lookUpSession(deps, secret)
+  if (kind === 'token') return await identifyToken(deps, credential, { isKnown, ip })
+  if (isKnown) return orRefuse(await lookUpKey(deps, secret, deps.db))
+  return await deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpKey(deps, secret, deps.strangersDb))
+}
+
+/** `firstDb` finds the key's account, whose version must be read before its rights. */
+async function lookUpKey({ config, db, redis }: LookUpDeps, key: string, firstDb: Db): Promise<Principal | undefined> {
+  const keyHash = hashApiKey(config.secrets.keyPepper, key)
+  const first = await findKeyOwner(firstDb, keyHash)
+  if (!first) return undefined
+  // A change between version and rights makes the rights stale, never fresh.
+  const version = await readAccountVersion(redis, first.userId)
+  const owner = await findKeyOwner(db, keyHash)
+  if (!owner) return undefined
+  if (owner.disabledAt) throw new GatewayError('INVALID_API_KEY')
+  const credential = credentialOf(owner)
+  return {
+    accountId: owner.userId,
+    tier: owner.tier,
+    mode: owner.environment,
+    keyId: owner.keyId,
+    isTeamKey: owner.teamId !== null,
+    mayWrite: owner.mayWrite,
+    credential: credential && inMode(owner.environment, credential),
+    // A team's key uses the team's provider keys, never the provider keys of the team's owner.
+    providerKeys: await loadProviderKeys(
+      db,
+      owner.teamId === null ? { userId: owner.userId } : { teamId: owner.teamId },
+    ),
+    expiresAt: owner.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY,
+    version,
+    ...trustOf(config, { ...owner, id: owner.userId }),
+  }
+}
+
+function orRefuse(principal: Principal | undefined): Principal {
+  if (!principal) throw new GatewayError('INVALID_API_KEY')
+  return principal
+}
+
+async function identifyToken(
+  deps: LookUpDeps,
+  { secret, cacheKey }: SentCredential,
+  { isKnown, ip }: { isKnown: boolean; ip: string },
+): Promise<Principal> {
+  if (isKnown) {
+    const principal = await lookUpToken(deps, secret, deps.db)
+    if (!principal) throw endedToken()
+    return principal
+  }
+  try {
+    return await deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpToken(deps, secret, deps.strangersDb))
+  } catch (error) {
+    throw error instanceof GatewayError && error.code === 'INVALID_API_KEY' ? endedToken() : error
+  }
+}
+
+/** An application has no password to log in with. */
+function endedToken(): GatewayError {
+  return new GatewayError('INVALID_TOKEN', {
+    message: 'The access token is not valid: it has expired, or the connection of the application has ended.',
+    hint: 'Send the refresh token to POST /oauth/token, or sign in again',
+  })
+}
+
+async function lookUpToken(
+  { config, db, redis }: LookUpDeps,
+  token: string,
+  firstDb: Db,
+): Promise<Principal | undefined> {
+  const idHash = hash('sha256', token, 'buffer')
+  const first = config.accounts.isOauthOn ? await findTokenOwner(firstDb, idHash) : undefined
+  if (!first) return undefined
+  const version = await readAccountVersion(redis, first.userId)
+  const owner = await findTokenOwner(db, idHash)
+  if (!owner) return undefined
+  if (owner.disabledAt) throw endedToken()
+  const { connectionId, userId, tier, resource, mayWrite, expiresAt } = owner
+  return {
+    accountId: userId,
+    tier,
+    mode: 'live',
+    keyId: connectionId,
+    isTeamKey: false,
+    mayWrite,
+    providerKeys: await loadProviderKeys(db, { userId }),
+    expiresAt: expiresAt.getTime(),
+    connection: { id: connectionId, resource },
+    credential: credentialOf(owner),
+    version,
+    ...trustOf(config, { ...owner, id: userId }),
+  }
+}
+
+async function lookUpSession(deps: LookUpDeps, token: string): Promise<Principal> {
+  const { config, db, redis, health } = deps
+  const { userId, sessionId, expiresAt } = await verifySessionToken(config.secrets.jwt, token, health.now())
+  const version = await readAccountVersion(redis, userId)
+  const user = await findSessionUser(db, userId, sessionId)
+  if (!user) throw new GatewayError('INVALID_TOKEN')
+  const providerKeys = await loadProviderKeys(db, { userId: user.id })
+  return {
+    accountId: user.id,
+    tier: user.tier,
+    mode: 'live',
+    keyId: undefined,
+    isTeamKey: false,
+    mayWrite: true,
+    providerKeys,
+    expiresAt,
+    version,
+    ...trustOf(config, user),
+  }
+}
+
+function trustOf(
+  { accounts, secrets }: Config,
+  account: Trust & Pick<User, 'id' | 'tier'>,
+): Pick<Principal, 'shareGroup' | 'missing'> {
+  return {
+    shareGroup: shareGroupOf(account, secrets.keyPepper),
+    missing: missingForLiveCalls(account, accounts.signup),
+  }
+}
+
+async function loadProviderKeys(db: Db, owner: ProviderKeyOwner): Promise<Map<string, ProviderKeyState>> {
+  const keys = await listProviderKeyStates(db, owner)
+  return new Map(keys.map((key) => [key.slug, key]))
+}
+
+/** Test calls count for no month, neither the account's nor the credential's. */
+export function inMode(mode: Principal['mode'], credential: Credential): Credential {
+  return mode === 'test' ? { ...credential, perMonth: null } : credential
+}
+
+/**
+ * Undefined if the owner sets no limit. The limit script then reads and counts nothing for the
+ * credential.
+ */
+function credentialOf({
+  limitsId: id,
+  apis,
+  perMinute,
+  perMonth,
+  inFlight,
+}: AllowedToCredential): Credential | undefined {
+  if (apis === null && perMinute === null && perMonth === null && inFlight === null) return undefined
+  return { id, apis, perMinute, perMonth, inFlight }
+}
