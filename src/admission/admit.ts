@@ -10,7 +10,8 @@ import { LimitRefusedError } from '../limits/limit-refusal.ts'
 import { countedCredential } from '../limits/limits-of-credential.ts'
 import { planOf, weightOf } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
-import type { CallJob, CallOrigin } from '../queue/call-job.ts'
+import type { CallJob } from '../queue/call-job.ts'
+import type { CallArrival } from '../telemetry/record-call.ts'
 import { acquireLimits, type LimitDeps, limitQuery } from './acquire-limits.ts'
 import {
   type AuthenticationDeps,
@@ -43,13 +44,8 @@ export interface Admitted {
   isOnce?: boolean
 }
 
-/** What a call's job takes from its request, besides the call itself. */
-export interface CallContext {
-  origin: CallOrigin
-  /** When the request came, milliseconds of the process's clock. */
-  startedAt: number
-  traceparent: string | undefined
-}
+/** What a call's job takes from its arrival. */
+export type CallContext = Pick<CallArrival, 'origin' | 'startedAt'> & { span: Pick<CallArrival['span'], 'traceparent'> }
 
 /** A refusal costs nothing. */
 export interface Refused {
@@ -77,17 +73,17 @@ const STALE_PAUSE_MS = 20
 
 /**
  * Checks credential, API and endpoint, method, plan tier and parameters; acquires the account's
- * limits in one atomic step; forecasts the permit. `traceparent` goes into the job, and its origin
- * into the job of an asynchronous call. Never throws.
+ * limits in one atomic step; forecasts the permit. The trace of the arrival goes into the job, and
+ * its origin into the job of an asynchronous call. Never throws.
  */
 export async function admitCall(
   deps: AdmissionDeps,
   request: FastifyRequest,
-  context: CallContext,
+  arrival: CallContext,
 ): Promise<Admitted | Refused> {
   const callId = `call_${randomUUID().replaceAll('-', '')}`
   for (let tries = 1; ; tries += 1) {
-    const decision = await decide(deps, request, { callId, ...context })
+    const decision = await decide(deps, request, { callId, arrival })
     if (!('stale' in decision)) return decision
     const { stale } = decision
     if (await prepareRetry(deps, request, { stale, tries })) continue
@@ -128,7 +124,7 @@ interface Stale {
 async function decide(
   deps: AdmissionDeps,
   request: FastifyRequest,
-  { callId, ...context }: CallContext & { callId: string },
+  { callId, arrival }: { callId: string; arrival: CallContext },
 ): Promise<Admitted | Refused | Stale> {
   let known: Omit<Refused, 'refusal'> = {}
   try {
@@ -155,7 +151,7 @@ async function decide(
       return {
         principal,
         limits,
-        job: withQueueing(job, queueing, { ...context, admissionEndedAt }),
+        job: withQueueing(job, queueing, { arrival, admissionEndedAt }),
         queueing,
         preference,
         isOnce: isOnce(checked.endpoint),
@@ -235,17 +231,17 @@ export function createJob(
 export function withQueueing(
   job: CallJob,
   { etaMs, ticket, weight, cacheOnlyMs, cacheOnlyReason }: Queueing,
-  { origin, startedAt = 0, traceparent, admissionEndedAt }: Partial<CallContext> & { admissionEndedAt: number },
+  { arrival, admissionEndedAt }: { arrival: CallContext; admissionEndedAt: number },
 ): CallJob {
+  const { origin, startedAt, span } = arrival
   return {
     ...job,
     admissionEndedAt,
-    ...(job.isAsync &&
-      origin && { origin: { ...origin, quotedMs: etaMs, admissionMs: performance.now() - startedAt } }),
+    ...(job.isAsync && { origin: { ...origin, quotedMs: etaMs, admissionMs: performance.now() - startedAt } }),
     ...(ticket && { ticket }),
     ...(weight === undefined ? {} : { weight }),
     ...(cacheOnlyMs === undefined ? {} : { cacheOnlyMs }),
     ...(cacheOnlyReason === undefined ? {} : { cacheOnlyReason }),
-    ...(traceparent === undefined ? {} : { traceparent }),
+    ...(span.traceparent === undefined ? {} : { traceparent: span.traceparent }),
   }
 }

@@ -12,17 +12,26 @@ import type { CallTimes, Reply, ReplyHead } from '../queue/reply-head.ts'
 import { type Reach, refundOf, shownStatusOf, type Verdict } from '../queue/verdict.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import type { CallLogWriter } from '../telemetry/call-log-writer.ts'
-import { countCall } from '../telemetry/count-call.ts'
-import type { ObservedCall } from '../telemetry/observe-call.ts'
+import { countCall } from '../telemetry/ended-calls.ts'
+import { type CallArrival, type RecordDeps, recordCall } from '../telemetry/record-call.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { CallEnd, EndedCall } from './pending-call.ts'
 
 /** A call whose caller waits on this node, and what came of it. */
 export interface AwaitedCall {
+  arrival: CallArrival
   job: CallJob
   caller: Principal
-  observed: ObservedCall
+  /**
+   * How long admission took, and the wait that it quoted, milliseconds. Absent for a call that was
+   * refused before it was queued.
+   */
+  admission?: { admissionMs: number; quotedMs: number }
   end: CallEnd
+}
+
+export interface NodeEndDeps extends RecordDeps {
+  completions: Pick<CallCompletionBatcher, 'end'>
 }
 
 /**
@@ -33,24 +42,23 @@ export interface AwaitedCall {
  * @returns as `CallCompletionBatcher.end`
  */
 export function endCall(
-  { completions }: { completions: Pick<CallCompletionBatcher, 'end'> },
-  { job, caller, observed, end }: AwaitedCall,
+  deps: NodeEndDeps,
+  { arrival, job, caller, admission, end }: AwaitedCall,
   next?: NextCall,
 ): Promise<EndStep> {
-  observe(observed, { job, caller, end })
-  if (end.kind === 'pending' || (end.kind === 'reply' && job.isAsync)) return ENDED_BY_WORKER
-  return completions.end(job, end.verdict, next)
+  const isPending = end.kind === 'pending'
+  recordCall(deps, arrival, {
+    ...(admission && { job, ...admission }),
+    ...{ caller, callId: job.id, status: isPending ? 202 : 200 },
+    error: isPending ? undefined : errorOf(end),
+    reply: end.kind === 'reply' ? end.reply : undefined,
+    isCountedHere: !job.isAsync || end.kind === 'failed',
+  })
+  if (isPending || (end.kind === 'reply' && job.isAsync)) return ENDED_BY_WORKER
+  return deps.completions.end(job, end.verdict, next)
 }
 
 const ENDED_BY_WORKER: Promise<EndStep> = Promise.resolve({ ended: 0, version: '' })
-
-function observe(observed: ObservedCall, { job, caller, end }: Omit<AwaitedCall, 'observed'>): void {
-  if (job.isAsync && end.kind !== 'failed') observed.leftToWorker()
-  if (end.kind === 'reply') observed.replied(end.reply)
-  const error = end.kind === 'pending' ? undefined : errorOf(end)
-  if (error) observed.failed(error, { caller, callId: job.id })
-  else observed.ended(end.kind === 'pending' ? 202 : 200)
-}
 
 /** Why a call failed; undefined for a success. */
 export function errorOf(end: EndedCall): GatewayError | undefined {

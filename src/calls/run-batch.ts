@@ -8,22 +8,20 @@ import { checkRights } from '../admission/rights.ts'
 import { rejectOnAbort } from '../async/abort.ts'
 import { isOnce } from '../catalog/catalog.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
-import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
 import { weightOf } from '../limits/plans.ts'
 import type { CallOrigin } from '../queue/call-job.ts'
 import { refundOf } from '../queue/verdict.ts'
-import { ObservedCall, type ObservedCallDeps } from '../telemetry/observe-call.ts'
-import { type AwaitedCall, endCall, errorOf } from './end-call.ts'
+import { noteArrival } from '../telemetry/record-call.ts'
+import { type AwaitedCall, endCall, errorOf, type NodeEndDeps } from './end-call.ts'
 import { DEADLINE_GRACE_MS, type EndedCall, type PendingDeps, runPendingCall } from './pending-call.ts'
 
 export interface BatchDeps
   extends Omit<ForecastDeps, 'health' | 'knownAnswers' | 'spareRoom'>,
-    ObservedCallDeps,
+    NodeEndDeps,
     PendingDeps {
   health: ForecastDeps['health']
   knownAnswers: ForecastDeps['knownAnswers']
   spareRoom: ForecastDeps['spareRoom']
-  completions: Pick<CallCompletionBatcher, 'end'>
 }
 
 export interface BatchRun {
@@ -150,9 +148,10 @@ async function runUnit(
   { batch, run, rights, end }: { batch: AdmittedBatch; run: BatchRun; rights: CurrentRights; end: AbortSignal },
 ): Promise<AwaitedCall & { end: EndedCall }> {
   const { principal: caller } = batch
-  const observed = new ObservedCall(deps, run.origin, `/v1/call/${admitted.slug}${admitted.endpoint}`)
+  const arrival = noteArrival(deps, run.origin, `/v1/call/${admitted.slug}${admitted.endpoint}`)
   // Its limits were taken when the batch came.
-  const endedAs = (ended: EndedCall) => ({ job: admitted, caller, observed, end: ended })
+  const awaited = { arrival, job: admitted, caller }
+  let admission: AwaitedCall['admission']
   try {
     end.throwIfAborted()
     await rights.check(checked)
@@ -160,8 +159,8 @@ async function runUnit(
     const due = { ...admitted, limitsAcquiredAt: deps.health.now() }
     const queueing = await forecastAndJoin(deps, { ...checked, job: due, weight: weightOf(caller.tier) })
     const admissionEndedAt = deps.health.now()
-    const job = withQueueing(due, queueing, { traceparent: observed.traceparent, admissionEndedAt })
-    observed.admitted(job, queueing.etaMs)
+    const job = withQueueing(due, queueing, { arrival, admissionEndedAt })
+    admission = { admissionMs: performance.now() - arrival.startedAt, quotedMs: queueing.etaMs }
     const over = rejectOnAbort(end)
     // It may be over before anybody listens.
     over.catch(() => undefined)
@@ -172,9 +171,10 @@ async function runUnit(
       { wait, unqueued: 'refused' },
     )
     if (ended.kind === 'pending') throw new Error('a call of a batch is not asynchronous')
-    return endedAs(ended)
+    return { ...awaited, admission, end: ended }
   } catch (refusal) {
     const error = toGatewayError(refusal)
-    return endedAs({ kind: 'failed', error, verdict: { code: error.code, reach: 'refused' } })
+    const end = { kind: 'failed', error, verdict: { code: error.code, reach: 'refused' } } as const
+    return { ...awaited, ...(admission && { admission }), end }
   }
 }

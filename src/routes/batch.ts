@@ -18,7 +18,7 @@ import type { App } from '../http/request/typed-app.ts'
 import { holdForAccount, holdingOf } from '../http/server/holding.ts'
 import { limitRefusal } from '../limits/limit-refusal.ts'
 import { requireAudience } from '../oauth/resources.ts'
-import { cacheResult } from '../telemetry/count-call.ts'
+import { cacheResult } from '../telemetry/ended-calls.ts'
 
 /** Calls in one batch. */
 const CALLS_MAX = 50

@@ -18,7 +18,7 @@ import { bringsBody, CALL_BYTES_MAX, unitsOfBody } from '../http/request/body-li
 import { callerSocket, originOf } from '../http/request/caller-socket.ts'
 import { type LimitState, withoutCall, withoutMonthUnit } from '../limits/account-limits.ts'
 import { refundOf, type Verdict } from '../queue/verdict.ts'
-import { ObservedCall } from '../telemetry/observe-call.ts'
+import { type CallArrival, noteArrival, recordCall } from '../telemetry/record-call.ts'
 
 /** Request headers that an answer depends on. */
 const VARY = 'accept, authorization, prefer, x-api-key, x-gateway-mode, x-gateway-response, x-gateway-scenario'
@@ -59,33 +59,29 @@ async function checkCaller(context: Context, request: FastifyRequest, reply: Fas
   try {
     await identifyCaller(context, request)
   } catch (refusal) {
-    const observed = new ObservedCall(context, originOf(request, 'call'), request.raw.url ?? '')
-    reply.header('server-timing', timingWithoutReply(observed.admissionEnded()))
-    await refuse(context, reply, { observed, refused: { refusal } })
+    await refuse(context, reply, {
+      arrival: noteArrival(context, originOf(request, 'call'), request.raw.url ?? ''),
+      refused: { refusal },
+    })
   }
 }
 
 async function answerCall(context: Context, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  const startedAt = performance.now()
-  const origin = originOf(request, 'call')
-  const observed = new ObservedCall(context, origin, request.raw.url ?? '')
-  const admission = await admitCall(context, request, { origin, startedAt, traceparent: observed.traceparent })
-  const admissionMs = observed.admissionEnded()
-  if ('refusal' in admission) {
-    reply.header('server-timing', timingWithoutReply(admissionMs))
-    return await refuse(context, reply, { observed, refused: admission })
-  }
-  const { principal, limits, job, queueing, preference } = admission
-  observed.admitted(job, queueing.etaMs)
+  const arrival = noteArrival(context, originOf(request, 'call'), request.raw.url ?? '')
+  const admission = await admitCall(context, request, arrival)
+  if ('refusal' in admission) return await refuse(context, reply, { arrival, refused: admission })
+  const admissionMs = performance.now() - arrival.startedAt
+  const { principal: caller, limits, job, queueing, preference } = admission
   reply.headers(linkHeaders(context.catalog, job.slug))
   reply.header('x-call-id', job.id)
   if (job.mode === 'test') reply.header('x-gateway-mode', 'test')
   if (preference.applied) reply.header('preference-applied', preference.applied)
 
   const end = await awaitCall(context, admission, callerSocket(request))
-  const waitedMs = performance.now() - startedAt - admissionMs
+  const waitedMs = performance.now() - arrival.startedAt - admissionMs
   const verdict = end.kind === 'pending' || end.verdict instanceof Promise ? undefined : end.verdict
-  const ending = endCall(context, { job, caller: principal, observed, end })
+  const admitted = { admissionMs, quotedMs: queueing.etaMs }
+  const ending = endCall(context, { arrival, job, caller, admission: admitted, end })
   // The caller's next call, which may come to another node, must not find what a refused call took.
   if (verdict?.reach === 'refused') await ending.catch(() => undefined)
   reply.headers(rateLimitHeaders(limitsAfter(verdict, limits), waitedMs))
@@ -109,14 +105,16 @@ function limitsAfter(verdict: Verdict | undefined, limits: LimitState): LimitSta
 async function refuse(
   context: Context,
   reply: FastifyReply,
-  { observed, refused }: { observed: ObservedCall; refused: Refused },
+  { arrival, refused }: { arrival: CallArrival; refused: Refused },
 ): Promise<never> {
   const { principal, callId, refusal, taken, limits } = refused
   const error = toGatewayError(refusal)
-  observed.failed(error, { caller: principal, callId })
+  const admissionMs = performance.now() - arrival.startedAt
+  recordCall(context, arrival, { caller: principal, callId, admissionMs, error, isCountedHere: true })
+  reply.header('server-timing', timingWithoutReply(admissionMs))
   if (callId) reply.header('x-call-id', callId)
   if (principal) {
-    const ended = endRefusedCall(context, principal, { slug: observed.slug, code: error.code, taken })
+    const ended = endRefusedCall(context, principal, { slug: arrival.slug, code: error.code, taken })
     const { headers } = reply.request
     if (error.status < 500)
       context.accountRequests.countRefusedCall(principal.accountId, unitsOfBody(headers, CALL_BYTES_MAX))

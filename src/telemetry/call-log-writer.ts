@@ -7,8 +7,8 @@ import { GatewayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { CallOrigin } from '../queue/call-job.ts'
 import type { CallTimes } from '../queue/reply-head.ts'
-import { cacheResult } from './count-call.ts'
 import type { DroppedRows } from './dropped-rows.ts'
+import { cacheResult } from './ended-calls.ts'
 
 /** How often rows are written, milliseconds. A killed process loses the rows of so long. */
 const WRITE_EVERY_MS = 1_000

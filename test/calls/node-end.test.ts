@@ -12,7 +12,7 @@ import { migrate } from '../../src/db/migrate.ts'
 import { STALE } from '../../src/limits/account-limits.ts'
 import { createLog } from '../../src/log.ts'
 import { accountKeys, keys } from '../../src/redis/keys.ts'
-import { ObservedCall } from '../../src/telemetry/observe-call.ts'
+import { noteArrival } from '../../src/telemetry/record-call.ts'
 import { testSecrets, until } from '../support/gateway.ts'
 import { createPrincipal } from '../support/principal.ts'
 import { startServices } from '../support/services.ts'
@@ -54,8 +54,8 @@ test('a node that ends completes the call whose caller just left, though its wor
   socket.destroy()
   const end = await ended
   assert.equal(end.kind, 'failed')
-  const observed = new ObservedCall(context, { requestId: 'req_test', via: 'call' }, '/v1/call/currency/latest')
-  void endCall(context, { job, caller: principal, observed, end })
+  const arrival = noteArrival(context, { requestId: 'req_test', via: 'call' }, '/v1/call/currency/latest')
+  void endCall(context, { arrival, job, caller: principal, end })
   await closeContext(context)
   assert.equal(await redis.zscore(accountKeys.inFlight(accountId, 'live'), id), null)
   const usage = Object.entries(await redis.hgetall(keys.usagePending))

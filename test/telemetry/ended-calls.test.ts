@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createLog } from '../../src/log.ts'
-import { EndedCalls } from '../../src/telemetry/ended-calls.ts'
+import { countCall, EndedCalls } from '../../src/telemetry/ended-calls.ts'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
-import { MinuteStats } from '../../src/telemetry/minute-stats.ts'
+import { MinuteStats, readMinute } from '../../src/telemetry/minute-stats.ts'
 import { redisOfThisFile } from '../support/services.ts'
 
 const { redis } = await redisOfThisFile()
@@ -37,4 +37,49 @@ test('calls that ended are counted by the time their metrics are read, each once
   assert.equal(await figure(calls), 201)
   endedCalls.add({ call: { ...call, mode: 'test' }, answerMs: 4, isCountedHere: true })
   assert.equal(await figure(seconds), 202)
+})
+
+test('an answer counts as stale where its time was over when it was served, whatever was done about it', async () => {
+  const minutes = new MinuteStats({ redis, log, now: Date.now })
+  const resultOf = async (cacheStatus: string) => {
+    const metrics = createMetrics('web', { inFlight: () => 0, busy: () => 0 })
+    const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
+    const call = { slug: 'weather', mode: 'live', status: 200, code: 'OK', accountId: 'account' } as const
+    countCall({ metrics, minutes }, { ...call, times, cacheStatus })
+    return (await metrics.cache.get()).values.map(({ labels }) => labels.result).join()
+  }
+  const results = {
+    'agw; hit; ttl=240': 'hit',
+    'agw; hit; ttl=0': 'hit',
+    'agw; hit; ttl=-1; detail=revalidating': 'stale',
+    'agw; hit; ttl=-90; detail=upstream-down': 'stale',
+    'agw; hit; ttl=-90; detail=cap-exhausted': 'stale',
+    'agw; fwd=stale; ttl=-90; detail=upstream-failed': 'stale',
+    'agw; fwd=stale; stored': 'miss',
+    'agw; fwd=stale; collapsed': 'miss',
+    'agw; fwd=miss; stored': 'miss',
+    'agw; fwd=miss': 'miss',
+  }
+  for (const [cacheStatus, result] of Object.entries(results))
+    assert.equal(await resultOf(cacheStatus), result, cacheStatus)
+})
+
+test('a call with a test key is no call of the fleet, also where it was refused before it had a job', async () => {
+  const now = Date.now()
+  const minutes = new MinuteStats({ redis, log, now: () => now })
+  const metrics = createMetrics('web', { inFlight: () => 0, busy: () => 0 })
+  const refused = { slug: 'trivia', status: 503, code: 'API_PAUSED', accountId: 'account' } as const
+  countCall({ metrics, minutes }, { ...refused, mode: 'test' })
+  countCall({ metrics, minutes }, { ...refused, mode: undefined })
+  countCall({ metrics, minutes }, { ...refused, mode: 'live' })
+  await redis.ping()
+  await minutes.flush()
+  const { calls } = await readMinute(redis, now)
+  assert.deepEqual([...calls], [['trivia|API_PAUSED', 2]])
+  const counted = (await metrics.calls.get()).values.map(({ labels, value }) => [labels.mode, value])
+  assert.deepEqual(counted, [
+    ['test', 1],
+    ['-', 1],
+    ['live', 1],
+  ])
 })

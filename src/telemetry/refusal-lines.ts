@@ -22,11 +22,11 @@ interface Refusals {
 }
 
 /**
- * The log lines of calls. A call that was admitted has a line of its own. Refused calls are
- * sampled: the first of an account in each second have lines, and one more line counts the rest by
- * code. Metrics and usage count each of them all the same.
+ * The log lines of refused calls, which are sampled: the first of an account in each second have
+ * lines, and one more line counts the rest by code. Metrics and usage count each of them all the
+ * same.
  */
-export class CallLines {
+export class RefusalLines {
   readonly #log: Pick<BatchedLog, 'info'>
   #refusals = new Map<string | undefined, Refusals>()
   #lines = 0
@@ -36,12 +36,8 @@ export class CallLines {
     this.#log = log
   }
 
-  admitted(line: object): void {
-    this.#log.info(line, 'call')
-  }
-
   /** `codes`: how many calls the line is about, by the codes of their errors. */
-  refused(
+  write(
     line: object,
     { account, codes, message }: { account: string | undefined; codes: Record<string, number>; message: string },
   ): void {
