@@ -26,7 +26,11 @@ const REQUEST = {
   headers: { 'x-api-key': createApiKey('test') },
 } as unknown as FastifyRequest
 
-const CONTEXT: CallContext = { origin: { requestId: 'req_1', via: 'call' }, startedAt: 0, span: { traceparent: undefined } }
+const CONTEXT: CallContext = {
+  origin: { requestId: 'req_1', via: 'call' },
+  startedAt: 0,
+  span: { traceparent: undefined },
+}
 const ITEMS = { items: [{ api: 'currency', endpoint: '/latest' }], take: 'all' } as const
 
 describe('a call of an account that changes', () => {
