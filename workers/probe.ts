@@ -1,9 +1,11 @@
+import { resealAll } from '../src/accounts/reseal.ts'
 import { SingleFlight } from '../src/async/single-flight.ts'
 import { endOverdueCalls } from '../src/calls/end-overdue-calls.ts'
 import { type Api, type Catalog, loadCatalog } from '../src/catalog/catalog.ts'
 import { sourcesOf } from '../src/catalog/fallback.ts'
 import { probeEverySeconds, probeSlowdown } from '../src/catalog/probe-interval.ts'
 import { warnOfUnknownVariables } from '../src/catalog/unknown-variables.ts'
+import type { Secret } from '../src/config.ts'
 import { CallLogPartitions } from '../src/db/call-log-partitions.ts'
 import { type Db, openDatabase } from '../src/db/database.ts'
 import { deleteOldHealthChanges } from '../src/db/health-changes.ts'
@@ -49,6 +51,8 @@ interface ProbeDeps {
   health: HealthCache
   telemetry: Telemetry
   callLog: CallLogWriter
+  /** Keys that seal stored secrets, the current key first. */
+  encryption: Secret[]
   log: Log
   /** Due time of the last half-open probe, by slug. */
   scheduled: Map<string, number>
@@ -57,8 +61,8 @@ interface ProbeDeps {
 }
 
 /**
- * Schedules probes, which workers run, writes health changes to Postgres, and ends calls that no
- * worker takes. Any number may run.
+ * Schedules probes, which workers run, writes health changes to Postgres, ends calls that no worker
+ * takes, and seals stored secrets anew while ENCRYPTION_KEY is replaced. Any number may run.
  */
 await runProcess('probe', async () => {
   const config = await loadSettings('probe')
@@ -92,6 +96,7 @@ await runProcess('probe', async () => {
     health,
     telemetry,
     callLog,
+    encryption: config.secrets.encryption,
     log,
     scheduled: new Map(),
     undrained: new Set(catalog.keys()),
@@ -129,6 +134,8 @@ async function startWork(deps: ProbeDeps): Promise<NodeJS.Timeout[]> {
   await schedule.repair()
   const endLate = () => void repairs.run('overdue', () => endOverdue(deps))
   endLate()
+  const sealAnew = () => void repairs.run('reseal', () => reseal(deps))
+  sealAnew()
   settings.onChange(() => orLog(schedule.follow()))
   health.onChange((slug) => {
     deps.undrained.add(slug)
@@ -142,6 +149,7 @@ async function startWork(deps: ProbeDeps): Promise<NodeJS.Timeout[]> {
     setInterval(() => {
       for (const slug of catalog.keys()) deps.undrained.add(slug)
       orLog(schedule.repair())
+      sealAnew()
     }, REPAIR_EVERY_MS),
     setInterval(() => void clean(deps), CLEAN_EVERY_MS),
   ]
@@ -183,6 +191,20 @@ async function recheckTroubled({ catalog, queues, health, log }: ProbeDeps): Pro
 
 function isTriedByProbe(api: Api): boolean {
   return api.enabled && probeEverySeconds(api) <= HALF_OPEN_PROBE_SECONDS_MAX
+}
+
+/**
+ * Seals stored secrets anew that an earlier ENCRYPTION_KEY sealed. Processes that are not restarted
+ * yet may go on sealing by the earlier key, so it looks again.
+ */
+async function reseal({ db, encryption, log }: ProbeDeps): Promise<void> {
+  if (encryption.length < 2) return
+  try {
+    const { resealed, unreadable } = await resealAll(db, encryption)
+    if (resealed > 0) log.info({ resealed, unreadable }, 'stored secrets are sealed by the current ENCRYPTION_KEY')
+  } catch (error) {
+    log.warn({ err: error }, 'failed to seal stored secrets anew; the next try is in a minute')
+  }
 }
 
 /** What fails is tried again with the next tick. */

@@ -6,15 +6,6 @@ const SHOWN = 4
 /** Shorter keys are masked whole: four characters would be too much of them. */
 const LENGTH_SHOWN_MIN = 12
 
-/**
- * The record a provider key is sealed for.
- *
- * @param ownerId of the account or team that it belongs to
- */
-export function providerKeyRecord(ownerId: string, slug: string): string {
-  return `provider-key|${ownerId}|${slug}`
-}
-
 /** A key as it is shown: a mask of fixed length, and its last four characters. */
 export function maskKey(key: string): string {
   return key.length < LENGTH_SHOWN_MIN ? MASK : MASK + key.slice(-SHOWN)

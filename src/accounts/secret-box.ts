@@ -41,11 +41,6 @@ export function open(secrets: Secret[], record: string, { secretId, bytes }: Sea
   return decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES), undefined, 'utf8') + decipher.final('utf8')
 }
 
-/** Whether a record was sealed by an earlier key and is to be sealed again. */
-export function isOutdated(secrets: Secret[], { secretId }: Pick<Sealed, 'secretId'>): boolean {
-  return secrets[0]?.id !== secretId
-}
-
 /** 256 bits of the secret, whatever its length, for this use alone (HKDF, RFC 5869). */
 function cipherKey({ bytes }: Secret): Buffer {
   return Buffer.from(hkdfSync('sha256', bytes, '', 'stored secrets', 32))

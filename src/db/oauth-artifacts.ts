@@ -77,39 +77,6 @@ export async function findArtifact(
   return row && { idHash: row.id_hash, secretId: row.secret_id, sealed: row.sealed, consumedAt: row.consumed_at }
 }
 
-/**
- * The sealed form of a record under another secret, in place of the form under `before`; a form
- * written meanwhile stays.
- */
-export interface Resealed {
-  before: string
-  secretId: string
-  sealed: Buffer
-}
-
-export async function resealArtifact(
-  db: Db,
-  { kind, idHash }: { kind: string; idHash: Buffer },
-  { before, secretId, sealed }: Resealed,
-): Promise<void> {
-  await db
-    .updateTable('oauth_artifacts')
-    .set({ secret_id: secretId, sealed })
-    .where('kind', '=', kind)
-    .where('id_hash', '=', idHash)
-    .where('secret_id', '=', before)
-    .execute()
-}
-
-export async function resealClient(db: Db, id: string, { before, secretId, sealed }: Resealed): Promise<void> {
-  await db
-    .updateTable('oauth_clients')
-    .set({ secret_id: secretId, sealed })
-    .where('id', '=', id)
-    .where('secret_id', '=', before)
-    .execute()
-}
-
 /** Marks a code as used; false when it was used before. */
 export async function consumeArtifact(db: Db, kind: string, idHash: Buffer): Promise<boolean> {
   const { numUpdatedRows } = await db

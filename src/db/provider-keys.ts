@@ -136,12 +136,3 @@ export function setValidationFailure(
     .returningAll()
     .executeTakeFirst()
 }
-
-/** Replaces the sealed form of a key whose encryption key was rotated. */
-export async function resealProviderKey(
-  db: Db,
-  id: string,
-  { secretId, bytes }: { secretId: string; bytes: Buffer },
-): Promise<void> {
-  await db.updateTable('provider_keys').set({ secret_id: secretId, sealed: bytes }).where('id', '=', id).execute()
-}

@@ -1,3 +1,4 @@
+import { countOutdated } from '../accounts/reseal.ts'
 import type { Config } from '../config.ts'
 import { listAuditRecords } from '../db/audit-log.ts'
 import type { Db } from '../db/database.ts'
@@ -9,7 +10,7 @@ import { ApiLists } from '../telemetry/known-apis.ts'
 import type { Readiness } from '../telemetry/readiness.ts'
 import { headlineOf } from './headline.ts'
 import { LastDayReader, LastHourReader, toAccounts, toErrors, toLastHour, toLastMinute } from './last-hour.ts'
-import { findProblems, UNAPPROVED_MAX } from './problems.ts'
+import { findProblems, SEALED_EARLIER_MAX, UNAPPROVED_MAX } from './problems.ts'
 import { type QueueContents, readQueueContents } from './queue-contents.ts'
 import type { LastHour, Snapshot, UpstreamRow } from './snapshot.ts'
 import { readStores } from './stores.ts'
@@ -17,7 +18,7 @@ import { type RowDeps, rowsWithoutRedis, UpstreamRowReader } from './upstream-ro
 
 export interface FleetDeps extends RowDeps {
   db: Db
-  config: Pick<Config, 'accounts'>
+  config: Pick<Config, 'accounts' | 'secrets'>
   telemetry: { readiness: Pick<Readiness, 'check'> }
 }
 
@@ -32,7 +33,10 @@ const SHOWN_MAX = 12
 const EMAILS_MAX = 1_000
 
 /** What is read less often. */
-type Slow = Pick<Snapshot, 'changes' | 'audit' | 'stores' | 'unready' | 'unapproved' | 'usageFailingSince'>
+type Slow = Pick<
+  Snapshot,
+  'changes' | 'audit' | 'stores' | 'unready' | 'unapproved' | 'sealedEarlier' | 'usageFailingSince'
+>
 
 /** What Redis knows of the fleet. */
 type Fleet = Pick<Snapshot, 'upstreams' | 'lastMinute' | 'lastHour' | 'errors' | 'accounts' | 'processes'>
@@ -68,6 +72,7 @@ export class FleetReader {
     stores: { redis: null, postgres: null },
     unready: [],
     unapproved: null,
+    sealedEarlier: null,
     usageFailingSince: null,
   }
   #slowAt = Number.NEGATIVE_INFINITY
@@ -217,19 +222,22 @@ export class FleetReader {
       log.debug({ err: error }, 'failed to read a part of the overview')
       return null
     }
+    const { encryption } = config.secrets
     const needsApproval = config.accounts.signup === 'approval'
-    const [stores, changes, audit, readiness, unapproved, usageFailing] = await Promise.all([
+    const [stores, changes, audit, readiness, unapproved, sealedEarlier, usageFailing] = await Promise.all([
       readStores(redis, db),
       listLatestHealthChanges(db, SHOWN_MAX).catch(orNull),
       listAuditRecords(db, {}, SHOWN_MAX).catch(orNull),
       telemetry.readiness.check(),
       needsApproval ? countUnapproved(db, UNAPPROVED_MAX).catch(orNull) : null,
+      encryption.length > 1 ? countOutdated(db, encryption, SEALED_EARLIER_MAX).catch(orNull) : null,
       redis.get(keys.usageFailing).catch(orNull),
     ])
     this.#slow = {
       stores,
       unready: readiness.problems,
       unapproved,
+      sealedEarlier,
       usageFailingSince: usageFailing === null ? null : Number(usageFailing),
       audit:
         audit?.map(({ at: when, actor, action, subject }) => ({ at: when.getTime(), actor, action, subject })) ?? null,

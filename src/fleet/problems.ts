@@ -31,7 +31,7 @@ export interface Problem {
 /** What is known of the fleet before the problems are found. */
 export type Facts = Pick<
   Snapshot,
-  'at' | 'upstreams' | 'processes' | 'stores' | 'unready' | 'unapproved' | 'usageFailingSince'
+  'at' | 'upstreams' | 'processes' | 'stores' | 'unready' | 'unapproved' | 'sealedEarlier' | 'usageFailingSince'
 >
 
 /**
@@ -41,6 +41,9 @@ const USAGE_FAILING_MS = 5_000
 
 /** Accounts that wait for approval are counted up to this many. */
 export const UNAPPROVED_MAX = 100
+
+/** Stored secrets that an earlier ENCRYPTION_KEY sealed are counted up to this many. */
+export const SEALED_EARLIER_MAX = 10_000
 
 /** A problem of now. */
 export type Present = Omit<Problem, 'endedAt'>
@@ -60,6 +63,7 @@ export function findProblems(facts: Facts): Problem[] {
     ...networkProblems(facts),
     ...upstreams.flatMap((row) => upstreamProblems(row, facts)),
     ...approvalProblems(facts),
+    ...encryptionProblems(facts),
   ]
   const problems = [
     ...serviceProblems(upstreams, at),
@@ -197,6 +201,28 @@ function approvalProblems({ unapproved }: Facts): Present[] {
       callers: 'Their live calls get 403 FORBIDDEN; their test keys work.',
       todo: 'Approve or disable each: `npm run operator -- users --unapproved` lists them, newest first.',
       runbook: 'approval',
+    },
+  ]
+}
+
+/** While ENCRYPTION_KEY is replaced: whether its earlier value is still needed. */
+function encryptionProblems({ sealedEarlier }: Facts): Present[] {
+  if (sealedEarlier === null) return []
+  const count = `${sealedEarlier === SEALED_EARLIER_MAX ? 'at least ' : ''}${countOf(sealedEarlier, 'stored secret')}`
+  const isNeeded = sealedEarlier > 0
+  return [
+    {
+      rank: 3,
+      label: 'ENCRYPTION_KEY',
+      slug: null,
+      text: isNeeded
+        ? `has an earlier value, which ${count} still ${sealedEarlier === 1 ? 'needs' : 'need'}`
+        : 'has several values, and the first value opens every stored secret',
+      callers: 'Nothing changes for callers.',
+      todo: isNeeded
+        ? 'Keep the earlier value: the probe process seals stored secrets anew each minute.'
+        : 'If the others are earlier values, take them out; if the last value is the next, put it first.',
+      runbook: 'encryption-keys',
     },
   ]
 }

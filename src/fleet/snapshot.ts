@@ -37,6 +37,11 @@ export interface Snapshot {
    * not known.
    */
   unapproved: number | null
+  /**
+   * Stored secrets that ENCRYPTION_KEY's later values still have to open; null if it has one value,
+   * and while it is not known.
+   */
+  sealedEarlier: number | null
   changes: ChangeRow[] | null
   audit: AuditRow[] | null
 }

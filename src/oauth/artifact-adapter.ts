@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto'
 import type { Adapter, AdapterPayload } from 'oidc-provider'
 import { errors } from 'oidc-provider'
-import { isOutdated, open, seal } from '../accounts/secret-box.ts'
+import { artifactRecord, clientRecord } from '../accounts/sealed-records.ts'
+import { open, seal } from '../accounts/secret-box.ts'
 import type { Config } from '../config.ts'
 import { findConnectionOwner, revokeConnection } from '../db/connections.ts'
 import type { Db } from '../db/database.ts'
@@ -13,9 +14,6 @@ import {
   findArtifactOwner,
   findClient,
   insertClient,
-  type Resealed,
-  resealArtifact,
-  resealClient,
   upsertArtifact,
 } from '../db/oauth-artifacts.ts'
 import { isWellFormed } from '../http/request/well-formed.ts'
@@ -55,7 +53,11 @@ export class ArtifactAdapter implements Adapter {
   async upsert(id: string, payload: AdapterPayload, expiresIn = DEFAULT_SECONDS): Promise<void> {
     const { config, db } = this.#deps
     const idHash = artifactHash(id)
-    const { secretId, bytes } = seal(config.secrets.encryption, this.#record(idHash), JSON.stringify(payload))
+    const { secretId, bytes } = seal(
+      config.secrets.encryption,
+      artifactRecord(this.#kind, idHash),
+      JSON.stringify(payload),
+    )
     const artifact = {
       kind: this.#kind,
       idHash,
@@ -120,17 +122,10 @@ export class ArtifactAdapter implements Adapter {
     const found = await findArtifact(db, this.#kind, by)
     if (!found) return undefined
     const { idHash, secretId, sealed, consumedAt } = found
-    const stored = { record: this.#record(idHash), secretId, sealed }
-    const payload = openStored(this.#deps, stored, (resealed) =>
-      resealArtifact(db, { kind: this.#kind, idHash }, resealed),
-    )
+    const payload = openStored(this.#deps, { record: artifactRecord(this.#kind, idHash), secretId, sealed })
     if (!payload) return undefined
     const spelled = withOneSpelling(payload, this.#deps.config.http.baseUrl)
     return consumedAt ? { ...spelled, consumed: Math.floor(consumedAt.getTime() / 1_000) } : spelled
-  }
-
-  #record(idHash: Buffer): string {
-    return `oauth ${this.#kind} ${idHash.toString('base64url')}`
   }
 }
 
@@ -150,30 +145,21 @@ function withOneSpelling(payload: AdapterPayload, baseUrl: string): AdapterPaylo
 }
 
 /**
- * Opens a stored record, and seals it anew if an earlier secret sealed it: what is in use survives
- * that secret. A whose secret was taken out is as if it were not there, so that the application
- * registers or signs in again.
+ * Opens a stored record. A record whose secret was taken out is as if it were not there, so that
+ * the application registers or signs in again.
  *
  * @throws Error for bytes that are not of this record
  */
 export function openStored(
   { config, log }: ArtifactDeps,
   { record, secretId, sealed }: { record: string; secretId: string; sealed: Buffer },
-  reseal?: (resealed: Resealed) => Promise<void>,
 ): AdapterPayload | undefined {
   const { encryption } = config.secrets
   if (!encryption.some(({ id }) => id === secretId)) {
     log.warn({ secretId }, 'failed to open a record of OAuth: its secret is not among ENCRYPTION_KEY')
     return undefined
   }
-  const text = open(encryption, record, { secretId, bytes: sealed })
-  if (reseal && isOutdated(encryption, { secretId })) {
-    const fresh = seal(encryption, record, text)
-    reseal({ before: secretId, secretId: fresh.secretId, sealed: fresh.bytes }).catch((error) =>
-      log.debug({ err: error }, 'failed to seal a record of OAuth anew'),
-    )
-  }
-  return JSON.parse(text)
+  return JSON.parse(open(encryption, record, { secretId, bytes: sealed }))
 }
 
 /** The store of registered applications, sealed too: some have a secret. */
@@ -187,7 +173,7 @@ export class ClientAdapter extends ArtifactAdapter {
 
   override async upsert(id: string, payload: AdapterPayload): Promise<void> {
     const { config, db } = this.#clients
-    const { secretId, bytes } = seal(config.secrets.encryption, `oauth client ${id}`, JSON.stringify(payload))
+    const { secretId, bytes } = seal(config.secrets.encryption, clientRecord(id), JSON.stringify(payload))
     await insertClient(db, { id, secretId, sealed: bytes })
   }
 
@@ -198,8 +184,7 @@ export class ClientAdapter extends ArtifactAdapter {
     const client = await findClient(db, id)
     if (!client) return undefined
     const { secretId, sealed } = client
-    const stored = { record: `oauth client ${id}`, secretId, sealed }
-    return openStored(this.#clients, stored, (resealed) => resealClient(db, id, resealed))
+    return openStored(this.#clients, { record: clientRecord(id), secretId, sealed })
   }
 
   override async destroy(id: string): Promise<void> {

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import Type, { type Static } from 'typebox'
+import { operatorKeyRecord } from '../accounts/sealed-records.ts'
 import { open } from '../accounts/secret-box.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { nullable } from '../catalog/json.ts'
@@ -10,7 +11,6 @@ import type { Db } from '../db/database.ts'
 import type { UpstreamSettingsRow } from '../db/schema.ts'
 import { lockUpstreamSettings, savePausedMode, saveUpstreamSettings } from '../db/upstream-settings.ts'
 import { audited, checkTogether, mergeChange, UpstreamChange } from './change-upstream.ts'
-import { operatorKeyRecord } from './upstream-settings.ts'
 
 /**
  * The settings of several upstreams. A member that is absent stays as it is, and null puts it back

@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox'
+import { operatorKeyRecord } from '../accounts/sealed-records.ts'
 import { seal } from '../accounts/secret-box.ts'
 import type { Api } from '../catalog/catalog.ts'
 import { nullable } from '../catalog/json.ts'
@@ -8,7 +9,6 @@ import type { Db } from '../db/database.ts'
 import type { UpstreamSettingsRow } from '../db/schema.ts'
 import { lockUpstreamSettings, type NewUpstreamSettings, saveUpstreamSettings } from '../db/upstream-settings.ts'
 import { GatewayError } from '../errors.ts'
-import { operatorKeyRecord } from './upstream-settings.ts'
 
 /**
  * What an operator may change of an upstream; null puts a member back to what the file and the

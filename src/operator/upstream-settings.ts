@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { operatorKeyRecord } from '../accounts/sealed-records.ts'
 import { open } from '../accounts/secret-box.ts'
 import { applySettings, type Catalog, type OperatorSettings } from '../catalog/catalog.ts'
 import type { Config, Secret } from '../config.ts'
@@ -9,7 +10,6 @@ import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 
-/** Changes with every change of the settings: that is how processes hear of a change. */
 /**
  * How often the version is looked at, milliseconds: a change is in force everywhere within a
  * second.
@@ -25,11 +25,6 @@ const READ_EVERY_MS = 30_000
 /** Tells every process that settings were changed. Call it after the change is committed. */
 export async function announceSettings(redis: RedisConnection): Promise<void> {
   await redis.set(keys.settingsVersion, randomUUID())
-}
-
-/** The record an operator's key for an upstream is sealed for. */
-export function operatorKeyRecord(slug: string): string {
-  return `operator-key|${slug}`
 }
 
 export interface SettingsDeps {

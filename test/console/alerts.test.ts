@@ -42,6 +42,7 @@ const RULE_OF: Record<string, string | null> = {
   'Cap used up': 'CapUsedUp',
   Degraded: 'UpstreamDegraded',
   Down: 'UpstreamDown',
+  ENCRYPTION_KEY: null,
   Refused: 'RefusedBySource',
   Limited: 'UpstreamLimited',
   Network: 'Network',

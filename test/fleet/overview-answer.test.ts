@@ -11,6 +11,7 @@ test('the overview counts the calls of the last sixty seconds, and not as zero w
       stores: { redis: null, postgres: null },
       usageFailingSince: null,
       unapproved: null,
+      sealedEarlier: null,
       changes: null,
       audit: null,
     },

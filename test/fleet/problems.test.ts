@@ -87,6 +87,7 @@ const well: Facts = {
   },
   unready: [],
   unapproved: null,
+  sealedEarlier: null,
   usageFailingSince: null,
 }
 
@@ -491,6 +492,11 @@ describe('what an operator is told', () => {
       findProblems({ ...well, unapproved: 1 })[0]?.todo ?? '',
       /`npm run operator -- users --unapproved` lists them/,
     )
+    const sealed = (sealedEarlier: number) => findProblems({ ...well, sealedEarlier })[0] ?? assert.fail()
+    assert.equal(sealed(1).text, 'has an earlier value, which 1 stored secret still needs')
+    assert.equal(sealed(7).text, 'has an earlier value, which 7 stored secrets still need')
+    assert.match(sealed(10_000).text, /at least 10000 stored secrets/)
+    assert.match(sealed(0).todo, /take them out; if the last value is the next, put it first/)
   })
 
   it('what an operator is told is which kind of process is missing, first those without which calls fail', () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
+import { resealAll } from '../../src/accounts/reseal.ts'
 import { loadConfig } from '../../src/config.ts'
 import { insertConnection } from '../../src/db/connections.ts'
 import { type Db, openDatabase } from '../../src/db/database.ts'
@@ -11,7 +12,7 @@ import { createLog } from '../../src/log.ts'
 import { ArtifactAdapter, ClientAdapter } from '../../src/oauth/artifact-adapter.ts'
 import { withTokenUse } from '../../src/oauth/token-use.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
-import { testSecrets, until } from '../support/gateway.ts'
+import { testSecrets } from '../support/gateway.ts'
 import { type Services, startServices } from '../support/services.ts'
 
 describe('a refresh token', () => {
@@ -110,7 +111,7 @@ describe('a refresh token', () => {
   })
 })
 
-it('an application and its tokens survive a replaced ENCRYPTION_KEY when they are used before the old one is taken out, and are unknown else', async () => {
+it('an application and its tokens survive a replaced ENCRYPTION_KEY when they were sealed anew before the old one is taken out, and are unknown else', async () => {
   const services = await startServices()
   await migrate(services.databaseUrl)
   const [old, next] = [0, 1].map(() => randomBytes(32).toString('base64url'))
@@ -121,22 +122,28 @@ it('an application and its tokens survive a replaced ENCRYPTION_KEY when they ar
     const addresses = { DATABASE_URL: services.databaseUrl, REDIS_URL: services.redisUrl, DATA_DIR: services.folder }
     const config = loadConfig({ ...testSecrets(), ...addresses, ENCRYPTION_KEY: secrets.join() })
     const deps = { config, db, redis, log }
-    return { clients: new ClientAdapter(deps), tokens: new ArtifactAdapter('RefreshToken', deps) }
+    return {
+      encryption: config.secrets.encryption,
+      clients: new ClientAdapter(deps),
+      tokens: new ArtifactAdapter('RefreshToken', deps),
+    }
   }
   try {
     const before = withSecrets(old)
-    for (const id of ['used', 'idle']) {
+    const store = async (id: string) => {
       await before.clients.upsert(id, { client_id: id })
       await before.tokens.upsert(id, { jti: id })
     }
+    await store('kept')
     const between = withSecrets(next, old)
-    assert.equal((await between.clients.find('used'))?.client_id, 'used')
-    assert.equal((await between.tokens.find('used'))?.jti, 'used')
+    assert.equal((await between.clients.find('kept'))?.client_id, 'kept')
+    await resealAll(db, between.encryption)
+    await store('late')
 
     const after = withSecrets(next)
-    await until(async () => (await after.clients.find('used'))?.client_id === 'used')
-    await until(async () => (await after.tokens.find('used'))?.jti === 'used')
-    assert.deepEqual([await after.clients.find('idle'), await after.tokens.find('idle')], [undefined, undefined])
+    assert.equal((await after.clients.find('kept'))?.client_id, 'kept')
+    assert.equal((await after.tokens.find('kept'))?.jti, 'kept')
+    assert.deepEqual([await after.clients.find('late'), await after.tokens.find('late')], [undefined, undefined])
   } finally {
     await closeRedis(redis)
     await db.destroy()

@@ -521,21 +521,16 @@ describe('provider keys', () => {
     assert.ok(since <= 1, 'only the validation of its owner may have used it')
   })
 
-  it('provider keys are opened after the encryption key was rotated, and sealed anew by the new one', async () => {
+  it('provider keys are opened while the encryption key is replaced, whichever of the two keys sealed them', async () => {
     const key = secret('rotated')
     taken.add(key)
     await put('code-host-user', key)
     await until(async () => (await statusOf('code-host-user')) === 'valid')
-    const secretIds = () =>
-      sql<{ secret_id: string }>(gateway, 'select secret_id from provider_keys where user_id = $1', [account.id])
-    const [before] = await secretIds()
     const next = `${randomBytes(32).toString('base64url')},${gateway.environment.ENCRYPTION_KEY}`
     for (const worker of gateway.workers) worker.kill('SIGKILL')
     await gateway.startWorker({ ENCRYPTION_KEY: next })
     const answer = await call(`${USER}rotated`)
     assert.equal(answer.status, 200, answer.text)
-    await until(async () => (await secretIds())[0]?.secret_id !== before?.secret_id)
-    assert.equal((await call(`${USER}again`)).status, 200)
   })
 
   it('provider keys cannot be what no header carries, nor be for an API that takes none', async () => {

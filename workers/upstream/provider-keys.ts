@@ -1,8 +1,8 @@
-import { providerKeyRecord } from '../../src/accounts/provider-key.ts'
-import { isOutdated, open, seal } from '../../src/accounts/secret-box.ts'
+import { providerKeyRecord } from '../../src/accounts/sealed-records.ts'
+import { open } from '../../src/accounts/secret-box.ts'
 import type { Secret } from '../../src/config.ts'
 import type { Db } from '../../src/db/database.ts'
-import { findProviderKey, resealProviderKey } from '../../src/db/provider-keys.ts'
+import { findProviderKey } from '../../src/db/provider-keys.ts'
 import type { ProviderKey } from '../../src/db/schema.ts'
 import { GatewayError } from '../../src/errors.ts'
 import type { Log } from '../../src/log.ts'
@@ -46,22 +46,14 @@ export class ProviderKeys {
     return this.#secrets.some(({ id }) => id === secret_id)
   }
 
-  /** A key that an earlier encryption key sealed is sealed anew. @throws GatewayError */
+  /** @throws GatewayError PROVIDER_KEY_INVALID */
   open(row: ProviderKey): string {
     const record = providerKeyRecord(row.team_id ?? row.user_id ?? '', row.slug)
-    let key: string
     try {
-      key = open(this.#secrets, record, { secretId: row.secret_id, bytes: row.sealed })
+      return open(this.#secrets, record, { secretId: row.secret_id, bytes: row.sealed })
     } catch (cause) {
       this.#log.error({ err: cause, providerKeyId: row.id }, 'failed to open a provider key')
       throw new GatewayError('PROVIDER_KEY_INVALID', { cause })
     }
-    if (isOutdated(this.#secrets, { secretId: row.secret_id })) {
-      const sealed = seal(this.#secrets, record, key)
-      resealProviderKey(this.#db, row.id, sealed).catch((error) =>
-        this.#log.debug({ err: error, providerKeyId: row.id }, 'failed to seal a provider key anew'),
-      )
-    }
-    return key
   }
 }
