@@ -10,6 +10,7 @@ import { spec } from 'node:test/reporters'
 import pg from 'pg'
 import { memoize } from '../src/async/memoize.ts'
 import { loadInstallPolicy } from '../src/config.ts'
+import { migrate } from '../src/db/migrate.ts'
 import { startPostgres } from '../src/local/embedded/postgres.ts'
 import { startRedis } from '../src/local/embedded/redis.ts'
 import { SPARING_FLAGS } from './support/node-flags.ts'
@@ -101,11 +102,8 @@ async function runInOrder(files: string[]): Promise<number> {
   return code
 }
 
-/**
- * They need no service, and take seconds: they hash passwords, start Python, change every member of
- * every mapping.
- */
-const SLOW = ['accounts/password', 'clients/clients', 'catalog/upstreams'].map((name) => `test/${name}.test.ts`)
+/** They need no service, and take seconds: they start Python, or change every member of every mapping. */
+const SLOW = ['clients/clients', 'catalog/upstreams'].map((name) => `test/${name}.test.ts`)
 
 /** Test files, those that need no service and are quick apart from the others. */
 function listTests(): { unit: string[]; others: string[] } {
@@ -136,18 +134,25 @@ async function main(args: string[]): Promise<number> {
   return Math.max(...(await Promise.all(codes)))
 }
 
+/** Name of the database that the databases of test files are copies of. */
+const TEMPLATE = 'template_of_tests'
+
 /**
- * Nothing of a test run needs to survive a crash of the machine: every commit is spared its wait
- * for the disk.
+ * Nothing of a test run needs to survive a crash of the machine, so no commit waits for the disk.
+ * The schema is made once, in the template of the databases.
  */
-async function forgetDurability(serverUrl: string): Promise<void> {
+async function prepareDatabases(serverUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: serverUrl })
   await client.connect()
   for (const setting of ['fsync', 'synchronous_commit', 'full_page_writes']) {
     await client.query(`alter system set ${setting} = off`)
   }
   await client.query('select pg_reload_conf()')
+  await client.query(`create database ${TEMPLATE}`)
   await client.end()
+  const template = new URL(serverUrl)
+  template.pathname = `/${TEMPLATE}`
+  await migrate(template.href)
 }
 
 /** Runs tests with a Postgres for all of them, whose address they inherit. */
@@ -156,11 +161,12 @@ async function withServices(runAll: () => Promise<number>): Promise<number> {
   print('Starting Postgres for the tests …')
   const postgres = await startPostgres({ dataDir: folder, print })
   try {
-    await forgetDurability(postgres.superuserUrl)
+    await prepareDatabases(postgres.superuserUrl)
     // Each test file starts a Redis of its own; this one only makes sure that the machine has the
     // program.
     await (await startRedis({ dataDir: folder, print, install: loadInstallPolicy() })).stop()
     process.env.TEST_DATABASE_URL = postgres.superuserUrl
+    process.env.TEST_DATABASE_TEMPLATE = TEMPLATE
     return await runAll()
   } finally {
     await postgres.stop()

@@ -5,7 +5,6 @@ import { sql } from 'kysely'
 import { Mailer } from '../../src/accounts/mailer.ts'
 import { type NoticeDeps, sendExpiryNotices, sendNotices } from '../../src/accounts/notices.ts'
 import { type Db, openDatabase } from '../../src/db/database.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { insertUser } from '../../src/db/users.ts'
 import { createLog } from '../../src/log.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
@@ -23,7 +22,6 @@ describe('notices by mail', () => {
   before(async () => {
     services = await startServices()
     db = openDatabase(services.databaseUrl, log)
-    await migrate(services.databaseUrl)
     mail = await startMailServer()
     const mailer = new Mailer({ smtpUrl: mail.url, from: 'gateway@example.com' })
     deps = { db, log, mailer, config: { http: { baseUrl: 'http://localhost:3000' } as NoticeDeps['config']['http'] } }

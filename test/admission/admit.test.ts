@@ -9,7 +9,6 @@ import type { Principal } from '../../src/admission/authenticate.ts'
 import { PrincipalCache } from '../../src/admission/principal-cache.ts'
 import { loadProcessConfig } from '../../src/config.ts'
 import { type Context, closeContext, openContext } from '../../src/context.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { createLog } from '../../src/log.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
 import { testSecrets, until } from '../support/gateway.ts'
@@ -39,7 +38,6 @@ describe('a call of an account that changes', () => {
 
   before(async () => {
     services = await startServices()
-    await migrate(services.databaseUrl)
     const config = loadProcessConfig('web', {
       ...testSecrets(),
       ...{ DATABASE_URL: services.databaseUrl, REDIS_URL: services.redisUrl, DATA_DIR: services.folder, PORT: '0' },

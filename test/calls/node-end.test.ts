@@ -8,7 +8,6 @@ import { endCall } from '../../src/calls/end-call.ts'
 import { awaitCall } from '../../src/calls/pending-call.ts'
 import { loadProcessConfig } from '../../src/config.ts'
 import { closeContext, openContext } from '../../src/context.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { STALE } from '../../src/limits/account-limits.ts'
 import { createLog } from '../../src/log.ts'
 import { accountKeys, keys } from '../../src/redis/keys.ts'
@@ -19,7 +18,6 @@ import { startServices } from '../support/services.ts'
 
 test('a node that ends completes the call whose caller just left, though its worker has not replied', async (t) => {
   const services = await startServices()
-  await migrate(services.databaseUrl)
   const config = loadProcessConfig('web', {
     ...testSecrets(),
     ...{ DATABASE_URL: services.databaseUrl, REDIS_URL: services.redisUrl, DATA_DIR: services.folder, PORT: '0' },

@@ -10,7 +10,6 @@ import { runBatch } from '../../src/calls/run-batch.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { loadProcessConfig } from '../../src/config.ts'
 import { closeContext, openContext } from '../../src/context.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { STALE } from '../../src/limits/account-limits.ts'
 import { createLog } from '../../src/log.ts'
 import { type CallJob, parseCalls } from '../../src/queue/call-job.ts'
@@ -31,7 +30,6 @@ const CLOCK_ERROR_MS = 125
 /** An API node without workers, whose Redis is behind a proxy. */
 async function openNode(t: TestContext) {
   const services = await startServices()
-  await migrate(services.databaseUrl)
   const url = new URL(services.redisUrl)
   const proxy = await startTcpProxy({ host: '127.0.0.1', port: Number(url.port) })
   url.port = String(proxy.port)

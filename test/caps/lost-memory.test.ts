@@ -5,7 +5,6 @@ import { Cap } from '../../src/caps/cap.ts'
 import { BACKFILL_AFTER_MS, COLD_START_HOLD_MS } from '../../src/caps/timing.ts'
 import { addCapGrants } from '../../src/db/cap-grants.ts'
 import { type Db, openDatabase } from '../../src/db/database.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { createLog } from '../../src/log.ts'
 import { memberOf } from '../../src/queue/wait-queue-entry.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
@@ -18,7 +17,6 @@ let redis: RedisConnection
 let db: Db
 before(async () => {
   services = await startServices()
-  await migrate(services.databaseUrl)
   const log = createLog({ level: 'silent', pretty: false }, 'test')
   redis = openRedis([services.redisUrl], 'blocking', log)
   db = openDatabase(services.databaseUrl, log)

@@ -6,7 +6,6 @@ import pg from 'pg'
 import { type CallFilter, type CallViewer, findCallsById, listCalls } from '../../src/db/call-log-pages.ts'
 import { createPartitions, dayOf } from '../../src/db/call-log-partitions.ts'
 import { type Db, openDatabase } from '../../src/db/database.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { createLog } from '../../src/log.ts'
 import { type Services, startServices } from '../support/services.ts'
 
@@ -20,7 +19,6 @@ describe('the log of calls', () => {
 
   before(async () => {
     services = await startServices()
-    await migrate(services.databaseUrl)
     db = openDatabase(services.databaseUrl, createLog({ level: 'silent', pretty: false }, 'test'))
     const days = [-2, -1, 0].map((ahead) => dayOf(Date.now() + ahead * DAY_MS))
     await createPartitions(db, days)

@@ -10,7 +10,6 @@ import {
   partitionOf,
 } from '../../src/db/call-log-partitions.ts'
 import { openDatabase } from '../../src/db/database.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { createLog } from '../../src/log.ts'
 import { startServices } from '../support/services.ts'
 
@@ -18,7 +17,6 @@ const log = createLog({ level: 'silent', pretty: false }, 'test')
 const services = await startServices()
 const db = openDatabase(services.databaseUrl, log)
 const other = openDatabase(services.databaseUrl, log)
-await migrate(services.databaseUrl)
 after(async () => {
   await Promise.all([db.destroy(), other.destroy()])
   await services.stop()

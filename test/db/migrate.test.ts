@@ -74,7 +74,7 @@ describe('the command that migrates', () => {
   })
 
   it('the command that migrates leaves the schema of a newer version as it is, so that an upgrade can be rolled back', async (t) => {
-    const services = await startServices()
+    const services = await startServices({ isEmpty: true })
     t.after(services.stop)
     assert.equal(await run(services.databaseUrl).ended, 0)
     const db = openDatabase(services.databaseUrl, createLog({ level: 'silent', pretty: false }, 'test'))
@@ -95,7 +95,7 @@ describe('the command that migrates', () => {
   })
 
   it('the command that migrates says in one sentence that Postgres ended its connection between two statements', async (t) => {
-    const services = await startServices()
+    const services = await startServices({ isEmpty: true })
     t.after(services.stop)
     const proxy = await startPostgresProxy(services.databaseUrl)
     t.after(proxy.close)

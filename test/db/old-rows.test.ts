@@ -4,7 +4,6 @@ import { after, it } from 'node:test'
 import { sql } from 'kysely'
 import { insertConnection, listConnections } from '../../src/db/connections.ts'
 import { openDatabase } from '../../src/db/database.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { insertClient, upsertArtifact } from '../../src/db/oauth-artifacts.ts'
 import { deleteOldRows } from '../../src/db/old-rows.ts'
 import { insertUser } from '../../src/db/users.ts'
@@ -15,7 +14,6 @@ const log = createLog({ level: 'silent', pretty: false }, 'test')
 const config = { auditDays: 400 }
 const services = await startServices()
 const db = openDatabase(services.databaseUrl, log)
-await migrate(services.databaseUrl)
 after(async () => {
   await db.destroy()
   await services.stop()

@@ -52,7 +52,7 @@ const VARIABLES = {
 let services: Services
 let database: string
 before(async () => {
-  services = await startServices()
+  services = await startServices({ isEmpty: true })
   database = new URL(services.databaseUrl).pathname.slice(1)
 })
 after(() => services.stop())

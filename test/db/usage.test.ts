@@ -2,13 +2,11 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, it } from 'node:test'
 import { openDatabase } from '../../src/db/database.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { FREE_ROWS_MAX, groupUsage, type UsageCount, writeUsageBatch } from '../../src/db/usage.ts'
 import { createLog } from '../../src/log.ts'
 import { startServices } from '../support/services.ts'
 
 const services = await startServices()
-await migrate(services.databaseUrl)
 const db = openDatabase(services.databaseUrl, createLog({ level: 'silent', pretty: false }, 'test'))
 after(async () => {
   await db.destroy()

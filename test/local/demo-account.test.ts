@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { hashPassword, isPasswordOf } from '../../src/accounts/password.ts'
 import { openDatabase } from '../../src/db/database.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { findUserByEmail, updatePasswordHash } from '../../src/db/users.ts'
 import { loadDemoAccount } from '../../src/local/demo-account.ts'
 import { createLog } from '../../src/log.ts'
@@ -20,7 +19,6 @@ const log = createLog({ level: 'silent', pretty: false }, 'test')
  */
 async function open(t: TestContext) {
   const services = await startServices()
-  await migrate(services.databaseUrl)
   const db = openDatabase(services.databaseUrl, log)
   const folder = await mkdtemp(join(tmpdir(), 'agw-demo-'))
   const pepper = randomBytes(32)

@@ -6,7 +6,6 @@ import { resealAll } from '../../src/accounts/reseal.ts'
 import { loadConfig } from '../../src/config.ts'
 import { insertConnection } from '../../src/db/connections.ts'
 import { type Db, openDatabase } from '../../src/db/database.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { insertUser } from '../../src/db/users.ts'
 import { createLog } from '../../src/log.ts'
 import { ArtifactAdapter, ClientAdapter } from '../../src/oauth/artifact-adapter.ts'
@@ -24,7 +23,6 @@ describe('a refresh token', () => {
 
   before(async () => {
     services = await startServices()
-    await migrate(services.databaseUrl)
     const log = createLog({ level: 'silent', pretty: false }, 'web')
     db = openDatabase(services.databaseUrl, log)
     redis = openRedis([services.redisUrl], 'producer', log)
@@ -113,7 +111,6 @@ describe('a refresh token', () => {
 
 it('an application and its tokens survive a replaced ENCRYPTION_KEY when they were sealed anew before the old one is taken out, and are unknown else', async () => {
   const services = await startServices()
-  await migrate(services.databaseUrl)
   const [old, next] = [0, 1].map(() => randomBytes(32).toString('base64url'))
   const log = createLog({ level: 'silent', pretty: false }, 'web')
   const db = openDatabase(services.databaseUrl, log)

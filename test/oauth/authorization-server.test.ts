@@ -6,7 +6,6 @@ import { after, before, describe, it } from 'node:test'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
 import { loadConfig } from '../../src/config.ts'
 import { type Db, openDatabase } from '../../src/db/database.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { createLog } from '../../src/log.ts'
 import { type AuthorizationDeps, createAuthorizationServer } from '../../src/oauth/authorization-server.ts'
 import { openMetadataFetch } from '../../src/oauth/metadata-fetch.ts'
@@ -40,7 +39,6 @@ describe('the authorization server, to an application that is described by a doc
 
   before(async () => {
     services = await startServices()
-    await migrate(services.databaseUrl)
     documents = await listen((request, response) => {
       fetched += 1
       paths.add(request.url)

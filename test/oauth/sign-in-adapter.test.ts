@@ -8,7 +8,6 @@ import type Provider from 'oidc-provider'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
 import { loadConfig } from '../../src/config.ts'
 import { type Db, openDatabase } from '../../src/db/database.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { createLog } from '../../src/log.ts'
 import { createAuthorizationServer } from '../../src/oauth/authorization-server.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
@@ -29,7 +28,6 @@ describe('a sign-in that no user has finished', () => {
 
   before(async () => {
     services = await startServices()
-    await migrate(services.databaseUrl)
     let handle: ReturnType<Provider['callback']> | undefined
     server = createServer((request, response) => void handle?.(request, response)).listen(0, '127.0.0.1')
     await once(server, 'listening')

@@ -24,13 +24,16 @@ type PathItem = Record<string, Operation>
 /** The parts of the OpenAPI document that answers are compared with. */
 interface OpenApiDocument {
   paths: Record<string, PathItem>
-  components: { responses: Record<string, Response> }
+  components: { responses: Record<string, Response>; schemas: Record<string, object> }
 }
 interface Described {
   paths: Record<string, PathItem>
   responses: Record<string, Response>
+  schemas: Record<string, object>
   templates: { pattern: RegExp; path: string }[]
   ajv: Ajv2020
+  /** Names of the schemas that the validator knows. */
+  known: Set<string>
   validators: Map<object, ValidateFunction>
 }
 
@@ -139,11 +142,26 @@ function validate(document: Described, where: string, schema: object, body: unkn
   if (!validator(body)) throw refused(answer, `${where}: ${document.ajv.errorsText(validator.errors)}`)
 }
 
-function compile({ ajv, validators }: Described, schema: object): ValidateFunction {
-  // References are to the document, which has a name of its own here.
-  const validator = ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"document#/')))
-  validators.set(schema, validator)
+const COMPONENT = '#/components/schemas/'
+
+/** Only what an answer needs is compiled, because the document has a thousand schemas. */
+function compile(document: Described, schema: object): ValidateFunction {
+  const validator = document.ajv.compile(standalone(document, schema))
+  document.validators.set(schema, validator)
   return validator
+}
+
+/** A closed schema that refers to components by their names, which the validator knows by then. */
+function standalone(document: Described, schema: object): object {
+  const text = JSON.stringify(closeObjects(schema))
+  for (const [, name = ''] of text.matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)) {
+    const component = document.schemas[name]
+    if (component === undefined || document.known.has(name)) continue
+    // Known before it is read, because components may refer to each other in circles.
+    document.known.add(name)
+    document.ajv.addSchema(standalone(document, component), name)
+  }
+  return JSON.parse(text.replaceAll(`"$ref":"${COMPONENT}`, '"$ref":"'))
 }
 
 function refused({ method, path, text }: CheckedAnswer, why: string): Error {
@@ -167,15 +185,15 @@ function findPath(document: Described, path: string): string | undefined {
 async function loadDocument(node: string): Promise<Described> {
   // As behind a proxy: a gateway whose public address is HTTPS would send us there.
   const answer = await fetch(`${node}/openapi.json`, { headers: { 'x-forwarded-proto': 'https' } })
-  const document = closeObjects(await answer.json()) as OpenApiDocument
+  const { paths, components } = (await answer.json()) as OpenApiDocument
   // Whether the document's schemas are valid is checked where the document is.
   const ajv = new Ajv2020({ strict: false, validateSchema: false, meta: false })
   formats.default(ajv)
-  ajv.addSchema(document, 'document')
-  const templates = Object.keys(document.paths)
+  const templates = Object.keys(paths)
     .filter((path) => path.includes('{'))
     .map((path) => ({ path, pattern: new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`) }))
-  return { paths: document.paths, responses: document.components.responses, templates, ajv, validators: new Map() }
+  const { responses, schemas } = components
+  return { paths, responses, schemas, templates, ajv, known: new Set(), validators: new Map() }
 }
 
 /**

@@ -2,7 +2,6 @@ import type { FastifyInstance } from 'fastify'
 import { type Config, loadConfig } from '../../src/config.ts'
 import { createConsole } from '../../src/console/console-app.ts'
 import { type Context, closeContext, openContext } from '../../src/context.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { createLog } from '../../src/log.ts'
 import { operatorRoutes } from '../../src/routes/operator.ts'
 import { operatorAuditRoutes } from '../../src/routes/operator-audit.ts'
@@ -26,7 +25,6 @@ export interface TestConsole {
 
 export async function openTestConsole(environment: Record<string, string> = {}): Promise<TestConsole> {
   const services = await startServices()
-  await migrate(services.databaseUrl)
   const config = loadConfig({
     ...testSecrets(),
     DATABASE_URL: services.databaseUrl,

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -30,31 +32,38 @@ const DAY_MS = 86_400_000
 /** Says which bundles are in use. */
 export const BUNDLES_FILE = join(FOLDER, 'bundles.json')
 
-/** Written by npm at each change of what is installed. */
-export const INSTALLED_FILE = join(MODULES, '.package-lock.json')
-
 export interface PackageBundles {
-  /** When the packages that they were made of were installed, milliseconds. */
-  installedAt: number
+  /** Identifies the packages that the bundles were made of. */
+  installed: string
   /** The text of this file when they were made. */
   recipe: string
   /** URL of the bundle by that of the file that the package's name means. */
   urls: Record<string, string>
 }
 
-/** Bundles the packages, unless that was done since they were installed. */
+/**
+ * Identifies the installed packages by npm's list of them. (Its time would not do, because
+ * checkouts may share the file by hard links.)
+ */
+export function installedPackages(): string {
+  return createHash('sha1')
+    .update(readFileSync(join(MODULES, '.package-lock.json')))
+    .digest('hex')
+}
+
+/** Bundles the packages, unless there are bundles of the packages that are installed. */
 export async function bundlePackages(): Promise<void> {
-  const [{ mtimeMs: installedAt }, recipe, text] = await Promise.all([
-    stat(INSTALLED_FILE),
+  const installed = installedPackages()
+  const [recipe, text] = await Promise.all([
     readFile(new URL(import.meta.url), 'utf8'),
     readFile(BUNDLES_FILE, 'utf8').catch(() => '{}'),
   ])
   const known: Partial<PackageBundles> = JSON.parse(text)
-  if (known.installedAt === installedAt && known.recipe === recipe) return
+  if (known.installed === installed && known.recipe === recipe) return
   await mkdir(FOLDER, { recursive: true })
   // Two runs that begin at once write two folders, and either will do.
   const folder = await mkdtemp(join(FOLDER, 'bundles-'))
-  const bundles: PackageBundles = { installedAt, recipe, urls: await writeBundles(folder) }
+  const bundles: PackageBundles = { installed, recipe, urls: await writeBundles(folder) }
   await writeFile(`${folder}.json`, JSON.stringify(bundles))
   await rename(`${folder}.json`, BUNDLES_FILE)
   await removeOld()

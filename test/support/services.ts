@@ -28,13 +28,20 @@ export interface Services {
   stop: () => Promise<void>
 }
 
+export interface ServicesOptions {
+  parent?: string | undefined
+  isEmpty?: boolean
+}
+
 /**
  * Starts what a test file needs: a Redis of its own, and a database of its own on the run's
  * Postgres (`npm test` starts one for all files; a file run alone starts its own).
  *
- * @param parent where its folder is made; default: the system's folder for temporary files
+ * @param options.parent where its folder is made; default: the system's folder for temporary files
+ * @param options.isEmpty whether the database has no schema yet. Default: it has the newest schema,
+ *   in `npm test` as a copy of the run's template, because a copy costs less than twenty migrations
  */
-export async function startServices({ parent = tmpdir() }: { parent?: string | undefined } = {}): Promise<Services> {
+export async function startServices({ parent = tmpdir(), isEmpty = false }: ServicesOptions = {}): Promise<Services> {
   const folder = await mkdtemp(join(parent, 'agw-test-'))
   const options = { dataDir: folder, print: () => undefined }
   const shared = process.env.TEST_DATABASE_URL
@@ -42,7 +49,12 @@ export async function startServices({ parent = tmpdir() }: { parent?: string | u
     startTestRedis(options),
     shared ? undefined : startPostgres(options),
   ])
-  const database = await createDatabase(shared ?? postgres?.superuserUrl ?? '')
+  const template = isEmpty ? undefined : process.env.TEST_DATABASE_TEMPLATE
+  const database = await createDatabase(shared ?? postgres?.superuserUrl ?? '', template)
+  if (!isEmpty && template === undefined) {
+    const { migrate } = await import('../../src/db/migrate.ts')
+    await migrate(database.url)
+  }
   let redis = firstRedis
   return {
     databaseUrl: database.url,
@@ -122,9 +134,12 @@ export async function redisOfThisFile(): Promise<ConnectedRedis> {
   return own
 }
 
-async function createDatabase(serverUrl: string): Promise<{ url: string; drop: () => Promise<void> }> {
+async function createDatabase(
+  serverUrl: string,
+  template?: string,
+): Promise<{ url: string; drop: () => Promise<void> }> {
   const name = `test_${randomBytes(6).toString('hex')}`
-  await run(serverUrl, `create database ${name}`)
+  await run(serverUrl, `create database ${name}${template === undefined ? '' : ` template ${template}`}`)
   const url = new URL(serverUrl)
   url.pathname = `/${name}`
   return { url: url.href, drop: () => run(serverUrl, `drop database if exists ${name} with (force)`) }

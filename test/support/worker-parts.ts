@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { loadConfig } from '../../src/config.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { createLog } from '../../src/log.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { ReplyInbox } from '../../src/queue/reply.ts'
@@ -21,7 +20,6 @@ const SLUG = 'encyclopedia'
  */
 export async function openWorkerParts(t: TestContext, environment: Record<string, string> = {}) {
   const services = await startServices()
-  await migrate(services.databaseUrl)
   const { redisUrl: REDIS_URL, databaseUrl: DATABASE_URL } = services
   const config = loadConfig({ ...testSecrets(), DATABASE_URL, REDIS_URL, ...environment })
   const log = createLog({ level: 'silent', pretty: false }, 'test')

@@ -5,7 +5,6 @@ import { sql } from 'kysely'
 import { Counter, Registry } from 'prom-client'
 import { keepPartitions, listPartitions, partitionOf } from '../../src/db/call-log-partitions.ts'
 import { openDatabase } from '../../src/db/database.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { createLog } from '../../src/log.ts'
 import { type CallLogDeps, CallLogWriter, type LoggedCall } from '../../src/telemetry/call-log-writer.ts'
 import { DroppedRows } from '../../src/telemetry/dropped-rows.ts'
@@ -17,7 +16,6 @@ const log = createLog({ level: 'silent', pretty: false }, 'test')
 const services = await startServices()
 const proxy = await startPostgresProxy(services.databaseUrl)
 const db = openDatabase(services.databaseUrl, log)
-await migrate(services.databaseUrl)
 after(async () => {
   await db.destroy()
   await proxy.close()

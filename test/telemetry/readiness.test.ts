@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { Redis } from 'ioredis'
 import { type Db, openDatabase } from '../../src/db/database.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { createLog } from '../../src/log.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
 import { Readiness } from '../../src/telemetry/readiness.ts'
@@ -16,7 +15,6 @@ let services: Services
 let db: Db
 before(async () => {
   services = await startServices()
-  await migrate(services.databaseUrl)
   db = openDatabase(services.databaseUrl, log)
 })
 after(async () => {

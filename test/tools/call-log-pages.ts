@@ -4,7 +4,6 @@ import pg from 'pg'
 import { type CallFilter, findCallsById, listCalls } from '../../src/db/call-log-pages.ts'
 import { createPartitions, dayOf, keepPartitions } from '../../src/db/call-log-partitions.ts'
 import { type Db, openDatabase } from '../../src/db/database.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { createLog } from '../../src/log.ts'
 import { startServices } from '../support/services.ts'
 
@@ -77,7 +76,6 @@ async function smallAccount(db: Db): Promise<string | undefined> {
 }
 
 const services = await startServices()
-await migrate(services.databaseUrl)
 const db = openDatabase(services.databaseUrl, createLog({ level: 'warn', pretty: true }, 'call-log-pages'))
 try {
   await createPartitions(db, Array.from({ length: DAYS }, (_, back) => dayOf(Date.now() - back * DAY_MS))) // biome-ignore format: one line

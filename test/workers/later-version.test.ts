@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { Queue } from 'bullmq'
-import { migrate } from '../../src/db/migrate.ts'
 import { createLog } from '../../src/log.ts'
 import { CALL_JOB } from '../../src/queue/call-queue.ts'
 import { laneOfOnly } from '../../src/queue/lanes.ts'
@@ -50,7 +49,6 @@ async function open(t: TestContext) {
 
 test('a call of a version that no worker knows is left to a newer one for a while, and then answered', async (t) => {
   const { services, redis, queue, enqueue, users } = await open(t)
-  await migrate(services.databaseUrl)
   const worker = await startLocalWorker({
     ...testSecrets(),
     ...{ DATABASE_URL: services.databaseUrl, REDIS_URL: services.redisUrl, DATA_DIR: services.folder },

@@ -9,7 +9,6 @@ import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
 import type { Upstream } from '../../src/catalog/upstream.ts'
 import { loadConfig } from '../../src/config.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { healthKey } from '../../src/health/health-keys.ts'
 import { createLog } from '../../src/log.ts'
 import { channels, keys } from '../../src/redis/keys.ts'
@@ -55,7 +54,6 @@ export async function openLocalWorker(
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const services = await startServices()
-  await migrate(services.databaseUrl)
   const { redisUrl, databaseUrl } = services
   const config = loadConfig({
     ...testSecrets(),

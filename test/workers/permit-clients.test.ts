@@ -6,7 +6,6 @@ import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
 import { CAPS_KEPT_MAX, UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import { applySettings, loadCatalog } from '../../src/catalog/catalog.ts'
 import { openDatabase } from '../../src/db/database.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { HealthCache } from '../../src/health/health-watch.ts'
 import { recordSuccesses } from '../../src/health/record.ts'
 import { createLog } from '../../src/log.ts'
@@ -379,8 +378,7 @@ test('an upstream whose breaker closed gets one request at once, and one more fo
 })
 
 test('polls that bring no permit leave nothing to write down, and do not keep the counts of others from Postgres', async (t) => {
-  const { redis, db, databaseUrl } = await open(t)
-  await migrate(databaseUrl)
+  const { redis, db } = await open(t)
   const grants = new GrantLedger(db, new RedisClock(redis, log), log)
   const caps = { concurrency: 1, rates: [{ max: 60, seconds: 3_600 }] }
   grants.add({ slug: 'dictionary', bucket: SHARED_BUCKET, caps, granted: 0 })
