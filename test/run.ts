@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { globSync, readFileSync } from 'node:fs'
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, tmpdir } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { run as runFiles } from 'node:test'
 import { spec } from 'node:test/reporters'
@@ -15,6 +15,7 @@ import { startPostgres } from '../src/local/embedded/postgres.ts'
 import { startRedis } from '../src/local/embedded/redis.ts'
 import { SPARING_FLAGS } from './support/node-flags.ts'
 import { bundlePackages } from './support/package-bundles.ts'
+import { testsOf, unrecordedTests, writeRecord } from './tools/tests-of.ts'
 
 /**
  * `npm test`: types, lint, then every test on real services. Arguments name test files to run
@@ -78,16 +79,36 @@ const FILES_AT_ONCE = availableParallelism() + 3
 const CONCURRENCY = `--test-concurrency=${FILES_AT_ONCE}`
 
 /**
- * Files that take longest, by what they wait for: they begin first, so that none of them runs on
- * alone at the end.
+ * Seconds that each slow file took in a whole run, by its path in this folder without `.test.ts`.
+ * `npm test -- --durations` writes it anew.
  */
-const FIRST = [
-  ...['processes', 'portal', 'accessibility', 'asynchronous-calls', 'health', 'dependencies', 'console', 'deadlines'],
-  ...['upstream-faults', 'recovery', 'memory-loss', 'http-shapes', 'caps', 'overload', 'command-cost', 'start'],
-]
+const DURATIONS = new URL('durations.json', import.meta.url)
 
-/** Runs test files in this order, which the command line of Node does not keep. */
-async function runInOrder(files: string[]): Promise<number> {
+/** Files that take less are not in the list. */
+const SLOW_SECONDS_MIN = 5
+
+const durationKey = (file: string): string => relative(import.meta.dirname, file).replace(/\.test\.ts$/, '')
+
+/** The slowest files first, so that none of them runs on alone at the end. */
+function slowestFirst(files: string[]): string[] {
+  const seconds: Record<string, number> = JSON.parse(readFileSync(DURATIONS, 'utf8'))
+  const secondsOf = (file: string): number => seconds[durationKey(resolve(file))] ?? 0
+  return files.toSorted((one, other) => secondsOf(other) - secondsOf(one))
+}
+
+function writeDurations(seconds: Map<string, number>): void {
+  const slow = [...seconds].filter(([, value]) => value >= SLOW_SECONDS_MIN)
+  const slowest = slow.toSorted(([, one], [, other]) => other - one)
+  writeFileSync(DURATIONS, `${JSON.stringify(Object.fromEntries(slowest), null, 2)}\n`)
+}
+
+/**
+ * Runs test files in this order, which the command line of Node does not keep.
+ *
+ * @param seconds gets how long each file took
+ * @returns the exit code
+ */
+async function runInOrder(files: string[], seconds = new Map<string, number>()): Promise<number> {
   let code = 0
   const tests = runFiles({
     files: files.map((file) => resolve(file)),
@@ -97,6 +118,9 @@ async function runInOrder(files: string[]): Promise<number> {
   })
   tests.on('test:fail', () => {
     code = 1
+  })
+  tests.on('test:summary', ({ file, duration_ms }) => {
+    if (file !== undefined) seconds.set(durationKey(file), Math.round(duration_ms / 1000))
   })
   for await (const lines of tests.compose(spec)) process.stdout.write(lines)
   return code
@@ -121,17 +145,48 @@ async function main(args: string[]): Promise<number> {
     const files = ['test/system/containers.test.ts', 'test/system/compose.test.ts']
     return await runTests(['--test-timeout=1800000', '--test-concurrency=1', ...files], { TEST_CONTAINERS: 'insist' })
   }
-  if (args.length > 0) return await withServices(() => runTests([CONCURRENCY, ...args]))
+  const named = args.filter((arg) => !arg.startsWith('--'))
+  if (args.includes('--record')) return await recordTests(named)
+  if (args.includes('--for')) return await runTestsFor(named)
+  if (named.length > 0) return await withServices(() => runTests([CONCURRENCY, ...args]))
   print('Checking types and style …')
   const checks = [run('tsc', []), run('biome', ['check', '--error-on-warnings', '.'])]
   if (Math.max(...(await Promise.all(checks))) !== 0) return 1
-  const rank = (file: string): number => {
-    const place = FIRST.findIndex((name) => file === `test/system/${name}.test.ts`)
-    return place < 0 ? FIRST.length : place
+  const seconds = new Map<string, number>()
+  const codes = [runUnitTestsBeside(unit), withServices(() => runInOrder(slowestFirst(others), seconds))]
+  const code = Math.max(...(await Promise.all(codes)))
+  if (args.includes('--durations')) writeDurations(seconds)
+  return code
+}
+
+/** `npm run test:for -- <file> …`: runs the tests of files, and says first which they are and why. */
+async function runTestsFor(files: string[]): Promise<number> {
+  const chosen = new Map(files.flatMap(testsOf).map((choice) => [choice.test, choice]))
+  if (chosen.size === 0) print(`No test is known for ${files.join(', ')}.`)
+  for (const { test, why } of chosen.values()) print(`${test} ${why}`)
+  const unrecorded = unrecordedTests().length
+  if (unrecorded > 0)
+    print(`${unrecorded} tests have no record of what they enter: npm run test:for -- --record makes the records.`)
+  return chosen.size === 0 ? 1 : await withServices(() => runTests([CONCURRENCY, ...chosen.keys()]))
+}
+
+/** `npm run test:for -- --record [test …]`: runs tests with V8's coverage, and records what they enter. */
+async function recordTests(tests: string[]): Promise<number> {
+  const waiting = tests.length > 0 ? [...tests] : unrecordedTests()
+  let code = 0
+  const recordOneByOne = async (): Promise<void> => {
+    for (let test = waiting.shift(); test !== undefined; test = waiting.shift()) {
+      const folder = await mkdtemp(join(tmpdir(), 'agw-coverage-'))
+      const failed = await runTests([test, '--test-reporter=dot'], { NODE_V8_COVERAGE: folder })
+      code = Math.max(code, failed)
+      if (failed === 0) writeRecord(test, folder)
+      await rm(folder, { recursive: true, force: true })
+    }
   }
-  const ordered = others.toSorted((one, other) => rank(one) - rank(other))
-  const codes = [runUnitTestsBeside(unit), withServices(() => runInOrder(ordered))]
-  return Math.max(...(await Promise.all(codes)))
+  return await withServices(async () => {
+    await Promise.all(Array.from({ length: FILES_AT_ONCE }, recordOneByOne))
+    return code
+  })
 }
 
 /** Name of the database that the databases of test files are copies of. */
