@@ -25,8 +25,8 @@ import { CallQueues } from './queue/call-queue.ts'
 import { KeptResults } from './queue/kept-results.ts'
 import { ReplyInbox } from './queue/reply.ts'
 import { closeRedis, openRedis, type RedisConnection } from './redis/connection.ts'
+import { CallLines } from './telemetry/call-lines.ts'
 import { type CallLogWriter, openCallLog } from './telemetry/call-log-writer.ts'
-import { RefusalLines } from './telemetry/refusal-lines.ts'
 import { openTelemetry, type Telemetry } from './telemetry/telemetry.ts'
 
 /** The long-lived things of an API node. */
@@ -35,8 +35,7 @@ export interface Context {
   log: Log
   /** For the one line of each call in the log of this process. */
   /** The log for lines of calls. */
-  callLines: BatchedLog
-  refusalLines: RefusalLines
+  callLines: CallLines
   /** For the one row of each call, which its account and operators read. */
   callLog: CallLogWriter
   catalog: Catalog
@@ -111,14 +110,12 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
   const now = () => health.now()
   const telemetry = await openTelemetry(config, kind, { db, redis, log, catalog, inFlight: () => replies.waiting, now })
   const mailer = openMailer(config)
-  const callLines = new BatchedLog(log)
   const lanes = new LaneDirectory({ redis, now, log })
   await lanes.open()
   return {
     config,
     log,
-    callLines,
-    refusalLines: new RefusalLines(callLines),
+    callLines: new CallLines(new BatchedLog(log)),
     callLog: openCallLog(config, { log, now, dropped: telemetry.droppedRows }),
     catalog,
     db,
@@ -168,7 +165,7 @@ export async function closeContext(context: Context): Promise<void> {
   context.health.close()
   context.replies.rejectAll(new GatewayError('DRAINING'))
   await context.completions.close()
-  context.refusalLines.close()
+  context.callLines.close()
   await context.callLog.close()
   context.lanes.close()
   await context.queues.close()

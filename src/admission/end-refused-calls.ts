@@ -7,9 +7,9 @@ import type { EndStep } from '../limits/end-calls.ts'
 import { countedCredential } from '../limits/limits-of-credential.ts'
 import { planOf } from '../limits/plans.ts'
 import type { CallOrigin } from '../queue/call-job.ts'
+import type { CallLines } from '../telemetry/call-lines.ts'
 import type { CallLogWriter } from '../telemetry/call-log-writer.ts'
 import { countCall } from '../telemetry/ended-calls.ts'
-import type { RefusalLines } from '../telemetry/refusal-lines.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { Principal } from './authenticate.ts'
 
@@ -51,7 +51,7 @@ export interface BatchRefusalDeps extends RefusalDeps {
   catalog: Catalog
   config: Pick<Config, 'plans'>
   telemetry: Pick<Telemetry, 'metrics' | 'minutes'>
-  refusalLines: Pick<RefusalLines, 'write'>
+  callLines: Pick<CallLines, 'write'>
   callLog: Pick<CallLogWriter, 'write'>
 }
 
@@ -91,6 +91,6 @@ export async function endRefusedBatchCalls(
   })
   const { requestId } = origin
   const line = { requestId, account: accountId, mode, calls: refusals.length, codes }
-  deps.refusalLines.write(line, { account: accountId, codes, message: 'calls of a batch refused' })
+  deps.callLines.write(line, { account: accountId, codes, message: 'calls of a batch refused' })
   await Promise.allSettled(ends)
 }

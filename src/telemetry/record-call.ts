@@ -3,18 +3,16 @@ import type { Tier } from '../catalog/upstream.ts'
 import type { Config } from '../config.ts'
 import type { GatewayError } from '../errors.ts'
 import { planOf } from '../limits/plans.ts'
-import type { BatchedLog } from '../log.ts'
 import type { CallJob, CallOrigin } from '../queue/call-job.ts'
 import type { Reply } from '../queue/reply-head.ts'
+import type { CallLines } from './call-lines.ts'
 import type { CallLogWriter } from './call-log-writer.ts'
-import type { RefusalLines } from './refusal-lines.ts'
 import type { Telemetry } from './telemetry.ts'
 import type { CallSpan } from './tracing.ts'
 
 export interface RecordDeps {
   telemetry: Telemetry
-  callLines: Pick<BatchedLog, 'info'>
-  refusalLines: Pick<RefusalLines, 'write'>
+  callLines: Pick<CallLines, 'write'>
   callLog: Pick<CallLogWriter, 'write'>
   catalog: Catalog
   config: Pick<Config, 'plans'>
@@ -71,9 +69,9 @@ export interface RecordedEnd {
   isCountedHere: boolean
 }
 
-/** Records a call that its node has answered: one trace, one log line, one row, one count. */
+/** Records a call that its node has answered: one trace, one row, one count, and a log line if its account has lines left. */
 export function recordCall(deps: RecordDeps, arrival: CallArrival, end: RecordedEnd): void {
-  const { telemetry, callLines, refusalLines } = deps
+  const { telemetry, callLines } = deps
   const { origin, startedAt, span } = arrival
   const { job, caller, error, reply, isCountedHere } = end
   const answerMs = performance.now() - startedAt
@@ -98,8 +96,7 @@ export function recordCall(deps: RecordDeps, arrival: CallArrival, end: Recorded
     attempts: times?.attempts,
     cache: cacheStatus,
   }
-  if (job) callLines.info(line, 'call')
-  else refusalLines.write(line, { account, codes: { [code ?? status]: 1 }, message: 'call' })
+  callLines.write(line, { account, codes: { [code ?? status]: 1 }, message: 'call' })
   if (isCountedHere) writeRow(deps, arrival, { ...end, slug, status, answerMs })
 }
 

@@ -1,42 +1,42 @@
 import assert from 'node:assert/strict'
 import { it, mock } from 'node:test'
-import { RefusalLines } from '../../src/telemetry/refusal-lines.ts'
+import { CallLines } from '../../src/telemetry/call-lines.ts'
 
 function createLog() {
   const lines: { members: Record<string, unknown>; message: string }[] = []
-  const log = new RefusalLines({ info: (members, message) => void lines.push({ members: { ...members }, message }) })
-  const refuse = (account: string | undefined, code: string, count = 1): void => {
+  const log = new CallLines({ info: (members, message) => void lines.push({ members: { ...members }, message }) })
+  const end = (account: string | undefined, code: string, count = 1): void => {
     for (let made = 0; made < count; made += 1) {
       log.write({ account, code }, { account, codes: { [code]: 1 }, message: 'call' })
     }
   }
-  return { log, lines, refuse }
+  return { log, lines, end }
 }
 
-it('the log has ten lines of refused calls of an account a second, and then one that counts the rest by code', (t) => {
+it('the log has ten lines of calls of an account with each code a second, and then one that counts the rest by code', (t) => {
   mock.timers.enable({ apis: ['setTimeout'] })
   t.after(() => mock.timers.reset())
-  const { lines, refuse } = createLog()
-  refuse('a', 'API_NOT_FOUND', 15)
-  refuse('a', 'RATE_LIMIT_EXCEEDED', 3_000)
-  refuse('b', 'API_NOT_FOUND')
-  assert.equal(lines.length, 10 + 1)
+  const { lines, end } = createLog()
+  end('a', 'API_NOT_FOUND', 15)
+  end('a', '200', 3_000)
+  end('b', 'API_NOT_FOUND')
+  assert.equal(lines.length, 10 + 10 + 1)
   mock.timers.tick(1_000)
-  assert.deepEqual(lines.slice(11), [
+  assert.deepEqual(lines.slice(21), [
     {
-      members: { account: 'a', calls: 3_005, codes: { API_NOT_FOUND: 5, RATE_LIMIT_EXCEEDED: 3_000 } },
-      message: 'further calls refused',
+      members: { account: 'a', calls: 2_995, codes: { 200: 2_990, API_NOT_FOUND: 5 } },
+      message: 'further calls',
     },
   ])
-  refuse('a', 'API_NOT_FOUND')
+  end('a', 'API_NOT_FOUND')
   assert.equal(lines.at(-1)?.message, 'call')
 })
 
-it('the log of refused calls is bounded over all accounts, and so are its counting lines', (t) => {
+it('the log of calls is bounded over all accounts, and so are its counting lines', (t) => {
   mock.timers.enable({ apis: ['setTimeout'] })
   t.after(() => mock.timers.reset())
-  const { lines, refuse } = createLog()
-  for (let account = 0; account < 1_000; account += 1) refuse(`account ${account}`, 'API_NOT_FOUND', 12)
+  const { lines, end } = createLog()
+  for (let account = 0; account < 1_000; account += 1) end(`account ${account}`, 'API_NOT_FOUND', 12)
   assert.equal(lines.length, 200)
   mock.timers.tick(1_000)
   const surplus = lines.slice(200)
@@ -47,8 +47,8 @@ it('the log of refused calls is bounded over all accounts, and so are its counti
 })
 
 it('callers without an account share the lines of one account, and a log that closes says what is left', () => {
-  const { log, lines, refuse } = createLog()
-  refuse(undefined, 'INVALID_API_KEY', 25)
+  const { log, lines, end } = createLog()
+  end(undefined, 'INVALID_API_KEY', 25)
   log.close()
   assert.equal(lines.length, 11)
   assert.deepEqual(lines.at(-1)?.members, { account: undefined, calls: 15, codes: { INVALID_API_KEY: 15 } })
