@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
+import { residentMegabytes } from './footprint.ts'
 import { cpuSeconds } from './measure.ts'
 import type { Subject } from './subject.ts'
 
@@ -24,12 +24,11 @@ export async function measureIdle({ processes, redis }: Subject, seconds: number
   await delay(seconds * 1_000)
   const after = await look()
   const took = (after.at - before.at) / 1_000
-  const status = await readFile(`/proc/${processes.worker[0]}/status`, 'utf8')
   return {
     workerCpuPercent: ((after.worker - before.worker) / took) * 100,
     webCpuPercent: ((after.web - before.web) / took) * 100,
     connections: Number(/connected_clients:(\d+)/.exec(await redis.info('clients'))?.[1]) - 1,
-    workerMegabytes: Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1_024,
+    workerMegabytes: await residentMegabytes(processes.worker[0] ?? 0),
     commandsPerSecond: (after.commands - before.commands) / took,
   }
 }

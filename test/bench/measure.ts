@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { openMonitor } from '../support/monitor.ts'
+import { type Footprint, measureFootprints } from './footprint.ts'
 import type { LoadGenerator, LoadResult } from './load.ts'
 import type { Target } from './scenario.ts'
-import type { Subject } from './subject.ts'
+import type { PostgresWrites, Subject } from './subject.ts'
 
 /** One run against one subject. */
 export interface Measurement extends LoadResult {
@@ -11,6 +12,9 @@ export interface Measurement extends LoadResult {
   /** Commands over the wire, and all commands with those in scripts, per call. */
   wirePerCall: number
   commandsPerCall: number
+  footprints: Footprint[]
+  /** Of Postgres, a second; undefined if the subject has none. */
+  written: PostgresWrites | undefined
 }
 
 /** Ticks of /proc/PID/stat in a second: fixed for programs on Linux. */
@@ -44,8 +48,11 @@ export async function measure(subject: Subject, load: LoadGenerator, options: Me
   }
   const warmUp = await run(warmUpSeconds)
   const before = await snapshot(subject)
+  const writtenBefore = await subject.postgres?.read()
   const result = await run(seconds)
   const after = await snapshot(subject)
+  const writtenAfter = await subject.postgres?.read()
+  const footprints = await measureFootprints(subject)
   const wirePerCall = await countWire(subject, () => run(WIRE_SECONDS))
   const per1000 = (process: 'web' | 'worker' | 'redis') => ((after[process] - before[process]) / result.calls) * 1_000
   const cpu = { web: per1000('web'), worker: per1000('worker'), redis: per1000('redis') }
@@ -57,6 +64,14 @@ export async function measure(subject: Subject, load: LoadGenerator, options: Me
     cpu: { ...cpu, sum: cpu.web + cpu.worker + cpu.redis },
     wirePerCall,
     commandsPerCall: all / result.calls,
+    footprints,
+    written:
+      writtenBefore && writtenAfter
+        ? {
+            transactions: (writtenAfter.transactions - writtenBefore.transactions) / seconds,
+            rows: (writtenAfter.rows - writtenBefore.rows) / seconds,
+          }
+        : undefined,
   }
 }
 

@@ -16,7 +16,7 @@ const COLUMNS: [string, (measurement: Measurement) => number, number][] = [
 ]
 
 /** Medians of one scenario, and what they were judged to be. */
-export function scenarioLines({ name, about }: Scenario, rounds: Rounds, judgements: Judgement[]): string[] {
+export function scenarioLines({ name, about, sizes }: Scenario, rounds: Rounds, judgements: Judgement[]): string[] {
   const header = ['', ...COLUMNS.map(([title]) => title)]
   const rows = Object.entries(rounds).map(([subject, measurements]) => [
     subject,
@@ -28,8 +28,43 @@ export function scenarioLines({ name, about }: Scenario, rounds: Rounds, judgeme
     `${name}: ${about} (CPU in seconds per 1 000 calls; spread of the base ${spread} %)`,
     ...align([header, ...rows]),
     ...beforeLine(rounds),
+    ...(sizes ? align(['size process number core% MB redis postgres'.split(' '), ...footprintRows(rounds)]) : []),
     ...judgements.map(({ what, value, bound, verdict }) => `  ${what}: ${value.toFixed(2)} (${bound}) ${verdict}`),
   ]
+}
+
+/**
+ * What one process of each kind takes in each size: share of a core, memory, connections. For Redis
+ * its commands a second stand in the place of memory, for Postgres what it commits and writes.
+ */
+function footprintRows(rounds: Rounds): string[][] {
+  return Object.entries(rounds).flatMap(([size, measurements]) => {
+    const of = (read: (measurement: Measurement) => number) => median(measurements.map(read))
+    const core = (kind: 'web' | 'worker' | 'redis', processes: number) =>
+      of(({ cpu, callsPerSecond }) => (cpu[kind] * callsPerSecond) / processes / 10).toFixed(0)
+    const kinds = measurements.at(-1)?.footprints ?? []
+    return [
+      ...kinds.map(({ kind, processes }, index) => {
+        const each = (figure: 'megabytes' | 'redisConnections' | 'postgresConnections') =>
+          of(({ footprints }) => footprints[index]?.[figure] ?? 0).toFixed(0)
+        const connections = [each('redisConnections'), each('postgresConnections')]
+        return [size, kind, String(processes), core(kind, processes), each('megabytes'), ...connections]
+      }),
+      [
+        size,
+        'redis',
+        '1',
+        core('redis', 1),
+        '',
+        `${of((it) => it.commandsPerCall * it.callsPerSecond).toFixed(0)}/s`,
+        '',
+      ],
+      [
+        ...[size, 'postgres', '1', '', '', ''],
+        `${of(({ written }) => written?.transactions ?? 0).toFixed(0)}/s, ${of(({ written }) => written?.rows ?? 0).toFixed(0)} rows/s`,
+      ],
+    ]
+  })
 }
 
 /** What the gateway costs against the version before, if that was measured. */

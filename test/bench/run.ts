@@ -128,12 +128,14 @@ async function bench(options: Options): Promise<number> {
   const load = await startLoadGenerator(!options.ownClient)
   const subjects: Subject[] = []
   try {
-    subjects.push(await startDirect(upstream.url), await startNaive(upstream.url))
-    if (options.withPlugins) subjects.push(await startPlugins(upstream.url))
-    if (hasNginx()) subjects.push(await startFloor(upstream.url))
-    if (options.before !== undefined) subjects.push(await startBefore(options.before, upstream.url))
-    const gateway = await startOurs(upstream.url, { profileFolder: options.profile })
-    subjects.push(gateway)
+    // Scenarios of sizes start gateways of their own.
+    const needsPeers = options.scenarios.some(({ sizes }) => !sizes)
+    if (needsPeers) subjects.push(...(await startPeers(upstream.url, options)))
+    const gateway =
+      needsPeers || options.watched.includes('idle')
+        ? await startOurs(upstream.url, { profileFolder: options.profile })
+        : undefined
+    if (gateway) subjects.push(gateway)
     const results: Result[] = []
     for (const scenario of options.scenarios) {
       await play(upstream.child, scenario.play)
@@ -145,7 +147,7 @@ async function bench(options: Options): Promise<number> {
       results.push({ scenario: scenario.name, ratios, rounds, judgements })
       for (const line of scenarioLines(scenario, rounds, judgements)) (options.isJson ? say : console.log)(line)
     }
-    const idle = options.watched.includes('idle') ? await watchIdle(gateway, options.isJson) : undefined
+    const idle = gateway && options.watched.includes('idle') ? await watchIdle(gateway, options.isJson) : undefined
     const waiting = options.watched.includes('waiting') ? await watchWaiting(options.isJson) : undefined
     if (options.plot !== undefined) writeFileSync(options.plot, plotCosts(results))
     if (options.isJson) {
@@ -158,6 +160,14 @@ async function bench(options: Options): Promise<number> {
     load.stop()
     upstream.child.kill('SIGKILL')
   }
+}
+
+async function startPeers(upstreamUrl: string, { withPlugins, before }: Options): Promise<Subject[]> {
+  const peers = [await startDirect(upstreamUrl), await startNaive(upstreamUrl)]
+  if (withPlugins) peers.push(await startPlugins(upstreamUrl))
+  if (hasNginx()) peers.push(await startFloor(upstreamUrl))
+  if (before !== undefined) peers.push(await startBefore(before, upstreamUrl))
+  return peers
 }
 
 async function play(upstream: Awaited<ReturnType<typeof startServer>>['child'], asked: UpstreamPlay): Promise<void> {

@@ -23,7 +23,15 @@ export interface Subject {
   /** Process ids whose CPU counts; that of Redis is added. */
   processes: { web: number[]; worker: number[] }
   redis: Redis
+  /** Where its Postgres listens, and what was written there so far; undefined if it has none. */
+  postgres?: { port: number; read: () => Promise<PostgresWrites> }
   stop: () => Promise<void>
+}
+
+/** Since Postgres counts. */
+export interface PostgresWrites {
+  transactions: number
+  rows: number
 }
 
 /** The gateway's deployment. */
@@ -70,6 +78,17 @@ export async function startOurs(
     },
     processes: { web: pidsOf(gateway.web), worker: pidsOf(gateway.workers) },
     redis,
+    postgres: {
+      port: Number(new URL(gateway.services.databaseUrl).port),
+      read: async () => {
+        const [counts] = await sql<PostgresWrites>(
+          gateway,
+          `select xact_commit::int as transactions, (tup_inserted + tup_updated + tup_deleted)::int as rows
+           from pg_stat_database where datname = current_database()`,
+        )
+        return counts ?? { transactions: 0, rows: 0 }
+      },
+    },
     stop: async () => {
       // A profile is written at an orderly end.
       if (profileFolder !== undefined) await endOrderly(processes)

