@@ -20,16 +20,16 @@ import { openCallLog } from '../src/telemetry/call-log-writer.ts'
 import { openTelemetry } from '../src/telemetry/telemetry.ts'
 import { RequestCoalescer } from './cache/request-coalescer.ts'
 import { HeldCalls } from './jobs/held-calls.ts'
-import type { ProcessorDeps } from './jobs/process-call.ts'
+import type { ProcessorDeps } from './jobs/process-job.ts'
 import { RunningCalls } from './jobs/running-calls.ts'
 import { GrantLedger } from './permits/grant-ledger.ts'
 import { PermitClients } from './permits/permit-clients.ts'
 import { AnswerMemory } from './upstream/answer-memory.ts'
+import { UnansweredRequests } from './upstream/hanging.ts'
 import { HttpClients } from './upstream/http-client.ts'
 import { ProviderKeys } from './upstream/provider-keys.ts'
 import { RetryBudget } from './upstream/retry.ts'
 import { SuccessBatcher } from './upstream/success-batcher.ts'
-import { UnansweredRequests } from './upstream/unanswered.ts'
 
 /**
  * For all answers except the answer that began first, which may take 320 MB: a container with 768

@@ -18,7 +18,7 @@ export interface PendingDeps extends WithdrawDeps {
   replies: Pick<ReplyInbox, 'awaitReply'>
   knownAnswers: Pick<KnownAnswers, 'learn'>
   spareRoom: Pick<SpareRoom, 'learn'>
-  health: { of: (slug: string) => { usualMs: number | undefined } }
+  health: { usualMs: (slug: string) => number | undefined }
   log: Log
 }
 

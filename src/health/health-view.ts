@@ -129,6 +129,6 @@ export function halfOpenWaitMs(hash: Record<string, string>, now: number): numbe
   return Math.min(waitMs, Math.max(HALF_OPEN_PAUSE_MS_MIN, Number(hash.pause ?? 0)))
 }
 
-function readStatus(text: string | undefined): HealthStatus {
+export function readStatus(text: string | undefined): HealthStatus {
   return text === 'Down' || text === 'Degraded' ? text : 'Healthy'
 }

@@ -2,7 +2,7 @@ import type { Log } from '../log.ts'
 import { RedisClock } from '../redis/clock.ts'
 import { openRedis, type RedisConnection } from '../redis/connection.ts'
 import { channels, upstreamKeys } from '../redis/keys.ts'
-import { type HealthView, halfOpenWaitMs, servedByFallback, viewHealth } from './health-view.ts'
+import { type HealthView, halfOpenWaitMs, readStatus, servedByFallback, viewHealth } from './health-view.ts'
 
 /**
  * How often every upstream is read again, milliseconds: a message that got lost is made good by
@@ -55,6 +55,7 @@ export class HealthCache {
   readonly #clock: RedisClock
   readonly #hashes = new Map<string, Record<string, string>>()
   readonly #members = new Map<string, { text: string; members: KnownMembers }>()
+  readonly #usualMs = new Map<string, number | undefined>()
   readonly #listeners = new Set<(slug: string) => void>()
   #subscriber: RedisConnection | undefined
   #timer: NodeJS.Timeout | undefined
@@ -114,6 +115,19 @@ export class HealthCache {
   /** Health of one source now. */
   ofSource(slug: string): HealthView {
     return viewHealth(this.#hashes.get(slug) ?? {}, this.now())
+  }
+
+  /** Whether one source is Healthy, without the rest of its health. */
+  isHealthy(slug: string): boolean {
+    return readStatus(this.#hashes.get(slug)?.state) === 'Healthy'
+  }
+
+  /**
+   * `usualMs` of an API's health when it was read last. Each call needs it, and it changes slowly.
+   */
+  usualMs(slug: string): number | undefined {
+    if (!this.#usualMs.has(slug)) this.#usualMs.set(slug, this.ofSource(slug).usualMs)
+    return this.#usualMs.get(slug)
   }
 
   /**
@@ -176,6 +190,7 @@ export class HealthCache {
   /** Reads one upstream. @throws what Redis throws */
   async read(slug: string): Promise<void> {
     this.#hashes.set(slug, await this.#redis.hgetall(upstreamKeys.health(slug)))
+    this.#usualMs.delete(slug)
   }
 
   #onChange(slug: string): void {

@@ -21,11 +21,11 @@ type RunningCall = Pick<CallJob, 'id' | 'accountId' | 'mode' | 'slug' | 'limitsA
  * @param etaMs forecast wait for a permit
  */
 export function noteExpectedEnd(
-  { redis, health }: { redis: RedisConnection; health: { of: (slug: string) => { usualMs: number | undefined } } },
+  { redis, health }: { redis: RedisConnection; health: { usualMs: (slug: string) => number | undefined } },
   { id, accountId, mode, slug, limitsAcquiredAt, deadline }: RunningCall,
   etaMs: number,
 ): void {
-  const workMs = mode === 'test' ? 0 : (health.of(slug).usualMs ?? 0)
+  const workMs = mode === 'test' ? 0 : (health.usualMs(slug) ?? 0)
   const endsAt = Math.ceil(Math.min(limitsAcquiredAt + etaMs + workMs, deadline))
   if (endsAt - limitsAcquiredAt <= RETRY_MS_MIN) return
   const noting = expectEndScript.run(redis, [accountKeys.expectedEnds(accountId, mode)], [limitsAcquiredAt, endsAt, id])

@@ -61,7 +61,7 @@ function openNode(t: TestContext, redis = directly, queues = directQueues) {
     caps,
     knownAnswers: new KnownAnswers(),
     spareRoom: new SpareRoom(),
-    health: { of: () => ({ usualMs: undefined }) },
+    health: { usualMs: () => undefined },
   }
 }
 

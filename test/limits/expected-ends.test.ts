@@ -11,7 +11,7 @@ import { redisOfThisFile } from '../support/services.ts'
 
 const { redis } = await redisOfThisFile()
 const USUAL: Record<string, number> = { weather: 400, 'sports-scores': 6_000 }
-const health = { of: (slug: string) => ({ usualMs: USUAL[slug] }) }
+const health = { usualMs: (slug: string) => USUAL[slug] }
 const START = Date.parse('2026-11-26T03:00:00Z')
 
 /** An account with three calls in flight, over two nodes. */

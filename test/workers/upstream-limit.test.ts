@@ -4,7 +4,7 @@ import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { readLastFailure } from '../../src/fleet/last-failure.ts'
 import { viewHealth } from '../../src/health/health-view.ts'
 import { capKeys, upstreamKeys } from '../../src/redis/keys.ts'
-import type { ProcessorDeps } from '../../workers/jobs/process-call.ts'
+import type { ProcessorDeps } from '../../workers/jobs/process-job.ts'
 import { processProbe } from '../../workers/jobs/process-probe.ts'
 import { until } from '../support/gateway.ts'
 

@@ -14,7 +14,6 @@ export class HeldCalls {
 
   /** Waits while the calls of the API are held. @throws the signal's reason */
   async wait(api: Pick<Api, 'pausedMode'>, signal: AbortSignal): Promise<void> {
-    if (api.pausedMode !== 'hold') return
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const look = (): void => {
       if (api.pausedMode !== 'hold') resolve()
@@ -22,6 +21,7 @@ export class HeldCalls {
     const onAbort = (): void => reject(signal.reason)
     signal.addEventListener('abort', onAbort, { once: true })
     this.#looks.add(look)
+    look()
     try {
       signal.throwIfAborted()
       await promise

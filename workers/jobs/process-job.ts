@@ -8,8 +8,20 @@ import {
   parseAnswerable,
   parseCalls,
 } from '../../src/queue/call-job.ts'
-import { OtherDocumentError, type ProcessorDeps, processCall, replyToLostCall } from './process-call.ts'
-import { skipCall } from './run-call.ts'
+import type { CallTimes } from '../../src/queue/reply-head.ts'
+import { furthest, type Reach } from '../../src/queue/verdict.ts'
+import type { CachedOutcome } from '../cache/cached-call.ts'
+import { DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
+import { isFailure } from '../upstream/outcome.ts'
+import type { CallProgress } from '../upstream/send-once.ts'
+import { type RunDeps, runCall, skipCall } from './run-call.ts'
+import type { RunningCalls } from './running-calls.ts'
+import { OtherDocumentError, type ReplyDeps, replyToLostCall, sendOutcome } from './send-outcome.ts'
+import { traceCall } from './trace-call.ts'
+
+export interface ProcessorDeps extends RunDeps, ReplyDeps {
+  running: RunningCalls
+}
 
 /** Age of a job's first call from which it is looked up which callers have left, milliseconds. */
 const WAITED_MS = 1_000
@@ -63,6 +75,92 @@ async function readCalls({ catalog }: ProcessorDeps, job: Job): Promise<CallJob[
  */
 function isSameDocument(catalog: Catalog, { slug, document }: CallJob): boolean {
   return document === undefined || catalog.get(slug)?.upstream.own?.digest === document
+}
+
+export interface QueuedRun {
+  call: CallJob
+  /** An earlier worker was lost while it ran this call. */
+  isSecondRun: boolean
+}
+
+/**
+ * Runs one call of a job. It may run twice: the node drops a second reply, and an endpoint that is
+ * not idempotent is not called again. Every way out but a lost lock sends a reply.
+ * @returns null: a return value would be kept in Redis
+ */
+export async function processCall(deps: ProcessorDeps, run: QueuedRun, cancelled: AbortSignal): Promise<null> {
+  const { call } = run
+  if (call.traceparent === undefined) return await runAndReply(deps, run, cancelled)
+  return await traceCall(deps.telemetry, call, (traced) => runAndReply(deps, { ...run, call: traced }, cancelled))
+}
+
+async function runAndReply(
+  deps: ProcessorDeps,
+  { call, isSecondRun }: QueuedRun,
+  cancelled: AbortSignal,
+): Promise<null> {
+  const { clock } = deps
+  const times: CallTimes = {
+    queueMs: Math.max(0, clock.now() - (call.admissionEndedAt ?? call.limitsAcquiredAt)),
+    permitMs: 0,
+    upstreamMs: 0,
+    attempts: 0,
+  }
+  const { signal, dispose } = deadlineSignal(deps, call, cancelled)
+  const remainingMs = (): number => call.deadline - clock.now()
+  try {
+    const progress: CallProgress = { reach: 'unsent' }
+    const result = await runCall(deps, call, { times, progress, isSecondRun, remainingMs, signal })
+    if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
+    await sendOutcome(deps, call, { ...result, times, reach: reachIn(call, { result, progress, isSecondRun }) })
+    await result
+      .afterwards?.()
+      .catch((error) =>
+        deps.log.debug({ err: error, callId: call.id }, 'failed to revalidate a stale answer in the background'),
+      )
+    return null
+  } finally {
+    dispose()
+  }
+}
+
+/**
+ * One controller and one timer: AbortSignal.timeout() and any() cost several times as much on every
+ * call.
+ */
+function deadlineSignal(
+  { clock, running }: ProcessorDeps,
+  { id, deadline }: CallJob,
+  cancelled: AbortSignal,
+): { signal: AbortSignal; dispose: () => void } {
+  const end = new AbortController()
+  const onCancelled = (): void => end.abort(cancelled.reason)
+  const timer = setTimeout(() => end.abort(DEADLINE_PASSED), Math.max(0, Math.ceil(deadline - clock.now())))
+  cancelled.addEventListener('abort', onCancelled, { once: true })
+  if (cancelled.aborted) onCancelled()
+  const unfollow = running.follow(id, (reason) => end.abort(reason))
+  return {
+    signal: end.signal,
+    dispose: () => {
+      clearTimeout(timer)
+      cancelled.removeEventListener('abort', onCancelled)
+      unfollow()
+    },
+  }
+}
+
+/** How far a run got. The earlier run may have sent a request, however this run ends. */
+function reachIn(
+  { isAsync }: CallJob,
+  { result, progress, isSecondRun }: { result: CachedOutcome; progress: CallProgress; isSecondRun: boolean },
+): Reach {
+  const { outcome } = result
+  const own = (progress.ofRequest ?? progress).reach
+  const reach = (isFailure(outcome) ? outcome.reach : undefined) ?? own
+  if (isSecondRun) return furthest(reach, 'maybe-sent')
+  // An asynchronous call was accepted, and may have waited for minutes: its unit of the minute
+  // stays spent.
+  return isAsync ? furthest(reach, 'unsent') : reach
 }
 
 /**

@@ -14,7 +14,7 @@ import { AttemptRecorder, type FailureWords } from '../upstream/record-attempt.t
 import { completedParameters } from '../upstream/recorded-call.ts'
 import { sendOnce } from '../upstream/send-once.ts'
 import { buildWireRequest } from '../upstream/upstream-request.ts'
-import type { ProcessorDeps } from './process-call.ts'
+import type { ProcessorDeps } from './process-job.ts'
 
 const FRESH_PART = 0.9
 

@@ -101,7 +101,7 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
   if (run.isSecondRun && endpoint.endpoint.effect === 'once') {
     return { outcome: { code: 'OUTCOME_UNKNOWN', cause: new Error('a worker was lost during the call') } }
   }
-  await deps.held.wait(api, run.signal)
+  if (api.pausedMode === 'hold') await deps.held.wait(api, run.signal)
   // Accepted before its node knew of the pause, or held until now.
   if (api.pausedMode === 'refuse') return { outcome: { code: 'API_PAUSED', retryAfterMs: PAUSED_RETRY_MS } }
   if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, run) }

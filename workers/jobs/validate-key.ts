@@ -23,7 +23,7 @@ import { AttemptError } from '../upstream/attempt-error.ts'
 import { AttemptRecorder } from '../upstream/record-attempt.ts'
 import { sendOnce } from '../upstream/send-once.ts'
 import { buildWireRequest } from '../upstream/upstream-request.ts'
-import type { ProcessorDeps } from './process-call.ts'
+import type { ProcessorDeps } from './process-job.ts'
 
 /** The wait for a permit included, milliseconds. */
 const VALIDATE_MS_MAX = 30_000

@@ -1,3 +1,5 @@
+import { FAILURES_TO_OPEN, HANGING_MS } from '../../src/health/breaker.ts'
+
 /**
  * Calls back once an attempt has taken `limitMs()`, which is read after `firstMs` and may grow.
  *
@@ -17,4 +19,39 @@ export function onHanging(
     }, forMs)
   let timer = wait(firstMs)
   return () => clearTimeout(timer)
+}
+
+/** Requests since the upstream's last answer. */
+interface Unanswered {
+  since: number
+  abandoned: number
+}
+
+/**
+ * Notices an upstream that hangs while no caller is patient enough to see it. Impatient callers
+ * prove nothing, for the upstream may just be slow: a probe must decide.
+ */
+export class UnansweredRequests {
+  readonly #bySlug = new Map<string, Unanswered>()
+  readonly #now: () => number
+
+  /** For tests; goes only forward, milliseconds. */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now
+  }
+
+  /** An answer came, or a failure was counted. */
+  answered(slug: string): void {
+    this.#bySlug.delete(slug)
+  }
+
+  /** The request ended with its call, too early to count. @returns whether a probe should decide */
+  abandoned(slug: string, tookMs: number): boolean {
+    const now = this.#now()
+    const { since, abandoned } = this.#bySlug.get(slug) ?? { since: now - tookMs, abandoned: 0 }
+    const isDoubtful = abandoned + 1 >= FAILURES_TO_OPEN && now - since >= HANGING_MS
+    if (isDoubtful) this.#bySlug.delete(slug)
+    else this.#bySlug.set(slug, { since, abandoned: abandoned + 1 })
+    return isDoubtful
+  }
 }

@@ -4,8 +4,8 @@ import type { Log } from '../../src/log.ts'
 import type { CallQueues } from '../../src/queue/call-queue.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import type { Telemetry } from '../../src/telemetry/telemetry.ts'
+import type { UnansweredRequests } from './hanging.ts'
 import type { SuccessBatcher } from './success-batcher.ts'
-import type { UnansweredRequests } from './unanswered.ts'
 
 export interface HealthDeps {
   redis: RedisConnection

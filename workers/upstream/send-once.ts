@@ -15,7 +15,6 @@ import type { PermitRequest } from '../permits/permit-request.ts'
 import type { MemoryShare } from './answer-memory.ts'
 import { attempt, type HttpExchange } from './attempt.ts'
 import { AttemptError, EndedUnsentError, reachOfFailed, StalePermitError } from './attempt-error.ts'
-import { countPermitWait } from './count-permit-wait.ts'
 import type { HealthDeps } from './health-deps.ts'
 import { CLOSED_MS, classifyResponse, RETRY_AFTER_MS_MAX, rateLeft } from './interpret.ts'
 import type { AttemptRecorder } from './record-attempt.ts'
@@ -170,6 +169,23 @@ async function acquirePermit(deps: SendDeps, sending: Sending): Promise<Permit> 
   } finally {
     endWait()
   }
+}
+
+/**
+ * Adds a wait for a permit to `times`, up to the call's end: the request that it shares may wait
+ * longer.
+ */
+function countPermitWait(times: CallTimes, { signal, callSignal }: Pick<Sending, 'signal' | 'callSignal'>): () => void {
+  const startedAt = performance.now()
+  let isCounted = false
+  const end = (): void => {
+    callSignal?.removeEventListener('abort', end)
+    if (!isCounted) times.permitMs += performance.now() - startedAt
+    isCounted = true
+  }
+  // If both signals are one, its abort ends the wait as well.
+  if (callSignal !== signal) callSignal?.addEventListener('abort', end)
+  return end
 }
 
 /**

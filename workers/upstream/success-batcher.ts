@@ -30,8 +30,7 @@ export class SuccessBatcher {
   }
 
   add(slug: string, latencyMs: number): void {
-    const { status } = this.#health.ofSource(slug)
-    void (status === 'Healthy' ? this.#later : this.#soon).add(slug, latencyMs)
+    void (this.#health.isHealthy(slug) ? this.#later : this.#soon).add(slug, latencyMs)
   }
 
   /** Sends what is pending, before a failure is counted. */

@@ -1,0 +1,147 @@
+import { retryUntil } from '../../src/async/retry-until.ts'
+import { endAsyncCall } from '../../src/calls/end-call.ts'
+import { bucketOf } from '../../src/caps/bucket.ts'
+import type { Catalog } from '../../src/catalog/catalog.ts'
+import { GatewayError } from '../../src/errors.ts'
+import type { AnswerableCall } from '../../src/queue/call-job.ts'
+import type { ReplyOutbox } from '../../src/queue/reply.ts'
+import { isInline } from '../../src/queue/reply-body.ts'
+import { type CallTimes, type Reply, type ReplyHead, reachMembers, reachOf } from '../../src/queue/reply-head.ts'
+import type { Reach } from '../../src/queue/verdict.ts'
+import type { RedisClock } from '../../src/redis/clock.ts'
+import type { CallLogWriter } from '../../src/telemetry/call-log-writer.ts'
+import type { CachedOutcome } from '../cache/cached-call.ts'
+import type { PermitClient } from '../permits/permit-client.ts'
+import { causeWords } from '../upstream/failure-words.ts'
+import { isFailure, type Outcome } from '../upstream/outcome.ts'
+import type { SendDeps } from '../upstream/send-once.ts'
+import { type KeepDeps, keepResult } from './keep-result.ts'
+
+export interface ReplyDeps extends KeepDeps, Pick<SendDeps, 'permitClientOf' | 'telemetry' | 'health' | 'log'> {
+  catalog: Catalog
+  clock: RedisClock
+  replies: ReplyOutbox
+  callLog: Pick<CallLogWriter, 'write'>
+}
+
+const NO_BODY = Buffer.alloc(0)
+
+/** Pause between two tries to send a reply, milliseconds. */
+const SEND_AGAIN_MS = 200
+
+type TimedOutcome = CachedOutcome & { times: CallTimes; reach: Reach }
+
+/**
+ * Sends the reply of a call until Redis takes it or the deadline passes: an answer that the upstream
+ * gave outlasts a failover. A second reply does no harm.
+ *
+ * @throws what the last try threw
+ */
+export async function sendOutcome(deps: ReplyDeps, call: AnswerableCall, result: TimedOutcome): Promise<void> {
+  const { clock, log } = deps
+  const reply = toReply(deps, call, result)
+  await retryUntil(() => sendReply(deps, call, reply), {
+    everyMs: SEND_AGAIN_MS,
+    forMs: call.deadline - clock.now(),
+    mayRepeat: (error) => {
+      if (isProgrammingError(error)) return false
+      log.debug({ err: error, callId: call.id }, 'failed to send the answer of a call; trying again')
+      return true
+    },
+  })
+}
+
+function sendReply(deps: ReplyDeps, call: AnswerableCall, reply: Reply): Promise<void> {
+  if (call.isAsync) return sendKept(deps, call, reply)
+  return isInline(reply.body) ? deps.replies.send(call, reply) : sendWhenBodyFits(deps, call, reply)
+}
+
+/**
+ * An asynchronous call's outcome is stored first. Another outcome may be kept, but this run knows
+ * how far it got itself.
+ */
+async function sendKept(deps: ReplyDeps, call: AnswerableCall, outcome: Reply): Promise<void> {
+  const { head } = await keepResult(deps, call, outcome)
+  const reply = (announcement: Reply) => deps.replies.send(call, announcement)
+  const { times } = outcome.head
+  const bytes = outcome.body.length
+  await endAsyncCall(deps, call, { head, reach: reachOf(outcome.head), times, bytes, reply })
+}
+
+/**
+ * Nodes take bodies within milliseconds: a body that finds no room for this long is kept out by the
+ * bodies of a dead node. Milliseconds.
+ */
+const BODY_SPACE_RETRY = { everyMs: 200, forMs: 2_000, mayRepeat: (error: unknown) => error instanceof GatewayError }
+
+async function sendWhenBodyFits({ replies }: ReplyDeps, call: AnswerableCall, reply: Reply): Promise<void> {
+  try {
+    await retryUntil(() => replies.send(call, reply), BODY_SPACE_RETRY)
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    const { code, details } = error
+    const { id, times } = reply.head
+    const words = { cause: causeWords(code, details.cause), retryAfterMs: details.retryAfterMs ?? 0 }
+    await replies.send(call, {
+      head: { id, times, code, ...reachMembers(reachOf(reply.head)), ...words },
+      body: NO_BODY,
+    })
+  }
+}
+
+function toReply({ log, permitClientOf }: ReplyDeps, call: AnswerableCall, result: TimedOutcome): Reply {
+  const { id, slug } = call
+  const { outcome, cacheStatus, ageSeconds, freshMs, times, reach } = result
+  const head: ReplyHead = {
+    id,
+    times,
+    ...reachMembers(reach),
+    ...(cacheStatus === undefined ? {} : { cacheStatus }),
+    ...(ageSeconds === undefined ? {} : { ageSeconds }),
+    ...(freshMs === undefined ? {} : { freshMs }),
+    ...(times.attempts === 0 ? {} : roomOf(permitClientOf(call, bucketOf(call)))),
+  }
+  if (!isFailure(outcome)) {
+    const { body, recordedFor, isFromFallback } = outcome
+    const ofBody = { ...(recordedFor === undefined ? {} : { recordedFor }), ...(isFromFallback && { isFromFallback }) }
+    return { head: { ...head, ...ofBody }, body }
+  }
+  const { cause, reach: _reach, isCutShort: _isCutShort, ...failure } = outcome
+  // The API node logs the cause in words; only an unforeseen error needs its stack.
+  const level = failure.code === 'INTERNAL_ERROR' ? 'error' : 'debug'
+  if (cause) log[level]({ callId: id, slug, code: failure.code, err: cause }, 'call failed')
+  const words = cause ? { cause: causeWords(failure.code, cause) } : {}
+  return { head: { ...head, ...failure, ...words }, body: NO_BODY }
+}
+
+function roomOf({ room }: PermitClient): Pick<ReplyHead, 'room'> {
+  return room === 0 ? {} : { room }
+}
+
+/**
+ * No worker took the call, because each has loaded another document of the API than its API node.
+ * Nothing was sent.
+ */
+export class OtherDocumentError extends Error {}
+
+/** By then the processes have been restarted, milliseconds. */
+const OTHER_DOCUMENT_RETRY_MS = 10_000
+
+/**
+ * The job outlived too many workers, or Redis did not take the reply: a request may have been sent.
+ */
+export async function replyToLostCall(deps: ReplyDeps, call: AnswerableCall, cause: Error): Promise<void> {
+  const times: CallTimes = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
+  const isOnce = deps.catalog.get(call.slug)?.endpoints.get(call.endpoint)?.endpoint.effect === 'once'
+  const code = isProgrammingError(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE'
+  const isUntouched = cause instanceof OtherDocumentError
+  const outcome: Outcome = isUntouched
+    ? { code: 'API_NOT_ENABLED', retryAfterMs: OTHER_DOCUMENT_RETRY_MS, cause }
+    : { code: isOnce ? 'OUTCOME_UNKNOWN' : code, cause }
+  await sendOutcome(deps, call, { outcome, times, reach: isUntouched ? 'unsent' : 'maybe-sent' })
+}
+
+/** Rather than a failure of Redis or of a process. */
+function isProgrammingError(error: unknown): boolean {
+  return [TypeError, RangeError, ReferenceError, SyntaxError].some((kind) => error instanceof kind)
+}
