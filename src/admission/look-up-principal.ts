@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { hashApiKey } from '../accounts/api-key.ts'
+import { hashApiKey, isApiKeyShaped } from '../accounts/api-key.ts'
 import { verifySessionToken } from '../accounts/session-token.ts'
 import { missingForLiveCalls, shareGroupOf } from '../accounts/trust.ts'
 import type { Config } from '../config.ts'
@@ -42,6 +42,8 @@ export async function lookUpPrincipal(
   if (kind === 'session') return await lookUpSession(deps, secret)
   if (kind === 'token') return await identifyToken(deps, credential, { isKnown, ip })
   if (isKnown) return orRefuse(await lookUpKey(deps, secret, deps.db))
+  // A wrong checksum is refused without a look-up.
+  if (!isApiKeyShaped(secret)) throw malformedKey(secret)
   return await deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpKey(deps, secret, deps.strangersDb))
 }
 
@@ -168,6 +170,23 @@ function trustOf(
 async function loadProviderKeys(db: Db, owner: ProviderKeyOwner): Promise<Map<string, ProviderKeyState>> {
   const keys = await listProviderKeyStates(db, owner)
   return new Map(keys.map((key) => [key.slug, key]))
+}
+
+/** If it is clear what was sent in place of a key, says what to send. */
+function malformedKey(sent: string): GatewayError {
+  if (/agw_(live|test)_/.test(sent)) {
+    return new GatewayError('INVALID_API_KEY', {
+      message: 'The API key is not complete, or something stands beside it.',
+      hint: 'Send the whole key and nothing else, as it was shown when it was created',
+    })
+  }
+  if (/^[\w-]+\.[\w-]+\.[\w-]+$/.test(sent)) {
+    return new GatewayError('INVALID_API_KEY', {
+      message: 'This is a session token, and no API key.',
+      hint: 'Send it as Authorization: Bearer',
+    })
+  }
+  return new GatewayError('INVALID_API_KEY')
 }
 
 /** Test calls count for no month, neither the account's nor the credential's. */

@@ -26,6 +26,7 @@ export class LaneDirectory {
   #workers: ProcessBeat[] = []
   /** By slug, as far as they were wanted since the workers were last read. */
   #lanes = new Map<string, Lane>()
+  #served = new Map<string, boolean>()
   #timer: NodeJS.Timeout | undefined
 
   constructor(deps: LaneDirectoryDeps) {
@@ -57,6 +58,14 @@ export class LaneDirectory {
    * known: the job then waits for a worker, and ends with its deadline.
    */
   isServed(slug: string): boolean {
+    const known = this.#served.get(slug)
+    if (known !== undefined) return known
+    const isServed = this.#isServedNow(slug)
+    this.#served.set(slug, isServed)
+    return isServed
+  }
+
+  #isServedNow(slug: string): boolean {
     const serving = this.#workers.filter(({ serves }) => serves === undefined || serves.includes(slug))
     if (serving.length === 0) return true
     return serving.some(({ apis }) => {
@@ -84,6 +93,7 @@ export class LaneDirectory {
       this.#workers = staying.length > 0 ? staying : beats
       this.#lanes = new Map()
       await this.#lists.read(this.#workers.map(({ apis }) => apis))
+      this.#served = new Map()
     } catch (error) {
       log.debug({ err: error }, 'failed to read which lanes workers serve')
     }

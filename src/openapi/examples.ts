@@ -1,6 +1,6 @@
 import type { Api, ApiEndpoint, Catalog } from '../catalog/catalog.ts'
 import { toEntry } from '../catalog/catalog-entry.ts'
-import { termsLink } from '../http/answer/terms-link.ts'
+import { termsLink } from '../http/answer/call-answer.ts'
 import { LOGS } from './log-examples.ts'
 
 /** Examples of bodies by media type. */

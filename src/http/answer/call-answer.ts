@@ -1,9 +1,9 @@
 import type { Catalog } from '../../catalog/catalog.ts'
 import { sourceName } from '../../catalog/fallback.ts'
+import type { Terms } from '../../catalog/terms.ts'
 import { GatewayError } from '../../errors.ts'
 import type { CallJob } from '../../queue/call-job.ts'
 import type { CallTimes, ReplyHead } from '../../queue/reply-head.ts'
-import { termsLink } from './terms-link.ts'
 
 /** The headers of a call's answer that come from its reply. */
 export function replyHeaders(
@@ -62,6 +62,18 @@ export function linkHeaders(catalog: Catalog, slug: string): Record<string, stri
   const api = catalog.get(slug)
   const link = api && termsLink(api.upstream.terms)
   return link === undefined ? {} : { link }
+}
+
+/**
+ * `Link` of an answer with data (RFC 8288): terms of the source and licence of its data, so that
+ * what is owed for the data comes with them. Undefined if the source names neither.
+ */
+export function termsLink({ url, licence }: Terms): string | undefined {
+  const links = [
+    ...(url === undefined ? [] : [`<${url}>; rel="terms-of-service"`]),
+    ...(licence === undefined ? [] : [`<${licence}>; rel="license"`]),
+  ]
+  return links.length === 0 ? undefined : links.join(', ')
 }
 
 /**
