@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
-import { answerLimits } from '../admission/answer-limits.ts'
-import { authenticateNow, type Principal } from '../admission/authenticate.ts'
+import type { Principal } from '../admission/authenticate.ts'
+import { RequestCallers } from '../admission/request-callers.ts'
 import { cancelCall } from '../calls/cancel-call.ts'
 import { QueuePositions } from '../caps/queue-positions.ts'
 import type { Context } from '../context.ts'
@@ -18,8 +18,6 @@ import { writeFailure } from '../http/answer/error-answer.ts'
 import { unitsOfBytes } from '../http/request/body-limits.ts'
 import { IdParams } from '../http/request/path-ids.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
-import { holdForAccount } from '../http/server/holding.ts'
-import { requireAudience } from '../oauth/resources.ts'
 import { type AsyncCall, readAsyncCall } from '../queue/async-call.ts'
 import type { ReplyHead } from '../queue/reply-head.ts'
 import { readResultAge } from '../queue/results.ts'
@@ -63,18 +61,12 @@ const CANCEL_ROUTE = {
 /** Results of asynchronous calls. */
 export async function asyncCallRoutes(app: App, context: Context): Promise<void> {
   const { config, accountRequests, keptResults } = context
-  const principals = new WeakMap<object, Principal>()
   const positions = new QueuePositions(context.caps)
   app.addHook('onRequest', async (_request, reply) => void reply.headers(PRIVATE_ANSWER))
   // They are read with the answer: a cancelled call may have given back what it took.
-  answerLimits(app, context, (request) => principals.get(request))
+  const callers = new RequestCallers(app, context)
   const findOwnCall = async (request: CallRequest): Promise<AsyncCall> => {
-    const principal = await authenticateNow(context, request)
-    principals.set(request, principal)
-    holdForAccount(request, principal.accountId)
-    accountRequests.take(principal.accountId)
-    requireAudience(principal, request, config.http.baseUrl)
-    return await findCallOf(context, request, principal)
+    return await findCallOf(context, request, await callers.identify(request))
   }
   app.get('/v1/calls/:id', RESULT_ROUTE, async (request: CallRequest, reply: FastifyReply) => {
     const call = await findOwnCall(request)

@@ -1,10 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { type AdmittedBatch, admitBatch, type BatchUnit } from '../admission/admit-batch.ts'
-import { answerLimits } from '../admission/answer-limits.ts'
-import { authenticateNow, type Principal } from '../admission/authenticate.ts'
+import { authenticateNow } from '../admission/authenticate.ts'
 import { endRefusedBatchCalls } from '../admission/end-refused-calls.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
+import { RequestCallers } from '../admission/request-callers.ts'
 import { errorOf } from '../calls/end-call.ts'
 import { CallerLeftError, type EndedCall } from '../calls/pending-call.ts'
 import { runBatch } from '../calls/run-batch.ts'
@@ -15,9 +15,8 @@ import { sourceHeaders } from '../http/answer/call-answer.ts'
 import { MESSAGES_BYTES_MAX, unitsOfBody } from '../http/request/body-limits.ts'
 import { callerSocket, originOf } from '../http/request/caller-socket.ts'
 import type { App } from '../http/request/typed-app.ts'
-import { holdForAccount, holdingOf } from '../http/server/holding.ts'
+import { holdingOf } from '../http/server/holding.ts'
 import { limitRefusal } from '../limits/limit-refusal.ts'
-import { requireAudience } from '../oauth/resources.ts'
 import { cacheResult } from '../telemetry/ended-calls.ts'
 
 /** Calls in one batch. */
@@ -106,16 +105,11 @@ export async function batchRoutes(app: App, context: Context): Promise<void> {
       },
     },
   }
-  const principals = new WeakMap<object, Principal>()
+  const callers = new RequestCallers(app, context)
   // Before the body: a bad body is reported to callers with a credential alone.
   app.addHook('onRequest', async (request) => {
-    const principal = await authenticateNow(context, request)
-    requireAudience(principal, request, context.config.http.baseUrl)
-    principals.set(request, principal)
-    holdForAccount(request, principal.accountId)
-    context.accountRequests.take(principal.accountId, unitsOfBody(request.headers, MESSAGES_BYTES_MAX))
+    await callers.identify(request, unitsOfBody(request.headers, MESSAGES_BYTES_MAX))
   })
-  answerLimits(app, context, (request) => principals.get(request))
   app.post(
     '/v1/batch',
     options,

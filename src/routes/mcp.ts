@@ -2,9 +2,9 @@ import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
-import { answerLimits } from '../admission/answer-limits.ts'
-import { authenticateNow, type Principal } from '../admission/authenticate.ts'
+import type { Principal } from '../admission/authenticate.ts'
 import { readAllowance, readQuote } from '../admission/quote.ts'
+import { RequestCallers } from '../admission/request-callers.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { unknownApi } from '../catalog/unknown-api.ts'
 import type { Context } from '../context.ts'
@@ -13,12 +13,10 @@ import { MESSAGES_BYTES_MAX } from '../http/request/body-limits.ts'
 import { requireOwnOrigin } from '../http/request/own-origin.ts'
 import { SlugParams } from '../http/request/path-ids.ts'
 import type { App } from '../http/request/typed-app.ts'
-import { holdForAccount } from '../http/server/holding.ts'
 import { clientOf } from '../limits/throttle.ts'
 import { openCallClient } from '../mcp/call-client.ts'
 import type { McpDeps } from '../mcp/server.ts'
 import type { MessageSender } from '../mcp/tool-calls.ts'
-import { requireAudience } from '../oauth/resources.ts'
 import { Renderings } from '../pages/rendering.ts'
 
 const Message = Type.Object(
@@ -118,29 +116,29 @@ const ONE_API = {
 export async function mcpRoutes(app: App, context: Context): Promise<void> {
   const { catalog, config, health } = context
   const { baseUrl } = config.http
-  const principals = new WeakMap<FastifyRequest, Principal>()
+  const callers = new RequestCallers(app, context)
   const rendered = new Renderings<string>(() => publicStateOf(catalog, health))
   const depsOf = (request: FastifyRequest, reply: FastifyReply): McpDeps => ({
     catalog,
     baseUrl,
     health,
-    tier: principals.get(request)?.tier ?? 'developer',
-    allowedApis: principals.get(request)?.credential?.apis ?? null,
-    mayWrite: principals.get(request)?.mayWrite === true,
-    providerKeys: principals.get(request)?.providerKeys ?? new Map(),
+    tier: callers.of(request)?.tier ?? 'developer',
+    allowedApis: callers.of(request)?.credential?.apis ?? null,
+    mayWrite: callers.of(request)?.mayWrite === true,
+    providerKeys: callers.of(request)?.providerKeys ?? new Map(),
     rendered,
-    quotes: quotesFor(context, principals.get(request)),
+    quotes: quotesFor(context, callers.of(request)),
     client: openCallClient(app, context, {
       request,
       reply,
-      sender: senderOf(principals.get(request), request.ip),
+      sender: senderOf(callers.of(request), request.ip),
       onAnswer: ({ body }) => charge(request, Math.floor(body.length / CHARACTERS_PER_UNIT)),
     }),
   })
 
   // Taken where the message is answered: before that nobody knows what it costs.
   const charge = (request: FastifyRequest, units: number): void => {
-    const { accountId } = principals.get(request) ?? {}
+    const { accountId } = callers.of(request) ?? {}
     if (accountId !== undefined && units > 0) context.accountRequests.chargeWork(accountId, units)
   }
   const answer = (request: FastifyRequest, reply: FastifyReply, response: Response) => {
@@ -151,13 +149,8 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
   app.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store')
     requireOwnOrigin(request, baseUrl, context.config.http.corsOrigins)
-    const principal = await authenticateNow(context, request)
-    requireAudience(principal, request, baseUrl)
-    principals.set(request, principal)
-    holdForAccount(request, principal.accountId)
-    context.accountRequests.take(principal.accountId)
+    await callers.identify(request)
   })
-  answerLimits(app, context, (request) => principals.get(request))
   app.addHook('preValidation', async ({ body }, reply) => {
     if (Array.isArray(body)) return reply.status(400).send(ONE_MESSAGE)
   })

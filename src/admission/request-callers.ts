@@ -1,0 +1,47 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Config } from '../config.ts'
+import type { AccountRequests } from '../http/request/account-requests.ts'
+import { holdForAccount } from '../http/server/holding.ts'
+import { requireAudience } from '../oauth/resources.ts'
+import type { LimitDeps } from './acquire-limits.ts'
+import { answerLimits } from './answer-limits.ts'
+import { type AuthenticationDeps, authenticateNow, type Principal } from './authenticate.ts'
+
+export interface RequestCallerDeps extends Omit<AuthenticationDeps, 'config' | 'health'>, LimitDeps {
+  config: Config
+  health: AuthenticationDeps['health']
+  accountRequests: Pick<AccountRequests, 'take'>
+}
+
+/**
+ * Who sends the requests of a scope whose routes make calls or look at them. Such a request takes
+ * no unit of the plan: it counts as a request of its account, and its answer says what is left.
+ */
+export class RequestCallers {
+  readonly #deps: RequestCallerDeps
+  readonly #principals = new WeakMap<object, Principal>()
+
+  constructor(scope: FastifyInstance, deps: RequestCallerDeps) {
+    this.#deps = deps
+    answerLimits(scope, deps, (request) => this.of(request))
+  }
+
+  /** Undefined until the caller is identified. */
+  of(request: FastifyRequest): Principal | undefined {
+    return this.#principals.get(request)
+  }
+
+  /**
+   * @param units the requests that it counts as
+   * @throws GatewayError if the credential is refused, or the account sends too many requests
+   */
+  async identify(request: FastifyRequest, units = 1): Promise<Principal> {
+    const { config, accountRequests } = this.#deps
+    const principal = await authenticateNow(this.#deps, request)
+    requireAudience(principal, request, config.http.baseUrl)
+    this.#principals.set(request, principal)
+    holdForAccount(request, principal.accountId)
+    accountRequests.take(principal.accountId, units)
+    return principal
+  }
+}
