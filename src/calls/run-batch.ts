@@ -48,7 +48,9 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
   const { log } = deps
   const { granted, leases } = grant
   const waiting = units.slice(leases, granted)
-  const { ending, dispose } = limitBatch(run.left, timeoutMs + DEADLINE_GRACE_MS)
+  const ending = new AbortController()
+  const timer = setTimeout(() => ending.abort(new GatewayError('DEADLINE_EXCEEDED')), timeoutMs + DEADLINE_GRACE_MS)
+  const end = AbortSignal.any([run.left, ending.signal])
   const rights = new CurrentRights(principal, {
     authenticateAgain: run.authenticateAgain,
     now: () => deps.health.now(),
@@ -64,13 +66,13 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
 
   const runUnderOneLease = async (first: BatchUnit): Promise<void> => {
     for (let unit: BatchUnit | undefined = first; unit; ) {
-      const ended = await runUnit(deps, unit, { batch, run, rights, end: ending.signal })
+      const ended = await runUnit(deps, unit, { batch, run, rights, end })
       const [error, verdict] = [errorOf(ended.end), await ended.end.verdict]
       // Test calls have no monthly quota.
       if (refundOf(verdict) === 'nothing' && principal.mode === 'live') charged += 1
       // Cancelled though its caller has not left: the account may make no calls any more.
       if (error?.code === 'CALL_CANCELLED') ending.abort(error)
-      const next: BatchUnit | undefined = ending.signal.aborted ? undefined : waiting.shift()
+      const next: BatchUnit | undefined = end.aborted ? undefined : waiting.shift()
       run.emit(unit, ended.end)
       try {
         const { version } = await endCall(deps, ended, next && { callId: next.job.id, leaseMs })
@@ -88,10 +90,10 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
   }
   try {
     await Promise.all(units.slice(0, leases).map(runUnderOneLease))
-    await refuse(waiting.splice(0), ending.signal.reason)
+    await refuse(waiting.splice(0), end.reason)
     return charged
   } finally {
-    dispose()
+    clearTimeout(timer)
   }
 }
 
@@ -127,19 +129,6 @@ class CurrentRights {
     }
     checkRights(api, endpoint, this.#principal)
   }
-}
-
-function limitBatch(left: AbortSignal, timeMs: number): { ending: AbortController; dispose: () => void } {
-  const ending = new AbortController()
-  const onLeft = () => ending.abort(left.reason)
-  left.addEventListener('abort', onLeft, { once: true })
-  if (left.aborted) onLeft()
-  const timer = setTimeout(() => ending.abort(new GatewayError('DEADLINE_EXCEEDED')), timeMs)
-  const dispose = (): void => {
-    clearTimeout(timer)
-    left.removeEventListener('abort', onLeft)
-  }
-  return { ending, dispose }
 }
 
 async function runUnit(
