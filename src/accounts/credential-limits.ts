@@ -31,6 +31,11 @@ export const allowedMembers = {
       ),
     ),
   ),
+  mayWrite: Type.Optional(
+    Type.Boolean({
+      description: 'Whether it may call endpoints that change something at their source; at first it only reads',
+    }),
+  ),
 }
 
 type Allowed = Static<ReturnType<typeof Type.Object<typeof allowedMembers>>>
@@ -46,6 +51,7 @@ export const allowedAnswerMembers = {
     },
     { description: 'Limits of its own, beside those of the plan' },
   ),
+  mayWrite: Type.Boolean({ description: 'Whether it may call endpoints that change something at their source' }),
 }
 
 /** Columns of a key or a connection. */
@@ -54,10 +60,15 @@ export interface AllowedColumns {
   per_minute: number | null
   per_month: number | null
   in_flight: number | null
+  may_write: boolean
 }
 
-export function toAllowedAnswer({ apis, per_minute, per_month, in_flight }: AllowedColumns) {
-  return { apis, limits: { perMinute: per_minute, perMonth: per_month, inFlight: in_flight } }
+export function toAllowedAnswer({ apis, per_minute, per_month, in_flight, may_write }: AllowedColumns) {
+  return {
+    apis,
+    limits: { perMinute: per_minute, perMonth: per_month, inFlight: in_flight },
+    mayWrite: may_write,
+  }
 }
 
 /**
@@ -67,7 +78,7 @@ export function toAllowedAnswer({ apis, per_minute, per_month, in_flight }: Allo
  */
 export function readAllowed(
   catalog: { has: (slug: string) => boolean },
-  { apis, limits }: Allowed,
+  { apis, limits, mayWrite }: Allowed,
 ): Partial<AllowedColumns> {
   const { perMinute, perMonth, inFlight } = limits ?? { perMinute: null, perMonth: null, inFlight: null }
   return {
@@ -75,6 +86,7 @@ export function readAllowed(
     ...(limits === undefined || perMinute === undefined ? {} : { per_minute: perMinute }),
     ...(limits === undefined || perMonth === undefined ? {} : { per_month: perMonth }),
     ...(limits === undefined || inFlight === undefined ? {} : { in_flight: inFlight }),
+    ...(mayWrite === undefined ? {} : { may_write: mayWrite }),
   }
 }
 

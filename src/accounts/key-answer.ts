@@ -20,7 +20,6 @@ export const KeyAnswer = Type.Object(
     lastFour: Type.String({ description: 'The last four characters of the key' }),
     lastUsedAt: nullable(Type.String({ format: 'date-time', description: 'When it was last used, to the minute' })),
     expiresAt: nullable(Type.String({ format: 'date-time', description: 'From then on it is refused; null: never' })),
-    mayWrite: Type.Boolean({ description: 'Whether it may call endpoints that change something at their source' }),
     teamId: nullable(
       Type.String({ format: 'uuid', description: 'The team it belongs to; null for a key of your own' }),
     ),
@@ -55,7 +54,6 @@ export function toKeyAnswer(key: ApiKey): Static<typeof KeyAnswer> {
     teamId: key.team_id,
     ...toAllowedAnswer(key),
     replacedBy: key.replaced_by,
-    mayWrite: key.may_write,
     createdBy: key.created_by,
   }
 }

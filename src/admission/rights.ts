@@ -32,8 +32,8 @@ function checkMayWrite({ slug }: Api, { path, endpoint }: ApiEndpoint, { mayWrit
   throw new GatewayError('KEY_API_FORBIDDEN', {
     message: `${slug}${path} changes something, and this ${holder} may only read.`,
     hint: connection
-      ? 'Allow the application to change things on the page of connected applications'
-      : 'Use a key that was created with mayWrite, or the session of a log-in',
+      ? 'Allow the application to change data under Account, Connected apps'
+      : 'Allow the key to change data with mayWrite (PATCH /v1/keys/{id}, or Change on the page of keys), or use the session of a log-in',
   })
 }
 

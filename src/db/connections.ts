@@ -104,7 +104,7 @@ export function lockConnection(transaction: Db, id: string, userId: string): Pro
 export function updateConnection(
   db: Db,
   id: string,
-  allowed: Partial<Pick<Connection, 'apis' | 'per_minute' | 'per_month' | 'in_flight'>>,
+  allowed: Partial<Pick<Connection, 'apis' | 'per_minute' | 'per_month' | 'in_flight' | 'may_write'>>,
 ): Promise<Connection> {
   return db.updateTable('connections').set(allowed).where('id', '=', id).returningAll().executeTakeFirstOrThrow()
 }

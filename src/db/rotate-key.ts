@@ -74,10 +74,7 @@ export function lockApiKey(transaction: Db, keyId: string): Promise<ApiKey | und
 export async function updateApiKey(
   transaction: Db,
   key: ApiKey,
-  {
-    own,
-    allowed,
-  }: { own: Partial<Pick<ApiKey, 'label' | 'expires_at' | 'may_write'>>; allowed: Partial<AllowedColumns> },
+  { own, allowed }: { own: Partial<Pick<ApiKey, 'label' | 'expires_at'>>; allowed: Partial<AllowedColumns> },
 ): Promise<ApiKey> {
   const limitsId = key.limits_id ?? key.id
   if (Object.keys(allowed).length > 0) {
@@ -93,4 +90,4 @@ export async function updateApiKey(
   return await transaction.selectFrom('api_keys').selectAll().where('id', '=', key.id).executeTakeFirstOrThrow()
 }
 
-type AllowedColumns = Pick<ApiKey, 'apis' | 'per_minute' | 'per_month' | 'in_flight'>
+type AllowedColumns = Pick<ApiKey, 'apis' | 'per_minute' | 'per_month' | 'in_flight' | 'may_write'>

@@ -52,6 +52,8 @@ export interface Decision {
   perMinute?: number
   perMonth?: number
   inFlight?: number
+  /** Whether it may call endpoints that change something at their source; absent: no. */
+  mayWrite?: boolean
 }
 
 const expired = (cause: unknown) =>
@@ -119,8 +121,8 @@ export async function decideConsent(
     const refusal = { error: 'access_denied', error_description: 'The user said no.' }
     return await provider.interactionResult(raw.request, raw.response, refusal, { mergeWithLastSubmission: false })
   }
-  const { apis, perMinute = null, perMonth = null, inFlight = null } = decision
-  const allowed = readAllowed(deps.catalog, { apis: apis ?? null, limits: { perMinute, perMonth, inFlight } })
+  const { apis, perMinute = null, perMonth = null, inFlight = null, mayWrite = false } = decision
+  const allowed = readAllowed(deps.catalog, { apis: apis ?? null, limits: { perMinute, perMonth, inFlight }, mayWrite })
   const { interaction, client } = await findInteraction(deps, exchange)
   const { clientName, redirectHost, resource } = await readConsent(deps, exchange)
   const id = randomUUID()

@@ -199,6 +199,7 @@ function connections(baseUrl: string): Record<string, MediaExamples> {
     resource: `${baseUrl}/mcp`,
     apis: ['weather', 'currency'],
     limits: { perMinute: null, perMonth: 500, inFlight: null },
+    mayWrite: false,
     perMonth: 500,
     createdAt: MADE_AT,
     lastUsedAt: USED_AT,

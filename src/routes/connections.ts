@@ -91,7 +91,7 @@ function routeChange(app: App, context: Context): void {
     config: { errors: ['CONNECTION_NOT_FOUND'] as const },
     schema: {
       operationId: 'updateConnection',
-      summary: 'Change the APIs and the limits of an application',
+      summary: 'Change the APIs, the limits or the right to write of an application',
       description:
         'A member that is absent stays as it is, null lifts it. The change holds on every node from the next request on.',
       tags: ['Connections'],

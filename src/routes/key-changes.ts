@@ -27,9 +27,6 @@ const ChangeBody = Type.Object(
   {
     label: Type.Optional(nullable(Type.String({ maxLength: 255, description: 'Your name for it; null: none' }))),
     expiresAt: Expiry('From then on the key is refused; null: never'),
-    mayWrite: Type.Optional(
-      Type.Boolean({ description: 'Whether it may call endpoints that change something at their source' }),
-    ),
     ...allowedMembers,
   },
   { minProperties: 1 },
@@ -75,9 +72,9 @@ function routeChange(app: App, context: Context): void {
     config: { errors: ['KEY_NOT_FOUND', 'KEY_ALREADY_ROTATED', 'FORBIDDEN'] as const },
     schema: {
       operationId: 'updateKey',
-      summary: 'Change the label, the expiry, the APIs or the limits of an API key',
+      summary: 'Change the label, the expiry, the APIs, the limits or the right to write of an API key',
       description:
-        'A member that is absent stays as it is, null lifts it. The change holds on every node from the next request on. Keys of one rotation share APIs and limits.',
+        'A member that is absent stays as it is, null lifts it. The change holds on every node from the next request on. Keys of one rotation share what they may do.',
       tags: ['Keys'],
       params: IdParams,
       body: ChangeBody,
@@ -87,11 +84,10 @@ function routeChange(app: App, context: Context): void {
   app.patch('/v1/keys/:id', change, async (request) => {
     const { user } = sessionOf(request)
     const key = await manageableKey(db, request.params.id, user.id)
-    const { label, expiresAt, mayWrite } = request.body
+    const { label, expiresAt } = request.body
     const own = {
       ...(label === undefined ? {} : { label }),
       ...(expiresAt === undefined ? {} : { expires_at: readExpiry(expiresAt) }),
-      ...(mayWrite === undefined ? {} : { may_write: mayWrite }),
     }
     const allowed = readAllowed(catalog, request.body)
     let limitChange: LimitChange | undefined

@@ -36,12 +36,6 @@ const CreateBody = Type.Object({
   expiresAt: Type.Optional(
     nullable(Type.String({ format: 'date-time', description: 'From then on the key is refused' })),
   ),
-  mayWrite: Type.Optional(
-    Type.Boolean({
-      default: false,
-      description: 'Whether it may call endpoints that change something at their source; without it the key only reads',
-    }),
-  ),
   ...allowedMembers,
 })
 
@@ -87,7 +81,7 @@ function routeCreation(app: App, context: Context): void {
     },
   }
   app.post('/v1/keys', create, async (request, reply) => {
-    const { label, environment = 'live', teamId, mayWrite = false } = request.body
+    const { label, environment = 'live', teamId } = request.body
     const { user } = sessionOf(request)
     const expiresAt = readExpiry(request.body.expiresAt)
     const key = createApiKey(environment)
@@ -99,7 +93,6 @@ function routeCreation(app: App, context: Context): void {
       last_four: key.slice(-4),
       label: label ?? null,
       expires_at: expiresAt,
-      may_write: mayWrite,
       ...readAllowed(catalog, request.body),
     }
     await limitCredentials(context, user.id, () => addKey(db, row, teamId?.toLowerCase()))

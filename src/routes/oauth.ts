@@ -38,6 +38,7 @@ const Decision = Type.Object({
   perMinute: Type.Optional(Limit),
   perMonth: Type.Optional(Limit),
   inFlight: Type.Optional(Limit),
+  mayWrite: Type.Optional(Type.Boolean()),
 })
 
 /**

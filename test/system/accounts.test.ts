@@ -455,7 +455,7 @@ describe('API keys', () => {
       [
         { mode: 'test' },
         'mode',
-        /^Member mode is not known; the members are label, environment, teamId, expiresAt, mayWrite, apis, limits\.$/,
+        /^Member mode is not known; the members are label, environment, teamId, expiresAt, apis, limits, mayWrite\.$/,
       ],
       [
         { expires_at: '2020-01-01T00:00:00Z' },

@@ -1,6 +1,7 @@
 import { actionButton, actionForm, failureCard } from './account-view.js'
 import { api } from './api.js'
 import { el, field } from './dom.js'
+import { writeTick, writingApis } from './limits.js'
 
 /**
  * The consent page: who asks, where the code goes, what the application may do; the user decides.
@@ -88,10 +89,8 @@ const numbers = (texts) =>
     Object.entries(texts).flatMap(([name, text]) => (text === undefined ? [] : [[name, Number(text)]])),
   )
 
-async function consentForm({ resource }, { email }, onLoggedOut) {
-  const one = /\/mcp\/([a-z0-9-]+)$/.exec(resource)?.[1]
-  const { data } = await api('/v1/catalog')
-  const apis = one ? [] : data
+/** All APIs, or some of them. */
+function apiChoice(apis) {
   const boxes = apis.map(({ api_name, display_name }) =>
     el(
       'label',
@@ -101,33 +100,43 @@ async function consentForm({ resource }, { email }, onLoggedOut) {
     ),
   )
   const list = el('fieldset', { class: 'choices', hidden: true }, el('legend', {}, 'These APIs'), ...boxes)
+  const showList = ({ target }) => {
+    list.hidden = target.value !== 'some'
+  }
   const scope = (value, text, checked) =>
     el(
       'label',
       { class: 'choice' },
-      el('input', {
-        type: 'radio',
-        name: 'scope',
-        value,
-        checked,
-        onchange: () => {
-          list.hidden = value !== 'some'
-        },
-      }),
+      el('input', { type: 'radio', name: 'scope', value, checked, onchange: showList }),
       ` ${text}`,
     )
+  return el('div', {}, scope('all', 'All APIs', true), scope('some', 'Only these', false), list)
+}
+
+async function consentForm({ resource }, { email }, onLoggedOut) {
+  const one = /\/mcp\/([a-z0-9-]+)$/.exec(resource)?.[1]
+  const { data } = await api('/v1/catalog')
+  const writers = writingApis(data).filter((slug) => one === undefined || slug === one)
+  const { tick, showFor, read: readTick } = writeTick()
+  /** Names the APIs that are chosen now, whenever a choice changes. */
+  const showTick = (form) => {
+    const chosen = new FormData(form)
+    const isChosen = (slug) => chosen.get('scope') !== 'some' || chosen.getAll('api').includes(slug)
+    showFor(writers.filter(isChosen))
+  }
   const decide = async (decision) => {
     const { location: next } = await api(`${location.pathname}/decision`, { method: 'POST', body: decision })
     location.assign(next)
   }
   const form = actionForm(
-    { class: 'card' },
+    { class: 'card', onchange: ({ currentTarget }) => showTick(currentTarget) },
     async ({ perMinute, perMonth, inFlight, scope: chosen }, target) => {
       const chosenApis = [...new FormData(target)].filter(([name]) => name === 'api').map(([, value]) => value)
       await decide({
         allow: true,
         ...(chosen === 'some' ? { apis: chosenApis } : {}),
         ...numbers({ perMinute, perMonth, inFlight }),
+        ...readTick(),
       })
     },
     el('button', { class: 'button big', type: 'submit' }, 'Allow'),
@@ -139,9 +148,8 @@ async function consentForm({ resource }, { email }, onLoggedOut) {
       await api('/portal/logout', { method: 'POST' })
       await onLoggedOut()
     }),
-    one
-      ? el('p', {}, 'It may call the API ', el('code', {}, one), ' and no other.')
-      : el('div', {}, scope('all', 'All APIs', true), scope('some', 'Only these', false), list),
+    one ? el('p', {}, 'It may call the API ', el('code', {}, one), ' and no other.') : apiChoice(data),
+    tick,
     limitField('perMonth', 'Calls a month, at most'),
     limitField('perMinute', 'Calls a minute, at most'),
     limitField('inFlight', 'Calls at once, at most'),
@@ -151,5 +159,6 @@ async function consentForm({ resource }, { email }, onLoggedOut) {
       'It cannot see or change your account, keys or teams. You end it under Account, Connected apps.',
     ),
   )
+  showTick(form)
   return [form]
 }

@@ -33,7 +33,7 @@ export function startConnections(view) {
 
 function changeButton(connection, refresh) {
   return actionButton('Change', { 'aria-label': `Change ${connection.clientName}` }, async () => {
-    const { fields, read } = allowedFields(connection)
+    const { fields, read } = await allowedFields(connection)
     if (!(await confirmed(`What may ${connection.clientName} call?`, 'Save', fields))) return
     await api(`/v1/connections/${connection.id}`, { method: 'PATCH', body: read() })
     toast('The application is changed')

@@ -29,11 +29,20 @@ export function startKeys(view) {
 
 /** A form that makes a key; `extra` goes into the request. */
 export function keyForm(extra, onMade) {
+  let allowed
+  const narrowing = el('details', { ontoggle: open }, el('summary', {}, 'What it may do'))
+  async function open() {
+    if (narrowing.querySelector('.stack')) return
+    const opened = await allowedFields()
+    if (narrowing.querySelector('.stack')) return
+    allowed = opened
+    narrowing.append(allowed.fields)
+  }
   return actionForm(
     { class: 'inline' },
     async ({ label, environment, days }) => {
       const expires = days ? { expiresAt: expiryIn(days) } : {}
-      const body = { ...extra, environment, ...(label ? { label } : {}), ...expires }
+      const body = { ...extra, environment, ...(label ? { label } : {}), ...expires, ...allowed?.read() }
       const made = await api('/v1/keys', { method: 'POST', body })
       useKey(made.key, true)
       await onMade(made)
@@ -47,6 +56,7 @@ export function keyForm(extra, onMade) {
       ]),
     ),
     field('Expires', select({ name: 'days' }, EXPIRIES)),
+    narrowing,
     el('button', { class: 'button', type: 'submit' }, 'Create key'),
   )
 }
@@ -129,7 +139,7 @@ function changeButton(key, onChanged) {
   return actionButton('Change', { 'aria-label': `Change ${fullNameOf(key)}` }, async () => {
     const label = el('input', { maxlength: 255, value: key.label ?? '', autocomplete: 'off' })
     const days = select({}, [['keep', key.expiresAt ? 'as it is' : 'never, as it is'], ...EXPIRIES])
-    const allowed = allowedFields(key)
+    const allowed = await allowedFields(key)
     const choice = el('div', { class: 'stack' }, field('Label', label), field('Expires', days), allowed.fields)
     if (!(await confirmed(`Change ${nameOf(key)}`, 'Save', choice))) return
     const body = {
