@@ -22,7 +22,10 @@ const CatalogEndpoint = Type.Object({
     }),
   ),
   example: Type.Optional(
-    Type.Literal('made', { description: 'The answer to a test call is made from the schema: none was recorded' }),
+    Type.Enum(['document', 'made'], {
+      description:
+        'What answers test calls: document, an example of the document of the API; made, a value made from its schema. Absent: a recorded answer',
+    }),
   ),
 })
 

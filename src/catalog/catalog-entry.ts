@@ -48,6 +48,6 @@ function toCatalogEndpoint({ path, endpoint, parameters }: ApiEndpoint): ApiEntr
     description,
     params: Object.fromEntries(params),
     ...(effect === undefined || effect === 'read' ? {} : { effect }),
-    ...(example.isMade ? { example: 'made' as const } : {}),
+    ...(example.origin === undefined ? {} : { example: example.origin }),
   }
 }

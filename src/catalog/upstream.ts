@@ -287,9 +287,15 @@ export interface Example<Parameters, Data> {
    */
   responseFor?: (parameters: Parameters, response: unknown) => unknown
   data: Data
-  /** It was made from the schemas: nothing was recorded. */
-  isMade?: boolean
+  /** Absent: the answer was recorded. */
+  origin?: ExampleOrigin
 }
+
+/**
+ * Where an answer comes from that nobody recorded: an example of the document of an own API, or a
+ * value that is made from its schema.
+ */
+export type ExampleOrigin = 'document' | 'made'
 
 /** Declares an endpoint with its parameter and data types inferred from the schemas. */
 export function endpoint<Parameters extends TObject, Data extends TObject>(

@@ -72,7 +72,7 @@ function endpointMarkdown(api: Api, endpoint: ApiEndpoint, baseUrl: string): str
     ...curlLines(endpoint, `${baseUrl}${exampleCall(slug, endpoint)}`),
     '```',
     '',
-    example.isMade ? 'An example of the answer, made from its schema:' : 'An example of the answer:',
+    example.origin === 'made' ? 'An example of the answer, made from its schema:' : 'An example of the answer:',
     '',
     '```json',
     JSON.stringify({ status: 'success', data: example.data }, null, 2),

@@ -101,14 +101,15 @@ interface BatchLine {
   index: number
   data?: Record<string, unknown>
   recordedFor?: string
+  example?: string
   [member: string]: unknown
 }
 
 function batchResult(line: BatchLine, selection: Selection, { headers }: CallOutcome): BatchLine {
-  const { data, recordedFor, ...others } = line
+  const { data, recordedFor, example, ...others } = line
   // Of a call that failed nothing was recorded.
   if (data === undefined) return line
-  const about = isTest(headers) ? { mode: 'test', note: noteOf(recordedFor) } : {}
+  const about = isTest(headers) ? { mode: 'test', note: noteOf(recordedFor, example) } : {}
   return { ...others, ...about, data: select(data, selection) }
 }
 
@@ -128,7 +129,8 @@ export function resultOf(outcome: CallOutcome, selection: Selection, form: Resul
   // What is short as it came is not measured.
   const { data, ...cut } = outcome.body.length > charactersMax ? fitData(selected, charactersMax) : { data: selected }
   const { headers } = outcome
-  const about = isTest(headers) ? { mode: 'test' as const, note: noteOf(headers['x-gateway-recorded-for']) } : {}
+  const note = () => noteOf(headers['x-gateway-recorded-for'], headers['x-gateway-example'])
+  const about = isTest(headers) ? { mode: 'test' as const, note: note() } : {}
   const structuredContent = form(data, { ...about, ...sourceOf(headers), ...cut })
   return { content: textOf(structuredContent), structuredContent, _meta }
 }
@@ -150,9 +152,12 @@ function isTest(headers: Record<string, unknown>): boolean {
  * What a model is to know of the data of a test call.
  *
  * @param recordedFor parameters as a query string
+ * @param example what stands for a recording, if there is none
  */
-function noteOf(recordedFor: unknown): string {
+function noteOf(recordedFor: unknown, example: unknown): string {
   const live = 'Use a live key for real data.'
+  if (example === 'document') return `Example of the API's document, whatever your parameters are. ${live}`
+  if (example === 'made') return `Made from the schema of the API: no value is real. ${live}`
   if (typeof recordedFor !== 'string') return `Recorded example. ${live}`
   const parameters = [...new URLSearchParams(recordedFor)].map(([name, value]) => `${name}=${value}`).join(', ')
   return `Recorded example, not for your parameters: recorded for ${parameters}. ${live}`
@@ -182,6 +187,7 @@ function metaOf(headers: Record<string, unknown>): Record<string, unknown> {
     'x-call-id',
     'x-gateway-mode',
     'x-gateway-recorded-for',
+    'x-gateway-example',
     'ratelimit',
     'retry-after',
     'cache-status',

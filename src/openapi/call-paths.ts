@@ -138,6 +138,7 @@ export function success(content: JsonSchema): JsonSchema {
       'Preference-Applied': header('PreferenceApplied'),
       'X-Gateway-Mode': header('GatewayMode'),
       'X-Gateway-Recorded-For': header('GatewayRecordedFor'),
+      'X-Gateway-Example': header('GatewayExample'),
       Link: header('TermsLink'),
     },
     content,

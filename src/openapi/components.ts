@@ -86,10 +86,14 @@ export const headers: Record<string, JsonSchema> = {
     'Terms and licence of the data (RFC 8288)',
     '<https://open-meteo.com/en/terms>; rel="terms-of-service"',
   ),
-  GatewayMode: text('`test` where the answer comes from a recorded example', 'test'),
+  GatewayMode: text('`test` where the answer comes from an example', 'test'),
   GatewayRecordedFor: text(
-    'Parameters for which the example was recorded, as a query string; absent when the data are right for those of the call',
+    'Parameters for which the example was recorded, as a query string; absent when the data are right for those of the call, or nothing was recorded',
     'latitude=40.71&longitude=-74.01',
+  ),
+  GatewayExample: text(
+    'What answers a test call for which nothing was recorded, whatever its parameters are: `document`, an example of the document of the API; `made`, a value made from its schema',
+    'document',
   ),
   CacheStatus: text('Whether a stored answer was used (RFC 9211)', 'agw; hit; ttl=240'),
   ServerTiming: text('Where the time went, milliseconds', 'queue;dur=1.2, upstream;dur=84.0'),

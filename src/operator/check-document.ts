@@ -72,14 +72,8 @@ function entryText({ entry, effects }: CheckAnswer, upstream: Upstream | undefin
     : 'none'
   const rows = entry.endpoints.map(({ path, method, description, params }) => {
     const names = Object.entries(params).map(([name, { required }]) => (required ? name : `${name}?`))
-    const { isMade } = upstream.endpoints[path]?.example ?? {}
-    return [
-      `${method} ${path}`,
-      effects[path] ?? 'read',
-      names.join(' '),
-      isMade ? 'made' : 'document',
-      description ?? '',
-    ]
+    const { origin = 'recorded' } = upstream.endpoints[path]?.example ?? {}
+    return [`${method} ${path}`, effects[path] ?? 'read', names.join(' '), origin, description ?? '']
   })
   return [
     `${entry.api_name}: ${entry.display_name}`,

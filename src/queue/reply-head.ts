@@ -1,3 +1,4 @@
+import type { ExampleOrigin } from '../catalog/upstream.ts'
 import type { ErrorCode } from '../errors.ts'
 import { hasReached, type Reach } from './verdict.ts'
 
@@ -29,6 +30,8 @@ export interface ReplyHead {
   ageSeconds?: number
   /** Parameters of the recording that answers a test call which has others, as a query string. */
   recordedFor?: string
+  /** What answers a test call for which nothing was recorded. */
+  example?: ExampleOrigin
   /** The fallback source of the API answered. */
   isFromFallback?: true
   /**

@@ -60,6 +60,9 @@ const Results = Type.Object(
           recordedFor: Type.Optional(
             Type.String({ description: 'As the header X-Gateway-Recorded-For of a call, in test mode' }),
           ),
+          example: Type.Optional(
+            Type.Enum(['document', 'made'], { description: 'As the header X-Gateway-Example of a call, in test mode' }),
+          ),
           link: Type.Optional(
             Type.String({
               description:
@@ -163,15 +166,15 @@ async function run(
     const members = membersOf(body)
     for (const index of unit.indexes) {
       tally.ok += 1
-      const { cacheStatus, recordedFor } = head
-      const recorded = recordedFor === undefined ? {} : { recordedFor }
+      const { cacheStatus, recordedFor, example } = head
       const about = {
         index,
         ...refOf(items[index]),
         id: unit.job.id,
         status: 200,
         ...cacheOf(cacheStatus),
-        ...recorded,
+        ...(recordedFor === undefined ? {} : { recordedFor }),
+        ...(example === undefined ? {} : { example }),
         ...sourceHeaders(context.catalog, unit.job.slug, head),
       }
       write(index, [Buffer.from(`${JSON.stringify(about).slice(0, -1)},`), members])

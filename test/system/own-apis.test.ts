@@ -5,9 +5,14 @@ import { join } from 'node:path'
 import { after, before, describe, it, type TestContext } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
-import { type Account, send, signUp } from '../support/client.ts'
+import type { Browser } from 'playwright-core'
+import { freePort } from '../../src/local/embedded/free-port.ts'
+import { launchBrowser } from '../support/browser.ts'
+import { type Account, send, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { withMcpClient } from '../support/mcp-client.ts'
+import { authorizeUrl, codeChallenge, codeVerifier, registerApp, signIn } from '../support/oauth-client.ts'
+import { signUpIn, visitPortal } from '../support/portal.ts'
 import { OWN_FOLDER, SHOP_KEY, type Shop, startShop } from '../support/shop.ts'
 
 const ITEMS = [{ sku: 'tea-1', count: 2 }]
@@ -18,12 +23,16 @@ describe('an own API', () => {
   let account: Account
   let writer: string
   let reader: string
+  let browser: Browser | undefined
 
   before(async () => {
     shop = await startShop()
+    const port = await freePort()
     gateway = await startGateway({
       isLocal: true,
       environment: {
+        PORT: String(port),
+        BASE_URL: `http://127.0.0.1:${port}`,
         UPSTREAMS_DIR: OWN_FOLDER,
         BUILTIN_UPSTREAMS: 'weather,currency',
         UPSTREAM_ORDERS_URL: shop.url,
@@ -35,8 +44,10 @@ describe('an own API', () => {
     const { token } = account
     writer = (await send(gateway, '/v1/keys', { token, body: { mayWrite: true } })).body.key
     reader = (await send(gateway, '/v1/keys', { token, body: {} })).body.key
+    browser = await launchBrowser()
   })
   after(async () => {
+    await browser?.close()
     await gateway.stop()
     await shop.close()
   })
@@ -184,7 +195,7 @@ describe('an own API', () => {
     shop.mode = 'serves'
   })
 
-  it('a test key is answered from the document’s examples, and the shop sees nothing', async () => {
+  it('a test key is answered from the document’s examples, or by values made from its schemas, and each answer says which', async () => {
     const before = shop.requests.length
     const { token } = account
     const key = (await send(gateway, '/v1/keys', { token, body: { environment: 'test', mayWrite: true } })).body.key
@@ -192,6 +203,30 @@ describe('an own API', () => {
     assert.equal(listed.body.data.orders[0].id, 'ord_1001')
     const created = await call('create-order', { body: { customer: 'Ada', items: ITEMS } }, key)
     assert.equal(created.body.data.id, 'ord_1002')
+    const made = await call('get-order?id=ord_7', undefined, key)
+    assert.equal(typeof made.body.data.customer, 'string')
+    assert.deepEqual(
+      [listed, created, made].map(({ headers }) => [headers.get('x-gateway-mode'), headers.get('x-gateway-example')]),
+      ['document', 'document', 'made'].map((example) => ['test', example]),
+    )
+    assert.equal(made.headers.get('x-gateway-recorded-for'), null)
+    const raw = { key, body: { id: 'ord_7' }, headers: { 'x-gateway-response': 'raw' } }
+    assert.equal((await send(gateway, '/v1/call/orders/cancel-order', raw)).text, 'null')
+    const headers = { accept: 'application/json' }
+    const calls = [{ api: 'orders', endpoint: '/get-order', parameters: { id: 'ord_7' } }]
+    const { body: batch } = await send(gateway, '/v1/batch', { key, body: { calls }, headers })
+    assert.equal(batch.results[0].example, 'made')
+    await withMcpClient(`${gateway.url}/mcp`, { 'x-api-key': key }, {}, async ({ client }) => {
+      const notes = await Promise.all(
+        ['/list-orders', '/get-order'].map(async (endpoint) => {
+          const parameters = endpoint === '/get-order' ? { id: 'ord_7' } : {}
+          const result = await client.callTool({ name: 'call_api', arguments: { api: 'orders', endpoint, parameters } })
+          return Object(result.structuredContent).note
+        }),
+      )
+      assert.match(notes[0], /^Example of the API's document/)
+      assert.match(notes[1], /^Made from the schema/)
+    })
     assert.equal(shop.requests.length, before)
   })
 
@@ -248,6 +283,87 @@ describe('an own API', () => {
       assert.ok(!(await client.listTools()).tools.some(({ name }) => name === 'change_api'))
     })
     assert.equal(shop.createdBy('Model') + shop.createdBy('Agent'), 2)
+  })
+
+  it('an application may change data only once its user says so, and the user takes that back', async () => {
+    const app = await registerApp(gateway.url)
+    const { tokens } = await signIn(gateway.url, account.token, { app })
+    const { access_token: access } = await tokens()
+    const customer = 'By an application'
+    const order = { api: 'orders', endpoint: '/create-order', parameters: { body: { customer, items: ITEMS } } }
+    const seen: [boolean, string][] = []
+    for (const mayWrite of [undefined, true, false]) {
+      const [{ id }] = (await send(gateway, '/v1/connections', { token: account.token })).body.connections
+      const change = { method: 'PATCH', token: account.token, body: { mayWrite } }
+      if (mayWrite !== undefined) await send(gateway, `/v1/connections/${id}`, change)
+      await withMcpClient(`${gateway.url}/mcp`, { authorization: `Bearer ${access}` }, {}, async ({ client }) => {
+        const isListed = (await client.listTools()).tools.some(({ name }) => name === 'change_api')
+        const { content } = await client.callTool({ name: 'change_api', arguments: order })
+        seen.push([isListed, JSON.stringify(content)])
+      })
+    }
+    assert.deepEqual(
+      seen.map(([isListed]) => isListed),
+      [false, true, false],
+    )
+    assert.match(String(seen[0]?.[1]), /this application may only read.*Connected apps/)
+    assert.match(String(seen[2]?.[1]), /this application may only read/)
+    assert.equal(shop.createdBy(customer), 1)
+  })
+
+  it('in the portal, people make keys with limits that may change data, and send a body', async (t) => {
+    await visitPortal(t, { gateway, browser }, async (page) => {
+      const { email } = await signUpIn(page)
+      const keys = async () => {
+        const statement = `select apis, per_minute, may_write from api_keys join users on users.id = user_id
+          where environment = 'live' and email = $1`
+        return await sql(gateway, statement, [email])
+      }
+      await page.getByRole('link', { name: 'API keys' }).click()
+      await page.getByLabel('Environment').selectOption('live')
+      await page.getByText('What it may do').click()
+      const tick = page.getByLabel('It may change data at orders')
+      await tick.waitFor()
+      assert.equal(await tick.isChecked(), false)
+      await page.getByLabel('APIs it may call').fill('weather')
+      await tick.waitFor({ state: 'hidden' })
+      await page.getByLabel('APIs it may call').fill('weather, orders')
+      await tick.check()
+      await page.getByLabel('Calls a minute, at most').fill('7')
+      await page.getByRole('button', { name: 'Create key' }).click()
+      await page.getByText('orders, weather; may change data; 7 a minute').waitFor()
+      assert.deepEqual(await keys(), [{ apis: ['orders', 'weather'], per_minute: 7, may_write: true }])
+      await page.goto('/apis/orders')
+      const section = page.getByRole('region', { name: '/create-order' })
+      await page.getByLabel('Live data').check()
+      await section.locator('textarea').fill('{"customer": "In the portal", "items": [{"sku": "tea-1", "count": 1}]}')
+      await section.getByRole('button', { name: 'Send' }).click()
+      await section.getByText(/200 in \d/).waitFor()
+      assert.equal(shop.createdBy('In the portal'), 1)
+      await page.goto('/account/keys')
+      await page.getByRole('button', { name: /^Change agw_live/ }).click()
+      await page.getByRole('dialog').getByLabel('It may change data at orders').uncheck()
+      await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
+      await page.getByText('orders, weather; 7 a minute').waitFor()
+      assert.deepEqual(await keys(), [{ apis: ['orders', 'weather'], per_minute: 7, may_write: false }])
+
+      const app = await registerApp(gateway.url, `${gateway.url}/docs`)
+      const sign = (resource: string) =>
+        authorizeUrl(gateway.url, app, { resource, code_challenge: codeChallenge(codeVerifier()) }).href
+      await page.goto(sign(`${gateway.url}/mcp/weather`))
+      await page.getByText('and no other').waitFor()
+      assert.equal(await page.getByLabel(/change data/).isVisible(), false)
+      await page.goto(sign(`${gateway.url}/mcp`))
+      await page.getByLabel('It may change data at orders').waitFor()
+      await page.getByLabel('Only these').check()
+      await page.getByLabel(/change data/).waitFor({ state: 'hidden' })
+      await page.getByLabel('Orders').check()
+      await page.getByLabel('It may change data at orders').check()
+      await page.getByRole('button', { name: 'Allow' }).click()
+      await page.waitForURL(/error|code=/)
+      await page.goto('/account/connections')
+      await page.getByText('orders; may change data').waitFor()
+    })
   })
 
   it('the client for Python reads and writes', async (t: TestContext) => {

@@ -11,7 +11,7 @@ import type { CallRun } from './run-call.ts'
  * Answers a test call without its upstream: by the failure of its scenario, by what the recordings
  * tell of the caller's parameters, or by the recorded example. The example has the caller's values
  * if it repeats parameters, and the outcome says for which parameters it was recorded: its other
- * values are facts about those.
+ * values are facts about those. If nothing was recorded, the outcome says what stands for it.
  */
 export async function answerFromExample(
   { api, endpoint: { endpoint } }: { api: Api; endpoint: ApiEndpoint },
@@ -39,14 +39,18 @@ export async function answerFromExample(
   const isRecorded = extra.length === 0 && isRecordedCall(endpoint, given)
   const made = isRecorded || extra.length > 0 ? undefined : example.responseFor?.(given, example.response)
   const [response, parameters] = made === undefined ? [example.response, recorded] : [made, given]
-  const recordedFor = isRecorded || made !== undefined ? {} : { recordedFor: queryOf(recorded) }
-  if (raw) return { body: Buffer.from(JSON.stringify(response)), ...recordedFor }
+  const about = example.origin
+    ? { example: example.origin }
+    : isRecorded || made !== undefined
+      ? {}
+      : { recordedFor: queryOf(recorded) }
+  if (raw) return { body: Buffer.from(JSON.stringify(response ?? null)), ...about }
   const isSeveral = Array.isArray(endpoint.request(parameters, context))
   const bodies = isSeveral && Array.isArray(response) ? response : [response]
   const answers = bodies.map((body) => ({ status: 200, headers: {}, body }))
   const read = interpretAnswers({ upstream: api.upstream, endpoint }, answers, { parameters, context })
   if (!('data' in read)) return failureOutcome(read.responseClass, read.cause)
-  return { ...dataOutcome(withCallerValues(read.data, parameters, given)), ...recordedFor }
+  return { ...dataOutcome(withCallerValues(read.data, parameters, given)), ...about }
 }
 
 /** Goes into a header, whose characters a query string has. */

@@ -102,8 +102,12 @@ function toReply({ log, permitClientOf }: ReplyDeps, call: AnswerableCall, resul
     ...(times.attempts === 0 ? {} : roomOf(permitClientOf(call, bucketOf(call)))),
   }
   if (!isFailure(outcome)) {
-    const { body, recordedFor, isFromFallback } = outcome
-    const ofBody = { ...(recordedFor === undefined ? {} : { recordedFor }), ...(isFromFallback && { isFromFallback }) }
+    const { body, recordedFor, example, isFromFallback } = outcome
+    const ofBody = {
+      ...(recordedFor === undefined ? {} : { recordedFor }),
+      ...(example === undefined ? {} : { example }),
+      ...(isFromFallback && { isFromFallback }),
+    }
     return { head: { ...head, ...ofBody }, body }
   }
   const { cause, reach: _reach, isCutShort: _isCutShort, ...failure } = outcome

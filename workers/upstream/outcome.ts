@@ -1,4 +1,5 @@
 import type { ResponseClass } from '../../src/catalog/response-class.ts'
+import type { ExampleOrigin } from '../../src/catalog/upstream.ts'
 import type { ErrorCode } from '../../src/errors.ts'
 import { hasReached, type Reach } from '../../src/queue/verdict.ts'
 import type { AttemptError } from './attempt-error.ts'
@@ -11,6 +12,8 @@ export interface Success {
   data?: Record<string, unknown>
   /** See `ReplyHead`. */
   recordedFor?: string
+  /** See `ReplyHead`. */
+  example?: ExampleOrigin
   /** The fallback source of the API answered. */
   isFromFallback?: true
 }

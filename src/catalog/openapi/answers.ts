@@ -1,6 +1,6 @@
 import { isObject } from '../json.ts'
 import { notFound, type ResponseClass, rejected } from '../response-class.ts'
-import type { Endpoint, UpstreamResponse } from '../upstream.ts'
+import type { Endpoint, ExampleOrigin, UpstreamResponse } from '../upstream.ts'
 import { madeValue } from './made-value.ts'
 import { pathOfPointer } from './places.ts'
 import type { Located, OpenApiDocument } from './references.ts'
@@ -11,7 +11,7 @@ import { shortened } from './words.ts'
 export interface Answers {
   data: ReturnType<typeof dataSchema>
   /** The body of an example of the document, or a body that is made from the schema. */
-  example: { response: unknown; isMade: boolean }
+  example: { response: unknown; origin: ExampleOrigin }
   /** Statuses of success. */
   accepted: number[]
   /** Statuses of refusals that the document names. */
@@ -48,8 +48,8 @@ export function readAnswers(document: OpenApiDocument, schemas: SchemaReader, op
   return {
     data: isEmpty ? dataSchema(undefined) : dataSchema(schema),
     example: given
-      ? { response: given.value, isMade: false }
-      : { response: isEmpty ? undefined : madeValue(schema ?? {}), isMade: true },
+      ? { response: given.value, origin: 'document' }
+      : { response: isEmpty ? undefined : madeValue(schema ?? {}), origin: 'made' },
     // Without a body, or with a body that no document describes.
     accepted: isEmpty ? [200, 201, 202, 204, ...named] : [204, ...named.filter((status) => status === 204)],
     refusals: new Set([...USUAL_REFUSALS, ...documented.filter((status) => !NOT_ABOUT_VALUES.has(status))]),

@@ -143,7 +143,7 @@ function mapOperation(
       parameters: given,
       response: answers.example.response,
       data: toData(answers.example.response),
-      ...(answers.example.isMade ? { isMade: true } : {}),
+      origin: answers.example.origin,
     },
   }
   return {

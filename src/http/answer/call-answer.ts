@@ -7,7 +7,7 @@ import type { CallTimes, ReplyHead } from '../../queue/reply-head.ts'
 
 /** The headers of a call's answer that come from its reply. */
 export function replyHeaders(
-  { times, cacheStatus, ageSeconds, recordedFor }: ReplyHead,
+  { times, cacheStatus, ageSeconds, recordedFor, example }: ReplyHead,
   admissionMs: number,
 ): Record<string, string> {
   return {
@@ -15,6 +15,7 @@ export function replyHeaders(
     ...(cacheStatus === undefined ? {} : { 'cache-status': cacheStatus }),
     ...(ageSeconds === undefined ? {} : { age: String(ageSeconds) }),
     ...(recordedFor === undefined ? {} : { 'x-gateway-recorded-for': recordedFor }),
+    ...(example === undefined ? {} : { 'x-gateway-example': example }),
   }
 }
 

@@ -15,7 +15,15 @@ const PORTAL_HEADER = 'x-portal-request'
 const EXPOSED = [
   ...['X-Request-Id', 'X-Call-Id', 'Location', 'Link', 'Retry-After', 'WWW-Authenticate', 'Preference-Applied'],
   ...['RateLimit', 'RateLimit-Policy', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
-  ...['X-Gateway-Mode', 'X-Gateway-Recorded-For', 'Cache-Status', 'Age', 'Server-Timing', 'Mcp-Session-Id'],
+  ...[
+    'X-Gateway-Mode',
+    'X-Gateway-Recorded-For',
+    'X-Gateway-Example',
+    'Cache-Status',
+    'Age',
+    'Server-Timing',
+    'Mcp-Session-Id',
+  ],
 ].join(', ')
 
 /** @returns whether the request is a preflight, which is to be answered without a credential */

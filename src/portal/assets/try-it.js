@@ -165,11 +165,18 @@ async function send(form, section, { sendAs, waits }) {
   }
 }
 
+/** What answered a test call, if nothing was recorded, by `X-Gateway-Example`. */
+const EXAMPLE_WORDS = {
+  document: 'Test data: an example of the API’s document',
+  made: 'Test data, made from the schema',
+}
+
 /** A recorded example is for its own parameters: for others, the badge says so. */
 function showAnswer(section, { status, headers, body, isExample }) {
   const answer = section.querySelector('[data-answer]')
   const mode = section.querySelector('[data-mode]')
-  const testWords = isExample ? 'Test data' : 'Test data, not for these values'
+  const testWords =
+    EXAMPLE_WORDS[headers.get('x-gateway-example')] ?? (isExample ? 'Test data' : 'Test data, not for these values')
   answer.classList.toggle('bad', status >= 400)
   answer.querySelector('code').textContent = body
   mode.textContent = status >= 400 ? `Error ${status}` : isTest(headers) ? testWords : 'Live data'

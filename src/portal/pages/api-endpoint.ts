@@ -31,7 +31,6 @@ export function endpointSection({
   const id = `e${index}`
   const example = endpoint.example.parameters as Record<string, unknown>
   const method = callMethod(endpoint)
-  const isMade = endpoint.example.isMade === true
   const recorded = JSON.stringify({ status: 'success', data: endpoint.example.data }, null, 2)
   return html`<section class="endpoint" aria-labelledby="${id}">
 <h2 id="${id}"><span class="verb">${method}</span> <code>/v1/call/${slug}${path}</code></h2>
@@ -44,7 +43,7 @@ ${parameters.length === 0 ? html`<p class="small">None.</p>` : parameters.map((p
 <div role="status"><span class="small" data-outcome></span><div class="hint" id="${id}-hint" data-hint hidden></div></div>
 </form>
 <div class="beside">${codeTabs(id, snippets({ baseUrl, slug, path, method, parameters: example }))}
-<div class="answer-head"><h3>Answer</h3><span class="badge recorded" data-mode>${isMade ? 'Made example' : 'Recorded example'}</span></div>
+<div class="answer-head"><h3>Answer</h3><span class="badge recorded" data-mode>${EXAMPLE_WORDS[endpoint.example.origin ?? 'recorded']}</span></div>
 <pre class="answer" tabindex="0" aria-label="Answer of ${path}" data-answer><code>${recorded}</code></pre>
 <div class="call-details" data-details></div>
 </div>
@@ -52,6 +51,12 @@ ${parameters.length === 0 ? html`<p class="small">None.</p>` : parameters.map((p
 ${errorList(api, apiEndpoint)}</div>
 </div>
 </section>`
+}
+
+const EXAMPLE_WORDS = {
+  recorded: 'Recorded example',
+  document: 'Example of the API’s document',
+  made: 'Made example',
 }
 
 function field(id: string, { name, schema, required, isBody }: ApiParameter, value: unknown): Html {
