@@ -20,18 +20,24 @@ export const UpstreamChange = Type.Object(
     tierRequired: Type.Optional(nullable(Type.Enum(['developer', 'pro', 'business', 'enterprise']))),
     caps: Type.Optional(
       nullable(
-        Type.Object({
-          concurrency: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
-          rates: Type.Optional(
-            Type.Array(
-              Type.Object({
-                max: Type.Integer({ minimum: 1, maximum: 10_000_000 }),
-                seconds: Type.Number({ minimum: 0.001, maximum: 31_536_000 }),
-              }),
-              { maxItems: 8 },
+        Type.Object(
+          {
+            concurrency: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
+            rates: Type.Optional(
+              Type.Array(
+                Type.Object(
+                  {
+                    max: Type.Integer({ minimum: 1, maximum: 10_000_000 }),
+                    seconds: Type.Number({ minimum: 0.001, maximum: 31_536_000 }),
+                  },
+                  { additionalProperties: false },
+                ),
+                { maxItems: 8 },
+              ),
             ),
-          ),
-        }),
+          },
+          { additionalProperties: false },
+        ),
       ),
     ),
     key: Type.Optional(
@@ -40,6 +46,7 @@ export const UpstreamChange = Type.Object(
           minLength: 1,
           maxLength: 512,
           pattern: '^[\\x21-\\x7e]+$',
+          title: 'printable ASCII without blanks',
           description: 'The key for the upstream; it is never shown',
         }),
       ),

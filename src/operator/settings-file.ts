@@ -3,6 +3,7 @@ import { basename } from 'node:path'
 import Type from 'typebox'
 import { Compile } from 'typebox/schema'
 import { isObject } from '../catalog/json.ts'
+import { reportMisfits } from '../catalog/openapi/misfits.ts'
 import { readText } from '../catalog/openapi/read-text.ts'
 import { Findings, findingLine, Unreadable } from '../catalog/openapi/report.ts'
 import { SettingsChange } from './apply-settings.ts'
@@ -32,20 +33,16 @@ export async function readSettingsFile(
 ): Promise<SettingsChange> {
   const name = basename(file)
   const findings = new Findings(name)
-  const text = await readFile(file, 'utf8').catch((cause) => {
+  const bytes = await readFile(file).catch((cause) => {
     throw new UsageError(`${file} cannot be read.`, { cause })
   })
   try {
-    const root = readText(name, text, findings)
+    const root = readText(name, bytes, findings)
     findings.readFrom(root)
     const settings = await withKeys(root, variable, findings)
     if (!settingsCheck.Check(settings)) {
-      const [, errors] = settingsCheck.Errors(settings)
-      for (const { instancePath, message, params } of errors) {
-        const { additionalProperties = [] } = Object(params)
-        const names = additionalProperties.length === 0 ? '' : `: ${additionalProperties.join(', ')}`
-        findings.error(instancePath.split('/').slice(1), `The value ${message}${names}.`)
-      }
+      const [, misfits] = settingsCheck.Errors(settings)
+      reportMisfits(misfits, { schema: SettingsChange, path: [], name: 'The file' }, findings)
     }
     if (findings.errors.length === 0) return settings as SettingsChange
   } catch (error) {

@@ -1,7 +1,10 @@
+import { Check } from 'typebox/schema'
 import { isObject } from '../json.ts'
 import { notFound, type ResponseClass, rejected } from '../response-class.ts'
 import type { Endpoint, ExampleOrigin, UpstreamResponse } from '../upstream.ts'
+import { statedExample } from './example-values.ts'
 import { madeValue } from './made-value.ts'
+import { NotOffered } from './not-offered.ts'
 import { pathOfPointer } from './places.ts'
 import type { Located, OpenApiDocument } from './references.ts'
 import { dataSchema, type Schema, type SchemaReader } from './schemas.ts'
@@ -30,8 +33,13 @@ const USUAL_REFUSALS = [400, 409, 412, 422]
 /** Longest message of an upstream's error that goes to a caller, characters. */
 const MESSAGE_MAX = 300
 
+/** @throws NotOffered when the answer is no JSON */
 export function readAnswers(document: OpenApiDocument, schemas: SchemaReader, operation: Located): Answers {
-  const responses = document.members(document.member(operation, 'responses'))
+  const all = document.member(operation, 'responses')
+  if (all.value !== undefined && !isObject(all.value)) {
+    document.findings.error(all.path, 'The responses of an operation must be an object.')
+  }
+  const responses = document.members(all)
   const successes = responses.filter(([status]) => /^2(\d\d|XX)$/i.test(status))
   const [, success] = successes.find(([, response]) => jsonMedia(document, response) !== undefined) ??
     successes[0] ??
@@ -41,18 +49,57 @@ export function readAnswers(document: OpenApiDocument, schemas: SchemaReader, op
     media && document.member(media, 'schema').value !== undefined
       ? schemas.read({ value: Object(media.value).schema, path: [...media.path, 'schema'] }, 'answer')
       : undefined
-  const given = media && exampleOf(document, media)
   const isEmpty = successes.length > 0 && media === undefined
+  const types = success ? Object.keys(Object(document.member(success, 'content').value)) : []
+  if (isEmpty && types.length > 0 && success) {
+    throw new NotOffered(
+      success.path,
+      `its answer is ${types.join(', ').slice(0, 100)}, and the gateway answers JSON alone`,
+    )
+  }
   const named = successes.map(([status]) => Number(status)).filter((status) => Number.isInteger(status))
   const documented = responses.map(([status]) => Number(status)).filter((status) => status >= 400 && status < 500)
   return {
     data: isEmpty ? dataSchema(undefined) : dataSchema(schema),
-    example: given
-      ? { response: given.value, origin: 'document' }
-      : { response: isEmpty ? undefined : madeValue(schema ?? {}), origin: 'made' },
+    example: isEmpty ? { response: undefined, origin: 'made' } : answerExample(document, media, schema),
     // Without a body, or with a body that no document describes.
     accepted: isEmpty ? [200, 201, 202, 204, ...named] : [204, ...named.filter((status) => status === 204)],
     refusals: new Set([...USUAL_REFUSALS, ...documented.filter((status) => !NOT_ABOUT_VALUES.has(status))]),
+  }
+}
+
+/** Longest example of an answer, as JSON, characters: pages and documents show it. */
+const EXAMPLE_LENGTH_MAX = 65_536
+
+/**
+ * The answer to test calls. An example goes out although it does not fit its schema, because
+ * documents are often wrong about their answers.
+ */
+function answerExample(document: OpenApiDocument, media: Located | undefined, schema: Schema = {}): Answers['example'] {
+  const stated = media && statedExample(document, media)
+  const value = stated && parsedIfFits(schema, stated.value)
+  if (media && stated && JSON.stringify(value).length > EXAMPLE_LENGTH_MAX) {
+    document.findings.leaveOut(media.path, 'The example of the answer is too long, and is left out.')
+  } else if (media && stated) {
+    if (!Check(schema, value)) {
+      document.findings.leaveOut(
+        media.path,
+        'The example of the answer does not fit its schema; test calls are answered with it all the same.',
+      )
+    }
+    return { response: value, origin: 'document' }
+  }
+  return { response: madeValue(schema), origin: 'made' }
+}
+
+/** Examples are often written as the text of their JSON. */
+function parsedIfFits(schema: Schema, value: unknown): unknown {
+  if (typeof value !== 'string' || Check(schema, value)) return value
+  try {
+    const parsed: unknown = JSON.parse(value)
+    return Check(schema, parsed) ? parsed : value
+  } catch {
+    return value
   }
 }
 
@@ -61,23 +108,10 @@ export function jsonMedia(document: OpenApiDocument, holder: Located): Located |
   const content = document.members(document.member(holder, 'content'))
   const named = (pattern: RegExp) => content.find(([type]) => pattern.test(type))?.[1]
   return (
-    named(/^application\/json\s*(;|$)/i) ??
+    named(/^(application|text)\/json\s*(;|$)/i) ??
     named(/^application\/[\w.-]+\+json\s*(;|$)/i) ??
     named(/^(\*|application)\/\*$/)
   )
-}
-
-/** The example of a media type or a parameter, or of its schema. */
-export function exampleOf(document: OpenApiDocument, holder: Located): { value: unknown } | undefined {
-  const { example } = Object(holder.value)
-  if (example !== undefined) return { value: example }
-  for (const [, { value }] of document.members(document.member(holder, 'examples'))) {
-    if (isObject(value) && value.value !== undefined) return { value: value.value }
-  }
-  const schema = document.member(holder, 'schema')
-  const { example: ofSchema, examples } = Object(schema.value)
-  if (ofSchema !== undefined) return { value: ofSchema }
-  return Array.isArray(examples) && examples.length > 0 ? { value: examples[0] } : undefined
 }
 
 /**

@@ -1,6 +1,7 @@
 import { isObject } from '../json.ts'
 import type { Credential } from '../upstream.ts'
-import { NotOffered } from './parameters.ts'
+import { NotOffered } from './not-offered.ts'
+import { isOwnHeader } from './parameters.ts'
 import type { Path } from './places.ts'
 import type { Located, OpenApiDocument } from './references.ts'
 import type { RootSettings } from './settings.ts'
@@ -49,6 +50,11 @@ export function needsKey(document: OpenApiDocument, operation: Located, scheme: 
   if (requirements.length === 0) return false
   const isMet = (requirement: Requirement) => requirement.every((name) => name === scheme?.name)
   if (!requirements.some(isMet)) {
+    const together = requirements.find(({ length }) => length > 1)
+    if (together && requirements.length === 1) {
+      const pair = together.join(' and ').slice(0, 200)
+      throw new NotOffered([...operation.path], `its security needs ${pair} together, and the gateway sends one key`)
+    }
     const names = [...new Set(requirements.flat())]
     const words = names.map((name) => {
       const credential = credentialOf(schemeOf(document, name))
@@ -68,16 +74,21 @@ function schemeOf(document: OpenApiDocument, name: string): unknown {
 }
 
 function requirementsOf(document: OpenApiDocument, holder: Located): Requirement[] | undefined {
-  const { value } = document.member(holder, 'security')
-  return Array.isArray(value) ? value.filter(isObject).map((requirement) => Object.keys(requirement)) : undefined
+  const security = document.member(holder, 'security')
+  // What is no list is reported: a call without the key that it needs would be the other reading.
+  const requirements = document.list(security, 'security')
+  return security.value === undefined ? undefined : requirements.map(({ value }) => Object.keys(value))
 }
 
 /** How the key of a scheme is sent; for a scheme that the gateway cannot use, why. */
 function credentialOf(scheme: unknown): ChosenScheme['credential'] | string {
   const { type, in: place, name, scheme: kind } = isObject(scheme) ? scheme : {}
   if (type === 'apiKey' && (place === 'header' || place === 'query') && typeof name === 'string') {
-    if (!/^[\w.$!#%&'*+^`|~[\]-]{1,64}$/.test(name)) return 'has a name that cannot be sent'
-    return { in: place, name: place === 'header' ? name.toLowerCase() : name }
+    const lower = name.toLowerCase()
+    const isSendable = /^[\w.$!#%&'*+^`|~-]{1,64}$/.test(name) && !isOwnHeader(lower)
+    if (place === 'header')
+      return isSendable ? { in: place, name: lower } : 'has a name that no header of a key may have'
+    return /^[\w.$!*~[\]-]{1,64}$/.test(name) ? { in: place, name } : 'has a name that cannot be sent'
   }
   if (type === 'apiKey') return 'needs a cookie'
   if (type === 'http' && String(kind).toLowerCase() === 'bearer') {
@@ -93,5 +104,6 @@ function credentialOf(scheme: unknown): ChosenScheme['credential'] | string {
     openIdConnect: 'OpenID Connect',
     mutualTLS: 'mutual TLS',
   }
+  if (type === 'http') return `needs HTTP ${String(kind).slice(0, 40)}`
   return `needs ${kinds[String(type)] ?? 'something that the gateway does not send'}`
 }

@@ -132,7 +132,7 @@ async function readFileText(file: string, findings: Findings): Promise<unknown> 
       )
       throw new Unreadable('too large')
     }
-    return readText(name, await readFile(file, 'utf8'), findings)
+    return readText(name, await readFile(file), findings)
   } catch (error) {
     if (error instanceof Unreadable) throw error
     const code = error instanceof Error ? Reflect.get(error, 'code') : undefined

@@ -2,6 +2,7 @@ import { isObject } from '../json.ts'
 import type { Schema } from './schemas.ts'
 
 const DEPTH_MAX = 8
+const ITEMS_MAX = 50
 
 /** What a text of a format looks like. */
 const FORMATS: Record<string, string> = {
@@ -26,7 +27,7 @@ export function madeValue(schema: Schema, depth = 0): unknown {
     case 'object':
       return madeObject(schema, depth)
     case 'array':
-      return depth >= DEPTH_MAX || schema.items === undefined ? [] : [madeValue(schema.items as Schema, depth + 1)]
+      return madeList(schema, depth)
     case 'integer':
     case 'number':
       return madeNumber(schema)
@@ -49,11 +50,22 @@ function madeObject({ properties, additionalProperties }: Schema, depth: number)
   return isObject(additionalProperties) ? { name: madeValue(additionalProperties, depth + 1) } : {}
 }
 
-function madeNumber({ minimum, maximum, exclusiveMinimum, multipleOf }: Schema): number {
-  const least = typeof minimum === 'number' ? minimum : typeof exclusiveMinimum === 'number' ? exclusiveMinimum + 1 : 1
-  const step = typeof multipleOf === 'number' && multipleOf > 0 ? multipleOf : undefined
-  const value = step === undefined ? least : Math.ceil(least / step) * step
-  return typeof maximum === 'number' && value > maximum ? maximum : value
+function madeList({ items, minItems, maxItems }: Schema, depth: number): unknown[] {
+  const wanted = Math.min(Math.max(1, Number(minItems ?? 1)), Number(maxItems ?? ITEMS_MAX), ITEMS_MAX)
+  const length = depth >= DEPTH_MAX || items === undefined ? 0 : wanted
+  return Array.from({ length }, () => madeValue(items as Schema, depth + 1))
+}
+
+function madeNumber(schema: Schema): number {
+  const bound = (name: string): number | undefined => (typeof schema[name] === 'number' ? schema[name] : undefined)
+  const above = bound('exclusiveMinimum')
+  const below = bound('exclusiveMaximum')
+  const least = bound('minimum') ?? (above === undefined ? undefined : above + 1)
+  const most = bound('maximum') ?? (below === undefined ? undefined : below - 1)
+  const step = bound('multipleOf') ?? (schema.type === 'integer' ? 1 : undefined)
+  const value = least ?? (most !== undefined && most < 1 ? most : 1)
+  const stepped = step === undefined || step <= 0 ? value : Math.ceil(value / step) * step
+  return most !== undefined && stepped > most ? most : stepped
 }
 
 function madeText({ minLength, maxLength, description }: Schema): string {

@@ -60,6 +60,7 @@ function mapWithSettings(slug: string, document: OpenApiDocument, settings: Root
   const schemas = new SchemaReader(document)
   const deps: MappingDeps = { document, schemas, slug, settings, scheme }
   const offered = found.flatMap((operation) => offerOperation(deps, operation) ?? [])
+  schemas.reportUnread()
   if (offered.length > OPERATIONS_MAX) {
     findings.error(
       ['paths'],
@@ -68,7 +69,10 @@ function mapWithSettings(slug: string, document: OpenApiDocument, settings: Root
     return undefined
   }
   const endpoints = uniqueEndpoints(offered, document)
-  if (offered.length === 0) findings.error(['paths'], 'No operation of the document can be offered.')
+  if (offered.length === 0) {
+    findings.error(['paths'], 'No operation of the document can be offered.')
+    return undefined
+  }
   const baseUrl = baseUrlOf(document, settings)
   const probe = probeOf(document, { settings, offered })
   if (findings.errors.length > 0 || baseUrl === undefined || probe === undefined) return undefined
@@ -139,13 +143,18 @@ function baseUrlOf({ root, findings }: OpenApiDocument, settings: RootSettings):
     findings.error(path, 'The address must have no user, query or fragment.')
     return undefined
   }
+  if (/[{}]/.test(text)) {
+    findings.error(path, 'The address has a variable without a default; set x-gateway.baseUrl.')
+    return undefined
+  }
   if (!isOperators && isPrivate(hostname)) {
     findings.leaveOut(
       path,
       'The address is private, and requests to it are blocked: an operator allows it with x-gateway.baseUrl or UPSTREAM_<SLUG>_URL.',
     )
   }
-  return text.replace(/\/+$/, '')
+  // As the request will have it: no blanks around it, no segments . and .., no user hidden in it.
+  return new URL(text).href.replace(/\/+$/, '')
 }
 
 function withVariables(server: unknown): string | undefined {
@@ -158,9 +167,9 @@ function withVariables(server: unknown): string | undefined {
 }
 
 function isPrivate(hostname: string): boolean {
-  const name = hostname.replace(/^\[|\]$/g, '')
-  if (name === 'localhost' || name.endsWith('.localhost')) return true
-  return ipaddr.isValid(name) && ipaddr.process(name).range() !== 'unicast'
+  const name = hostname.replace(/^\[|\]$|\.$/g, '')
+  if (ipaddr.isValid(name)) return ipaddr.process(name).range() !== 'unicast'
+  return !name.includes('.') || /\.(?:localhost|local|internal|intranet|lan|home\.arpa)$/.test(name)
 }
 
 /** The request of an operation without parameters. */

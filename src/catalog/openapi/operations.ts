@@ -5,7 +5,8 @@ import type { Endpoint } from '../upstream.ts'
 import { jsonMedia, readAnswers, refusalRules, toData } from './answers.ts'
 import { type ChosenScheme, needsKey } from './credential.ts'
 import { exampleParameters } from './example-parameters.ts'
-import { BODY, type MappedParameter, NotOffered, readParameters } from './parameters.ts'
+import { NotOffered } from './not-offered.ts'
+import { BODY, isOwnHeader, type MappedParameter, readParameters, type SentByGateway } from './parameters.ts'
 import type { Path } from './places.ts'
 import type { Located, OpenApiDocument } from './references.ts'
 import { type MappedBody, type Method, requestOf } from './request.ts'
@@ -14,6 +15,12 @@ import { type OperationSettings, type RootSettings, readOperationSettings } from
 import { kebab, shortened } from './words.ts'
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'] as const
+
+/** Methods of a path that no call makes. */
+const OTHER_METHODS = ['head', 'options', 'trace', 'query']
+
+/** Longest path of an operation, characters: the request line is at most 4 KB. */
+const PATH_LENGTH_MAX = 1_000
 
 /** Operations of one document that are offered. */
 export const OPERATIONS_MAX = 200
@@ -45,15 +52,30 @@ export interface OfferedOperation {
 export function findOperations(document: OpenApiDocument): FoundOperation[] {
   const { findings } = document
   const paths = document.member({ value: document.root, path: [] }, 'paths')
-  return document.members(paths).flatMap(([template, pathItem]) => {
-    const problem = templateProblem(template)
+  if (!isObject(paths.value)) {
+    findings.error(['paths'], 'The document must have an object paths: webhooks and callbacks are no calls.')
+    return []
+  }
+  const templates = Object.keys(paths.value).filter((name) => !name.startsWith('x-'))
+  return templates.flatMap((template) => {
+    const pathItem = document.member(paths, template)
+    const problem = isObject(pathItem.value) ? templateProblem(template) : 'A path must be an object.'
     if (problem !== undefined) {
       findings.error(['paths', template], problem)
       return []
     }
+    for (const name of OTHER_METHODS) {
+      const { value, path } = document.member(pathItem, name)
+      if (value !== undefined)
+        findings.leaveOut(path, `The operation is left out: the gateway sends no ${name.toUpperCase()}.`)
+    }
     return METHODS.flatMap((name): FoundOperation[] => {
       const operation = document.member(pathItem, name)
-      if (!isObject(operation.value)) return []
+      if (operation.value === undefined) return []
+      if (!isObject(operation.value)) {
+        findings.error(operation.path, 'An operation must be an object.')
+        return []
+      }
       const settings = readOperationSettings(document.member(operation, 'x-gateway'), findings)
       if (!settings) return []
       if (settings.skip) {
@@ -73,8 +95,13 @@ function templateProblem(template: string): string | undefined {
   if (/[?#]/.test(literal)) return 'A path must have no query and no fragment: declare parameters instead.'
   if (!/^[\w.~!$&'()*+,;=:@%/-]*$/.test(literal)) return 'The path has characters that must be percent-encoded.'
   const segments = literal.split('/').slice(1)
-  if (segments.some((segment) => /^(?:\.|%2e){1,2}$/i.test(segment))) return 'A path must have no segments . or ..'
+  if (template.length > PATH_LENGTH_MAX) return `A path must have at most ${PATH_LENGTH_MAX} characters.`
+  if (segments.some((segment) => /^(?:\.|%2e){1,2}(?:;|%|$)/i.test(segment)))
+    return 'A path must have no segments . or ..'
   if (segments.slice(0, -1).includes('')) return 'A path must have no empty segment.'
+  // What a server behind the address might read as a separator, a dot or the end of the path.
+  if (/%(?![\da-f]{2})|%(?:[01][\da-f]|7f|2[5ef]|3[bf]|23|5c)/i.test(literal))
+    return 'The path has a percent-encoded character that may change where it leads.'
   return undefined
 }
 
@@ -111,20 +138,19 @@ function mapOperation(
   const { method, template, pathItem, operation, settings } = found
   const effect = effectOf(found)
   const endpointPath = `/${nameOf(slug, found)}`
+  checkServers(document, found)
   const isKeyNeeded = needsKey(document, operation, scheme)
-  const { in: place, name } = scheme?.credential ?? {}
-  const parameters = readParameters(document, schemas, {
-    pathItem,
-    operation,
-    credential: place === undefined ? undefined : place === 'header' ? name?.toLowerCase() : name,
-  })
+  const sent: SentByGateway[] = scheme ? [scheme.credential] : []
+  if (settings.idempotencyHeader !== undefined)
+    sent.push({ in: 'header', name: settings.idempotencyHeader.toLowerCase() })
+  const parameters = readParameters(document, schemas, { pathItem, operation, sent })
   checkTemplate(template, parameters, operation)
   const body = readBody(document, schemas, operation)
   const answers = readAnswers(document, schemas, operation)
   const parametersSchema = toParametersSchema(parameters, body)
   const { summary, description, operationId } = Object(operation.value)
   const words = [summary, description].filter((text) => typeof text === 'string').join(': ')
-  const given = exampleParameters(document, { pathItem, operation, parameters, body })
+  const given = exampleParameters(document, { parameters, body })
   const { errorMessage, strict, idempotencyHeader, destructive } = settings
   const endpoint: Endpoint = {
     description: shortened(words, DESCRIPTION_MAX) || `${method} ${template}`,
@@ -134,7 +160,7 @@ function mapOperation(
     ...(idempotencyHeader === undefined ? {} : { idempotencyHeader: idempotencyHeader.toLowerCase() }),
     ...(body ? { bodyBytesMax: root.requestBytesMax ?? REQUEST_BYTES_MAX } : {}),
     ...(strict === true ? {} : { isLenient: true }),
-    ...cacheOf(settings, effect),
+    ...cacheOf(document, { settings, operation, effect }),
     acceptStatuses: answers.accepted,
     request: (values) => requestOf({ method, template, parameters, body }, values),
     ...refusalRules(answers, { errorMessage, isOfOneThing: parameters.some(({ in: where }) => where === 'path') }),
@@ -160,12 +186,34 @@ const REQUEST_BYTES_MAX = 16_384
 /** What the operation does; the document alone never makes a write callable. @throws NotOffered */
 function effectOf({ method, operation, settings }: FoundOperation): NonNullable<Endpoint['effect']> {
   const { effect, idempotencyHeader } = settings
+  const header = idempotencyHeader?.toLowerCase() ?? ''
+  if (header === 'authorization' || isOwnHeader(header)) {
+    throw new NotOffered(
+      [...operation.path, 'x-gateway', 'idempotencyHeader'],
+      'its idempotencyHeader belongs to the connection, to authentication or to forwarding',
+    )
+  }
   if (effect !== undefined) return effect === 'once' && idempotencyHeader !== undefined ? 'repeatable' : effect
   if (method === 'GET') return 'read'
   throw new NotOffered(
     operation.path,
     `it is a ${method} whose effect is not stated; set x-gateway.effect to read, repeatable or once`,
   )
+}
+
+/** One address serves all calls of an API. @throws NotOffered for an operation with another */
+function checkServers(document: OpenApiDocument, { pathItem, operation }: FoundOperation): void {
+  const first = ({ value }: Located): unknown => Object(Array.isArray(value) ? value[0] : undefined).url
+  const ofAll = first(document.member({ value: document.root, path: [] }, 'servers'))
+  for (const holder of [operation, pathItem]) {
+    const servers = document.member(holder, 'servers')
+    if (first(servers) === undefined) continue
+    if (first(servers) === ofAll) return
+    throw new NotOffered(
+      servers.path,
+      'it has a server of its own, and an API has one address; give it a file of its own',
+    )
+  }
 }
 
 function nameOf(slug: string, { method, template, operation, settings }: FoundOperation): string {
@@ -203,13 +251,16 @@ function readBody(document: OpenApiDocument, schemas: SchemaReader, operation: L
   const required = requestBody.value.required === true
   const media = jsonMedia(document, requestBody)
   if (!media) {
-    if (required) throw new NotOffered(requestBody.path, 'its body is no JSON')
-    document.findings.leaveOut(requestBody.path, 'The body is left out: it is no JSON.')
+    const types = Object.keys(Object(requestBody.value.content)).join(', ').slice(0, 100)
+    const reason = types === '' ? 'nothing says what it is' : `${types} is no JSON, and the gateway sends JSON alone`
+    if (required) throw new NotOffered(requestBody.path, `its body cannot be sent: ${reason}`)
+    document.findings.leaveOut(requestBody.path, `The body is left out: ${reason}.`)
     return undefined
   }
   const { schema } = Object(media.value)
   const read = schema === undefined ? {} : schemas.read({ value: schema, path: [...media.path, 'schema'] }, 'request')
-  const type = String(media.path.at(-1))
+  // Without its parameters: JSON is UTF-8, and they may be anything.
+  const [type = ''] = String(media.path.at(-1)).split(/\s*;/)
   return { schema: read, required, mediaType: type.includes('*') ? 'application/json' : type, media }
 }
 
@@ -226,10 +277,21 @@ function toParametersSchema(parameters: MappedParameter[], body: MappedBody | un
 }
 
 function cacheOf(
-  { cacheSeconds = 0, notFoundSeconds, perCaller }: OperationSettings,
-  effect: NonNullable<Endpoint['effect']>,
+  { findings }: OpenApiDocument,
+  {
+    settings: { cacheSeconds = 0, notFoundSeconds, perCaller },
+    operation,
+    effect,
+  }: { settings: OperationSettings; operation: Located; effect: NonNullable<Endpoint['effect']> },
 ): Pick<Endpoint, 'cache'> {
-  if (effect !== 'read' || (cacheSeconds === 0 && !notFoundSeconds)) return {}
+  const isStored = cacheSeconds > 0 || Boolean(notFoundSeconds)
+  if (effect !== 'read' && (isStored || perCaller)) {
+    findings.leaveOut(
+      [...operation.path, 'x-gateway'],
+      'Answers of an operation that changes something are not stored.',
+    )
+  }
+  if (effect !== 'read' || !isStored) return {}
   return {
     cache: {
       seconds: cacheSeconds,

@@ -1,6 +1,9 @@
-import { isObject } from '../json.ts'
+import { Check } from 'typebox/schema'
 import { TEXT_LENGTH_MAX } from '../shared-parameters.ts'
 import { InvalidParameter } from '../upstream.ts'
+import { inTypeOf, statedExample } from './example-values.ts'
+import { madeValue } from './made-value.ts'
+import { NotOffered } from './not-offered.ts'
 import type { Path } from './places.ts'
 import type { Located, OpenApiDocument } from './references.ts'
 import type { Schema, SchemaReader } from './schemas.ts'
@@ -17,17 +20,9 @@ export interface MappedParameter {
    * What stands between the items of a list; undefined: the parameter is repeated for each item.
    */
   separator: string | undefined
+  /** A value that fits: the example of the document, if it states one. */
+  example: { value: unknown; isStated: boolean }
   path: Path
-}
-
-/** Why an operation cannot be offered. */
-export class NotOffered extends Error {
-  readonly path: Path
-
-  constructor(path: Path, reason: string) {
-    super(reason)
-    this.path = path
-  }
 }
 
 /**
@@ -37,15 +32,22 @@ export class NotOffered extends Error {
 const IGNORED_HEADERS = new Set(['accept', 'content-type', 'authorization'])
 
 /**
- * Headers that the gateway sets, that belong to one connection, or that say where a request comes
- * from.
+ * Headers that the gateway sets, that belong to one connection, that say where a request comes
+ * from, or that make another request of it than the document describes.
  */
-const OWN_HEADER =
-  /^(?:host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|via|forwarded|cookie|origin|referer|date|user-agent|x-real-ip|(?:accept|content|proxy|sec|x-forwarded|x-gateway)-.*)$/
+const OWN_HEADERS: RegExp[] = [
+  /^(?:host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|http2-settings|expect|via|alt-svc)$/,
+  /^(?:forwarded|max-forwards|early-data|cookie2?|set-cookie2?|origin|referer|date|user-agent)$/,
+  /^(?:range|if-.*|traceparent|tracestate|baggage|accept|accept-(?!language$).*)$/,
+  /^(?:content|proxy|sec|access-control|x-forwarded|x-gateway|x-original|x-rewrite)-.*$/,
+  /^(?:x-real-ip|(?:x-(?:cluster-)?|true-|fastly-)client-ip|cf-connecting-ip|x-(?:http-)?method(?:-override)?)$/,
+]
+
+/** Whether neither a parameter nor a setting may name the header; the name is in lower case. */
+export const isOwnHeader = (name: string): boolean => OWN_HEADERS.some((pattern) => pattern.test(name))
 
 const NAME = /^[\p{L}\p{N}$_][\p{L}\p{N}$_.:[\]-]{0,99}$/u
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$/
-const POISONED = new Set(['__proto__', 'constructor', 'prototype'])
 
 /** Items of a list that a call may give. */
 const ITEMS_MAX = 50
@@ -58,21 +60,17 @@ const ITEMS_MAX = 50
 export function readParameters(
   document: OpenApiDocument,
   schemas: SchemaReader,
-  { pathItem, operation, credential }: { pathItem: Located; operation: Located; credential: string | undefined },
+  { pathItem, operation, sent }: { pathItem: Located; operation: Located; sent: readonly SentByGateway[] },
 ): MappedParameter[] {
-  const declared = new Map<string, Located>()
-  for (const holder of [pathItem, operation]) {
-    for (const parameter of document.items(document.member(holder, 'parameters'))) {
-      if (!isObject(parameter.value)) continue
-      declared.set(`${parameter.value.in} ${String(parameter.value.name).toLowerCase()}`, parameter)
+  const parameters = [...declaredParameters(document, { pathItem, operation }).values()].flatMap((parameter) => {
+    const name = nameIn(parameter)
+    const { in: place } = Object(parameter.value)
+    const leaveOut = (reason: string): [] => {
+      document.findings.leaveOut(parameter.path, `The parameter ${name.slice(0, 60)} is left out: ${reason}.`)
+      return []
     }
-  }
-  const parameters = [...declared.values()].flatMap((parameter) => {
-    const { name, in: place } = Object(parameter.value)
-    const isHeader = place === 'header'
-    const lower = String(name).toLowerCase()
-    if (isHeader && (IGNORED_HEADERS.has(lower) || lower === credential)) return []
-    if (place === 'query' && name === credential) return []
+    if (sent.some((header) => header.in === place && header.name === name)) return leaveOut('the gateway sends it')
+    if (place === 'header' && IGNORED_HEADERS.has(name)) return leaveOut('OpenAPI describes this header elsewhere')
     return readParameter(document, schemas, parameter) ?? []
   })
   const names = new Map<string, MappedParameter>()
@@ -83,6 +81,38 @@ export function readParameters(
     names.set(parameter.name, parameter)
   }
   return parameters
+}
+
+/** A header, or a parameter of the query, that no caller gives: key, id of the call. */
+export interface SentByGateway {
+  in: 'header' | 'query'
+  /** In lower case if it is a header. */
+  name: string
+}
+
+/** The name of a parameter, which is in any case of letters if it is a header. */
+function nameIn({ value }: Located): string {
+  const { name, in: place } = Object(value)
+  return place === 'header' ? String(name).toLowerCase() : String(name)
+}
+
+/** The parameters of a path and of its operation by place and name. */
+function declaredParameters(
+  document: OpenApiDocument,
+  { pathItem, operation }: { pathItem: Located; operation: Located },
+): Map<string, Located> {
+  const declared = new Map<string, Located>()
+  for (const holder of [pathItem, operation]) {
+    const own = new Set<string>()
+    for (const parameter of document.list(document.member(holder, 'parameters'), 'parameters')) {
+      const key = `${parameter.value.in} ${nameIn(parameter)}`
+      if (own.has(key))
+        document.findings.leaveOut(parameter.path, 'An earlier parameter of this place and name is left out.')
+      own.add(key)
+      declared.set(key, parameter)
+    }
+  }
+  return declared
 }
 
 /**
@@ -103,12 +133,12 @@ function readParameter(
     document.findings.leaveOut(path, `The parameter ${shown} is left out: it ${reason}.`)
     return undefined
   }
-  if (typeof name !== 'string' || !NAME.test(name) || POISONED.has(name))
+  if (typeof name !== 'string' || !NAME.test(name) || name === 'prototype' || name in Object.prototype)
     return refuse('has a name that no parameter may have')
   if (place === 'cookie') return refuse('is a cookie')
   if (place !== 'path' && place !== 'query' && place !== 'header')
     return refuse('stands neither in the path, the query nor a header')
-  if (place === 'header' && (!HEADER_NAME.test(name) || OWN_HEADER.test(name.toLowerCase()))) {
+  if (place === 'header' && (!HEADER_NAME.test(name) || isOwnHeader(name.toLowerCase()))) {
     return refuse('is a header that belongs to the connection, to authentication or to forwarding')
   }
   const separator = separatorOf({ place, style, explode })
@@ -126,8 +156,37 @@ function readParameter(
     schema.description = [words, form].filter(Boolean).join(' ')
   }
   if (place === 'path' && schema.type === 'string') schema.minLength = Math.max(1, Number(schema.minLength ?? 1))
-  return { name, in: place, required: isRequired && schema.default === undefined, schema, separator, path }
+  // A default that its own schema refuses would refuse every call that leaves the parameter out.
+  if (schema.default !== undefined && !Check(schema, schema.default)) {
+    document.findings.leaveOut([...path, 'schema'], 'The default is left out: it does not fit its own schema.')
+    delete schema.default
+  }
+  const example = exampleFor(document, parameter, schema)
+  if (!example) return refuse('has a schema that no value fits')
+  return { name, in: place, required: isRequired && schema.default === undefined, schema, separator, example, path }
 }
+
+/** A value for a parameter, by its document or made from its schema; undefined if none fits. */
+function exampleFor(
+  document: OpenApiDocument,
+  parameter: Located,
+  schema: Schema,
+): MappedParameter['example'] | undefined {
+  const stated = statedExample(document, parameter)
+  if (stated) {
+    const value = inTypeOf(schema, stated.value)
+    if (Check(schema, value) && JSON.stringify(value).length <= EXAMPLE_LENGTH_MAX) return { value, isStated: true }
+    document.findings.leaveOut(
+      parameter.path,
+      'The example of the parameter is left out: it does not fit its schema, or is too long.',
+    )
+  }
+  const made = madeValue(schema)
+  return Check(schema, made) ? { value: made, isStated: false } : undefined
+}
+
+/** Longest example of a parameter, as JSON, characters: it stands in addresses of examples. */
+const EXAMPLE_LENGTH_MAX = 500
 
 /** How a list is written; null for a style that the gateway does not write. */
 function separatorOf({
@@ -185,12 +244,12 @@ function scalar(schema: Schema): Schema | undefined {
   if (others.length > 0) return { type: 'string', maxLength: TEXT_LENGTH_MAX, ...kept }
   if (type !== 'string' && type !== 'number' && type !== 'integer' && type !== 'boolean') return undefined
   const values = constant === undefined ? kept.enum : [constant]
-  const enumeration = Array.isArray(values) ? { enum: values.filter((value) => value !== null) } : {}
+  // Documents in YAML forget the quotes around numbers, which a query does not have either.
+  const inType = (value: unknown) => (type === 'string' && typeof value !== 'object' ? String(value) : value)
+  const enumeration = Array.isArray(values) ? { enum: values.filter((value) => value !== null).map(inType) } : {}
   const bound = type === 'string' && !Array.isArray(values) ? { maxLength: TEXT_LENGTH_MAX } : {}
-  const written: Schema = { type, ...bound, ...kept, ...enumeration }
-  // A default that its own schema refuses would refuse every call that leaves the parameter out.
-  if (typeof written.default !== (type === 'integer' ? 'number' : type)) delete written.default
-  return written
+  const fallback = kept.default === undefined ? {} : { default: inType(kept.default) }
+  return { type, ...bound, ...kept, ...enumeration, ...fallback }
 }
 
 /** A value as text, as it stands in a path, a query or a header. */

@@ -13,7 +13,7 @@ import {
 } from 'yaml'
 import { notePlace } from './places.ts'
 import { type Findings, Unreadable } from './report.ts'
-import { DEPTH_MAX, TokenGuard, VALUES_MAX } from './token-guard.ts'
+import { DEPTH_MAX, SEVERAL_DOCUMENTS, TokenGuard, VALUES_MAX } from './token-guard.ts'
 
 /** Largest file that is read, bytes. */
 export const FILE_BYTES_MAX = 5 * 1024 * 1024
@@ -24,7 +24,8 @@ const ALIASES_MAX = 100
 const POISONED = new Set(['__proto__', 'constructor', 'prototype'])
 
 /**
- * Reads a file of JSON or YAML 1.2 (core schema) to plain values, and remembers the line of each.
+ * Reads a file of JSON or YAML 1.2 (core schema, UTF-8) to plain values, and remembers the line of
+ * each.
  * Every bound fails closed: a file that exceeds a bound is not read at all.
  *
  * The YAML library is given no chance to do what grows faster than the file: it neither looks for
@@ -32,14 +33,14 @@ const POISONED = new Set(['__proto__', 'constructor', 'prototype'])
  *
  * @throws Unreadable after the error is reported
  */
-export function readText(file: string, text: string, findings: Findings): unknown {
+export function readText(file: string, bytes: Uint8Array, findings: Findings): unknown {
   const fail = (line: number, words: string): never => {
     findings.errorAt({ file, line }, words)
     throw new Unreadable(words)
   }
-  if (Buffer.byteLength(text) > FILE_BYTES_MAX) {
-    return fail(0, `The file has more than ${FILE_BYTES_MAX / 1_048_576} MB.`)
-  }
+  if (bytes.length > FILE_BYTES_MAX) return fail(0, `The file has more than ${FILE_BYTES_MAX / 1_048_576} MB.`)
+  const text = decoded(bytes)
+  if (text === undefined) return fail(0, 'The file is not UTF-8 text.')
   const lines = new LineCounter()
   const document = parse(text, lines, fail)
   if (!document) return fail(0, 'The file is empty.')
@@ -48,6 +49,14 @@ export function readText(file: string, text: string, findings: Findings): unknow
   const [problem] = [...document.errors, ...document.warnings]
   if (problem) return fail(Math.max(1, lines.linePos(problem.pos[0]).line), syntaxWords(problem.code, problem.message))
   return new Reader(file, lineAt, fail).read(document.contents)
+}
+
+function decoded(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
 }
 
 type Fail = (line: number, words: string) => never
@@ -74,7 +83,8 @@ function parse(text: string, lineCounter: LineCounter, fail: Fail): Document.Par
     ...{ lineCounter, schema: 'core', version: '1.2', strict: true, uniqueKeys: false },
     ...{ prettyErrors: false, logLevel: 'error', resolveKnownTags: false, keepSourceTokens: false },
   })
-  const [document] = composer.compose(tokens)
+  const [document, second] = composer.compose(tokens)
+  if (second) return fail(Math.max(1, lineCounter.linePos(second.range[0]).line), SEVERAL_DOCUMENTS)
   return document
 }
 
@@ -110,6 +120,9 @@ class Reader {
       : isSeq(node)
         ? this.#list(node.items, depth)
         : this.#scalar(node)
+    if (typeof value === 'number' && !Number.isFinite(value)) {
+      this.#fail(this.#lineAt(node), 'A number is infinite or none, which JSON cannot hold.')
+    }
     const anchor = node && 'anchor' in node ? node.anchor : undefined
     if (anchor !== undefined) this.#anchored.set(anchor, { value, nodes: this.#nodes - before })
     return value
@@ -141,6 +154,8 @@ class Reader {
         this.#fail(line, 'The name of a member must be a text.')
       }
       const name = String((keyNode as { value: unknown }).value)
+      // A member of this name would be left aside in silence, with all that it was to merge.
+      if (name === '<<') this.#fail(line, 'YAML 1.2 has no merge key <<: write the members out.')
       if (POISONED.has(name)) this.#fail(line, `A member is called ${name}, which no document may use.`)
       if (Object.hasOwn(object, name)) this.#fail(line, `The member ${name.slice(0, 60)} stands twice in one object.`)
       object[name] = this.read(value as Node | null, depth + 1)

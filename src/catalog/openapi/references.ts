@@ -31,11 +31,23 @@ export class OpenApiDocument {
    */
   resolve({ value, path }: Located): Located {
     let found: Located = { value, path }
-    for (let hops = 0; isObject(found.value) && typeof found.value.$ref === 'string'; hops += 1) {
-      if (hops === CHAIN_MAX) return this.#fail(path, 'The reference leads back to itself.')
-      found = this.#follow(found.value.$ref, [...found.path, '$ref'])
+    const passed = new Set<unknown>()
+    while (isObject(found.value) && found.value.$ref !== undefined) {
+      if (passed.has(found.value)) return this.#fail(path, 'The reference leads back to itself.')
+      if (passed.size === CHAIN_MAX) {
+        return this.#fail(path, `References lead from one to the next more than ${CHAIN_MAX} times.`)
+      }
+      passed.add(found.value)
+      found = this.follow(found)
     }
     return found
+  }
+
+  /** The value that a reference leads to, which may be a reference again. @throws Unreadable */
+  follow({ value, path }: Located): Located {
+    const { $ref } = Object(value)
+    const at = [...path, '$ref']
+    return typeof $ref === 'string' ? this.#follow($ref, at) : this.#fail(at, 'A reference must be a text.')
   }
 
   /** A member, with its reference resolved. */
@@ -57,6 +69,25 @@ export class OpenApiDocument {
     return located.value.map((_, index) => this.member(located, index))
   }
 
+  /**
+   * The objects of a list that a document may have; anything else in its place is an error.
+   *
+   * @param name of the list, for the sentence
+   */
+  list(located: Located, name: string): { value: Record<string, unknown>; path: Path }[] {
+    const { value, path } = located
+    if (value === undefined) return []
+    if (!Array.isArray(value)) {
+      this.findings.error(path, `The value of ${name} must be a list of objects.`)
+      return []
+    }
+    return this.items(located).flatMap(({ value: item, path: at }, index) => {
+      if (isObject(item)) return [{ value: item, path: at }]
+      this.findings.error([...path, index], `Each of ${name} must be an object.`)
+      return []
+    })
+  }
+
   #follow(reference: string, path: Path): Located {
     if (!reference.startsWith('#')) {
       return this.#fail(
@@ -65,12 +96,15 @@ export class OpenApiDocument {
       )
     }
     const target = pathOfPointer(decoded(reference.slice(1)))
+    if (!target) {
+      return this.#fail(path, 'The reference names an anchor: write it as a JSON pointer, #/components/schemas/Order.')
+    }
     let value: unknown = this.root
-    for (const name of target ?? []) {
+    for (const name of target) {
       const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, name)
       value = isThere ? Reflect.get(Object(value), name) : undefined
     }
-    if (!target || value === undefined) return this.#fail(path, 'The reference leads to nothing in this document.')
+    if (value === undefined) return this.#fail(path, 'The reference leads to nothing in this document.')
     return { value, path: target }
   }
 

@@ -25,12 +25,14 @@ export interface Report {
  * thousand lines.
  */
 const ERRORS_MAX = 50
+const LEFT_OUT_MAX = 500
 
 /** Collects the findings of one document. */
 export class Findings implements Report {
   readonly errors: Finding[] = []
   readonly leftOut: Finding[] = []
   readonly #file: string
+  readonly #reported = new Set<string>()
   #root: unknown
 
   constructor(file: string) {
@@ -43,16 +45,25 @@ export class Findings implements Report {
   }
 
   error(path: Path, text: string): void {
-    if (this.errors.length < ERRORS_MAX) this.errors.push(this.#finding(path, text))
+    if (this.errors.length < ERRORS_MAX && this.#isNew(path, text)) this.errors.push(this.#finding(path, text))
   }
 
+  /** A part that many operations share is reported once. */
   leaveOut(path: Path, text: string): void {
-    this.leftOut.push(this.#finding(path, text))
+    if (this.leftOut.length > LEFT_OUT_MAX) return
+    if (!this.#isNew(path, text)) return
+    const finding = this.#finding(path, text)
+    this.leftOut.push(this.leftOut.length < LEFT_OUT_MAX ? finding : { ...finding, text: 'And more like the others.' })
   }
 
   /** An error outside the document's tree, such as one of the syntax. */
   errorAt(place: { file: string; line: number }, text: string): void {
     if (this.errors.length < ERRORS_MAX) this.errors.push({ ...place, pointer: '', text })
+  }
+
+  #isNew(path: Path, text: string): boolean {
+    const { size } = this.#reported
+    return this.#reported.add(`${pointerOf(path)} ${text}`).size > size
   }
 
   #finding(path: Path, text: string): Finding {
@@ -63,7 +74,11 @@ export class Findings implements Report {
 
 /** `orders.yaml:41 /paths/~1orders/post: no effect` as a line for people and logs. */
 export function findingLine({ file, line, pointer, text }: Finding): string {
-  return `${file}${line === 0 ? '' : `:${line}`}${pointer === '' ? '' : ` ${pointer}`}: ${text}`
+  const written = `${file}${line === 0 ? '' : `:${line}`}${pointer === '' ? '' : ` ${pointer}`}: ${text}`
+  // Names in a document could otherwise write lines of their own into a log or a terminal.
+  return written.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => {
+    return `\\u${character.codePointAt(0)?.toString(16).padStart(4, '0')}`
+  })
 }
 
 /**

@@ -31,7 +31,7 @@ export function requestOf(
   const inPath = new Map<string, string>()
   for (const parameter of parameters) {
     const { name, in: place } = parameter
-    const value = values[name]
+    const value = Object.hasOwn(values, name) ? values[name] : undefined
     if (value === undefined) continue
     const text = parameterText(parameter, value)
     if (place === 'query') query[name] = text

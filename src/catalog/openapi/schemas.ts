@@ -13,6 +13,12 @@ export type Schema = Record<string, unknown>
 /** Schemas of one document after references are written out: each use of a reference counts. */
 const SCHEMAS_MAX = 50_000
 
+/**
+ * Values of the schemas of one document as text, in which each option of a choice has the members
+ * that stand beside the choice.
+ */
+const WRITTEN_MAX = 250_000
+
 const DEPTH_MAX = 64
 
 /** Longest description of a member, characters: models read descriptions. */
@@ -22,6 +28,10 @@ const DESCRIPTION_MAX = 300
 const PATTERN_MAX = 80
 
 const ENUM_MAX = 1_000
+
+/** Longest enumeration, and longest default or constant, as JSON, characters. */
+const ENUM_LENGTH_MAX = 20_000
+const VALUE_LENGTH_MAX = 2_000
 
 /**
  * Whether the values go to the upstream or come from it: members that are read-only, or write-only,
@@ -33,6 +43,14 @@ const NUMBERS = ['minimum', 'maximum', 'multipleOf'] as const
 const LENGTHS = ['minLength', 'maxLength', 'minItems', 'maxItems'] as const
 const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'array', 'object', 'null'])
 
+/** Keywords that restrict values, and that the gateway does not validate with. */
+const UNREAD = [
+  ...['pattern', 'not', 'if', 'then', 'else', 'contains', 'minContains', 'maxContains', 'prefixItems', 'uniqueItems'],
+  ...['additionalItems', 'unevaluatedItems', 'unevaluatedProperties', 'patternProperties', 'propertyNames'],
+  ...['minProperties', 'maxProperties', 'dependencies', 'dependentRequired', 'dependentSchemas'],
+  ...['$dynamicRef', '$recursiveRef'],
+]
+
 /**
  * Writes schemas of a document out. A reference that leads back to a schema around it becomes a
  * schema that anything fits. Patterns do not validate, because Node cannot stop an expression that
@@ -40,7 +58,10 @@ const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'array', 'objec
  */
 export class SchemaReader {
   readonly #document: OpenApiDocument
+  readonly #unread = new Map<string, { path: Path; count: number }>()
+  readonly #sizes = new Map<object, number>()
   #count = 0
+  #written = 0
 
   constructor(document: OpenApiDocument) {
     this.#document = document
@@ -51,7 +72,9 @@ export class SchemaReader {
    *   bound
    */
   read(schema: Located, direction: Direction): Schema {
-    return this.#read(schema, { direction, around: [], depth: 0 })
+    const written = this.#read(schema, { direction, around: [], depth: 0 })
+    this.#spend(writtenSize(written, this.#sizes), schema.path)
+    return written
   }
 
   /** A description as it is shown. */
@@ -59,47 +82,75 @@ export class SchemaReader {
     return shortened(text, DESCRIPTION_MAX)
   }
 
-  #read(schema: Located, reading: Reading): Schema {
-    const { value, path } = this.#document.resolve(schema)
-    this.#count += 1
-    if (this.#count > SCHEMAS_MAX || reading.depth > DEPTH_MAX) {
-      const bound = this.#count > SCHEMAS_MAX ? `are more than ${SCHEMAS_MAX}` : `are nested deeper than ${DEPTH_MAX}`
-      this.#document.findings.error(
-        schema.path,
-        `The schemas of the document ${bound} once their references are written out.`,
-      )
-      throw new Unreadable(bound)
+  /** Reports the keywords with which nothing is validated, each once. */
+  reportUnread(): void {
+    for (const [keyword, { path, count }] of this.#unread) {
+      const others = count === 1 ? '' : ` here and at ${count - 1} other ${count === 2 ? 'place' : 'places'}`
+      this.#document.findings.leaveOut(path, `The keyword ${keyword} does not validate${others}.`)
     }
-    if (!isObject(value) || reading.around.includes(value)) return {}
-    const inner = { ...reading, around: [...reading.around, value], depth: reading.depth + 1 }
-    const own = this.#keywords(value, path, inner)
-    const parts = this.#list(value.allOf, [...path, 'allOf'], inner)
+  }
+
+  #read(schema: Located, reading: Reading): Schema {
+    const { value, path } = schema
+    this.#count += 1
+    if (this.#count > SCHEMAS_MAX) this.#fail(path, `are more than ${SCHEMAS_MAX}`)
+    if (reading.depth > DEPTH_MAX) this.#fail(path, `are nested deeper than ${DEPTH_MAX}`)
+    if (typeof value === 'boolean') return {}
+    if (!isObject(value)) {
+      this.#document.findings.error(path, 'A schema must be an object.')
+      return {}
+    }
+    if (reading.around.includes(value)) return {}
+    const inner = { ...reading, around: [...reading.around, value] }
+    return value.$ref === undefined
+      ? this.#plain(value, path, { ...inner, depth: reading.depth + 1 })
+      : this.#reference(value, path, inner)
+  }
+
+  /** What stands beside a reference holds as well (OpenAPI 3.1), and its description wins. */
+  #reference(value: Record<string, unknown>, path: Path, reading: Reading): Schema {
+    // References that lead from one to the next and back have no end that could be written out.
+    this.#document.resolve({ value, path })
+    const { $ref: _, ...beside } = value
+    const target = this.#read(this.#document.follow({ value, path }), reading)
+    if (Object.keys(beside).length === 0) return target
+    return this.#merged([this.#plain(beside, path, reading), target], path)
+  }
+
+  #plain(value: Record<string, unknown>, path: Path, reading: Reading): Schema {
+    const own = this.#keywords(value, path, reading)
+    const parts = this.#list(value.allOf, [...path, 'allOf'], reading)
     const options = [
-      ...this.#list(value.anyOf, [...path, 'anyOf'], inner),
-      ...this.#list(value.oneOf, [...path, 'oneOf'], inner),
+      ...this.#list(value.anyOf, [...path, 'anyOf'], reading),
+      ...this.#list(value.oneOf, [...path, 'oneOf'], reading),
     ]
-    const merged = parts.reduce(both, own)
-    return withOptions(merged, options)
+    const merged = parts.length === 0 ? own : this.#merged([own, ...parts], path)
+    return this.#withOptions(merged, options, path)
   }
 
   #list(schemas: unknown, path: Path, reading: Reading): Schema[] {
-    if (!Array.isArray(schemas)) return []
+    if (schemas === undefined) return []
+    if (!Array.isArray(schemas)) {
+      this.#document.findings.error(path, 'A choice or a combination of schemas must be a list.')
+      return []
+    }
     return schemas.map((value, index) => this.#read({ value, path: [...path, index] }, reading))
   }
 
   #keywords(value: Record<string, unknown>, path: Path, reading: Reading): Schema {
-    const schema: Schema = { ...typeOf(value) }
+    const schema: Schema = { ...this.#typeOf(value, path), ...this.#values(value, path) }
     const description = descriptionOf(value)
     if (description !== '') schema.description = description
-    if (Array.isArray(value.enum) && value.enum.length <= ENUM_MAX) schema.enum = value.enum
-    if (value.const !== undefined) schema.const = value.const
-    if (value.default !== undefined) schema.default = value.default
     for (const name of NUMBERS) if (typeof value[name] === 'number') schema[name] = value[name]
     for (const name of LENGTHS)
       if (Number.isSafeInteger(value[name]) && Number(value[name]) >= 0) schema[name] = value[name]
     Object.assign(schema, exclusiveBounds(value))
+    // Answers go out whether or not they fit.
+    if (reading.direction === 'request') this.#noteUnread(value, path)
     if (value.items !== undefined) schema.items = this.#read({ value: value.items, path: [...path, 'items'] }, reading)
     if (isObject(value.properties)) Object.assign(schema, this.#properties(value, path, reading))
+    else if (value.properties !== undefined)
+      this.#document.findings.error([...path, 'properties'], 'The properties of a schema must be an object.')
     const { additionalProperties } = value
     if (isObject(additionalProperties)) {
       schema.additionalProperties = this.#read(
@@ -114,18 +165,115 @@ export class SchemaReader {
     return schema
   }
 
+  /** `nullable` of OpenAPI 3.0 is a type of JSON Schema. */
+  #typeOf({ type, nullable, enum: values }: Record<string, unknown>, path: Path): Schema {
+    const written = [type].flat().filter((name) => name !== undefined)
+    const named = written.filter((name): name is string => typeof name === 'string' && TYPES.has(name))
+    const unknown = written.find((name) => !named.some((known) => known === name))
+    if (unknown !== undefined) {
+      const shown = shortened(String(unknown), 40)
+      this.#document.findings.leaveOut([...path, 'type'], `The type ${shown} is none of JSON Schema, and is left out.`)
+    }
+    if (named.length === 0) return {}
+    const isNullable = nullable === true || (Array.isArray(values) && values.includes(null))
+    const types = isNullable && !named.includes('null') ? [...named, 'null'] : named
+    return { type: types.length === 1 ? types[0] : types }
+  }
+
+  /** Values that a schema states, unless they are too long for a catalog. */
+  #values(value: Record<string, unknown>, path: Path): Schema {
+    const schema: Schema = {}
+    const bounds = { enum: ENUM_LENGTH_MAX, const: VALUE_LENGTH_MAX, default: VALUE_LENGTH_MAX }
+    for (const [name, lengthMax] of Object.entries(bounds)) {
+      const stated = value[name]
+      if (stated === undefined || (name === 'enum' && !Array.isArray(stated))) continue
+      const isLong = Array.isArray(stated) && name === 'enum' && stated.length > ENUM_MAX
+      if (!isLong && JSON.stringify(stated).length <= lengthMax) schema[name] = stated
+      else this.#document.findings.leaveOut([...path, name], `The value of ${name} is too long, and is left out.`)
+    }
+    return schema
+  }
+
+  #noteUnread(value: Record<string, unknown>, path: Path): void {
+    for (const keyword of UNREAD) {
+      if (value[keyword] === undefined) continue
+      const known = this.#unread.get(keyword) ?? { path: [...path, keyword], count: 0 }
+      this.#unread.set(keyword, { ...known, count: known.count + 1 })
+    }
+  }
+
   #properties(value: Record<string, unknown>, path: Path, reading: Reading): Schema {
     const properties: Record<string, Schema> = {}
     const hidden = reading.direction === 'request' ? 'readOnly' : 'writeOnly'
     for (const [name, inner] of Object.entries(Object(value.properties))) {
       const at = { value: inner, path: [...path, 'properties', name] }
       const { value: resolved } = this.#document.resolve(at)
-      if (isObject(resolved) && resolved[hidden] === true) continue
+      if ([inner, resolved].some((schema) => isObject(schema) && schema[hidden] === true)) continue
       properties[name] = this.#read(at, reading)
     }
     const required = texts(value.required).filter((name) => Object.hasOwn(properties, name))
     return { properties, ...(required.length === 0 ? {} : { required: [...new Set(required)] }) }
   }
+
+  /** A schema that has the members and bounds of all; what an earlier schema says wins. */
+  #merged(parts: Schema[], path: Path): Schema {
+    const merged: Schema = {}
+    const properties: Record<string, Schema> = {}
+    const required = new Set<string>()
+    for (const part of parts) {
+      for (const name of texts(part.required)) required.add(name)
+      for (const [name, value] of Object.entries(part)) if (!Object.hasOwn(merged, name)) merged[name] = value
+      if (!isObject(part.properties)) continue
+      const members = Object.entries(part.properties as Record<string, Schema>)
+      this.#spend(members.length, path)
+      for (const [name, schema] of members) {
+        const known = Object.hasOwn(properties, name) ? properties[name] : undefined
+        properties[name] = known ? this.#merged([known, schema], path) : schema
+      }
+    }
+    if (Object.hasOwn(merged, 'properties')) merged.properties = properties
+    if (required.size > 0) merged.required = [...required]
+    // Of parts that each know their own members alone, none may forbid the members of the others.
+    if (merged.additionalProperties === false) delete merged.additionalProperties
+    return merged
+  }
+
+  /**
+   * A choice between schemas. Beside members of its own it is a choice between objects that have
+   * these too.
+   */
+  #withOptions(schema: Schema, options: Schema[], path: Path): Schema {
+    if (options.length === 0) return schema
+    const [only] = options
+    if (only && options.length === 1) return this.#merged([schema, only], path)
+    const { description, ...rest } = schema
+    const choices =
+      Object.keys(rest).length === 0 ? options : options.map((option) => this.#merged([rest, option], path))
+    return { anyOf: choices, ...(description === undefined ? {} : { description }) }
+  }
+
+  #spend(values: number, path: Path): void {
+    this.#written += values
+    if (this.#written > WRITTEN_MAX) this.#fail(path, `have more than ${WRITTEN_MAX} values`)
+  }
+
+  /** Fails closed. */
+  #fail(path: Path, bound: string): never {
+    const text = `The schemas of the document ${bound} once their references are written out.`
+    this.#document.findings.error(path, text)
+    throw new Unreadable(bound)
+  }
+}
+
+/** Values of a schema as text, in which a part that is shared stands each time. */
+function writtenSize(value: unknown, sizes: Map<object, number>): number {
+  if (typeof value !== 'object' || value === null) return 1
+  const known = sizes.get(value)
+  if (known !== undefined) return known
+  let size = 1
+  for (const inner of Object.values(value)) size += writtenSize(inner, sizes)
+  sizes.set(value, size)
+  return size
 }
 
 interface Reading {
@@ -137,15 +285,6 @@ interface Reading {
 
 const texts = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((item): item is string => typeof item === 'string') : []
-
-/** `nullable` of OpenAPI 3.0 is a type of JSON Schema. */
-function typeOf({ type, nullable, enum: values }: Record<string, unknown>): Schema {
-  const named = [type].flat().filter((name): name is string => typeof name === 'string' && TYPES.has(name))
-  if (named.length === 0) return {}
-  const isNullable = nullable === true || (Array.isArray(values) && values.includes(null))
-  const types = isNullable && !named.includes('null') ? [...named, 'null'] : named
-  return { type: types.length === 1 ? types[0] : types }
-}
 
 /** Flags beside a bound in OpenAPI 3.0, bounds of their own in 3.1. */
 function exclusiveBounds({ exclusiveMinimum, exclusiveMaximum, minimum, maximum }: Record<string, unknown>): Schema {
@@ -174,36 +313,6 @@ function descriptionOf({ description, title, format, pattern }: Record<string, u
   return [shortened(words, DESCRIPTION_MAX), form, expression].filter(Boolean).join(' ')
 }
 
-/** A schema that has the members and bounds of both. */
-function both(one: Schema, other: Schema): Schema {
-  const merged: Schema = { ...other, ...one }
-  if (isObject(one.properties) && isObject(other.properties)) {
-    const properties: Record<string, Schema> = { ...(one.properties as Record<string, Schema>) }
-    for (const [name, schema] of Object.entries(other.properties as Record<string, Schema>)) {
-      properties[name] = Object.hasOwn(properties, name) ? both(properties[name] ?? {}, schema) : schema
-    }
-    merged.properties = properties
-  }
-  const required = [...new Set([...texts(one.required), ...texts(other.required)])]
-  if (required.length > 0) merged.required = required
-  // Of parts that each know their own members alone, none may forbid the members of the others.
-  if (merged.additionalProperties === false) delete merged.additionalProperties
-  return merged
-}
-
-/**
- * A choice between schemas. Beside members of its own it is a choice between objects that have
- * these too.
- */
-function withOptions(schema: Schema, options: Schema[]): Schema {
-  if (options.length === 0) return schema
-  const [only] = options
-  if (only && options.length === 1) return both(schema, only)
-  const { description, ...rest } = schema
-  const choices = Object.keys(rest).length === 0 ? options : options.map((option) => both(rest, option))
-  return { anyOf: choices, ...(description === undefined ? {} : { description }) }
-}
-
 /** The schema of data, which are an object: other answers become a member of an object. */
 export function dataSchema(
   schema: Schema | undefined,
@@ -226,13 +335,16 @@ function flattened(schema: Schema): Schema {
   if (options.length === 0 || options.some((option) => option.type !== 'object')) {
     return options.every((option) => option.type === options[0]?.type) ? { ...rest, ...options[0] } : { ...rest }
   }
-  const properties: Record<string, Schema> = {}
+  const forms = new Map<string, Map<string, Schema>>()
   for (const option of options) {
     for (const [name, inner] of Object.entries((option.properties ?? {}) as Record<string, Schema>)) {
-      const known = properties[name]
-      const isSame = known === undefined || JSON.stringify(known) === JSON.stringify(inner)
-      properties[name] = isSame ? inner : { anyOf: [known, inner] }
+      forms.set(name, (forms.get(name) ?? new Map()).set(JSON.stringify(inner), inner))
     }
+  }
+  const properties: Record<string, Schema> = {}
+  for (const [name, different] of forms) {
+    const [only = {}, ...others] = different.values()
+    properties[name] = others.length === 0 ? only : { anyOf: [only, ...others] }
   }
   const required = texts(options[0]?.required).filter((name) =>
     options.every((option) => texts(option.required).includes(name)),

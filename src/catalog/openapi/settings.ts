@@ -1,13 +1,17 @@
-import Type, { type Static, type TSchema } from 'typebox'
+import Type, { type Static } from 'typebox'
 import { Compile } from 'typebox/schema'
-import { isObject } from '../json.ts'
+import { reportMisfits } from './misfits.ts'
 import type { Located } from './references.ts'
 import type { Findings } from './report.ts'
 
 const closed = <T extends Type.TProperties>(members: T) => Type.Object(members, { additionalProperties: false })
 const optional = Type.Optional
 const words = (maxLength: number) => Type.String({ minLength: 1, maxLength })
-const HeaderName = Type.String({ pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$" })
+const HeaderName = Type.String({
+  pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$",
+  title: 'the name of a header',
+})
+const WebAddress = Type.String({ pattern: '^https?://', maxLength: 500, title: 'an http: or https: address' })
 
 /**
  * `x-gateway` at the root of a document: what the document cannot say of an API as the gateway
@@ -34,8 +38,8 @@ const RootSettings = closed({
   terms: optional(
     closed({
       summary: optional(words(500)),
-      url: optional(words(500)),
-      licence: optional(words(500)),
+      url: optional(WebAddress),
+      licence: optional(WebAddress),
       attribution: optional(words(200)),
     }),
   ),
@@ -61,7 +65,13 @@ export type RootSettings = Static<typeof RootSettings>
 
 /** `x-gateway` at an operation. */
 const OperationSettings = closed({
-  name: optional(Type.String({ pattern: '^[a-z0-9]+(-[a-z0-9]+)*$', maxLength: 60 })),
+  name: optional(
+    Type.String({
+      pattern: '^[a-z0-9]+(-[a-z0-9]+)*$',
+      maxLength: 60,
+      title: 'lower-case words joined by hyphens, such as list-orders',
+    }),
+  ),
   skip: optional(Type.Boolean()),
   effect: optional(Type.Enum(['read', 'repeatable', 'once'])),
   idempotencyHeader: optional(HeaderName),
@@ -69,7 +79,7 @@ const OperationSettings = closed({
   notFoundSeconds: optional(Type.Integer({ minimum: 0, maximum: 2_592_000 })),
   perCaller: optional(Type.Boolean()),
   strict: optional(Type.Boolean()),
-  errorMessage: optional(Type.String({ pattern: '^(/.*)?$', maxLength: 200 })),
+  errorMessage: optional(Type.String({ pattern: '^(/.*)?$', maxLength: 200, title: 'a JSON pointer such as /detail' })),
   destructive: optional(Type.Boolean()),
 })
 export type OperationSettings = Static<typeof OperationSettings>
@@ -101,36 +111,6 @@ function fits(
 ): boolean {
   const check = schema === RootSettings ? checks.root : checks.operation
   if (check.Check(value)) return true
-  const [, errors] = check.Errors(value)
-  for (const { keyword, instancePath, message, params } of errors) {
-    // Of an enumeration, typebox reports each value that does not match beside the whole.
-    if (keyword === 'const' || keyword === 'anyOf') continue
-    const inner = instancePath.split('/').slice(1)
-    const { additionalProperties = [], requiredProperties = [], allowedValues } = Object(params)
-    if (keyword === 'additionalProperties') {
-      for (const name of additionalProperties) {
-        findings.error(
-          [...path, ...inner, name],
-          `x-gateway has no member ${name} here; it takes ${membersOf(schema, inner).join(', ')}.`,
-        )
-      }
-    } else if (keyword === 'required') {
-      findings.error([...path, ...inner], `x-gateway lacks ${requiredProperties.join(', ')}.`)
-    } else if (keyword === 'enum') {
-      findings.error([...path, ...inner], `The value must be one of ${[allowedValues].flat().join(', ')}.`)
-    } else {
-      findings.error([...path, ...inner], `The value ${message}.`)
-    }
-  }
+  reportMisfits(check.Errors(value)[1], { schema, path, name: 'x-gateway' }, findings)
   return false
-}
-
-/** Names of the members that an object of the settings may have. */
-function membersOf(schema: TSchema, path: string[]): string[] {
-  let inner: unknown = schema
-  for (const name of path) {
-    const { properties, items } = Object(inner)
-    inner = isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : items
-  }
-  return Object.keys(Object(Object(inner).properties))
 }

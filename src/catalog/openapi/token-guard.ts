@@ -54,7 +54,7 @@ export class TokenGuard {
         break
       case '---':
         this.#documents += 1
-        if (this.#documents > 1) return 'The file has several documents; it may have one.'
+        if (this.#documents > 1) return SEVERAL_DOCUMENTS
         break
       default:
         return this.#problemOfValue(lexeme)
@@ -88,5 +88,8 @@ const EXCLAMATION = 0x21
  * row are no YAML.
  */
 const UNSEPARATED_MAX = 50
+
+/** Why a file with more than one document is not read. */
+export const SEVERAL_DOCUMENTS = 'The file has several documents; it may have one.'
 
 const NO_YAML = 'The file is neither JSON nor YAML 1.2: a separator is missing, or one is too many.'
