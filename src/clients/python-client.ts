@@ -120,10 +120,11 @@ function method(
 ): string[] {
   // Those that must be given come first; all are given by name.
   const ordered = parameters.toSorted((a, b) => Number(b.required) - Number(a.required))
-  const signature = ordered.map((parameter) => parameterOf(typeName, parameter))
-  const given = parameters.map(({ name }) => `${JSON.stringify(name)}: ${variable(name)}`)
+  const variables = variablesOf(parameters)
+  const signature = ordered.map((parameter) => parameterOf(typeName, parameter, variables))
+  const given = parameters.map(({ name }) => `${JSON.stringify(name)}: ${variables.get(name)}`)
   const documented = ordered.flatMap(({ name, schema }) =>
-    schema.description === undefined ? [] : [`        ${variable(name)}: ${schema.description}`],
+    schema.description === undefined ? [] : [`        ${variables.get(name)}: ${schema.description}`],
   )
   return [
     '',
@@ -138,22 +139,41 @@ function method(
 /** The name of a parameter's type, when it has members of its own. */
 const parameterType = (typeName: string, name: string): string => `${typeName}Parameter${pascal([name])}`
 
-function parameterOf(typeName: string, { name, required, schema }: ClientParameter): string {
+function parameterOf(
+  typeName: string,
+  { name, required, schema }: ClientParameter,
+  variables: ReadonlyMap<string, string>,
+): string {
   const type = pythonType(schema as JsonSchema, parameterType(typeName, name), [])
-  if (required) return `${variable(name)}: ${type}`
+  if (required) return `${variables.get(name)}: ${type}`
   // What is left out takes the gateway's own default, so that it is said in one place.
-  return `${variable(name)}: Optional[${type}] = ${literal(null)}`
+  return `${variables.get(name)}: Optional[${type}] = ${literal(null)}`
 }
 
-const snake = (words: string): string => words.replace(/[^A-Za-z0-9]+/g, '_')
+/** A variable for each parameter by name: `a-b` and `a_b` are `a_b` and `a_b_2`. */
+function variablesOf(parameters: ClientParameter[]): ReadonlyMap<string, string> {
+  const variables = new Map<string, string>()
+  const taken = new Set<string>()
+  for (const { name } of parameters) {
+    const plain = variable(name)
+    let free = plain
+    for (let count = 2; taken.has(free); count += 1) free = `${plain}_${count}`
+    taken.add(free)
+    variables.set(name, free)
+  }
+  return variables
+}
+
+/** Python compares names in the form NFKC. */
+const snake = (words: string): string => words.normalize('NFKC').replace(/[^\p{L}\p{N}]+/gu, '_')
 const className = (slug: string): string =>
   `_${slug.replace(/(^|[^A-Za-z0-9]+)([a-z0-9])/g, (_, __, first: string) => first.toUpperCase())}`
 
 /** A name of Python for the name of a parameter, an endpoint or an API. */
 function variable(name: string): string {
   const word = snake(name)
-    .replace(/^_+(?=[A-Za-z])/, '')
-    .replace(/^(?=\d)/, '_')
+    .replace(/^_+(?=\p{L})/u, '')
+    .replace(/^(?=\p{N})/u, '_')
   return KEYWORDS.has(word) ? `${word}_` : word
 }
 const escaped = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('"""', "'''")

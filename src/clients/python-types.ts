@@ -48,7 +48,10 @@ function kindType(
   }
 }
 
-function objectType(schema: JsonSchema, name: string, records: PythonRecord[]): string {
+function objectType(schema: JsonSchema, wanted: string, records: PythonRecord[]): string {
+  // Members that differ in what no name of a type can have.
+  let name = wanted
+  for (let count = 2; records.some((record) => record.name === name); count += 1) name = `${wanted}_${count}`
   const properties = schema.properties as Record<string, JsonSchema> | undefined
   if (!properties) {
     const { additionalProperties } = schema

@@ -88,7 +88,8 @@ function apiMember({ slug, description, endpoints }: ClientApi): string[] {
 function method(slug: string, endpoint: ClientEndpoint): string {
   const { path, typeName, parameters } = endpoint
   const options = optionsOf(endpoint)
-  const name = camel([path])
+  const camelled = camel([path])
+  const name = /^\d/.test(camelled) ? JSON.stringify(camelled) : camelled
   const target = JSON.stringify(`${slug}/${path}`)
   if (parameters.length === 0) {
     return `${name}: (options: CallOptions = {}): Promise<${typeName}> => this.call(${target}, {}, ${options}),`

@@ -50,6 +50,8 @@ export function readAnswers(document: OpenApiDocument, schemas: SchemaReader, op
       ? schemas.read({ value: Object(media.value).schema, path: [...media.path, 'schema'] }, 'answer')
       : undefined
   const isEmpty = successes.length > 0 && media === undefined
+  const [redirect] = success ? [] : responses.filter(([status]) => /^3(\d\d|XX)$/i.test(status))
+  if (redirect) throw new NotOffered(redirect[1].path, 'its answers are redirects, and the gateway follows none')
   const types = success ? Object.keys(Object(document.member(success, 'content').value)) : []
   if (isEmpty && types.length > 0 && success) {
     throw new NotOffered(

@@ -17,7 +17,7 @@ const SLUG_MAX = 40
 
 /** Names that keys in Redis, clients, or settings of the environment have for something else. */
 const RESERVED =
-  /^(?:processes|stats|upstream-settings|console|memory|usage|sign-ins|login|throttle|lane|call|calls|close|constructor|prototype|reply-.*|.*-fallback)$/
+  /^(?:processes|stats|upstream-settings|console|memory|usage|sign-ins|login|throttle|lane|call|calls|close|constructor|prototype|transport|no-redirects|reply-.*|.*-fallback)$/
 
 /** What came of one document. */
 export interface ReadDocument {
@@ -81,9 +81,18 @@ export interface BuiltIn {
   upstreams: ReadonlyMap<string, Upstream>
 }
 
+/** Types of the languages of clients, and of the clients themselves. */
+export const CLIENT_TYPES = [
+  ...['Any', 'Dict', 'List', 'Literal', 'Optional', 'TypedDict', 'Union', 'Exception', 'False', 'None', 'True'],
+  ...['OSError', 'OverflowError', 'RecursionError', 'ValueError', 'Array', 'Error', 'Number', 'Object', 'String'],
+  ...['Promise', 'Record', 'Partial', 'ReadonlySet', 'Set', 'Date', 'Math', 'JSON', 'URLSearchParams', 'Headers'],
+  ...['Request', 'RequestInit', 'Response', 'AbortSignal', 'NaN'],
+  ...['CallOptions', 'ErrorCode', 'Failure', 'Answer', 'Gateway', 'GatewayError', 'GatewayOptions', 'Transport'],
+]
+
 /** Endpoints of two APIs whose names are the same in clients and tools: `a-b/c` and `a/b-c`. */
 function sharedNames(upstreams: ReadonlyMap<string, Upstream>): string[] {
-  const known = new Map<string, string>()
+  const known = new Map(CLIENT_TYPES.map((name) => [name.toLowerCase(), `the type ${name}`]))
   return [...upstreams].flatMap(([slug, { endpoints, own }]) =>
     Object.keys(endpoints).flatMap((path) => {
       const name = pascal(endpointWords(slug, path)).toLowerCase()

@@ -70,7 +70,7 @@ function mapWithSettings(slug: string, document: OpenApiDocument, settings: Root
   }
   const endpoints = uniqueEndpoints(offered, document)
   if (offered.length === 0) {
-    findings.error(['paths'], 'No operation of the document can be offered.')
+    if (findings.errors.length === 0) findings.error(['paths'], 'No operation of the document can be offered.')
     return undefined
   }
   const baseUrl = baseUrlOf(document, settings)

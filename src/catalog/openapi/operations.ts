@@ -145,7 +145,7 @@ function mapOperation(
     sent.push({ in: 'header', name: settings.idempotencyHeader.toLowerCase() })
   const parameters = readParameters(document, schemas, { pathItem, operation, sent })
   checkTemplate(template, parameters, operation)
-  const body = readBody(document, schemas, operation)
+  const body = readBody(document, schemas, found)
   const answers = readAnswers(document, schemas, operation)
   const parametersSchema = toParametersSchema(parameters, body)
   const { summary, description, operationId } = Object(operation.value)
@@ -244,8 +244,12 @@ function checkTemplate(template: string, parameters: MappedParameter[], operatio
   if (unused !== undefined) throw new NotOffered(operation.path, `its path has no place for the parameter ${unused}`)
 }
 
-/** @throws NotOffered when the body is required and is no JSON */
-function readBody(document: OpenApiDocument, schemas: SchemaReader, operation: Located): MappedBody | undefined {
+/** @throws NotOffered when the operation needs the body, which is no JSON */
+function readBody(
+  document: OpenApiDocument,
+  schemas: SchemaReader,
+  { method, operation }: FoundOperation,
+): MappedBody | undefined {
   const requestBody = document.member(operation, 'requestBody')
   if (!isObject(requestBody.value)) return undefined
   const required = requestBody.value.required === true
@@ -253,7 +257,9 @@ function readBody(document: OpenApiDocument, schemas: SchemaReader, operation: L
   if (!media) {
     const types = Object.keys(Object(requestBody.value.content)).join(', ').slice(0, 100)
     const reason = types === '' ? 'nothing says what it is' : `${types} is no JSON, and the gateway sends JSON alone`
-    if (required) throw new NotOffered(requestBody.path, `its body cannot be sent: ${reason}`)
+    // Documents forget to say that the body of a write is required, and a write without it would be
+    // another one.
+    if (required || method !== 'GET') throw new NotOffered(requestBody.path, `its body cannot be sent: ${reason}`)
     document.findings.leaveOut(requestBody.path, `The body is left out: ${reason}.`)
     return undefined
   }

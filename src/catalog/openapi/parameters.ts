@@ -143,6 +143,7 @@ function readParameter(
   }
   const separator = separatorOf({ place, style, explode })
   const located = document.member(parameter, 'schema')
+  if (style === 'deepObject') return refuse('has the style deepObject')
   if (located.value === undefined || separator === null)
     return refuse('is neither a plain value nor a list of plain values in a usual form')
   const schema = parameterSchema(
