@@ -20,7 +20,7 @@ export interface ShopRequest {
 
 /**
  * The company's own API of `test/own/orders.yaml`, on loopback: a key in a header, pages, a POST
- * that creates, a documented error.
+ * that creates, a documented error. Below `/depot` it is the API of `test/own/depot.yaml`.
  */
 export interface Shop {
   url: string
@@ -32,6 +32,8 @@ export interface Shop {
    * off.
    */
   mode: 'serves' | 'fails' | 'hangs' | 'cuts'
+  /** So many moves of the depot fail before moves are answered. */
+  failingMoves: number
   close: () => Promise<void>
 }
 
@@ -42,6 +44,7 @@ export async function startShop(): Promise<Shop> {
     url: '',
     requests: [],
     mode: 'serves',
+    failingMoves: 0,
     createdBy: (customer) => {
       const creations = shop.requests.filter(({ method, url }) => method === 'POST' && url === '/orders')
       return creations.filter(({ body }) => JSON.parse(body).customer === customer).length
@@ -57,6 +60,12 @@ export async function startShop(): Promise<Shop> {
     for await (const chunk of request.setEncoding('utf8')) body += chunk
     const { method = '', url = '', headers } = request
     shop.requests.push({ method, url, headers, body, at: performance.now() })
+    if (url.startsWith('/depot')) {
+      const isFailing = url === '/depot/moves' && shop.failingMoves > 0
+      if (isFailing) shop.failingMoves -= 1
+      answer(response, isFailing ? [503, { detail: 'Later.' }] : [200, { request: shop.requests.length }])
+      return
+    }
     if (method === 'POST' || url.startsWith('/orders')) {
       if (shop.mode === 'hangs') return
       if (shop.mode === 'cuts') {

@@ -37,6 +37,8 @@ describe('an own API', () => {
         BUILTIN_UPSTREAMS: 'weather,currency',
         UPSTREAM_ORDERS_URL: shop.url,
         UPSTREAM_ORDERS_KEY: SHOP_KEY,
+        UPSTREAM_DEPOT_URL: `${shop.url}/depot`,
+        UPSTREAM_DEPOT_KEY: 'token-of-the-operator',
         PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":100}}',
       },
     })
@@ -59,7 +61,7 @@ describe('an own API', () => {
     const { body } = await send(gateway, '/v1/catalog')
     assert.deepEqual(
       body.data.map(({ api_name: name }: { api_name: string }) => name),
-      ['currency', 'weather', 'orders'],
+      ['currency', 'weather', 'depot', 'orders'],
     )
     const { body: found } = await send(gateway, '/v1/catalog?q=shop%20orders')
     assert.equal(found.data[0].api_name, 'orders')
@@ -322,13 +324,13 @@ describe('an own API', () => {
       await page.getByRole('link', { name: 'API keys' }).click()
       await page.getByLabel('Environment').selectOption('live')
       await page.getByText('What it may do').click()
-      const tick = page.getByLabel('It may change data at orders')
+      const tick = page.getByLabel('It may change data at depot, orders')
       await tick.waitFor()
       assert.equal(await tick.isChecked(), false)
       await page.getByLabel('APIs it may call').fill('weather')
       await tick.waitFor({ state: 'hidden' })
       await page.getByLabel('APIs it may call').fill('weather, orders')
-      await tick.check()
+      await page.getByLabel('It may change data at orders').check()
       await page.getByLabel('Calls a minute, at most').fill('7')
       await page.getByRole('button', { name: 'Create key' }).click()
       await page.getByText('orders, weather; may change data; 7 a minute').waitFor()
@@ -354,7 +356,7 @@ describe('an own API', () => {
       await page.getByText('and no other').waitFor()
       assert.equal(await page.getByLabel(/change data/).isVisible(), false)
       await page.goto(sign(`${gateway.url}/mcp`))
-      await page.getByLabel('It may change data at orders').waitFor()
+      await page.getByLabel('It may change data at depot, orders').waitFor()
       await page.getByLabel('Only these').check()
       await page.getByLabel(/change data/).waitFor({ state: 'hidden' })
       await page.getByLabel('Orders').check()
@@ -364,6 +366,55 @@ describe('an own API', () => {
       await page.goto('/account/connections')
       await page.getByText('orders; may change data').waitFor()
     })
+  })
+
+  it('answers are stored as the document says, for all callers or for each, and a page is a parameter', async () => {
+    const other = (await send(gateway, '/v1/keys', { token: (await signUp(gateway)).token, body: {} })).body.key
+    const read = async (path: string, key: string) => {
+      const { status, body } = await send(gateway, `/v1/call/depot/${path}`, { key })
+      assert.equal(status, 200, JSON.stringify(body))
+      return body.data.request
+    }
+    const first = await read('list-stock', reader)
+    assert.equal(await read('list-stock?page=1', other), first, 'the default page, for another account')
+    assert.notEqual(await read('list-stock?page=2', other), first)
+    assert.equal(shop.requests.at(-1)?.url, '/depot/stock?page=2')
+    assert.equal((await send(gateway, '/v1/call/depot/list-stock?page=10', { key: reader })).status, 400)
+    const mine = await read('list-mine', reader)
+    assert.notEqual(await read('list-mine', other), mine)
+    assert.equal(await read('list-mine', reader), mine)
+  })
+
+  it('a caller’s own key goes out in the form of the document, and its answers are not those of the operator’s key', async () => {
+    const person = await signUp(gateway)
+    const token = person.token
+    const read = () => send(gateway, '/v1/call/depot/list-stock?page=3', { token })
+    await send(gateway, '/v1/call/depot/list-stock?page=3', { key: reader })
+    assert.equal(shop.requests.at(-1)?.headers.authorization, 'Bearer token-of-the-operator')
+    const saved = await send(gateway, '/v1/provider-keys/depot', {
+      method: 'PUT',
+      token,
+      body: { key: 'token-of-mine' },
+    })
+    assert.equal(saved.status, 200, saved.text)
+    assert.equal((await read()).status, 200)
+    assert.equal(shop.requests.at(-1)?.headers.authorization, 'Bearer token-of-mine')
+  })
+
+  it('a write with the id of its call is tried again after a failure, with the same id', async () => {
+    shop.failingMoves = 1
+    const body = { body: { sku: 'tea-1' } }
+    const { status, headers, text } = await send(gateway, '/v1/call/depot/add-move', { key: writer, body })
+    assert.equal(status, 200, text)
+    const moves = shop.requests.filter(({ url }) => url === '/depot/moves')
+    const id = headers.get('x-call-id')
+    assert.deepEqual(
+      moves.map((request) => [request.headers['idempotency-key'], request.body]),
+      [
+        [id, '{"sku":"tea-1"}'],
+        [id, '{"sku":"tea-1"}'],
+      ],
+    )
   })
 
   it('the client for Python reads and writes', async (t: TestContext) => {

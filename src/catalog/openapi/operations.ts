@@ -12,7 +12,7 @@ import type { Located, OpenApiDocument } from './references.ts'
 import { type MappedBody, type Method, requestOf } from './request.ts'
 import type { Schema, SchemaReader } from './schemas.ts'
 import { type OperationSettings, type RootSettings, readOperationSettings } from './settings.ts'
-import { kebab, shortened } from './words.ts'
+import { asSentence, kebab, shortened } from './words.ts'
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'] as const
 
@@ -153,7 +153,7 @@ function mapOperation(
   const given = exampleParameters(document, { parameters, body })
   const { errorMessage, strict, idempotencyHeader, destructive } = settings
   const endpoint: Endpoint = {
-    description: shortened(words, DESCRIPTION_MAX) || `${method} ${template}`,
+    description: asSentence(shortened(words, DESCRIPTION_MAX)) || `${method} ${template}`,
     parameters: parametersSchema,
     data: answers.data as unknown as TObject,
     ...(effect === 'read' ? {} : { effect, isDestructive: destructive ?? true }),

@@ -13,6 +13,9 @@ export function shortened(text: string, charactersMax: number): string {
   return `${(blank > charactersMax * 0.6 ? cut.slice(0, blank) : cut).toWellFormed()}…`
 }
 
+/** With a full stop if it has no end: other sentences follow it. */
+export const asSentence = (text: string): string => text.replace(/(?<=[\p{L}\p{N})"'`])$/u, '.')
+
 /** `listOrders`, `list_orders` and `List orders` as `list-orders`. */
 export function kebab(text: string): string {
   return text

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { checkDocument } from '../../../src/operator/check-document.ts'
-import { check, document, words } from '../../support/own-document.ts'
+import { check, document, readWritten, words } from '../../support/own-document.ts'
 
 const ORDERS = fileURLToPath(new URL('../../own/orders.yaml', import.meta.url))
 
@@ -62,6 +62,19 @@ describe('a document of an own API', () => {
     const get = (Object(document()) as { paths: Record<string, object> }).paths['/things']
     const answer = await check(document({ root: { paths: { '/a': get, '/b': get } } }))
     assert.match(words(answer), /\/paths\/~1b\/get: A second operation has the name list-things/)
+  })
+
+  it('a key goes out as its scheme says: as it is, as a bearer token, or as user and password', async () => {
+    const scheme = async (key: object) => {
+      const root = { security: [{ key: [] }], components: { securitySchemes: { key } } }
+      const { in: place, name, format } = Object((await readWritten(document({ root }))).upstream?.credential)
+      return [place, name, format?.('ada:pass') ?? 'ada:pass']
+    }
+    assert.deepEqual(await scheme({ type: 'apiKey', in: 'header', name: 'X-Key' }), ['header', 'x-key', 'ada:pass'])
+    assert.deepEqual(await scheme({ type: 'apiKey', in: 'query', name: 'api_key' }), ['query', 'api_key', 'ada:pass'])
+    assert.deepEqual(await scheme({ type: 'http', scheme: 'Bearer' }), ['header', 'authorization', 'Bearer ada:pass'])
+    const basic = `Basic ${Buffer.from('ada:pass').toString('base64')}`
+    assert.deepEqual(await scheme({ type: 'http', scheme: 'basic' }), ['header', 'authorization', basic])
   })
 
   it('security that the gateway cannot meet leaves an operation out, and says what it needs', async () => {
