@@ -131,23 +131,24 @@ export async function readDocument(
 
 async function readFileText(file: string, findings: Findings): Promise<unknown> {
   const name = basename(file)
+  const refuse = (text: string): never => {
+    findings.errorAt({ file: name, line: 0 }, text)
+    throw new Unreadable(text)
+  }
   try {
-    const { size } = await stat(file)
-    // Not read at all, however large it is.
-    if (size > FILE_BYTES_MAX) {
-      findings.errorAt(
-        { file: name, line: 0 },
-        `The file has ${Math.ceil(size / 1_048_576)} MB, and ${FILE_BYTES_MAX / 1_048_576} MB is the most.`,
-      )
-      throw new Unreadable('too large')
+    const info = await stat(file)
+    // A pipe would never end, and a large file is not read at all.
+    if (!info.isFile()) return refuse('It is a folder, a device or a pipe, and no file.')
+    if (info.size > FILE_BYTES_MAX) {
+      const megabytes = Math.ceil(info.size / 1_048_576)
+      return refuse(`The file has ${megabytes} MB, and ${FILE_BYTES_MAX / 1_048_576} MB is the most.`)
     }
     return readText(name, await readFile(file), findings)
   } catch (error) {
     if (error instanceof Unreadable) throw error
     const code = error instanceof Error ? Reflect.get(error, 'code') : undefined
     if (typeof code !== 'string') throw error
-    findings.errorAt({ file: name, line: 0 }, `The file cannot be read: ${code}.`)
-    throw new Unreadable(code)
+    return refuse(code === 'ENOENT' ? 'There is no such file.' : `The file cannot be read: ${code}.`)
   }
 }
 

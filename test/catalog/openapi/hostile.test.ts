@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { checkDocument } from '../../../src/operator/check-document.ts'
 import { check, document, readWritten, words } from '../../support/own-document.ts'
 
 describe('a hostile document', () => {
@@ -160,6 +165,17 @@ describe('a hostile document', () => {
     assert.match(description, /Pattern: \^\(a\+\)\+\$/)
     assert.ok(description.length < 500)
     assert.doesNotMatch(description, /[\n\u202e]/)
+  })
+
+  it('a folder, a pipe and a file that is not there are said, and nothing waits for them', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'pipe-'))
+    execFileSync('mkfifo', [join(folder, 'pipe.yaml')])
+    const said = async (name: string) => words((await checkDocument(join(folder, name), undefined)).answer)
+    assert.match(await said('pipe.yaml'), /pipe\.yaml: It is a folder, a device or a pipe/)
+    assert.match(await said('none.yaml'), /none\.yaml: There is no such file/)
+    await mkdir(join(folder, 'a.yaml'))
+    assert.match(await said('a.yaml'), /a\.yaml: It is a folder/)
+    await rm(folder, { recursive: true })
   })
 
   it('slugs of built-in APIs, of keys in Redis and of other things are refused', async () => {
