@@ -18,9 +18,10 @@ export function isMissingPage({ url }: FastifyRequest, { code }: GatewayError): 
 export function sendNotFound(reply: FastifyReply, thrown: GatewayError, assets: Assets): FastifyReply {
   const error = prepareError(reply, thrown)
   const [path = ''] = reply.request.url.split('?', 1)
+  const said = error.code === 'NOT_FOUND' ? error.details.message : undefined
   const main = html`<h1>No such page</h1>
 <section id="missing" tabindex="-1">
-<p>${error.details.message ?? `The console has no page ${path}.`}</p>
+<p>${said ?? `The console has no page ${path}.`}</p>
 <p><a href="/">Overview</a> has what needs you and every API, <a href="/queues">Queues</a> the calls that wait.</p>
 </section>
 `
