@@ -6,9 +6,9 @@ export interface ApiUsage {
   day: string
   slug: string
   calls: number
-  /** Refused before they were queued. */
+  /** Answered with 4xx. */
   refused: number
-  /** Queued, and answered with 5xx. */
+  /** Answered with 5xx, also before they were queued. */
   failed: number
 }
 
@@ -41,11 +41,11 @@ export async function accountsOfApi(
   return rows
 }
 
-const SUMS = sql`sum(calls)::int as calls, coalesce(sum(calls) filter (where refused), 0)::int as refused,
-  coalesce(sum(calls) filter (where not refused and status >= 500), 0)::int as failed`
+const SUMS = sql`sum(calls)::int as calls, coalesce(sum(calls) filter (where status between 400 and 499), 0)::int as refused,
+  coalesce(sum(calls) filter (where status >= 500), 0)::int as failed`
 
 function counted(condition: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`(
-    select *, false as refused from usage_daily where ${condition}
-    union all select *, true from refusals_daily where ${condition}) as counted`
+    select * from usage_daily where ${condition}
+    union all select * from refusals_daily where ${condition}) as counted`
 }
