@@ -27,7 +27,7 @@ export function bookPage(assets: Assets, name?: string): string {
   const markdown = readFileSync(new URL(`${name ?? 'README'}.md`, FOLDER), 'utf8')
   const title = /^# (.+)$/m.exec(markdown)?.[1] ?? ''
   const main = html`<article class="text" id="text" tabindex="-1">
-${markdownToHtml(withContents(withAddresses(markdown)))}
+${markdownToHtml(withContents(withAddresses(withPictures(markdown, assets))))}
 </article>
 `
   return consolePage(assets, {
@@ -39,12 +39,20 @@ ${markdownToHtml(withContents(withAddresses(markdown)))}
   })
 }
 
+/** The console serves the pictures of the book itself. */
+function withPictures(markdown: string, assets: Assets): string {
+  return markdown.replaceAll(
+    /\]\(\.\.\/(pictures\/[\w-]+\.svg)\)/g,
+    (_, path: string) => `](${assets.href(`docs/${path}`)})`,
+  )
+}
+
 /**
  * Links between the files lead to their pages. Files of the project that are no pages of the book
  * lose their links.
  */
 function withAddresses(markdown: string): string {
-  return markdown.replaceAll(/\[([^\]]+)\]\((?!https?:|#)([^)]+)\)/g, (_, text: string, target: string) => {
+  return markdown.replaceAll(/(?<!!)\[([^\]]+)\]\((?!https?:|#)([^)]+)\)/g, (_, text: string, target: string) => {
     const [file = '', anchor] = target.split('#')
     const page = file.replace(/\.md$/, '')
     if (!BOOK_PAGES.includes(page)) return text

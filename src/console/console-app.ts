@@ -67,7 +67,7 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
     readTrustedHeader: trustedHeaderReader(config),
   }
   const fleet = new FleetReader(context)
-  const assets = loadAssets(['console/browser/', 'fleet/words.js'])
+  const assets = loadAssets(['console/browser/', 'fleet/words.js', 'docs/pictures/what-fails.svg'])
   await app.register(async (scope) => {
     await loginRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), guard)
     await oidcRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), guard)

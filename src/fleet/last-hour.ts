@@ -111,7 +111,15 @@ export function hourOf(minutes: Minute[], slug: string): UpstreamRow['hour'] {
     ),
   )
   const calls = outcomes.map(({ answered, refused, failed }) => answered + refused + failed)
-  return calls.some((count) => count > 0) ? { calls, failed: outcomes.map(({ failed }) => failed) } : null
+  if (calls.every((count) => count === 0)) return null
+  const sent = minutes.map(({ upstream }) => (upstream.get(slug) ?? []).reduce((sum, count) => sum + count, 0))
+  return { calls, failed: outcomes.map(({ failed }) => failed), sent }
+}
+
+/** How long one upstream took in each of these steps of time, milliseconds; null: nobody called it. */
+export function latencyOf(steps: Counts[], slug: string): { median: (number | null)[]; p95: (number | null)[] } {
+  const at = (share: number) => steps.map(({ upstream }) => quantile(upstream.get(slug) ?? [], share) ?? null)
+  return { median: at(0.5), p95: at(0.95) }
 }
 
 /** Counts of equal steps of time as lines of a chart. */

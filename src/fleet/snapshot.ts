@@ -78,10 +78,10 @@ export interface UpstreamRow {
   cap: CapRow | null
   recent: RecentCalls | null
   /**
-   * Calls of each minute of the last hour, oldest first; null if there was none, and while it is
-   * not known.
+   * Calls of each minute of the last hour, oldest first, and how many of them reached the upstream;
+   * null if there was none, and while it is not known.
    */
-  hour: { calls: number[]; failed: number[] } | null
+  hour: { calls: number[]; failed: number[]; sent: number[] } | null
 }
 
 export interface HealthRow {

@@ -4,11 +4,18 @@ import { BOOK_PAGES, bookPage } from '../../src/console/book-page.ts'
 import { loadAssets } from '../../src/pages/assets.ts'
 
 describe("the operators' book in the console", () => {
-  const assets = loadAssets(['console/browser/', 'fleet/words.js'])
+  const assets = loadAssets(['console/browser/', 'fleet/words.js', 'docs/pictures/what-fails.svg'])
 
   it('the first page links to every other page', () => {
     const page = bookPage(assets)
     for (const name of BOOK_PAGES) assert.match(page, new RegExp(`href="/(book/)?${name}"`))
+  })
+
+  it('the runbooks begin with a picture that the console serves itself', () => {
+    assert.match(
+      bookPage(assets, 'runbooks'),
+      /<img src="\/assets\/[\w-]+\/docs\/pictures\/what-fails\.svg" alt="A call /,
+    )
   })
 
   it('links between pages lead to pages, and to sections that are there', () => {

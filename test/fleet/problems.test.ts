@@ -522,8 +522,13 @@ describe('what an operator is told', () => {
   })
 
   it('what an operator is told of an API shows its last hour, and folds the API while nobody needs it', () => {
-    const hour = { calls: [...Array(58).fill(0), 40, 4], failed: [...Array(59).fill(0), 4] }
-    const shown = page({ ...well, upstreams: [row('a', { hour })] })['a traffic'] ?? ''
+    const hour = {
+      calls: [...Array(58).fill(0), 40, 4],
+      failed: [...Array(59).fill(0), 4],
+      sent: [...Array(58).fill(0), 5, 4],
+    }
+    const { 'a traffic': shown = '', 'a cap': cap = '' } = page({ ...well, upstreams: [row('a', { hour })] })
+    assert.match(cap, /aria-label="a, cap used in the last hour: 50 % at most in a minute"><path d="M116 16v-8h/)
     assert.match(shown, /aria-label="a, calls of the last hour: 40 a minute at most, 4 failed"/)
     assert.match(
       shown,

@@ -77,7 +77,7 @@ function queue({ queue: state, paused }) {
   return `${pausedPill}<b>${state.waiting}</b> waiting, <b>${state.active}</b> under way<small>${oldest}</small>`
 }
 
-function cap({ cap: state, slug }) {
+function cap({ cap: state, slug, hour }) {
   if (!state) return UNKNOWN
   const rates = state.rates.map(({ max, seconds, left }) => {
     const window = { 60: 'minute', 3600: 'hour', 86400: 'day' }[seconds] ?? span(seconds * 1_000)
@@ -89,7 +89,7 @@ function cap({ cap: state, slug }) {
     : state.nextSlotMs > 0
       ? `next slot in ${span(state.nextSlotMs)}`
       : 'free now'
-  return `${rates.join('')}<small>${state.underWay} of ${state.concurrency} connections · ${next}</small>`
+  return `${rates.join('')}<small>${state.underWay} of ${state.concurrency} connections · ${next}</small>${capUse(slug, state, hour)}`
 }
 
 function traffic({ slug, recent, hour }) {
@@ -106,20 +106,36 @@ function traffic({ slug, recent, hour }) {
 
 const SPARK_HEIGHT = 16
 
+/** A bar for each minute as the path of an SVG; `most` has the whole height. */
+function bars(values, most) {
+  return values
+    .map((value, minute) => {
+      const height = value === 0 ? 0 : Math.max(1, Math.round((Math.min(value, most) / most) * SPARK_HEIGHT))
+      return height === 0 ? '' : `M${minute * 2} ${SPARK_HEIGHT}v-${height}h1.4v${height}z`
+    })
+    .join('')
+}
+
+/**
+ * The part of the cap that each minute of the last hour used: calls that reached the upstream, as a
+ * part of what the tightest rate allows in a minute on average. A line marks the whole.
+ */
+function capUse(slug, { rates }, hour) {
+  if (hour === null || rates.length === 0) return ''
+  const perMinute = Math.min(...rates.map(({ max, seconds }) => (max * 60) / seconds))
+  const most = Math.max(...hour.sent)
+  if (most === 0) return ''
+  const label = `${escapeHtml(slug)}, cap used in the last hour: ${percent(Math.min(1, most / perMinute))} at most in a minute`
+  return `<svg class="spark use" viewBox="0 -1 120 ${SPARK_HEIGHT + 1}" role="img" aria-label="${label}"><path d="${bars(hour.sent, perMinute)}"></path><path class="whole" d="M0 -0.5h120"></path></svg>`
+}
+
 /** The calls of the last hour, a bar for each minute with its failures in red. */
 function sparkline(slug, hour) {
   if (hour === null) return ''
   const most = Math.max(1, ...hour.calls)
-  const bars = (values) =>
-    values
-      .map((value, minute) => {
-        const height = value === 0 ? 0 : Math.max(1, Math.round((value / most) * SPARK_HEIGHT))
-        return height === 0 ? '' : `M${minute * 2} ${SPARK_HEIGHT}v-${height}h1.4v${height}z`
-      })
-      .join('')
   const failed = hour.failed.reduce((sum, count) => sum + count, 0)
   const label = `${escapeHtml(slug)}, calls of the last hour: ${most} a minute at most, ${failed} failed`
-  return `<svg class="spark" viewBox="0 0 120 ${SPARK_HEIGHT}" role="img" aria-label="${label}"><path d="${bars(hour.calls)}"></path><path class="bad" d="${bars(hour.failed)}"></path></svg>`
+  return `<svg class="spark" viewBox="0 0 120 ${SPARK_HEIGHT}" role="img" aria-label="${label}"><path d="${bars(hour.calls, most)}"></path><path class="bad" d="${bars(hour.failed, most)}"></path></svg>`
 }
 
 function actions({ slug, paused, enabled }) {
