@@ -7,14 +7,14 @@ export function docsFrame(path: string, { guides, apis }: { guides: Guide[]; api
   const link = (href: string, name: string) =>
     html`<li><a href="${href}"${href === path ? html` aria-current="page"` : ''}>${name}</a></li>`
   return html`<div class="wrap docs">
-<nav class="side contents" aria-label="Documentation">
+<nav class="side contents" aria-label="Documentation" tabindex="0"><details class="menu"><summary>Contents of the documentation</summary><div class="links">
 <ul>${link('/docs', 'Overview')}</ul>
 <h2>Guides</h2>
 <ul>${guides.map(({ name, title }) => link(`/docs/guides/${name}`, title))}</ul>
 <h2>Reference</h2>
 <ul>${link('/docs/reference', 'Account routes')}${link('/docs/errors', 'Error codes')}</ul>
 <details><summary>APIs (${apis.length})</summary><ul>${apis.map(({ slug, upstream }) => link(`/apis/${slug}`, upstream.displayName))}</ul></details>
-</nav>
+</div></details></nav>
 <article class="content prose">${main}</article>
 </div>`
 }

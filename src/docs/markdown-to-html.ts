@@ -10,6 +10,9 @@ const marked = new Marked({
     heading({ tokens, depth, text }) {
       return `<h${depth} id="${anchorOf(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`
     },
+    // On a narrow screen a picture keeps its size and scrolls; its link shows it alone.
+    image: ({ href, text }) =>
+      `<a class="picture" href="${escapeHtml(href)}"><img src="${escapeHtml(href)}" alt="${escapeHtml(text)}"></a>`,
     table({ header, rows }) {
       const cells = (name: string, items: typeof header) =>
         items.map(({ tokens }) => `<${name}>${this.parser.parseInline(tokens)}</${name}>`).join('')

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Api } from '../catalog/catalog.ts'
 import type { PlanLimits, SignupPolicy } from '../config.ts'
 import type { Condition } from './condition.ts'
+import type { LatencyOfDay } from './pages/api-latency.ts'
 
 /** What the page of an API shows besides the API itself. */
 export interface ApiView {
@@ -9,6 +10,8 @@ export interface ApiView {
   condition: Condition
   /** Undefined if it is not known. */
   past: HealthPast | undefined
+  /** Undefined if it is not known. */
+  latency: LatencyOfDay | undefined
 }
 
 /** The changes of an API's health that are written down. */

@@ -5,6 +5,7 @@ import { offeredApis } from '../catalog/catalog-state.ts'
 import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
+import { LastDayReader, latencyOf } from '../fleet/last-hour.ts'
 import { publicStateOf } from '../health/public-state.ts'
 import { SlugParams } from '../http/request/path-ids.ts'
 import type { App } from '../http/request/typed-app.ts'
@@ -19,9 +20,11 @@ import { layout } from '../portal/layout.ts'
 import { accountPage, credentialsPage, plansCard, signupClosedPage } from '../portal/pages/account.ts'
 import { agentsPage } from '../portal/pages/agents.ts'
 import { apiPage } from '../portal/pages/api.ts'
+import type { LatencyOfDay } from '../portal/pages/api-latency.ts'
 import { connectPage } from '../portal/pages/connect.ts'
 import { homePage } from '../portal/pages/home.ts'
 import { readSessionCookie } from '../portal/session-cookie.ts'
+import { QUARTER_MS } from '../telemetry/minute-stats.ts'
 
 /** While Redis is away. */
 const UNAVAILABLE =
@@ -54,9 +57,14 @@ interface PageWords {
  * The portal's pages. What they hold of the service they read from the catalog and its public
  * routes.
  */
-export async function portalRoutes(app: App, { catalog, config, health }: Context, assets: Assets): Promise<void> {
+export async function portalRoutes(
+  app: App,
+  { catalog, config, health, redis }: Context,
+  assets: Assets,
+): Promise<void> {
   const { baseUrl } = config.http
   const pages = new Renderings<Buffer>(() => publicStateOf(catalog, health))
+  const day = new LastDayReader(redis)
 
   const visitOf = (request: FastifyRequest): Visit => ({
     baseUrl,
@@ -101,12 +109,15 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
     if (!api || api.isSwitchedOff) throw new GatewayError('API_NOT_FOUND')
     const render = async () => {
       const condition = conditionOf(api, health.of(slug))
-      const past = await readHealthPast(app, slug)
-      const main = apiPage({ api, condition, past }, visitOf(request as FastifyRequest))
+      const [past, latency] = await Promise.all([readHealthPast(app, slug), latencyOfDay(day, slug, health.now())])
+      const main = apiPage({ api, condition, past, latency }, visitOf(request as FastifyRequest))
       const { displayName, description } = api.upstream
       return page(request as FastifyRequest, main, { title: displayName, description })
     }
-    return sendPage(reply, await sharedPage(request as FastifyRequest, `api ${slug}`, render))
+    return sendPage(
+      reply,
+      await sharedPage(request as FastifyRequest, `api ${slug} ${Math.floor(health.now() / QUARTER_MS)}`, render),
+    )
   })
 
   for (const [path, title, write] of fixedPages(catalog, config)) {
@@ -114,6 +125,14 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
       sendPage(reply, await sharedPage(request, path, () => page(request, write(), { title }))),
     )
   }
+}
+
+/** Fails open: the page comes without the picture. */
+async function latencyOfDay(day: LastDayReader, slug: string, now: number): Promise<LatencyOfDay | undefined> {
+  return await day.read(now).then(
+    (quarters) => latencyOf(quarters, slug),
+    () => undefined,
+  )
 }
 
 type FixedPage = [path: string, title: string, write: () => Html]

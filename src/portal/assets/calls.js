@@ -114,7 +114,9 @@ function callTable(calls) {
     el('span', { class: `badge ${call.mode}` }, call.mode),
     cameBy(call),
   ])
-  return table('Calls', ['Ended', 'API', 'Answer', 'Took', 'Waited', 'Mode', 'Came by'], rows)
+  const heads = ['Ended', 'API', 'Answer', 'Took', 'Waited', 'Mode', 'Came by']
+  // On a phone the values stand beside each other, because most say what they are.
+  return el('div', { class: 'brief' }, table('Calls', heads, rows))
 }
 
 const nameOf = ({ api: slug, endpoint }) => (slug === '-' ? 'no API of the catalog' : `${slug}${endpoint ?? ''}`)

@@ -41,9 +41,9 @@ export function accountPage(
 ): Html {
   const [path, name] = SECTIONS.find(([, , name]) => name === section) ?? SECTIONS[0]
   return html`<div class="wrap account">
-<nav class="side" aria-label="Account">${SECTIONS.map(
+<nav class="side" aria-label="Account"><details class="menu"><summary>Account: <strong>${name}</strong></summary><div class="links">${SECTIONS.map(
     ([href, text]) => html`<a href="${href}"${href === path ? html` aria-current="page"` : ''}>${text}</a>`,
-  )}<button type="button" class="link" data-logout>Log out</button></nav>
+  )}<button type="button" class="link" data-logout>Log out</button></div></details></nav>
 <div class="content" data-view="${part?.view ?? section}" data-apis="${apis}" data-start="${start}"${provesAddresses ? html` data-proves-addresses` : ''}>
 <h1>${part?.title ?? name}</h1>
 <noscript><p class="notice">These pages need JavaScript; everything on them is a JSON route of the <a href="/docs/reference">reference</a>.</p></noscript>

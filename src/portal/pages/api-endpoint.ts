@@ -84,13 +84,41 @@ function input(id: string, { name, schema }: { name: string; schema: ParameterSc
   return html`<input id="${id}" name="${name}" type="text"${isNumber ? html` inputmode="decimal"` : ''}${described} autocomplete="off" placeholder="${placeholder}" value="${value === undefined ? '' : [value].flat().join(',')}"${schema.items ? html` data-list` : ''}>`
 }
 
+/** A response of more members than this has what is deeper than its second level folded. */
+const UNFOLDED_MAX = 20
+
 /** Members of `data`: name, type, meaning and the recorded value; nested members are indented. */
 function responseTable(path: string, fields: DataField[]): Html {
+  const folds = fields.length > UNFOLDED_MAX
   return html`<h3>Response: members of <code>data</code></h3>
-<div class="scroll" tabindex="0" role="region" aria-label="Response of ${path}"><table class="response"><thead><tr><th scope="col">Name and type</th><th scope="col">Meaning and recorded value</th></tr></thead><tbody>${fields.map(
-    ({ name, depth, type, meaning, example }) =>
-      html`<tr><th scope="row" class="d${Math.min(depth, 5)}"><code>${name}</code> <span class="type">${type}</span></th><td>${withCode(meaning)} ${example ? html`<code class="value">${example}</code>` : ''}</td></tr>`,
-  )}</tbody></table></div>`
+<div class="scroll" tabindex="0" role="region" aria-label="Response of ${path}"><table class="response"><thead><tr><th scope="col">Name and type</th><th scope="col">Meaning and recorded value</th></tr></thead><tbody>${memberRows(fields, folds)}</tbody></table></div>`
+}
+
+function memberRows(fields: DataField[], folds: boolean): Html[] {
+  const rows: Html[] = []
+  for (let index = 0; index < fields.length; ) {
+    const field = fields[index]
+    if (!field) break
+    rows.push(memberRow(field))
+    const end = fields.findIndex(({ depth }, at) => at > index && depth <= field.depth)
+    const members = fields.slice(index + 1, end < 0 ? undefined : end)
+    if (folds && field.depth > 0 && members.length > 0) {
+      rows.push(foldedRow(field, members))
+      index += members.length
+    }
+    index += 1
+  }
+  return rows
+}
+
+function memberRow({ name, depth, type, meaning, example }: DataField): Html {
+  return html`<tr><th scope="row" class="d${Math.min(depth, 5)}"><code>${name}</code> <span class="type">${type}</span></th><td>${withCode(meaning)} ${example ? html`<code class="value">${example}</code>` : ''}</td></tr>`
+}
+
+/** The members of a member in a table of their own, which opens in place. */
+function foldedRow({ name, depth }: DataField, members: DataField[]): Html {
+  const count = members.filter((member) => member.depth === depth + 1).length
+  return html`<tr class="fold"><td colspan="2" class="d${Math.min(depth, 5)}"><details><summary>${count} ${count === 1 ? 'member' : 'members'} of <code>${name}</code></summary><table class="response" aria-label="Members of ${name}"><tbody>${members.map(memberRow)}</tbody></table></details></td></tr>`
 }
 
 function errorList(api: Api, endpoint: ApiEndpoint): Html {

@@ -6,6 +6,8 @@ import type { ApiView, Visit } from '../catalog-view.ts'
 import type { Condition } from '../condition.ts'
 import { endpointSection } from './api-endpoint.ts'
 import { healthOfTheDay } from './api-health.ts'
+import { latencyOfTheDay } from './api-latency.ts'
+import { categoryIcon } from './category-icon.ts'
 import { capitalized, healthBadge, moment, planBadge } from './parts.ts'
 import { planTable } from './plan-table.ts'
 
@@ -13,14 +15,14 @@ import { planTable } from './plan-table.ts'
  * One API: its state, terms and limits, and each endpoint with a form to try it, snippets, response
  * and errors.
  */
-export function apiPage({ api, condition, past }: ApiView, visit: Visit): Html {
+export function apiPage({ api, condition, past, latency }: ApiView, visit: Visit): Html {
   const { upstream, slug } = api
   const endpoints = [...api.endpoints.values()]
   return html`<div class="wrap" data-view="api">
 <p class="crumbs"><a href="/">APIs</a> / ${upstream.displayName}</p>
 <h1>${upstream.displayName}</h1>
 <p class="lead">${upstream.description}</p>
-<p class="badges">${healthBadge(condition)} ${planBadge(api)} <span class="badge">${capitalized(upstream.category)}</span></p>
+<p class="badges">${healthBadge(condition)} ${planBadge(api)} <span class="badge">${categoryIcon(upstream.category)} ${capitalized(upstream.category)}</span></p>
 ${banner(api, condition)}
 <p class="small"><a href="/docs/apis/${slug}.md">As Markdown</a> · <a href="/openapi.json">OpenAPI</a> · MCP server <code>${visit.baseUrl}/mcp/${slug}</code></p>
 ${
@@ -37,7 +39,7 @@ ${endpoints.map((endpoint, index) => endpointSection({ api, endpoint, index, bas
 ${planTable(visit.plans, 'Your plan, over all APIs')}
 </section>
 <div>
-<section class="card" aria-labelledby="health-title"><h2 id="health-title">Health of the last 24 hours</h2>${healthOfTheDay(condition, past)}</section>
+<section class="card" aria-labelledby="health-title"><h2 id="health-title">Health of the last 24 hours</h2>${healthOfTheDay(condition, past)}${latency && latencyOfTheDay(latency)}</section>
 <section class="card" aria-labelledby="terms-title">
 <h2 id="terms-title">Terms of the source</h2>
 ${termsOf(upstream)}

@@ -6,6 +6,7 @@ import { type Html, html } from '../../pages/html.ts'
 import { PLACEHOLDER } from '../assets/snippets.js'
 import type { Visit } from '../catalog-view.ts'
 import { CONDITIONS, type Condition } from '../condition.ts'
+import { categoryIcon } from './category-icon.ts'
 import { capitalized, codeBlock, healthBadge, planBadge } from './parts.ts'
 
 /** What a visitor filters the catalog by; it stands in the address. */
@@ -106,7 +107,7 @@ function categories(items: CatalogItem[], chosen: string): Html[] {
 function card({ api, condition }: CatalogItem, isHidden: boolean): Html {
   const { slug, upstream, endpoints } = api
   return html`<li class="card api" data-slug="${slug}" data-category="${upstream.category}" data-health="${condition.word}"${isHidden ? html` hidden` : ''}>
-<p class="row"><span class="kicker">${capitalized(upstream.category)}</span>${healthBadge(condition)}</p>
+<p class="row"><span class="kicker">${categoryIcon(upstream.category)} ${capitalized(upstream.category)}</span>${healthBadge(condition)}</p>
 <h3><a href="/apis/${slug}">${upstream.displayName}</a></h3>
 <p>${upstream.description}</p>
 <p class="paths">${[...endpoints.keys()].map((path) => html`<code>${path}</code> `)}</p>
