@@ -1,7 +1,7 @@
 import { shareWords, sourceFailures } from './failure-share.ts'
 import type { Present } from './problems.ts'
 import type { HealthRow, UpstreamRow } from './snapshot.ts'
-import { causeWords, isOfLackingMembers, span } from './words.js'
+import { causeWords, isOfLackingMembers, isOfRecovery, span } from './words.js'
 
 /**
  * What the health of an API says: it is degraded or down, since when, why, and how many calls fail
@@ -17,6 +17,7 @@ export function healthProblems(row: UpstreamRow, at: number): Present[] {
   const since = health.since === null ? '' : ` for ${span(Math.max(0, at - health.since))}`
   const isLacking = !isDown && health.lastFailure === null && isOfLackingMembers(health.cause)
   const cause = causeOf(health, isLacking)
+  const recovers = !isDown && health.lastFailure === null && isOfRecovery(health.cause)
   const due = health.halfOpenInMs ? `; next attempt in ${span(health.halfOpenInMs)}` : '; next attempt due'
   const share = failing ? `; ${shareWords(failing, 'failed')}` : ''
   const verb = health.since === null ? 'is' : 'has been'
@@ -41,7 +42,11 @@ export function healthProblems(row: UpstreamRow, at: number): Present[] {
         : health.answeredBy === null
           ? `${isDown ? 'Many' : 'Some'} callers get 502 or wait longer.`
           : `Callers are answered by ${health.answeredBy}.`,
-      todo: isDown ? 'Probe it; pause or disable it if it stays down.' : 'Probe it, and watch it.',
+      todo: isDown
+        ? 'Probe it; pause or disable it if it stays down.'
+        : recovers
+          ? 'No action needed unless it stays degraded.'
+          : 'Probe it, and watch it.',
     },
   ]
 }
@@ -54,5 +59,7 @@ function causeOf({ lastFailure, lastOkAt, cause, status }: HealthRow, isLacking:
   if (lastFailure) return lastFailure.words
   const began = causeWords({ cause, to: status })
   if (isLacking || lastOkAt === null) return began
+  // It was down, and what began then is the way back.
+  if (isOfRecovery(cause)) return `it recovers: ${began}`
   return [began, 'the last attempt succeeded'].filter(Boolean).join('; ')
 }

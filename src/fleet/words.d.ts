@@ -16,5 +16,6 @@ export interface HealthChangeWords {
   to: string
 }
 export function isRecovery(change: Pick<HealthChangeWords, 'from' | 'to'>): boolean
+export function isOfRecovery(cause: string | null | undefined): boolean
 export function isOfLackingMembers(cause: string | null | undefined): boolean
 export function causeWords(change: HealthChangeWords): string

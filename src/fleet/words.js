@@ -58,6 +58,11 @@ export function isOfLackingMembers(cause) {
   return cause?.startsWith(LACKS) === true
 }
 
+/** Whether a state began because attempts at an upstream that was down succeeded. */
+export function isOfRecovery(cause) {
+  return cause === 'trials-passed'
+}
+
 const STATES = ['Healthy', 'Degraded', 'Down']
 
 /** Whether a change of health is one for the better. `from` may be unknown. */

@@ -294,6 +294,10 @@ describe('what an operator is told', () => {
       text({ lastFailure: null, lastOkAt: NOW - 1_000 }),
       /too many recent calls failed or were slow; the last attempt succeeded$/,
     )
+    assert.equal(
+      text({ cause: 'trials-passed', lastFailure: null, lastOkAt: NOW - 1_000 }),
+      'a has been degraded for 5 min: it recovers: three attempts in a row succeeded',
+    )
   })
 
   it('what an operator is told is that Redis is away, and no state, queue or count that nobody knows', () => {
