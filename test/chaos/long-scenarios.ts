@@ -1,5 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { openDatabase } from '../../src/db/database.ts'
+import { createLog } from '../../src/log.ts'
 import { atLeast, exactly } from '../soak/scenario.ts'
+import { until } from '../support/gateway.ts'
 import { recovery, weatherOf } from './measures.ts'
 import { type Rig, replaceNode, replaceWorker } from './rig.ts'
 import { type ChaosScenario, USUAL } from './scenario.ts'
@@ -73,6 +76,23 @@ export const LONG_SCENARIOS: ChaosScenario[] = [
     claims: (records) => [recovery(records, 10)],
   },
   {
+    name: 'postgres-half-a-minute',
+    about: 'nothing passes between the service and Postgres for 30 seconds; the log of calls has all rows afterwards',
+    seconds: 42,
+    perSecond: USUAL,
+    faults: async ({ postgres }) => {
+      postgres.blackHole()
+      await delay(30_000)
+      postgres.reset()
+      postgres.heal()
+    },
+    allow: { failedMax: 0 },
+    claims: async (records, rig) => {
+      const calls = records.length + rig.warmUps
+      return [exactly('calls without a row in the log', calls - (await loggedCalls(rig, calls)), 0)]
+    },
+  },
+  {
     name: 'rolling-5000',
     about: '5,000 calls while two nodes and two workers are replaced by SIGTERM, over and over',
     seconds: 122,
@@ -95,6 +115,18 @@ export const LONG_SCENARIOS: ChaosScenario[] = [
     allow: { failedMax: 0 },
   },
 ]
+
+/** Rows of the log of calls, once there are as many as calls or they have had ten seconds. */
+async function loggedCalls({ services }: Rig, calls: number): Promise<number> {
+  const db = openDatabase(services.databaseUrl, createLog({ level: 'silent', pretty: false }, 'test'))
+  const count = async () => Number((await db.selectFrom('call_log').select(({ fn }) => fn.countAll().as('rows')).executeTakeFirstOrThrow()).rows) // biome-ignore format: one line
+  try {
+    await until(async () => (await count()) >= calls, 10_000).catch(() => undefined)
+    return await count()
+  } finally {
+    await db.destroy()
+  }
+}
 
 /** Replaces a worker and a node in turn until the time is over. */
 async function keepReplacing(rig: Rig, ms: number): Promise<void> {

@@ -26,7 +26,7 @@ export async function runScenario(
     const records = await offering
     const claims = [
       ...(await checkConservation(rig, records, scenario.allow)),
-      ...(scenario.claims?.(records, rig) ?? []),
+      ...((await scenario.claims?.(records, rig)) ?? []),
     ]
     if (claims.some(({ isHeld }) => !isHeld)) for (const line of timeline(records)) say(line)
     return claims

@@ -26,7 +26,7 @@ export interface ChaosScenario {
   faults: (rig: Rig) => Promise<void>
   allow: Allowances
   /** What this scenario shows beyond the law. */
-  claims?: (records: CallRecord[], rig: Rig) => Claim[]
+  claims?: (records: CallRecord[], rig: Rig) => Claim[] | Promise<Claim[]>
 }
 
 /** The usual load: calls a second of each flow. */
