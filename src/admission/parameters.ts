@@ -38,19 +38,40 @@ export function checkParameters(target: CallTarget, given: GivenParameter[], con
   const flat = given.flatMap((parameter) => (parameter.name === body?.name ? [parameter] : repeated(parameter)))
   if (flat.length > PARAMETERS_MAX) throw invalidParameter(undefined, `at most ${PARAMETERS_MAX} may be sent`)
   for (const { name, value } of flat) checkHoldsNoKey(name, value)
-  const schemas = new Map(declared.map(({ name, schema }) => [name, schema]))
-  const undeclared = flat.filter(({ name }) => !schemas.has(name))
+  const undeclared = flat.filter(({ name }) => !target.endpoint.byName.has(name))
   checkMayBeUndeclared(target.endpoint, body, undeclared)
   const extra = readUndeclared(target.api, target.endpoint, undeclared)
-  const values = new Map<string, unknown>()
-  for (const { name, value } of flat) {
-    if (schemas.get(name)?.items && name !== body?.name) values.set(name, [...[values.get(name) ?? []].flat(), value])
-    else if (values.has(name)) throw invalidParameter(name, 'it is given more than once')
-    else if (schemas.has(name)) values.set(name, value)
-  }
-  const parameters = readDeclared(declared, values, extra)
+  const values = gatherDeclared(target.endpoint, flat)
+  const parameters = readDeclared(target.endpoint, values, extra)
   if (body) checkBodySize(target.endpoint, parameters[body.name])
-  return { parameters: complete(target, { parameters, extra }, context), extra }
+  try {
+    return { parameters: complete(target, { parameters, extra }, context), extra }
+  } catch (error) {
+    if (!(error instanceof InvalidParameter)) throw error
+    throw invalidParameter(values.get(error.parameter ?? '')?.name ?? error.parameter, error.reason)
+  }
+}
+
+/**
+ * What is given for each declared parameter, by its declared name, with the name that the caller
+ * used. From here on an alias makes no difference, so that calls share stored answers.
+ *
+ * @throws GatewayError INVALID_PARAMETER for a parameter that is given twice
+ */
+function gatherDeclared({ byName }: ApiEndpoint, flat: GivenParameter[]): Map<string, GivenParameter> {
+  const values = new Map<string, GivenParameter>()
+  for (const { name, value } of flat) {
+    const parameter = byName.get(name)
+    if (!parameter) continue
+    const before = values.get(parameter.name)
+    const isList = parameter.schema.items !== undefined && !parameter.isBody
+    if (!before) values.set(parameter.name, { name, value: isList ? [value] : value })
+    else if (before.name !== name) {
+      throw invalidParameter(name, `it is another name of ${before.name}, which is given too: send only one of them`)
+    } else if (!isList) throw invalidParameter(name, 'it is given more than once')
+    else before.value = [...(before.value as unknown[]), value]
+  }
+  return values
 }
 
 /** A list is its items one after another. */
@@ -83,21 +104,21 @@ function checkBodySize({ endpoint: { bodyBytesMax = 0 } }: ApiEndpoint, body: un
 }
 
 function readDeclared(
-  declared: ApiEndpoint['parameters'],
-  values: Map<string, unknown>,
+  endpoint: ApiEndpoint,
+  values: ReadonlyMap<string, GivenParameter>,
   extra: CheckedParameters['extra'],
 ): Record<string, unknown> {
   const parameters: Record<string, unknown> = {}
-  for (const parameter of declared) {
+  for (const parameter of endpoint.parameters) {
     const { name, schema, required, isBody, validator } = parameter
     const given = values.get(name)
-    const value = values.has(name) ? (isBody ? given : toType(schema, given)) : schema.default
+    const value = given ? (isBody ? given.value : toType(schema, given.value)) : schema.default
     if (value === undefined) {
-      if (values.has(name)) throw invalidParameter(name, expectation(schema, true))
-      if (required) throw missingParameter(declared, parameter, extra)
+      if (given) throw invalidParameter(given.name, expectation(schema, true))
+      if (required) throw missingParameter(endpoint, parameter, extra)
       continue
     }
-    if (!validator.Check(value)) throw invalidParameter(name, misfit(parameter, value))
+    if (!validator.Check(value)) throw invalidParameter(given?.name ?? name, misfit(parameter, value))
     parameters[name] = value
   }
   return parameters
@@ -111,36 +132,43 @@ function misfit({ schema, validator }: ApiParameter, value: unknown): string {
 }
 
 function missingParameter(
-  declared: ApiEndpoint['parameters'],
-  { name: missing, schema }: ApiParameter,
+  { byName }: ApiEndpoint,
+  missing: ApiParameter,
   extra: CheckedParameters['extra'],
 ): GatewayError {
-  const names = declared.map(({ name }) => name)
-  const misspelt = extra.map(([name]) => name).find((name) => isName(name) && nearestName(name, names) === missing)
-  const words = expectation(schema, false)
-  return invalidParameter(missing, misspelt ? `${words}; ${misspelt} is not known, did you mean ${missing}?` : words)
+  const { name, aliases, schema } = missing
+  const words = [expectation(schema, false)]
+  if (aliases.length > 0) words.push(`it may also be given as ${aliases.join(' or ')}`)
+  const names = [...byName.keys()]
+  for (const [misspelt] of extra) {
+    const meant = isName(misspelt) ? nearestName(misspelt, names) : undefined
+    if (meant === undefined || byName.get(meant) !== missing) continue
+    words.push(`${misspelt} is not known, did you mean ${meant}?`)
+    break
+  }
+  return invalidParameter(name, words.join('; '))
 }
 
-/** Completes the parameters by the endpoint's own rules, and checks the requests that they make. */
+/**
+ * Completes the parameters by the endpoint's own rules, and checks the requests that they make.
+ *
+ * @throws InvalidParameter
+ * @throws GatewayError INVALID_PARAMETER
+ */
 function complete(
   { api, endpoint: { endpoint } }: CallTarget,
   { parameters, extra }: CheckedParameters,
   context: CallContext,
 ): Record<string, unknown> {
-  try {
-    const completed = endpoint.complete?.(parameters, context) ?? parameters
-    for (const request of [endpoint.request(completed, context)].flat()) {
-      checkOverridesNothing(extra, request)
-      const { path } = requestTarget(api.baseUrl, request, extra)
-      if (REQUEST_LINE_BYTES_FIXED + path.length > REQUEST_LINE_BYTES_MAX) {
-        throw invalidParameter(undefined, `the request to the upstream would exceed ${REQUEST_LINE_BYTES_MAX} bytes`)
-      }
+  const completed = endpoint.complete?.(parameters, context) ?? parameters
+  for (const request of [endpoint.request(completed, context)].flat()) {
+    checkOverridesNothing(extra, request)
+    const { path } = requestTarget(api.baseUrl, request, extra)
+    if (REQUEST_LINE_BYTES_FIXED + path.length > REQUEST_LINE_BYTES_MAX) {
+      throw invalidParameter(undefined, `the request to the upstream would exceed ${REQUEST_LINE_BYTES_MAX} bytes`)
     }
-    return completed
-  } catch (error) {
-    if (error instanceof InvalidParameter) throw invalidParameter(error.parameter, error.reason)
-    throw error
   }
+  return completed
 }
 
 /**

@@ -20,11 +20,11 @@ const OWN_KEY = /agw_(live|test)_/i
  */
 export function readUndeclared(
   { upstream }: Api,
-  { parameters: declared }: ApiEndpoint,
+  { byName }: ApiEndpoint,
   given: { name: string; value: unknown }[],
 ): [name: string, value: string][] {
   if (given.length === 0) return []
-  const spellings = new Map(declared.map(({ name }) => [comparableName(name), name]))
+  const spellings = new Map([...byName.keys()].map((name) => [comparableName(name), name]))
   const reserved = new Set(
     [...(upstream.reservedParameters ?? []), upstream.credential?.name ?? ''].map(comparableName),
   )

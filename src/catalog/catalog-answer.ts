@@ -11,6 +11,7 @@ const CatalogEndpoint = Type.Object({
       type: Type.String({ description: 'JSON type of the value' }),
       required: Type.Boolean({ description: 'Whether a call must give it' }),
       description: Type.String({ description: 'Meaning and bounds' }),
+      aliases: Type.Optional(Type.Array(Type.String(), { description: 'Other names that a call may use for it' })),
       default: Type.Optional(Type.Unknown({ description: 'Value where a call gives none' })),
     }),
     { description: 'Parameters by name' },

@@ -34,12 +34,13 @@ function waitingFor(api: Api): string | null {
 }
 
 function toCatalogEndpoint({ path, endpoint, parameters }: ApiEndpoint): ApiEntry['endpoints'][number] {
-  const params = parameters.map(({ name, schema, required }) => {
+  const params = parameters.map(({ name, aliases, schema, required }) => {
     const description = [schema.description, expectation(schema, true).replace('it must be ', '')]
       .filter(Boolean)
       .join('; ')
     const fallback = schema.default === undefined ? {} : { default: schema.default }
-    return [name, { type: typeWord(schema), required, description, ...fallback }]
+    const otherNames = aliases.length === 0 ? {} : { aliases: [...aliases] }
+    return [name, { type: typeWord(schema), required, description, ...otherNames, ...fallback }]
   })
   const { description, effect, example } = endpoint
   return {

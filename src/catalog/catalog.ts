@@ -94,10 +94,14 @@ export interface ApiEndpoint {
    * order of the schema.
    */
   parameters: ApiParameter[]
+  /** The declared parameter for each name that a call may use: its own name and its aliases. */
+  byName: ReadonlyMap<string, ApiParameter>
 }
 
 export interface ApiParameter {
   name: string
+  /** Other names that a call may use for it. */
+  aliases: readonly string[]
   schema: ParameterSchema
   required: boolean
   /** It holds the JSON of the upstream's request. */
@@ -283,12 +287,18 @@ function mergeSettings(
 
 function createEndpoint(path: string, endpoint: Endpoint): ApiEndpoint {
   const required = new Set(endpoint.parameters.required ?? [])
+  const aliases: Record<string, readonly string[] | undefined> = endpoint.aliases ?? {}
   const parameters = Object.entries(endpoint.parameters.properties).map(([name, schema]) => ({
     name,
+    aliases: aliases[name] ?? [],
     schema: schema as ParameterSchema,
     required: required.has(name),
     isBody: name === BODY && endpoint.bodyBytesMax !== undefined,
     validator: Compile(schema),
   }))
-  return { path, endpoint, parameters: parameters.toSorted((a, b) => Number(b.required) - Number(a.required)) }
+  const names = parameters.flatMap((parameter) =>
+    [parameter.name, ...parameter.aliases].map((name): [string, ApiParameter] => [name, parameter]),
+  )
+  const ordered = parameters.toSorted((a, b) => Number(b.required) - Number(a.required))
+  return { path, endpoint, parameters: ordered, byName: new Map(names) }
 }

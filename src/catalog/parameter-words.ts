@@ -41,6 +41,11 @@ const KINDS: Record<string, string> = {
   any: 'a JSON value',
 }
 
+/** Other names of a parameter: `Also taken as lon or lng`; empty if it has none. */
+export function aliasWords(aliases: readonly string[]): string {
+  return aliases.length === 0 ? '' : `Also taken as ${aliases.join(' or ')}`
+}
+
 /** The values that a parameter may have, when these are few. */
 export function optionsOf({ enum: values, anyOf }: ParameterSchema): unknown[] | undefined {
   if (values) return values

@@ -17,6 +17,24 @@ export const countryCode = Type.String({
 })
 
 /**
+ * Names by which the APIs know the same thing. An endpoint that declares one of them takes the
+ * others as aliases, so that a caller who learned the names of one API can use them with the next.
+ */
+const SAME_THING = {
+  latitude: ['latitude', 'lat'],
+  longitude: ['longitude', 'lon', 'lng'],
+  country: ['country', 'countryCode', 'country_code'],
+  count: ['limit', 'max', 'amount', 'per_page'],
+  query: ['q', 'query'],
+  timezone: ['timezone', 'tzid'],
+}
+
+/** The names of a thing but for the name by which the endpoint declares it. */
+export function otherNames(thing: keyof typeof SAME_THING, declared: string): string[] {
+  return SAME_THING[thing].filter((name) => name !== declared)
+}
+
+/**
  * A parameter with a default. Callers may leave it out; an endpoint's functions always have it,
  * because admission fills in the default of the schema.
  */

@@ -202,6 +202,11 @@ export interface Endpoint<Parameters extends TObject = TObject, Data extends TOb
    */
   parameters: Parameters
   /**
+   * Further names that callers may use for a declared parameter: names by which other APIs of the
+   * catalog know the same thing. The upstream only ever gets the declared name.
+   */
+  aliases?: { [Name in Extract<keyof Static<Parameters>, string>]?: readonly string[] }
+  /**
    * The `data` of a success: the schema of a `record`, whose `read` serves `map`. Members of the
    * spec are always present, nullable if the upstream may have none.
    */

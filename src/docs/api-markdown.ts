@@ -4,7 +4,7 @@ import { endpointErrors } from '../catalog/endpoint-errors.ts'
 import { exampleCall } from '../catalog/example-call.ts'
 import { sourceName } from '../catalog/fallback.ts'
 import { cacheWords, capWords, effectWords } from '../catalog/limit-words.ts'
-import { parameterWords } from '../catalog/parameter-words.ts'
+import { aliasWords, parameterWords } from '../catalog/parameter-words.ts'
 import { ERRORS } from '../errors.ts'
 import type { Condition } from '../portal/condition.ts'
 
@@ -56,8 +56,8 @@ function endpointMarkdown(api: Api, endpoint: ApiEndpoint, baseUrl: string): str
   const { path, parameters } = endpoint
   const { description, data, example } = endpoint.endpoint
   const rows = parameters.map(
-    ({ name, schema, required }) =>
-      `| \`${name}\` | ${required ? 'yes' : 'no'} | ${cell(parameterWords(schema))} | ${cell(schema.description ?? '')} |`,
+    ({ name, aliases, schema, required }) =>
+      `| \`${name}\` | ${required ? 'yes' : 'no'} | ${cell(parameterWords(schema))} | ${cell([schema.description, aliasWords(aliases)].filter(Boolean).join('. '))} |`,
   )
   return [
     `## ${callMethod(endpoint.endpoint)} /v1/call/${slug}${path}`,

@@ -1,5 +1,6 @@
-import { type Api, type ApiEndpoint, type Catalog, callMethod, type ParameterSchema } from '../catalog/catalog.ts'
+import { type Api, type ApiEndpoint, type ApiParameter, type Catalog, callMethod } from '../catalog/catalog.ts'
 import { effectWords } from '../catalog/limit-words.ts'
+import { aliasWords } from '../catalog/parameter-words.ts'
 import { camel, endpointWords, pascal } from '../catalog/type-name.ts'
 import { CALL_CODES, errorResponses, limitHeaders } from './error-responses.ts'
 import { type JsonSchema, type NamedSchemas, nameSchema, toDocumentSchema } from './schemas.ts'
@@ -72,9 +73,7 @@ function endpointOperation(api: Api, apiEndpoint: ApiEndpoint, named: NamedSchem
     ...(callMethod(endpoint) === 'POST'
       ? { requestBody: callBody(apiEndpoint, named) }
       : {
-          parameters: parameters.map(({ name, schema, required }) =>
-            queryParameter({ name, schema, required, example: given[name] }, named),
-          ),
+          parameters: parameters.map((parameter) => queryParameter(parameter, given[parameter.name], named)),
         }),
     responses: {
       200: success({ 'application/json': envelope(data, { status: 'success', data: endpoint.example.data }) }),
@@ -90,20 +89,23 @@ function callBody({ endpoint }: ApiEndpoint, named: NamedSchemas): JsonSchema {
   return { required, content: { 'application/json': { schema, example: endpoint.example.parameters } } }
 }
 
-interface DeclaredParameter {
-  name: string
-  schema: ParameterSchema
-  required: boolean
-  example: unknown
-}
-
-function queryParameter({ name, schema, required, example }: DeclaredParameter, named: NamedSchemas): JsonSchema {
+/**
+ * One parameter with its declared name alone. A parameter of each alias could not be required, and
+ * tools would offer it as something else.
+ */
+function queryParameter(
+  { name, aliases, schema, required }: ApiParameter,
+  example: unknown,
+  named: NamedSchemas,
+): JsonSchema {
   const { description, ...rest } = toDocumentSchema(schema, named)
+  const words = [description, aliasWords(aliases)].filter(Boolean).join('. ')
   return {
     name,
     in: 'query',
     required,
-    ...(description === undefined ? {} : { description }),
+    ...(words === '' ? {} : { description: words }),
+    ...(aliases.length === 0 ? {} : { 'x-aliases': [...aliases] }),
     schema: rest,
     // An optional parameter is left out of what tools fill in: its default is the better first
     // call.

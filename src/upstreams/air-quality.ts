@@ -3,7 +3,7 @@ import { field, record } from '../catalog/fields.ts'
 import { isObject, members } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { invalid } from '../catalog/response-class.ts'
-import { latitude, longitude } from '../catalog/shared-parameters.ts'
+import { latitude, longitude, otherNames } from '../catalog/shared-parameters.ts'
 import { endpoint, path, type Upstream } from '../catalog/upstream.ts'
 import { WEIGHTED_PARAMETERS, waitFromReason } from './families/open-meteo.ts'
 
@@ -65,6 +65,7 @@ const airQuality: Upstream = {
     '/current': endpoint({
       description: 'Current air quality at a point.',
       parameters: Type.Object({ latitude, longitude }),
+      aliases: { latitude: otherNames('latitude', 'latitude'), longitude: otherNames('longitude', 'longitude') },
       data: current.schema,
       cache: {
         // Model steps are hourly.

@@ -3,7 +3,7 @@ import { field, record, required } from '../catalog/fields.ts'
 import { items, members } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { invalid } from '../catalog/response-class.ts'
-import { defaulted, TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
+import { defaulted, otherNames, TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
 import { endpoint, path, singleSpaced, type Upstream } from '../catalog/upstream.ts'
 import { github, githubProbe } from './families/github.ts'
 
@@ -64,6 +64,7 @@ const codeHostSearch: Upstream = {
           Type.Integer({ minimum: 1, maximum: 30, default: 10, description: 'Maximum number of repositories' }),
         ),
       }),
+      aliases: { q: otherNames('query', 'q'), per_page: otherNames('count', 'per_page') },
       data: search.schema,
       cache: { ...freshFor(600), staleIfErrorSeconds: lifetime.day },
       complete: (parameters) => ({ ...parameters, q: singleSpaced('q', parameters.q) }),

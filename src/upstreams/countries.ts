@@ -4,6 +4,7 @@ import { field, record, required, type Source } from '../catalog/fields.ts'
 import { isObject, items, members, number, objects, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { failed, invalid, notFound } from '../catalog/response-class.ts'
+import { otherNames } from '../catalog/shared-parameters.ts'
 import {
   endpoint,
   path,
@@ -89,6 +90,7 @@ const countries: Upstream = {
     '/name': endpoint({
       description: 'Countries whose name contains a text, or the country with this common name.',
       parameters: Type.Object({ name: countryName }),
+      aliases: { name: ['country', 'q', 'query'] },
       data: found.schema,
       cache: { ...cache, key: ({ name }) => ({ name: name.toLowerCase() }) },
       acceptStatuses: [404],
@@ -101,6 +103,7 @@ const countries: Upstream = {
     '/info': endpoint({
       description: 'Key facts of the one country that a name means.',
       parameters: Type.Object({ name: countryName }),
+      aliases: { name: ['country', 'q', 'query'] },
       data: keyFacts.schema,
       cache: { ...cache, key: ({ name }) => ({ name: name.toLowerCase() }) },
       complete: ({ name }) => ({ name: trimmedName(name) }),
@@ -125,6 +128,7 @@ const countries: Upstream = {
           description: 'ISO 3166-1 alpha-2 or alpha-3 code, FI or FIN',
         }),
       }),
+      aliases: { code: otherNames('country', 'code') },
       data: found.schema,
       cache,
       complete: ({ code }) => ({ code: code.toUpperCase() }),

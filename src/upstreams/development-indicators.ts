@@ -3,7 +3,7 @@ import { field, record, required, type Source } from '../catalog/fields.ts'
 import { isObject, items, members, number, numeric, objects } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { failed, invalid, notFound, type ResponseClass } from '../catalog/response-class.ts'
-import { countryCode } from '../catalog/shared-parameters.ts'
+import { countryCode, otherNames } from '../catalog/shared-parameters.ts'
 import { endpoint, path, type Upstream, type UpstreamRequest, type UpstreamResponse } from '../catalog/upstream.ts'
 
 const parameters = Type.Object({ country: countryCode })
@@ -66,6 +66,7 @@ const developmentIndicators: Upstream = {
     '/gdp': endpoint({
       description: 'Latest GDP of a country in current US dollars.',
       parameters,
+      aliases: { country: otherNames('country', 'country') },
       data: gdp.schema,
       cache,
       complete: upperCased,
@@ -76,6 +77,7 @@ const developmentIndicators: Upstream = {
     '/population': endpoint({
       description: 'Latest total population of a country.',
       parameters,
+      aliases: { country: otherNames('country', 'country') },
       data: population.schema,
       cache,
       complete: upperCased,

@@ -90,6 +90,7 @@ const dictionary: Upstream = {
       parameters: Type.Object({
         word: Type.String({ minLength: 1, maxLength: TEXT_LENGTH_MAX, description: 'English word in any letter case' }),
       }),
+      aliases: { word: ['q', 'query'] },
       data: definition.schema,
       // Definitions stay and the upstream is fragile, but missing words come and go.
       cache: {

@@ -71,6 +71,7 @@ const encyclopedia: Upstream = {
           description: 'Title of the page; the first letter may be of either case, the others may not',
         }),
       }),
+      aliases: { title: ['q', 'query'] },
       data: summary.schema,
       cache: {
         ...freshFor(lifetime.day),

@@ -3,7 +3,7 @@ import { field, record, required, type Source } from '../catalog/fields.ts'
 import { filledText, isObject, members, nullable, number, text } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { failed, invalid, notFound, overLimit, type ResponseClass } from '../catalog/response-class.ts'
-import { defaulted, latitude, longitude, TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
+import { defaulted, latitude, longitude, otherNames, TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
 import { endpoint, path, singleSpaced, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
 
 /** The usage policy demands caching, and places hardly move. */
@@ -121,6 +121,7 @@ const geocoding: Upstream = {
           }),
         ),
       }),
+      aliases: { q: otherNames('query', 'q'), limit: otherNames('count', 'limit') },
       data: search.schema,
       cache: { ...cache, key: ({ q, limit }) => ({ q: q.toLowerCase(), limit }) },
       complete: (parameters) => ({ ...parameters, q: singleSpaced('q', parameters.q) }),
@@ -139,6 +140,7 @@ const geocoding: Upstream = {
         lat: latitude,
         lon: longitude,
       }),
+      aliases: { lat: otherNames('latitude', 'lat'), lon: otherNames('longitude', 'lon') },
       data: nearest.schema,
       cache: {
         ...cache,

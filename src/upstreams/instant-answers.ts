@@ -3,6 +3,7 @@ import { field, record, required, type Source } from '../catalog/fields.ts'
 import { filledText, members, number, objects, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { invalid, overLimit, type ResponseClass } from '../catalog/response-class.ts'
+import { otherNames } from '../catalog/shared-parameters.ts'
 import { endpoint, path, trimmed, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
 
 const CHALLENGE_PAUSE_MS = 60_000
@@ -69,6 +70,7 @@ const instantAnswers: Upstream = {
       parameters: Type.Object({
         q: Type.String({ minLength: 1, maxLength: 499, description: 'Query' }),
       }),
+      aliases: { q: otherNames('query', 'q') },
       data: answer.schema,
       cache: { seconds: secondsFresh, staleIfErrorSeconds: lifetime.day },
       complete: ({ q }) => ({ q: trimmed('q', q) }),

@@ -79,6 +79,7 @@ const mealRecipes: Upstream = {
           description: 'Meal name or a part of it',
         }),
       }),
+      aliases: { s: ['name', 'q', 'query'] },
       data: recipes.schema,
       cache: {
         ...freshFor(lifetime.day),
@@ -103,6 +104,7 @@ const mealRecipes: Upstream = {
           description: 'One main ingredient, `chicken breast`',
         }),
       }),
+      aliases: { i: ['ingredient', 'q', 'query'] },
       data: byIngredient.schema,
       cache: {
         ...freshFor(lifetime.day),

@@ -3,7 +3,7 @@ import { field, record, required } from '../catalog/fields.ts'
 import { isObject, items, members, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { invalid, overLimit, type ResponseClass, rejected } from '../catalog/response-class.ts'
-import { defaulted } from '../catalog/shared-parameters.ts'
+import { defaulted, otherNames } from '../catalog/shared-parameters.ts'
 import {
   type CallContext,
   type Caps,
@@ -107,6 +107,7 @@ const newsApi: Upstream = {
         ),
         max: maximum,
       }),
+      aliases: { max: otherNames('count', 'max') },
       data: news.schema,
       cache,
       complete: ({ max, lang, category }) => ({
@@ -132,6 +133,7 @@ const newsApi: Upstream = {
         }),
         max: maximum,
       }),
+      aliases: { q: otherNames('query', 'q'), max: otherNames('count', 'max') },
       data: news.schema,
       cache,
       complete: ({ q, max }) => ({ q: trimmed('q', q), max }),

@@ -3,7 +3,7 @@ import { field, record, required, type Source } from '../catalog/fields.ts'
 import { items, members, numeric, objects } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { invalid } from '../catalog/response-class.ts'
-import { defaulted } from '../catalog/shared-parameters.ts'
+import { defaulted, otherNames } from '../catalog/shared-parameters.ts'
 import { endpoint, path, type Upstream } from '../catalog/upstream.ts'
 
 const limit = defaulted(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Items in the answer' }))
@@ -118,6 +118,7 @@ const predictionMarkets: Upstream = {
     '/markets': endpoint({
       description: 'Open prediction markets with the highest 24-hour volume.',
       parameters: Type.Object({ limit }),
+      aliases: { limit: otherNames('count', 'limit') },
       data: markets.schema,
       cache: { ...freshFor(30), staleIfErrorSeconds: lifetime.hour },
       request: ({ limit }) => ({ path: path`/markets/keyset`, query: openByVolume(limit) }),
@@ -128,6 +129,7 @@ const predictionMarkets: Upstream = {
     '/events': endpoint({
       description: 'Open events (groups of markets) with the highest 24-hour volume.',
       parameters: Type.Object({ limit }),
+      aliases: { limit: otherNames('count', 'limit') },
       data: events.schema,
       cache: { ...freshFor(60), staleIfErrorSeconds: lifetime.hour },
       request: ({ limit }) => ({ path: path`/events/keyset`, query: openByVolume(limit) }),

@@ -3,7 +3,7 @@ import { field, record, required } from '../catalog/fields.ts'
 import { members } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { invalid } from '../catalog/response-class.ts'
-import { countryCode } from '../catalog/shared-parameters.ts'
+import { countryCode, otherNames } from '../catalog/shared-parameters.ts'
 import { endpoint, InvalidParameter, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
 
 /** Years that the upstream serves, counted from the current one. */
@@ -53,6 +53,7 @@ const publicHolidays: Upstream = {
         year: Type.Integer({ description: 'From the year before the current one to five years after it' }),
         countryCode,
       }),
+      aliases: { countryCode: otherNames('country', 'countryCode') },
       data: inYear.schema,
       // They change only by decree.
       cache: {
@@ -79,6 +80,7 @@ const publicHolidays: Upstream = {
     '/next': endpoint({
       description: 'Public holidays of a country in the next 365 days.',
       parameters: Type.Object({ countryCode }),
+      aliases: { countryCode: otherNames('country', 'countryCode') },
       data: next.schema,
       // The list slides with the date.
       cache: {

@@ -4,7 +4,7 @@ import { type Fields, field, record, required, type Source } from '../catalog/fi
 import { filledText, items, members, numeric, objects, text, texts } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { invalid } from '../catalog/response-class.ts'
-import { defaulted, REQUESTS_MAX } from '../catalog/shared-parameters.ts'
+import { defaulted, otherNames, REQUESTS_MAX } from '../catalog/shared-parameters.ts'
 import { type CallContext, endpoint, InvalidParameter, path, type Upstream } from '../catalog/upstream.ts'
 
 const limit = defaulted(Type.Integer({ minimum: 1, default: 10, description: 'Maximum number of games' }))
@@ -161,6 +161,7 @@ const sportsScores: Upstream = {
         ),
         limit,
       }),
+      aliases: { limit: otherNames('count', 'limit') },
       data: weeklyScores.schema,
       cache,
       complete: (parameters) => {
@@ -186,6 +187,7 @@ const sportsScores: Upstream = {
     '/nba': endpoint({
       description: 'NBA games of a day.',
       parameters: Type.Object({ dates: date, limit }),
+      aliases: { limit: otherNames('count', 'limit') },
       data: scores.schema,
       cache,
       complete: completeDay,
@@ -197,6 +199,7 @@ const sportsScores: Upstream = {
     '/mlb': endpoint({
       description: 'MLB games of a day.',
       parameters: Type.Object({ dates: date, limit }),
+      aliases: { limit: otherNames('count', 'limit') },
       data: scores.schema,
       cache,
       complete: completeDay,

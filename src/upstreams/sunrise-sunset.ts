@@ -4,7 +4,7 @@ import { field, record, required } from '../catalog/fields.ts'
 import { isObject, members, text } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { failed, invalid, type ResponseClass, rejected } from '../catalog/response-class.ts'
-import { latitude, longitude, TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
+import { latitude, longitude, otherNames, TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
 import { endpoint, InvalidParameter, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
 
 /** The time of a happening: ISO 8601 with offset, null on a day that does not have it. */
@@ -92,6 +92,11 @@ const sunriseSunset: Upstream = {
           }),
         ),
       }),
+      aliases: {
+        lat: otherNames('latitude', 'lat'),
+        lng: otherNames('longitude', 'lng'),
+        tzid: otherNames('timezone', 'tzid'),
+      },
       data: times.schema,
       cache: {
         // A day at a place never changes: only the room in the cache ends this.

@@ -3,7 +3,7 @@ import { isTimeZone, localTimeIn, usualZoneName } from '../catalog/calendar.ts'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { integer, text } from '../catalog/json.ts'
 import { invalid } from '../catalog/response-class.ts'
-import { TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
+import { otherNames, TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
 import { endpoint, InvalidParameter, path, type Upstream } from '../catalog/upstream.ts'
 
 /** When the example was recorded. */
@@ -55,6 +55,7 @@ const timezone: Upstream = {
           description: 'IANA time zone name, `Europe/Amsterdam`',
         }),
       }),
+      aliases: { timezone: otherNames('timezone', 'timezone') },
       data: clock.schema,
       complete: (parameters) => ({ ...parameters, timezone: knownZone(parameters.timezone) }),
       request: ({ timezone }) => ({

@@ -3,7 +3,7 @@ import { field, record, required } from '../catalog/fields.ts'
 import { htmlDecoded, integer, items, members, objects } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { failed, invalid, overLimit, type ResponseClass, rejected } from '../catalog/response-class.ts'
-import { defaulted } from '../catalog/shared-parameters.ts'
+import { defaulted, otherNames } from '../catalog/shared-parameters.ts'
 import { endpoint, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
 
 interface Wanted {
@@ -80,6 +80,7 @@ const trivia: Upstream = {
           Type.Enum(['multiple', 'boolean'], { description: 'Multiple choice or true and false; default: both' }),
         ),
       }),
+      aliases: { amount: otherNames('count', 'amount') },
       data: round.schema,
       pool: {
         key: ({ category, difficulty, type }) => [category ?? '', difficulty ?? '', type ?? ''].join('/'),

@@ -216,6 +216,92 @@ describe('a declared parameter', () => {
   })
 })
 
+/** Each declared parameter that has aliases, with a call of its endpoint that gives it. */
+function aliased(): { address: string; name: string; alias: string; values: Record<string, unknown> }[] {
+  return [...catalog].flatMap(([slug, { endpoints }]) =>
+    [...endpoints.values()].flatMap(({ path, endpoint, parameters }) =>
+      parameters.flatMap(({ name, aliases, schema }) => {
+        const given = { ...endpoint.example.parameters, [name]: Object(endpoint.example.parameters)[name] ?? 'UTC' }
+        const values = schema.type === 'integer' ? { ...given, [name]: 3 } : given
+        return aliases.map((alias) => ({ address: `${slug}${path}`, name, alias, values }))
+      }),
+    ),
+  )
+}
+
+describe('an alias of a parameter', () => {
+  it('an alias of a parameter makes the same call as its name, in a query and in a body', () => {
+    const all = aliased()
+    assert.ok(all.length >= 60, `${all.length}`)
+    for (const { address, name, alias, values } of all) {
+      const { [name]: value, ...others } = values
+      const expected = check(address, bodyParameters(values))
+      const renamed = { ...others, [alias]: value }
+      assert.deepEqual(check(address, bodyParameters(renamed)), expected, `${address} ${alias}`)
+      const query = new URLSearchParams(
+        Object.entries(renamed).map(([key, text]): [string, string] => [key, String(text)]),
+      )
+      assert.deepEqual(checkQuery(address, String(query)), expected, `${address} ${alias}`)
+      assert.deepEqual(expected.extra, [])
+    }
+  })
+
+  it('an alias of a parameter beside its name, or beside another alias, is refused, even with the same value', () => {
+    for (const { address, name, alias, values } of aliased()) {
+      const error = refusal(() => check(address, bodyParameters({ ...values, [alias]: values[name] })))
+      assert.equal(error.details.tokens?.param, alias)
+      assert.match(error.message, new RegExp(`${alias} is invalid: it is another name of ${name}, which is given too`))
+    }
+    assert.equal(
+      refusedParameter(() => checkQuery('weather/current', 'latitude=1&lon=2&lng=2')),
+      'lng',
+    )
+    assert.match(refusal(() => checkQuery('weather/current', 'lat=1&lat=1&lng=2')).message, /lat .*more than once/)
+  })
+
+  it('an alias of a parameter is no name of another parameter, of a credential or of what the upstream reserves', () => {
+    const plain = (name: string) => name.toLowerCase().replace(/[ .-]/g, '_')
+    for (const { upstream, endpoints } of catalog.values()) {
+      for (const { path, parameters } of endpoints.values()) {
+        const names = parameters.flatMap(({ name, aliases }) => [name, ...aliases]).map(plain)
+        const taken = [...(upstream.reservedParameters ?? []), upstream.credential?.name ?? ''].map(plain)
+        assert.equal(new Set([...names, ...taken]).size, names.length + new Set(taken).size, path)
+      }
+    }
+  })
+
+  it('an alias of a parameter is taken wherever an API calls the same thing by another name', () => {
+    const groups = [
+      ['latitude', 'lat'],
+      ['longitude', 'lon', 'lng'],
+      ['country', 'countryCode', 'country_code'],
+      ['limit', 'max', 'amount', 'per_page'],
+      ['q', 'query'],
+      ['timezone', 'tzid'],
+    ]
+    for (const { slug, endpoints } of catalog.values()) {
+      for (const { path, parameters } of endpoints.values()) {
+        for (const { name, aliases } of parameters) {
+          const group = groups.find((names) => names.includes(name)) ?? []
+          const missing = group.filter((other) => other !== name && !aliases.includes(other))
+          assert.deepEqual(missing, [], `${slug}${path} ${name}`)
+        }
+      }
+    }
+  })
+
+  it('a refusal names an alias as the caller wrote it, and names the aliases of what is missing', () => {
+    const message = (query: string) => refusal(() => checkQuery('sunrise-sunset/times', query)).message
+    assert.match(message('latitude=91&lon=0'), /^Parameter latitude is invalid: it must be a number from -90 to 90\.$/)
+    assert.match(message('lat=1&lon=x'), /^Parameter lon is invalid/)
+    assert.match(message('lat=1&lng=1&timezone=Nowhere'), /^Parameter timezone is invalid/)
+    assert.match(message('lat=1'), /^Parameter lng is invalid: .*it may also be given as longitude or lon\.$/)
+    assert.match(message('lat=1&longitud=1'), /longitud is not known, did you mean longitude\?$/)
+    assert.match(message('lat=1&LON=1'), /Parameter lon is invalid: its name is spelled lon/)
+    assert.match(message('lat=1&lon[]=1'), /Parameter lon is invalid: its name is spelled lon/)
+  })
+})
+
 describe('an undeclared parameter', () => {
   it('an undeclared parameter is forwarded as given, in order, repeated names included', () => {
     const { extra } = checkQuery('mock-data/posts', 'z=1&id=1&a=%26x%3D1&z=2&empty=&flag&plus=a+b%2Bc')

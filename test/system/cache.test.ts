@@ -206,6 +206,17 @@ describe('stored answers', () => {
     for (const at of [1, 4]) assert.equal(answers[at]?.body.unmapped, true)
   })
 
+  it('stored answers are shared by calls that name a parameter by itself and by an alias', async () => {
+    upstream.play('encyclopedia', () => ({ type: 'standard', title: 'Earth', extract: 'A planet.' }))
+    const first = await call('/encyclopedia/summary?title=Earth')
+    assert.equal(first.headers.get('cache-status'), 'agw; fwd=miss; stored', first.text)
+    for (const alias of ['q', 'query']) {
+      const again = await call(`/encyclopedia/summary?${alias}=Earth`)
+      assert.match(again.headers.get('cache-status') ?? '', /^agw; hit/, alias)
+      assert.equal(again.text, first.text)
+    }
+  })
+
   it('stored answers serve calls when the cap is used up', async () => {
     upstream.play('crypto-prices', () => ({ bitcoin: { usd: 5 } }))
     const path = '/crypto-prices/price?ids=bitcoin'

@@ -145,10 +145,11 @@ describe('the OpenAPI document', () => {
         const { get } = document.paths[`/v1/call/${slug}${path}`]
         const parameters = get.parameters.filter((parameter: Json) => parameter.in === 'query')
         assert.deepEqual(
-          parameters.map(({ name, required }: Json) => [name, required]),
+          parameters.map(({ name, required, 'x-aliases': aliases }: Json) => [name, required, aliases]),
           Object.keys(endpoint.parameters.properties).map((name) => [
             name,
             (endpoint.parameters.required ?? []).includes(name),
+            Object(endpoint.aliases)[name],
           ]),
         )
         const { examples, schema } = get.responses[200].content['application/json']

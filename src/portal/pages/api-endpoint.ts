@@ -8,7 +8,7 @@ import {
 import { type DataField, dataFields } from '../../catalog/data-fields.ts'
 import { endpointErrors } from '../../catalog/endpoint-errors.ts'
 import { cacheWords, effectWords } from '../../catalog/limit-words.ts'
-import { optionsOf, parameterWords } from '../../catalog/parameter-words.ts'
+import { aliasWords, optionsOf, parameterWords } from '../../catalog/parameter-words.ts'
 import { ERRORS } from '../../errors.ts'
 import { type Html, html } from '../../pages/html.ts'
 import { snippets } from '../assets/snippets.js'
@@ -59,11 +59,12 @@ const EXAMPLE_WORDS = {
   made: 'Made example',
 }
 
-function field(id: string, { name, schema, required, isBody }: ApiParameter, value: unknown): Html {
+function field(id: string, { name, aliases, schema, required, isBody }: ApiParameter, value: unknown): Html {
   const options = isBody ? undefined : optionsOf(schema)
   const label = html`<label for="${id}"><code>${name}</code>${required ? html` <span class="must">required</span>` : ''} <span class="type">${parameterWords(schema)}</span></label>`
-  const help = schema.description ? html`<p class="small" id="${id}-help">${withCode(schema.description)}</p>` : ''
-  const described = schema.description ? html` aria-describedby="${id}-help"` : ''
+  const words = [schema.description, aliasWords(aliases)].filter(Boolean).join('. ')
+  const help = words ? html`<p class="small" id="${id}-help">${withCode(words)}</p>` : ''
+  const described = words ? html` aria-describedby="${id}-help"` : ''
   if (options) {
     return html`<div class="field">${label}${help}<select id="${id}" name="${name}"${described}>${required ? '' : html`<option value=""></option>`}${options.map(
       (option) => html`<option${option === value ? html` selected` : ''}>${String(option)}</option>`,
@@ -73,14 +74,17 @@ function field(id: string, { name, schema, required, isBody }: ApiParameter, val
     const text = value === undefined ? '' : JSON.stringify(value, null, 2)
     return html`<div class="field">${label}${help}<textarea id="${id}" name="${name}" rows="8" data-json spellcheck="false"${described}>${text}</textarea></div>`
   }
-  return html`<div class="field">${label}${help}${input(id, { name, schema }, value)}</div>`
+  return html`<div class="field">${label}${help}${input(id, { name, schema, described }, value)}</div>`
 }
 
 /** Not restricted by the browser: an invalid value shows what the gateway says to it. */
-function input(id: string, { name, schema }: { name: string; schema: ParameterSchema }, value: unknown): Html {
+function input(
+  id: string,
+  { name, schema, described }: { name: string; schema: ParameterSchema; described: Html | string },
+  value: unknown,
+): Html {
   const isNumber = schema.type === 'number' || schema.type === 'integer'
   const placeholder = schema.default === undefined ? '' : String(schema.default)
-  const described = schema.description ? html` aria-describedby="${id}-help"` : ''
   return html`<input id="${id}" name="${name}" type="text"${isNumber ? html` inputmode="decimal"` : ''}${described} autocomplete="off" placeholder="${placeholder}" value="${value === undefined ? '' : [value].flat().join(',')}"${schema.items ? html` data-list` : ''}>`
 }
 
