@@ -129,6 +129,13 @@ export interface ParameterSchema {
   minLength?: number
   maxLength?: number
   pattern?: string
+  format?: string
+  exclusiveMinimum?: number
+  exclusiveMaximum?: number
+  multipleOf?: number
+  minItems?: number
+  maxItems?: number
+  minProperties?: number
 }
 
 const FOLDER = new URL('../upstreams/', import.meta.url)

@@ -1,10 +1,19 @@
-/** One member of an answer's data, for the table of a page. */
+import type { ParameterSchema } from './catalog.ts'
+import { boundWords } from './parameter-words.ts'
+
+/** One member of a body, or of an answer's data, for the table of a page. */
 export interface DataField {
   name: string
   /** How deep it stands: 0 for members of `data` itself. */
   depth: number
   /** `number or null`, `list of objects`. */
   type: string
+  /** What a value must keep to besides its type, in words: `1–50 items`; empty if it is free. */
+  bounds: string
+  /** Whether its owner must have it. */
+  isRequired: boolean
+  /** The value of a member that is left out, as text; empty without a default. */
+  fallback: string
   meaning: string
   /**
    * Its value in the recorded example, as JSON; empty for objects, lists and what the example has
@@ -14,15 +23,14 @@ export interface DataField {
 }
 
 /** The part of a JSON Schema that describes data. */
-interface DataSchema {
+interface DataSchema extends Omit<ParameterSchema, 'type' | 'items' | 'anyOf'> {
   type?: string | string[]
-  description?: string
+  required?: string[]
   properties?: Record<string, DataSchema>
   patternProperties?: Record<string, DataSchema>
   additionalProperties?: DataSchema | boolean
   items?: DataSchema
   anyOf?: DataSchema[]
-  enum?: unknown[]
   const?: unknown
 }
 
@@ -41,24 +49,31 @@ function membersOf(schema: DataSchema, example: unknown, depth: number): DataFie
   const { inner } = withoutNull(schema)
   if (inner.items) return membersOf(inner.items, Array.isArray(example) ? example[0] : undefined, depth)
   const named = Object.entries(inner.properties ?? {}).flatMap(([name, member]) =>
-    fieldsOf(name, member, { example: memberOf(example, name), depth }),
+    fieldsOf(name, member, {
+      example: memberOf(example, name),
+      depth,
+      isRequired: inner.required?.includes(name) ?? false,
+    }),
   )
   const record = recordOf(inner)
   if (!record) return named
   const [name, value] = Object.entries(Object(example) as Record<string, unknown>)[0] ?? ['name', undefined]
-  return [...named, ...fieldsOf(`${name}, …`, record, { example: value, depth })]
+  return [...named, ...fieldsOf(`${name}, …`, record, { example: value, depth, isRequired: false })]
 }
 
 function fieldsOf(
   name: string,
   schema: DataSchema,
-  { example, depth }: { example: unknown; depth: number },
+  { example, depth, isRequired }: { example: unknown; depth: number; isRequired: boolean },
 ): DataField[] {
   const { inner, isNullable, description } = withoutNull(schema)
   const field = {
     name,
     depth,
     type: `${typeWords(inner)}${isNullable ? ' or null' : ''}`,
+    bounds: boundWords(inner as ParameterSchema),
+    isRequired,
+    fallback: inner.default === undefined ? '' : String(inner.default),
     meaning: description ?? '',
     example: exampleWords(example),
   }
@@ -90,7 +105,9 @@ function typeWords(schema: DataSchema): string {
   if (schema.const !== undefined) return JSON.stringify(schema.const)
   if (schema.items) {
     const { inner } = withoutNull(schema.items)
-    return `list of ${inner.properties || inner.patternProperties ? 'objects' : `${typeWords(inner)}s`}`
+    if (inner.properties || inner.patternProperties) return 'list of objects'
+    // Only the name of a type has a plural.
+    return typeof inner.type === 'string' && !inner.enum ? `list of ${inner.type}s` : `list of: ${typeWords(inner)}`
   }
   return typeof schema.type === 'string' ? schema.type : 'any'
 }

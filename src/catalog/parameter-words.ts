@@ -24,10 +24,12 @@ function mustBe(schema: ParameterSchema): string {
   else if (maximum !== undefined) parts.push(`of at most ${maximum}`)
   const { minLength = 0, maxLength, pattern } = schema
   const words = wordsOfPattern(schema)
-  if (words !== undefined) return `${parts.join(' ')} (${words})`
+  // A pattern with counts says how long the text is.
+  if (words !== undefined && pattern?.includes('{')) return `${parts.join(' ')} (${words})`
   if (maxLength !== undefined)
     parts.push(`of ${minLength === maxLength ? maxLength : `${minLength} to ${maxLength}`} characters`)
-  if (pattern !== undefined) parts.push(`matching ${pattern}`)
+  if (words !== undefined) parts.push(`(${words})`)
+  else if (pattern !== undefined) parts.push(`matching ${pattern}`)
   return parts.join(' ')
 }
 
@@ -53,7 +55,7 @@ export function optionsOf({ enum: values, anyOf }: ParameterSchema): unknown[] |
   return constants?.every((value) => value !== undefined) ? constants : undefined
 }
 
-/** Patterns that a few words say as exactly. */
+/** Patterns in words, because people do not read patterns. */
 const PATTERN_WORDS: Record<string, string> = {
   '^[A-Za-z]{2}$': '2 letters',
   '^[A-Za-z]{3}$': '3 letters',
@@ -62,9 +64,33 @@ const PATTERN_WORDS: Record<string, string> = {
   '^\\d{8}(-\\d{8})?$': 'YYYYMMDD or YYYYMMDD-YYYYMMDD',
   '^\\d{4}-\\d{2}-\\d{2}$': 'date: YYYY-MM-DD',
   '^[0-9]{4}-[0-9]{2}-[0-9]{2}$': 'date: YYYY-MM-DD',
+  '^2\\d{3}-\\d{2}-\\d{2}$': 'date: YYYY-MM-DD',
   '^[0-9]{1,10}$': '1–10 digits',
+  '^[A-Za-z0-9_-]+(\\[bot\\])?$': 'letters, digits, - and _; [bot] may stand at the end',
+  '^\\s*[A-Za-z]+(/[A-Za-z]+)?\\s*$': 'letters, with one / between breed and sub-breed',
+  '^[^#<>\\[\\]|{}]+$': 'none of # < > [ ] | { }',
+  '^[^,]*$': 'no comma',
+  '^[A-Za-z][A-Za-z0-9_+/-]*$': 'the name of a time zone, such as Europe/Berlin',
+  '^([1-9]\\d?|100)$': '1–100',
+  '^([1-9]\\d{0,2}|1000)$': '1–1000',
+  '^[1-5](xx|\\d\\d)$': 'a status, such as 429 or 5xx',
+  '^(day|api|key|status|mode|charged)(,(day|api|key|status|mode|charged))*$':
+    'some of day, api, key, status, mode, charged, with commas between',
+  '^[A-Z_]{1,60}$': 'a code, such as RATE_LIMIT_EXCEEDED',
+  '^[\\w.-]{1,128}$': 'letters, digits and . - _, up to 128',
+  '^(session|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$': 'the id of a key, or session',
+  '^call_[0-9a-f]{32}$': 'the id of a call: call_ and 32 characters',
+  '^(\\d{1,16}_)?[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$': 'as the Link header of the last page has it',
+  '^\\d{1,15}_[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$': 'as the Link header of the last page has it',
+  '^[\\w-]+(~[\\w-]+)*$': 'as the Link header of the last page has it',
+  '^[\\x21-\\x7e]+$': 'visible ASCII characters',
+  '^raw$': 'raw',
+  '^(upstream-500|timeout|rate-limited|invalid|slow-[0-9]{1,5})$':
+    'upstream-500, timeout, rate-limited, invalid or slow-<ms>',
+  '\\S': 'not blank',
 }
 
+/** The pattern of a schema in words; undefined if it has none, or none that is known. */
 function wordsOfPattern({ pattern }: ParameterSchema): string | undefined {
   return pattern === undefined ? undefined : PATTERN_WORDS[pattern]
 }
@@ -78,14 +104,56 @@ export function parameterWords(schema: ParameterSchema): string {
 function valueWords(schema: ParameterSchema): string {
   const options = optionsOf(schema)
   if (options) return `one of ${options.join(', ')}`
-  const { minimum, maximum, minLength = 0, maxLength } = schema
-  if (schema.type === 'number' || schema.type === 'integer') {
-    if (minimum === undefined || maximum === undefined) return schema.type
-    return `${schema.type}, ${minimum < 0 ? `${minimum} to ${maximum}` : `${minimum}–${maximum}`}`
-  }
-  const known = wordsOfPattern(schema)
-  if (known !== undefined) return known
-  if (schema.items) return `list of: ${valueWords(schema.items)}`
-  if (maxLength === undefined) return typeWord(schema)
-  return minLength > 1 ? `string, ${minLength}–${maxLength} characters` : `string, up to ${maxLength} characters`
+  const bounds = boundWords(schema)
+  if (schema.items) return [`list of: ${valueWords(schema.items)}`, bounds].filter(Boolean).join('; ')
+  if (bounds !== '' && bounds === wordsOfPattern(schema)) return bounds
+  return [typeWord(schema), bounds].filter(Boolean).join(', ')
+}
+
+/** What a value must keep to besides its type: `1–50 items`, `up to 64 characters`; empty if free. */
+export function boundWords(schema: ParameterSchema): string {
+  const { format, pattern, minProperties = 0 } = schema
+  const form = wordsOfPattern(schema)
+  // A pattern with counts says how long the text is.
+  if (form !== undefined && pattern?.includes('{')) return form
+  const items = countWords(schema.minItems, schema.maxItems, 'item')
+  const length = countWords(schema.minLength, schema.maxLength, 'character')
+  return [
+    format && (FORMAT_WORDS[format] ?? format),
+    rangeWords(schema),
+    items,
+    // Each text that is given has a character.
+    length === '1 character or more' ? '' : length.replace(/^1–/, 'up to '),
+    form ?? (pattern === undefined ? '' : `matching ${pattern}`),
+    minProperties > 0 ? countWords(minProperties, undefined, 'member') : '',
+  ]
+    .filter(Boolean)
+    .join(', ')
+}
+
+const FORMAT_WORDS: Record<string, string> = {
+  'date-time': 'date and time: YYYY-MM-DDThh:mm:ssZ',
+  date: 'date: YYYY-MM-DD',
+  email: 'an email address',
+  uuid: 'a UUID',
+}
+
+function rangeWords({ minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf }: ParameterSchema): string {
+  const isRange = minimum !== undefined && maximum !== undefined
+  const range = isRange && (minimum < 0 ? `${minimum} to ${maximum}` : `${minimum}–${maximum}`)
+  return [
+    range || (minimum !== undefined && `at least ${minimum}`),
+    !range && maximum !== undefined && `at most ${maximum}`,
+    exclusiveMinimum !== undefined && `more than ${exclusiveMinimum}`,
+    exclusiveMaximum !== undefined && `less than ${exclusiveMaximum}`,
+    multipleOf !== undefined && `a multiple of ${multipleOf}`,
+  ]
+    .filter(Boolean)
+    .join(', ')
+}
+
+function countWords(least: number | undefined, most: number | undefined, thing: string): string {
+  if (most === undefined) return least ? `${least} ${thing}${least === 1 ? '' : 's'} or more` : ''
+  const count = least === most ? `exactly ${most}` : least ? `${least}–${most}` : `up to ${most}`
+  return `${count} ${thing}${most === 1 ? '' : 's'}`
 }

@@ -11,7 +11,15 @@ export interface Operation {
   description: string
   /** Which credential it takes, in words. */
   credential: string
-  parameters: { name: string; place: string; required: boolean; schema: Schema; description: string }[]
+  parameters: {
+    name: string
+    place: string
+    required: boolean
+    schema: Schema
+    description: string
+    /** Undefined if there is none. */
+    example: unknown
+  }[]
   body: { schema: Schema; example: unknown; required: boolean } | undefined
   responses: { status: string; description: string; media: Media[] }[]
 }
@@ -52,7 +60,7 @@ function readOperation(
 ): Operation {
   const resolve = resolver(document)
   const parameters = list(operation.parameters).map((parameter) => {
-    const { name, in: place, required, schema, description } = resolve(parameter)
+    const { name, in: place, required, schema, description, example } = resolve(parameter)
     const read = resolve(schema)
     return {
       name: String(name),
@@ -60,6 +68,7 @@ function readOperation(
       required: required === true,
       schema: read,
       description: text(description) || text(read.description),
+      example,
     }
   })
   const body = jsonOf(resolve(operation.requestBody))
@@ -71,7 +80,7 @@ function readOperation(
     summary: text(operation.summary),
     description: text(operation.description),
     credential: credentialWords(list(operation.security)),
-    parameters: parameters.filter(({ place }) => place !== 'header'),
+    parameters,
     body: body && {
       schema: resolve(body.schema),
       example: exampleOf(body),

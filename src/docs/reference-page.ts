@@ -1,6 +1,6 @@
 import type { ParameterSchema } from '../catalog/catalog.ts'
-import { dataFields } from '../catalog/data-fields.ts'
-import { parameterWords } from '../catalog/parameter-words.ts'
+import { type DataField, dataFields } from '../catalog/data-fields.ts'
+import { boundWords, parameterWords } from '../catalog/parameter-words.ts'
 import { type Html, html, trusted } from '../pages/html.ts'
 import { codeBlock, withCode } from '../portal/pages/parts.ts'
 import { accountOperations, type OpenApi, type Operation } from './operations.ts'
@@ -32,7 +32,7 @@ function operationCard(operation: Operation, baseUrl: string): Html {
 ${description ? html`<p>${withCode(description)}</p>` : ''}
 <p class="small">${credential}</p>
 ${fieldTable('Parameters', parameters)}
-${body ? html`<h3>Body${body.required ? '' : ' (optional)'}</h3>${memberTable(`Body of ${id}`, body.schema, body.example)}` : ''}
+${body ? html`<h3>Body${body.required ? '' : ' (optional)'}</h3>${bodyTable(id, body)}` : ''}
 <h3>Request</h3>
 ${codeBlock(curlOf(operation, baseUrl), `request of ${id}`)}
 ${responses.filter(({ status }) => status.startsWith('2')).map((response) => successPart(operation, response))}
@@ -48,7 +48,7 @@ function successPart({ id, path }: Operation, { status, media }: Operation['resp
   return html`${media.map(({ type, schema, example }) => {
     const label = `${status} of ${id} as ${type}`
     return html`<h3>Response ${status} <code>${type}</code></h3>
-${memberTable(`Response ${label}`, schema, example)}
+${memberTable(`Response ${label}`, dataFields(schema, example))}
 ${example === undefined ? html`<p>${documentWords(path)}</p>` : html`<p class="small">An example:</p>${codeBlock(asText(example), `Example of response ${label}`)}`}`
   })}`
 }
@@ -69,20 +69,30 @@ function fieldTable(label: string, parameters: Operation['parameters']): Html {
   if (parameters.length === 0) return html``
   return html`<h3>${label}</h3><div class="scroll" tabindex="0" role="region" aria-label="${label}"><table><tbody>${parameters.map(
     ({ name, place, required, schema, description }) =>
-      html`<tr><th scope="row"><code>${name}</code> <span class="type">${place}${required ? ', required' : ''}</span></th><td>${parameterWords(schema as ParameterSchema)}${description ? html`<br>${withCode(description)}` : ''}</td></tr>`,
+      html`<tr><th scope="row"><code>${name}</code> ${required ? html`<span class="must">required</span> ` : ''}<span class="type">${place}</span></th><td>${parameterWords(schema as ParameterSchema)}${description ? html`<br>${withCode(description)}` : ''}</td></tr>`,
   )}</tbody></table></div>`
 }
 
-function memberTable(label: string, schema: object, example: unknown): Html {
-  const fields = dataFields(schema, example)
+/** The members that a body may have: which it must have, their bounds and their defaults. */
+function bodyTable(id: string, { schema, example }: NonNullable<Operation['body']>): Html {
+  const bounds = boundWords(schema as ParameterSchema)
+  return html`${bounds && html`<p class="small">${bounds}</p>`}${memberTable(`Body of ${id}`, dataFields(schema, example), { isBody: true })}`
+}
+
+function memberTable(label: string, fields: DataField[], { isBody = false } = {}): Html {
   if (fields.length === 0) return html``
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${label}"><table class="response"><tbody>${fields.map(
-    ({ name, depth, type, meaning }) =>
-      html`<tr><th scope="row" class="d${Math.min(depth, 5)}"><code>${name}</code> <span class="type">${type}</span></th><td>${withCode(meaning)}</td></tr>`,
+    ({ name, depth, type, bounds, isRequired, fallback, meaning }) =>
+      html`<tr><th scope="row" class="d${Math.min(depth, 5)}"><code>${name}</code>${isBody && isRequired ? html` <span class="must">required</span>` : ''} <span class="type">${[type, bounds].filter(Boolean).join(', ')}</span></th><td>${withCode(meaning)}${fallback && html` Default: <code>${fallback}</code>`}</td></tr>`,
   )}</tbody></table></div>`
 }
 
-function curlOf({ method, path, credential, body }: Operation, baseUrl: string): string {
+function curlOf({ method, path, credential, parameters, body }: Operation, baseUrl: string): string {
+  // What has an example stands in the address, so that the line can be pasted.
+  const address = parameters.reduce(
+    (rest, { name, example }) => (example === undefined ? rest : rest.replace(`{${name}}`, String(example))),
+    path,
+  )
   const header =
     credential === 'No credential'
       ? []
@@ -91,13 +101,14 @@ function curlOf({ method, path, credential, body }: Operation, baseUrl: string):
     body?.example === undefined
       ? []
       : [`-H 'Content-Type: application/json'`, `-d '${JSON.stringify(body.example).replaceAll("'", "'\\''")}'`]
-  return [`curl${method === 'GET' ? '' : ` -X ${method}`} '${baseUrl}${path}'`, ...header, ...data].join(' \\\n  ')
+  return [`curl${method === 'GET' ? '' : ` -X ${method}`} '${baseUrl}${address}'`, ...header, ...data].join(' \\\n  ')
 }
 
 /** Sends the request from here, under the visitor's log-in. */
 function tryForm({ id, method, path, parameters, body }: Operation): Html {
   if (!path.startsWith('/v1/')) return html``
-  const fields = parameters.map(
+  const inAddress = parameters.filter(({ place }) => place !== 'header')
+  const fields = inAddress.map(
     ({ name, required }) =>
       html`<div class="field"><label for="${id}-${name}">${name}${required ? html` <span class="must">required</span>` : ''}</label><input id="${id}-${name}" name="${name}" autocomplete="off"></div>`,
   )

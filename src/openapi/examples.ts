@@ -18,8 +18,8 @@ export interface DocumentExamples {
    * answer.
    */
   answers: Record<string, MediaExamples>
-  /** A call's answer: mapped, and as the upstream sent it. */
-  call: { parameters: unknown; mapped: unknown; raw: unknown }
+  /** A call and its answer: mapped, and as the upstream sent it. */
+  call: { api?: string; endpoint?: string; parameters: unknown; mapped: unknown; raw: unknown }
 }
 
 const ADA = '9f1c3c52-7f3e-4f8e-9d43-0d3f0f7f9a11'
@@ -60,7 +60,13 @@ export function documentExamples(catalog: Catalog, baseUrl: string): DocumentExa
   return {
     requests: { ...REQUESTS, ...calls.requests, ...tools.requests },
     answers: { ...own, ...catalogExamples(first, baseUrl), ...calls.answers, ...tools.answers },
-    call: { parameters, mapped: { status: 'success', data }, raw: response },
+    call: {
+      api: first.slug,
+      endpoint: endpoint.path,
+      parameters,
+      mapped: { status: 'success', data },
+      raw: response,
+    },
   }
 }
 

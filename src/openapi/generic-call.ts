@@ -60,12 +60,11 @@ export function genericPath(catalog: Catalog, named: NamedSchemas, example: Docu
   }
   return {
     parameters: [
-      pathParameter('apiSlug', 'An api_name of the catalog', [...catalog.keys()]),
-      pathParameter(
-        'endpoint',
-        'An endpoint of that API, without the slash',
-        [...paths].map((path) => path.slice(1)),
-      ),
+      pathParameter('apiSlug', 'An api_name of the catalog', { values: [...catalog.keys()], example: example.api }),
+      pathParameter('endpoint', 'An endpoint of that API, without the slash', {
+        values: [...paths].map((path) => path.slice(1)),
+        example: example.endpoint?.slice(1),
+      }),
       ...CALL_HEADERS,
     ],
     get: {
@@ -103,8 +102,13 @@ export function genericPath(catalog: Catalog, named: NamedSchemas, example: Docu
   }
 }
 
-function pathParameter(name: string, description: string, values: string[]): JsonSchema {
-  return { name, in: 'path', required: true, description, schema: { type: 'string', enum: values.sort() } }
+function pathParameter(
+  name: string,
+  description: string,
+  { values, example }: { values: string[]; example: string | undefined },
+): JsonSchema {
+  const schema = { type: 'string', enum: values.sort() }
+  return { name, in: 'path', required: true, description, ...(example === undefined ? {} : { example }), schema }
 }
 
 /** The answers of a route that answers in its own form, or as a call would have. */

@@ -51,6 +51,17 @@ const Results = Type.Object(
     results: Type.Array(
       Type.Object(
         {
+          index: Type.Integer({ minimum: 0, description: 'Place of the call in calls, from 0' }),
+          ref: Type.Optional(Type.String({ description: 'Your own name for the call' })),
+          id: Type.Optional(
+            Type.String({ description: 'Names the call; absent if it was refused before it had an id' }),
+          ),
+          status: Type.Integer({ description: 'HTTP status with which the call would have been answered alone' }),
+          data: Type.Optional(Type.Unknown({ description: 'Data of a call that succeeded' })),
+          error: Type.Optional(Type.Unknown({ description: 'Failure of a call: code, message, hint and docs' })),
+          retryAfter: Type.Optional(
+            Type.Integer({ description: 'Seconds until a failed call may be made again, if that is known' }),
+          ),
           cache: Type.Optional(
             Type.Enum(['hit', 'stale', 'miss'], {
               description:

@@ -6,6 +6,11 @@ import { html } from '../../src/pages/html.ts'
 import { send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
 
+interface Operation {
+  operationId: string
+  requestBody?: { content: { 'application/json': { schema: { required?: string[] } } } }
+}
+
 describe('the documentation', () => {
   let gateway: Gateway
   const BASE_URL = 'http://localhost:3000'
@@ -114,6 +119,30 @@ describe('the documentation', () => {
       if (card.includes('<span class="verb">GET</span> <code>/<wbr>v1')) assert.match(card, /An example:/, id)
     }
     assert.ok(cards.length > 30)
+  })
+
+  it('the documentation marks, in its reference, each member and parameter that is required, and shows bounds and defaults', async () => {
+    const document = JSON.parse((await read('/openapi.json')).text)
+    const { text } = await read('/docs/reference')
+    const cards = text.split('<details class="card operation"').slice(1)
+    let required = 0
+    for (const methods of Object.values<Record<string, Operation>>(document.paths)) {
+      for (const { operationId, requestBody } of Object.values(methods)) {
+        const card = cards.find((each) => each.includes(`id="${operationId}"`))
+        if (!card) continue
+        for (const name of requestBody?.content['application/json'].schema.required ?? []) {
+          assert.ok(card.includes(`<code>${name}</code> <span class="must">required</span>`), `${operationId} ${name}`)
+          required += 1
+        }
+      }
+    }
+    assert.ok(required >= 14, `${required}`)
+    const cardOf = (id: string) => cards.find((each) => each.includes(`id="${id}"`)) ?? assert.fail(id)
+    assert.match(cardOf('batch'), /list of objects, 1–50 items.*Default: <code>all<\/code>/s)
+    assert.match(cardOf('rotateKey'), /integer, 0–604800.*Default: <code>86400<\/code>/s)
+    assert.match(cardOf('callApi'), /X-Gateway-Scenario.*\/v1\/call\/weather\/current'/s)
+    // No pattern is shown: each has words.
+    assert.doesNotMatch(text, /matching \^/)
   })
 
   it('the documentation shows a call on each page that is answered when it is pasted', async () => {
