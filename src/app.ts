@@ -36,6 +36,7 @@ import { clientRoutes } from './routes/clients.ts'
 import { connectionRoutes } from './routes/connections.ts'
 import { docsRoutes } from './routes/docs.ts'
 import { docsPageRoutes } from './routes/docs-pages.ts'
+import { docsSearchRoutes } from './routes/docs-search.ts'
 import { exportRoutes } from './routes/export.ts'
 import { healthRoutes } from './routes/health.ts'
 import { keyChangeRoutes } from './routes/key-changes.ts'
@@ -196,6 +197,10 @@ async function registerRoutes(
   await app.register(
     async (scope) =>
       await docsPageRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), context, { assets, listRoutes }),
+  )
+  await app.register(
+    async (scope) =>
+      await docsSearchRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), context, { assets, listRoutes }),
   )
   for (const route of [docsRoutes, portalRoutes, portalAssetRoutes, oauthRoutes, verificationRoutes, resetRoutes]) {
     await app.register(async (scope) => await route(scope.withTypeProvider<TypeBoxTypeProvider>(), context, assets))

@@ -26,59 +26,88 @@ const SHARE_OF_BEST_MIN = 0.25
 
 /**
  * APIs that fit a query in everyday words, the best first; all of them, in their order, for a query
- * without words. The one search of the portal, the catalog and MCP. A word counts by where it
- * stands and by how few APIs have it (Spärck Jones, 1972), at the start of a word alone: `rate` is
- * not in `temperature`. A word that no API has is taken for the nearest one with a typing error.
+ * without words. The one search of the portal, the catalog and MCP.
  */
 export function rankApis(apis: Api[], query: string): Api[] {
-  const words = [...new Set(wordsOf(query))].filter((word) => !EMPTY_WORDS.has(word)).slice(0, WORDS_MAX)
-  if (words.length === 0) return apis
-  const indexed = apis.map((api) => ({ api, index: indexOf(api), score: 0 }))
+  return rankByWords(apis, query, indexOfApi) ?? apis
+}
+
+/**
+ * The items that fit a query, the best first; undefined for a query without words. A word counts by
+ * where it stands and by how few items have it (Spärck Jones, 1972), at the start of a word alone:
+ * `rate` is not in `temperature`. A word that no item has is taken for the nearest one with a
+ * typing error. The work is bounded by the words of the items: a query has at most eight that
+ * count.
+ */
+export function rankByWords<Item>(
+  items: readonly Item[],
+  query: string,
+  indexOf: (item: Item) => WordIndex,
+): Item[] | undefined {
+  const words = queryWords(query)
+  if (words.length === 0) return undefined
+  const indexed = items.map((item) => ({ item, index: indexOf(item), score: 0 }))
   for (const word of words) {
     const weights = weigh(indexed, word, weightOfWord)
     const found = weights.some((weight) => weight > 0) ? weights : weigh(indexed, word, weightOfTypo)
-    const rarity = Math.log(1 + apis.length / Math.max(1, found.filter((weight) => weight > 0).length))
+    const rarity = Math.log(1 + items.length / Math.max(1, found.filter((weight) => weight > 0).length))
     for (const [position, entry] of indexed.entries()) entry.score += (found[position] ?? 0) * rarity
   }
   const best = Math.max(...indexed.map(({ score }) => score))
   const fitting = indexed.filter(({ score }) => score > 0 && score >= best * SHARE_OF_BEST_MIN)
-  return fitting.sort((a, b) => b.score - a.score).map(({ api }) => api)
+  return fitting.sort((a, b) => b.score - a.score).map(({ item }) => item)
 }
 
-/** Each word of an API's description with the most it is worth. */
-type Index = ReadonlyMap<string, { weight: number; letters: number }>
-
-function weigh(indexed: { index: Index }[], word: string, weightOf: (index: Index, word: string) => number): number[] {
-  return indexed.map(({ index }) => weightOf(index, word))
+/** The words of a query that count, without the endings of plurals. */
+export function queryWords(query: string): string[] {
+  return [...new Set(wordsOf(query))].filter((word) => !EMPTY_WORDS.has(word)).slice(0, WORDS_MAX)
 }
 
-/** Words of an upstream's file do not change while a process runs. */
-const indexes = new WeakMap<Api['upstream'], Index>()
+/** Each word of an item with the most it is worth. */
+export type WordIndex = ReadonlyMap<string, { weight: number; letters: number }>
 
-function indexOf({ slug, upstream, endpoints }: Api): Index {
-  const known = indexes.get(upstream)
-  if (known) return known
+/** The index of an item, from its texts and what a word of each is worth. */
+export function indexWords(texts: readonly (readonly [text: string, weight: number])[]): WordIndex {
   const index = new Map<string, { weight: number; letters: number }>()
-  const add = (text: string, weight: number) => {
+  for (const [text, weight] of texts) {
     for (const word of wordsOf(text)) {
       const best = Math.max(index.get(word)?.weight ?? 0, weight)
       index.set(word, { weight: best, letters: lettersOf(word) })
     }
   }
-  add(`${slug} ${upstream.displayName}`, WEIGHTS.name)
-  add(upstream.tags.join(' '), WEIGHTS.tag)
-  add((upstream.keywords ?? []).join(' '), WEIGHTS.keyword)
-  add(upstream.category, WEIGHTS.category)
-  add(upstream.description, WEIGHTS.description)
-  for (const { path, endpoint, parameters } of endpoints.values()) {
-    add(`${path} ${endpoint.description}`, WEIGHTS.description)
-    for (const { name, schema } of parameters) add(`${name} ${schema.description ?? ''}`, WEIGHTS.parameter)
-  }
+  return index
+}
+
+function weigh(
+  indexed: { index: WordIndex }[],
+  word: string,
+  weightOf: (index: WordIndex, word: string) => number,
+): number[] {
+  return indexed.map(({ index }) => weightOf(index, word))
+}
+
+/** Words of an upstream's file do not change while a process runs. */
+const indexes = new WeakMap<Api['upstream'], WordIndex>()
+
+function indexOfApi({ slug, upstream, endpoints }: Api): WordIndex {
+  const known = indexes.get(upstream)
+  if (known) return known
+  const index = indexWords([
+    [`${slug} ${upstream.displayName}`, WEIGHTS.name],
+    [upstream.tags.join(' '), WEIGHTS.tag],
+    [(upstream.keywords ?? []).join(' '), WEIGHTS.keyword],
+    [upstream.category, WEIGHTS.category],
+    [upstream.description, WEIGHTS.description],
+    ...[...endpoints.values()].flatMap(({ path, endpoint, parameters }) => [
+      [`${path} ${endpoint.description}`, WEIGHTS.description] as const,
+      ...parameters.map(({ name, schema }) => [`${name} ${schema.description ?? ''}`, WEIGHTS.parameter] as const),
+    ]),
+  ])
   indexes.set(upstream, index)
   return index
 }
 
-function weightOfWord(index: Index, word: string): number {
+function weightOfWord(index: WordIndex, word: string): number {
   const exact = index.get(word)?.weight ?? 0
   if (word.length < 4) return exact
   let best = exact
@@ -89,7 +118,7 @@ function weightOfWord(index: Index, word: string): number {
   return best
 }
 
-function weightOfTypo(index: Index, word: string): number {
+function weightOfTypo(index: WordIndex, word: string): number {
   const errorsMax = word.length < 4 ? 0 : word.length < 8 ? 1 : 2
   if (errorsMax === 0) return 0
   const given = lettersOf(word)

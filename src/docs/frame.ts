@@ -1,13 +1,20 @@
 import type { Api } from '../catalog/catalog.ts'
 import { type Html, html } from '../pages/html.ts'
 import type { Guide } from './guides.ts'
+import { searchForm } from './search-page.ts'
 
 /** A page of the documentation beside its contents. */
-export function docsFrame(path: string, { guides, apis }: { guides: Guide[]; apis: Api[] }, main: Html): Html {
+export function docsFrame(
+  path: string,
+  { guides, apis, query = '' }: { guides: Guide[]; apis: Api[]; query?: string },
+  main: Html,
+): Html {
   const link = (href: string, name: string) =>
     html`<li><a href="${href}"${href === path ? html` aria-current="page"` : ''}>${name}</a></li>`
   return html`<div class="wrap docs">
-<nav class="side contents" aria-label="Documentation" tabindex="0"><details class="menu"><summary>Contents of the documentation</summary><div class="links">
+<nav class="side contents" aria-label="Documentation" tabindex="0">
+${searchForm(query)}
+<details class="menu"><summary>Contents of the documentation</summary><div class="links">
 <ul>${link('/docs', 'Overview')}</ul>
 <h2>Guides</h2>
 <ul>${guides.map(({ name, title }) => link(`/docs/guides/${name}`, title))}</ul>

@@ -38,12 +38,15 @@ const NAMES = [
 ] as const
 
 /** Reads the guides and fills in what this deployment is set to. */
-export function loadGuides(config: Pick<Config, 'http' | 'plans' | 'callTimeoutMs' | 'accounts'>): Guide[] {
+export function loadGuides(
+  config: Pick<Config, 'http' | 'plans' | 'callTimeoutMs' | 'accounts' | 'upstreams'>,
+): Guide[] {
   const values: Record<string, string> = {
     baseUrl: config.http.baseUrl,
     plans: planTable(config.plans),
     getAccount: ACCOUNT_WORDS[config.accounts.signup],
     accountRoute: config.accounts.signup === 'closed' ? 'login' : 'signup',
+    contact: contactWords(config.upstreams.operatorContact),
     resultStorage: storageWords(config.plans),
     accessTokenSeconds: String(config.accounts.accessTokenHours * 3_600),
     timeoutSeconds: String(Math.round(config.callTimeoutMs / 1_000)),
@@ -78,6 +81,12 @@ const ACCOUNT_WORDS: Record<Config['accounts']['signup'], string> = {
   approval:
     '[Sign up](/signup) with an email and a password (live calls wait until the operator has approved the account)',
   closed: 'Sign-up is closed: ask whoever runs this gateway to open it, then [log in](/login)',
+}
+
+/** Whom to ask; an address is a link. */
+function contactWords(contact: string | undefined): string {
+  if (contact === undefined) return 'whoever runs it'
+  return /^(https?:\/\/|[^\s@<>]+@)[^\s<>]+$/.test(contact) ? `<${contact}>` : `\`${contact.replaceAll('`', '')}\``
 }
 
 /** How much each plan keeps of results. */

@@ -22,6 +22,7 @@ export function llmsText(catalog: Catalog, baseUrl: string, guides: Guide[] = []
     `- [OpenAPI 3.1](${baseUrl}/openapi.json): every route, parameter and answer`,
     `- [TypeScript client](${baseUrl}/client.ts) and [Python client](${baseUrl}/client.py): one typed file each, without dependencies`,
     `- [Collection for Postman and Bruno](${baseUrl}/postman.json): every endpoint; set the variable apiKey`,
+    `- [Search](${baseUrl}/docs/search.md): guides, APIs, error codes and routes by words; \`?q=rotate a key\``,
     `- [Errors](${baseUrl}/docs/errors.md): every code and what to do`,
     `- [MCP](${baseUrl}/mcp): Model Context Protocol over Streamable HTTP; \`search_apis\`, \`describe_api\`, \`call_api\`, \`call_apis\`, or ${baseUrl}/mcp?apis=weather,currency for the typed tools of chosen APIs`,
     `- [Catalog](${baseUrl}/v1/catalog): the APIs as JSON with their health; \`?q=\` searches in everyday words`,

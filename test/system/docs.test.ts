@@ -6,6 +6,26 @@ import { html } from '../../src/pages/html.ts'
 import { send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
 
+/** What callers ask first: the question, the page that answers it, and words of the answer. */
+const QUESTIONS: [question: string, page: string, answer: RegExp][] = [
+  ['How do I handle rate limits in Python?', '/docs/guides/clients', /retry_after/],
+  ['How do I rotate a key?', '/docs/guides/keys', /\/v1\/keys\/[^ ]+\/rotate/],
+  ['What does it cost?', '/docs/guides/usage', /decides what a plan costs/],
+  ['How do I add my own API?', '/docs/guides/self-hosting', /UPSTREAMS_DIR/],
+  ['What happens at the end of the month?', '/docs/guides/usage', /Nothing is charged beyond the plan/],
+  ['Do failed calls count?', '/docs/guides/usage', /gives its unit of the month back/],
+  ['How do I make 50 calls at once?', '/docs/guides/batch', /\/v1\/batch/],
+  ['Does CORS work?', '/docs/guides/browsers', /CORS_ORIGINS/],
+  [
+    'Is an answer cached, and how do I force a fresh answer?',
+    '/docs/guides/caching',
+    /no-cache<\/code> is not honoured/,
+  ],
+  ['How do I share access with colleagues?', '/docs/guides/teams', /\/v1\/teams/],
+  ['What attribution do I owe for weather?', '/apis/weather', /Open-Meteo/],
+  ['Whom do I contact?', '/docs/guides/usage', /Whom to ask/],
+]
+
 interface Operation {
   operationId: string
   requestBody?: { content: { 'application/json': { schema: { required?: string[] } } } }
@@ -143,6 +163,40 @@ describe('the documentation', () => {
     assert.match(cardOf('callApi'), /X-Gateway-Scenario.*\/v1\/call\/weather\/current'/s)
     // No pattern is shown: each has words.
     assert.doesNotMatch(text, /matching \^/)
+  })
+
+  it('the documentation answers what callers ask first, one link away from its first page, and its search leads there', async () => {
+    const home = (await read('/docs')).text
+    for (const [question, page, answer] of QUESTIONS) {
+      assert.ok(home.includes(`href="${page}"`), `${question}: /docs has no link to ${page}`)
+      assert.match((await read(page)).text, answer, question)
+      const found = (await read(`/docs/search.md?${new URLSearchParams({ q: question })}`)).text
+      const links = [...found.matchAll(/\]\(([^)#]+)/g)].slice(0, 3).map(([, link = '']) => local(link))
+      assert.ok(links.includes(page), `${question}: ${links}`)
+    }
+  })
+
+  it('the documentation is searched without a script, and each place that is found is there', async () => {
+    assert.match((await read('/docs')).text, /<form [^>]*role="search"[^>]*method="get" action="\/docs\/search"/)
+    for (const query of ['rotate a key', 'RATE_LIMIT_EXCEEDED', 'POST /v1/batch', 'weather', 'cors', 'months']) {
+      const { status, text } = await read(`/docs/search?${new URLSearchParams({ q: query })}`)
+      assert.equal(status, 200)
+      const [, list = ''] = /<ol class="found">(.*?)<\/ol>/s.exec(text) ?? []
+      const addresses = [...list.matchAll(/href="([^"]+)"/g)].map(([, address = '']) => address)
+      assert.ok(addresses.length > 0, query)
+      for (const address of addresses) {
+        const [path = '', anchor] = address.split('#')
+        const page = await read(path)
+        assert.equal(page.status, 200, address)
+        if (anchor !== undefined) assert.ok(page.text.includes(`id="${anchor}"`), address)
+      }
+    }
+    assert.match((await read('/docs/search?q=%22%3E%3Cscript%3E')).text, /value="&#34;&#62;&#60;script&#62;"/)
+    for (const query of ['', '?q=', '?q=%20', '?q=how+do+i'])
+      assert.equal((await read(`/docs/search${query}`)).status, 200, query)
+    for (const query of [`?q=${'a'.repeat(201)}`, '?q=a&q=b'])
+      for (const path of ['/docs/search', '/docs/search.md'])
+        assert.equal((await read(path + query)).status, 400, path + query)
   })
 
   it('the documentation shows a call on each page that is answered when it is pasted', async () => {

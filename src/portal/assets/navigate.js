@@ -24,6 +24,13 @@ export function startNavigation(startPage) {
     event.preventDefault()
     visit(link.href)
   })
+  // A search is an address like a link.
+  document.addEventListener('submit', (event) => {
+    const { target: form } = event
+    if (event.defaultPrevented || !form.matches('[data-visit]')) return
+    event.preventDefault()
+    visit(`${form.action}?${new URLSearchParams(new FormData(form))}`)
+  })
   addEventListener('scroll', keepScrollSoon, { passive: true })
   addEventListener('popstate', async ({ state }) => {
     clearTimeout(scrollTimer)

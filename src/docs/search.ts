@@ -1,0 +1,121 @@
+import type { Api } from '../catalog/catalog.ts'
+import { dataFields } from '../catalog/data-fields.ts'
+import { indexWords, queryWords, rankByWords, type WordIndex } from '../catalog/search.ts'
+import { ERRORS, type ErrorCode } from '../errors.ts'
+import { STATUS_CODES } from '../node-http.ts'
+import { ERROR_HELP } from './error-causes.ts'
+import type { Guide } from './guides.ts'
+import { anchorOf } from './markdown-to-html.ts'
+import { accountOperations, type OpenApi } from './operations.ts'
+
+/** A place of the documentation that a search can find. */
+export interface Place {
+  kind: 'Guide' | 'API' | 'Error' | 'Route'
+  title: string
+  /** What it is a part of, or what it is in words; empty if the title says it all. */
+  context: string
+  /** Path and anchor. */
+  address: string
+  text: string
+  index: WordIndex
+}
+
+/** What a word is worth by its place. */
+const WEIGHTS = { title: 5, heading: 3, text: 1 }
+
+/** Places that one search shows. */
+const FOUND_MAX = 20
+
+/** Characters of a text that a search shows. */
+const EXCERPT_LENGTH_MAX = 180
+
+/** Every place of the documentation: sections of guides, APIs, error codes, routes. */
+export function docsPlaces(guides: Guide[], apis: Api[], document: OpenApi): Place[] {
+  return [
+    ...guides.flatMap(guidePlaces),
+    ...apis.map(apiPlace),
+    ...(Object.keys(ERRORS) as ErrorCode[]).map(errorPlace),
+    ...routePlaces(document),
+  ]
+}
+
+/** The places that fit a query, the best first; none for a query without words. */
+export function searchDocs(places: readonly Place[], query: string): Place[] {
+  return (rankByWords(places, query, ({ index }) => index) ?? []).slice(0, FOUND_MAX)
+}
+
+/** The part of a text in which a word of the query stands first, else its beginning. */
+export function excerptOf(text: string, query: string): string {
+  const lower = text.toLowerCase()
+  const found = queryWords(query).map((word) => lower.indexOf(word))
+  const first = Math.min(...found.filter((at) => at >= 0))
+  const wanted = Number.isFinite(first) ? Math.max(0, first - EXCERPT_LENGTH_MAX / 3) : 0
+  const start = wanted === 0 ? 0 : text.indexOf(' ', wanted) + 1
+  const end = start + EXCERPT_LENGTH_MAX
+  const cut = end < text.length ? text.slice(start, text.lastIndexOf(' ', end)) : text.slice(start)
+  return `${start > 0 ? '… ' : ''}${cut}${end < text.length ? ' …' : ''}`
+}
+
+function place(about: Omit<Place, 'index'>, heading = about.context): Place {
+  const { title, text } = about
+  const index = indexWords([
+    [title, WEIGHTS.title],
+    [heading, WEIGHTS.heading],
+    [text, WEIGHTS.text],
+  ])
+  return { ...about, index }
+}
+
+/** A guide, and each of its sections. */
+function guidePlaces({ name, title, markdown }: Guide): Place[] {
+  const address = `/docs/guides/${name}`
+  const [beginning = '', ...sections] = markdown.replace(/^# .+$/m, '').split(/^## /m)
+  return [
+    place({ kind: 'Guide', title, context: '', address, text: plain(beginning) }),
+    ...sections.map((section) => {
+      const [heading = '', ...lines] = section.split('\n')
+      const about = { title: plain(heading), context: title, address: `${address}#${anchorOf(heading)}` }
+      return place({ kind: 'Guide', ...about, text: plain(lines.join('\n')) })
+    }),
+  ]
+}
+
+/** Markdown as plain text on one line. */
+function plain(markdown: string): string {
+  return markdown
+    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/^\|[-| ]+\|$/gm, '')
+    .replace(/^```\w*$/gm, '')
+    .replace(/[`*|#]/g, '')
+    .replace(/\s+/g, ' ')
+    .trim()
+}
+
+function apiPlace({ slug, upstream, endpoints }: Api): Place {
+  const { displayName, description, tags, keywords = [], category, terms } = upstream
+  const all = [...endpoints.values()]
+  const about = { title: displayName, context: slug, address: `/apis/${slug}` }
+  const parameters = all.flatMap(({ parameters }) =>
+    parameters.map(({ name, schema }) => `${name} ${schema.description ?? ''}`),
+  )
+  const text = [description, ...all.map(({ endpoint }) => endpoint.description), ...parameters, terms.summary].join(' ')
+  const heading = [slug, ...tags, ...keywords, category, ...endpoints.keys()].join(' ')
+  return place({ kind: 'API', ...about, text }, heading)
+}
+
+function errorPlace(code: ErrorCode): Place {
+  const { status, message } = ERRORS[code]
+  const { causes, fix } = ERROR_HELP[code]
+  const about = { title: code, context: `${status} ${STATUS_CODES[status]}`, address: `/docs/errors#${code}` }
+  return place({ kind: 'Error', ...about, text: [message, ...causes, fix].join(' ') })
+}
+
+function routePlaces(document: OpenApi): Place[] {
+  return accountOperations(document).map(({ id, method, path, tag, summary, description, parameters, body }) => {
+    const members = body ? dataFields(body.schema, body.example) : []
+    const named = [...parameters.map(({ name, description: words }) => ({ name, meaning: words })), ...members]
+    const text = [description, ...named.map(({ name, meaning }) => `${name}: ${meaning}.`)].join(' ').trim()
+    const about = { title: `${method} ${path}`, context: summary, address: `/docs/reference#${id}` }
+    return place({ kind: 'Route', ...about, text: text === '' ? summary : text }, `${summary} ${tag}`)
+  })
+}

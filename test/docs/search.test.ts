@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { before, describe, it } from 'node:test'
+import { loadCatalog } from '../../src/catalog/catalog.ts'
+import { loadConfig } from '../../src/config.ts'
+import { loadGuides } from '../../src/docs/guides.ts'
+import { docsPlaces, excerptOf, type Place, searchDocs } from '../../src/docs/search.ts'
+import { searchMarkdown, searchPage } from '../../src/docs/search-page.ts'
+import { ERRORS } from '../../src/errors.ts'
+
+const secret = 'x'.repeat(43)
+const environment = {
+  DATABASE_URL: 'postgres://127.0.0.1/x',
+  REDIS_URL: 'redis://127.0.0.1/0',
+  JWT_SECRET: secret,
+  KEY_PEPPER: secret,
+  ENCRYPTION_KEY: secret,
+  OPERATOR_TOKEN: secret,
+  CONTACT: 'ops@example.com',
+}
+
+/** A document with one route. */
+const DOCUMENT = {
+  tags: [],
+  components: {},
+  paths: {
+    '/v1/keys/{id}/rotate': {
+      post: {
+        operationId: 'rotateKey',
+        summary: 'Replace an API key',
+        requestBody: {
+          content: {
+            'application/json': {
+              schema: {
+                properties: { overlapSeconds: { type: 'integer', description: 'How long the old key goes on' } },
+              },
+            },
+          },
+        },
+        responses: {},
+      },
+    },
+  },
+}
+
+describe('the search of the documentation', () => {
+  let places: Place[]
+  const first = (query: string): string | undefined => searchDocs(places, query)[0]?.address
+
+  before(async () => {
+    const guides = loadGuides(loadConfig(environment))
+    places = docsPlaces(guides, [...(await loadCatalog(new Map())).values()], DOCUMENT)
+  })
+
+  it('the search of the documentation finds guides, their sections, APIs, error codes and routes by their names', () => {
+    assert.equal(first('quickstart'), '/docs/guides/quickstart')
+    assert.equal(first('the end of the month'), '/docs/guides/usage#the-end-of-the-month')
+    assert.equal(first('crypto prices'), '/apis/crypto-prices')
+    for (const code of Object.keys(ERRORS)) {
+      assert.ok(
+        searchDocs(places, code).some(({ title }) => title === code),
+        code,
+      )
+    }
+    assert.equal(first('rotate'), '/docs/reference#rotateKey')
+    assert.equal(first('overlapSeconds'), '/docs/guides/keys#rotate-a-key')
+    assert.ok(searchDocs(places, 'overlapSeconds').some(({ kind }) => kind === 'Route'))
+  })
+
+  it('the search of the documentation puts a title before a heading, and a heading before a text', () => {
+    const entry = (title: string, context: string, text: string) => {
+      const guide = { name: title, title, summary: '', markdown: `# ${title}\n\n${text}`, html: { text: '' } as never }
+      const [found] = docsPlaces([guide], [], { tags: [], components: {}, paths: {} })
+      return { ...(found as Place), context }
+    }
+    const given = [entry('One', '', 'About zebras.'), entry('Zebras', '', 'About one.')]
+    assert.deepEqual(
+      searchDocs(given, 'zebra').map(({ title }) => title),
+      ['Zebras', 'One'],
+    )
+    const sections = docsPlaces(
+      [{ name: 'g', title: 'Zebras', summary: '', markdown: '# Zebras\n\nA.\n\n## Stripes\n\nB.', html: {} as never }],
+      [],
+      { tags: [], components: {}, paths: {} },
+    )
+    const ranked = searchDocs([...given.slice(0, 1), ...sections], 'zebra').map(({ address }) => address)
+    assert.deepEqual(ranked, ['/docs/guides/g', '/docs/guides/g#stripes', '/docs/guides/One'])
+  })
+
+  it('the search of the documentation finds a word with a typing error, and nothing for words that say nothing', () => {
+    assert.equal(first('quikstart'), '/docs/guides/quickstart')
+    for (const query of ['', '   ', 'how do I', '?!', '\u0000', 'zzzzqqqq']) {
+      assert.deepEqual(searchDocs(places, query), [], query)
+    }
+    assert.match(searchPage('', []).text, /Type what you look for/)
+    assert.match(searchPage('zzzzqqqq', []).text, /Nothing fits/)
+  })
+
+  it('the search of the documentation shows at most twenty places, each with the part of its text that has a word of the query', () => {
+    const found = searchDocs(places, 'key call API limit error weather source account')
+    assert.equal(found.length, 20)
+    const text = `${'lead '.repeat(80)}needle ${'tail '.repeat(80)}`
+    assert.match(excerptOf(text, 'needle'), /^… lead .*needle tail .* …$/)
+    assert.ok(excerptOf(text, 'needle').length < 200)
+    assert.match(excerptOf(text, 'other'), /^lead lead/)
+  })
+
+  it('the search of the documentation compares eight words of a query at most, and shows its text as text', () => {
+    const words = Array.from({ length: 8 }, (_, index) => `zzword${index}`)
+    assert.deepEqual(searchDocs(places, `${words.join(' ')} weather`), [])
+    const query = '"><script>alert(1)</script>'
+    const page = searchPage(query, searchDocs(places, query)).text
+    assert.doesNotMatch(page, /<script/)
+    assert.ok(page.includes(`q=${encodeURIComponent(query).replaceAll('%20', '+')}`.replaceAll("'", '%27')))
+  })
+
+  it('the search of the documentation gives models a list in Markdown, with whole addresses', () => {
+    const text = searchMarkdown('cors', searchDocs(places, 'cors'), 'https://gateway.example')
+    assert.match(text, /^# Search\n\n/)
+    assert.match(
+      text,
+      /^- Guide: \[Calls from a web page \(CORS\)\]\(https:\/\/gateway\.example\/docs\/guides\/browsers\)/m,
+    )
+  })
+})
