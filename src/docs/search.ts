@@ -21,7 +21,7 @@ export interface Place {
 }
 
 /** What a word is worth by its place. */
-const WEIGHTS = { title: 5, heading: 3, text: 1 }
+const WEIGHTS = { title: 5, heading: 3, text: 1.5 }
 
 /** Places that one search shows. */
 const FOUND_MAX = 20

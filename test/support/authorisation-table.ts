@@ -226,7 +226,9 @@ export const PUBLIC = new Set([
   ...['', '/keys', '/teams', '/provider-keys', '/connections', '/settings', '/calls', '/calls/:id'].map(
     (path) => `GET /account${path}`,
   ),
-  ...['/docs', '/docs/errors', '/docs/errors.md', '/docs/apis/:slug.md'].map((path) => `GET ${path}`),
+  ...['/docs', '/docs/errors', '/docs/errors.md', '/docs/search', '/docs/search.md', '/docs/apis/:slug.md'].map(
+    (path) => `GET ${path}`,
+  ),
   ...['/openapi.json', '/llms.txt', '/assets/:version/*', '/icon-64.png'].map((path) => `GET ${path}`),
   // Sign-in for applications; what is decided there needs a session, and only the consent page may
   // ask.

@@ -15,6 +15,7 @@ const PUBLIC = [
   '/docs/reference',
   '/docs/guides/limits-and-waits',
   '/docs/errors',
+  '/docs/search?q=key',
   '/signup',
   '/login',
 ]

@@ -160,7 +160,7 @@ describe('the documentation', () => {
     const cardOf = (id: string) => cards.find((each) => each.includes(`id="${id}"`)) ?? assert.fail(id)
     assert.match(cardOf('batch'), /list of objects, 1–50 items.*Default: <code>all<\/code>/s)
     assert.match(cardOf('rotateKey'), /integer, 0–604800.*Default: <code>86400<\/code>/s)
-    assert.match(cardOf('callApi'), /X-Gateway-Scenario.*\/v1\/call\/weather\/current'/s)
+    assert.match(cardOf('callApi'), /X-Gateway-Scenario.*\/v1\/call\/weather\/current&#39;/s)
     // No pattern is shown: each has words.
     assert.doesNotMatch(text, /matching \^/)
   })

@@ -406,6 +406,23 @@ describe('the portal', () => {
     })
   })
 
+  it('the portal searches its documentation from the keyboard: a slash, words, Enter', async (t) => {
+    await withPage(t, async (page) => {
+      await page.goto('/docs')
+      await page.keyboard.press('/')
+      await page.keyboard.type('rotate a key')
+      await page.keyboard.press('Enter')
+      const first = page.locator('.found a').first()
+      await first.waitFor()
+      assert.equal(new URL(page.url()).search, '?q=rotate+a+key')
+      await first.click()
+      await page.waitForURL('**/docs/guides/keys#rotate-a-key')
+      // In a field it is a letter.
+      await page.locator('#docs-q').pressSequentially('a/b')
+      assert.equal(await page.locator('#docs-q').inputValue(), 'a/b')
+    })
+  })
+
   it('the portal sends pages under a policy without anything inline, and files that may be kept for ever', async () => {
     const page = await fetch(`${gateway.url}/`)
     const policy = page.headers.get('content-security-policy') ?? ''
