@@ -90,8 +90,8 @@ export interface ApiEndpoint {
   path: string
   endpoint: Endpoint
   /**
-   * Declared parameters, each with its compiled check: the required ones first, and otherwise in the
-   * order of the schema.
+   * Declared parameters, each with its compiled check: required parameters first, and otherwise in
+   * the order of the schema.
    */
   parameters: ApiParameter[]
   /** The declared parameter for each name that a call may use: its own name and its aliases. */

@@ -110,7 +110,7 @@ function valueWords(schema: ParameterSchema): string {
   return [typeWord(schema), bounds].filter(Boolean).join(', ')
 }
 
-/** What a value must keep to besides its type: `1–50 items`, `up to 64 characters`; empty if free. */
+/** What a value must keep to besides its type, such as `1–50 items`; empty if it is free. */
 export function boundWords(schema: ParameterSchema): string {
   const { format, pattern, minProperties = 0 } = schema
   const form = wordsOfPattern(schema)

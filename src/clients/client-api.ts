@@ -56,3 +56,13 @@ export function clientApis(catalog: Catalog): ClientApi[] {
 export function kindsOf({ type }: JsonSchema): string[] {
   return [type ?? []].flat() as string[]
 }
+
+/** The gateway that a client is made for. */
+export interface ClientGateway {
+  baseUrl: string
+  /** Longest that a call may take there. */
+  callTimeoutMs: number
+}
+
+/** By how much a client waits longer than a call may take, milliseconds. */
+export const TIMEOUT_SPARE_MS = 10_000

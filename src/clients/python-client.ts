@@ -1,22 +1,19 @@
 import { readFileSync } from 'node:fs'
+import { pythonMember, pythonName, pythonNames } from '../browser/client-names.js'
 import { pascal } from '../catalog/type-name.ts'
 import { ERRORS } from '../errors.ts'
 import type { JsonSchema } from '../openapi/schemas.ts'
-import type { ClientApi, ClientEndpoint, ClientParameter } from './client-api.ts'
+import {
+  type ClientApi,
+  type ClientEndpoint,
+  type ClientGateway,
+  type ClientParameter,
+  TIMEOUT_SPARE_MS,
+} from './client-api.ts'
 import { literal, type PythonRecord, pythonType } from './python-types.ts'
 
-/** The part of the client that is the same for every catalog. */
-const RUNTIME = new URL('./runtime.py', import.meta.url)
-
-/** Words that cannot name a parameter or a method (Python's keywords). */
-const KEYWORDS = new Set(
-  'False None True and as assert async await break class continue def del elif else except finally for from global if import in is lambda nonlocal not or pass raise return try while with yield self'.split(
-    ' ',
-  ),
-)
-
-/** By how much the client waits longer than a call may take, milliseconds. */
-const TIMEOUT_SPARE_MS = 10_000
+/** The parts of the client that are the same for every catalog. */
+const RUNTIME = ['runtime_answers', 'runtime', 'runtime_async'].map((name) => new URL(`./${name}.py`, import.meta.url))
 
 /** Options of the client, written out once more so that editors show them. */
 const optionsWith = (callTimeoutMs: number): string[] => [
@@ -27,21 +24,22 @@ const optionsWith = (callTimeoutMs: number): string[] => [
   '        retries_max: int = 2,',
   '        retry_wait_max: float = 60.0,',
   `        timeout: float = ${((callTimeoutMs + TIMEOUT_SPARE_MS) / 1_000).toFixed(1)},`,
-  '    ):',
+  '        on_retry: Optional[Callable[[GatewayError, float, int], None]] = None,',
+  '        on_answer: Optional[Callable[[Meta], None]] = None,',
+  '    ) -> None:',
   '        """',
   '        key: API key, agw_live_... or agw_test_..., the session token of a log-in, or an access token.',
   '        retries_max: retries of a call that failed for a while.',
   '        retry_wait_max: longest wait before a retry, seconds; a longer Retry-After is raised at once.',
   '        timeout: longest wait for an answer, seconds.',
+  '        on_retry: is told of each wait for a retry: why, how many seconds, how many retries came before.',
+  '        on_answer: is told what each answer says about itself, of failures too.',
   '        """',
-  '        super().__init__(key, base_url, retries_max, retry_wait_max, timeout)',
+  '        super().__init__(key, base_url, retries_max, retry_wait_max, timeout, on_retry, on_answer)',
 ]
 
 /** The client for Python 3.9 and later, in one file without a dependency. */
-export function pythonClient(
-  apis: ClientApi[],
-  { baseUrl, callTimeoutMs }: { baseUrl: string; callTimeoutMs: number },
-): string {
+export function pythonClient(apis: ClientApi[], { baseUrl, callTimeoutMs }: ClientGateway): string {
   const retryable = Object.entries(ERRORS).flatMap(([code, { retryable }]) => (retryable ? [code] : []))
   return [
     `"""Client of the Agent API Gateway at ${baseUrl}, made from its catalog. Get the current one at ${baseUrl}/client.py`,
@@ -49,18 +47,24 @@ export function pythonClient(
     '    from client import Gateway',
     '    gateway = Gateway("agw_test_...")',
     '    data = gateway.weather.current(latitude=40.71, longitude=-74.01)',
+    '',
+    'AsyncGateway is the same for asyncio.',
     '"""',
     '',
+    'import asyncio',
+    'import concurrent.futures',
+    'import dataclasses',
     'import email.utils',
     'import http.client',
     'import json',
     'import random',
     'import re',
+    'import socket',
     'import time',
     'import urllib.error',
     'import urllib.parse',
     'import urllib.request',
-    'from typing import Any, Dict, List, Literal, Optional, TypedDict, Union',
+    'from typing import Any, Callable, Dict, Generator, List, Literal, Optional, Sequence, TypedDict, TypeVar, Union',
     '',
     `BASE_URL = ${JSON.stringify(baseUrl)}`,
     '',
@@ -68,17 +72,20 @@ export function pythonClient(
     `_RETRYABLE = frozenset(${JSON.stringify(retryable)})`,
     '',
     '',
-    readFileSync(RUNTIME, 'utf8').trim(),
+    RUNTIME.map((file) => readFileSync(file, 'utf8').trim()).join('\n\n\n'),
     '',
     '',
     ...apis.flatMap(({ endpoints }) => endpoints.flatMap(dataTypes)),
-    ...apis.flatMap(apiClass),
-    'class Gateway(_Transport):',
-    '    """Every API of the gateway."""',
-    '',
-    ...optionsWith(callTimeoutMs),
-    ...apis.map(({ slug }) => `        self.${variable(slug)} = ${className(slug)}(self)`),
-    '',
+    ...[SYNC, ASYNC].flatMap((kind) => [
+      ...apis.flatMap((api) => apiClass(kind, api)),
+      '',
+      `class ${kind.gateway}(${kind.transport}):`,
+      `    """Every API of the gateway${kind === ASYNC ? ', for asyncio' : ''}."""`,
+      '',
+      ...optionsWith(callTimeoutMs),
+      ...apis.map(({ slug }) => `        self.${pythonMember(slug)} = ${className(kind, slug)}(self)`),
+      '',
+    ]),
   ].join('\n')
 }
 
@@ -101,26 +108,46 @@ function dataTypes({ typeName, data, parameters }: ClientEndpoint): string[] {
   ])
 }
 
-function apiClass({ slug, description, endpoints }: ClientApi): string[] {
+/** The client that waits, and the client for asyncio. */
+interface Kind {
+  gateway: string
+  transport: string
+  /** Before the names of its classes. */
+  prefix: string
+  /** Before `def`. */
+  definition: string
+  wait: string
+}
+const SYNC: Kind = { gateway: 'Gateway', transport: '_Transport', prefix: '_', definition: 'def', wait: '' }
+const ASYNC: Kind = {
+  gateway: 'AsyncGateway',
+  transport: '_AsyncTransport',
+  prefix: '_Async',
+  definition: 'async def',
+  wait: 'await ',
+}
+
+function apiClass(kind: Kind, { slug, description, endpoints }: ClientApi): string[] {
   return [
     '',
-    `class ${className(slug)}:`,
+    `class ${className(kind, slug)}:`,
     `    ${docstring(description)}`,
     '',
-    '    def __init__(self, transport: _Transport):',
+    `    def __init__(self, transport: ${kind.transport}) -> None:`,
     '        self._transport = transport',
-    ...endpoints.flatMap((endpoint) => method(slug, endpoint)),
+    ...endpoints.flatMap((endpoint) => method(kind, slug, endpoint)),
     '',
   ]
 }
 
 function method(
+  { definition, wait }: Kind,
   slug: string,
   { path, typeName, description, parameters, method: verb, isOnce }: ClientEndpoint,
 ): string[] {
   // Those that must be given come first; all are given by name.
   const ordered = parameters.toSorted((a, b) => Number(b.required) - Number(a.required))
-  const variables = variablesOf(parameters)
+  const variables = pythonNames(parameters.map(({ name }) => name))
   const signature = ordered.map((parameter) => parameterOf(typeName, parameter, variables))
   const given = parameters.map(({ name }) => `${JSON.stringify(name)}: ${variables.get(name)}`)
   const documented = ordered.flatMap(({ name, schema }) =>
@@ -128,11 +155,12 @@ function method(
   )
   return [
     '',
-    `    def ${variable(path)}(${['self', ...(signature.length > 0 ? ['*'] : []), ...signature].join(', ')}) -> ${typeName}:`,
+    `    ${definition} ${pythonName(path)}(${['self', ...(signature.length > 0 ? ['*'] : []), ...signature].join(', ')}) -> ${typeName}:`,
     ...(documented.length === 0
       ? [`        ${docstring(description)}`]
       : [`        """${escaped(description)}`, '', ...documented.map(escaped), '        """']),
-    `        return self._transport.call(${JSON.stringify(slug)}, ${JSON.stringify(path)}, {${given.join(', ')}}${verb === 'GET' ? '' : `, method="POST"${isOnce ? ', once=True' : ''}`})`,
+    `        data: ${typeName} = ${wait}self._transport.call(${JSON.stringify(slug)}, ${JSON.stringify(path)}, {${given.join(', ')}}${verb === 'GET' ? '' : `, method="POST"${isOnce ? ', once=True' : ''}`})`,
+    '        return data',
   ]
 }
 
@@ -150,31 +178,8 @@ function parameterOf(
   return `${variables.get(name)}: Optional[${type}] = ${literal(null)}`
 }
 
-/** A variable for each parameter by name: `a-b` and `a_b` are `a_b` and `a_b_2`. */
-function variablesOf(parameters: ClientParameter[]): ReadonlyMap<string, string> {
-  const variables = new Map<string, string>()
-  const taken = new Set<string>()
-  for (const { name } of parameters) {
-    const plain = variable(name)
-    let free = plain
-    for (let count = 2; taken.has(free); count += 1) free = `${plain}_${count}`
-    taken.add(free)
-    variables.set(name, free)
-  }
-  return variables
-}
+const className = ({ prefix }: Kind, slug: string): string =>
+  `${prefix}${slug.replace(/(^|[^A-Za-z0-9]+)([a-z0-9])/g, (_, __, first: string) => first.toUpperCase())}`
 
-/** Python compares names in the form NFKC. */
-const snake = (words: string): string => words.normalize('NFKC').replace(/[^\p{L}\p{N}]+/gu, '_')
-const className = (slug: string): string =>
-  `_${slug.replace(/(^|[^A-Za-z0-9]+)([a-z0-9])/g, (_, __, first: string) => first.toUpperCase())}`
-
-/** A name of Python for the name of a parameter, an endpoint or an API. */
-function variable(name: string): string {
-  const word = snake(name)
-    .replace(/^_+(?=\p{L})/u, '')
-    .replace(/^(?=\p{N})/u, '_')
-  return KEYWORDS.has(word) ? `${word}_` : word
-}
 const escaped = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('"""', "'''")
 const docstring = (text: string): string => `"""${escaped(text.replace(/"$/, '" '))}"""`

@@ -1,31 +1,149 @@
-class GatewayError(Exception):
-    """A call that was answered with a failure."""
-
-    def __init__(self, status, headers, error):
-        super().__init__(f"{error['code']}: {error['message']} {error['hint']}")
-        #: What went wrong, for programs.
-        self.code: str = error["code"]
-        self.message: str = error["message"]
-        #: The next action, with machine tokens such as param=id.
-        self.hint: str = error["hint"]
-        #: Address of the code's documentation.
-        self.docs: str = error["docs"]
-        #: HTTP status; 0 if no answer arrived, and 401 for a key that cannot be sent.
-        self.status: int = status
-        #: Seconds until it may be tried again, where that is known.
-        self.retry_after: Optional[float] = _seconds_of(headers.get("Retry-After"))
-        #: Names the request in the gateway's logs.
-        self.request_id: Optional[str] = headers.get("X-Request-Id")
+T = TypeVar("T")
 
 
-class _Transport:
-    def __init__(self, key: str, base_url: str, retries_max: int, retry_wait_max: float, timeout: float):
+@dataclasses.dataclass(frozen=True)
+class _Request:
+    method: str
+    url: str
+    headers: Dict[str, str]
+    body: Optional[bytes]
+    #: Whether nobody minds if it is sent twice.
+    is_safe: bool
+
+
+# A request to send, or seconds to wait: what a caller with or without asyncio does for a call.
+_Steps = Generator[Union[_Request, float], Any, T]
+
+
+class _Calls:
+    """What calls do, step by step. Whoever runs the steps sends and waits."""
+
+    def __init__(
+        self,
+        key: str,
+        base_url: str,
+        retries_max: int,
+        retry_wait_max: float,
+        timeout: float,
+        on_retry: Optional[Callable[[GatewayError, float, int], None]],
+        on_answer: Optional[Callable[[Meta], None]],
+    ) -> None:
         self._credential = _credential_of(key)
         self._base_url = base_url.rstrip("/")
         self._retries_max = retries_max
         self._retry_wait_max = retry_wait_max
         self._timeout = timeout
+        self._on_retry = on_retry
+        self._on_answer = on_answer
 
+    def _request(
+        self, method: str, path: str, headers: Optional[Dict[str, str]] = None, body: Any = None, is_safe: bool = True
+    ) -> _Request:
+        sent = {**(headers or {}), **self._credential, "Accept": "application/json", "User-Agent": _USER_AGENT}
+        if body is not None:
+            sent["Content-Type"] = "application/json"
+        data = None if body is None else json.dumps(body).encode()
+        return _Request(method, self._base_url + path, sent, data, is_safe)
+
+    def _call_request(
+        self,
+        api: str,
+        endpoint: str,
+        parameters: Optional[Dict[str, Any]],
+        headers: Optional[Dict[str, str]],
+        method: str,
+        once: bool,
+    ) -> _Request:
+        path = f"/v1/call/{urllib.parse.quote(api, safe='')}/{urllib.parse.quote(endpoint.lstrip('/'), safe='')}"
+        given = {name: value for name, value in (parameters or {}).items() if value is not None}
+        if method == "POST":
+            return self._request(method, path, headers, given, not once)
+        pairs = [
+            (name, _text(item))
+            for name, value in given.items()
+            for item in (value if isinstance(value, (list, tuple)) else [value])
+        ]
+        query = "?" + urllib.parse.urlencode(pairs) if pairs else ""
+        return self._request(method, path + query, headers, None, not once)
+
+    def _exchange(self, request: _Request) -> "_Steps[_Received]":
+        """Sends a request until its answer is final."""
+        retries = 0
+        while True:
+            try:
+                received: _Received = yield request
+                if self._on_answer is not None:
+                    self._on_answer(received.meta)
+                if received.meta.status >= 300:
+                    raise _failure(received)
+                return received
+            except GatewayError as error:
+                is_passing = error.code in _RETRYABLE or (
+                    error.code in _FOREIGN and error.status in _PASSING if request.is_safe else _is_unsent(error)
+                )
+                if not is_passing or retries >= self._retries_max:
+                    raise
+                wait = error.retry_after
+                if wait is None:
+                    # Half a second, then twice as long each time, spread so that callers do not come together.
+                    wait = 0.5 * 2**retries * random.uniform(0.5, 1.5)
+                if wait > self._retry_wait_max:
+                    raise
+                if self._on_retry is not None:
+                    self._on_retry(error, wait, retries)
+            yield float(wait)
+            retries += 1
+
+    def _answer_steps(self, request: _Request) -> "_Steps[Answer]":
+        received = yield from self._exchange(request)
+        return Answer(_data_of(received), received.meta)
+
+    def _start_steps(self, request: _Request) -> "_Steps[str]":
+        received = yield from self._exchange(request)
+        id = received.answer.get("id") if isinstance(received.answer, dict) else None
+        if received.meta.status != 202 or not isinstance(id, str):
+            raise _failure(received)
+        return id
+
+    def _result_steps(self, id: str) -> "_Steps[Any]":
+        request = self._request("GET", f"/v1/calls/{urllib.parse.quote(id, safe='')}")
+        while True:
+            received = yield from self._exchange(request)
+            if received.meta.status != 202:
+                return _data_of(received)
+            wait = _seconds_of(received.meta.headers.get("retry-after"))
+            yield 1.0 if wait is None else float(wait)
+
+    def _cancel_steps(self, id: str) -> "_Steps[None]":
+        yield from self._exchange(self._request("DELETE", f"/v1/calls/{urllib.parse.quote(id, safe='')}"))
+
+    def _batch_steps(self, calls: Sequence[BatchCall], take: str, headers: Optional[Dict[str, str]]) -> "_Steps[BatchAnswer]":
+        sent: List[Dict[str, Any]] = [{**dict(call), "endpoint": "/" + call["endpoint"].lstrip("/")} for call in calls]
+        request = self._request("POST", "/v1/batch", headers, {"calls": sent, "take": take}, False)
+        received = yield from self._exchange(request)
+        if not isinstance(received.answer, dict) or not isinstance(received.answer.get("results"), list):
+            raise _failure(received)
+        answer: BatchAnswer = received.answer  # type: ignore[assignment]
+        return answer
+
+
+class StartedCall:
+    """A call that goes on without its caller. Its result is kept for 15 minutes."""
+
+    def __init__(self, transport: "_Transport", id: str) -> None:
+        self._transport = transport
+        self.id = id
+
+    def result(self) -> Any:
+        """Waits for the data. Raises GatewayError when the call failed or was cancelled."""
+        return self._transport._run(self._transport._result_steps(self.id))
+
+    def cancel(self) -> None:
+        """Cancels the call. What was not sent yet costs nothing."""
+        self._transport._run(self._transport._cancel_steps(self.id))
+
+
+class _Transport(_Calls):
     def call(
         self,
         api: str,
@@ -42,73 +160,75 @@ class _Transport:
 
         Raises GatewayError when the call failed, after the retries that its Retry-After allows.
         """
-        retries = 0
-        while True:
-            try:
-                return self._send(api, endpoint, parameters or {}, headers or {}, method)
-            except GatewayError as error:
-                is_passing = error.code in _RETRYABLE or (not once and error.code in _FOREIGN and error.status in _PASSING)
-                if not is_passing or retries >= self._retries_max:
-                    raise
-                wait = error.retry_after
-                if wait is None:
-                    # Half a second, then twice as long each time, spread so that callers do not come together.
-                    wait = 0.5 * 2**retries * random.uniform(0.5, 1.5)
-                if wait > self._retry_wait_max:
-                    raise
-            time.sleep(wait)
-            retries += 1
+        return self.answer(api, endpoint, parameters, headers, method, once).data
 
-    def _send(
-        self, api: str, endpoint: str, parameters: Dict[str, Any], headers: Dict[str, str], method: str
-    ) -> Any:
-        given = {name: value for name, value in parameters.items() if value is not None}
-        body = json.dumps(given).encode() if method == "POST" else None
-        pairs = [
-            (name, _text(item))
-            for name, value in given.items()
-            for item in (value if isinstance(value, (list, tuple)) else [value])
-        ]
-        url = f"{self._base_url}/v1/call/{urllib.parse.quote(api, safe='')}/{urllib.parse.quote(endpoint.lstrip('/'), safe='')}"
-        if pairs and body is None:
-            url += "?" + urllib.parse.urlencode(pairs)
+    def answer(
+        self,
+        api: str,
+        endpoint: str,
+        parameters: Optional[Dict[str, Any]] = None,
+        headers: Optional[Dict[str, str]] = None,
+        method: str = "GET",
+        once: bool = False,
+    ) -> Answer:
+        """As call, with what the answer says about itself: ids, cache, what is left."""
+        request = self._call_request(api, endpoint, parameters, headers, method, once)
+        return self._run(self._answer_steps(request))
+
+    def start(
+        self,
+        api: str,
+        endpoint: str,
+        parameters: Optional[Dict[str, Any]] = None,
+        headers: Optional[Dict[str, str]] = None,
+        method: str = "GET",
+    ) -> StartedCall:
+        """Starts a call that may wait longer than a connection should be held."""
+        sent = {**(headers or {}), "Prefer": "respond-async"}
+        request = self._call_request(api, endpoint, parameters, sent, method, True)
+        return StartedCall(self, self._run(self._start_steps(request)))
+
+    def batch(
+        self, calls: Sequence[BatchCall], take: Literal["all", "fit"] = "all", headers: Optional[Dict[str, str]] = None
+    ) -> BatchAnswer:
+        """Makes up to 50 calls at once. Each ends by itself: look at the error of each result."""
+        return self._run(self._batch_steps(calls, take, headers))
+
+    def _run(self, steps: "_Steps[T]") -> T:
         try:
-            sent = {**headers, **self._credential, "Accept": "application/json"}
-            if body is not None:
-                sent["Content-Type"] = "application/json"
-            request = urllib.request.Request(url, data=body, headers=sent, method=method)
-            try:
-                with _OPENER.open(request, timeout=self._timeout) as response:
-                    status, received, answer = response.status, response.headers, _json_of(response)
-            except urllib.error.HTTPError as failure:
-                with failure:
-                    status, received, answer = failure.code, failure.headers, _json_of(failure)
-        except (OSError, http.client.HTTPException, ValueError) as cause:
-            words = {"code": "NO_ANSWER", "message": f"No answer arrived: {cause}.", "hint": "", "docs": ""}
-            raise GatewayError(0, {}, words) from cause
-        if status < 300 and isinstance(answer, dict) and answer.get("status") == "success" and "data" in answer:
-            return answer["data"]
-        raise GatewayError(status, received, _error_of(answer, status))
+            step = next(steps)
+            while True:
+                if isinstance(step, float):
+                    time.sleep(step)
+                    step = steps.send(None)
+                    continue
+                try:
+                    received = _send(step, self._timeout)
+                except GatewayError as error:
+                    step = steps.throw(error)
+                    continue
+                step = steps.send(received)
+        except StopIteration as end:
+            value: T = end.value
+            return value
 
 
-# An access token has 43 characters, a session token three parts.
-_TOKEN = re.compile(r"(?!agw_)(?:[A-Za-z0-9_-]{43}|[A-Za-z0-9_-]+[.][A-Za-z0-9_-]+[.][A-Za-z0-9_-]+)")
+def _send(given: _Request, timeout: float) -> _Received:
+    try:
+        request = urllib.request.Request(given.url, data=given.body, headers=given.headers, method=given.method)
+        try:
+            with _OPENER.open(request, timeout=timeout) as response:
+                return _Received(_meta_of(response.status, response.headers), _json_of(response))
+        except urllib.error.HTTPError as failure:
+            with failure:
+                return _Received(_meta_of(failure.code, failure.headers), _json_of(failure))
+    except (OSError, http.client.HTTPException, ValueError) as cause:
+        words = {"code": "NO_ANSWER", "message": f"No answer arrived: {cause}.", "hint": "", "docs": ""}
+        raise GatewayError(0, {}, words) from cause
 
 
-def _credential_of(given: Any) -> Dict[str, str]:
-    """The header for a key. Programs pass a variable that is not set; files end with a line break."""
-    key = given.strip() if isinstance(given, str) else ""
-    if key == "":
-        raise _key_error("AUTH_REQUIRED", "There is no API key.", "Set AGW_API_KEY, or pass key.")
-    # The key itself is in no message.
-    if not re.fullmatch("[!-~]+", key):
-        message = "The API key has characters that no key has."
-        raise _key_error("INVALID_API_KEY", message, "Pass the whole key as it was shown.")
-    return {"Authorization": f"Bearer {key}"} if _TOKEN.fullmatch(key) else {"X-Api-Key": key}
-
-
-def _key_error(code: str, message: str, hint: str) -> GatewayError:
-    return GatewayError(401, {}, {"code": code, "message": message, "hint": hint, "docs": ""})
+# Balancers refuse the name that Python gives by itself.
+_USER_AGENT = "agent-api-gateway-python"
 
 
 # Codes of this client, for answers of somebody else and for none.
@@ -118,47 +238,21 @@ _FOREIGN = frozenset(["INVALID_ANSWER", "NO_ANSWER"])
 _PASSING = frozenset([0, 408, 425, 429, 500, 502, 503, 504])
 
 
+def _is_unsent(error: GatewayError) -> bool:
+    """Whether no connection was opened, so that nothing can have been sent."""
+    reason = getattr(error.__cause__, "reason", None)
+    return error.code == "NO_ANSWER" and isinstance(reason, (ConnectionRefusedError, socket.gaierror))
+
+
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     """A redirect is an answer: the key never goes to another address."""
 
-    def redirect_request(self, req, fp, code, msg, headers, newurl):
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
         return None
 
 
 _OPENER = urllib.request.build_opener(_NoRedirects)
 
 
-def _seconds_of(after: Optional[str]) -> Optional[float]:
-    """Seconds of a Retry-After, which is a number or a date; None for anything else."""
-    text = (after or "").strip()
-    try:
-        if re.fullmatch(r"[0-9]+", text):
-            return int(text)
-        if re.fullmatch(r"[0-9]*[.][0-9]+", text):
-            return float(text)
-        at = email.utils.parsedate_tz(text)
-        return None if at is None else max(0, email.utils.mktime_tz(at) - time.time())
-    except (ValueError, OverflowError):
-        return None
-
-
-def _json_of(response: Any) -> Any:
-    try:
-        return json.load(response)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _error_of(answer: Any, status: int) -> Dict[str, str]:
-    """The failure in an answer, whose members stand under error in answers to calls."""
-    for given in (answer.get("error"), answer) if isinstance(answer, dict) else ():
-        if isinstance(given, dict) and isinstance(given.get("code"), str):
-            return {name: str(given.get(name, "")) for name in ("code", "message", "hint", "docs")}
-    message = f"HTTP {status} without an answer of the gateway."
-    return {"code": "INVALID_ANSWER", "message": message, "hint": "", "docs": ""}
-
-
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-

@@ -1,103 +1,53 @@
 /**
- * The part of the TypeScript client that is the same for every catalog; what is below the line is
- * copied into it.
+ * How the TypeScript client sends calls, the same for every catalog. What is below the line is
+ * copied into the client.
  */
+import {
+  type Answer,
+  type BatchAnswer,
+  type BatchCall,
+  type CallOptions,
+  credentialOf,
+  type DataOf,
+  dataOf,
+  failed,
+  GatewayError,
+  type GatewayOptions,
+  metaOf,
+  type ParametersOf,
+  type Path,
+  parse,
+  type Received,
+  type StartedCall,
+  secondsOf,
+} from './runtime-answers.ts'
+
 declare const BASE_URL: string
 declare const RETRYABLE: ReadonlySet<string>
-type ErrorCode = string
+declare const TIMEOUT_MS: number
 // ---
-export interface GatewayOptions {
-  /**
-   * API key, agw_live_… or agw_test_…, the session token of a log-in, or the access token of an
-   * application.
-   */
-  key: string
-  /** Address of the gateway. */
-  baseUrl?: string
-  /** Retries of a call that failed for a while. Default: 2. */
-  retriesMax?: number
-  /**
-   * Longest wait before a retry, milliseconds; a longer Retry-After is thrown at once. Default: 60
-   * 000.
-   */
-  retryWaitMsMax?: number
-  /** Sends the requests; Default: the global fetch. */
-  fetch?: (url: string, init: RequestInit) => Promise<Response>
-}
-
-export interface CallOptions {
-  /** Ends the call and its retries. */
-  signal?: AbortSignal
-  /** Further request headers, such as X-Gateway-Scenario for a test key. */
-  headers?: Record<string, string>
-  /** POST sends the parameters as JSON. Default: GET. */
-  method?: 'GET' | 'POST'
-  /** The call changes something: it is not made again when no answer says what came of it. */
-  once?: boolean
-}
-
-/** A call that was answered with a failure. */
-export class GatewayError extends Error {
-  /** What went wrong, for programs. */
-  readonly code: ErrorCode
-  /** HTTP status; 0 if no answer arrived, and 401 for a key that cannot be sent. */
-  readonly status: number
-  /** The next action, with machine tokens such as param=id. */
-  readonly hint: string
-  /** Address of the code's documentation. */
-  readonly docs: string
-  /** Seconds until it may be tried again, if that is known. */
-  readonly retryAfter: number | undefined
-  /** Names the request in the gateway's logs. */
-  readonly requestId: string | undefined
-
-  constructor(status: number, headers: Headers, error: Failure) {
-    super(`${error.code}: ${error.message} ${error.hint}`)
-    this.name = 'GatewayError'
-    this.code = error.code as ErrorCode
-    this.status = status
-    this.hint = error.hint
-    this.docs = error.docs
-    this.retryAfter = secondsOf(headers.get('retry-after'))
-    this.requestId = headers.get('x-request-id') ?? undefined
-  }
-}
-
-interface Failure {
-  code: string
-  message: string
-  hint: string
-  docs: string
-}
-
-interface Answer extends Partial<Failure> {
-  status?: string
-  data?: unknown
-  error?: Partial<Failure> | string
-}
-
-/**
- * The failure in an answer, whose members stand under error in answers to calls; undefined if the
- * gateway sent none.
- */
-function failureOf(answer: Answer | null | undefined): Failure | undefined {
-  for (const given of [answer?.error, answer]) {
-    if (typeof given !== 'object' || given === null || typeof given.code !== 'string') continue
-    const { code, message = '', hint = '', docs = '' } = given
-    return { code, message, hint, docs }
-  }
-  return undefined
+/** One request, and how often it may be sent. */
+interface Exchange {
+  url: string
+  method?: 'GET' | 'POST' | 'DELETE'
+  body?: string
+  /** Whether nobody minds if it is sent twice. */
+  isSafe: boolean
+  headers?: Record<string, string> | undefined
+  signal?: AbortSignal | undefined
 }
 
 /** Sends calls and follows what their answers say of retries. */
 export class Transport {
   readonly #options: GatewayOptions
   readonly #credential: Record<string, string>
+  readonly #baseUrl: string
 
   /** @throws GatewayError AUTH_REQUIRED or INVALID_API_KEY for a key that no header can hold */
   constructor(options: GatewayOptions) {
     this.#credential = credentialOf(options?.key)
     this.#options = options
+    this.#baseUrl = (options.baseUrl ?? BASE_URL).replace(/\/+$/, '')
   }
 
   /**
@@ -107,80 +57,155 @@ export class Transport {
    * @throws GatewayError when the call failed, after the retries that its Retry-After allows
    */
   async call<T = unknown>(path: string, parameters: object = {}, options: CallOptions = {}): Promise<T> {
-    const { retriesMax = 2, retryWaitMsMax = 60_000 } = this.#options
+    return (await this.#data<T>(this.#callOf({ path, parameters, options }))).data
+  }
+
+  /**
+   * As the method of the endpoint, with what the answer says about itself, such as its ids.
+   */
+  async answer<P extends Path | (string & {})>(
+    path: P,
+    parameters?: ParametersOf<P>,
+    options: CallOptions = {},
+  ): Promise<Answer<DataOf<P>>> {
+    return await this.#data<DataOf<P>>(this.#callOf({ path, parameters, options }))
+  }
+
+  /**
+   * Starts a call that may wait longer than a connection should be held. Another start is made only
+   * if the first was refused or never sent.
+   */
+  async start<P extends Path | (string & {})>(
+    path: P,
+    parameters?: ParametersOf<P>,
+    options: CallOptions = {},
+  ): Promise<StartedCall<DataOf<P>>> {
+    const headers = { ...options.headers, prefer: 'respond-async' }
+    const exchange = this.#callOf({ path, parameters, options: { ...options, headers, once: true } })
+    const { response, answer } = await this.#exchange(exchange)
+    const id = Object(answer).id
+    if (response.status !== 202 || typeof id !== 'string') throw failed(response, answer)
+    const url = `${this.#baseUrl}/v1/calls/${encodeURIComponent(id)}`
+    return {
+      id,
+      result: ({ signal } = {}) => this.#result(url, signal),
+      cancel: async () => {
+        const end = await this.#exchange({ url, method: 'DELETE', isSafe: true })
+        if (!end.response.ok) throw failed(end.response, end.answer)
+      },
+    }
+  }
+
+  /**
+   * Makes up to 50 calls at once. Each ends by itself: look at the error of each result. The batch
+   * is made again only if it was refused or never sent.
+   */
+  async batch(
+    calls: readonly BatchCall[],
+    { take = 'all', ...options }: { take?: 'all' | 'fit'; signal?: AbortSignal; headers?: Record<string, string> } = {},
+  ): Promise<BatchAnswer> {
+    const body = JSON.stringify({
+      calls: calls.map((call) => ({ ...call, endpoint: call.endpoint.replace(/^\/*/, '/') })),
+      take,
+    })
+    const exchange = { ...options, url: `${this.#baseUrl}/v1/batch`, method: 'POST' as const, body, isSafe: false }
+    const { response, answer } = await this.#exchange(exchange)
+    if (!response.ok || !Array.isArray(Object(answer).results)) throw failed(response, answer)
+    return answer as unknown as BatchAnswer
+  }
+
+  /** The request of a call: a GET has its parameters in the query, a POST in the body. */
+  #callOf({
+    path,
+    parameters = {},
+    options,
+  }: {
+    path: string
+    parameters?: object | undefined
+    options: CallOptions
+  }): Exchange {
+    const { method = 'GET', once = false, headers, signal } = options
+    const names = path.replace(/^\/+/, '').split(/\/+/).map(encodeURIComponent).join('/')
+    const url = `${this.#baseUrl}/v1/call/${names}`
+    const about = { method, headers, signal, isSafe: !once }
+    if (method === 'POST') return { ...about, url, body: JSON.stringify(parameters) }
+    const query = new URLSearchParams()
+    for (const [name, value] of Object.entries(parameters)) {
+      for (const item of [value].flat()) if (item !== undefined && item !== null) query.append(name, String(item))
+    }
+    return { ...about, url: query.size === 0 ? url : `${url}?${query}` }
+  }
+
+  async #result<T>(url: string, signal: AbortSignal | undefined): Promise<T> {
+    for (;;) {
+      const { response, answer } = await this.#exchange({ url, isSafe: true, signal })
+      if (response.status !== 202) return dataOf({ response, answer }) as T
+      await pause((secondsOf(response.headers.get('retry-after')) ?? 1) * 1_000, signal)
+    }
+  }
+
+  async #data<T>(exchange: Exchange): Promise<Answer<T>> {
+    const received = await this.#exchange(exchange)
+    return { data: dataOf(received) as T, meta: metaOf(received.response) }
+  }
+
+  /** Sends a request until its answer is final. @throws GatewayError */
+  async #exchange(exchange: Exchange): Promise<Received> {
+    const { retriesMax = 2, retryWaitMsMax = 60_000, onRetry, onAnswer } = this.#options
     for (let retries = 0; ; retries += 1) {
       try {
-        return (await this.#send(path, parameters, options)) as T
+        const received = await this.#send(exchange)
+        onAnswer?.(metaOf(received.response))
+        if (received.response.status >= 300) throw failed(received.response, received.answer)
+        return received
       } catch (error) {
         if (!(error instanceof GatewayError) || retries >= retriesMax) throw error
-        if (!(options.once ? RETRYABLE.has(error.code) : isPassing(error))) throw error
+        if (!(exchange.isSafe ? isPassing(error) : RETRYABLE.has(error.code) || isUnsent(error))) throw error
         // Without a Retry-After: half a second, then twice as long each time, spread so that
         // callers do not come together.
         const waitMs =
           error.retryAfter === undefined ? 500 * 2 ** retries * (0.5 + Math.random()) : error.retryAfter * 1_000
         if (waitMs > retryWaitMsMax) throw error
-        await pause(waitMs, options.signal)
+        onRetry?.(error, waitMs, retries)
+        await pause(waitMs, exchange.signal)
       }
     }
   }
 
-  async #send(path: string, parameters: object, options: CallOptions): Promise<unknown> {
-    const { signal, headers, method = 'GET' } = options
-    const isPost = method === 'POST'
-    const { baseUrl = BASE_URL, fetch: send = fetch } = this.#options
-    const query = new URLSearchParams()
-    for (const [name, value] of isPost ? [] : Object.entries(parameters)) {
-      for (const item of [value].flat()) if (item !== undefined && item !== null) query.append(name, String(item))
-    }
-    const names = path.replace(/^\/+/, '').split(/\/+/).map(encodeURIComponent).join('/')
-    const response = await orNoAnswer(
-      signal,
-      send(`${baseUrl.replace(/\/+$/, '')}/v1/call/${names}${query.size === 0 ? '' : `?${query}`}`, {
-        ...(isPost ? { method, body: JSON.stringify(parameters) } : {}),
+  async #send({ url, method = 'GET', body, headers, signal }: Exchange): Promise<Received> {
+    const { fetch: send = fetch, timeoutMs = TIMEOUT_MS } = this.#options
+    const ended = new AbortController()
+    const timer = setTimeout(() => ended.abort(new Error(`none in ${timeoutMs} ms`)), timeoutMs)
+    const onAbort = (): void => ended.abort(signal?.reason)
+    if (signal?.aborted) onAbort()
+    else signal?.addEventListener('abort', onAbort, { once: true })
+    try {
+      const response = await send(url, {
+        method,
+        ...(body === undefined ? {} : { body }),
         headers: {
           ...headers,
           ...this.#credential,
           accept: 'application/json',
-          ...(isPost ? { 'content-type': 'application/json' } : {}),
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         },
         // A redirect is an answer: the key never goes to another address.
         redirect: 'manual',
-        ...(signal === undefined ? {} : { signal }),
-      }),
-    )
-    const answer = parse(await orNoAnswer(signal, response.text()))
-    if (response.ok && answer?.status === 'success' && 'data' in answer) return answer.data
-    const unreadable = { code: 'INVALID_ANSWER', message: `HTTP ${response.status} without an answer of the gateway.` }
-    throw new GatewayError(
-      response.status,
-      response.headers,
-      failureOf(answer) ?? { ...unreadable, hint: '', docs: '' },
-    )
+        signal: ended.signal,
+      })
+      return { response, answer: parse(await response.text()) }
+    } catch (cause) {
+      // An abort of the caller stays what it is.
+      if (signal?.aborted) throw cause
+      const words = { code: 'NO_ANSWER', message: `No answer arrived: ${cause}.`, hint: '', docs: '' }
+      const error = new GatewayError(0, new Headers(), words)
+      error.cause = cause
+      throw error
+    } finally {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', onAbort)
+    }
   }
-}
-
-/**
- * The header for a key. Programs without types pass a variable that is not set; files end with a
- * line break.
- */
-function credentialOf(given: unknown): Record<string, string> {
-  const key = typeof given === 'string' ? given.trim() : ''
-  if (key === '') throw keyError('AUTH_REQUIRED', 'There is no API key.', 'Set AGW_API_KEY, or pass key.')
-  // The key itself is in no message.
-  if (!/^[!-~]+$/.test(key))
-    throw keyError(
-      'INVALID_API_KEY',
-      'The API key has characters that no key has.',
-      'Pass the whole key as it was shown.',
-    )
-  return TOKEN.test(key) ? { authorization: `Bearer ${key}` } : { 'x-api-key': key }
-}
-
-/** An access token has 43 characters, a session token three parts. */
-const TOKEN = /^(?!agw_)([\w-]{43}|[\w-]+\.[\w-]+\.[\w-]+)$/
-
-function keyError(code: string, message: string, hint: string): GatewayError {
-  return new GatewayError(401, new Headers(), { code, message, hint, docs: '' })
 }
 
 /** Statuses of proxies and balancers that pass by themselves; 0 is no answer. */
@@ -194,36 +219,12 @@ function isPassing({ code, status }: GatewayError): boolean {
   return RETRYABLE.has(code) || ((code === 'INVALID_ANSWER' || code === 'NO_ANSWER') && PASSING.has(status))
 }
 
-/**
- * A connection that fails, or breaks while the answer comes, is a failure that passes; an abort
- * stays what it is.
- */
-async function orNoAnswer<T>(signal: AbortSignal | undefined, exchange: Promise<T>): Promise<T> {
-  try {
-    return await exchange
-  } catch (cause) {
-    if (signal?.aborted) throw cause
-    const words = { code: 'NO_ANSWER', message: `No answer arrived: ${cause}.`, hint: '', docs: '' }
-    const error = new GatewayError(0, new Headers(), words)
-    error.cause = cause
-    throw error
-  }
-}
+/** Causes with which no connection was opened, so that nothing can have been sent. */
+const UNSENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|UND_ERR_CONNECT_TIMEOUT)$/
 
-/** Seconds of a Retry-After, which is a number or a date; undefined for anything else. */
-function secondsOf(after: string | null): number | undefined {
-  const text = (after ?? '').trim()
-  if (/^(\d+|\d*\.\d+)$/.test(text)) return Number(text)
-  const at = /^[A-Z][a-z]{2}/.test(text) ? Date.parse(/GMT$/.test(text) ? text : `${text} GMT`) : Number.NaN
-  return Number.isNaN(at) ? undefined : Math.max(0, (at - Date.now()) / 1_000)
-}
-
-function parse(text: string): Answer | null | undefined {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
+/** Whether a request without an answer was certainly never sent, by the code that Node gives. */
+function isUnsent({ code, cause }: GatewayError): boolean {
+  return code === 'NO_ANSWER' && UNSENT.test(String(Object(Object(cause).cause).code))
 }
 
 function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {

@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs'
-import { camel } from '../catalog/type-name.ts'
+import { typescriptMember, typescriptName } from '../browser/client-names.js'
 import { ERRORS } from '../errors.ts'
 import type { JsonSchema } from '../openapi/schemas.ts'
-import type { ClientApi, ClientEndpoint } from './client-api.ts'
+import { type ClientApi, type ClientEndpoint, type ClientGateway, TIMEOUT_SPARE_MS } from './client-api.ts'
 import { comment, memberName, typescriptType } from './typescript-types.ts'
 
-/** The part of the client that is the same for every catalog. */
-const RUNTIME = new URL('./runtime.ts', import.meta.url)
+/** The parts of the client that are the same for every catalog. */
+const RUNTIME = ['runtime-answers', 'runtime'].map((name) => new URL(`./${name}.ts`, import.meta.url))
 
 /**
  * The client for TypeScript in one file without a dependency: types and methods of every endpoint.
  */
-export function typescriptClient(apis: ClientApi[], baseUrl: string): string {
+export function typescriptClient(apis: ClientApi[], { baseUrl, callTimeoutMs }: ClientGateway): string {
   const codes = [...Object.keys(ERRORS), 'INVALID_ANSWER', 'NO_ANSWER']
   const retryable = Object.entries(ERRORS).flatMap(([code, { retryable }]) => (retryable ? [code] : []))
   return [
@@ -29,8 +29,15 @@ export function typescriptClient(apis: ClientApi[], baseUrl: string): string {
     '/** Failures after which the same call may succeed. */',
     `const RETRYABLE: ReadonlySet<string> = new Set(${JSON.stringify(retryable)})`,
     '',
+    `const TIMEOUT_MS = ${callTimeoutMs + TIMEOUT_SPARE_MS}`,
+    '',
     runtime(),
     ...apis.flatMap(({ endpoints }) => endpoints.flatMap(endpointTypes)),
+    '/** Parameters and data of each endpoint, by the path that answer and start take. */',
+    'export interface Endpoints {',
+    ...apis.flatMap(({ slug, endpoints }) => endpoints.map((endpoint) => endpointMember(slug, endpoint))),
+    '}',
+    '',
     '/** Every API of the gateway. */',
     'export class Gateway extends Transport {',
     ...apis.flatMap(apiMember),
@@ -40,12 +47,15 @@ export function typescriptClient(apis: ClientApi[], baseUrl: string): string {
 }
 
 /**
- * What stands below the line is copied; what is above declares, for the compiler, what is
- * generated.
+ * What stands below the line of each part is copied; what is above belongs to the compiler. Parts
+ * export functions to each other that are nobody else's.
  */
 function runtime(): string {
-  const [, copied = ''] = readFileSync(RUNTIME, 'utf8').split('// ---\n')
-  return copied.trimStart()
+  const parts = RUNTIME.map((file) => readFileSync(file, 'utf8').split('// ---\n')[1] ?? '')
+  return parts
+    .join('\n')
+    .replaceAll(/^export (?=(?:function|type|interface (?:Body|Received|Failure)) )/gm, '')
+    .trimStart()
 }
 
 function endpointTypes({ typeName, description, parameters, data }: ClientEndpoint): string[] {
@@ -69,6 +79,11 @@ function endpointTypes({ typeName, description, parameters, data }: ClientEndpoi
   ]
 }
 
+function endpointMember(slug: string, { path, typeName, parameters }: ClientEndpoint): string {
+  const given = parameters.length === 0 ? 'Record<string, never>' : `${typeName}Parameters`
+  return `  ${JSON.stringify(`${slug}/${path}`)}: { parameters: ${given}; data: ${typeName} }`
+}
+
 function parameterWords({ description, default: fallback }: JsonSchema): string {
   return [description, fallback === undefined ? undefined : `default ${JSON.stringify(fallback)}`]
     .filter(Boolean)
@@ -78,7 +93,7 @@ function parameterWords({ description, default: fallback }: JsonSchema): string 
 function apiMember({ slug, description, endpoints }: ClientApi): string[] {
   return [
     ...comment(description, '  '),
-    `  readonly ${camel([slug])} = {`,
+    `  readonly ${typescriptMember(slug)} = {`,
     ...endpoints.flatMap((endpoint) => [...comment(endpoint.description, '    '), `    ${method(slug, endpoint)}`]),
     '  }',
     '',
@@ -88,8 +103,8 @@ function apiMember({ slug, description, endpoints }: ClientApi): string[] {
 function method(slug: string, endpoint: ClientEndpoint): string {
   const { path, typeName, parameters } = endpoint
   const options = optionsOf(endpoint)
-  const camelled = camel([path])
-  const name = /^\d/.test(camelled) ? JSON.stringify(camelled) : camelled
+  const named = typescriptName(path)
+  const name = /^\d/.test(named) ? JSON.stringify(named) : named
   const target = JSON.stringify(`${slug}/${path}`)
   if (parameters.length === 0) {
     return `${name}: (options: CallOptions = {}): Promise<${typeName}> => this.call(${target}, {}, ${options}),`

@@ -7,7 +7,7 @@ export const QUERY_LENGTH_MAX = 200
 
 /** The form that searches the documentation; it works without a script. */
 export function searchForm(query = ''): Html {
-  return html`<form class="docs-search" role="search" aria-label="Documentation" method="get" action="/docs/search" data-visit>
+  return html`<form class="docs-search" role="search" aria-label="Documentation" method="get" action="/docs/search#found" data-visit>
 <label for="docs-q">Search the documentation</label>
 <div class="row"><input id="docs-q" name="q" type="search" maxlength="${QUERY_LENGTH_MAX}" value="${query}" autocomplete="off" placeholder="rotate a key, 429, batch" aria-keyshortcuts="/"><button class="button quiet" type="submit">Search</button></div>
 </form>`
@@ -15,7 +15,7 @@ export function searchForm(query = ''): Html {
 
 /** What a search found, as a page. */
 export function searchPage(query: string, found: Place[]): Html {
-  return html`<h1>Search</h1>
+  return html`<h1 id="found">Search</h1>
 <p role="status">${countWords(query, found)}</p>
 <ol class="found">${found.map(
     ({ kind, title, context, address, text }) =>

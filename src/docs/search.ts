@@ -86,6 +86,7 @@ function plain(markdown: string): string {
     .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
     .replace(/^\|[-| ]+\|$/gm, '')
     .replace(/^```\w*$/gm, '')
+    .replace(/^\s*[-|] /gm, '')
     .replace(/[`*|#]/g, '')
     .replace(/\s+/g, ' ')
     .trim()

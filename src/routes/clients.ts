@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { perCatalogState } from '../catalog/catalog-state.ts'
-import { type ClientApi, clientApis } from '../clients/client-api.ts'
+import { type ClientApi, type ClientGateway, clientApis } from '../clients/client-api.ts'
 import { postmanCollection } from '../clients/postman.ts'
 import { pythonClient } from '../clients/python-client.ts'
 import { typescriptClient } from '../clients/typescript-client.ts'
@@ -15,7 +15,7 @@ interface ClientFile {
   operationId: string
   summary: string
   mediaType: string
-  write: (apis: ClientApi[], gateway: { baseUrl: string; callTimeoutMs: number }) => string
+  write: (apis: ClientApi[], gateway: ClientGateway) => string
 }
 
 const FILES: ClientFile[] = [
@@ -25,7 +25,7 @@ const FILES: ClientFile[] = [
     summary: 'A typed client for TypeScript, one file',
     // Shown by browsers; there is no registered type.
     mediaType: 'text/plain',
-    write: (apis, { baseUrl }) => typescriptClient(apis, baseUrl),
+    write: typescriptClient,
   },
   {
     path: '/client.py',

@@ -139,7 +139,7 @@ describe('the clients in one file', () => {
     folder = await mkdtemp(join(tmpdir(), 'agw-clients-'))
     apis = clientApis(await loadCatalog(new Map()))
     await writeFile(join(folder, 'package.json'), '{"type":"module"}')
-    await writeFile(join(folder, 'client.ts'), typescriptClient(apis, 'http://gateway.test'))
+    await writeFile(join(folder, 'client.ts'), typescriptClient(apis, GATEWAY))
     await writeFile(join(folder, 'client.py'), pythonClient(apis, GATEWAY))
   })
   beforeEach(() => {
@@ -333,7 +333,7 @@ for endpoint in ("current", "/current"):
   })
 
   it('the clients in one file know every endpoint of the catalog', async () => {
-    const source = typescriptClient(apis, 'http://gateway.test')
+    const source = typescriptClient(apis, GATEWAY)
     const python = pythonClient(apis, GATEWAY)
     for (const { slug, endpoints } of apis) {
       for (const { path } of endpoints) {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it, type TestContext } from 'node:test'
 import { promisify } from 'node:util'
@@ -63,6 +64,34 @@ describe('the snippets of the portal', () => {
       assert.notEqual(script, code)
       const { stdout } = await run('python3', ['-c', script])
       assert.deepEqual(JSON.parse(stdout), data)
+    }
+  })
+
+  it('the snippets of the portal for both clients are answered beside the file that they name', async (t: TestContext) => {
+    const folder = await mkdtemp(join(tmpdir(), 'agw-snippets-'))
+    t.after(() => rm(folder, { recursive: true }))
+    await writeFile(join(folder, 'package.json'), '{"type":"module"}')
+    for (const file of ['client.ts', 'client.py'])
+      await writeFile(join(folder, file), await (await fetch(`${gateway.url}/${file}`)).text())
+    const hasPython = await isThere('python3')
+    const currency = { baseUrl: gateway.url, slug: 'currency', path: '/pair', parameters: { from: 'USD', to: 'EUR' } }
+    const weather = {
+      baseUrl: gateway.url,
+      slug: 'weather',
+      path: '/current',
+      parameters: { latitude: 1, longitude: 2 },
+    }
+    for (const [call, member] of [
+      [currency, 'rate'],
+      [weather, 'temperature_c'],
+    ] as const) {
+      const codes = snippets(call)
+      const script = codes['TypeScript client']?.replace('console.log(data)', `console.log(typeof data.${member})`)
+      await writeFile(join(folder, 'use.ts'), (script ?? assert.fail()).replaceAll(PLACEHOLDER, account.test))
+      assert.equal((await run(process.execPath, ['use.ts'], { cwd: folder })).stdout, 'number\n')
+      if (!hasPython) continue
+      const python = (codes['Python client'] ?? assert.fail()).replaceAll(PLACEHOLDER, account.test)
+      assert.match((await run('python3', ['-c', python], { cwd: folder })).stdout, new RegExp(`'${member}': `))
     }
   })
 

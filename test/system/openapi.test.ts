@@ -423,8 +423,9 @@ describe('the OpenAPI document', () => {
     })
 
     it('serves one in TypeScript whose typed call compiles and is answered, and whose errors tell what to do', async () => {
-      const { current, failure } = await import(pathToFileURL(join(folder, 'out', 'file-client.js')).href)
+      const { current, failure, others } = await import(pathToFileURL(join(folder, 'out', 'file-client.js')).href)
       assert.equal(await current(gateway.url, account.test), 15.3)
+      assert.deepEqual(await others(gateway.url, account.test), ['number', true, true, [400, 200], 'EUR'])
       const { code, status, hint, requestId } = await failure(gateway.url, account.test)
       assert.deepEqual([code, status], ['INVALID_PARAMETER', 400])
       assert.match(hint, /param=from/)
@@ -512,6 +513,16 @@ export async function failure(baseUrl: string, key: string): Promise<GatewayErro
   }
   return undefined
 }
+
+/** The statuses of a batch, and what came of a call that was started, with ids and types. */
+export async function others(baseUrl: string, key: string): Promise<unknown[]> {
+  const gateway = new Gateway({ key, baseUrl })
+  const { data, meta } = await gateway.answer('currency/pair', { from: 'USD', to: 'EUR' })
+  const rate: number | null = data.rate
+  const { results } = await gateway.batch([{ api: 'weather', endpoint: 'current' }, { api: 'currency', endpoint: 'latest' }])
+  const base: string | null = (await (await gateway.start('currency/latest')).result()).base
+  return [typeof rate, meta.isTest, meta.callId?.startsWith('call_'), results.map(({ status }) => status), base]
+}
 `
 
 const PYTHON = `
@@ -520,6 +531,9 @@ from client import Gateway, GatewayError
 
 gateway = Gateway(sys.argv[2], base_url=sys.argv[1])
 temperature = gateway.weather.current(latitude=40.71, longitude=-74.01)["temperature_c"]
+results = gateway.batch([{"api": "weather", "endpoint": "current"}, {"api": "currency", "endpoint": "latest"}])["results"]
+assert [result["status"] for result in results] == [400, 200], results
+assert gateway.start("currency", "latest").result()["base"] == "EUR"
 try:
     gateway.currency.pair(from_="nowhere", to="EUR")
 except GatewayError as error:

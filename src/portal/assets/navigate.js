@@ -29,7 +29,9 @@ export function startNavigation(startPage) {
     const { target: form } = event
     if (event.defaultPrevented || !form.matches('[data-visit]')) return
     event.preventDefault()
-    visit(`${form.action}?${new URLSearchParams(new FormData(form))}`)
+    const address = new URL(form.action)
+    address.search = new URLSearchParams(new FormData(form)).toString()
+    visit(address)
   })
   addEventListener('scroll', keepScrollSoon, { passive: true })
   addEventListener('popstate', async ({ state }) => {

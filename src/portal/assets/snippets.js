@@ -1,3 +1,5 @@
+import { pythonMember, pythonName, pythonNames, typescriptMember, typescriptName } from '../../browser/client-names.js'
+
 /**
  * Stands for the key in every snippet; a copy has the visitor's own key in its place, if there is
  * one.
@@ -18,7 +20,9 @@ export function snippets({ baseUrl, slug, path, method = 'GET', parameters }) {
   return {
     curl: curlOf(call),
     JavaScript: javaScriptOf(call),
+    'TypeScript client': typescriptClientOf({ baseUrl, slug, path, parameters }),
     Python: pythonOf(call),
+    'Python client': pythonClientOf({ baseUrl, slug, path, parameters }),
     MCP: mcpConfiguration(baseUrl, slug),
   }
 }
@@ -66,6 +70,35 @@ function pythonOf({ url, pairs, parameters, full, body }) {
     'except urllib.error.HTTPError as failure:',
     '    error = json.load(failure)["error"]',
     '    print(error["code"], error["hint"])',
+  ].join('\n')
+}
+
+function typescriptClientOf({ baseUrl, slug, path, parameters }) {
+  const given = Object.keys(parameters).length === 0 ? '' : JSON.stringify(parameters, null, 2)
+  const name = typescriptName(path)
+  const method = /^\d/.test(name) ? `[${JSON.stringify(name)}]` : `.${name}`
+  return [
+    `// curl -O ${baseUrl}/client.ts`,
+    "import { Gateway } from './client.ts'",
+    '',
+    `const gateway = new Gateway({ key: '${PLACEHOLDER}' })`,
+    `const data = await gateway.${typescriptMember(slug)}${method}(${given})`,
+    'console.log(data)',
+  ].join('\n')
+}
+
+function pythonClientOf({ baseUrl, slug, path, parameters }) {
+  const names = pythonNames(Object.keys(parameters))
+  const given = Object.entries(parameters).map(([name, value]) => `${names.get(name)}=${python(value)}`)
+  return [
+    `# curl -O ${baseUrl}/client.py`,
+    'from client import Gateway, GatewayError',
+    '',
+    `gateway = Gateway("${PLACEHOLDER}")`,
+    'try:',
+    `    print(gateway.${pythonMember(slug)}.${pythonName(path.slice(1))}(${given.join(', ')}))`,
+    'except GatewayError as error:',
+    '    print(error.code, error.hint)',
   ].join('\n')
 }
 

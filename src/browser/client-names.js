@@ -1,0 +1,58 @@
+/** Names that the clients give to APIs, endpoints and parameters; snippets show them. */
+
+/** Words that cannot name a parameter or a method (Python's keywords). */
+const PYTHON_KEYWORDS = new Set(
+  'False None True and as assert async await break class continue def del elif else except finally for from global if import in is lambda nonlocal not or pass raise return try while with yield self'.split(
+    ' ',
+  ),
+)
+
+/** What a client has besides its APIs. */
+const METHODS = new Set(['call', 'answer', 'start', 'batch', 'close', 'constructor'])
+
+/** A name of Python for the name of a parameter, an endpoint or an API. */
+export function pythonName(name) {
+  // Python compares names in the form NFKC.
+  const word = name
+    .normalize('NFKC')
+    .replace(/[^\p{L}\p{N}]+/gu, '_')
+    .replace(/^_+(?=\p{L})/u, '')
+    .replace(/^(?=\p{N})/u, '_')
+  return PYTHON_KEYWORDS.has(word) ? `${word}_` : word
+}
+
+/** A name of Python for each parameter, by its own: `a-b` and `a_b` are `a_b` and `a_b_2`. */
+export function pythonNames(names) {
+  const variables = new Map()
+  const taken = new Set()
+  for (const name of names) {
+    const plain = pythonName(name)
+    let free = plain
+    for (let count = 2; taken.has(free); count += 1) free = `${plain}_${count}`
+    taken.add(free)
+    variables.set(name, free)
+  }
+  return variables
+}
+
+/** The member of the Python client that has an API; none takes the place of a method. */
+export function pythonMember(slug) {
+  const name = pythonName(slug)
+  return METHODS.has(name) ? `${name}_` : name
+}
+
+/** `by-ingredient` → `byIngredient`. */
+export function typescriptName(name) {
+  const parts = name.split(/[^A-Za-z0-9]+/).filter((part) => part !== '')
+  return parts
+    .map(
+      (part, index) => `${index === 0 ? part.charAt(0).toLowerCase() : part.charAt(0).toUpperCase()}${part.slice(1)}`,
+    )
+    .join('')
+}
+
+/** The member of the TypeScript client that has an API; none takes the place of a method. */
+export function typescriptMember(slug) {
+  const name = typescriptName(slug)
+  return METHODS.has(name) ? `${name}Api` : name
+}

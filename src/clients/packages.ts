@@ -1,0 +1,192 @@
+/** The clients as packages: what stands around the single file, ready to be built. */
+export interface PackageFiles {
+  /** Content by path in the folder of the package. */
+  files: Record<string, string>
+}
+
+/** What both packages say about themselves. */
+export interface PackageFacts {
+  baseUrl: string
+  /** Semantic version. */
+  version: string
+}
+
+/**
+ * The package for npm: the client as source, and the settings with which the TypeScript compiler
+ * builds it. Marked as private and without a licence: whoever publishes it decides both.
+ */
+export function npmPackage(client: string, { baseUrl, version }: PackageFacts): PackageFiles {
+  const about = {
+    name: 'agent-api-gateway-client',
+    version,
+    description: `Typed client of the Agent API Gateway at ${baseUrl}`,
+    private: true,
+    license: 'UNLICENSED',
+    type: 'module',
+    sideEffects: false,
+    engines: { node: '>=20' },
+    main: './dist/index.js',
+    types: './dist/index.d.ts',
+    exports: { '.': { types: './dist/index.d.ts', default: './dist/index.js' } },
+    files: ['dist', 'README.md'],
+    scripts: { build: 'tsc' },
+  }
+  const compiler = {
+    compilerOptions: {
+      target: 'es2022',
+      module: 'nodenext',
+      lib: ['es2022', 'dom', 'dom.iterable'],
+      types: [],
+      strict: true,
+      declaration: true,
+      rootDir: 'src',
+      outDir: 'dist',
+    },
+    include: ['src'],
+  }
+  return {
+    files: {
+      'package.json': json(about),
+      'tsconfig.json': json(compiler),
+      'src/index.ts': client,
+      'README.md': npmReadme(baseUrl),
+    },
+  }
+}
+
+/**
+ * The package for PyPI, without dependencies, with types. Its classifier keeps PyPI from taking it
+ * until whoever publishes it has chosen a licence.
+ */
+export function pypiPackage(client: string, { baseUrl, version }: PackageFacts): PackageFiles {
+  const project = [
+    '[build-system]',
+    'requires = ["setuptools>=61"]',
+    'build-backend = "setuptools.build_meta"',
+    '',
+    '[project]',
+    'name = "agent-api-gateway-client"',
+    `version = ${JSON.stringify(version)}`,
+    `description = ${JSON.stringify(`Typed client of the Agent API Gateway at ${baseUrl}`)}`,
+    'readme = "README.md"',
+    'requires-python = ">=3.9"',
+    '# Choose a licence, then take the classifier "Private" away: PyPI refuses packages that have it.',
+    'classifiers = ["Private :: Do Not Upload", "Typing :: Typed"]',
+    '',
+    '[tool.setuptools.packages.find]',
+    'where = ["src"]',
+    '',
+    '[tool.setuptools.package-data]',
+    'agent_api_gateway = ["py.typed"]',
+    '',
+  ]
+  return {
+    files: {
+      'pyproject.toml': project.join('\n'),
+      'src/agent_api_gateway/__init__.py': client.replaceAll('from client import', 'from agent_api_gateway import'),
+      'src/agent_api_gateway/py.typed': '',
+      'README.md': pypiReadme(baseUrl),
+    },
+  }
+}
+
+const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
+
+/** What both READMEs say after their examples. */
+const BEHAVIOUR = [
+  '## Retries and waits',
+  '',
+  'A failure that passes is retried twice, after as long as `Retry-After` says, if that is at most a minute; so is a connection',
+  'that fails. A call that may have changed something at its source is sent again only if it was refused or if no connection',
+  'was opened. Each answer is waited for as long as a call may take at the gateway, and ten seconds longer.',
+]
+
+function npmReadme(baseUrl: string): string {
+  return [
+    '# agent-api-gateway-client',
+    '',
+    `Typed client of the Agent API Gateway at ${baseUrl}, made from its catalog. No dependencies; Node 20, Deno, Bun and browsers.`,
+    '',
+    '```ts',
+    "import { Gateway, GatewayError } from 'agent-api-gateway-client'",
+    '',
+    "const gateway = new Gateway({ key: 'agw_live_…' })",
+    'const weather = await gateway.weather.current({ latitude: 40.71, longitude: -74.01 })',
+    '',
+    '// What the answer says about itself.',
+    "const { data, meta } = await gateway.answer('currency/latest')",
+    'console.log(data.base, meta.requestId, meta.cache, meta.rateLimit)',
+    '',
+    '// Many calls at once, each with data or an error.',
+    "const { results } = await gateway.batch([{ api: 'currency', endpoint: 'latest' }])",
+    '',
+    '// A call that may wait long.',
+    "const started = await gateway.start('currency/latest')",
+    'const later = await started.result()',
+    '```',
+    '',
+    'A failure is a `GatewayError` with `code`, `hint`, `status`, `retryAfter` and `requestId`.',
+    '',
+    '| option | meaning |',
+    '|---|---|',
+    '| `key` | API key, session token or access token |',
+    `| \`baseUrl\` | the gateway; by default ${baseUrl} |`,
+    '| `timeoutMs` | longest wait for one answer |',
+    '| `retriesMax`, `retryWaitMsMax` | retries of a call, and the longest wait before one |',
+    '| `onRetry`, `onAnswer` | are told of waits, and of what each answer says about itself |',
+    '| `fetch` | sends the requests |',
+    '',
+    ...BEHAVIOUR,
+    '',
+    '## Publishing',
+    '',
+    '`npm run build` writes `dist`. The package is private and has no licence: choose one in `package.json`, take `private` away, then `npm publish`.',
+    '',
+  ].join('\n')
+}
+
+function pypiReadme(baseUrl: string): string {
+  return [
+    '# agent-api-gateway-client',
+    '',
+    `Typed client of the Agent API Gateway at ${baseUrl}, made from its catalog. Python 3.9 or newer, no dependencies.`,
+    '',
+    '```python',
+    'import os',
+    'from agent_api_gateway import AsyncGateway, Gateway, GatewayError',
+    '',
+    'gateway = Gateway(os.environ["AGW_API_KEY"])',
+    'weather = gateway.weather.current(latitude=40.71, longitude=-74.01)',
+    '',
+    '# What the answer says about itself.',
+    'answer = gateway.answer("currency", "latest")',
+    'print(answer.data["base"], answer.meta.request_id, answer.meta.cache, answer.meta.rate_limit)',
+    '',
+    '# Many calls at once, each with data or an error.',
+    'results = gateway.batch([{"api": "currency", "endpoint": "latest"}])["results"]',
+    '',
+    '# A call that may wait long.',
+    'later = gateway.start("currency", "latest").result()',
+    '```',
+    '',
+    'For asyncio:',
+    '',
+    '```python',
+    'async with AsyncGateway(os.environ["AGW_API_KEY"]) as gateway:',
+    '    weather = await gateway.weather.current(latitude=40.71, longitude=-74.01)',
+    '```',
+    '',
+    'Its requests run in threads, at most 32 at once, because Python has no HTTP for asyncio of its own. A task that is cancelled',
+    'leaves its thread when the answer comes.',
+    '',
+    'A failure is a `GatewayError` with `code`, `hint`, `status`, `retry_after` and `request_id`. Options of both classes:',
+    '`base_url`, `timeout`, `retries_max`, `retry_wait_max`, `on_retry`, `on_answer`.',
+    '',
+    ...BEHAVIOUR,
+    '',
+    '## Publishing',
+    '',
+    '`python -m build` writes a wheel. PyPI refuses the package until you choose a licence and take the classifier `Private` away.',
+    '',
+  ].join('\n')
+}

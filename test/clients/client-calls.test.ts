@@ -1,0 +1,298 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+import { loadCatalog } from '../../src/catalog/catalog.ts'
+import { type ClientApi, clientApis } from '../../src/clients/client-api.ts'
+import { npmPackage, type PackageFiles, pypiPackage } from '../../src/clients/packages.ts'
+import { pythonClient } from '../../src/clients/python-client.ts'
+import { typescriptClient } from '../../src/clients/typescript-client.ts'
+import { snippets } from '../../src/portal/assets/snippets.js'
+
+const run = promisify(execFile)
+const ROOT = resolve(import.meta.dirname, '../..')
+const ID = 'call_0b5b8d0c6f3a4a5e9f1d2c3b4a596877'
+const GATEWAY = { baseUrl: 'http://gateway.test', callTimeoutMs: 30_000 }
+
+/** What the scripted server does with a request: answers, or breaks the connection. */
+type Reply = { status: number; body?: unknown; headers?: Record<string, string> } | 'break' | 'hang'
+
+const BATCH = {
+  results: [{ index: 0, status: 200, data: {} }],
+  done: true,
+  ok: 1,
+  failed: 0,
+  charged: 1,
+  deduplicated: 0,
+}
+const DATA: Reply = { status: 200, body: { status: 'success', data: { id: 1 } } }
+const failure = (code: string) => ({ status: 'error', error: { code, message: 'm', hint: 'h', docs: 'd' } })
+
+/** One program for both kinds of Python client, which prints what each part of it came to. */
+const PYTHON = `
+import asyncio, json, sys
+from client import AsyncGateway, Gateway, GatewayError
+
+url, what = sys.argv[1:]
+metas, waits = [], []
+options = {"base_url": url, "retry_wait_max": 5, "retries_max": 1, "on_answer": metas.append, "on_retry": lambda error, wait, retries: waits.append(error.code)}
+
+def outcome(run):
+    try:
+        return run()
+    except GatewayError as error:
+        return error.code
+
+def sync():
+    gateway = Gateway("k", **options)
+    if what == "answer":
+        meta = gateway.answer("mock-data", "posts", {"id": 1}).meta
+        return [meta.request_id, meta.call_id, meta.is_test, meta.cache, meta.rate_limit]
+    if what == "batch":
+        return gateway.batch([{"api": "weather", "endpoint": "current", "ref": "a"}], take="fit")["ok"]
+    if what == "start":
+        return gateway.start("mock-data", "posts", {"id": 1}).result()
+    if what == "cancel":
+        return gateway.start("mock-data", "posts", {"id": 1}).cancel()
+    if what == "timeout":
+        return Gateway("k", base_url=url, timeout=0.05, retries_max=0).mock_data.posts(id=1)
+    return gateway.call("mock-data", "posts", {"id": 1}, method="POST", once=True)
+
+async def asynchronous():
+    async with AsyncGateway("k", **options) as gateway:
+        if what == "answer":
+            meta = (await gateway.answer("mock-data", "posts", {"id": 1})).meta
+            return [meta.request_id, meta.call_id, meta.is_test, meta.cache, meta.rate_limit]
+        if what == "batch":
+            return (await gateway.batch([{"api": "weather", "endpoint": "current", "ref": "a"}], take="fit"))["ok"]
+        if what == "start":
+            return await (await gateway.start("mock-data", "posts", {"id": 1})).result()
+        if what == "cancel":
+            return await (await gateway.start("mock-data", "posts", {"id": 1})).cancel()
+        if what == "timeout":
+            async with AsyncGateway("k", base_url=url, timeout=0.05, retries_max=0) as impatient:
+                return await impatient.mock_data.posts(id=1)
+        return await gateway.call("mock-data", "posts", {"id": 1}, method="POST", once=True)
+
+print(json.dumps([outcome(sync), len(waits), outcome(lambda: asyncio.run(asynchronous())), len(waits)]))
+`
+
+describe('the clients', () => {
+  let server: Server
+  let url: string
+  let folder: string
+  let apis: ClientApi[]
+  let script: Reply[]
+  let requests: { method: string; path: string; prefer: string | undefined; body: string }[]
+
+  before(async () => {
+    server = createServer((request: IncomingMessage, response) => {
+      const chunks: Buffer[] = []
+      request.on('data', (chunk: Buffer) => chunks.push(chunk))
+      request.on('end', (): void => {
+        const { method = '', url: path = '', headers } = request
+        requests.push({
+          method,
+          path,
+          prefer: headers.prefer as string | undefined,
+          body: String(Buffer.concat(chunks)),
+        })
+        const reply = script.shift() ?? DATA
+        if (reply === 'hang') return
+        if (reply === 'break') {
+          request.socket.destroy()
+          return
+        }
+        response.writeHead(reply.status, reply.headers).end(reply.body === undefined ? '' : JSON.stringify(reply.body))
+      })
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    apis = clientApis(await loadCatalog(new Map()))
+    folder = await mkdtemp(join(tmpdir(), 'agw-client-calls-'))
+    await writeFile(join(folder, 'client.ts'), typescriptClient(apis, GATEWAY))
+    await writeFile(join(folder, 'client.py'), pythonClient(apis, GATEWAY))
+  })
+  beforeEach(() => {
+    script = []
+    requests = []
+  })
+  after(async () => {
+    server.closeAllConnections()
+    server.close()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  const isThere = (program: string) =>
+    run(program, ['--version']).then(
+      () => true,
+      () => false,
+    )
+
+  interface Outcome {
+    result: unknown
+    waits: number
+  }
+
+  /** What a part of the program comes to in TypeScript. */
+  async function inTypescript(what: string, baseUrl: string): Promise<Outcome> {
+    const { Gateway } = await import(pathToFileURL(join(folder, 'client.ts')).href)
+    let waits = 0
+    const onRetry = () => {
+      waits += 1
+    }
+    const gateway = new Gateway({ key: 'k', baseUrl, retryWaitMsMax: 5_000, retriesMax: 1, onRetry })
+    const impatient = new Gateway({ key: 'k', baseUrl, timeoutMs: 50, retriesMax: 0 })
+    const parts: Record<string, () => Promise<unknown>> = {
+      answer: async () => {
+        const { meta } = await gateway.answer('mock-data/posts', { id: 1 })
+        return [meta.requestId, meta.callId, meta.isTest, meta.cache, meta.rateLimit]
+      },
+      batch: async () => (await gateway.batch([{ api: 'weather', endpoint: 'current', ref: 'a' }], { take: 'fit' })).ok,
+      start: async () => await (await gateway.start('mock-data/posts', { id: 1 })).result(),
+      cancel: async () => (await (await gateway.start('mock-data/posts', { id: 1 })).cancel()) ?? null,
+      timeout: async () => await impatient.mockData.posts({ id: 1 }),
+      once: async () => await gateway.call('mock-data/posts', { id: 1 }, { method: 'POST', once: true }),
+    }
+    const result = await parts[what]?.().catch((error: { code: string }) => error.code)
+    return { result, waits }
+  }
+
+  /** What comes of a part in each client, each of which meets the same replies. */
+  async function inEach(what: string, replies: Reply[], baseUrl = url): Promise<Outcome[]> {
+    script = [...replies]
+    const outcomes = [await inTypescript(what, baseUrl)]
+    if (!(await isThere('python3'))) return outcomes
+    script = [...replies, ...replies]
+    const { stdout } = await run('python3', ['-c', PYTHON, baseUrl, what], { cwd: folder })
+    const [result, waits, asyncResult, allWaits] = JSON.parse(stdout)
+    return [...outcomes, { result, waits }, { result: asyncResult, waits: allWaits - waits }]
+  }
+
+  it('the clients say of an answer its ids, its mode, its cache and what is left', async () => {
+    const headers = {
+      'x-request-id': 'req_1',
+      'x-call-id': 'call_1',
+      'x-gateway-mode': 'test',
+      'cache-status': 'agw; hit',
+      ratelimit: '"minute";r=9;t=6',
+    }
+    for (const { result } of await inEach('answer', [{ ...DATA, headers }]))
+      assert.deepEqual(result, ['req_1', 'call_1', true, 'agw; hit', '"minute";r=9;t=6'])
+  })
+
+  it('the clients send a batch once, again if it was refused, and never again if it may have been made', async () => {
+    const refused = { status: 429, body: { code: 'RATE_LIMIT_EXCEEDED' }, headers: { 'retry-after': '0' } }
+    for (const outcome of await inEach('batch', [refused, { status: 200, body: BATCH }]))
+      assert.deepEqual(outcome, { result: 1, waits: 1 })
+    assert.deepEqual(JSON.parse(requests[0]?.body ?? ''), {
+      calls: [{ api: 'weather', endpoint: '/current', ref: 'a' }],
+      take: 'fit',
+    })
+    for (const outcome of await inEach('batch', ['break'])) assert.deepEqual(outcome, { result: 'NO_ANSWER', waits: 0 })
+  })
+
+  it('the clients start a call, ask for its result until it is there, and cancel it', async () => {
+    const accepted = { status: 202, body: { status: 'pending', id: ID } }
+    const pending = { ...accepted, headers: { 'retry-after': '0' } }
+    for (const { result } of await inEach('start', [accepted, pending, 'break', DATA]))
+      assert.deepEqual(result, { id: 1 })
+    const [first, second] = requests
+    assert.deepEqual([first?.prefer, second?.path], ['respond-async', `/v1/calls/${ID}`])
+    const cancelled = { status: 409, body: failure('CALL_CANCELLED') }
+    for (const { result } of await inEach('start', [accepted, cancelled])) assert.equal(result, 'CALL_CANCELLED')
+    for (const { result } of await inEach('cancel', [accepted, { status: 204 }])) assert.equal(result, null)
+    assert.equal(requests.at(-1)?.method, 'DELETE')
+    for (const outcome of await inEach('start', ['break'])) assert.deepEqual(outcome, { result: 'NO_ANSWER', waits: 0 })
+  })
+
+  it('the clients send a call that changes something again only if no connection was opened', async () => {
+    for (const outcome of await inEach('once', ['break'])) assert.deepEqual(outcome, { result: 'NO_ANSWER', waits: 0 })
+    for (const outcome of await inEach('once', [{ status: 502, body: '' }]))
+      assert.deepEqual(outcome, { result: 'INVALID_ANSWER', waits: 0 })
+    const nobody = createServer().listen(0, '127.0.0.1')
+    await once(nobody, 'listening')
+    const { port } = nobody.address() as AddressInfo
+    await new Promise((done) => nobody.close(done))
+    for (const outcome of await inEach('once', [], `http://127.0.0.1:${port}`))
+      assert.deepEqual(outcome, { result: 'NO_ANSWER', waits: 1 })
+  })
+
+  it('the clients wait for an answer no longer than they are told', async () => {
+    for (const { result } of await inEach('timeout', ['hang'])) assert.equal(result, 'NO_ANSWER')
+  })
+
+  it('the clients have the names that snippets show for each API and endpoint', () => {
+    const typescript = typescriptClient(apis, GATEWAY)
+    const python = pythonClient(apis, GATEWAY)
+    for (const { slug, endpoints } of apis) {
+      for (const { path, example } of endpoints) {
+        const codes = snippets({ baseUrl: '', slug, path: `/${path}`, parameters: example })
+        const [, api, method] = /gateway\.(\w+)\.(\w+)\(/.exec(codes['TypeScript client'] ?? '') ?? []
+        assert.match(typescript, new RegExp(`readonly ${api} = {\n(?: {4}.*\n)*? {4}${method}: `), `${slug}/${path}`)
+        const [, member, name, given = ''] =
+          /gateway\.(\w+)\.(\w+)\((.*)\)\)$/m.exec(codes['Python client'] ?? '') ?? []
+        assert.match(python, new RegExp(`self\\.${member} = `))
+        const [, taken = ''] = new RegExp(`def ${name}\\((.*)\\) -> `).exec(python) ?? []
+        for (const [, parameter] of given.matchAll(/(?:^|, )(\w+)=/g))
+          assert.match(python, new RegExp(`\\b${parameter}: `))
+        assert.ok(taken.startsWith('self'))
+      }
+    }
+  })
+
+  it('the clients have no API in the place of a method', () => {
+    const [api] = apis
+    const own = ['batch', 'call', 'close'].map((slug) => ({ ...(api as ClientApi), slug }))
+    const typescript = typescriptClient(own, GATEWAY)
+    for (const member of ['batchApi', 'callApi', 'closeApi'])
+      assert.match(typescript, new RegExp(`readonly ${member} = `))
+    for (const member of ['batch_', 'call_', 'close_'])
+      assert.match(pythonClient(own, GATEWAY), new RegExp(`self\\.${member} = `))
+  })
+
+  it('the package for npm is built by the compiler without a complaint, is imported by its name, and cannot be published by mistake', async () => {
+    const place = join(folder, 'node_modules', 'agent-api-gateway-client')
+    await writeAll(place, npmPackage(typescriptClient(apis, GATEWAY), { ...GATEWAY, version: '0.3.0' }))
+    await run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', place])
+    await writeFile(
+      join(folder, 'use.mjs'),
+      `import { Gateway } from 'agent-api-gateway-client'
+       console.log(JSON.stringify(await new Gateway({ key: 'k', baseUrl: '${url}' }).mockData.posts({ id: 1 })))`,
+    )
+    const { stdout } = await run(process.execPath, ['use.mjs'], { cwd: folder })
+    assert.equal(stdout, '{"id":1}\n')
+    const about = JSON.parse(npmPackage('', { ...GATEWAY, version: '1.2.3' }).files['package.json'] ?? '')
+    assert.deepEqual([about.private, about.license, about.version], [true, 'UNLICENSED', '1.2.3'])
+  })
+
+  it('the package for PyPI is imported by its name, passes mypy --strict, and PyPI would refuse it', async (t) => {
+    const place = join(folder, 'pypi')
+    const written = pypiPackage(pythonClient(apis, GATEWAY), { ...GATEWAY, version: '0.3.0' })
+    assert.match(written.files['pyproject.toml'] ?? '', /"Private :: Do Not Upload"/)
+    await writeAll(place, written)
+    if (!(await isThere('python3'))) return t.skip('there is no python3 here')
+    const program = `from agent_api_gateway import Gateway; print(Gateway("k", "${url}").mock_data.posts(id=1))`
+    const { stdout } = await run('python3', ['-c', program], {
+      env: { ...process.env, PYTHONPATH: join(place, 'src') },
+    })
+    assert.equal(stdout, "{'id': 1}\n")
+    if (!(await isThere('mypy'))) return t.skip('there is no mypy here: its types were not checked')
+    const checked = ['--strict', '--python-version', '3.9', '--cache-dir', join(folder, 'mypy'), join(place, 'src')]
+    await run('mypy', checked).catch(({ stdout: complaints }) => assert.fail(complaints))
+  })
+})
+
+async function writeAll(place: string, { files }: PackageFiles): Promise<void> {
+  for (const [path, content] of Object.entries(files)) {
+    await mkdir(dirname(join(place, path)), { recursive: true })
+    await writeFile(join(place, path), content)
+  }
+}
