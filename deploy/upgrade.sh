@@ -33,7 +33,7 @@ if [ -n "$network" ] && [ -n "$subnet" ]; then
     *)
       cat >&2 <<TEXT
 upgrade: nothing was changed. The containers are in the network $made, and SUBNET of the compose file is $subnet.
-The network must be made anew once, with an outage of a minute; the data stays. Add the --scale that you use:
+The network must be made anew once, with an outage of a minute; the data stays:
   docker compose build && docker compose down && docker compose up --detach
 If .env sets TRUST_PROXY, let it name the balancers in front of the proxy alone: the proxy believes every address in it.
 TEXT

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { readdir, readFile } from 'node:fs/promises'
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { describe, it } from 'node:test'
 import { promisify } from 'node:util'
@@ -9,7 +10,7 @@ import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2'
 import { Job } from 'kubernetes-models/batch/v1'
 import { Ingress, NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1'
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1'
-import { Namespace, Service } from 'kubernetes-models/v1'
+import { ConfigMap, Namespace, Secret, Service } from 'kubernetes-models/v1'
 import { parse, parseAllDocuments } from 'yaml'
 import { childEnvironment, NODE_FLAGS, type ProcessKind, SECRETS_OF } from '../../src/config.ts'
 import { GatewayError } from '../../src/errors.ts'
@@ -164,6 +165,36 @@ describe('the manifests for Kubernetes', () => {
       assert.deepEqual(container.command, commandOf(name, entry))
       const given = container.env.map((variable) => variable.name).filter(isSecret)
       assert.deepEqual(given.sort(), [...secretsOf(name)].sort(), name)
+    }
+  })
+})
+
+const kubectl = await run('kubectl', ['version', '--client']).then(
+  () => false,
+  () => 'kubectl is not on the PATH',
+)
+
+describe('kustomize', { skip: kubectl }, () => {
+  it('kustomize builds the manifests and the example overlay, with the Secret of the migrations among what is applied first', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'agw-kustomize-'))
+    try {
+      await cp(join(ROOT, 'deploy'), folder, { recursive: true })
+      const secrets = ['DATABASE_URL', 'REDIS_URL', ...new Set(Object.values(SECRETS_OF).flat())]
+      const lines = secrets.map((name) => `${name}=x`)
+      await writeFile(join(folder, 'kubernetes-example/secrets.env'), lines.join('\n'))
+      const models = { ...KINDS, ConfigMap, Ingress, Secret }
+      for (const name of ['kubernetes', 'kubernetes-example']) {
+        const { stdout } = await run('kubectl', ['kustomize', join(folder, name)])
+        const objects = parseAllDocuments(stdout).map((document) => document.toJS() as Manifest)
+        // Kinds of the Prometheus operator have no model here.
+        const known = objects.filter(({ kind }) => !/Monitor$/.test(kind))
+        for (const object of known) new models[object.kind](object as never).validate()
+        const first = objects.filter(({ metadata }) => metadata.labels?.step === 'release').map(({ kind }) => kind)
+        const secret = name === 'kubernetes' ? [] : ['Secret']
+        assert.deepEqual(first.sort(), ['ConfigMap', 'Job', 'Namespace', ...secret])
+      }
+    } finally {
+      await rm(folder, { recursive: true, force: true })
     }
   })
 })
