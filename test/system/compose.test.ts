@@ -21,7 +21,9 @@ const COMMAND_MS_MAX = 600_000
 
 const CALLS_PER_SECOND = 20
 
-const obstacle = await skipUnlessInsisted(Object.values(IMAGES), { needsCompose: true })
+const { POSTGRES, REDIS, NODE, CADDY } = IMAGES
+
+const obstacle = await skipUnlessInsisted([POSTGRES, REDIS, NODE, CADDY], { needsCompose: true })
 
 describe('the compose file', { skip: obstacle, timeout: 1_800_000 }, () => {
   const project = `agw-test-${randomUUID()}`
@@ -37,7 +39,6 @@ describe('the compose file', { skip: obstacle, timeout: 1_800_000 }, () => {
     folder = await mkdtemp(join(tmpdir(), 'agw-compose-'))
     for (const name of [...FILES, ...FOLDERS]) await cp(join(ROOT, name), join(folder, name), { recursive: true })
     const { env } = process
-    const { POSTGRES, REDIS, NODE, CADDY } = IMAGES
     environment = {
       ...env,
       COMPOSE_PROJECT_NAME: project,
