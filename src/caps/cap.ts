@@ -28,17 +28,16 @@ export interface Waiter {
   coalescedKey?: string | undefined
 }
 
-/**
- * Permits that ended; `meanMs` is how long their requests took. Without it nothing was sent under
- * them, and they do not count.
- */
+/** Permits that ended, and how long their requests took in the mean. */
 export interface ReleasedPermits {
   ids: PermitId[]
-  meanMs?: number
+  meanMs: number
 }
 
 export interface AcquireResult {
   granted: Map<string, PermitId>
+  /** For calls that come later: as many as were wanted, or fewer. */
+  ahead: PermitId[]
   /** Tags of the waiters that joined the queue. */
   joined: Map<string, number>
   /**
@@ -109,6 +108,7 @@ type AcquireReply = [
   permits: string[] | number,
   joined: string[],
   refusals: (string | number)[],
+  ahead: number,
 ]
 
 type Refusal = [member: string, reason: QueueRefusal['reason'], retryAfterMs: number, hadPlace: 0 | 1]
@@ -139,6 +139,11 @@ export class Cap {
    */
   readonly #pollPrefix = randomBytes(6).toString('base64url')
   #polls = 0
+  /**
+   * When this process last learned what the upstream says of its limiter: monotonic clock,
+   * milliseconds.
+   */
+  limitedAt = Number.NEGATIVE_INFINITY
   readonly #joins: Batcher<JoinRequest, QueuePlace | QueueRefusal>
 
   /** `rules` is read at each call: operators change caps while processes run. */
@@ -160,32 +165,37 @@ export class Cap {
   /**
    * Ends permits, and acquires new ones for all waiters of this worker, in one step. They are
    * logged `logLaterMs` later than now: a worker far from Redis uses them so much later than
-   * others.
+   * others. `aheadMax`: so many permits more, for calls that come later, if nothing waits and the
+   * cap has room for many requests.
    */
   async acquire({
     waiters,
     released,
     leaseMs,
     logLaterMs = 0,
+    aheadMax = 0,
   }: {
     waiters: Waiter[]
-    released: Required<ReleasedPermits>
+    released: ReleasedPermits
     leaseMs: number
     logLaterMs?: number
+    aheadMax?: number
   }): Promise<AcquireResult> {
     this.#polls += 1
     const poll = `${this.#pollPrefix}-${this.#polls}`
     const keys = [...this.#keys, this.#pollKey]
     const { ids, meanMs } = released
-    const values = [leaseMs, meanMs.toFixed(1), ids.length, waiters.length, logLaterMs, poll, ...ids]
+    const values = [leaseMs, meanMs.toFixed(1), ids.length, waiters.length, logLaterMs, aheadMax, poll, ...ids]
     for (const { member, tag = '', weight, deadline, coalescedKey } of waiters) {
       values.push(member, tag, weight, deadline, coalescedKey === undefined ? 0 : keys.push(coalescedKey) - POLL_KEYS)
     }
     const reply = (await this.#runInitialised(scripts.acquire, keys, values)) as AcquireReply
-    const [, retryInMs, room, permits, joined, refusals] = reply
+    const [, retryInMs, room, permits, joined, refusals, aheadCount] = reply
     const granted = new Map<string, PermitId>()
+    const ahead: PermitId[] = []
     if (typeof permits === 'number') {
       for (const [offset, { member }] of waiters.entries()) granted.set(member, `${poll}.${permits + offset}`)
+      for (let offset = 0; offset < aheadCount; offset += 1) ahead.push(`${poll}.${permits + waiters.length + offset}`)
     } else {
       for (const [member, permit] of tuples<[string, PermitId]>(permits, 2)) granted.set(member, permit)
     }
@@ -195,12 +205,19 @@ export class Cap {
     for (const [member, reason, retryAfterMs, hadPlace] of tuples<Refusal>(refusals, 4)) {
       refused.set(member, { reason, retryAfterMs, hadPlace: hadPlace === 1 })
     }
-    return { granted, joined: tags, refused, room, retryInMs }
+    return { granted, ahead, joined: tags, refused, room, retryInMs }
   }
 
-  /** Ends permits while no call of this worker waits for a permit. */
-  async release({ ids, meanMs }: ReleasedPermits): Promise<{ isWaitedFor: boolean }> {
-    const values = [meanMs?.toFixed(1) ?? '', ...ids]
+  /**
+   * Ends permits while no call of this worker waits for a permit. Nothing was sent under `unused`
+   * permits: they do not count.
+   */
+  async release({
+    ids = [],
+    meanMs = 0,
+    unused = [],
+  }: Partial<ReleasedPermits> & { unused?: PermitId[] }): Promise<{ isWaitedFor: boolean }> {
+    const values = [meanMs.toFixed(1), ids.length, ...ids, ...unused]
     return { isWaitedFor: (await this.#run(scripts.release, this.#keys, values)) === 1 }
   }
 
@@ -211,6 +228,7 @@ export class Cap {
 
   /** Holds the cap, for all workers at once, to what the upstream itself says. */
   async applyUpstreamLimit({ closedForMs = 0, remaining, observedBy }: UpstreamLimit): Promise<void> {
+    this.limitedAt = performance.now()
     const left = [remaining?.requests ?? '', Math.ceil(remaining?.resetMs ?? 0)]
     const values = [...this.#ruleArguments(), Math.ceil(closedForMs), ...left, observedBy]
     await this.#run(scripts.applyUpstreamLimit, this.#keys, values)

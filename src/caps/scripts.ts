@@ -66,6 +66,9 @@ const POLL_REPLY_TTL_MS = EVICTED_TTL_MS
 /** Waiters of all workers that a poll considers, lowest tags first. */
 const WAITERS_PLANNED_MAX = 200
 
+/** A poll takes permits ahead for at most one part in so many of what the cap has left. */
+const AHEAD_PART = 8
+
 /** So many calls of equal start keep their order. */
 const SEQ_SPAN = 2 ** 20
 
@@ -125,7 +128,7 @@ const JOIN = {
 }
 
 export const scripts = {
-  acquire: load('acquire', { POLL_REPLY_TTL_MS, RAMP_MAX, WAITERS_PLANNED_MAX, ...JOIN }),
+  acquire: load('acquire', { AHEAD_PART, POLL_REPLY_TTL_MS, RAMP_MAX, WAITERS_PLANNED_MAX, ...JOIN }),
   release: load('release', { RAMP_MAX, WAKE_UP_CHANNEL }),
   renew: load('renew'),
   applyUpstreamLimit: load('apply-upstream-limit', {

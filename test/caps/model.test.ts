@@ -115,7 +115,7 @@ async function apply(world: World, step: Step): Promise<void> {
 const { redis } = await redisOfThisFile()
 
 it('a cap holds its windows, leases, shares and quoted waits in any history', async (t) => {
-  const totals = { histories: 0, operations: 0, granted: 0, evicted: 0, refused: 0, passed: 0, roomsTold: 0 }
+  const totals = { histories: 0, operations: 0, granted: 0, evicted: 0, refused: 0, passed: 0, roomsTold: 0, ahead: 0 }
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...CAPS), history, async (caps, steps) => {
       const world = await new World(redis, caps).open()
@@ -132,6 +132,7 @@ it('a cap holds its windows, leases, shares and quoted waits in any history', as
       totals.refused += world.refused
       totals.passed += world.passed
       totals.roomsTold += world.roomsTold
+      totals.ahead += world.ahead
     }),
     propertyRuns(200),
   )
@@ -139,7 +140,7 @@ it('a cap holds its windows, leases, shares and quoted waits in any history', as
   // About 12,500, give or take 1,200: histories are random. Far fewer are histories that do
   // nothing.
   assert.ok(totals.operations > 5_000)
-  assert.ok(totals.passed > 0 && totals.roomsTold > 0)
+  assert.ok(totals.passed > 0 && totals.roomsTold > 0 && totals.ahead > 0)
 })
 
 const NOW = 1_800_000_000_000.125

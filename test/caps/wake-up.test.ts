@@ -38,7 +38,7 @@ it('a permit that is given back unused wakes the worker of the first waiter', as
   const { world, acquire, woken } = await open()
   const [permit = assert.fail()] = await acquire(['a|1'])
   assert.deepEqual(await acquire(['a|2', 'a|3']), [])
-  assert.deepEqual(await woken(() => world.cap.release({ ids: [permit] })), ['a|2'])
+  assert.deepEqual(await woken(() => world.cap.release({ unused: [permit] })), ['a|2'])
   assert.equal((await acquire(['a|2'])).length, 1)
 })
 

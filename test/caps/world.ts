@@ -15,6 +15,10 @@ export const SERVICE_MS = 50
 const LEASE_MS = 6_000
 const POLL_MS = 1_000
 
+/** Permits that a poll wants ahead, and how long a worker keeps those that no call takes. */
+const AHEAD_MAX = 3
+const AHEAD_MS = 200
+
 /**
  * How long an account has demand, and from which window on a part is kept for newcomers,
  * milliseconds.
@@ -87,11 +91,15 @@ export class World {
   passed = 0
   /** Polls that told of room for more. */
   roomsTold = 0
+  /** Permits that were acquired ahead. */
+  ahead = 0
   readonly #waiting = new Map<string, ModelCall>()
   /** Calls that had a permit. */
   readonly #served: ModelCall[] = []
   readonly #grants: Grant[] = []
   readonly #leases = new Map<PermitId, { share: string; endsAt: number; worker: number }>()
+  /** Permits that were acquired ahead, and that no call takes. */
+  readonly #untaken = new Set<PermitId>()
   #closedUntil = 0
   /** What the upstream said last that it has left. */
   #left = { requests: 0, until: 0 }
@@ -233,7 +241,7 @@ export class World {
     // The model may forget another grant of the share than the cap: the later one, so that it is
     // the stricter of the two.
     this.#grants.splice(index, 1)
-    await this.cap.release({ ids: [permit] })
+    await this.cap.release({ unused: [permit] })
   }
 
   async applyUpstreamLimit(limit: Omit<Parameters<Cap['applyUpstreamLimit']>[0], 'observedBy'>): Promise<void> {
@@ -308,7 +316,9 @@ export class World {
     worker: number,
     newcomers: ModelCall[] = [],
   ): Promise<{ isServed: boolean; retryInMs: number; refused: Map<string, QueueRefusal> }> {
-    const ended = [...this.#leases].filter(([, lease]) => lease.worker === worker && lease.endsAt <= this.now)
+    const over = [...this.#leases].filter(([, lease]) => lease.worker === worker && lease.endsAt <= this.now)
+    for (const [permit] of over) if (this.#untaken.delete(permit)) await this.releaseUnused(permit)
+    const ended = over.filter(([permit]) => this.#leases.has(permit))
     for (const [permit] of ended) this.#leases.delete(permit)
     const released = { ids: ended.map(([permit]) => permit), meanMs: SERVICE_MS }
     const waiting = [...this.#waiting.values()].filter((call) => call.worker === worker)
@@ -324,8 +334,8 @@ export class World {
         const { weight, coalescedKey } = entry
         return { member, tag, weight, deadline, coalescedKey }
       })
-    const result = await this.cap.acquire({ waiters, released, leaseMs: LEASE_MS })
-    const { granted, joined, refused, room, retryInMs } = result
+    const result = await this.cap.acquire({ waiters, released, leaseMs: LEASE_MS, aheadMax: AHEAD_MAX })
+    const { granted, ahead, joined, refused, room, retryInMs } = result
     for (const { member, share, tag } of waiting) {
       const isFirst = tag === undefined && (joined.has(member) || refused.get(member)?.hadPlace === false)
       if (isFirst) this.#noteDemand(share)
@@ -341,6 +351,7 @@ export class World {
       const mayHavePlace = joined.has(member) || call.entry.coalescedKey !== undefined
       if (!mayHavePlace && newcomers.some((newcomer) => newcomer.member === member)) passed += 1
     }
+    this.#keepAhead(ahead, worker)
     for (const [member, refusal] of refused) {
       const call = this.#waiting.get(member) ?? assert.fail(`${member} was refused and does not wait`)
       this.#waiting.delete(member)
@@ -368,6 +379,16 @@ export class World {
     return { isServed: granted.size + refused.size + joined.size + ended.length > 0, retryInMs, refused }
   }
 
+  /** A call takes every other permit that was acquired ahead; the others go back when they are old. */
+  #keepAhead(permits: PermitId[], worker: number): void {
+    this.ahead += permits.length
+    if (permits.length > 0) assert.ok(!this.#isScarce(), 'a scarce cap granted permits ahead')
+    for (const [index, permit] of permits.entries()) {
+      this.#grant('ahead', permit, worker, index % 2 === 0 ? SERVICE_MS : AHEAD_MS)
+      if (index % 2 === 1) this.#untaken.add(permit)
+    }
+  }
+
   /** Requests that may start now. */
   #room(): number {
     const { concurrency, rates } = this.#rules
@@ -379,9 +400,9 @@ export class World {
   }
 
   /** What holds at every grant. */
-  #grant(share: string, permit: PermitId, worker: number): void {
+  #grant(share: string, permit: PermitId, worker: number, lastsMs = SERVICE_MS): void {
     this.granted += 1
-    this.#leases.set(permit, { share, endsAt: this.now + SERVICE_MS, worker })
+    this.#leases.set(permit, { share, endsAt: this.now + lastsMs, worker })
     assert.ok(this.#leases.size <= this.#rules.concurrency, `${this.#leases.size} requests under way`)
     assert.ok(this.now >= this.#closedUntil, 'granted while the upstream was closed')
     this.#left.requests -= 1

@@ -46,6 +46,7 @@ const sentAgain = inFile('src/caps/lua/acquire', 'workers/permit-clients')
 const numbered = inFile('src/caps/lua/acquire', 'workers/permit-clients')
 const ends = inFile('src/caps/lua/release', 'workers/permit-clients')
 const keptNames = inFile('src/caps/lua/acquire', 'caps/rules')
+const ahead = inFile('src/caps/lua/acquire', 'caps/permits-ahead')
 const late = inFile('src/caps/lua/acquire', 'caps/late-permits')
 const wakeUp = inFolder('src/caps/lua', 'caps/wake-up')
 const together = inFile('src/caps/lua/include/join-together', 'caps/join-together')
@@ -189,6 +190,16 @@ export const MUTATIONS: Mutation[] = [
   caps('acquire', 'grants of scarce caps are logged without their accounts', 'isScarce or widest', 'widest'),
   numbered('permits of a poll that grants all are numbered one too low', 'number + 1 end', 'number end'),
   keptNames('grants that may count for shares later are logged without accounts', ' or widest > KEPT_WINDOW_MS_MIN'),
+  ahead('permits ahead are granted under long windows', 'widest > KEPT_WINDOW_MS_MIN or queued', 'queued'),
+  ahead('permits ahead are granted while calls wait', 'or queued > 0 or state', 'or state'),
+  ahead(
+    'permits ahead are granted of what an upstream has left',
+    ' or state.leftUntil > now then return',
+    ' then return',
+  ),
+  ahead('permits ahead take all that is left', 'left / AHEAD_PART', 'left + 0 * AHEAD_PART'),
+  ahead('permits ahead count as room', 'left - ahead, ahead', 'left, ahead'),
+  ahead('permits ahead are not counted', '#granted + (ahead or 0)', '#granted'),
   late('a permit that may be used later counts from its grant', 'score(now + logLaterMs)', 'score(now)'),
   sentAgain(
     'a poll that is sent again is granted again',
@@ -254,10 +265,10 @@ export const MUTATIONS: Mutation[] = [
   wakeUp(
     'release',
     'an unused permit keeps its lease',
-    "local ended = redis.call('ZREM', LEASES, unpack(permits))",
+    "local ended = redis.call('ZREM', LEASES, unpack(unused))",
     'local ended = 0',
   ),
-  caps('release', 'an unused permit counts as used', "  redis.call('ZREM', LOG, unpack(permits))\n"),
+  caps('release', 'an unused permit counts as used', "  redis.call('ZREM', LOG, unpack(unused))\n"),
   caps('leave-queue', 'a call that left is still a waiter', "redis.call('ZREM', WAITERS, member) == 1", 'true'),
   wakeUp('leave-queue', 'a call that left wakes nobody', 'if wasWaiting then notifyFirst(1) end\n'),
   wakeUp('leave-queue', 'a call that did not wait wakes others', 'if wasWaiting then', 'if true then'),
@@ -348,9 +359,13 @@ export const MUTATIONS: Mutation[] = [
   ),
   limits('take-throttle', 'a throttle admits one more', '>= max', '> max'),
   limits('take-throttle', 'a throttle forgets early', 'nowMs - windowMs)', 'nowMs - windowMs + 1)'),
-  caps('release', 'a release ends no permit', 'releasePermits(permits, meanMs)\n'),
-  wakeUp('release', 'a release wakes nobody', 'notifyFirst(#permits)', '0'),
-  ends('a release says that nobody waits', 'math.min(1, notifyFirst(#permits))', 'notifyFirst(#permits) * 0'),
+  caps('release', 'a release ends no permit', 'releasePermits(used, meanMs)\n'),
+  wakeUp('release', 'a release wakes nobody', 'notifyFirst(#used + #unused)', '0'),
+  ends(
+    'a release says that nobody waits',
+    'math.min(1, notifyFirst(#used + #unused))',
+    'notifyFirst(#used + #unused) * 0',
+  ),
   caps(
     'include/dequeue-expired',
     'calls past their deadline stay in the queue',

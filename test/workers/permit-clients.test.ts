@@ -16,6 +16,7 @@ import { capKeys, keys } from '../../src/redis/keys.ts'
 import { GrantLedger } from '../../workers/permits/grant-ledger.ts'
 import { PermitClient } from '../../workers/permits/permit-client.ts'
 import { PermitClients } from '../../workers/permits/permit-clients.ts'
+import { AHEAD_LIFE_MS } from '../../workers/permits/permits-ahead.ts'
 import { AttemptError } from '../../workers/upstream/attempt-error.ts'
 import { until } from '../support/gateway.ts'
 import { openMonitor } from '../support/monitor.ts'
@@ -413,7 +414,8 @@ test('permits whose leases are gone before they are renewed are warned of, and t
 })
 
 test('permits that ended while their cap has room wait a moment, and go with the next poll or when the process ends', async (t) => {
-  const { clients, client, acquire, count } = await openWide(await open(t), 10)
+  // Too little room for permits ahead.
+  const { clients, client, acquire, count } = await openWide(await open(t), 8)
   const leases = () => count('leases')
   const hold = async (id: string) => {
     const permit = await acquire(id)
@@ -447,7 +449,7 @@ test('permits that ended while their cap has much room wait longer for the next 
   t.mock.timers.enable({ apis: ['setTimeout'] })
   permit.release(1)
   for (let turn = 0; turn < 3; turn += 1) await setImmediate()
-  t.mock.timers.tick(99)
+  t.mock.timers.tick(AHEAD_LIFE_MS - 1)
   for (let turn = 0; turn < 3; turn += 1) await setImmediate()
   assert.equal(await count('leases'), 1)
   t.mock.timers.tick(1)
@@ -478,7 +480,7 @@ test('a call that joined the queue for a permit is refused at once and leaves th
   const cap = caps.of(catalog.get('weather') ?? assert.fail(), SHARED_BUCKET)
   let [isAway, announce]: [boolean, () => void] = [false, () => assert.fail()]
   const client = new PermitClient({
-    ...{ cap, log, onGranted: () => undefined, isHeld: () => false, usualMs: () => 100 },
+    ...{ cap, log, onGranted: () => undefined, aheadMax: 0, isHeld: () => false, usualMs: () => 100 },
     onHealthChange: (listener) => {
       announce = listener
       return () => undefined
@@ -497,4 +499,105 @@ test('a call that joined the queue for a permit is refused at once and leaves th
   await assert.rejects(late, away)
   await until(async () => (await queued()) === 0)
   held.release(1)
+})
+
+/**
+ * Two calls at one instant, so that the poll of the second acquires a permit ahead. Time stands
+ * still until `goOn`.
+ */
+async function openAhead(t: TestContext) {
+  const wide = await openWide(await open(t), 64)
+  const clock = t.mock.method(performance, 'now', () => 1_000)
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const held = [await wide.acquire('first'), await wide.acquire('second')]
+  assert.equal(await wide.count('leases'), 3)
+  let polls = 0
+  const monitor = await openMonitor(wide.redisUrl, ({ name, text }) => {
+    if (name === 'evalsha' && text.includes(':poll:')) polls += 1
+  })
+  const goOn = () => {
+    clock.mock.restore()
+    t.mock.timers.reset()
+    for (const { release } of held) release(1)
+  }
+  t.after(() => monitor.close())
+  return { ...wide, held, goOn, polls: () => polls }
+}
+
+test('a call that comes soon after others takes the permit that the last poll acquired ahead', async (t) => {
+  const { client, acquire, count, held, polls, goOn } = await openAhead(t)
+  const permit = await acquire('third')
+  assert.deepEqual([await count('leases'), permit.isFresh(), permit.hasWaited, polls()], [3, true, false, 0])
+  assert.equal(new Set([...held, permit].map(({ id }) => id)).size, 3)
+  permit.release(1)
+  goOn()
+  await client.close()
+  assert.equal(await count('leases'), 0)
+})
+
+test('a permit ahead that no call takes goes back to the cap while it is fresh', async (t) => {
+  const { redis, count, goOn } = await openAhead(t)
+  t.mock.timers.tick(AHEAD_LIFE_MS)
+  goOn()
+  await until(async () => (await count('leases')) === 0)
+  assert.equal(await redis.zcard(capKeys.of('weather', SHARED_BUCKET, 'log')), 2)
+})
+
+test('permits ahead are not used once the upstream was found to limit the gateway', async (t) => {
+  const { caps, catalog, client, count, held, goOn } = await openAhead(t)
+  const [first] = held
+  const cap = caps.of(catalog.get('weather') ?? assert.fail(), SHARED_BUCKET)
+  await cap.applyUpstreamLimit({ closedForMs: 30_000, observedBy: first?.id ?? assert.fail() })
+  const late = client.acquire(requestOf('late', { timeMs: 5_000 }), () => 5_000, new AbortController().signal)
+  await assert.rejects(late, withCode('UPSTREAM_RATE_LIMITED'))
+  goOn()
+  await client.close()
+  assert.equal(await count('leases'), 0)
+})
+
+test('a call that has a place leaves permits ahead to others, and a worker that ends gives them back', async (t) => {
+  const { client, redis, count, polls, goOn } = await openAhead(t)
+  const placed = await client.acquire(requestOf('placed', { tag: 7 }), () => 30_000, new AbortController().signal)
+  assert.deepEqual([await count('leases'), polls()], [4, 1])
+  placed.release(1)
+  goOn()
+  await client.close()
+  assert.deepEqual([await count('leases'), await redis.zcard(capKeys.of('weather', SHARED_BUCKET, 'log'))], [0, 3])
+})
+
+test('permits ahead are not used once an operator has changed the cap', async (t) => {
+  const { catalog, acquire, polls, goOn } = await openAhead(t)
+  const api = catalog.get('weather') ?? assert.fail()
+  applySettings(api, { caps: { concurrency: 3, rates: [{ max: 1_000, seconds: 1 }] } })
+  const late = acquire('late')
+  while (polls() === 0) await setImmediate()
+  goOn()
+  const permit = await late
+  permit.release(1)
+})
+
+test('permits ahead go back when the health of the upstream changes', async (t) => {
+  const { caps, catalog, count } = await openWide(await open(t), 64)
+  const cap = caps.of(catalog.get('weather') ?? assert.fail(), SHARED_BUCKET)
+  const listeners = new Set<() => void>()
+  const client = new PermitClient({
+    ...{ cap, log, onGranted: () => undefined, aheadMax: 16, isHeld: () => false, usualMs: () => 100 },
+    onHealthChange: (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+  })
+  const clock = t.mock.method(performance, 'now', () => 1_000)
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const { signal } = new AbortController()
+  const held = [await client.acquire(requestOf('first'), () => 30_000, signal)]
+  held.push(await client.acquire(requestOf('second'), () => 30_000, signal))
+  assert.deepEqual([await count('leases'), listeners.size], [3, 1])
+  for (const announce of listeners) announce()
+  clock.mock.restore()
+  t.mock.timers.reset()
+  assert.equal(listeners.size, 0)
+  await until(async () => (await count('leases')) === 2)
+  for (const { release } of held) release(1)
+  await client.close()
 })

@@ -32,11 +32,18 @@ export class HeldPermits {
     this.#released.push({ id, tookMs })
   }
 
-  releaseUnused(id: PermitId): void {
-    this.#held.delete(id)
-    this.#cap
-      .release({ ids: [id] })
-      .catch((error) => this.#log.warn({ err: error }, 'failed to give back an unused permit; it counts as used'))
+  /**
+   * Gives back permits under which nothing was sent, together with those that ended. Never rejects:
+   * a permit that cannot be given back counts as used.
+   */
+  async releaseUnused(...unused: PermitId[]): Promise<void> {
+    if (unused.length === 0) return
+    for (const id of unused) this.#held.delete(id)
+    try {
+      await this.#cap.release({ ...this.drainReleased(), unused })
+    } catch (error) {
+      this.#log.warn({ err: error, permits: unused.length }, 'failed to give back unused permits; they count as used')
+    }
   }
 
   get releasedCount(): number {
@@ -44,7 +51,7 @@ export class HeldPermits {
   }
 
   /** Takes out what was released, for the next poll; a lost permit ends with its lease. */
-  drainReleased(): Required<ReleasedPermits> {
+  drainReleased(): ReleasedPermits {
     const released = this.#released
     this.#released = []
     const total = released.reduce((sum, { tookMs }) => sum + tookMs, 0)

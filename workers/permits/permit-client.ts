@@ -8,6 +8,7 @@ import { LOCK_LOST } from '../upstream/call-end.ts'
 import { HeldPermits } from './held-permits.ts'
 import { LocalWaiters } from './local-waiters.ts'
 import { type PermitRequest, tooLateError } from './permit-request.ts'
+import { AHEAD_LIFE_MS, PermitsAhead } from './permits-ahead.ts'
 
 /** A poll also keeps the waiters' entries alive. */
 const POLL_INTERVAL_MS = 500
@@ -29,9 +30,9 @@ const RELEASE_PAUSE_MS = 10
 
 /**
  * The same, if there was room for so many more requests that none has to wait for these permits
- * meanwhile.
+ * meanwhile: until permits that were acquired ahead go back, too. Milliseconds.
  */
-const RELEASE_PAUSE_WIDE_MS = 100
+const RELEASE_PAUSE_WIDE_MS = AHEAD_LIFE_MS
 const WIDE_ROOM_MIN = 32
 
 export interface Permit {
@@ -62,6 +63,8 @@ export interface PermitClientDeps {
   cap: Cap
   log: Log
   onGranted: (granted: number) => void
+  /** So many permits, at most, a poll acquires for calls that come later. */
+  aheadMax: number
   /** Whether an operator holds the calls of the upstream: those that wait go on waiting. */
   isHeld: () => boolean
   /** How long the upstream usually takes to answer, milliseconds. */
@@ -83,6 +86,7 @@ export class PermitClient {
   readonly #onHealthChange: PermitClientDeps['onHealthChange']
   #stopListening: (() => void) | undefined
   readonly #held: HeldPermits
+  readonly #ahead: PermitsAhead
   readonly #waiters = new LocalWaiters<LocalWaiter>()
   #isPolling = false
   #pollAgain = false
@@ -95,11 +99,15 @@ export class PermitClient {
   /** How many more requests the cap had room for at the last poll. */
   room = 0
 
-  constructor({ cap, log, onGranted, isHeld, usualMs, onHealthChange }: PermitClientDeps) {
+  constructor({ cap, log, onGranted, aheadMax, isHeld, usualMs, onHealthChange }: PermitClientDeps) {
     this.#cap = cap
     this.#log = log.child({ cap: cap.name })
     this.#held = new HeldPermits(cap, this.#log)
     this.#onGranted = onGranted
+    this.#ahead = new PermitsAhead(aheadMax, (unused) => {
+      void this.#held.releaseUnused(...unused)
+      this.#listenWhileNeeded()
+    })
     this.#isHeld = isHeld
     this.#usualMs = usualMs
     this.#onHealthChange = onHealthChange
@@ -110,6 +118,8 @@ export class PermitClient {
     if (signal.aborted) return Promise.reject(signal.reason)
     const refusal = request.refusalByHealth?.()
     if (refusal) return Promise.reject(refusal)
+    const ahead = this.#takeAhead(request, remainingMs)
+    if (ahead) return Promise.resolve(ahead)
     const { promise, resolve, reject } = Promise.withResolvers<Permit>()
     const onAbort = (): void => this.#reject(waiter, signal.reason)
     const { entry, deadline, tag } = request
@@ -120,16 +130,30 @@ export class PermitClient {
     }
     signal.addEventListener('abort', onAbort)
     this.#waiters.add(waiter)
-    this.#stopListening ??= this.#onHealthChange(() => this.#rejectByHealth())
+    this.#listenWhileNeeded()
     this.#schedulePoll()
     return promise
+  }
+
+  /**
+   * A permit that was acquired ahead, for a call that has no place. Calls that wait come first,
+   * also if they wait for an operator.
+   */
+  #takeAhead({ tag }: PermitRequest, remainingMs: () => number): Permit | undefined {
+    if (tag !== undefined) return undefined
+    this.#ahead.noteCall()
+    if (this.#waiters.size > 0 || this.#isHeld() || !this.#isAnsweredInTime(remainingMs)) return undefined
+    const ahead = this.#ahead.take()
+    return ahead && this.#hold(ahead.id, { usableUntil: ahead.usableUntil, hasWaited: false })
   }
 
   wake(member: string): void {
     if (this.#waiters.get(member)) this.#schedulePoll()
   }
 
-  #rejectByHealth(): void {
+  /** The upstream may have closed itself, as another worker found: permits ahead are not used. */
+  #followHealth(): void {
+    this.#ahead.giveBack()
     for (const waiter of this.#waiters.all) {
       const refusal = waiter.request.refusalByHealth?.()
       if (refusal) this.#reject(waiter, refusal)
@@ -161,11 +185,22 @@ export class PermitClient {
     this.#timer = setTimeout(() => this.#schedulePoll(), pauseMs)
   }
 
+  #listenWhileNeeded(): void {
+    if (this.#waiters.size > 0 || this.#ahead.count > 0) {
+      this.#stopListening ??= this.#onHealthChange(() => this.#followHealth())
+      return
+    }
+    this.#stopListening?.()
+    this.#stopListening = undefined
+  }
+
   /** Sends what was released. @throws what Redis throws */
   async close(): Promise<void> {
     clearTimeout(this.#timer)
     const released = this.#held.drainReleased()
+    const givingBack = this.#held.releaseUnused(...this.#ahead.drain())
     if (released.ids.length > 0) await this.#cap.release(released)
+    await givingBack
   }
 
   #poll(): void {
@@ -188,16 +223,25 @@ export class PermitClient {
     const waiters = this.#isHeld() ? [] : this.#waiters.first()
     const released = this.#held.drainReleased()
     if (waiters.length === 0) {
-      if (released.ids.length > 0 && (await this.#cap.release(released)).isWaitedFor) this.room = 0
+      if (released.ids.length > 0 && (await this.#cap.release(released)).isWaitedFor) {
+        this.room = 0
+        this.#ahead.giveBack()
+      }
       return POLL_INTERVAL_MS
     }
-    const polledAt = performance.now()
+    const [polledAt, { rules }] = [performance.now(), this.#cap]
     const logLaterMs = this.#logLaterMs
-    const result = await this.#cap.acquire({ waiters, released, leaseMs: LEASE_MS, logLaterMs })
+    const aheadMax = this.#ahead.wanted(waiters.length)
+    const result = await this.#cap.acquire({ waiters, released, leaseMs: LEASE_MS, logLaterMs, aheadMax })
     const tookMs = Math.ceil(performance.now() - polledAt)
     this.#logLaterMs = tookMs > PERMIT_AGE_MS_MAX ? Math.min(tookMs, ROUND_TRIP_MS_MAX) : 0
-    const areAllSettled = this.#settle(result, { usableUntil: polledAt + PERMIT_AGE_MS_MAX + logLaterMs, waiters })
-    return areAllSettled ? 0 : pauseUntil(result.retryInMs)
+    const usableUntil = polledAt + PERMIT_AGE_MS_MAX + logLaterMs
+    const mayBeUsed = (): boolean => polledAt > this.#cap.limitedAt && rules === this.#cap.rules
+    this.#ahead.keep(result.ahead, { usableUntil, mayBeUsed })
+    this.#listenWhileNeeded()
+    if (this.#settle(result, { usableUntil, waiters })) return 0
+    this.#ahead.giveBack()
+    return pauseUntil(result.retryInMs)
   }
 
   /** @returns whether no waiter of the poll goes on waiting */
@@ -235,10 +279,7 @@ export class PermitClient {
   #take(waiter: LocalWaiter): LocalWaiter | undefined {
     waiter.signal.removeEventListener('abort', waiter.onAbort)
     const isWaiting = this.#waiters.remove(waiter)
-    if (this.#waiters.size === 0) {
-      this.#stopListening?.()
-      this.#stopListening = undefined
-    }
+    this.#listenWhileNeeded()
     return isWaiting ? waiter : undefined
   }
 
@@ -264,28 +305,32 @@ export class PermitClient {
       return
     }
     this.#take(waiter)
-    if (!this.#isAnsweredInTime(waiter)) {
+    if (!this.#isAnsweredInTime(waiter.remainingMs)) {
       this.#releaseUnused(id)
       void this.#rejectUnanswerable(waiter)
       return
     }
+    waiter.resolve(this.#hold(id, { usableUntil, hasWaited: waiter.hasWaited }))
+  }
+
+  #hold(id: PermitId, { usableUntil, hasWaited }: { usableUntil: number; hasWaited: boolean }): Permit {
     this.#held.add(id)
-    waiter.resolve({
+    return {
       id,
-      hasWaited: waiter.hasWaited,
+      hasWaited,
       isFresh: () => performance.now() <= usableUntil,
       release: (tookMs) => {
         this.#held.release(id, tookMs)
         this.#scheduleRelease()
       },
       releaseUnused: () => this.#releaseUnused(id),
-    })
+    }
   }
 
   /**
    * A request that starts later than this would only use up the cap: its caller reads a timeout.
    */
-  #isAnsweredInTime({ remainingMs }: LocalWaiter): boolean {
+  #isAnsweredInTime(remainingMs: () => number): boolean {
     const leftMs = remainingMs() - REPLY_MS
     return leftMs >= SLOW_MS || leftMs >= this.#usualMs()
   }
@@ -303,7 +348,7 @@ export class PermitClient {
   }
 
   #releaseUnused(id: PermitId): void {
-    this.#held.releaseUnused(id)
+    void this.#held.releaseUnused(id)
     if (this.#waiters.size > 0) this.#schedulePoll()
   }
 }

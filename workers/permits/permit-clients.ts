@@ -1,5 +1,5 @@
 import { type Memoized, memoizeRecent } from '../../src/async/memoize.ts'
-import type { CapBucket } from '../../src/caps/bucket.ts'
+import { type CapBucket, SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { CAPS_KEPT_MAX, type UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
 import { sourceNamed } from '../../src/catalog/fallback.ts'
@@ -7,6 +7,7 @@ import type { HealthCache } from '../../src/health/health-watch.ts'
 import type { Log } from '../../src/log.ts'
 import type { GrantLedger } from './grant-ledger.ts'
 import { PermitClient } from './permit-client.ts'
+import { AHEAD_MAX } from './permits-ahead.ts'
 
 export interface PermitClientsDeps {
   caps: UpstreamCaps
@@ -35,7 +36,9 @@ export class PermitClients {
             if (changed === slug) listener()
           })
         const usualMs = (): number => health.ofSource(slug).usualMs ?? USUAL_MS_DEFAULT
-        return new PermitClient({ cap, log, onGranted, isHeld, usualMs, onHealthChange })
+        // Only what an upstream says of the shared cap is announced to all workers.
+        const aheadMax = bucket === SHARED_BUCKET ? AHEAD_MAX : 0
+        return new PermitClient({ cap, log, onGranted, aheadMax, isHeld, usualMs, onHealthChange })
       },
       CAPS_KEPT_MAX,
     )

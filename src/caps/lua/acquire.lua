@@ -7,8 +7,8 @@
              ARGV[1] clock, the rules, then lease (ms), mean service time (ms) and number of
                      released permits, number of
              waiters, how much later than the grant it is logged (ms; above 0 for a worker far from
-             Redis), unique name of
-             the poll, the released permits, then of each waiter member, tag (empty: it never had a
+             Redis), permits wanted ahead
+             for calls that come later, unique name of the poll, the released permits, then of each waiter member, tag (empty: it never had a
              place), weight,
              deadline (ms) and which of the keys of coalesced calls is its own (0: none)
      Output: 'uninitialised'; 'needs-backfill'; or 'ok', ms until the rates let the next of the
@@ -21,7 +21,7 @@
              permit, the number of the
              first permit stands in place of the first list: those of the others are the numbers
              after it, in the order of
-             the waiters ]]
+             the waiters, and the last value is how many permits ahead follow them ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"
@@ -40,10 +40,11 @@
 local leaseMs, meanMs = tonumber(ARGV[afterRules]), tonumber(ARGV[afterRules + 1])
 local releasedCount, waiterCount = tonumber(ARGV[afterRules + 2]), tonumber(ARGV[afterRules + 3])
 local logLaterMs = tonumber(ARGV[afterRules + 4])
-local LAST_REPLY, pollName = KEYS[11], ARGV[afterRules + 5]
+local aheadMax = tonumber(ARGV[afterRules + 5])
+local LAST_REPLY, pollName = KEYS[11], ARGV[afterRules + 6]
 local poll = pollName .. ' '
-local released, firstWaiter = {}, afterRules + 6 + releasedCount
-for index = afterRules + 6, firstWaiter - 1 do released[#released + 1] = ARGV[index] end
+local released, firstWaiter = {}, afterRules + 7 + releasedCount
+for index = afterRules + 7, firstWaiter - 1 do released[#released + 1] = ARGV[index] end
 
 if not state.initialisedAt then return {'uninitialised'} end
 -- A worker that lost its connection sends its poll again and gets the same reply: nobody else can
@@ -56,9 +57,9 @@ releasePermits(released, meanMs)
 if state.ramp then state.ramp = tonumber(redis.call('HGET', STATE, 'ramp')) end
 redis.call('ZREMRANGEBYSCORE', LOG, '-inf', score(now - widest))
 redis.call('ZREMRANGEBYSCORE', LEASES, '-inf', score(now))
-local RETRY_IN, ROOM, PERMITS = 2, 3, 4
+local RETRY_IN, ROOM, PERMITS, AHEAD = 2, 3, 4, 7
 local permits, joined, refusals, evictedCount = {}, {}, {}, 0
-local reply = {'ok', 0, 0, permits, joined, refusals}
+local reply = {'ok', 0, 0, permits, joined, refusals, 0}
 local function remembered()
   if reply[PERMITS] ~= permits or #permits + #joined + #refusals > 0 then
     redis.call('SET', LAST_REPLY, poll .. cmsgpack.pack(reply), 'PX', POLL_REPLY_TTL_MS)
@@ -81,16 +82,18 @@ for index, member in ipairs(waiters) do
   list[#list + 1] = member
 end
 
-local function grant(granted)
+local function grant(granted, ahead)
   if queued > 0 then dequeue(granted) end
-  local number = redis.call('HINCRBY', STATE, 'permits', #granted) - #granted
+  local count = #granted + (ahead or 0)
+  local number = redis.call('HINCRBY', STATE, 'permits', count) - count
   -- Shares are counted by the member, most of an entry's size. Long windows have it too: their cap
   -- may be made scarce.
   local isNamed = isScarce or widest > KEPT_WINDOW_MS_MIN
   local isOfAll = not isNamed and #granted == waiterCount
   local loggedAt, leasedUntil = score(now + logLaterMs), score(now + leaseMs)
   local logged, leased, latestTag = {}, {}, 0
-  for index, member in ipairs(granted) do
+  for index = 1, count do
+    local member = granted[index]
     local permit = (isNamed and member .. '|' or '') .. pollName .. '.' .. (number + index)
     local offset = 2 * index
     logged[offset - 1], logged[offset] = loggedAt, permit
@@ -104,7 +107,7 @@ local function grant(granted)
   local isFirst = redis.call('EXISTS', LOG, LEASES) < 2
   redis.call('ZADD', LOG, unpack(logged))
   redis.call('ZADD', LEASES, unpack(leased))
-  if state.leftUntil > now then state.left = redis.call('HINCRBY', STATE, 'left', -#granted) end
+  if state.leftUntil > now then state.left = redis.call('HINCRBY', STATE, 'left', -count) end
   local whole = math.floor(latestTag)
   if whole > 0 and whole > tonumber(redis.call('HGET', FAIR, 'now') or 0) then redis.call('HSET', FAIR, 'now', tostring(whole)) end
   keepAlive(isFirst, {LOG, STATE, LEASES})
@@ -115,9 +118,18 @@ end
 local isUncontended = not isScarce and redis.call('ZCARD', WAITERS) == 0
 local free = isUncontended and freeNow() or 0
 local function isRoomFor(count) return isUncontended and waiterCount > 0 and free >= count end
+-- Permits ahead are granted only while nothing waits, and not under long windows, whose log is kept
+-- elsewhere too, nor while the limiter of the upstream bounds the cap. A poll takes a part of what
+-- is left, so that all workers together never take all of it.
+local function aheadOf(left)
+  if widest > KEPT_WINDOW_MS_MIN or queued > 0 or state.leftUntil > now then return 0 end
+  return math.min(aheadMax, math.floor(left / AHEAD_PART))
+end
 if isRoomFor(queued + #unplaced) or (#unplaced == 0 and isRoomFor(#placed)) then
-  grant(waiters)
-  reply[ROOM] = math.max(0, free - queued - #unplaced)
+  local left = math.max(0, free - queued - #unplaced)
+  local ahead = aheadOf(left)
+  grant(waiters, ahead)
+  reply[ROOM], reply[AHEAD] = left - ahead, ahead
   return remembered()
 end
 

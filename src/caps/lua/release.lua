@@ -1,18 +1,19 @@
 --[[ Ends permits while no call of the worker waits for a permit.
-     Input:  ARGV[1] unused clock  ARGV[2] mean service time (ms; empty: nothing was sent under
-             them, and they do not count)
-             ARGV[3…] permits
+     Input:  ARGV[1] unused clock  ARGV[2] mean service time of the used permits (ms)  ARGV[3] number
+             of used permits
+             ARGV[4…] these, then permits under which nothing was sent, which do not count
      Output: 1 if calls of other workers wait for a permit, else 0 ]]
 --- @include "./include/keys.lua"
 --- @include "./include/release-permits.lua"
 --- @include "./include/notify.lua"
-local meanMs, permits = tonumber(ARGV[2]), {}
-for index = 3, #ARGV do permits[#permits + 1] = ARGV[index] end
-if meanMs then
-  releasePermits(permits, meanMs)
-else
-  redis.call('ZREM', LOG, unpack(permits))
-  local ended = redis.call('ZREM', LEASES, unpack(permits))
+local meanMs, firstUnused = tonumber(ARGV[2]), 4 + tonumber(ARGV[3])
+local used, unused = {}, {}
+for index = 4, firstUnused - 1 do used[#used + 1] = ARGV[index] end
+for index = firstUnused, #ARGV do unused[#unused + 1] = ARGV[index] end
+releasePermits(used, meanMs)
+if #unused > 0 then
+  redis.call('ZREM', LOG, unpack(unused))
+  local ended = redis.call('ZREM', LEASES, unpack(unused))
   if ended > 0 and redis.call('HEXISTS', STATE, 'left') == 1 then redis.call('HINCRBY', STATE, 'left', ended) end
 end
-return math.min(1, notifyFirst(#permits))
+return math.min(1, notifyFirst(#used + #unused))
