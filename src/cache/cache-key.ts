@@ -22,6 +22,13 @@ export interface CacheKeys {
   outcome: string
 }
 
+/** How a request holds the lead for an answer. */
+export interface Lead {
+  keys: Pick<CacheKeys, 'leader' | 'coalesced'>
+  /** By one of them. */
+  tokens: string[]
+}
+
 type CachedCall = Pick<CallJob, 'slug' | 'endpoint' | 'parameters' | 'extra' | 'raw' | 'accountId' | 'providerKey'>
 
 /**

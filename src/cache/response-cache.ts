@@ -1,3 +1,4 @@
+import { Cluster } from 'ioredis'
 import { Batcher } from '../async/batcher.ts'
 import type { ErrorCode } from '../errors.ts'
 import type { Log } from '../log.ts'
@@ -6,6 +7,7 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { upstreamKeys } from '../redis/keys.ts'
 import { MemoryHeadroom } from '../redis/memory-headroom.ts'
 import { loadScript } from '../redis/script.ts'
+import type { Lead } from './cache-key.ts'
 
 /**
  * Partitions of one upstream's stored answers, bytes of Redis' memory. A full partition evicts
@@ -63,6 +65,8 @@ export interface AnswerOrigin {
   hasUndeclared: boolean
   /** Account, or the accounts that count as a single account. */
   owner: string
+  /** Of the request that brought the answer: it ends when the answer is stored. */
+  lead?: Lead | undefined
 }
 
 /**
@@ -76,9 +80,11 @@ export class ResponseCache {
   readonly #reads = new Batcher<string, Buffer | null>((_slot, keys) => this.#read(keys), {
     itemsMax: READ_TOGETHER_MAX,
   })
+  readonly #isCluster: boolean
 
   constructor(redis: RedisConnection, log: Log) {
     this.#redis = redis
+    this.#isCluster = redis instanceof Cluster
     this.#log = log
     this.#headroom = new MemoryHeadroom(redis)
   }
@@ -89,8 +95,8 @@ export class ResponseCache {
    */
   async get(key: string): Promise<CacheEntry | undefined> {
     try {
-      // Keys of one upstream share a hash slot.
-      const frame = await this.#reads.add(key.slice(0, key.indexOf('}')), key)
+      // Keys of one upstream share a hash slot. On one Redis a command may read any keys.
+      const frame = await this.#reads.add(this.#isCluster ? key.slice(0, key.indexOf('}')) : '', key)
       if (frame === null) return undefined
       const { head, body } = decodeFrame<Omit<CacheEntry, 'body'>>(frame)
       return { ...head, body }
@@ -114,21 +120,23 @@ export class ResponseCache {
   /**
    * Stores an answer in its partition, unless Redis is short of memory.
    *
-   * @returns whether it is stored
+   * @returns whether it is stored, and the lead has ended
    */
-  async store({ slug, hasUndeclared, owner }: AnswerOrigin, key: string, entry: CacheEntry): Promise<boolean> {
+  async store({ slug, hasUndeclared, owner, lead }: AnswerOrigin, key: string, entry: CacheEntry): Promise<boolean> {
     const { body, ...head } = entry
     if (body.length > ENTRY_BYTES_MAX || (await this.#headroom.isShort())) return false
     const partition = hasUndeclared ? 'undeclared' : 'plain'
     const lifeMs = entry.freshMs + Math.max(entry.staleWhileRevalidateMs, entry.staleIfErrorMs)
     const { cacheIndex, cacheSizes, cacheOwners, cacheOwned } = upstreamKeys
     const keys = [key, ...[cacheIndex, cacheSizes, cacheOwners, cacheOwned].map((name) => name(slug, partition))]
+    if (lead) keys.push(lead.keys.leader, lead.keys.coalesced)
     const values = [
       encodeFrame(head, body),
       Math.ceil(lifeMs),
       Math.ceil(entry.storedAt),
       PARTITION_BYTES[partition],
       owner,
+      ...(lead?.tokens ?? []),
     ]
     try {
       await storeAnswer.run(this.#redis, keys, values)

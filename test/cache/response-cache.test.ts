@@ -174,4 +174,23 @@ describe('stored answers', () => {
     const lifeMs = await redis.pttl(upstreamKeys.cacheEntry('ending', 'any'))
     assert.ok(lifeMs > 3_540_000 && lifeMs <= 3_600_000, `a stored answer lives ${lifeMs} ms`)
   })
+
+  it('the step that stores an answer ends the lead of the request that brought it, and no other lead', async () => {
+    const keys = { leader: upstreamKeys.leader('lead', 'x'), coalesced: upstreamKeys.coalesced('lead', 'x') }
+    const body = Buffer.from('{}')
+    const storeAs = async (token: string) => {
+      const lead = { keys, tokens: [token, `${token} sent`] }
+      const times = { storedAt: STORED_AT, freshMs: 3_600_000, staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
+      const origin = { slug: 'lead', hasUndeclared: false, owner: 'someone', lead }
+      assert.ok(await cache.store(origin, upstreamKeys.cacheEntry('lead', 'x'), { ...times, body }))
+      return await redis.exists(keys.leader, keys.coalesced)
+    }
+    for (const holder of ['mine', 'mine sent']) {
+      await redis.mset(keys.leader, holder, keys.coalesced, 'member')
+      assert.equal(await storeAs('mine'), 0)
+    }
+    await redis.mset(keys.leader, 'of another', keys.coalesced, 'member')
+    assert.equal(await storeAs('mine'), 1)
+    assert.equal(await redis.get(keys.leader), 'of another')
+  })
 })

@@ -1,4 +1,4 @@
-import { type CacheKeys, cacheKeys } from '../../src/cache/cache-key.ts'
+import { type CacheKeys, cacheKeys, type Lead } from '../../src/cache/cache-key.ts'
 import {
   type CacheEntry,
   isUsableWithoutUpstream,
@@ -189,7 +189,7 @@ async function fetchAnswer(
   const ofRequest = { progress, signal, remainingMs, ensureNeeded, callSignal: upstreamCall.signal }
   try {
     const outcome = await callWithFallback(deps, { ...upstreamCall, ...ofRequest })
-    return { outcome, freshMs: await store(deps, upstreamCall, { key: keys.entry, outcome }) }
+    return { outcome, freshMs: await store(deps, upstreamCall, { key: keys.entry, outcome, lead: request.lead }) }
   } catch (error) {
     if (error instanceof StoredMeanwhileError) return { outcome: storedOutcome(error.entry), found: error.entry }
     throw error
@@ -212,11 +212,11 @@ function mayTryAgain(outcome: Outcome, { remainingMs }: UpstreamCall): boolean {
 async function store(
   { cache, clock }: CachingDeps,
   { call, endpoint }: UpstreamCall,
-  { key, outcome }: { key: string; outcome: Outcome },
+  { key, outcome, lead }: { key: string; outcome: Outcome; lead: Lead | undefined },
 ): Promise<number | undefined> {
   const rule = endpoint.cache
   if (!rule) return undefined
-  const origin = { slug: call.slug, hasUndeclared: call.extra.length > 0, owner: call.group ?? call.accountId }
+  const origin = { slug: call.slug, hasUndeclared: call.extra.length > 0, owner: call.group ?? call.accountId, lead }
   const base = { storedAt: clock.now(), staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
   if (isFailure(outcome)) {
     if (outcome.code !== 'UPSTREAM_NOT_FOUND' || !rule.notFoundSeconds) return undefined

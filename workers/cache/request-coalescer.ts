@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { rejectOnAbort } from '../../src/async/abort.ts'
-import { BEGUN, type CacheKeys } from '../../src/cache/cache-key.ts'
+import { BEGUN, type CacheKeys, type Lead } from '../../src/cache/cache-key.ts'
 import type { CacheEntry } from '../../src/cache/response-cache.ts'
 import { decodeFrame, encodeFrame } from '../../src/queue/frame.ts'
 import { hasReached } from '../../src/queue/verdict.ts'
@@ -54,10 +54,13 @@ export interface CoalescedRequest {
   /** The latest one of its subscribers: read it when it is needed. */
   readonly deadline: number
   readonly progress: CallProgress
+  /** What the command that stores the answer ends; undefined if answers are in another Redis. */
+  readonly lead: Lead | undefined
 }
 
 export interface Answer {
   outcome: Outcome
+  /** How long the answer is stored, milliseconds: the request's `lead` has ended then. */
   freshMs?: number | undefined
   /**
    * Instead of a request: the answer that another call had stored when this call took the lead, or
@@ -164,6 +167,8 @@ export class RequestCoalescer {
   #start(keys: CacheKeys, subscriber: Subscriber, work: Work): LocalRequest {
     const { member, deadline, isAhead = false, findStored = async () => undefined } = subscriber
     const ending = new AbortController()
+    const token = randomUUID()
+    const lead = this.#isStoreElsewhere ? undefined : { keys, tokens: tokensOf(token) }
     const elsewhere = Promise.withResolvers<Ended>()
     const run = async (): Promise<Ended> => {
       try {
@@ -174,7 +179,7 @@ export class RequestCoalescer {
       }
     }
     const request: LocalRequest = {
-      ...{ keys, token: randomUUID(), member, findStored, work, state: 'following', deadline },
+      ...{ keys, token, lead, member, findStored, work, state: 'following', deadline },
       ...{ progress: { reach: 'unsent' }, subscribers: new Set(), hasLostLock: false, ending, signal: ending.signal },
       ended: Promise.race([Promise.resolve().then(run), elsewhere.promise]),
       endWith: elsewhere.resolve,
@@ -246,13 +251,14 @@ export class RequestCoalescer {
       const tokens = hasBegun(progress) ? tokensOf(token).toReversed() : tokensOf(token)
       extendLock(this.#redis, keys.leader, { tokens, lifeMs: LEADER_MS }).catch(() => undefined)
     }, LEADER_RENEW_MS)
+    let isStored = false
     try {
       const answer = await work(request)
       const { outcome, freshMs } = answer
       // Followers find what is stored here. An outcome cut short they judge by the time that they
       // have left.
-      const isFound = freshMs !== undefined && !this.#isStoreElsewhere
-      if ((isOfOneCall(outcome) && !isCutShort(outcome)) || isFound) return answer
+      isStored = freshMs !== undefined && request.lead !== undefined
+      if ((isOfOneCall(outcome) && !isCutShort(outcome)) || isStored) return answer
       const frame = outcomeFrame(outcome, token)
       // Sent together with the end of the lead. Fails open: if Redis takes no writes, followers
       // send requests of their own.
@@ -262,7 +268,7 @@ export class RequestCoalescer {
       return answer
     } finally {
       clearInterval(renewing)
-      this.#endLead(request)
+      if (!isStored) this.#endLead(request)
     }
   }
 

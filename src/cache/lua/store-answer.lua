@@ -3,12 +3,15 @@
      that has most, those that end soonest first: nobody evicts the answers of an owner that has
      less. It evicts some more
      than it must while the same owner has most.
+     If a request had the lead for the answer, its lead ends in the same step.
      Input:  KEYS entry, index (by end), sizes (`<bytes> <owner>`), owners (by bytes), answers by
-             owner and end
+             owner and end, then
+             nothing or the key of the lead and the name of the queued call whose answer it is
              ARGV[1] frame  ARGV[2] life (ms)  ARGV[3] now (ms)  ARGV[4] bytes of the partition
                      ARGV[5] owner
+             ARGV[6…] tokens of the request, by one of which it holds the lead
      Output: bytes that the entry takes ]]
-local ENTRY, INDEX, SIZES, OWNERS, OWNED = unpack(KEYS)
+local ENTRY, INDEX, SIZES, OWNERS, OWNED, LEADER, COALESCED = unpack(KEYS)
 local frame, lifeMs, now, bytesMax, owner = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 
 -- A member of OWNED, whose members have one score, so that Redis keeps them in the order of their
@@ -25,7 +28,7 @@ local function sizesOf(keys)
   return sizes, owners
 end
 
--- Returns the bytes that they took.
+-- Returns the bytes that they took, which are then to be taken off the total.
 local function drop(keys)
   local sizes, owners = sizesOf(keys)
   local endsAt, freed, freedOf, members = redis.call('ZMSCORE', INDEX, unpack(keys)), 0, {}, {}
@@ -37,7 +40,6 @@ local function drop(keys)
   for itsOwner, bytes in pairs(freedOf) do
     if tonumber(redis.call('ZINCRBY', OWNERS, -bytes, itsOwner)) <= 0 then redis.call('ZREM', OWNERS, itsOwner) end
   end
-  if freed > 0 then redis.call('HINCRBY', SIZES, 'total', -freed) end
   redis.call('HDEL', SIZES, unpack(keys))
   redis.call('ZREM', INDEX, unpack(keys))
   redis.call('ZREM', OWNED, unpack(members))
@@ -75,21 +77,27 @@ local function nextToEvict(enough)
 end
 
 local ended = redis.call('ZRANGEBYSCORE', INDEX, '-inf', now, 'LIMIT', 0, 500)
-if #ended > 0 then drop(ended) end
-if redis.call('HEXISTS', SIZES, ENTRY) == 1 then drop({ENTRY}) end
+local freed = #ended > 0 and drop(ended) or 0
+local isKnown, total = unpack(redis.call('HMGET', SIZES, ENTRY, 'total'))
+total = tonumber(total or 0) - freed
+if isKnown then total = total - drop({ENTRY}) end
 redis.call('SET', ENTRY, frame, 'PX', lifeMs)
 -- What Redis really uses: small answers cost more beside themselves than they are long.
 local size = redis.call('MEMORY', 'USAGE', ENTRY) + 3 * #ENTRY + 2 * #owner + INDEX_BYTES
 redis.call('ZINCRBY', OWNERS, size, owner)
-local over = tonumber(redis.call('HGET', SIZES, 'total') or 0) + size - bytesMax
-while over > 0 do
-  local evicted = nextToEvict(over + bytesMax * EVICTED_AHEAD)
+total = total + size
+while total > bytesMax do
+  local evicted = nextToEvict(total - bytesMax + bytesMax * EVICTED_AHEAD)
   if #evicted == 0 then break end
-  over = over - drop(evicted)
+  total = total - drop(evicted)
 end
 local endsAt = string.format('%d', now + tonumber(lifeMs))
 redis.call('ZADD', INDEX, endsAt, ENTRY)
 redis.call('ZADD', OWNED, 0, owned(owner, endsAt, ENTRY))
-redis.call('HSET', SIZES, ENTRY, size .. ' ' .. owner)
-redis.call('HINCRBY', SIZES, 'total', size)
+redis.call('HSET', SIZES, ENTRY, size .. ' ' .. owner, 'total', total)
+if LEADER then
+  local holder, isHeld = redis.call('GET', LEADER), false
+  for index = 6, #ARGV do isHeld = isHeld or holder == ARGV[index] end
+  redis.call('DEL', COALESCED, isHeld and LEADER or COALESCED)
+end
 return size
