@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Queue, type Worker } from 'bullmq'
+import { Cluster } from 'ioredis'
 import type { Log } from '../src/log.ts'
 import { earlierLaneOf, type Lane } from '../src/queue/lanes.ts'
 import type { RedisConnection } from '../src/redis/connection.ts'
@@ -72,9 +73,13 @@ export class EarlierQueues {
     for (const slug of left) await this.#onQueue(slug, (queue) => queue.obliterate({ force: true }))
   }
 
-  /** The APIs whose earlier queue is there. */
+  /** The APIs whose earlier queue is there. On one Redis one command says that there are none. */
   async #withQueue(slugs: string[]): Promise<string[]> {
-    const found = await Promise.all(slugs.map((slug) => this.#deps.redis.exists(keyOf(slug, 'meta'))))
+    const { redis } = this.#deps
+    const metas = slugs.map((slug) => keyOf(slug, 'meta'))
+    if (metas.length === 0) return []
+    if (!(redis instanceof Cluster) && (await redis.exists(metas)) === 0) return []
+    const found = await Promise.all(metas.map((meta) => redis.exists(meta)))
     return slugs.filter((_, index) => found[index] === 1)
   }
 

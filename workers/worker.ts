@@ -64,7 +64,9 @@ export async function openWorker(config: Config, log: Log): Promise<Running> {
   const lanes = config.upstreams.only.length === 0 ? sharedLanes(redis) : [laneOfOnly(slugs)]
   const start = (lane: Lane): QueueWorker => startWorker(lane, { ...deps, concurrency })
   const workers = lanes.map(start)
-  const earlier = new EarlierQueues({ redis, clock, slugs, startWorker: start, log })
+  // Versions before lanes had no own APIs.
+  const before = served.filter(({ upstream }) => upstream.own === undefined).map(({ slug }) => slug)
+  const earlier = new EarlierQueues({ redis, clock, slugs: before, startWorker: start, log })
   earlier.open()
   subscribe(listener, {
     // A lost message costs one request whose caller left.

@@ -5,10 +5,13 @@ import { channels, upstreamKeys } from '../redis/keys.ts'
 import { type HealthView, halfOpenWaitMs, readStatus, servedByFallback, viewHealth } from './health-view.ts'
 
 /**
- * How often every upstream is read again, milliseconds: a message that got lost is made good by
- * then.
+ * How often upstreams are read again, milliseconds: those that calls used since, those in trouble,
+ * and some of the others. Changes of state are announced; what is read are counts, and what a lost message said.
  */
 const POLL_MS = 10_000
+
+/** So many of the others each time, in turn: a process reads few, however many there are. */
+const READ_IN_TURN = 28
 
 /** What was read longer ago may be untrue by now, milliseconds. */
 const STALE_MS = POLL_MS + 5_000
@@ -43,7 +46,8 @@ export interface HealthCacheDeps {
 
 /**
  * The health of every upstream as this process knows it: read at once when a change is announced,
- * and every ten seconds. Asking it costs no round trip. Without Redis the last known state holds.
+ * every ten seconds while calls use the upstream or it is in trouble, and in turn otherwise. Asking
+ * it costs no round trip. Without Redis the last known state holds.
  */
 export class HealthCache {
   readonly #redis: RedisConnection
@@ -60,6 +64,10 @@ export class HealthCache {
   #subscriber: RedisConnection | undefined
   #timer: NodeJS.Timeout | undefined
   #isReading = false
+  /** The upstreams that calls used since the last poll. */
+  readonly #used = new Set<string>()
+  /** Where in the list of all upstreams the next turn begins. */
+  #turn = 0
   #readAt = performance.now()
 
   constructor({ redis, redisUrls, log }: HealthCacheDeps, sources: Iterable<HealthSource>) {
@@ -82,7 +90,7 @@ export class HealthCache {
     this.#subscriber
       .subscribe(channels.health)
       .catch((error) => this.#log.debug({ err: error }, 'failed to subscribe to health changes'))
-    this.#timer = setInterval(() => void this.refresh(), POLL_MS)
+    this.#timer = setInterval(() => void this.poll(), POLL_MS)
     this.#redis.once('ready', () => void this.refresh())
     if (this.#redis.status === 'ready') void this.refresh()
   }
@@ -158,7 +166,13 @@ export class HealthCache {
 
   /** `halfOpenWaitMs` of one source now. */
   sourceWaitMs(slug: string): number | undefined {
+    this.#used.add(slug)
     return halfOpenWaitMs(this.#hashes.get(slug) ?? {}, this.now())
+  }
+
+  /** Whether accounts may be remembered whose undeclared parameters met a limit of the source. */
+  limitsCallers(slug: string): boolean {
+    return Number(this.#hashes.get(slug)?.callersLimitedUntil ?? 0) > this.now()
   }
 
   /** Redis' clock, milliseconds since the epoch. */
@@ -174,11 +188,29 @@ export class HealthCache {
 
   /** Reads every upstream. */
   async refresh(): Promise<void> {
+    await this.#read(this.#slugs)
+  }
+
+  /**
+   * Reads the upstreams that calls used since the last poll, those in trouble, and the next ones of
+   * the others.
+   */
+  async poll(): Promise<void> {
+    const due = new Set(this.#used)
+    this.#used.clear()
+    for (const slug of this.#slugs) if (!this.isHealthy(slug)) due.add(slug)
+    for (const slug of this.#slugs.slice(this.#turn, this.#turn + READ_IN_TURN)) due.add(slug)
+    this.#turn += READ_IN_TURN
+    if (this.#turn >= this.#slugs.length) this.#turn = 0
+    await this.#read(due)
+  }
+
+  async #read(slugs: Iterable<string>): Promise<void> {
     if (this.#isReading || this.#redis.status !== 'ready') return
     this.#isReading = true
     try {
       // One write for all of them: the connection sends a tick's commands together.
-      await Promise.all(this.#slugs.map((slug) => this.read(slug)))
+      await Promise.all([...slugs].map((slug) => this.read(slug)))
       this.#readAt = performance.now()
     } catch (error) {
       this.#log.debug({ err: error }, 'failed to read health')

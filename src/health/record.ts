@@ -204,6 +204,21 @@ export async function acquireHalfOpenSlot(
  * @throws what Redis throws
  */
 export async function noteSourceLimit(redis: RedisConnection, slug: string, until: number): Promise<void> {
-  await redis.hset(upstreamKeys.health(slug), 'limitedUntil', Math.round(until))
+  await noteUntil(redis, slug, { limitedUntil: Math.round(until) })
+}
+
+/**
+ * Notes until when, at the latest, accounts may be remembered whose undeclared parameters met a
+ * limit: until then the other processes look for the account of such a call.
+ *
+ * @param until Redis' time, milliseconds since the epoch
+ * @throws what Redis throws
+ */
+export async function noteCallersLimited(redis: RedisConnection, slug: string, until: number): Promise<void> {
+  await noteUntil(redis, slug, { callersLimitedUntil: Math.round(until) })
+}
+
+async function noteUntil(redis: RedisConnection, slug: string, fields: Record<string, number>): Promise<void> {
+  await redis.hset(upstreamKeys.health(slug), fields)
   await redis.publish(channels.health, slug)
 }

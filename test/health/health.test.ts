@@ -13,6 +13,7 @@ import {
   voterOf,
 } from '../../src/health/breaker.ts'
 import { halfOpenWaitMs, viewHealth } from '../../src/health/health-view.ts'
+import { HealthCache } from '../../src/health/health-watch.ts'
 import { type AttemptRecord, acquireHalfOpenSlot, recordAttempt, recordSuccesses } from '../../src/health/record.ts'
 import {
   BANDS,
@@ -606,5 +607,31 @@ describe('health in Redis', () => {
       changes.map(([, fields]) => fields[5]),
       ['Degraded', 'Down'],
     )
+  })
+
+  it('a process reads the upstreams that calls use at each poll, and a few of the others in turn', async (t) => {
+    const slugs = Array.from({ length: 60 }, (_, index) => `many-${index}`)
+    const log = createLog({ level: 'silent', pretty: false }, 'test')
+    const sources = slugs.map((name) => ({ slug: name }))
+    const health = new HealthCache({ redis, redisUrls: [services.redisUrl], log }, sources)
+    const read = t.mock.method(redis, 'hgetall')
+    const polled = async () => {
+      read.mock.resetCalls()
+      await health.poll()
+      return read.mock.calls.map(({ arguments: [key] }) => slugs.findIndex((name) => upstreamKeys.health(name) === key))
+    }
+    const first = await polled()
+    assert.deepEqual(
+      first,
+      Array.from({ length: 28 }, (_, index) => index),
+    )
+    await succeed('many-3', START, 3)
+    assert.equal(health.sourceWaitMs('many-3'), undefined)
+    const second = await polled()
+    assert.deepEqual([second.length, second[0]], [29, 3])
+    assert.equal(health.ofSource('many-3').goodInRow, 3)
+    const third = await polled()
+    assert.equal(new Set([...first, ...second, ...third]).size, 60)
+    assert.deepEqual(await polled(), first)
   })
 })

@@ -1,3 +1,4 @@
+import { noteCallersLimited } from '../../src/health/record.ts'
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
 import type { HealthDeps } from './health-deps.ts'
@@ -32,6 +33,9 @@ export async function limitCaller(
       .zremrangebyrank(key, 0, -CALLERS_MAX - 1)
       .pexpire(key, RETRY_AFTER_MS_MAX)
       .exec()
+    await noteCallersLimited(redis, slug, now + RETRY_AFTER_MS_MAX)
+    // The next call of this process knows it at once.
+    await health.read(slug)
     await enqueueProbe(queues, slug, {
       name: `limit-${Math.floor(now)}`,
       isForced: true,
@@ -44,6 +48,7 @@ export async function limitCaller(
 
 /**
  * How long the account may send the upstream no undeclared parameters, milliseconds; 0: it may.
+ * Redis is read only while accounts are remembered for the upstream.
  *
  * @throws what Redis throws
  */
@@ -51,6 +56,7 @@ export async function limitedMs(
   { redis, health }: Pick<HealthDeps, 'redis' | 'health'>,
   { slug, accountId }: { slug: string; accountId: string },
 ): Promise<number> {
+  if (!health.limitsCallers(slug)) return 0
   const until = await redis.zscore(upstreamKeys.limitedCallers(slug), accountId)
   return until === null ? 0 : Math.max(0, Math.ceil(Number(until) - health.now()))
 }
