@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { startServer } from './child.ts'
 import { type Idle, measureIdle } from './idle.ts'
@@ -24,7 +25,7 @@ import type { UpstreamPlay } from './upstream-process.ts'
 import { measureWaiting, type Waiting } from './waiting.ts'
 
 /** What is watched without load, beside the scenarios. */
-const WATCHED = ['idle', 'waiting']
+const WATCHED = ['idle', 'many', 'waiting']
 const NAMES = [...SCENARIOS.map(({ name }) => name), ...WATCHED]
 
 const HELP = `Usage: npm run bench -- [options]
@@ -148,11 +149,12 @@ async function bench(options: Options): Promise<number> {
       for (const line of scenarioLines(scenario, rounds, judgements)) (options.isJson ? say : console.log)(line)
     }
     const idle = gateway && options.watched.includes('idle') ? await watchIdle(gateway, options.isJson) : undefined
+    const many = options.watched.includes('many') ? await watchMany(upstream.url, options.isJson) : undefined
     const waiting = options.watched.includes('waiting') ? await watchWaiting(options.isJson) : undefined
     if (options.plot !== undefined) writeFileSync(options.plot, plotCosts(results))
     if (options.isJson) {
       const ratios = Object.fromEntries(results.map(({ scenario, ratios: own }) => [scenario, own]))
-      console.log(JSON.stringify({ ratios, load: load.name, results, idle, waiting }, null, 2))
+      console.log(JSON.stringify({ ratios, load: load.name, results, idle, many, waiting }, null, 2))
     }
     return exitCode(results, options.isChecked)
   } finally {
@@ -250,12 +252,28 @@ async function watchWaiting(isJson: boolean): Promise<Waiting> {
 
 const IDLE_SECONDS = 20
 
-async function watchIdle(gateway: Subject, isJson: boolean): Promise<Idle> {
+/** As many as make 280 with those that are built in. */
+const OWN_APIS = 252
+/** Until processes have read all that they read when they start. */
+const STARTED_SECONDS = 5
+
+/** Of a gateway with 280 APIs, on one worker. */
+async function watchMany(upstreamUrl: string, isJson: boolean): Promise<Idle> {
+  const gateway = await startOurs(upstreamUrl, { ownApis: OWN_APIS })
+  try {
+    await delay(STARTED_SECONDS * 1_000)
+    return await watchIdle(gateway, isJson, `${OWN_APIS} own APIs, `)
+  } finally {
+    await gateway.stop()
+  }
+}
+
+async function watchIdle(gateway: Subject, isJson: boolean, of = ''): Promise<Idle> {
   say(`Watching the gateway idle for ${IDLE_SECONDS} s …`)
   const idle = await measureIdle(gateway, IDLE_SECONDS)
   const { workerCpuPercent, webCpuPercent, connections, workerMegabytes, commandsPerSecond } = idle
   const line =
-    `\nidle: worker ${workerCpuPercent.toFixed(1)} % CPU and ${workerMegabytes.toFixed(0)} MB, web ` +
+    `\n${of}idle: worker ${workerCpuPercent.toFixed(1)} % CPU and ${workerMegabytes.toFixed(0)} MB, web ` +
     `${webCpuPercent.toFixed(1)} % CPU, ${connections} connections to Redis, ${commandsPerSecond.toFixed(0)} commands/s`
   if (isJson) say(line)
   else console.log(line)

@@ -13,6 +13,7 @@ import { startGateway } from '../support/gateway.ts'
 import { startServer } from './child.ts'
 import { FIXTURE_KEYS, type FixtureOptions } from './fixture-admission.ts'
 import { startNginx } from './nginx.ts'
+import { writeOwnApis } from './own-apis.ts'
 import type { Target } from './scenario.ts'
 import { gatewayRequest, type Keys, peerRequest, spreadSlugs, storedPaths, type TargetRequest } from './target.ts'
 
@@ -47,9 +48,10 @@ const WIDE = 'concurrency=256,1000000/1'
 /** The gateway as it is deployed; by default one API node and one worker for all its upstreams. */
 export async function startOurs(
   upstreamUrl: string,
-  options: { profileFolder?: string | undefined; size?: GatewaySize } = {},
+  options: { profileFolder?: string | undefined; size?: GatewaySize; ownApis?: number } = {},
 ): Promise<Subject> {
-  const { profileFolder, size } = options
+  const { profileFolder, size, ownApis = 0 } = options
+  const ownFolder = ownApis === 0 ? undefined : await writeOwnApis(ownApis, upstreamUrl)
   const gateway = await startGateway({
     webNodes: size?.webNodes ?? 1,
     workers: size?.workers ?? 1,
@@ -57,6 +59,7 @@ export async function startOurs(
     execArgv: NODE_FLAGS,
     environment: {
       ...(await upstreamEnvironment(upstreamUrl)),
+      ...(ownFolder === undefined ? {} : { UPSTREAMS_DIR: ownFolder }),
       PLAN_LIMITS: JSON.stringify({ Free: UNLIMITED, Pro: { ...UNLIMITED, perMinute: 1 } }),
       ...(profileFolder === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profileFolder}` }),
     },
@@ -94,6 +97,7 @@ export async function startOurs(
       if (profileFolder !== undefined) await endOrderly(processes)
       redis.disconnect()
       await gateway.stop()
+      if (ownFolder !== undefined) await rm(ownFolder, { recursive: true, force: true })
     },
   }
 }
