@@ -35,14 +35,17 @@ export class HeldPermits {
   /**
    * Gives back permits under which nothing was sent, together with those that ended. Never rejects:
    * a permit that cannot be given back counts as used.
+   *
+   * @returns whether calls of other workers wait for permits
    */
-  async releaseUnused(...unused: PermitId[]): Promise<void> {
-    if (unused.length === 0) return
+  async releaseUnused(...unused: PermitId[]): Promise<boolean> {
+    if (unused.length === 0) return false
     for (const id of unused) this.#held.delete(id)
     try {
-      await this.#cap.release({ ...this.drainReleased(), unused })
+      return (await this.#cap.release({ ...this.drainReleased(), unused })).isWaitedFor
     } catch (error) {
       this.#log.warn({ err: error, permits: unused.length }, 'failed to give back unused permits; they count as used')
+      return false
     }
   }
 

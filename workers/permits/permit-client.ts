@@ -105,7 +105,7 @@ export class PermitClient {
     this.#held = new HeldPermits(cap, this.#log)
     this.#onGranted = onGranted
     this.#ahead = new PermitsAhead(aheadMax, (unused) => {
-      void this.#held.releaseUnused(...unused)
+      void this.#giveBack(...unused)
       this.#listenWhileNeeded()
     })
     this.#isHeld = isHeld
@@ -347,8 +347,12 @@ export class PermitClient {
     reject(tooLateError({ reason: 'cap', retryAfterMs: Math.max(1, nextSlotMs), hadPlace: tag !== undefined }))
   }
 
+  async #giveBack(...unused: PermitId[]): Promise<void> {
+    if (await this.#held.releaseUnused(...unused)) this.room = 0
+  }
+
   #releaseUnused(id: PermitId): void {
-    void this.#held.releaseUnused(id)
+    void this.#giveBack(id)
     if (this.#waiters.size > 0) this.#schedulePoll()
   }
 }
