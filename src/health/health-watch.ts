@@ -6,7 +6,8 @@ import { type HealthView, halfOpenWaitMs, readStatus, servedByFallback, viewHeal
 
 /**
  * How often upstreams are read again, milliseconds: those that calls used since, those in trouble,
- * and some of the others. Changes of state are announced; what is read are counts, and what a lost message said.
+ * and some of the others. Changes of state are announced; what is read are counts, and what a lost
+ * message said.
  */
 const POLL_MS = 10_000
 

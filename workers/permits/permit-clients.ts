@@ -14,7 +14,7 @@ export interface PermitClientsDeps {
   catalog: Catalog
   log: Log
   grants: GrantLedger
-  health: Pick<HealthCache, 'onChange' | 'ofSource'>
+  health: Pick<HealthCache, 'onChange' | 'usualMs'>
 }
 
 /** Answer time of an upstream whose own is not known, milliseconds. */
@@ -35,7 +35,7 @@ export class PermitClients {
           health.onChange((changed) => {
             if (changed === slug) listener()
           })
-        const usualMs = (): number => health.ofSource(slug).usualMs ?? USUAL_MS_DEFAULT
+        const usualMs = (): number => health.usualMs(slug) ?? USUAL_MS_DEFAULT
         // Only what an upstream says of the shared cap is announced to all workers.
         const aheadMax = bucket === SHARED_BUCKET ? AHEAD_MAX : 0
         return new PermitClient({ cap, log, onGranted, aheadMax, isHeld, usualMs, onHealthChange })
