@@ -379,7 +379,9 @@ export class World {
     return { isServed: granted.size + refused.size + joined.size + ended.length > 0, retryInMs, refused }
   }
 
-  /** A call takes every other permit that was acquired ahead; the others go back when they are old. */
+  /**
+   * A call takes every other permit that was acquired ahead. The others go back when they are old.
+   */
   #keepAhead(permits: PermitId[], worker: number): void {
     this.ahead += permits.length
     if (permits.length > 0) assert.ok(!this.#isScarce(), 'a scarce cap granted permits ahead')

@@ -5,12 +5,11 @@
      is room for it and for all calls of the queue.
      Input:  KEYS[11] the worker's last reply  KEYS[12…] keys of coalesced calls
              ARGV[1] clock, the rules, then lease (ms), mean service time (ms) and number of
-                     released permits, number of
-             waiters, how much later than the grant it is logged (ms; above 0 for a worker far from
-             Redis), permits wanted ahead
-             for calls that come later, unique name of the poll, the released permits, then of each waiter member, tag (empty: it never had a
-             place), weight,
-             deadline (ms) and which of the keys of coalesced calls is its own (0: none)
+                     released permits, number of waiters, how much later than the grant it is
+                     logged (ms; above 0 for a worker far from Redis), permits wanted ahead for
+                     calls that come later, unique name of the poll, the released permits, then of
+                     each waiter member, tag (empty: it never had a place), weight, deadline (ms)
+                     and which of the keys of coalesced calls is its own (0: none)
      Output: 'uninitialised'; 'needs-backfill'; or 'ok', ms until the rates let the next of the
              waiters go (0: when
              another request ends), how many more requests there is room for, then three lists:

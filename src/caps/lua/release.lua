@@ -1,6 +1,6 @@
 --[[ Ends permits while no call of the worker waits for a permit.
-     Input:  ARGV[1] unused clock  ARGV[2] mean service time of the used permits (ms)  ARGV[3] number
-             of used permits
+     Input:  ARGV[1] unused clock  ARGV[2] mean service time of the used permits (ms)
+             ARGV[3] number of used permits
              ARGV[4…] these, then permits under which nothing was sent, which do not count
      Output: 1 if calls of other workers wait for a permit, else 0 ]]
 --- @include "./include/keys.lua"
