@@ -1,0 +1,42 @@
+/** A request that a line for curl makes. */
+export interface CurlLine {
+  method: string
+  url: string
+  headers: Record<string, string>
+  body: string | undefined
+  /** The line as it is written. */
+  text: string
+}
+
+/** Options of curl that change nothing of the request. */
+const SHOWING = new Set(['-i', '-N', '-O', '-s'])
+
+/** The lines for curl in a block of shell, as a shell would split them; comments are left out. */
+export function curlLines(shell: string): CurlLine[] {
+  return shell
+    .replaceAll('\\\n', ' ')
+    .split(/^(?=curl )/m)
+    .filter((text) => text.startsWith('curl '))
+    .map((text) => {
+      const words = [...text.matchAll(/'([^']*)'|(#.*$)|([^\s']+)/gm)].filter(([, , comment]) => comment === undefined)
+      return readWords(
+        words.slice(1).map(([word, quoted]) => quoted ?? word),
+        text.trim(),
+      )
+    })
+}
+
+function readWords(words: string[], text: string): CurlLine {
+  const line: CurlLine = { method: '', url: '', headers: {}, body: undefined, text }
+  for (let word = words.shift(); word !== undefined; word = words.shift()) {
+    if (SHOWING.has(word)) continue
+    if (word === '-X') line.method = words.shift() ?? ''
+    else if (word === '-d') line.body = words.shift()
+    else if (word === '-H') {
+      const [, name = '', value = ''] = /^([^:]+): (.*)$/.exec(words.shift() ?? '') ?? []
+      line.headers[name.toLowerCase()] = value
+    } else if (word.startsWith('-')) throw new Error(`curl has an option ${word} here that no test knows: ${text}`)
+    else line.url = word
+  }
+  return { ...line, method: line.method || (line.body === undefined ? 'GET' : 'POST') }
+}
