@@ -30,7 +30,7 @@ const LIST = {
   schema: {
     summary: 'Calls of the last days, newest first',
     description:
-      'One entry for each call that ended, about a second after its end: ids, status, code and where the time went, never parameters or bodies. A filter that fits few calls may leave a page short or empty: there are more calls as long as the Link header names a next page. With `Accept: application/x-ndjson` up to 100,000 calls come as lines, and the last line says where to go on.',
+      'One entry for each call that ended, about a second after its end: ids, status, code and where the time went, never parameters or bodies. A filter that fits few calls may leave a page short or empty: there are more calls as long as the Link header names a next page. With `Accept: application/x-ndjson` up to 100,000 calls come as lines, and the last line says where to go on. An API node answers one such export of an account at a time, and refuses another with 429.',
     tags: ['Calls'],
     operationId: 'listLoggedCalls',
     querystring: LogsQuery,

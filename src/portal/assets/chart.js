@@ -26,18 +26,23 @@ function outcomeOf({ mode, status }) {
   return status < 400 ? 'answered' : status < 500 ? 'refused' : 'failed'
 }
 
+/** Calls of some lines of usage by what became of them. */
+export function sumsOf(lines) {
+  const sums = { test: 0, failed: 0, refused: 0, answered: 0 }
+  for (const line of lines) sums[outcomeOf(line)] += line.calls
+  return sums
+}
+
+const callsIn = ({ test, failed, refused, answered }) => test + failed + refused + answered
+
 /**
  * A bar a day: live calls by what became of them, and test calls; and the same as a table. The line
  * is the plan's month spread over its days. `usage` is by day, mode and status; `perMonth` what the
  * plan allows.
  */
 export function dayChart({ from, to, total, usage }, perMonth) {
-  const days = daysOf(from, to).map((day) => {
-    const sums = { day, test: 0, failed: 0, refused: 0, answered: 0 }
-    for (const line of usage) if (line.day === day) sums[outcomeOf(line)] += line.calls
-    return sums
-  })
-  const most = Math.max(0, ...days.map(({ test, failed, refused, answered }) => test + failed + refused + answered))
+  const days = daysOf(from, to).map((day) => ({ day, ...sumsOf(usage.filter((line) => line.day === day)) }))
+  const most = Math.max(0, ...days.map(callsIn))
   const perDay = perMonth / MONTH_DAYS
   const hasLine = perDay <= most * LINE_TIMES_MAX
   const plan = `the plan has ${number.format(perMonth)} a month, about ${number.format(Math.round(perDay))} a day`
@@ -56,10 +61,10 @@ export function dayChart({ from, to, total, usage }, perMonth) {
   return el('figure', {}, picture, el('figcaption', { class: 'small' }, words), filled.length > 0 && asTable(filled))
 }
 
-/** Calls by a name, the most first, each with its share as a bar. */
+/** Calls by a name, the most first: a bar of what became of them, and the same in words. */
 export function shareTable(label, lines) {
   if (lines.length === 0) return el('p', { class: 'empty' }, 'No calls in this time.')
-  const most = Math.max(...lines.map(({ calls }) => calls))
+  const most = Math.max(...lines.map(callsIn))
   return el(
     'table',
     { class: 'shares' },
@@ -68,8 +73,8 @@ export function shareTable(label, lines) {
       'tbody',
       {},
       ...lines
-        .toSorted((a, b) => b.calls - a.calls)
-        .map(({ name, calls }) =>
+        .toSorted((a, b) => callsIn(b) - callsIn(a))
+        .map(({ name, ...sums }) =>
           el(
             'tr',
             {},
@@ -77,13 +82,43 @@ export function shareTable(label, lines) {
             el(
               'td',
               {},
-              el('span', { class: 'count' }, number.format(calls)),
-              el('progress', { max: most, value: calls, 'aria-hidden': 'true' }),
+              el('span', { class: 'count' }, number.format(callsIn(sums))),
+              el('span', { class: 'small' }, `: ${outcomeWords(sums)}`),
+              outcomeBar(sums, most),
             ),
           ),
         ),
     ),
   )
+}
+
+/** `12 answered, 3 failed (5xx)`. */
+function outcomeWords(sums) {
+  const parts = COLUMNS.filter(([name]) => sums[name] > 0)
+  return parts.map(([name, label]) => `${number.format(sums[name])} ${label.toLowerCase()}`).join(', ')
+}
+
+const SVG = 'http://www.w3.org/2000/svg'
+
+/** The words beside it say the same. */
+function outcomeBar(sums, most) {
+  const picture = document.createElementNS(SVG, 'svg')
+  for (const [name, value] of [
+    ['viewBox', `0 0 ${most} 1`],
+    ['preserveAspectRatio', 'none'],
+    ['class', 'outcomes'],
+    ['aria-hidden', 'true'],
+  ])
+    picture.setAttribute(name, value)
+  let x = 0
+  for (const [name] of COLUMNS) {
+    const part = document.createElementNS(SVG, 'rect')
+    for (const [key, value] of Object.entries({ class: name, x, width: sums[name], height: 1 }))
+      part.setAttribute(key, value)
+    picture.append(part)
+    x += sums[name]
+  }
+  return picture
 }
 
 function daysOf(from, to) {

@@ -1,6 +1,6 @@
 import { failureCard } from './account-view.js'
 import { api, apiReport } from './api.js'
-import { dayChart, shareTable } from './chart.js'
+import { dayChart, shareTable, sumsOf } from './chart.js'
 import { el, field, select } from './dom.js'
 import { callerWords } from './words.js'
 
@@ -24,7 +24,9 @@ const DAY_MS = 86_400_000
 export function usageSection(callers) {
   const group = select({ name: 'group' }, GROUPS)
   const span = select({ name: 'span' }, SPANS)
-  span.value = '30'
+  const chosen = new URLSearchParams(location.search)
+  chooseIn(group, chosen.get('group'), 'day')
+  chooseIn(span, chosen.get('span'), '30')
   const place = el('div', { 'aria-live': 'polite' })
   const show = async () => {
     try {
@@ -33,8 +35,13 @@ export function usageSection(callers) {
       place.replaceChildren(failureCard(error))
     }
   }
-  group.addEventListener('change', show)
-  span.addEventListener('change', show)
+  const change = () => {
+    const query = new URLSearchParams({ group: group.value, span: span.value })
+    history.replaceState(history.state, '', `${location.pathname}?${query}`)
+    show()
+  }
+  group.addEventListener('change', change)
+  span.addEventListener('change', change)
   show()
   return el(
     'section',
@@ -45,6 +52,11 @@ export function usageSection(callers) {
   )
 }
 
+/** Chooses what the address says; what it does not say, or says wrongly, is as usual. */
+function chooseIn(field, value, usual) {
+  field.value = [...field.options].some((option) => option.value === value) ? value : usual
+}
+
 async function read(group, days, callers) {
   const from = new Date(Date.now() - (days - 1) * DAY_MS).toISOString().slice(0, 10)
   if (group === 'day') {
@@ -52,11 +64,13 @@ async function read(group, days, callers) {
     const [usage, billing] = await Promise.all([apiReport(`/v1/usage?${query}`, 'usage'), api('/v1/billing/status')])
     return dayChart(usage, billing.limits.perMonth)
   }
-  const usage = await apiReport(`/v1/usage?${new URLSearchParams({ from, groupBy: group })}`, 'usage')
+  const groupBy = [...new Set([group, 'mode', 'status'])].join()
+  const { usage } = await apiReport(`/v1/usage?${new URLSearchParams({ from, groupBy })}`, 'usage')
   const [, label] = GROUPS.find(([name]) => name === group)
+  const lines = Map.groupBy(usage, (line) => nameOf(line, group, callers))
   return shareTable(
     label,
-    usage.usage.map((line) => ({ name: nameOf(line, group, callers), calls: line.calls })),
+    [...lines].map(([name, parts]) => ({ name, ...sumsOf(parts) })),
   )
 }
 
