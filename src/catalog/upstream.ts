@@ -1,7 +1,7 @@
 /**
- * What a file in src/upstreams says about one upstream. Such a file is data and pure functions
- * (parameters, request, mapping, recorded example): no I/O, no environment, no clock. Its name is
- * the slug; adding the file adds the API.
+ * An upstream as the gateway knows it, whether a file in src/upstreams or a document declares it.
+ * It is data and pure functions (parameters, request, mapping, recorded example): no I/O, no
+ * environment, no clock. `upstream-file.ts` has what a file says in a shorter form.
  */
 import type { Static, TObject } from 'typebox'
 import type { CacheRule, PrefetchRule } from './cache-rule.ts'
@@ -112,7 +112,7 @@ export interface ContactRule {
 export interface Credential {
   /** Who supplies the key: only the operator; the operator or a caller; every caller. */
   accessMode: 'platform_managed' | 'byok_available' | 'byok_required'
-  /** Whether the upstream refuses calls without a key. Without one such an API is not enabled. */
+  /** Whether the upstream refuses calls without a key. Such an API is enabled only with a key. */
   required: boolean
   in: 'query' | 'header'
   name: string
@@ -207,8 +207,8 @@ export interface Endpoint<Parameters extends TObject = TObject, Data extends TOb
    */
   aliases?: { [Name in Extract<keyof Static<Parameters>, string>]?: readonly string[] }
   /**
-   * The `data` of a success: the schema of a `record`, whose `read` serves `map`. Members of the
-   * spec are always present, nullable if the upstream may have none.
+   * The `data` of a success. Members of the spec are always present, nullable if the upstream may
+   * have none.
    */
   data: Data
   /** What a request does. Default: read. */
@@ -302,15 +302,6 @@ export interface Example<Parameters, Data> {
  */
 export type ExampleOrigin = 'document' | 'made'
 
-/** Declares an endpoint with its parameter and data types inferred from the schemas. */
-export function endpoint<Parameters extends TObject, Data extends TObject>(
-  declaration: Endpoint<Parameters, Data>,
-): Endpoint {
-  // One registry holds endpoints of all types; each function is only ever given the parameters of
-  // its own endpoint.
-  return declaration as unknown as Endpoint
-}
-
 declare const encoded: unique symbol
 /** A request path in which every value is one percent-encoded segment: only `path` makes it. */
 export type EncodedPath = string & { readonly [encoded]: true }
@@ -349,6 +340,14 @@ export function trimmed(parameter: string, value: string): string {
 /** As `trimmed`, with single spaces between the words. */
 export function singleSpaced(parameter: string, value: string): string {
   return trimmed(parameter, value).replace(/\s+/g, ' ')
+}
+
+export function upperCased(_parameter: string, value: string): string {
+  return value.toUpperCase()
+}
+
+export function lowerCased(_parameter: string, value: string): string {
+  return value.toLowerCase()
 }
 
 /**

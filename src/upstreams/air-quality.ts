@@ -1,11 +1,11 @@
-import Type from 'typebox'
 import { field, record } from '../catalog/fields.ts'
 import { isObject, members } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
-import { invalid } from '../catalog/response-class.ts'
-import { latitude, longitude, otherNames } from '../catalog/shared-parameters.ts'
-import { endpoint, path, type Upstream } from '../catalog/upstream.ts'
+import { latitude, longitude } from '../catalog/parameters.ts'
+import { path } from '../catalog/upstream.ts'
+import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
 import { WEIGHTED_PARAMETERS, waitFromReason } from './families/open-meteo.ts'
+import recordings from './recordings/air-quality.json' with { type: 'json' }
 
 const current = record({
   time: field.text('current.time', 'Of the model step, in `timezone`, without offset or seconds'),
@@ -22,13 +22,12 @@ const current = record({
   timezone: field.text('timezone', 'IANA name of the zone of `time`'),
 })
 
-const airQuality: Upstream = {
+export default upstream({
   displayName: 'Air quality',
   category: 'weather',
   description: 'Current pollutant concentrations and air quality indices for coordinates, from the CAMS models.',
   tags: ['air quality', 'pollution', 'aqi', 'ozone', 'particulates', 'coordinates'],
-  keywords: ['smog', 'pollen', 'dust', 'clean', 'breathe', 'pm2.5', 'pm10', 'haze', 'emissions'],
-  tierRequired: 'developer',
+  keywords: words('smog pollen dust clean breathe pm2.5 pm10 haze emissions'),
   terms: {
     nonCommercial: true,
     summary:
@@ -40,7 +39,6 @@ const airQuality: Upstream = {
   baseUrl: 'https://air-quality-api.open-meteo.com',
   credential: {
     accessMode: 'platform_managed',
-    required: false,
     in: 'query',
     name: 'apikey',
     baseUrl: 'https://customer-air-quality-api.open-meteo.com',
@@ -64,9 +62,8 @@ const airQuality: Upstream = {
   endpoints: {
     '/current': endpoint({
       description: 'Current air quality at a point.',
-      parameters: Type.Object({ latitude, longitude }),
-      aliases: { latitude: otherNames('latitude', 'latitude'), longitude: otherNames('longitude', 'longitude') },
-      data: current.schema,
+      parameters: { latitude, longitude },
+      data: current,
       cache: {
         // Model steps are hourly.
         ...freshFor(900),
@@ -82,35 +79,8 @@ const airQuality: Upstream = {
           current: 'pm10,pm2_5,ozone,us_aqi,european_aqi,carbon_monoxide,nitrogen_dioxide,sulphur_dioxide',
         },
       }),
-      map: ({ body }) => (isObject(members(body).current) ? current.read(body) : invalid()),
-      example: recordedCurrent(),
+      readFrom: ({ body }) => (isObject(members(body).current) ? body : undefined),
+      example: recordings['/current'],
     }),
   },
-}
-
-export default airQuality
-
-function recordedCurrent() {
-  return {
-    parameters: { latitude: 52.52, longitude: 13.41 },
-    // biome-ignore format: as recorded
-    response: {
-      latitude: 52.549995, longitude: 13.450001, generationtime_ms: 0.16689300537109375, utc_offset_seconds: 3600,
-      timezone: 'Europe/Berlin', timezone_abbreviation: 'CET', elevation: 38.0,
-      current_units: {
-        time: 'iso8601', interval: 'seconds', european_aqi: 'EAQI', us_aqi: 'USAQI', pm10: 'μg/m³', pm2_5: 'μg/m³',
-        carbon_monoxide: 'μg/m³', nitrogen_dioxide: 'μg/m³', sulphur_dioxide: 'μg/m³', ozone: 'μg/m³',
-      },
-      current: {
-        time: '2024-02-21T16:00', interval: 3600, european_aqi: 22, us_aqi: 41, pm10: 9.7, pm2_5: 8.8,
-        carbon_monoxide: 220.0, nitrogen_dioxide: 17.7, sulphur_dioxide: 1.3, ozone: 54.0,
-      },
-    },
-    // biome-ignore format: as recorded
-    data: {
-      time: '2024-02-21T16:00', pm10: 9.7, pm2_5: 8.8, ozone: 54.0, us_aqi: 41, european_aqi: 22,
-      carbon_monoxide: 220.0, nitrogen_dioxide: 17.7, sulphur_dioxide: 1.3,
-      latitude: 52.549995, longitude: 13.450001, timezone: 'Europe/Berlin',
-    },
-  }
-}
+})

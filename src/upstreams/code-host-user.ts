@@ -1,10 +1,11 @@
-import Type from 'typebox'
 import { field, record, required } from '../catalog/fields.ts'
 import { filledText, members, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
-import { invalid } from '../catalog/response-class.ts'
-import { endpoint, path, type Upstream } from '../catalog/upstream.ts'
+import { param } from '../catalog/parameters.ts'
+import { path } from '../catalog/upstream.ts'
+import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
 import { github, githubProbe } from './families/github.ts'
+import recordings from './recordings/code-host-user.json' with { type: 'json' }
 
 const profile = record({
   login: required.text('login', 'Account name in its own letter case'),
@@ -28,13 +29,12 @@ const profile = record({
   updated_at: field.text('updated_at', 'UTC'),
 })
 
-const codeHostUser: Upstream = {
+export default upstream({
   displayName: 'Code host user',
   category: 'developer',
   description: 'Public profile of a GitHub user or organization: name, bio, followers, public repositories.',
   tags: ['github', 'code', 'developer', 'profile', 'user'],
-  keywords: ['account', 'developer', 'followers', 'organization', 'bio', 'programmer'],
-  tierRequired: 'developer',
+  keywords: words('account developer followers organization bio programmer'),
   terms: {
     summary:
       'GitHub Terms of Service, section H: no excessive or abusive use, no resale of personal information. Profiles are personal data.',
@@ -51,20 +51,18 @@ const codeHostUser: Upstream = {
   caps: { concurrency: 4, rates: [{ max: 60, seconds: 3_600 }] },
   // Free at GitHub, but every request pays from our cap of 60 an hour.
   probe: { request: githubProbe, everySeconds: 1_800 },
-  mayLack: ['name', 'company', 'blog', 'location', 'bio', 'hireable'],
+  mayLack: words('name company blog location bio hireable'),
   endpoints: {
     '/profile': endpoint({
       description: 'Public profile of a user, organization or bot.',
-      parameters: Type.Object({
-        username: Type.String({
-          minLength: 1,
-          // 39 at most, and five for "[bot]".
+      parameters: {
+        // 39 at most, and five for "[bot]".
+        username: param.text('Account name in any letter case; bots end in [bot]', {
           maxLength: 44,
           pattern: '^[A-Za-z0-9_-]+(\\[bot\\])?$',
-          description: 'Account name in any letter case; bots end in [bot]',
         }),
-      }),
-      data: profile.schema,
+      },
+      data: profile,
       // Long for 60 calls an hour, short for personal data. A 404 costs a call too.
       cache: {
         seconds: 900,
@@ -75,35 +73,7 @@ const codeHostUser: Upstream = {
       request: ({ username }) => ({ path: path`/users/${username}` }),
       // The body for an unknown route leads to the front page of the documents.
       isNotFound: ({ body }) => /users.*#get-a/.test(text(members(body).documentation_url) ?? ''),
-      map: ({ body }) => profile.read(body) ?? invalid(),
-      example: recordedProfile(),
+      example: recordings['/profile'],
     }),
   },
-}
-
-export default codeHostUser
-
-function recordedProfile() {
-  return {
-    parameters: { username: 'jacquev6' },
-    // biome-ignore format: as recorded
-    response: {
-      login: 'jacquev6', id: 327146, node_id: 'MDQ6VXNlcjMyNzE0Ng==', avatar_url: 'https://avatars.githubusercontent.com/u/327146?v=4', gravatar_id: '',
-      url: 'https://api.github.com/users/jacquev6', html_url: 'https://github.com/jacquev6', followers_url: 'https://api.github.com/users/jacquev6/followers',
-      following_url: 'https://api.github.com/users/jacquev6/following{/other_user}', gists_url: 'https://api.github.com/users/jacquev6/gists{/gist_id}',
-      starred_url: 'https://api.github.com/users/jacquev6/starred{/owner}{/repo}', subscriptions_url: 'https://api.github.com/users/jacquev6/subscriptions',
-      organizations_url: 'https://api.github.com/users/jacquev6/orgs', repos_url: 'https://api.github.com/users/jacquev6/repos',
-      events_url: 'https://api.github.com/users/jacquev6/events{/privacy}', received_events_url: 'https://api.github.com/users/jacquev6/received_events',
-      type: 'User', user_view_type: 'public', site_admin: false, name: 'Vincent Jacques', company: null, blog: 'http://vincent-jacques.net', location: 'France',
-      email: null, hireable: true, bio: null, twitter_username: null, public_repos: 38, public_gists: 18, followers: 98, following: 62,
-      created_at: '2010-07-09T06:10:06Z', updated_at: '2024-10-20T07:14:52Z',
-    },
-    // biome-ignore format: as recorded
-    data: {
-      login: 'jacquev6', name: 'Vincent Jacques', bio: null, followers: 98, following: 62, id: 327146, type: 'User',
-      avatar_url: 'https://avatars.githubusercontent.com/u/327146?v=4', html_url: 'https://github.com/jacquev6', company: null, blog: 'http://vincent-jacques.net',
-      location: 'France', email: null, twitter_username: null, hireable: true, public_repos: 38, public_gists: 18, created_at: '2010-07-09T06:10:06Z',
-      updated_at: '2024-10-20T07:14:52Z',
-    },
-  }
-}
+})

@@ -2,16 +2,14 @@ import Type from 'typebox'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { integer, items, members, nullable, number, objects, text } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
-import { invalid } from '../catalog/response-class.ts'
-import { endpoint, InvalidParameter, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
+import { namesOf, param } from '../catalog/parameters.ts'
+import { InvalidParameter, path, type UpstreamResponse } from '../catalog/upstream.ts'
+import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import recordings from './recordings/creature-game.json' with { type: 'json' }
 
 // The data change with a new game, a few times in a decade; the upstream asks everyone to keep
 // them.
-const cache = {
-  ...freshFor(lifetime.day),
-  staleIfErrorSeconds: lifetime.month,
-  notFoundSeconds: lifetime.hour,
-}
+const cache = { ...freshFor(lifetime.day), staleIfErrorSeconds: lifetime.month, notFoundSeconds: lifetime.hour }
 
 /**
  * How the upstream ends the name of a form whose kind the games put before the species, if it is
@@ -102,13 +100,12 @@ const ability = record({
   ),
 })
 
-const creatureGame: Upstream = {
+export default upstream({
   displayName: 'Creature game',
   category: 'games',
   description: 'Creatures and abilities of the Pokémon games, from PokéAPI.',
   tags: ['games', 'creatures', 'pokemon', 'abilities', 'reference'],
-  keywords: ['pikachu', 'pokedex', 'monster', 'type', 'moves'],
-  tierRequired: 'developer',
+  keywords: words('pikachu pokedex monster type moves'),
   terms: {
     summary: 'Free under a fair use policy: store what you request. Names are trademarks of Nintendo.',
     url: 'https://pokeapi.co/docs/v2#fairuse',
@@ -118,56 +115,46 @@ const creatureGame: Upstream = {
   // There is no limit, but the addresses of those who overdo it are banned for good.
   caps: { concurrency: 4, rates: [{ max: 100, seconds: 60 }] },
   probe: { request: { path: path`/api/v2/` }, everySeconds: 300 },
-  mayLack: ['base_experience', 'sprite_url', 'effect', 'short_effect'],
+  mayLack: words('base_experience sprite_url effect short_effect'),
   endpoints: {
     '/creature': endpoint({
       description: 'One creature by name or index.',
-      parameters: Type.Object({
-        name: Type.String({
-          minLength: 1,
-          maxLength: 60,
-          description:
-            'Name as the games write it, such as Mr. Mime or Alolan Raichu, of a form such as deoxys-attack, or its number',
-        }),
-      }),
-      aliases: { name: ['q', 'query'] },
-      data: creature.schema,
+      parameters: {
+        name: param.text(
+          'Name as the games write it, such as Mr. Mime or Alolan Raichu, of a form such as deoxys-attack, or its number',
+          { maxLength: 60, complete: creatureName, aliases: namesOf.query },
+        ),
+      },
+      data: creature,
       cache,
-      complete: ({ name }) => ({ name: creatureName(name) }),
       request: ({ name }) => ({ path: path`/api/v2/pokemon/${name}` }),
       isNotFound,
-      map: ({ body }) => creature.read(body) ?? invalid(),
-      example: recordedCreature(),
+      example: recordings['/creature'],
     }),
     '/ability': endpoint({
       description: 'One ability by name: what it does and which creatures have it.',
-      parameters: Type.Object({
-        name: Type.String({
-          minLength: 1,
+      parameters: {
+        name: param.text('Name of the ability, such as overgrow or Lightning Rod', {
           maxLength: 60,
-          description: 'Name of the ability, such as overgrow or Lightning Rod',
+          complete: resourceName,
+          aliases: namesOf.query,
         }),
-      }),
-      aliases: { name: ['q', 'query'] },
-      data: ability.schema,
+      },
+      data: ability,
       cache,
-      complete: ({ name }) => ({ name: resourceName(name) }),
       request: ({ name }) => ({ path: path`/api/v2/ability/${name}` }),
       isNotFound,
-      map: ({ body }) => ability.read(body) ?? invalid(),
-      example: recordedAbility(),
+      example: recordings['/ability'],
     }),
   },
-}
-
-export default creatureGame
+})
 
 /**
  * The upstream's name of the form that a name of the games means; for a species without such a form
  * its number.
  */
-function creatureName(given: string): string {
-  const name = resourceName(given)
+function creatureName(parameter: string, given: string): string {
+  const name = resourceName(parameter, given)
     // "Attack Forme", "Plant Cloak": the upstream's names have the first word alone.
     .replace(/(?<=-.+)-(?:forme?|cloak|style)$/, '')
     .replace(/^nidoran-(f|m)(?:em)?ale$/, 'nidoran-$1')
@@ -183,7 +170,7 @@ function isNotFound({ headers, errorText }: UpstreamResponse): boolean {
 }
 
 /** The name as the upstream writes it. An empty name would be answered with the list of all. */
-function resourceName(given: string): string {
+function resourceName(parameter: string, given: string): string {
   const isNidoran = /^\s*nidoran/i.test(given)
   const name = given
     .replace(/['’‘ʼ`´＇]/g, '')
@@ -197,7 +184,7 @@ function resourceName(given: string): string {
     // The games write numbers with zeros in front.
     .replace(/^(?:#|no-)?0*(?=\d+$)/, '')
   if (!/^[a-z0-9-]*[a-z0-9][a-z0-9-]*$/.test(name))
-    throw new InvalidParameter('name', 'a name has letters, digits, spaces and hyphens, like deoxys-normal')
+    throw new InvalidParameter(parameter, 'a name has letters, digits, spaces and hyphens, like deoxys-normal')
   return name
 }
 
@@ -225,98 +212,4 @@ function statsOf(entries: unknown): Record<string, number | null> {
       return name === null ? [] : [[name, number(members(entry).base_stat)]]
     }),
   )
-}
-
-function recordedCreature() {
-  return {
-    parameters: { name: 'pikachu' },
-    // biome-ignore format: as recorded
-    response: {
-      abilities: [
-        { ability: { name: 'static', url: '/api/v2/ability/9/' }, is_hidden: false, slot: 1 },
-        { ability: { name: 'lightning-rod', url: '/api/v2/ability/31/' }, is_hidden: true, slot: 3 },
-      ],
-      base_experience: 112,
-      cries: { latest: 'https://raw.githubusercontent.com/PokeAPI/cries/main/cries/pokemon/latest/25.ogg' },
-      forms: [{ name: 'pikachu', url: '/api/v2/pokemon-form/25/' }],
-      height: 4, id: 25, is_default: true, location_area_encounters: '/api/v2/pokemon/25/encounters', name: 'pikachu', order: 35,
-      past_abilities: [{ abilities: [{ ability: null, is_hidden: true, slot: 3 }], generation: { name: 'generation-iv', url: '/api/v2/generation/4/' } }],
-      past_types: [],
-      species: { name: 'pikachu', url: '/api/v2/pokemon-species/25/' },
-      sprites: {
-        back_default: 'https://raw.githubusercontent.com/PokeAPI/sprites/master/sprites/pokemon/back/25.png',
-        front_default: 'https://raw.githubusercontent.com/PokeAPI/sprites/master/sprites/pokemon/25.png',
-      },
-      stats: [
-        { base_stat: 35, effort: 0, stat: { name: 'hp', url: '/api/v2/stat/1/' } },
-        { base_stat: 55, effort: 0, stat: { name: 'attack', url: '/api/v2/stat/2/' } },
-        { base_stat: 40, effort: 0, stat: { name: 'defense', url: '/api/v2/stat/3/' } },
-        { base_stat: 50, effort: 0, stat: { name: 'special-attack', url: '/api/v2/stat/4/' } },
-        { base_stat: 50, effort: 0, stat: { name: 'special-defense', url: '/api/v2/stat/5/' } },
-        { base_stat: 90, effort: 2, stat: { name: 'speed', url: '/api/v2/stat/6/' } },
-      ],
-      types: [{ slot: 1, type: { name: 'electric', url: '/api/v2/type/13/' } }],
-      weight: 60,
-    },
-    // biome-ignore format: as recorded
-    data: {
-      id: 25, name: 'pikachu', types: ['electric'], height: 4, weight: 60, height_m: 0.4, weight_kg: 6, base_experience: 112,
-      abilities: [{ name: 'static', is_hidden: false, slot: 1 }, { name: 'lightning-rod', is_hidden: true, slot: 3 }],
-      stats: { hp: 35, attack: 55, defense: 40, 'special-attack': 50, 'special-defense': 50, speed: 90 },
-      species: 'pikachu', sprite_url: 'https://raw.githubusercontent.com/PokeAPI/sprites/master/sprites/pokemon/25.png',
-    },
-  }
-}
-
-function recordedAbility() {
-  return {
-    parameters: { name: 'overgrow' },
-    // biome-ignore format: as recorded
-    response: {
-      effect_changes: [],
-      effect_entries: [
-        {
-          effect: 'Quand ce Pokémon a 1/3 de ses PV restants ou moins, ses capacités de type Plante infligent 1.5× plus de dégâts réguliers.',
-          language: { name: 'fr', url: '/api/v2/language/5/' },
-          short_effect: 'Renforce les capacités Plante pour infliger 1.5× de dégâts à 1/3 des PV max ou moins.',
-        },
-        {
-          effect: 'Wenn ein Pokémon mit dieser Fähigkeit nur noch 1/3 seiner maximalen KP oder weniger hat, werden all seine Pflanze Attacken verstärkt, so dass sie 1,5× so viel Regulärer Schaden anrichten wie sonst.',
-          language: { name: 'de', url: '/api/v2/language/6/' },
-          short_effect: 'Erhöht den Schaden von Pflanze Attacken um 50% wenn nur noch 1/3 der maximalen KP oder weniger übrig sind.',
-        },
-        {
-          effect: 'When this Pokémon has 1/3 or less of its HP remaining, its Grass-type moves inflict 1.5× as much regular damage.',
-          language: { name: 'en', url: '/api/v2/language/9/' },
-          short_effect: 'Strengthens Grass moves to inflict 1.5× damage at 1/3 max HP or less.',
-        },
-      ],
-      generation: { name: 'generation-iii', url: '/api/v2/generation/3/' },
-      id: 65, is_main_series: true, name: 'overgrow',
-      names: [{ language: { name: 'ja-hrkt', url: '/api/v2/language/1/' }, name: 'しんりょく' }],
-      pokemon: [
-        { is_hidden: false, pokemon: { name: 'bulbasaur', url: '/api/v2/pokemon/1/' }, slot: 1 },
-        { is_hidden: false, pokemon: { name: 'ivysaur', url: '/api/v2/pokemon/2/' }, slot: 1 },
-        { pokemon: { name: 'venusaur' } }, { pokemon: { name: 'chikorita' } }, { pokemon: { name: 'bayleef' } }, { pokemon: { name: 'meganium' } },
-        { pokemon: { name: 'treecko' } }, { pokemon: { name: 'grovyle' } }, { pokemon: { name: 'sceptile' } }, { pokemon: { name: 'turtwig' } },
-        { pokemon: { name: 'grotle' } }, { pokemon: { name: 'torterra' } }, { pokemon: { name: 'snivy' } }, { pokemon: { name: 'servine' } },
-        { pokemon: { name: 'serperior' } }, { pokemon: { name: 'pansage' } }, { pokemon: { name: 'simisage' } }, { pokemon: { name: 'chespin' } },
-        { pokemon: { name: 'quilladin' } }, { pokemon: { name: 'chesnaught' } }, { pokemon: { name: 'rowlet' } }, { pokemon: { name: 'dartrix' } },
-        { pokemon: { name: 'decidueye' } }, { pokemon: { name: 'grookey' } }, { pokemon: { name: 'thwackey' } }, { pokemon: { name: 'rillaboom' } },
-        { pokemon: { name: 'sprigatito' } }, { pokemon: { name: 'floragato' } }, { pokemon: { name: 'meowscarada' } },
-        { pokemon: { name: 'venusaur-gmax' } }, { pokemon: { name: 'rillaboom-gmax' } }, { pokemon: { name: 'decidueye-hisui' } },
-      ],
-    },
-    // biome-ignore format: as recorded
-    data: {
-      id: 65, name: 'overgrow',
-      effect: 'When this Pokémon has 1/3 or less of its HP remaining, its Grass-type moves inflict 1.5× as much regular damage.',
-      generation: 'generation-iii', short_effect: 'Strengthens Grass moves to inflict 1.5× damage at 1/3 max HP or less.', is_main_series: true,
-      creatures: [
-        'bulbasaur', 'ivysaur', 'venusaur', 'chikorita', 'bayleef', 'meganium', 'treecko', 'grovyle', 'sceptile', 'turtwig', 'grotle', 'torterra',
-        'snivy', 'servine', 'serperior', 'pansage', 'simisage', 'chespin', 'quilladin', 'chesnaught', 'rowlet', 'dartrix', 'decidueye', 'grookey',
-        'thwackey', 'rillaboom', 'sprigatito', 'floragato', 'meowscarada', 'venusaur-gmax', 'rillaboom-gmax', 'decidueye-hisui',
-      ],
-    },
-  }
 }

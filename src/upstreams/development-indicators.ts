@@ -1,21 +1,16 @@
-import Type from 'typebox'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { isObject, items, members, number, numeric, objects } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
-import { failed, invalid, notFound, type ResponseClass } from '../catalog/response-class.ts'
-import { countryCode, otherNames } from '../catalog/shared-parameters.ts'
-import { endpoint, path, type Upstream, type UpstreamRequest, type UpstreamResponse } from '../catalog/upstream.ts'
+import { countryCode } from '../catalog/parameters.ts'
+import { failed, notFound, type ResponseClass } from '../catalog/response-class.ts'
+import { path, type UpstreamRequest, type UpstreamResponse } from '../catalog/upstream.ts'
+import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import recordings from './recordings/development-indicators.json' with { type: 'json' }
 
-const parameters = Type.Object({ country: countryCode })
+const parameters = { country: countryCode }
 
 // Annual figures, revised a few times a year.
-const cache = {
-  ...freshFor(lifetime.day),
-  staleIfErrorSeconds: lifetime.month,
-  notFoundSeconds: lifetime.hour,
-}
-
-const upperCased = ({ country }: { country: string }) => ({ country: country.toUpperCase() })
+const cache = { ...freshFor(lifetime.day), staleIfErrorSeconds: lifetime.month, notFoundSeconds: lifetime.hour }
 
 const subject = {
   year: field.integer(({ date }) => year(date), 'Year of the figure, the latest published'),
@@ -34,13 +29,12 @@ const gdp = record({ ...subject, gdp_usd: required.number('value', 'Current US d
 
 const population = record({ ...subject, population: required.number('value', 'Inhabitants at midyear'), ...origin })
 
-const developmentIndicators: Upstream = {
+export default upstream({
   displayName: 'Development indicators',
   category: 'economy',
   description: 'Latest published GDP and population of a country, from the World Development Indicators.',
   tags: ['economy', 'gdp', 'population', 'country', 'statistics', 'world bank'],
-  keywords: ['inhabitants', 'gross', 'domestic', 'product', 'wealth', 'people', 'census', 'nation'],
-  tierRequired: 'developer',
+  keywords: words('inhabitants gross domestic product wealth people census nation'),
   terms: {
     summary: 'Data under CC BY 4.0; name the source.',
     url: 'https://creativecommons.org/licenses/by/4.0/',
@@ -60,35 +54,29 @@ const developmentIndicators: Upstream = {
   attemptTimeoutMs: 20_000,
   probe: { request: { path: path`/v2/country/US`, query: { format: 'json' } }, everySeconds: 300 },
   // They choose other rows, another database, or another form of the answer.
-  reservedParameters: ['mrv', 'page', 'source', 'prefix', 'downloadformat'],
+  reservedParameters: words('mrv page source prefix downloadformat'),
   classify: failureInSuccess,
   endpoints: {
     '/gdp': endpoint({
       description: 'Latest GDP of a country in current US dollars.',
       parameters,
-      aliases: { country: otherNames('country', 'country') },
-      data: gdp.schema,
+      data: gdp,
       cache,
-      complete: upperCased,
       request: ({ country }) => latestOf(country, 'NY.GDP.MKTP.CD'),
-      map: ({ body }) => readLatest(body, gdp.read),
-      example: recordedGdp(),
+      readFrom: latestRow,
+      example: recordings['/gdp'],
     }),
     '/population': endpoint({
       description: 'Latest total population of a country.',
       parameters,
-      aliases: { country: otherNames('country', 'country') },
-      data: population.schema,
+      data: population,
       cache,
-      complete: upperCased,
       request: ({ country }) => latestOf(country, 'SP.POP.TOTL'),
-      map: ({ body }) => readLatest(body, population.read),
-      example: recordedPopulation(),
+      readFrom: latestRow,
+      example: recordings['/population'],
     }),
   },
-}
-
-export default developmentIndicators
+})
 
 /** Asks for the most recent value that is published (`mrnev`); the default format is XML. */
 function latestOf(country: string, indicator: string): UpstreamRequest {
@@ -102,69 +90,17 @@ function failureInSuccess({ status, body }: UpstreamResponse): ResponseClass | u
   return messages.some((message) => numeric(members(message).id) === 120) ? notFound() : failed()
 }
 
-/**
- * Reads the newest row with a value: rows come newest first, and years not yet published have none.
- */
-function readLatest<Data>(body: unknown, read: (row: Source) => Data | undefined): Data | ResponseClass {
+/** The newest row with a value: rows come newest first, and years not yet published have none. */
+function latestRow({ body }: { body: unknown }): Source | ResponseClass | undefined {
   const [head, rows] = items(body)
-  if (!isObject(head)) return invalid()
+  if (!isObject(head)) return undefined
   if (rows === null || (rows === undefined && numeric(head.total) === 0)) return notFound()
-  if (!Array.isArray(rows)) return invalid()
+  if (!Array.isArray(rows)) return undefined
   const row = objects(rows).find(({ value }) => number(value) !== null)
-  if (!row) return rows.every((other) => isObject(other) && other.value === null) ? notFound() : invalid()
-  return read({ ...row, lastupdated: head.lastupdated }) ?? invalid()
+  if (!row) return rows.every((other) => isObject(other) && other.value === null) ? notFound() : undefined
+  return { ...row, lastupdated: head.lastupdated }
 }
 
 function year(date: unknown): number | null {
   return typeof date === 'string' && /^\d{4}$/.test(date) ? Number(date) : null
-}
-
-function recordedGdp() {
-  return {
-    parameters: { country: 'MX' },
-    // biome-ignore format: as recorded
-    response: [
-      { page: 1, pages: 1, per_page: 20000, total: 4, sourceid: '2', lastupdated: '2026-07-13' },
-      [
-        {
-          indicator: { id: 'NY.GDP.MKTP.CD', value: 'GDP (current US$)' }, country: { id: 'MX', value: 'Mexico' },
-          countryiso3code: 'MEX', date: '2025', value: 1832641364775.52, unit: '', obs_status: '', decimal: 0,
-        },
-        {
-          indicator: { id: 'NY.GDP.MKTP.CD', value: 'GDP (current US$)' }, country: { id: 'MX', value: 'Mexico' },
-          countryiso3code: 'MEX', date: '2024', value: 1830489311088.89, unit: '', obs_status: '', decimal: 0,
-        },
-      ],
-    ],
-    // biome-ignore format: as recorded
-    data: {
-      year: 2025, country: 'Mexico', gdp_usd: 1832641364775.52, indicator: 'NY.GDP.MKTP.CD',
-      country_code: 'MX', country_iso3: 'MEX', indicator_name: 'GDP (current US$)', last_updated: '2026-07-13',
-    },
-  }
-}
-
-function recordedPopulation() {
-  return {
-    parameters: { country: 'US' },
-    // biome-ignore format: as recorded
-    response: [
-      { page: 1, pages: 1, per_page: 50, total: 2, sourceid: '2', lastupdated: '2026-07-13' },
-      [
-        {
-          indicator: { id: 'SP.POP.TOTL', value: 'Population, total' }, country: { id: 'US', value: 'United States' },
-          countryiso3code: 'USA', date: '2023', value: 336755052, unit: '', obs_status: '', decimal: 0,
-        },
-        {
-          indicator: { id: 'SP.POP.TOTL', value: 'Population, total' }, country: { id: 'US', value: 'United States' },
-          countryiso3code: 'USA', date: '2022', value: 333996304, unit: '', obs_status: '', decimal: 0,
-        },
-      ],
-    ],
-    // biome-ignore format: as recorded
-    data: {
-      year: 2023, country: 'United States', population: 336755052, indicator: 'SP.POP.TOTL',
-      country_code: 'US', country_iso3: 'USA', indicator_name: 'Population, total', last_updated: '2026-07-13',
-    },
-  }
 }

@@ -1,10 +1,12 @@
-import Type from 'typebox'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { filledText, isObject, items, members, objects, text, texts } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
-import { invalid, notFound } from '../catalog/response-class.ts'
-import { TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
-import { endpoint, type FallbackSource, path, trimmed, type Upstream } from '../catalog/upstream.ts'
+import { namesOf, param } from '../catalog/parameters.ts'
+import { notFound } from '../catalog/response-class.ts'
+import { type FallbackSource, path, trimmed } from '../catalog/upstream.ts'
+import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import freeRecordings from './recordings/dictionary.fallback.json' with { type: 'json' }
+import recordings from './recordings/dictionary.json' with { type: 'json' }
 
 /** Wiktionary has two levels; an answer with thousands is not followed further. */
 const SENSE_DEPTH_MAX = 3
@@ -31,6 +33,18 @@ const definition = record({
   }),
 })
 
+/** What both sources have in common. */
+const define = {
+  description: 'Meanings of an English word, of all its etymologies.',
+  parameters: {
+    word: param.text('English word in any letter case', {
+      complete: (name, word) => trimmed(name, word).toLowerCase(),
+      aliases: namesOf.query,
+    }),
+  },
+  data: definition,
+}
+
 const freeDictionary: FallbackSource = {
   terms: {
     summary: 'Free service without a key or a promise of uptime. Text from Wiktionary, CC BY-SA 4.0.',
@@ -44,30 +58,30 @@ const freeDictionary: FallbackSource = {
   attemptTimeoutMs: 8_000,
   probe: { request: { path: path`/api/v1/entries/en/polenta` }, everySeconds: 600 },
   endpoints: {
-    '/define': {
-      request: ({ word }) => ({ path: path`/api/v1/entries/en/${text(word) ?? ''}` }),
+    '/define': endpoint({
+      ...define,
+      request: ({ word }) => ({ path: path`/api/v1/entries/en/${word}` }),
       // The form of its 404 is not known; a page for people means a lost route.
       isNotFound: ({ headers }) => !headers['content-type']?.startsWith('text/html'),
       rejects: [400],
-      map: ({ body, parameters }) => {
+      readFrom: ({ body, parameters }) => {
         const { entries, word } = members(body)
-        if (!Array.isArray(entries)) return (entries ?? null) === null && filledText(word) ? notFound() : invalid()
+        if (!Array.isArray(entries)) return (entries ?? null) === null && filledText(word) ? notFound() : undefined
         const english = objects(entries).filter(isEnglish)
         if (english.length === 0) return notFound()
-        return definition.read(fromFreeDictionary(members(body), english, text(parameters.word))) ?? invalid()
+        return fromFreeDictionary(members(body), english, parameters.word)
       },
-      example: recordedFreeDictionary(),
-    },
+      example: freeRecordings['/define'],
+    }),
   },
 }
 
-const dictionary: Upstream = {
+export default upstream({
   displayName: 'Dictionary',
   category: 'reference',
   description: 'Definitions, examples, synonyms and pronunciation of English words, from Wiktionary.',
   tags: ['dictionary', 'english', 'definitions', 'synonyms', 'pronunciation'],
-  keywords: ['word', 'meaning', 'mean', 'define', 'spelling', 'thesaurus', 'vocabulary', 'language', 'phonetic'],
-  tierRequired: 'developer',
+  keywords: words('word meaning mean define spelling thesaurus vocabulary language phonetic'),
   terms: {
     summary:
       'Free service of one person, paid by donations, without a promise of uptime. Text from Wiktionary, CC BY-SA 3.0.',
@@ -81,17 +95,12 @@ const dictionary: Upstream = {
   attemptTimeoutMs: 5_000,
   // A common word would be answered from Cloudflare's cache while the origin is down.
   probe: { request: { path: path`/api/v2/entries/en/polenta` }, everySeconds: 600 },
-  mayLack: ['phonetic', 'audio_url', 'example', 'license'],
+  mayLack: words('phonetic audio_url example license'),
   // The origin has failed for months.
   fallback: freeDictionary,
   endpoints: {
     '/define': endpoint({
-      description: 'Meanings of an English word, of all its etymologies.',
-      parameters: Type.Object({
-        word: Type.String({ minLength: 1, maxLength: TEXT_LENGTH_MAX, description: 'English word in any letter case' }),
-      }),
-      aliases: { word: ['q', 'query'] },
-      data: definition.schema,
+      ...define,
       // Definitions stay and the upstream is fragile, but missing words come and go.
       cache: {
         seconds: lifetime.week,
@@ -99,22 +108,18 @@ const dictionary: Upstream = {
         staleIfErrorSeconds: lifetime.month,
         notFoundSeconds: lifetime.hour,
       },
-      complete: ({ word }) => ({ word: trimmed('word', word).toLowerCase() }),
       request: ({ word }) => ({ path: path`/api/v2/entries/en/${word}` }),
       isNotFound: ({ body }) => members(body).title === 'No Definitions Found',
       rejects: [400],
-      map: ({ body, parameters }) => {
-        if (!Array.isArray(body)) return invalid()
+      readFrom: ({ body, parameters }) => {
+        if (!Array.isArray(body)) return undefined
         const entries = objects(body)
-        if (entries.length === 0) return notFound()
-        return definition.read(joined(entries, parameters.word)) ?? invalid()
+        return entries.length === 0 ? notFound() : joined(entries, parameters.word)
       },
-      example: recordedDefine(),
+      example: recordings['/define'],
     }),
   },
-}
-
-export default dictionary
+})
 
 /**
  * One entry made of several, one for each etymology: with the meanings of all, and the first sound
@@ -145,7 +150,7 @@ function isEnglish({ language }: Source): boolean {
  * One entry as `joined` makes it, of the entries of the second source: one for each part of speech
  * and etymology.
  */
-function fromFreeDictionary({ word, source }: Source, entries: Source[], asked: string | null): Source {
+function fromFreeDictionary({ word, source }: Source, entries: Source[], asked: string): Source {
   const pronunciations = entries.flatMap((entry) => objects(entry.pronunciations))
   const ipa = pronunciations.filter(({ type }) => /^(?:ipa)?$/i.test(text(type) ?? ''))
   const { url, license } = members(source)
@@ -179,143 +184,4 @@ function examplesOf({ examples, quotes }: Source): unknown[] {
 
 function firstFilled(values: unknown[]): string | null {
   return values.map(filledText).find((value) => value !== null) ?? null
-}
-
-function recordedDefine() {
-  return {
-    parameters: { word: 'hello' },
-    // biome-ignore format: as recorded
-    response: [
-      {
-        word: 'hello',
-        phonetics: [
-          {
-            audio: 'https://api.dictionaryapi.dev/media/pronunciations/en/hello-au.mp3', sourceUrl: 'https://commons.wikimedia.org/w/index.php?curid=75797336',
-            license: { name: 'BY-SA 4.0', url: 'https://creativecommons.org/licenses/by-sa/4.0' },
-          },
-          {
-            text: '/həˈləʊ/', audio: 'https://api.dictionaryapi.dev/media/pronunciations/en/hello-uk.mp3',
-            sourceUrl: 'https://commons.wikimedia.org/w/index.php?curid=9021983',
-            license: { name: 'BY 3.0 US', url: 'https://creativecommons.org/licenses/by/3.0/us' },
-          },
-          { text: '/həˈloʊ/', audio: '' },
-        ],
-        meanings: [
-          {
-            partOfSpeech: 'noun', definitions: [{ definition: '"Hello!" or an equivalent greeting.', synonyms: [], antonyms: [] }], synonyms: ['greeting'],
-            antonyms: [],
-          },
-          { partOfSpeech: 'verb', definitions: [{ definition: 'To greet with "hello".', synonyms: [], antonyms: [] }], synonyms: [], antonyms: [] },
-          {
-            partOfSpeech: 'interjection',
-            definitions: [
-              {
-                definition: 'A greeting (salutation) said when meeting someone or acknowledging someone’s arrival or presence.', synonyms: [], antonyms: [],
-                example: 'Hello, everyone.',
-              },
-              { definition: 'A greeting used when answering the telephone.', synonyms: [], antonyms: [], example: 'Hello? How may I help you?' },
-              {
-                definition: 'A call for response if it is not clear if anyone is present or listening, or if a telephone conversation may have been disconnected.',
-                synonyms: [], antonyms: [], example: 'Hello? Is anyone there?',
-              },
-              {
-                definition: 'Used sarcastically to imply that the person addressed or referred to has done something the speaker or writer considers to be foolish.',
-                synonyms: [], antonyms: [], example: 'You just tried to start your car with your cell phone. Hello?',
-              },
-              { definition: 'An expression of puzzlement or discovery.', synonyms: [], antonyms: [], example: 'Hello! What’s going on here?' },
-            ],
-            synonyms: [], antonyms: ['bye', 'goodbye'],
-          },
-        ],
-        license: { name: 'CC BY-SA 3.0', url: 'https://creativecommons.org/licenses/by-sa/3.0' }, sourceUrls: ['https://en.wiktionary.org/wiki/hello'],
-      },
-    ],
-    // biome-ignore format: as recorded
-    data: {
-      word: 'hello', phonetic: '/həˈləʊ/',
-      meanings: [
-        {
-          part_of_speech: 'noun', definitions: [{ definition: '"Hello!" or an equivalent greeting.', example: null, synonyms: [], antonyms: [] }],
-          synonyms: ['greeting'], antonyms: [],
-        },
-        { part_of_speech: 'verb', definitions: [{ definition: 'To greet with "hello".', example: null, synonyms: [], antonyms: [] }], synonyms: [], antonyms: [] },
-        {
-          part_of_speech: 'interjection',
-          definitions: [
-            {
-              definition: 'A greeting (salutation) said when meeting someone or acknowledging someone’s arrival or presence.', example: 'Hello, everyone.',
-              synonyms: [], antonyms: [],
-            },
-            { definition: 'A greeting used when answering the telephone.', example: 'Hello? How may I help you?', synonyms: [], antonyms: [] },
-            {
-              definition: 'A call for response if it is not clear if anyone is present or listening, or if a telephone conversation may have been disconnected.',
-              example: 'Hello? Is anyone there?', synonyms: [], antonyms: [],
-            },
-            {
-              definition: 'Used sarcastically to imply that the person addressed or referred to has done something the speaker or writer considers to be foolish.',
-              example: 'You just tried to start your car with your cell phone. Hello?', synonyms: [], antonyms: [],
-            },
-            { definition: 'An expression of puzzlement or discovery.', example: 'Hello! What’s going on here?', synonyms: [], antonyms: [] },
-          ],
-          synonyms: [], antonyms: ['bye', 'goodbye'],
-        },
-      ],
-      audio_url: 'https://api.dictionaryapi.dev/media/pronunciations/en/hello-au.mp3', source_urls: ['https://en.wiktionary.org/wiki/hello'],
-      license: { name: 'CC BY-SA 3.0', url: 'https://creativecommons.org/licenses/by-sa/3.0' },
-    },
-  }
-}
-
-function recordedFreeDictionary() {
-  return {
-    parameters: { word: 'hello' },
-    // biome-ignore format: as clients read it
-    response: {
-      word: 'hello',
-      entries: [
-        {
-          language: { code: 'en', name: 'English' }, partOfSpeech: 'interjection',
-          pronunciations: [{ type: 'ipa', text: '/həˈləʊ/', tags: ['Received Pronunciation'] }, { type: 'ipa', text: '/həˈloʊ/', tags: ['General American'] }],
-          forms: [],
-          senses: [
-            {
-              definition: 'A greeting (salutation) said when meeting someone or acknowledging someone’s arrival or presence.', tags: [],
-              examples: ['Hello, everyone.'], quotes: [], synonyms: ['greetings', 'hi'], antonyms: ['goodbye'], subsenses: [],
-            },
-          ],
-          synonyms: [], antonyms: [],
-        },
-        {
-          language: { code: 'en', name: 'English' }, partOfSpeech: 'noun', pronunciations: [], forms: [{ word: 'hellos', tags: ['plural'] }],
-          senses: [{ definition: '"Hello!" or an equivalent greeting.', tags: ['countable'], examples: [], quotes: [], synonyms: ['greeting'], antonyms: [] }],
-          synonyms: [], antonyms: [],
-        },
-      ],
-      source: {
-        url: 'https://en.wiktionary.org/wiki/hello', license: { name: 'CC BY-SA 4.0', url: 'https://creativecommons.org/licenses/by-sa/4.0/' },
-      },
-    },
-    // biome-ignore format: as mapped
-    data: {
-      word: 'hello', phonetic: '/həˈləʊ/',
-      meanings: [
-        {
-          part_of_speech: 'interjection',
-          definitions: [
-            {
-              definition: 'A greeting (salutation) said when meeting someone or acknowledging someone’s arrival or presence.', example: 'Hello, everyone.',
-              synonyms: ['greetings', 'hi'], antonyms: ['goodbye'],
-            },
-          ],
-          synonyms: [], antonyms: [],
-        },
-        {
-          part_of_speech: 'noun',
-          definitions: [{ definition: '"Hello!" or an equivalent greeting.', example: null, synonyms: ['greeting'], antonyms: [] }], synonyms: [], antonyms: [],
-        },
-      ],
-      audio_url: null, source_urls: ['https://en.wiktionary.org/wiki/hello'],
-      license: { name: 'CC BY-SA 4.0', url: 'https://creativecommons.org/licenses/by-sa/4.0/' },
-    },
-  }
 }

@@ -2,9 +2,11 @@ import Type from 'typebox'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { filledText, isObject, members, nullable, number, text } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
-import { failed, invalid, notFound, overLimit, type ResponseClass } from '../catalog/response-class.ts'
-import { defaulted, latitude, longitude, otherNames, TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
-import { endpoint, path, singleSpaced, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
+import { latitude, longitude, namesOf, param } from '../catalog/parameters.ts'
+import { failed, notFound, overLimit, type ResponseClass } from '../catalog/response-class.ts'
+import { path, singleSpaced, type UpstreamResponse } from '../catalog/upstream.ts'
+import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import recordings from './recordings/geocoding.json' with { type: 'json' }
 
 /** The usage policy demands caching, and places hardly move. */
 const cache = { ...freshFor(lifetime.week), staleIfErrorSeconds: 4 * lifetime.week }
@@ -63,13 +65,12 @@ const nearest = record({
   house_number: field.text('address.house_number', 'House number'),
 })
 
-const geocoding: Upstream = {
+export default upstream({
   displayName: 'Geocoding',
   category: 'geography',
   description: 'Place names and addresses to coordinates and back, from OpenStreetMap data (Nominatim).',
   tags: ['geocoding', 'address', 'coordinates', 'reverse-geocoding', 'openstreetmap', 'map'],
-  keywords: ['street', 'city', 'place', 'postcode', 'zip', 'latitude', 'longitude', 'map', 'location'],
-  tierRequired: 'developer',
+  keywords: words('street city place postcode zip latitude longitude map location'),
   terms: {
     summary:
       'Data under ODbL. The public server forbids reselling, auto-complete and systematic queries: an operator who offers geocoding to others sets the address of an own Nominatim.',
@@ -82,66 +83,40 @@ const geocoding: Upstream = {
   caps: { concurrency: 1, rates: [{ max: 1, seconds: 1 }] },
   contact: { rule: 'Nominatim asks for a contact in the User-Agent and may block those who name none' },
   // The policy grants scheduled requests 4 a minute; this request does not touch the search.
-  probe: {
-    request: { path: path`/status`, query: { format: 'json' } },
-    everySeconds: 300,
-  },
+  probe: { request: { path: path`/status`, query: { format: 'json' } }, everySeconds: 300 },
   // Debug pages and callbacks are not JSON; paid servers of the same kind take a key.
-  reservedParameters: ['debug', 'json_callback', 'key'],
-  mayLack: [
-    'name',
-    'city',
-    'postcode',
-    'state',
-    'road',
-    'house_number',
-    'bounding_box',
-    'country',
-    'country_code',
-    'importance',
-    'osm_type',
-    'osm_id',
-  ],
+  reservedParameters: words('debug json_callback key'),
+  mayLack: words(
+    'name city postcode state road house_number bounding_box country country_code importance osm_type osm_id',
+  ),
   classify: classifyRefusal,
   endpoints: {
     '/search': endpoint({
       description: 'Coordinates of a place name or address, best match first.',
-      parameters: Type.Object({
-        q: Type.String({
-          minLength: 1,
-          maxLength: TEXT_LENGTH_MAX,
-          description: 'Place name or address, in any language',
+      parameters: {
+        q: param.text('Place name or address, in any language', { complete: singleSpaced, aliases: namesOf.query }),
+        limit: param.integer('Maximum number of results', {
+          minimum: 1,
+          maximum: 10,
+          default: 5,
+          aliases: namesOf.count,
         }),
-        limit: defaulted(
-          Type.Integer({
-            minimum: 1,
-            maximum: 10,
-            default: 5,
-            description: 'Maximum number of results',
-          }),
-        ),
-      }),
-      aliases: { q: otherNames('query', 'q'), limit: otherNames('count', 'limit') },
-      data: search.schema,
+      },
+      data: search,
       cache: { ...cache, key: ({ q, limit }) => ({ q: q.toLowerCase(), limit }) },
-      complete: (parameters) => ({ ...parameters, q: singleSpaced('q', parameters.q) }),
       request: ({ q, limit }) => ({
         path: path`/search`,
         query: { q, format: 'jsonv2', addressdetails: 1, limit, 'accept-language': 'en' },
       }),
       rejects: [400],
-      map: ({ body }) => search.read({ results: body }) ?? invalid(),
-      example: recordedSearch(),
+      readFrom: ({ body }) => ({ results: body }),
+      example: recordings['/search'],
     }),
 
     '/reverse': endpoint({
       description: 'Address of the mapped object nearest to coordinates.',
-      parameters: Type.Object({
-        lat: latitude,
-        lon: longitude,
-      }),
-      aliases: { lat: otherNames('latitude', 'lat'), lon: otherNames('longitude', 'lon') },
-      data: nearest.schema,
+      parameters: { lat: latitude, lon: longitude },
+      data: nearest,
       cache: {
         ...cache,
         // One call a second is too scarce to ask twice about the open sea.
@@ -153,18 +128,15 @@ const geocoding: Upstream = {
         path: path`/reverse`,
         query: { lat, lon, format: 'jsonv2', addressdetails: 1, 'accept-language': 'en' },
       }),
-      map: ({ body }) => {
+      readFrom: ({ body }) => {
         const { error } = members(body)
         if (error === 'Unable to geocode') return notFound('There is no address at these coordinates.')
-        if (error !== undefined) return failed()
-        return nearest.read(body) ?? invalid()
+        return error === undefined ? body : failed()
       },
-      example: recordedReverse(),
+      example: recordings['/reverse'],
     }),
   },
-}
-
-export default geocoding
+})
 
 function classifyRefusal({ status, headers, body }: UpstreamResponse): ResponseClass | undefined {
   // There is no key to refuse: a 403 is the limiter's, and so is a web page if JSON was asked for.
@@ -188,61 +160,4 @@ function settlement(address: Source): string | null {
     if (name !== null) return name
   }
   return null
-}
-
-function recordedSearch() {
-  return {
-    parameters: { q: 'Batumi', limit: 1 },
-    // biome-ignore format: as recorded
-    response: [
-      {
-        place_id: 208137191, licence: 'Data © OpenStreetMap contributors, ODbL 1.0. http://osm.org/copyright', osm_type: 'way', osm_id: 410645026,
-        lat: '41.6456051', lon: '41.6284693', category: 'building', type: 'apartments', place_rank: 30, importance: 6.58373388265357e-05,
-        addresstype: 'building', name: '', display_name: '45, ზურაბ გორგილაძის ქუჩა, რუსთაველი, ბათუმი, აჭარის ავტონომიური რესპუბლიკა, 6000, საქართველო',
-        address: {
-          house_number: '45', road: 'ზურაბ გორგილაძის ქუჩა', suburb: 'რუსთაველი', city: 'ბათუმი', state: 'აჭარის ავტონომიური რესპუბლიკა',
-          'ISO3166-2-lvl4': 'GE-AJ', postcode: '6000', country: 'საქართველო', country_code: 'ge',
-        },
-        boundingbox: ['41.6454026', '41.6458069', '41.6282819', '41.6286539'],
-      },
-    ],
-    // biome-ignore format: as recorded
-    data: {
-      results: [
-        {
-          name: '45', display_name: '45, ზურაბ გორგილაძის ქუჩა, რუსთაველი, ბათუმი, აჭარის ავტონომიური რესპუბლიკა, 6000, საქართველო', lat: 41.6456051,
-          lon: 41.6284693, category: 'building', type: 'apartments', importance: 6.58373388265357e-05, country: 'საქართველო', country_code: 'ge',
-          bounding_box: { south: 41.6454026, north: 41.6458069, west: 41.6282819, east: 41.6286539 }, osm_type: 'way', osm_id: 410645026,
-          address: {
-            house_number: '45', road: 'ზურაბ გორგილაძის ქუჩა', suburb: 'რუსთაველი', city: 'ბათუმი', state: 'აჭარის ავტონომიური რესპუბლიკა',
-            'ISO3166-2-lvl4': 'GE-AJ', postcode: '6000', country: 'საქართველო', country_code: 'ge',
-          },
-        },
-      ],
-    },
-  }
-}
-
-function recordedReverse() {
-  return {
-    parameters: { lat: -34.44076, lon: -58.70521 },
-    // biome-ignore format: as recorded
-    response: {
-      place_id: '134140761', licence: 'Data © OpenStreetMap contributors, ODbL 1.0. https://www.openstreetmap.org/copyright', osm_type: 'way',
-      osm_id: '280940520', lat: '-34.4391708', lon: '-58.7064573', place_rank: '26', category: 'highway', type: 'motorway', importance: '0.1',
-      addresstype: 'road', display_name: 'Autopista Pedro Eugenio Aramburu, El Triángulo, Partido de Malvinas Argentinas, Buenos Aires, 1.619, Argentina',
-      name: 'Autopista Pedro Eugenio Aramburu',
-      address: {
-        road: 'Autopista Pedro Eugenio Aramburu', village: 'El Triángulo', state_district: 'Partido de Malvinas Argentinas', state: 'Buenos Aires',
-        postcode: '1.619', country: 'Argentina', country_code: 'ar',
-      },
-      boundingbox: ['-34.44159', '-34.4370994', '-58.7086067', '-58.7044712'],
-    },
-    // biome-ignore format: as recorded
-    data: {
-      city: 'El Triángulo', country: 'Argentina', postcode: '1.619', country_code: 'ar',
-      display_name: 'Autopista Pedro Eugenio Aramburu, El Triángulo, Partido de Malvinas Argentinas, Buenos Aires, 1.619, Argentina', lat: -34.4391708,
-      lon: -58.7064573, state: 'Buenos Aires', road: 'Autopista Pedro Eugenio Aramburu', house_number: null,
-    },
-  }
 }

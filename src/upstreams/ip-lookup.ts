@@ -1,9 +1,11 @@
-import Type from 'typebox'
 import { field, record } from '../catalog/fields.ts'
 import { isObject, members } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
-import { failed, invalid, overLimit, type ResponseClass, rejected } from '../catalog/response-class.ts'
-import { endpoint, InvalidParameter, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
+import { optional, param } from '../catalog/parameters.ts'
+import { failed, overLimit, type ResponseClass, rejected } from '../catalog/response-class.ts'
+import { InvalidParameter, path, type UpstreamResponse } from '../catalog/upstream.ts'
+import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import recordings from './recordings/ip-lookup.json' with { type: 'json' }
 
 const BAN_MS = 3_600_000
 
@@ -41,13 +43,12 @@ const location = record({
   as: field.text('as', 'Number and name of the autonomous system'),
 })
 
-const ipLookup: Upstream = {
+export default upstream({
   displayName: 'IP lookup',
   category: 'network',
   description: 'Location and network operator of an IPv4 or IPv6 address; of your own address when you name none.',
   tags: ['ip', 'geolocation', 'isp', 'network', 'location'],
-  keywords: ['whois', 'geoip', 'hostname', 'server', 'visitor', 'internet', 'provider'],
-  tierRequired: 'developer',
+  keywords: words('whois geoip hostname server visitor internet provider'),
   terms: {
     nonCommercial: true,
     summary: 'The free host is for non-commercial use and plain HTTP only; commercial use needs an ip-api.com pro key.',
@@ -58,7 +59,6 @@ const ipLookup: Upstream = {
   baseUrl: 'http://ip-api.com',
   credential: {
     accessMode: 'platform_managed',
-    required: false,
     in: 'query',
     name: 'key',
     baseUrl: 'https://pro.ip-api.com',
@@ -68,25 +68,16 @@ const ipLookup: Upstream = {
   // Whoever goes on over the limit is banned for an hour.
   caps: { concurrency: 4, rates: [{ max: 45, seconds: 60 }] },
   rateHeaders: { remaining: 'x-rl', reset: 'x-ttl', resetIs: 'seconds' },
-  probe: {
-    request: { path: path`/json/8.8.8.8`, query: { fields: 'status' } },
-    everySeconds: 300,
-  },
-  reservedParameters: ['key', 'fields', 'lang', 'callback'],
+  probe: { request: { path: path`/json/8.8.8.8`, query: { fields: 'status' } }, everySeconds: 300 },
+  reservedParameters: words('key fields lang callback'),
   classify,
   endpoints: {
     '/lookup': endpoint({
       description: 'Location and network of an IP address.',
-      parameters: Type.Object({
-        ip: Type.Optional(
-          Type.String({
-            minLength: 2,
-            maxLength: 45,
-            description: 'Public IPv4 or IPv6 address; your own when omitted',
-          }),
-        ),
-      }),
-      data: location.schema,
+      parameters: {
+        ip: optional(param.text('Public IPv4 or IPv6 address; your own when omitted', { minLength: 2, maxLength: 45 })),
+      },
+      data: location,
       cache: { perCaller: true, ...freshFor(lifetime.day), staleIfErrorSeconds: lifetime.week },
       // Without an address the upstream would look up the gateway's own.
       complete: ({ ip }, { callerAddress }) => {
@@ -96,13 +87,11 @@ const ipLookup: Upstream = {
         return { ip: publicAddress(callerAddress, 'it is needed, as your own address is not a public one') }
       },
       request: ({ ip }) => ({ path: path`/json/${ip ?? ''}` }),
-      map: ({ body }) => (members(body).status === 'success' ? location.read(body) : invalid()),
-      example: recordedLookup(),
+      readFrom: ({ body }) => (members(body).status === 'success' ? body : undefined),
+      example: recordings['/lookup'],
     }),
   },
-}
-
-export default ipLookup
+})
 
 /**
  * Every failed lookup is HTTP 200; a 403 without a reason is the ban of an address that went on
@@ -189,22 +178,4 @@ function ipv6Groups(canonical: string): number[] {
 function mappedIpv4(groups: number[]): number | undefined {
   const isMapped = groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff
   return isMapped ? (groups[6] ?? 0) * 65_536 + (groups[7] ?? 0) : undefined
-}
-
-function recordedLookup() {
-  return {
-    parameters: { ip: '155.248.192.115' },
-    // biome-ignore format: as recorded
-    response: {
-      status: 'success', country: 'United States', countryCode: 'US', region: 'CA', regionName: 'California', city: 'San Jose', zip: '95119',
-      lat: 37.2329, lon: -121.7875, timezone: 'America/Los_Angeles', isp: 'Oracle Corporation', org: 'Oracle Cloud Infrastructure (us-sanjose-1)',
-      as: 'AS31898 Oracle Corporation', query: '155.248.192.115',
-    },
-    // biome-ignore format: as recorded
-    data: {
-      ip: '155.248.192.115', isp: 'Oracle Corporation', lat: 37.2329, lon: -121.7875, city: 'San Jose', country: 'United States', country_code: 'US',
-      region: 'CA', region_name: 'California', zip: '95119', timezone: 'America/Los_Angeles', org: 'Oracle Cloud Infrastructure (us-sanjose-1)',
-      as: 'AS31898 Oracle Corporation',
-    },
-  }
 }

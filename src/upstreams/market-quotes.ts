@@ -2,9 +2,11 @@ import Type from 'typebox'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { filledText, integer, isObject, items, members, nullable, number, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
-import { failed, invalid, notFound, rejected } from '../catalog/response-class.ts'
-import { defaulted, TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
-import { endpoint, InvalidParameter, path, type Upstream } from '../catalog/upstream.ts'
+import { param } from '../catalog/parameters.ts'
+import { failed, notFound, rejected } from '../catalog/response-class.ts'
+import { InvalidParameter, path } from '../catalog/upstream.ts'
+import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import recordings from './recordings/market-quotes.json' with { type: 'json' }
 
 /**
  * Seconds an answer is fresh: who asks for years does not follow the minutes. Longer ranges take an
@@ -49,14 +51,13 @@ const quote = record({
   }),
 })
 
-const marketQuotes: Upstream = {
+export default upstream({
   displayName: 'Market quotes',
   category: 'finance',
   description:
     'Latest price, day figures and price history of a stock, fund, index, currency or future, from Yahoo Finance.',
   tags: ['stocks', 'quotes', 'market', 'prices', 'finance'],
-  keywords: ['share', 'stock', 'exchange', 'nasdaq', 'nyse', 'dow', 'ticker', 'company', 'etf', 'index', 'invest'],
-  tierRequired: 'developer',
+  keywords: words('share stock exchange nasdaq nyse dow ticker company etf index invest'),
   terms: {
     nonCommercial: true,
     summary: 'An undocumented endpoint without a service agreement: best effort, personal use, no redistribution.',
@@ -77,55 +78,30 @@ const marketQuotes: Upstream = {
       { max: 60, seconds: 60 },
     ],
   },
-  probe: {
-    request: { path: path`/v8/finance/chart/AAPL`, query: { range: '1d', interval: '1d' } },
-    everySeconds: 300,
-  },
+  probe: { request: { path: path`/v8/finance/chart/AAPL`, query: { range: '1d', interval: '1d' } }, everySeconds: 300 },
   // A period would win over the range.
-  reservedParameters: ['period1', 'period2', 'crumb', 'formatted'],
-  mayLack: [
-    'name',
-    'volume',
-    'fifty_two_week_high',
-    'fifty_two_week_low',
-    'previous_close',
-    'change',
-    'change_percent',
-    'history',
-  ],
+  reservedParameters: words('period1 period2 crumb formatted'),
+  mayLack: words('name volume fifty_two_week_high fifty_two_week_low previous_close change change_percent history'),
   endpoints: {
     '/quote': endpoint({
       description: 'Latest price and day figures of one ticker, with its price history over a range.',
-      parameters: Type.Object({
-        symbol: Type.String({
-          minLength: 1,
-          maxLength: TEXT_LENGTH_MAX,
-          description: 'Ticker: AAPL, 7203.T, ^GSPC, EURUSD=X, BTC-USD',
+      parameters: {
+        symbol: param.text('Ticker: AAPL, 7203.T, ^GSPC, EURUSD=X, BTC-USD', { complete: ticker }),
+        range: param.oneOf(['1d', '5d', '1mo', '3mo', '6mo', '1y', '2y', '5y'], 'Span of the history, up to now', {
+          default: '1d',
         }),
-        range: defaulted(
-          Type.Enum(['1d', '5d', '1mo', '3mo', '6mo', '1y', '2y', '5y'], {
-            default: '1d',
-            description: 'Span of the history, up to now',
-          }),
+        interval: param.oneOf(
+          ['1m', '5m', '15m', '1h', '1d', '1wk', '1mo'],
+          'Length of a bar; 5m and 15m reach back 60 days, 1m about 8, 1h 730',
+          { default: '1d' },
         ),
-        interval: defaulted(
-          Type.Enum(['1m', '5m', '15m', '1h', '1d', '1wk', '1mo'], {
-            default: '1d',
-            description: 'Length of a bar; 5m and 15m reach back 60 days, 1m about 8, 1h 730',
-          }),
-        ),
-      }),
-      data: quote.schema,
+      },
+      data: quote,
       cache: {
         seconds: ({ range }) => secondsByRange.get(range) ?? lifetime.hour,
         staleWhileRevalidateSeconds: 60,
         staleIfErrorSeconds: lifetime.day,
         notFoundSeconds: lifetime.hour,
-      },
-      complete: ({ symbol, range, interval }) => {
-        const ticker = symbol.trim().toUpperCase()
-        if (!/^\^?[A-Z0-9][A-Z0-9.&=_-]*$/.test(ticker)) throw new InvalidParameter('symbol', 'it is not a ticker')
-        return { symbol: ticker, range, interval }
       },
       request: ({ symbol, range, interval }) => ({
         path: path`/v8/finance/chart/${symbol}`,
@@ -136,25 +112,29 @@ const marketQuotes: Upstream = {
         status === 422 && chartError(body)
           ? rejected('This interval is not available over this range: take a longer one.')
           : undefined,
-      map: ({ body, parameters: { range, interval } }) => {
+      readFrom: ({ body, parameters: { range, interval } }) => {
         const error = chartError(body)
         if (error) return error.code === 'Not Found' ? notFound() : failed()
         const result = items(members(members(body).chart).result)[0]
-        if (!isObject(result) || !isObject(result.meta)) return invalid()
+        if (!isObject(result) || !isObject(result.meta)) return undefined
         // A half-known symbol is answered with an empty stub.
         if (result.meta.regularMarketPrice === 0 && text(result.meta.currency) === null) return notFound()
-        return quote.read({ ...result, range, interval }) ?? invalid()
+        return { ...result, range, interval }
       },
-      example: recordedQuote(),
+      example: recordings['/quote'],
     }),
   },
-}
-
-export default marketQuotes
+})
 
 function chartError(body: unknown): Source | undefined {
   const { error } = members(members(body).chart)
   return isObject(error) ? error : undefined
+}
+
+function ticker(name: string, given: string): string {
+  const symbol = given.trim().toUpperCase()
+  if (!/^\^?[A-Z0-9][A-Z0-9.&=_-]*$/.test(symbol)) throw new InvalidParameter(name, 'it is not a ticker')
+  return symbol
 }
 
 function longestName({ longName, shortName, symbol }: Source): unknown {
@@ -262,53 +242,4 @@ function isoTime(epochSeconds: unknown): string | null {
   const seconds = integer(epochSeconds)
   if (seconds === null || Math.abs(seconds) > 60_000_000_000) return null
   return new Date(seconds * 1_000).toISOString().replace('.000Z', 'Z')
-}
-
-function recordedQuote() {
-  return {
-    parameters: { symbol: 'AAPL', range: '1d' as const, interval: '5m' as const },
-    // biome-ignore format: as recorded
-    response: {
-      chart: {
-        result: [{
-          meta: {
-            currency: 'USD', symbol: 'AAPL', exchangeName: 'NMS', fullExchangeName: 'NasdaqGS', instrumentType: 'EQUITY', firstTradeDate: 345479400,
-            regularMarketTime: 1791208707, hasPrePostMarketData: true, gmtoffset: -14400, timezone: 'EDT', exchangeTimezoneName: 'America/New_York',
-            regularMarketPrice: 333.923, regularMarketChangePercent: 0.07, fulldayPrice: 333.923, fulldayChange: 0.233, fulldayChangePercent: 0.07,
-            fiftyTwoWeekHigh: 345.34, fiftyTwoWeekLow: 243.42, regularMarketDayHigh: 336.19, regularMarketDayLow: 331.65, regularMarketVolume: 3907731,
-            longName: 'Apple Inc.', shortName: 'Apple Inc.', chartPreviousClose: 333.69, previousClose: 333.69, scale: 3, priceHint: 2,
-            currentTradingPeriod: {
-              pre: { timezone: 'EDT', start: 1791187200, end: 1791207000, gmtoffset: -14400 },
-              regular: { timezone: 'EDT', start: 1791207000, end: 1791230400, gmtoffset: -14400 },
-              post: { timezone: 'EDT', start: 1791230400, end: 1791244800, gmtoffset: -14400 },
-            },
-            tradingPeriods: [[{ timezone: 'EDT', start: 1791207000, end: 1791230400, gmtoffset: -14400 }]],
-            dataGranularity: '5m', range: '1d',
-          },
-          timestamp: [1791207000, 1791207300, 1791208707],
-          indicators: {
-            quote: [{
-              open: [332.7950134277344, 336.0899963378906, 333.9226989746094],
-              volume: [1810280, 497004, 0],
-              low: [331.6499938964844, 334.7300109863281, 333.9226989746094],
-              close: [336.0736083984375, 335.3900146484375, 333.9226989746094],
-              high: [336.19000244140625, 336.1099853515625, 333.9226989746094],
-            }],
-          },
-        }],
-        error: null,
-      },
-    },
-    // biome-ignore format: as recorded
-    data: {
-      symbol: 'AAPL', name: 'Apple Inc.', price: 333.923, volume: 3907731, day_low: 331.65, day_high: 336.19, previous_close: 333.69, change: 0.233,
-      change_percent: 0.07, currency: 'USD', exchange: 'NasdaqGS', instrument_type: 'EQUITY', timezone: 'America/New_York',
-      market_time: '2026-10-05T13:58:27Z', fifty_two_week_high: 345.34, fifty_two_week_low: 243.42, range: '1d', interval: '5m',
-      history: [
-        { time: '2026-10-05T13:30:00Z', open: 332.7950134277344, high: 336.19000244140625, low: 331.6499938964844, close: 336.0736083984375, volume: 1810280 },
-        { time: '2026-10-05T13:35:00Z', open: 336.0899963378906, high: 336.1099853515625, low: 334.7300109863281, close: 335.3900146484375, volume: 497004 },
-        { time: '2026-10-05T13:58:27Z', open: 333.9226989746094, high: 333.9226989746094, low: 333.9226989746094, close: 333.9226989746094, volume: 0 },
-      ],
-    },
-  }
 }

@@ -1,8 +1,8 @@
-import Type from 'typebox'
 import { field, record, required } from '../catalog/fields.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
-import { invalid } from '../catalog/response-class.ts'
-import { endpoint, path, type Upstream } from '../catalog/upstream.ts'
+import { path } from '../catalog/upstream.ts'
+import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import recordings from './recordings/random-facts.json' with { type: 'json' }
 
 const fact = record({
   id: field.text('id', '32 hexadecimal digits'),
@@ -13,13 +13,12 @@ const fact = record({
   permalink: field.text('permalink', 'Address of this fact'),
 })
 
-const randomFacts: Upstream = {
+export default upstream({
   displayName: 'Random facts',
   category: 'entertainment',
   description: 'Useless facts, a random one or that of the day. Old trivia of doubtful truth, some of it crude.',
   tags: ['facts', 'trivia', 'random', 'fun'],
-  keywords: ['funny', 'joke', 'useless', 'curious', 'bored'],
-  tierRequired: 'developer',
+  keywords: words('funny joke useless curious bored'),
   terms: {
     summary: 'Free, run by one person, without published terms. Name the source that comes with each fact.',
     url: 'https://uselessfacts.jsph.pl',
@@ -34,61 +33,17 @@ const randomFacts: Upstream = {
   endpoints: {
     '/random': endpoint({
       description: 'One random fact, another one each time.',
-      parameters: Type.Object({}),
-      data: fact.schema,
+      data: fact,
       request: () => ({ path: path`/api/v2/facts/random`, query: { language: 'en' } }),
-      map: ({ body }) => fact.read(body) ?? invalid(),
-      example: recordedRandom(),
+      example: recordings['/random'],
     }),
     '/today': endpoint({
       description: 'The fact of the day.',
-      parameters: Type.Object({}),
-      data: fact.schema,
+      data: fact,
       // The hour at which the day changes is not known.
       cache: { seconds: lifetime.hour, staleWhileRevalidateSeconds: 600, staleIfErrorSeconds: lifetime.day },
       request: () => ({ path: path`/api/v2/facts/today`, query: { language: 'en' } }),
-      map: ({ body }) => fact.read(body) ?? invalid(),
-      example: recordedToday(),
+      example: recordings['/today'],
     }),
   },
-}
-
-export default randomFacts
-
-function recordedRandom() {
-  return {
-    parameters: {},
-    // biome-ignore format: as recorded
-    response: {
-      id: '2816ebbc4eea1dfd7811ee46e3e97b33',
-      text: 'American Airlines saved $40,000 in 1987 by eliminating one olive from each salad served in first-class.',
-      source: 'djtech.net', source_url: 'http://www.djtech.net/humor/useless_facts.htm', language: 'en',
-      permalink: 'https://uselessfacts.jsph.pl/api/v2/facts/2816ebbc4eea1dfd7811ee46e3e97b33',
-    },
-    // biome-ignore format: as recorded
-    data: {
-      id: '2816ebbc4eea1dfd7811ee46e3e97b33',
-      text: 'American Airlines saved $40,000 in 1987 by eliminating one olive from each salad served in first-class.',
-      source: 'djtech.net', source_url: 'http://www.djtech.net/humor/useless_facts.htm', language: 'en',
-      permalink: 'https://uselessfacts.jsph.pl/api/v2/facts/2816ebbc4eea1dfd7811ee46e3e97b33',
-    },
-  }
-}
-
-function recordedToday() {
-  return {
-    parameters: {},
-    // biome-ignore format: as recorded
-    response: {
-      id: '3b8c10e9cefa0eee8962ec37c9137459', text: 'The first contraceptive was crocodile dung used by the ancient Egyptians.',
-      source: 'djtech.net', source_url: 'http://www.djtech.net/humor/useless_facts.htm', language: 'en',
-      permalink: 'https://uselessfacts.jsph.pl/api/v2/facts/3b8c10e9cefa0eee8962ec37c9137459',
-    },
-    // biome-ignore format: as recorded
-    data: {
-      id: '3b8c10e9cefa0eee8962ec37c9137459', text: 'The first contraceptive was crocodile dung used by the ancient Egyptians.',
-      source: 'djtech.net', source_url: 'http://www.djtech.net/humor/useless_facts.htm', language: 'en',
-      permalink: 'https://uselessfacts.jsph.pl/api/v2/facts/3b8c10e9cefa0eee8962ec37c9137459',
-    },
-  }
-}
+})

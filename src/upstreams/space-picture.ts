@@ -1,10 +1,11 @@
-import Type from 'typebox'
 import { dateIn, isCalendarDate } from '../catalog/calendar.ts'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { filledText, htmlDecoded, members } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
-import { invalid } from '../catalog/response-class.ts'
-import { endpoint, InvalidParameter, path, type Upstream } from '../catalog/upstream.ts'
+import { optional, param } from '../catalog/parameters.ts'
+import { type CallContext, InvalidParameter, path } from '../catalog/upstream.ts'
+import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import recordings from './recordings/space-picture.json' with { type: 'json' }
 
 const FIRST_DATE = '1995-06-16'
 
@@ -37,13 +38,12 @@ const pictureOfTheDay = record({
   alt: field.text('alt', 'Description for those who do not see the picture'),
 })
 
-const spacePicture: Upstream = {
+export default upstream({
   displayName: 'Space picture',
   category: 'science',
   description: 'The astronomy picture of the day with its explanation, for today or a date since 1995.',
   tags: ['space', 'astronomy', 'nasa', 'apod', 'image'],
-  keywords: ['galaxy', 'star', 'planet', 'telescope', 'universe', 'photo', 'picture', 'day', 'moon'],
-  tierRequired: 'developer',
+  keywords: words('galaxy star planet telescope universe photo picture day moon'),
   terms: {
     summary:
       'NASA media are generally free to use; many pictures belong to their photographers. Show the copyright and link to the page.',
@@ -55,32 +55,22 @@ const spacePicture: Upstream = {
   caps: { concurrency: 2, rates: [{ max: 30, seconds: 60 }] },
   probe: { request: { path: path`/wp-json/wp/v2/apod-basic`, query: { per_page: '1' } }, everySeconds: 300 },
   // What WordPress takes at every route, for authentication or for another form of the answer.
-  reservedParameters: [
-    'per_page',
-    'context',
-    'rest_route',
-    '_fields',
-    '_embed',
-    '_envelope',
-    '_jsonp',
-    '_method',
-    '_wpnonce',
-  ],
-  mayLack: ['copyright', 'alt', 'url'],
+  reservedParameters: words('per_page context rest_route _fields _embed _envelope _jsonp _method _wpnonce'),
+  mayLack: words('copyright alt url'),
   endpoints: {
     '/today': endpoint({
       description: 'Astronomy picture of the day: the latest, or that of a date.',
-      parameters: Type.Object({
-        date: Type.Optional(
-          Type.String({
+      parameters: {
+        date: optional(
+          param.text('YYYY-MM-DD, from 1995-06-16 to today (US Eastern); the latest picture when omitted', {
             minLength: 10,
             maxLength: 10,
             pattern: '^\\d{4}-\\d{2}-\\d{2}$',
-            description: 'YYYY-MM-DD, from 1995-06-16 to today (US Eastern); the latest picture when omitted',
+            complete: publishedDate,
           }),
         ),
-      }),
-      data: pictureOfTheDay.schema,
+      },
+      data: pictureOfTheDay,
       cache: {
         // A new picture appears at 00:05 US Eastern; the pictures of past days stay.
         seconds: ({ date }, _, { now }) => (date === undefined || date === easternDate(now) ? 900 : lifetime.week),
@@ -88,32 +78,28 @@ const spacePicture: Upstream = {
         staleIfErrorSeconds: lifetime.day,
         notFoundSeconds: 300,
       },
-      complete: ({ date }, { now }) => {
-        if (date === undefined) return {}
-        if (!isCalendarDate(date)) throw new InvalidParameter('date', 'it is not a date of the calendar')
-        const today = easternDate(now)
-        if (date < FIRST_DATE || date > today) {
-          throw new InvalidParameter('date', `it is not between ${FIRST_DATE} and ${today}`)
-        }
-        return { date }
-      },
       // The list does not filter by date: a date is a segment of the path, YYMMDD.
       request: ({ date }) =>
         date === undefined
           ? { path: path`/wp-json/wp/v2/apod-basic`, query: { per_page: '1' } }
           : { path: path`/wp-json/wp/v2/apod-basic/${date.slice(2).replaceAll('-', '')}` },
       isNotFound: ({ body }) => members(body).code === 'apod_basic_not_found',
-      map: ({ body, parameters }) => {
-        const picture = pictureOfTheDay.read(Array.isArray(body) ? body[0] : body)
-        if (!picture || (parameters.date !== undefined && parameters.date !== picture.date)) return invalid()
-        return picture
+      readFrom: ({ body, parameters: { date } }) => {
+        const picture = members(Array.isArray(body) ? body[0] : body)
+        return date === undefined || date === picture.date ? picture : undefined
       },
-      example: recordedToday(),
+      example: recordings['/today'],
     }),
   },
-}
+})
 
-export default spacePicture
+function publishedDate(name: string, date: string, { now }: CallContext): string {
+  if (!isCalendarDate(date)) throw new InvalidParameter(name, 'it is not a date of the calendar')
+  const today = easternDate(now)
+  if (date < FIRST_DATE || date > today)
+    throw new InvalidParameter(name, `it is not between ${FIRST_DATE} and ${today}`)
+  return date
+}
 
 /** The first frame or media file of the article, if the day's picture moves. */
 function playerUrl({ media_type, basic_html }: Source): string | undefined {
@@ -134,31 +120,4 @@ function plainText(html: unknown): string | null {
   if (typeof html !== 'string') return null
   const withoutTags = html.replace(/<\/?(?:br|p|div|li)\b[^<>]*>/gi, ' ').replace(/<[^<>]*>/g, '')
   return filledText(htmlDecoded(withoutTags)?.replace(/\s+/g, ' ').trim())
-}
-
-function recordedToday() {
-  return {
-    parameters: { date: '2026-09-16' },
-    now: '2026-09-17T00:00:00Z',
-    // biome-ignore format: as recorded
-    response: {
-      date: '2026-09-16', post_id: 1339001, title: "Webb's View of M64",
-      permalink: 'https://science.nasa.gov/image-article/apod-2026-september-16-webbs-view-of-m64/', media_type: 'image', explanation: '...',
-      credit: 'NASA, CSA, ESA, F. Belfiore (ESO), J. Lee (STScI), A. Leroy (OSU), and D. Thilker (JHU); <em>Processing</em>: G. Kober (NASA/Catholic University)',
-      copyright: 'NASA, CSA, ESA, F. Belfiore (ESO), J. Lee (STScI), A. Leroy (OSU), and D. Thilker (JHU); <em>Processing</em>: G. Kober (NASA/Catholic University)',
-      alt: 'Hubble and JWST image of M64. A massive spiral galaxy glows with a yellow core, surrounded by arms full of orange-brown dust and pink and blue patches of star formation. Framed by a haze of dark dust, the galaxy shines against black space dotted with a few stars.',
-      url: 'https://science.nasa.gov/image-article/apod-2026-september-16-webbs-view-of-m64/',
-      hdurl: 'https://assets.science.nasa.gov/dynamicimage/assets/science/cds/apod/apod/2026/september/M64_Webb.jpg?w=3853&h=4070&fit=clip&crop=faces%2Cfocalpoint',
-      basic_html: '<!doctype html> ... </html>', basic_html_url: 'https://science.nasa.gov/wp-json/wp/v2/apod-basic/260916/html',
-    },
-    // biome-ignore format: as recorded
-    data: {
-      date: '2026-09-16', title: "Webb's View of M64", media_type: 'image',
-      url: 'https://assets.science.nasa.gov/dynamicimage/assets/science/cds/apod/apod/2026/september/M64_Webb.jpg?w=3853&h=4070&fit=clip&crop=faces%2Cfocalpoint',
-      page_url: 'https://science.nasa.gov/image-article/apod-2026-september-16-webbs-view-of-m64/',
-      copyright: 'NASA, CSA, ESA, F. Belfiore (ESO), J. Lee (STScI), A. Leroy (OSU), and D. Thilker (JHU); Processing: G. Kober (NASA/Catholic University)',
-      explanation: '...',
-      alt: 'Hubble and JWST image of M64. A massive spiral galaxy glows with a yellow core, surrounded by arms full of orange-brown dust and pink and blue patches of star formation. Framed by a haze of dark dust, the galaxy shines against black space dotted with a few stars.',
-    },
-  }
 }

@@ -1,11 +1,12 @@
-import Type from 'typebox'
 import { dateIn, isCalendarDate, isTimeZone } from '../catalog/calendar.ts'
 import { field, record, required } from '../catalog/fields.ts'
 import { isObject, members, text } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
-import { failed, invalid, type ResponseClass, rejected } from '../catalog/response-class.ts'
-import { latitude, longitude, otherNames, TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
-import { endpoint, InvalidParameter, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
+import { latitude, longitude, namesOf, optional, param } from '../catalog/parameters.ts'
+import { failed, type ResponseClass, rejected } from '../catalog/response-class.ts'
+import { InvalidParameter, path, type UpstreamResponse } from '../catalog/upstream.ts'
+import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import recordings from './recordings/sunrise-sunset.json' with { type: 'json' }
 
 /** The time of a happening: ISO 8601 with offset, null on a day that does not have it. */
 const sunTime = (name: string, what: string) =>
@@ -35,13 +36,12 @@ const times = record({
   tzid: field.text('tzid', 'IANA time zone of the times'),
 })
 
-const sunriseSunset: Upstream = {
+export default upstream({
   displayName: 'Sunrise and sunset',
   category: 'weather',
   description: 'Sunrise, sunset, solar noon, twilights and day length for coordinates and a date.',
   tags: ['sun', 'sunrise', 'sunset', 'twilight', 'daylight', 'coordinates'],
-  keywords: ['sun', 'rise', 'set', 'dawn', 'dusk', 'dark', 'golden', 'hour', 'day', 'length'],
-  tierRequired: 'developer',
+  keywords: words('sun rise set dawn dusk dark golden hour day length'),
   terms: {
     summary: 'Free at a reasonable volume; showing the data requires attribution with a link.',
     url: 'https://sunrise-sunset.org/api',
@@ -51,53 +51,35 @@ const sunriseSunset: Upstream = {
   // The upstream asks for a "reasonable request volume" without a number: one a second on average.
   caps: { concurrency: 2, rates: [{ max: 60, seconds: 60 }] },
   probe: {
-    request: {
-      path: path`/json`,
-      query: { lat: 36.72016, lng: -4.42034, date: '2026-01-01', formatted: 0 },
-    },
+    request: { path: path`/json`, query: { lat: 36.72016, lng: -4.42034, date: '2026-01-01', formatted: 0 } },
     everySeconds: 300,
   },
-  reservedParameters: ['callback'],
-  mayLack: [
-    'sunrise',
-    'sunset',
-    'civil_twilight_begin',
-    'civil_twilight_end',
-    'nautical_twilight_begin',
-    'nautical_twilight_end',
-    'astronomical_twilight_begin',
-    'astronomical_twilight_end',
-  ],
+  reservedParameters: words('callback'),
+  mayLack: words(
+    'sunrise sunset civil_twilight_begin civil_twilight_end nautical_twilight_begin nautical_twilight_end astronomical_twilight_begin astronomical_twilight_end',
+  ),
   classify: classifyStatusWord,
   endpoints: {
     '/times': endpoint({
       description: 'Sunrise, sunset, solar noon and day length for coordinates and a date.',
-      parameters: Type.Object({
+      parameters: {
         lat: latitude,
         lng: longitude,
-        date: Type.Optional(
-          Type.String({
+        date: optional(
+          param.text('YYYY-MM-DD; default: today in the requested time zone', {
             minLength: 10,
             maxLength: 10,
             pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$',
-            description: 'YYYY-MM-DD; default: today in the requested time zone',
           }),
         ),
-        tzid: Type.Optional(
-          Type.String({
-            minLength: 1,
-            maxLength: TEXT_LENGTH_MAX,
+        tzid: optional(
+          param.text('IANA time zone of the times; default: UTC', {
             pattern: '^[A-Za-z][A-Za-z0-9_+/-]*$',
-            description: 'IANA time zone of the times; default: UTC',
+            aliases: namesOf.timezone,
           }),
         ),
-      }),
-      aliases: {
-        lat: otherNames('latitude', 'lat'),
-        lng: otherNames('longitude', 'lng'),
-        tzid: otherNames('timezone', 'tzid'),
       },
-      data: times.schema,
+      data: times,
       cache: {
         // A day at a place never changes: only the room in the cache ends this.
         ...freshFor(lifetime.day),
@@ -117,16 +99,14 @@ const sunriseSunset: Upstream = {
         // Without formatted=0 times have neither date nor zone and day_length is a text.
         query: { lat, lng, date, formatted: 0, tzid },
       }),
-      map: ({ body }) => {
+      readFrom: ({ body }) => {
         const { status, results } = members(body)
-        return (status === 'OK' && isObject(results) ? times.read(body) : undefined) ?? invalid()
+        return status === 'OK' && isObject(results) ? body : undefined
       },
-      example: recordedTimes(),
+      example: recordings['/times'],
     }),
   },
-}
-
-export default sunriseSunset
+})
 
 /** The word tells, also beside 200: with INVALID_TZID the times are there, but in UTC. */
 function classifyStatusWord({ body }: UpstreamResponse): ResponseClass | undefined {
@@ -146,27 +126,4 @@ function happening(value: unknown): string | null {
   if (time === null) return null
   const epochMs = Date.parse(time)
   return epochMs === 0 || epochMs === 1_000 ? null : time
-}
-
-function recordedTimes() {
-  return {
-    parameters: { lat: 35.68, lng: 139.69, date: '2026-08-04', tzid: 'Asia/Tokyo' },
-    // biome-ignore format: as recorded
-    response: {
-      results: {
-        sunrise: '2026-08-04T04:50:02+09:00', sunset: '2026-08-04T18:44:45+09:00', solar_noon: '2026-08-04T11:47:24+09:00', day_length: 50083,
-        civil_twilight_begin: '2026-08-04T04:23:32+09:00', civil_twilight_end: '2026-08-04T19:11:15+09:00',
-        nautical_twilight_begin: '2026-08-04T03:49:45+09:00', nautical_twilight_end: '2026-08-04T19:45:02+09:00',
-        astronomical_twilight_begin: '2026-08-04T03:13:43+09:00', astronomical_twilight_end: '2026-08-04T20:21:04+09:00',
-      },
-      status: 'OK', tzid: 'Asia/Tokyo',
-    },
-    // biome-ignore format: as recorded
-    data: {
-      status: 'OK', sunrise: '2026-08-04T04:50:02+09:00', sunset: '2026-08-04T18:44:45+09:00', solar_noon: '2026-08-04T11:47:24+09:00', day_length: 50083,
-      civil_twilight_begin: '2026-08-04T04:23:32+09:00', civil_twilight_end: '2026-08-04T19:11:15+09:00',
-      nautical_twilight_begin: '2026-08-04T03:49:45+09:00', nautical_twilight_end: '2026-08-04T19:45:02+09:00',
-      astronomical_twilight_begin: '2026-08-04T03:13:43+09:00', astronomical_twilight_end: '2026-08-04T20:21:04+09:00', tzid: 'Asia/Tokyo',
-    },
-  }
 }

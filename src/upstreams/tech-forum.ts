@@ -1,9 +1,11 @@
-import Type from 'typebox'
 import { field, record, required } from '../catalog/fields.ts'
 import { integer } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
-import { invalid, notFound } from '../catalog/response-class.ts'
-import { endpoint, path, type Upstream } from '../catalog/upstream.ts'
+import { param } from '../catalog/parameters.ts'
+import { notFound } from '../catalog/response-class.ts'
+import { path } from '../catalog/upstream.ts'
+import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import recordings from './recordings/tech-forum.json' with { type: 'json' }
 
 const top = record({ story_ids: field.integers('story_ids', 'Ids of the stories, as ranked') })
 
@@ -27,13 +29,12 @@ const story = record({
   ),
 })
 
-const techForum: Upstream = {
+export default upstream({
   displayName: 'Tech forum',
   category: 'news',
   description: 'Top stories of Hacker News and the stories, jobs, polls and comments behind their ids.',
   tags: ['hacker-news', 'technology', 'stories', 'startups', 'forum'],
-  keywords: ['hacker', 'news', 'ycombinator', 'startup', 'programming', 'discussion', 'comments'],
-  tierRequired: 'developer',
+  keywords: words('hacker news ycombinator startup programming discussion comments'),
   terms: {
     summary: 'Public API without key or rate limit. Linking back to the discussion page is good manners.',
     url: 'https://github.com/HackerNews/API',
@@ -45,65 +46,33 @@ const techForum: Upstream = {
   probe: { request: { path: path`/v0/maxitem.json` }, everySeconds: 60 },
   // The database's own options: keys, and options that change what an answer looks like or whether
   // there is one.
-  reservedParameters: ['auth', 'access_token', 'ns', 'callback', 'download', 'format', 'print', 'shallow'],
-  mayLack: ['title', 'url', 'text', 'by', 'score', 'descendants'],
+  reservedParameters: words('auth access_token ns callback download format print shallow'),
+  mayLack: words('title url text by score descendants'),
   endpoints: {
     '/topstories': endpoint({
       description: 'Ids of the current top stories (up to 500), best first. Fetch each with /story.',
-      parameters: Type.Object({}),
-      data: top.schema,
+      data: top,
       cache: { ...freshFor(60), staleIfErrorSeconds: lifetime.hour },
       request: () => ({ path: path`/v0/topstories.json` }),
-      map: ({ body }) => (Array.isArray(body) ? top.read({ story_ids: body }) : invalid()),
-      example: recordedTopstories(),
+      readFrom: ({ body }) => (Array.isArray(body) ? { story_ids: body } : undefined),
+      example: recordings['/topstories'],
     }),
 
     '/story': endpoint({
       description: 'One item (story, job, poll, comment) by id.',
-      parameters: Type.Object({
-        id: Type.String({
-          minLength: 1,
+      parameters: {
+        id: param.text('Item id in digits, as /topstories lists them', {
           maxLength: 10,
           pattern: '^[0-9]{1,10}$',
-          description: 'Item id in digits, as /topstories lists them',
+          // Leading zeros would name a path the database does not have.
+          complete: (_, id) => String(Number(id)),
         }),
-      }),
-      data: story.schema,
+      },
+      data: story,
       cache: { ...freshFor(300), staleIfErrorSeconds: lifetime.day },
-      // Leading zeros would name a path the database does not have.
-      complete: (parameters) => ({ ...parameters, id: String(Number(parameters.id)) }),
       request: ({ id }) => ({ path: path`/v0/item/${id}.json` }),
-      map: ({ body }) => (body === null ? notFound('There is no item with this id.') : (story.read(body) ?? invalid())),
-      example: recordedStory(),
+      readFrom: ({ body }) => (body === null ? notFound('There is no item with this id.') : body),
+      example: recordings['/story'],
     }),
   },
-}
-
-export default techForum
-
-function recordedTopstories() {
-  return {
-    parameters: {},
-    // biome-ignore format: as recorded
-    response: [9129911, 9129199, 9127761, 9128141, 9128264, 9127792, 9129248, 9127092, 9128367, 9038733],
-    // biome-ignore format: as recorded
-    data: { story_ids: [9129911, 9129199, 9127761, 9128141, 9128264, 9127792, 9129248, 9127092, 9128367, 9038733] },
-  }
-}
-
-function recordedStory() {
-  return {
-    parameters: { id: '8863' },
-    // biome-ignore format: as recorded
-    response: {
-      by: 'dhouston', descendants: 71, id: 8863, kids: [8952, 9224, 8917], score: 111, time: 1175714200,
-      title: 'My YC app: Dropbox - Throw away your USB drive', type: 'story', url: 'http://www.getdropbox.com/u/2/screencast.html',
-    },
-    // biome-ignore format: as recorded
-    data: {
-      by: 'dhouston', id: 8863, url: 'http://www.getdropbox.com/u/2/screencast.html', time: 1175714200, type: 'story',
-      title: 'My YC app: Dropbox - Throw away your USB drive', score: 111, descendants: 71, text: null, parent: null, kids: [8952, 9224, 8917],
-      dead: false, deleted: false, discussion_url: 'https://news.ycombinator.com/item?id=8863',
-    },
-  }
-}
+})

@@ -1,10 +1,10 @@
-import Type from 'typebox'
 import { isTimeZone, localTimeIn, usualZoneName } from '../catalog/calendar.ts'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { integer, text } from '../catalog/json.ts'
-import { invalid } from '../catalog/response-class.ts'
-import { otherNames, TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
-import { endpoint, InvalidParameter, path, type Upstream } from '../catalog/upstream.ts'
+import { namesOf, param } from '../catalog/parameters.ts'
+import { InvalidParameter, path } from '../catalog/upstream.ts'
+import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import recordings from './recordings/timezone.json' with { type: 'json' }
 
 /** When the example was recorded. */
 const RECORDED_AT = Date.parse('2026-03-18T13:02:26.382Z')
@@ -26,13 +26,12 @@ const clock = record({
   day_of_week: field.text(({ dayOfWeek, day_of_week }) => dayOfWeek ?? day_of_week, 'In English'),
 })
 
-const timezone: Upstream = {
+export default upstream({
   displayName: 'Time zones',
   category: 'time',
   description: 'Current date, time and daylight saving state in a time zone.',
   tags: ['time', 'timezone', 'clock', 'date', 'dst'],
-  keywords: ['time', 'hour', 'clock', 'daylight', 'saving', 'utc', 'gmt', 'local'],
-  tierRequired: 'developer',
+  keywords: words('time hour clock daylight saving utc gmt local'),
   terms: { summary: 'Free, without a key or a published limit.', url: 'https://timeapi.io' },
   baseUrl: 'https://timeapi.io',
   // No limit is published, and a clock cannot be cached: two a second are polite.
@@ -40,38 +39,26 @@ const timezone: Upstream = {
   // It answers at once or, at bad times, not at all; a second attempt helps more than a long
   // attempt.
   attemptTimeoutMs: 4_000,
-  probe: {
-    request: { path: path`/api/time/current/zone`, query: { timeZone: 'UTC' } },
-    everySeconds: 120,
-  },
+  probe: { request: { path: path`/api/time/current/zone`, query: { timeZone: 'UTC' } }, everySeconds: 120 },
   endpoints: {
     '/current': endpoint({
       description: 'Current date and time in a time zone.',
-      parameters: Type.Object({
-        timezone: Type.String({
-          minLength: 1,
-          maxLength: TEXT_LENGTH_MAX,
+      parameters: {
+        timezone: param.text('IANA time zone name, `Europe/Amsterdam`', {
           pattern: '^[A-Za-z][A-Za-z0-9_+/-]*$',
-          description: 'IANA time zone name, `Europe/Amsterdam`',
+          complete: knownZone,
+          aliases: namesOf.timezone,
         }),
-      }),
-      aliases: { timezone: otherNames('timezone', 'timezone') },
-      data: clock.schema,
-      complete: (parameters) => ({ ...parameters, timezone: knownZone(parameters.timezone) }),
-      request: ({ timezone }) => ({
-        path: path`/api/time/current/zone`,
-        query: { timeZone: timezone },
-      }),
-      map: ({ body }) => clock.read(body) ?? invalid(),
-      example: recordedCurrent(),
+      },
+      data: clock,
+      request: ({ timezone }) => ({ path: path`/api/time/current/zone`, query: { timeZone: timezone } }),
+      example: { ...recordings['/current'], responseFor: recordedIn },
     }),
   },
-}
+})
 
-export default timezone
-
-function knownZone(name: string): string {
-  if (!isTimeZone(name)) throw new InvalidParameter('timezone', 'it is not an IANA time zone')
+function knownZone(parameter: string, name: string): string {
+  if (!isTimeZone(name)) throw new InvalidParameter(parameter, 'it is not an IANA time zone')
   return usualZoneName(name)
 }
 
@@ -102,22 +89,5 @@ function recordedIn({ timezone }: { timezone: string }) {
   return {
     ...{ year, month, day, hour, minute, seconds, milliSeconds: 382, dateTime: `${date}T${time}.${RECORDED_FRACTION}` },
     ...{ time: time.slice(0, 5), timeZone: timezone, dayOfWeek, dstActive: isDst },
-  }
-}
-
-function recordedCurrent() {
-  return {
-    responseFor: recordedIn,
-    parameters: { timezone: 'Europe/Amsterdam' },
-    // biome-ignore format: as recorded
-    response: {
-      year: 2026, month: 3, day: 18, hour: 14, minute: 2, seconds: 26, milliSeconds: 382, dateTime: '2026-03-18T14:02:26.3823348', date: '03/18/2026',
-      time: '14:02', timeZone: 'Europe/Amsterdam', dayOfWeek: 'Wednesday', dstActive: false,
-    },
-    // biome-ignore format: as recorded
-    data: {
-      date: '2026-03-18', time: '14:02', datetime: '2026-03-18T14:02:26.3823348', timezone: 'Europe/Amsterdam', dst_active: false,
-      day_of_week: 'Wednesday',
-    },
   }
 }

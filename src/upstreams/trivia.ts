@@ -1,10 +1,11 @@
-import Type from 'typebox'
 import { field, record, required } from '../catalog/fields.ts'
 import { htmlDecoded, integer, items, members, objects } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
-import { failed, invalid, overLimit, type ResponseClass, rejected } from '../catalog/response-class.ts'
-import { defaulted, otherNames } from '../catalog/shared-parameters.ts'
-import { endpoint, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
+import { namesOf, optional, param } from '../catalog/parameters.ts'
+import { failed, overLimit, type ResponseClass, rejected } from '../catalog/response-class.ts'
+import { path, type UpstreamResponse } from '../catalog/upstream.ts'
+import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import recordings from './recordings/trivia.json' with { type: 'json' }
 
 interface Wanted {
   amount: number
@@ -35,13 +36,12 @@ const round = record({
   }),
 })
 
-const trivia: Upstream = {
+export default upstream({
   displayName: 'Trivia',
   category: 'entertainment',
   description: 'Random quiz questions with right and wrong answers, by category, difficulty and type.',
   tags: ['trivia', 'quiz', 'questions', 'games'],
-  keywords: ['quiz', 'question', 'answer', 'pub', 'game', 'knowledge', 'test'],
-  tierRequired: 'developer',
+  keywords: words('quiz question answer pub game knowledge test'),
   terms: {
     summary: 'Free, without a key; one request in 5 seconds. Questions under CC BY-SA 4.0.',
     url: 'https://opentdb.com/api_config.php',
@@ -53,35 +53,28 @@ const trivia: Upstream = {
   // A static list, but it takes one of twelve requests a minute from the callers.
   probe: { request: { path: path`/api_category.php` }, everySeconds: 300 },
   // A session would tie the shared pool to one caller; another encoding would change every text.
-  reservedParameters: ['token', 'encode'],
+  reservedParameters: words('token encode'),
   classify: classifyResponseCode,
   endpoints: {
     '/questions': endpoint({
       description: 'Random trivia questions.',
-      parameters: Type.Object({
-        amount: defaulted(
-          Type.Integer({
-            minimum: 1,
-            maximum: AMOUNT_MAX,
-            default: 10,
-            description: 'Number of questions',
-          }),
+      parameters: {
+        amount: param.integer('Number of questions', {
+          minimum: 1,
+          maximum: AMOUNT_MAX,
+          default: 10,
+          aliases: namesOf.count,
+        }),
+        category: optional(
+          param.integer(
+            '9 general knowledge, 17 science, 18 computers, 21 sports, 22 geography, 23 history; default: every category',
+            { minimum: 9, maximum: 32 },
+          ),
         ),
-        category: Type.Optional(
-          Type.Integer({
-            minimum: 9,
-            maximum: 32,
-            description:
-              '9 general knowledge, 17 science, 18 computers, 21 sports, 22 geography, 23 history; default: every category',
-          }),
-        ),
-        difficulty: Type.Optional(Type.Enum(['easy', 'medium', 'hard'], { description: 'Default: every difficulty' })),
-        type: Type.Optional(
-          Type.Enum(['multiple', 'boolean'], { description: 'Multiple choice or true and false; default: both' }),
-        ),
-      }),
-      aliases: { amount: otherNames('count', 'amount') },
-      data: round.schema,
+        difficulty: optional(param.oneOf(['easy', 'medium', 'hard'], 'Default: every difficulty')),
+        type: optional(param.oneOf(['multiple', 'boolean'], 'Multiple choice or true and false; default: both')),
+      },
+      data: round,
       pool: {
         key: ({ category, difficulty, type }) => [category ?? '', difficulty ?? '', type ?? ''].join('/'),
         request: (filter) => questions({ ...filter, amount: AMOUNT_MAX }),
@@ -95,13 +88,10 @@ const trivia: Upstream = {
         unfillableSeconds: lifetime.day,
       },
       request: questions,
-      map: ({ body }) => round.read(body) ?? invalid(),
-      example: recordedQuestions(),
+      example: { ...recordings['/questions'], responseFor: recordedQuestions },
     }),
   },
-}
-
-export default trivia
+})
 
 /**
  * Failures come as 200 with a code: 2 wrong parameter, 3 and 4 session token, 5 too soon (also as
@@ -121,58 +111,11 @@ function questions(wanted: Wanted) {
   return { path: path`/api.php`, query: { amount, category, difficulty, type } }
 }
 
-function recordedQuestions() {
-  return {
-    parameters: { amount: 10 },
-    // The recording names categories in words; a call has their numbers.
-    responseFor: ({ amount, category, difficulty, type }: Wanted, response: unknown) => {
-      if (category !== undefined) return undefined
-      const fitting = objects(members(response).results).filter(
-        (one) => (difficulty ?? one.difficulty) === one.difficulty && (type ?? one.type) === one.type,
-      )
-      return { response_code: 0, results: fitting.slice(0, amount) }
-    },
-    // biome-ignore format: as recorded
-    response: {
-      response_code: 0,
-      results: [
-        {
-          type: 'multiple', difficulty: 'hard', category: 'Entertainment: Television',
-          question: 'What was the date of original airing of the pilot episode of My Little Pony: Friendship is Magic?',
-          correct_answer: 'October 10th, 2010', incorrect_answers: ['November 6th, 2010', 'April 14th, 1984', 'May 18th, 2015'],
-        },
-        {
-          type: 'boolean', difficulty: 'medium', category: 'History',
-          question: 'United States President Ronald Reagan was the first president to appoint a woman to the Supreme Court. ', correct_answer: 'True',
-          incorrect_answers: ['False'],
-        },
-        {
-          type: 'multiple', difficulty: 'medium', category: 'History',
-          question: 'The Panama Canal was finished under the administration of which U.S. president?', correct_answer: 'Woodrow Wilson',
-          incorrect_answers: ['Franklin Delano Roosevelt', 'Herbert Hoover', 'Theodore Roosevelt'],
-        },
-      ],
-    },
-    // biome-ignore format: as recorded
-    data: {
-      response_code: 0,
-      results: [
-        {
-          category: 'Entertainment: Television', type: 'multiple', difficulty: 'hard',
-          question: 'What was the date of original airing of the pilot episode of My Little Pony: Friendship is Magic?',
-          correct_answer: 'October 10th, 2010', incorrect_answers: ['November 6th, 2010', 'April 14th, 1984', 'May 18th, 2015'],
-        },
-        {
-          category: 'History', type: 'boolean', difficulty: 'medium',
-          question: 'United States President Ronald Reagan was the first president to appoint a woman to the Supreme Court. ', correct_answer: 'True',
-          incorrect_answers: ['False'],
-        },
-        {
-          category: 'History', type: 'multiple', difficulty: 'medium',
-          question: 'The Panama Canal was finished under the administration of which U.S. president?', correct_answer: 'Woodrow Wilson',
-          incorrect_answers: ['Franklin Delano Roosevelt', 'Herbert Hoover', 'Theodore Roosevelt'],
-        },
-      ],
-    },
-  }
+/** The recording names categories in words; a call has their numbers. */
+function recordedQuestions({ amount, category, difficulty, type }: Wanted, response: unknown) {
+  if (category !== undefined) return undefined
+  const fitting = objects(members(response).results).filter(
+    (one) => (difficulty ?? one.difficulty) === one.difficulty && (type ?? one.type) === one.type,
+  )
+  return { response_code: 0, results: fitting.slice(0, amount) }
 }

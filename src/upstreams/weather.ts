@@ -1,11 +1,11 @@
-import Type from 'typebox'
 import { field, record } from '../catalog/fields.ts'
 import { isObject, members } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
-import { invalid } from '../catalog/response-class.ts'
-import { latitude, longitude, otherNames } from '../catalog/shared-parameters.ts'
-import { endpoint, path, type Upstream } from '../catalog/upstream.ts'
+import { latitude, longitude } from '../catalog/parameters.ts'
+import { path } from '../catalog/upstream.ts'
+import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
 import { WEIGHTED_PARAMETERS, waitFromReason } from './families/open-meteo.ts'
+import recordings from './recordings/weather.json' with { type: 'json' }
 
 const current = record({
   time: field.text('current_weather.time', 'GMT, without zone or seconds'),
@@ -25,29 +25,14 @@ const current = record({
   utc_offset_seconds: field.number('utc_offset_seconds', 'Offset of `timezone`, seconds: 0'),
 })
 
-const weather: Upstream = {
+export default upstream({
   displayName: 'Weather',
   category: 'weather',
   description: 'Current temperature, wind and weather code for coordinates, from the Open-Meteo forecast models.',
   tags: ['weather', 'temperature', 'wind', 'coordinates'],
-  keywords: [
-    'rain',
-    'warm',
-    'hot',
-    'cold',
-    'sunny',
-    'snow',
-    'umbrella',
-    'forecast',
-    'storm',
-    'degrees',
-    'celsius',
-    'climate',
-    'outside',
-    'temperature',
-    'wind',
-  ],
-  tierRequired: 'developer',
+  keywords: words(
+    'rain warm hot cold sunny snow umbrella forecast storm degrees celsius climate outside temperature wind',
+  ),
   terms: {
     nonCommercial: true,
     summary: 'Free for non-commercial use; commercial use needs an Open-Meteo subscription. Data under CC BY 4.0.',
@@ -58,7 +43,6 @@ const weather: Upstream = {
   baseUrl: 'https://api.open-meteo.com',
   credential: {
     accessMode: 'platform_managed',
-    required: false,
     in: 'query',
     name: 'apikey',
     baseUrl: 'https://customer-api.open-meteo.com',
@@ -73,28 +57,20 @@ const weather: Upstream = {
     ],
   },
   probe: {
-    request: {
-      path: path`/v1/forecast`,
-      query: { latitude: 52.52, longitude: 13.41, current_weather: 'true' },
-    },
+    request: { path: path`/v1/forecast`, query: { latitude: 52.52, longitude: 13.41, current_weather: 'true' } },
     everySeconds: 60,
   },
   // Units would change what the mapped members mean.
   reservedParameters: [
-    'temperature_unit',
-    'wind_speed_unit',
-    'windspeed_unit',
-    'timeformat',
-    'format',
+    ...words('temperature_unit wind_speed_unit windspeed_unit timeformat format'),
     ...WEIGHTED_PARAMETERS,
   ],
   classify: waitFromReason,
   endpoints: {
     '/current': endpoint({
       description: 'Current temperature, wind and weather code for coordinates.',
-      parameters: Type.Object({ latitude, longitude }),
-      aliases: { latitude: otherNames('latitude', 'latitude'), longitude: otherNames('longitude', 'longitude') },
-      data: current.schema,
+      parameters: { latitude, longitude },
+      data: current,
       cache: {
         ...freshFor(300),
         staleIfErrorSeconds: lifetime.hour,
@@ -105,28 +81,8 @@ const weather: Upstream = {
         path: path`/v1/forecast`,
         query: { latitude, longitude, current_weather: 'true' },
       }),
-      map: ({ body }) => (isObject(members(body).current_weather) ? current.read(body) : invalid()),
-      example: recordedCurrent(),
+      readFrom: ({ body }) => (isObject(members(body).current_weather) ? body : undefined),
+      example: recordings['/current'],
     }),
   },
-}
-
-export default weather
-
-function recordedCurrent() {
-  return {
-    parameters: { latitude: 40.71, longitude: -74.01 },
-    // biome-ignore format: as recorded
-    response: {
-      latitude: 40.710335, longitude: -73.99308, generationtime_ms: 0.1729726791381836, utc_offset_seconds: 0,
-      timezone: 'GMT', timezone_abbreviation: 'GMT', elevation: 27.0,
-      current_weather_units: { time: 'iso8601', interval: 'seconds', temperature: '°C', windspeed: 'km/h', winddirection: '°', is_day: '', weathercode: 'wmo code' },
-      current_weather: { time: '2026-09-29T00:00', interval: 900, temperature: 15.3, windspeed: 6.6, winddirection: 347, is_day: 0, weathercode: 2 },
-    },
-    // biome-ignore format: as recorded
-    data: {
-      time: '2026-09-29T00:00', temperature_c: 15.3, weathercode: 2, windspeed_kmh: 6.6, winddirection: 347, is_day: 0, interval_seconds: 900,
-      latitude: 40.710335, longitude: -73.99308, elevation_m: 27.0, timezone: 'GMT', utc_offset_seconds: 0,
-    },
-  }
-}
+})

@@ -1,6 +1,6 @@
 /**
- * How the files of src/upstreams are written: the same order in all, and each field of the data
- * said once.
+ * How the files of src/upstreams are written: the same order in all, each field of the data and
+ * each parameter said once, and recorded answers in a file beside them.
  */
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -13,12 +13,13 @@ const files = readdirSync(new URL('upstreams/', SRC))
 
 const contract = readFileSync(new URL('catalog/upstream.ts', SRC), 'utf8')
 
+const recordings = new URL('upstreams/recordings/', SRC)
+
 /** Kinds of statements, in the order in which they stand in a file. */
-const KINDS = ['import', 'constant', 'upstream', 'export', 'function', 'recorded']
+const KINDS = ['import', 'constant', 'upstream', 'function']
 
 function kindOf(line: string): string {
-  if (/^const \w+: Upstream = /.test(line)) return 'upstream'
-  if (/^function recorded[A-Z]/.test(line)) return 'recorded'
+  if (line.startsWith('export default upstream(')) return 'upstream'
   const [word = ''] = line.split(' ', 1)
   return ['const', 'type', 'interface'].includes(word) ? 'constant' : word
 }
@@ -31,13 +32,14 @@ function documentedMembers(name: string): string[] {
   return members
 }
 
-/** The upstream's own members, then those of each endpoint. */
+/** The upstream's own members, and those of each endpoint, a second source's endpoints included. */
 function membersOf(text: string): { upstream: string[]; endpoints: string[][] } {
-  const declaration = text.slice(text.search(/^const \w+: Upstream = /m), text.search(/^export default/m))
-  const [head = '', ...endpoints] = declaration.split(/^ {4}'\/.*endpoint\(/m)
+  const [, declaration = ''] = text.split(/^export default upstream\(/m)
+  const [head = ''] = declaration.split(/^ {2}endpoints: /m)
+  const endpoints = text.matchAll(/^ {4}'\/.*endpoint\(([\s\S]*?)^ {4}\}\),$/gm)
   const namesIn = (part: string, indent: number): string[] =>
     [...part.matchAll(new RegExp(`^ {${indent}}(\\w+)[:,]`, 'gm'))].map(([, name = '']) => name)
-  return { upstream: namesIn(head, 2), endpoints: endpoints.map((part) => namesIn(part, 6)) }
+  return { upstream: namesIn(head, 2), endpoints: [...endpoints].map(([, part = '']) => namesIn(part, 6)) }
 }
 
 const inOrder = (names: string[], order: string[]): string[] =>
@@ -50,37 +52,45 @@ describe('an upstream file', () => {
     assert.equal(endpoints.length, files.flatMap(({ text }) => text.match(/\bendpoint\(/g) ?? []).length)
   })
 
-  it('an upstream file has its imports first, then constants, the upstream, its export, functions, and recorded answers last', () => {
+  it('an upstream file has its imports first, then constants, the upstream, and functions last', () => {
     for (const { name, text } of files) {
       const lines = text.match(/^(?:import|const|type|interface|export|function) .*$/gm) ?? []
       const kinds = lines.map(kindOf)
       assert.deepEqual(kinds, inOrder(kinds, KINDS), name)
       assert.equal(kinds.filter((kind) => kind === 'upstream').length, 1, name)
-      assert.equal(kinds.at(-1), 'recorded', name)
-      assert.doesNotMatch(text, /^ +example: \{/m, `${name}: its recorded answers stand at its end`)
     }
   })
 
   it('an upstream file has its members, and those of its endpoints, in the order in which upstream.ts documents them', () => {
     const ofUpstream = documentedMembers('Upstream')
-    const ofEndpoint = documentedMembers('Endpoint')
+    // A file says where the data are read from in place of how they are mapped.
+    const ofEndpoint = documentedMembers('Endpoint').map((member) => (member === 'map' ? 'readFrom' : member))
     for (const { name, text } of files) {
       const { upstream, endpoints } = membersOf(text)
       assert.deepEqual(upstream, inOrder(upstream, ofUpstream), name)
       for (const endpoint of endpoints) {
-        assert.ok(endpoint.includes('description') && endpoint.includes('data') && endpoint.includes('example'), name)
+        assert.equal(endpoint.at(-1), 'example', name)
         assert.deepEqual(endpoint, inOrder(endpoint, ofEndpoint), name)
       }
     }
   })
 
-  it('an upstream file makes the data of each endpoint from fields, so that no field has its type apart from its reader', () => {
+  it('an upstream file declares parameters and data by fields, so that nothing has its schema apart from its reader', () => {
+    for (const { name, text } of files) assert.doesNotMatch(text, /\bType\.Object\(/, name)
+  })
+
+  it('an upstream file has the recorded answers of its endpoints in the file of the same name', () => {
+    const named = readdirSync(recordings)
+    assert.deepEqual(
+      named.filter((file) => !files.some(({ text }) => text.includes(`'./recordings/${file}'`))),
+      [],
+    )
     for (const { name, text } of files) {
-      const data = text.match(/^ {6}data\b.*$/gm) ?? []
-      assert.equal(data.length, membersOf(text).endpoints.length, name)
-      for (const line of data) assert.match(line, /^ {6}data: \w+\.schema,$/, name)
-      // Besides fields, schemas describe parameters alone.
-      assert.doesNotMatch(text, /(?<!\bparameters[:,] ?|\bparameters = )Type\.Object\(/, name)
+      const recorded = JSON.parse(readFileSync(new URL(name.replace(/ts$/, 'json'), recordings), 'utf8'))
+      const paths = [...text.matchAll(/\brecordings\['(\/[\w-]+)'\]/g)].map(([, path = '']) => path)
+      assert.deepEqual(Object.keys(recorded).toSorted(), [...new Set(paths)].toSorted(), name)
+      const declared = [...text.matchAll(/^ {4}'(\/[\w-]+)': endpoint\([\s\S]*?recordings\['(\/[\w-]+)'\]/gim)]
+      for (const [, path, recordedAt] of declared) assert.equal(recordedAt, path, name)
     }
   })
 })

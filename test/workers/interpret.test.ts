@@ -3,7 +3,13 @@ import { test } from 'node:test'
 import Type from 'typebox'
 import { members, text } from '../../src/catalog/json.ts'
 import { authFailed, failed, notFound, overLimit, ResponseClass, rejected } from '../../src/catalog/response-class.ts'
-import { endpoint, path, type RateHeaders, type Upstream, type UpstreamResponse } from '../../src/catalog/upstream.ts'
+import {
+  type Endpoint,
+  path,
+  type RateHeaders,
+  type Upstream,
+  type UpstreamResponse,
+} from '../../src/catalog/upstream.ts'
 import {
   classifyResponse,
   interpretAnswers,
@@ -33,7 +39,7 @@ function plain(rateHeaders?: RateHeaders): Upstream {
   }
 }
 
-const thing = endpoint({
+const thing: Endpoint = {
   description: 'A thing.',
   parameters: Type.Object({}),
   data: Type.Object({ name: Type.String() }),
@@ -44,7 +50,7 @@ const thing = endpoint({
     return { name: name as string, ...(name === 'throw' ? { name: thrown() } : {}) }
   },
   example: { parameters: {}, response: { name: 'x' }, data: { name: 'x' } },
-})
+}
 
 function thrown(): never {
   throw new TypeError('the mapping failed')

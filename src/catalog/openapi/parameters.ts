@@ -1,5 +1,5 @@
 import { Check } from 'typebox/schema'
-import { TEXT_LENGTH_MAX } from '../shared-parameters.ts'
+import { TEXT_LENGTH_MAX } from '../parameters.ts'
 import { InvalidParameter } from '../upstream.ts'
 import { inTypeOf, statedExample } from './example-values.ts'
 import { madeValue } from './made-value.ts'

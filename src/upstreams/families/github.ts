@@ -1,6 +1,7 @@
 import { members, text } from '../../catalog/json.ts'
 import { overLimit } from '../../catalog/response-class.ts'
-import { path, type Upstream } from '../../catalog/upstream.ts'
+import { type Caps, path } from '../../catalog/upstream.ts'
+import type { UpstreamDeclaration } from '../../catalog/upstream-file.ts'
 
 /** Free at GitHub; every request pays from our own cap. */
 export const githubProbe = { path: path`/rate_limit` }
@@ -11,14 +12,13 @@ export const githubProbe = { path: path`/rate_limit` }
  */
 export function github(
   resource: string,
-  keyCaps: Upstream['caps'],
-): Pick<Upstream, 'baseUrl' | 'headers' | 'credential' | 'rateHeaders' | 'reservedParameters' | 'classify'> {
+  keyCaps: Caps,
+): Pick<UpstreamDeclaration, 'baseUrl' | 'headers' | 'credential' | 'rateHeaders' | 'reservedParameters' | 'classify'> {
   return {
     baseUrl: 'https://api.github.com',
     headers: { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' },
     credential: {
       accessMode: 'byok_available',
-      required: false,
       in: 'header',
       name: 'authorization',
       format: (key) => `Bearer ${key}`,

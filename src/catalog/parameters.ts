@@ -1,0 +1,125 @@
+/**
+ * Parameters of an endpoint. Each says once what callers may send, what it means, and how a value
+ * is completed before it is used.
+ */
+import Type, {
+  type Static,
+  type TEnum,
+  type TInteger,
+  type TNumber,
+  type TObject,
+  type TOptional,
+  type TSchema,
+  type TString,
+} from 'typebox'
+import { type CallContext, upperCased } from './upstream.ts'
+
+/** Longest text, in characters, of a parameter for which its upstream states no bound. */
+export const TEXT_LENGTH_MAX = 1_000
+
+/** Requests to the upstream that one call may cost, if its parameters say how many. */
+export const REQUESTS_MAX = 12
+
+/**
+ * Completes a value that fits its schema: trims it, changes its case.
+ *
+ * @throws InvalidParameter for what a schema cannot say
+ */
+export type Complete<Value> = (name: string, value: Value, context: CallContext) => Value
+
+/** One parameter; `complete` is not called while it is absent. */
+export interface Parameter<Schema extends TSchema = TSchema> {
+  schema: Schema
+  complete?: Complete<Static<Schema>> | undefined
+  aliases?: readonly string[] | undefined
+}
+
+/** Parameters by name, in the order of the documents. */
+export type Parameters = Record<string, Omit<Parameter, 'complete'> & { complete?: CompleteOwn | undefined }>
+/** A function that is given values of its own parameter alone. */
+type CompleteOwn = (name: string, value: never, context: CallContext) => unknown
+
+/** The schema of the parameters together. */
+export type ObjectOfParameters<Of extends Parameters> = TObject<{ [Name in keyof Of]: Of[Name]['schema'] }>
+
+interface Options<Value> {
+  /** Callers may leave the parameter out; an endpoint's functions then have this value. */
+  default?: Value
+  complete?: Complete<Value>
+  /**
+   * Further names that callers may use for it; its own name is left out. `namesOf` has the names
+   * that other APIs of the catalog use for the same thing.
+   */
+  aliases?: readonly string[]
+}
+
+interface Bounds {
+  minimum?: number
+  maximum?: number
+}
+
+interface TextBounds {
+  /** Default: 1. */
+  minLength?: number
+  /** Default: `TEXT_LENGTH_MAX`. */
+  maxLength?: number
+  pattern?: string
+}
+
+/**
+ * Names by which the APIs know the same thing. A parameter that has one of the names takes the
+ * others as aliases, so that a caller who learned the names of one API can use them with the next.
+ */
+export const namesOf = {
+  latitude: ['latitude', 'lat'],
+  longitude: ['longitude', 'lon', 'lng'],
+  country: ['country', 'countryCode', 'country_code'],
+  count: ['limit', 'max', 'amount', 'per_page'],
+  query: ['q', 'query'],
+  timezone: ['timezone', 'tzid'],
+}
+
+/** Parameters that callers must send, unless they have a default. */
+export const param = {
+  text: (description: string, options: TextBounds & Options<string> = {}): Parameter<TString> =>
+    parameter(options, (schema) => Type.String({ minLength: 1, maxLength: TEXT_LENGTH_MAX, ...schema, description })),
+
+  number: (description: string, options: Bounds & Options<number> = {}): Parameter<TNumber> =>
+    parameter(options, (schema) => Type.Number({ ...schema, description })),
+
+  integer: (description: string, options: Bounds & Options<number> = {}): Parameter<TInteger> =>
+    parameter(options, (schema) => Type.Integer({ ...schema, description })),
+
+  /** One of a few texts. */
+  oneOf: <Values extends string[]>(
+    values: readonly [...Values],
+    description: string,
+    options: Options<Values[number]> = {},
+  ): Parameter<TEnum<Values>> => parameter(options, (schema) => Type.Enum(values, { ...schema, description })),
+}
+
+/** The parameter, which callers may leave out. */
+export function optional<Schema extends TSchema>(given: Parameter<Schema>): Parameter<TOptional<Schema>> {
+  return { ...given, schema: Type.Optional(given.schema) as unknown as TOptional<Schema> }
+}
+
+/** A parameter with a default is optional for callers, and always there for the endpoint. */
+function parameter<Schema extends TSchema>(
+  { complete, aliases, ...bounds }: Options<Static<Schema>>,
+  schemaOf: (bounds: object) => Schema,
+): Parameter<Schema> {
+  const schema = schemaOf(bounds)
+  const written = bounds.default === undefined ? schema : (Type.Optional(schema) as unknown as Schema)
+  return { schema: written, complete, aliases }
+}
+
+/** Coordinates and a country, which several upstreams have as parameters. */
+export const latitude = param.number('Degrees north', { minimum: -90, maximum: 90, aliases: namesOf.latitude })
+export const longitude = param.number('Degrees east', { minimum: -180, maximum: 180, aliases: namesOf.longitude })
+export const countryCode = param.text('ISO 3166-1 alpha-2 code of the country', {
+  minLength: 2,
+  maxLength: 2,
+  pattern: '^[A-Za-z]{2}$',
+  complete: upperCased,
+  aliases: namesOf.country,
+})

@@ -1,0 +1,117 @@
+/**
+ * How a file in src/upstreams declares an upstream and its endpoints. An endpoint is declared by
+ * its parameters and the record of its data; its schemas and its mapping are made from these.
+ */
+import Type, { type Static } from 'typebox'
+import type { DataRecord, Fields } from './fields.ts'
+import type { ObjectOfParameters, Parameters } from './parameters.ts'
+import { invalid, ResponseClass } from './response-class.ts'
+import type { CallContext, Credential, Endpoint, Example, MapInput, Upstream } from './upstream.ts'
+
+/** An upstream as its file declares it: as `Upstream`, with defaults. */
+export type UpstreamDeclaration = Omit<Upstream, 'tierRequired' | 'credential' | 'own'> & {
+  /** Default: developer. */
+  tierRequired?: Upstream['tierRequired']
+  /** `required` is false by default. */
+  credential?: Omit<Credential, 'required'> & Partial<Pick<Credential, 'required'>>
+}
+
+/** Declares an upstream. */
+export function upstream({ tierRequired = 'developer', credential, ...rest }: UpstreamDeclaration): Upstream {
+  return { ...rest, tierRequired, ...(credential && { credential: { required: false, ...credential } }) }
+}
+
+/** The words of a text that has single blanks between them. */
+export function words(text: string): string[] {
+  return text.split(' ')
+}
+
+/** A recorded answer of the upstream, and the data that it maps to, as files have them. */
+export interface Recording {
+  parameters: Record<string, unknown>
+  /** When it was recorded, if answer or request depend on the day. */
+  now?: string
+  /** The upstream's body (an array of bodies when `request` gives several requests). */
+  response: unknown
+  data: Record<string, unknown>
+}
+
+type Values<Of extends Parameters> = Static<ObjectOfParameters<Of>>
+type Declared<Of extends Parameters, Data extends Fields = Fields> = Endpoint<
+  ObjectOfParameters<Of>,
+  DataRecord<Data>['schema']
+>
+
+/** An endpoint of a file in src/upstreams. What is not said here is as in `Endpoint`. */
+export interface EndpointDeclaration<Of extends Parameters, Data extends Fields>
+  extends Pick<
+    Declared<Of>,
+    'description' | 'cache' | 'pool' | 'acceptStatuses' | 'complete' | 'request' | 'isNotFound' | 'rejects' | 'classify'
+  > {
+  /** Default: none. */
+  parameters?: Of
+  /** Says what the data hold, and where in the upstream's answer each value stands. */
+  data: DataRecord<Data>
+  /**
+   * The value that the data are read from, a ResponseClass, or undefined if the answer is none of
+   * this endpoint's. Default: the (first) answer's body.
+   */
+  readFrom?: (input: MapInput<Values<Of>>) => unknown
+  /** From the file of recordings, and for `responseFor` a function. */
+  example: Recording & Pick<Example<Values<Of>, object>, 'responseFor'>
+}
+
+/** Declares an endpoint; the types of its functions follow from its parameters and data. */
+export function endpoint<Data extends Fields, Of extends Parameters = Record<never, never>>(
+  declaration: EndpointDeclaration<Of, Data>,
+): Endpoint {
+  const { parameters, data, readFrom, complete, example, ...rest } = declaration
+  const completed = completion(parameters, complete)
+  const schemas = Object.entries(parameters ?? {}).map(([name, { schema }]) => [name, schema])
+  const whole: Declared<Of, Data> = {
+    ...rest,
+    parameters: Type.Object(Object.fromEntries(schemas)) as unknown as ObjectOfParameters<Of>,
+    ...aliasesOf<Of>(parameters),
+    data: data.schema,
+    ...(completed && { complete: completed }),
+    map: (input) => {
+      const source = readFrom ? readFrom(input) : input.body
+      if (source instanceof ResponseClass) return source
+      return (source === undefined ? undefined : data.read(source)) ?? invalid()
+    },
+    // A file of JSON has wider types than the schemas; a test of all files checks its values.
+    example: example as unknown as Declared<Of, Data>['example'],
+  }
+  // One registry holds endpoints of all types; each function is only ever given the parameters of
+  // its own endpoint.
+  return whole as unknown as Endpoint
+}
+
+/** Further names of the parameters, if they have some. */
+function aliasesOf<Of extends Parameters>(parameters: Of | undefined): Pick<Declared<Of>, 'aliases'> {
+  const named = Object.entries(parameters ?? {}).flatMap(([name, { aliases = [] }]) => {
+    const others = aliases.filter((alias) => alias !== name)
+    return others.length === 0 ? [] : [[name, others]]
+  })
+  return named.length === 0 ? {} : { aliases: Object.fromEntries(named) }
+}
+
+/** Completes each parameter by itself, then all together; undefined if none needs it. */
+function completion<Of extends Parameters>(
+  parameters: Of | undefined,
+  complete: Declared<Of>['complete'],
+): Declared<Of>['complete'] {
+  const own = Object.entries(parameters ?? {}).flatMap(([name, { complete: completeOne }]) =>
+    completeOne ? { name, completeOne } : [],
+  )
+  if (own.length === 0) return complete
+  return (values: Values<Of>, context: CallContext) => {
+    const completed: Record<string, unknown> = { ...values }
+    for (const { name, completeOne } of own) {
+      const value = completed[name]
+      if (value !== undefined) completed[name] = completeOne(name, value as never, context)
+    }
+    const each = completed as Values<Of>
+    return complete ? complete(each, context) : each
+  }
+}
