@@ -25,7 +25,7 @@ import { trustProxies } from './http/server/trusted-proxies.ts'
 import { collectRoutes, type DocumentedRoute } from './openapi/route-list.ts'
 import { type Assets, loadAssets } from './pages/assets.ts'
 import { isForPeople, sendProblem } from './portal/problem.ts'
-import { hookAnswers, hookRequests, routedUrl } from './request-hooks.ts'
+import { hookAnswers, hookRequests, routedUrl, sameLogger } from './request-hooks.ts'
 import { asyncCallRoutes } from './routes/async-calls.ts'
 import { authRoutes } from './routes/auth.ts'
 import { batchRoutes } from './routes/batch.ts'
@@ -91,9 +91,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     loggerInstance: log as FastifyBaseLogger,
     // One line a call is written where the call is answered, without its query string.
     logController: new LogController({ disableRequestLogging: true }),
-    // A logger of its own for each request costs more than it tells: failures are logged with the
-    // request's id.
-    childLoggerFactory: (logger) => logger,
+    childLoggerFactory: sameLogger,
     genReqId: createRequestId,
     requestIdHeader: false,
     bodyLimit: BODY_BYTES_MAX,

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Context } from './context.ts'
 import { GatewayError } from './errors.ts'
 import { isCallRoute } from './http/answer/error-answer.ts'
@@ -20,6 +20,14 @@ import { acceptPortalSession } from './portal/session-cookie.ts'
 export function routedUrl({ url = '/' }: Pick<IncomingMessage, 'url'>): string {
   const path = originForm(url)
   return mcpAddress(path) ?? path.replace(/^\/v1\/call(?=\?|$)/, '/v1/call/')
+}
+
+/**
+ * A logger of its own for each request costs more than it tells: failures are logged with the
+ * request's id.
+ */
+export function sameLogger(logger: FastifyBaseLogger): FastifyBaseLogger {
+  return logger
 }
 
 /** What is refused before a route or a body is looked at. */
@@ -47,7 +55,7 @@ export function hookRequests(
     if (request.url.length > URL_LENGTH_MAX) throw new GatewayError('URI_TOO_LONG')
     // Here, before the body is read: what is wrong with the body of a route that is not there does
     // not matter.
-    refuseUnrouted(request, allowedMethods)
+    if (request.is404) refuseUnrouted(request, allowedMethods)
     return false
   }
   // With a callback: a promise for each request costs more than the checks.

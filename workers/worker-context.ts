@@ -1,7 +1,6 @@
-import { memoize } from '../src/async/memoize.ts'
 import { ResponseCache } from '../src/cache/response-cache.ts'
 import { UpstreamCaps } from '../src/caps/upstream-caps.ts'
-import { type Api, loadCatalog } from '../src/catalog/catalog.ts'
+import { loadCatalog } from '../src/catalog/catalog.ts'
 import { sourcesOf } from '../src/catalog/fallback.ts'
 import { warnOfUnknownVariables } from '../src/catalog/unknown-variables.ts'
 import type { Config } from '../src/config.ts'
@@ -28,7 +27,7 @@ import { AnswerMemory } from './upstream/answer-memory.ts'
 import { UnansweredRequests } from './upstream/hanging.ts'
 import { HttpClients } from './upstream/http-client.ts'
 import { ProviderKeys } from './upstream/provider-keys.ts'
-import { RetryBudget } from './upstream/retry.ts'
+import { retryBudgets } from './upstream/retry.ts'
 import { SuccessBatcher } from './upstream/success-batcher.ts'
 
 /**
@@ -91,10 +90,7 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
     coalescer: new RequestCoalescer(redis, { isStoreElsewhere: cacheRedis !== redis }),
     clientOf: clients.of,
     permitClientOf: permits.of,
-    budgetOf: memoize(
-      ({ slug }: Api) => slug,
-      () => new RetryBudget(),
-    ),
+    budgetOf: retryBudgets(),
   }
   const close = async (): Promise<void> => {
     await unlessAway(redis, permits.close())

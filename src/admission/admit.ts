@@ -45,7 +45,9 @@ export interface Admitted {
 }
 
 /** What a call's job takes from its arrival. */
-export type CallContext = Pick<CallArrival, 'origin' | 'startedAt'> & { span: Pick<CallArrival['span'], 'traceparent'> }
+export type CallContext = Pick<CallArrival, 'origin' | 'startedAt'> & {
+  span: { traceparent: string | undefined } | undefined
+}
 
 /** A refusal costs nothing. */
 export interface Refused {
@@ -242,6 +244,6 @@ export function withQueueing(
     ...(weight === undefined ? {} : { weight }),
     ...(cacheOnlyMs === undefined ? {} : { cacheOnlyMs }),
     ...(cacheOnlyReason === undefined ? {} : { cacheOnlyReason }),
-    ...(span.traceparent === undefined ? {} : { traceparent: span.traceparent }),
+    ...(span?.traceparent === undefined ? {} : { traceparent: span.traceparent }),
   }
 }

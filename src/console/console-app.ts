@@ -75,7 +75,9 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
   await app.register(async (scope) => {
     guardOperator(scope, guard)
     // Behind the guard: who has no token learns of no route.
-    scope.addHook('onRequest', async (request) => refuseUnrouted(request, allowedMethods, NO_ROUTE))
+    scope.addHook('onRequest', async (request) => {
+      if (request.is404) refuseUnrouted(request, allowedMethods, NO_ROUTE)
+    })
     scope.setErrorHandler((error, request, reply) =>
       error instanceof GatewayError && isPageView(request) && isMissingPage(request, error)
         ? sendNotFound(reply, error, assets)

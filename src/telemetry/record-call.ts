@@ -26,7 +26,8 @@ export interface CallArrival {
   /** The API of the catalog that its address names, or `-`. */
   slug: string
   endpoint: string | undefined
-  span: CallSpan
+  /** Undefined if nothing is traced. */
+  span: CallSpan | undefined
 }
 
 /** `url` as it came; nothing of its query is kept. */
@@ -38,7 +39,7 @@ export function noteArrival(
   const [, name = '', path = ''] = /^\/v1\/call\/([a-z0-9-]+)(?:(\/[a-z0-9-]+)?(?:\?|$)|\/)/.exec(url) ?? []
   const slug = knownSlug(catalog, name)
   // A root of its own: a caller's traceparent is not ours to believe.
-  const span = telemetry.tracing.start('call', {
+  const span = telemetry.tracing?.start('call', {
     kind: 'server',
     attributes: {
       'http.route': '/v1/call/{apiSlug}/{endpoint}',
@@ -78,9 +79,9 @@ export function recordCall(deps: RecordDeps, arrival: CallArrival, end: Recorded
   const slug = job?.slug ?? arrival.slug
   const status = error?.status ?? end.status ?? 200
   const code = error?.code
-  if (job) span.set({ 'agw.call_id': job.id, 'agw.account_id': job.accountId, 'agw.endpoint': job.endpoint })
-  span.set({ 'http.response.status_code': status })
-  span.end(code)
+  if (job) span?.set({ 'agw.call_id': job.id, 'agw.account_id': job.accountId, 'agw.endpoint': job.endpoint })
+  span?.set({ 'http.response.status_code': status })
+  span?.end(code)
   const { accountId: account, mode } = job ?? caller ?? {}
   const { times, cacheStatus, cause: reason } = reply?.head ?? {}
   const counted = { slug, mode, status, code: code ?? 'OK', accountId: account, times, cacheStatus }

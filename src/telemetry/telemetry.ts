@@ -17,7 +17,8 @@ import { openTracing, type Tracing } from './tracing.ts'
 /** What one process tells of itself: metrics, traces, counts per minute, heartbeat. */
 export interface Telemetry {
   metrics: Metrics
-  tracing: Tracing
+  /** Undefined if nothing is traced. */
+  tracing: Tracing | undefined
   minutes: MinuteStats
   /** Of an API node. */
   endedCalls: EndedCalls
@@ -76,7 +77,7 @@ export async function openTelemetry(
       await heartbeat.close()
       endedCalls.flush()
       await minutes.close()
-      await tracing.close()
+      await tracing?.close()
     },
   }
 }

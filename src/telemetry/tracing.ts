@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
 
-/** Makes spans of one process and sends them to a collector; makes none if no collector is set. */
+/** Makes spans of one process and sends them to a collector. */
 export interface Tracing {
   /** Starts a span; `parent` is the `traceparent` (W3C) of the span it belongs to. */
   start: (name: string, options?: SpanOptions) => CallSpan
@@ -25,14 +25,16 @@ export interface CallSpan {
   end: (code?: string) => void
 }
 
-const NO_SPAN: CallSpan = { traceparent: undefined, set: () => undefined, end: () => undefined }
-
-/** The libraries are loaded only where a collector is set. `process` names the kind of process. */
+/**
+ * The libraries are loaded only if a collector is set. `process` names the kind of process.
+ *
+ * @returns undefined if nothing is traced
+ */
 export async function openTracing(
   { isTraced, traceRatio }: Config['traces'],
   { process, log }: { process: string; log: Log },
-): Promise<Tracing> {
-  if (!isTraced) return { start: () => NO_SPAN, close: async () => undefined }
+): Promise<Tracing | undefined> {
+  if (!isTraced) return undefined
   const { openOtlpTracing } = await import('./otlp.ts')
   return openOtlpTracing({ process, traceRatio, log })
 }

@@ -1,9 +1,16 @@
 import { cacheKeys } from '../../src/cache/cache-key.ts'
-import { bucketOf } from '../../src/caps/bucket.ts'
+import { bucketOf, type CapBucket, SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { UNPROVEN_KEYS_USED } from '../../src/caps/refusal.ts'
-import { type Api, type ApiEndpoint, type Catalog, PAUSED_RETRY_MS } from '../../src/catalog/catalog.ts'
+import {
+  type Api,
+  type ApiEndpoint,
+  type Catalog,
+  isOpen,
+  PAUSED_RETRY_MS,
+  withCallerKey,
+} from '../../src/catalog/catalog.ts'
 import type { Db } from '../../src/db/database.ts'
-import { toGatewayError } from '../../src/errors.ts'
+import { GatewayError, toGatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { startCall } from '../../src/queue/results.ts'
@@ -16,7 +23,6 @@ import { CALLER_LEFT, DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts
 import { attemptFailure, type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { ProviderKeys } from '../upstream/provider-keys.ts'
 import type { CallProgress } from '../upstream/send-once.ts'
-import { callerKey, checkOpen, operatorKey } from '../upstream/upstream-key.ts'
 import { answerFromExample } from './example-answer.ts'
 import type { HeldCalls } from './held-calls.ts'
 import { outcomeOfOnce } from './once.ts'
@@ -119,6 +125,36 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
     ...run,
   })
   return inTermsOfKey(deps, call, result)
+}
+
+interface UpstreamKey {
+  api: Api
+  /** Read when a request is sent: operators replace keys while calls wait. */
+  currentKey: () => string | undefined
+  bucket: CapBucket
+}
+
+/**
+ * @throws GatewayError for a call queued before the API was paused or switched off, or ahead of
+ *   this worker's knowledge of a new key
+ */
+function checkOpen(api: Api, { providerKey }: Pick<CallJob, 'providerKey'>): void {
+  if (!isOpen(api) || (!providerKey && !api.enabled)) throw new GatewayError('API_NOT_ENABLED')
+  if (api.pausedMode === 'refuse') throw new GatewayError('API_PAUSED', { retryAfterMs: PAUSED_RETRY_MS })
+}
+
+function operatorKey(api: Api): UpstreamKey {
+  return { api, currentKey: () => api.key, bucket: SHARED_BUCKET }
+}
+
+/** The key of the account's own that the job names. @throws GatewayError as `ProviderKeys.of` */
+async function callerKey(
+  { providerKeys }: { providerKeys: ProviderKeys },
+  api: Api,
+  { providerKey, accountId }: { providerKey: NonNullable<CallJob['providerKey']>; accountId: string },
+): Promise<UpstreamKey> {
+  const key = await providerKeys.of(providerKey.id, accountId)
+  return { api: withCallerKey(api), currentKey: () => key, bucket: bucketOf({ providerKey }) }
 }
 
 function permitRequestOf(call: CallJob): PermitRequest {

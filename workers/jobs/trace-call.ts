@@ -7,7 +7,7 @@ export async function traceCall<T>(
   call: CallJob,
   process: (call: CallJob) => Promise<T>,
 ): Promise<T> {
-  if (call.traceparent === undefined) return await process(call)
+  if (!tracing || call.traceparent === undefined) return await process(call)
   const span = tracing.start('job', {
     kind: 'consumer',
     parent: call.traceparent,

@@ -103,7 +103,7 @@ export class AttemptRecorder {
     const startedAt = performance.now() - this.#ownMs()
     const tookMs = (): number => performance.now() - startedAt - this.#ownMs()
     const attributes = { 'agw.api': slug, 'http.request.method': 'GET' }
-    const span = this.#deps.telemetry.tracing.start('attempt', { kind: 'client', parent: traceparent, attributes })
+    const span = this.#deps.telemetry.tracing?.start('attempt', { kind: 'client', parent: traceparent, attributes })
     const record = (result: AttemptRecord['result'], code?: string, seen?: Omit<Seen, 'ms'>): ObservedAttempt => {
       const latencyMs = tookMs()
       const attempt = { result, ...(code === undefined ? {} : { code }), latencyMs, source, isPlain, voter, slot }
@@ -113,8 +113,8 @@ export class AttemptRecorder {
     try {
       const result = await run()
       const code = result.responseClass?.code
-      span.set({ 'http.response.status_code': result.answer.status })
-      span.end(code)
+      span?.set({ 'http.response.status_code': result.answer.status })
+      span?.end(code)
       this.#deps.unanswered.answered(slug)
       const recorded = record(resultOf(code, this.#request), code, { status: result.answer.status })
       if (recorded.result === 'fail' && code !== REDIRECT) this.#submit(recorded)
@@ -123,7 +123,7 @@ export class AttemptRecorder {
     } catch (error) {
       const code = this.#failureOf(error, tookMs())
       this.#trackUnanswered(error, code, tookMs())
-      span.end(error instanceof AttemptError ? error.code : 'not finished')
+      span?.end(error instanceof AttemptError ? error.code : 'not finished')
       const result = code === undefined ? 'none' : resultOf(code, this.#request)
       this.#submit(record(result === 'fail' && watch.isCounted() ? 'late' : result, code, { error }))
       throw error

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import pRetry from 'p-retry'
+import { memoize } from '../../src/async/memoize.ts'
 import { AttemptError } from './attempt-error.ts'
 
 const RETRIES_MAX = 2
@@ -33,6 +34,14 @@ export class RetryBudget {
   give(): void {
     this.#repeats -= 1
   }
+}
+
+/** The budget of each upstream, in this process. */
+export function retryBudgets(): (api: { slug: string }) => RetryBudget {
+  return memoize(
+    ({ slug }: { slug: string }) => slug,
+    () => new RetryBudget(),
+  )
 }
 
 export interface RetryOptions {

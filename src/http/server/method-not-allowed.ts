@@ -50,15 +50,15 @@ export function collectMethods(app: FastifyInstance): AllowedMethods {
 }
 
 /**
- * @throws GatewayError METHOD_NOT_ALLOWED, or NOT_FOUND with these details, if no route took the
- *   request
+ * Refuses a request that no route took.
+ *
+ * @throws GatewayError METHOD_NOT_ALLOWED, or NOT_FOUND with these details
  */
 export function refuseUnrouted(
-  { is404, url }: FastifyRequest,
+  { url }: Pick<FastifyRequest, 'url'>,
   allowedMethods: AllowedMethods,
   details: { hint?: string } = {},
-): void {
-  if (!is404) return
+): never {
   const allow = allowedMethods(url)
   throw allow.length > 0 ? methodNotAllowed(allow) : new GatewayError('NOT_FOUND', details)
 }
