@@ -1,5 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises'
-import pRetry from 'p-retry'
+import { rejectOnAbort } from '../../src/async/abort.ts'
 import { memoize } from '../../src/async/memoize.ts'
 import { AttemptError } from './attempt-error.ts'
 
@@ -54,53 +53,45 @@ export interface RetryOptions {
 }
 
 /**
- * Repeats failures that may be temporary, within the budget.
+ * Repeats failures that may be temporary, within the budget. A pause has full jitter, which means
+ * anything from 0 to its bound; the upstream's Retry-After may make it longer.
  *
  * @throws the last attempt's error, or the signal's reason
  */
-export async function withRetries<T>(run: (attemptNumber: number) => Promise<T>, options: RetryOptions): Promise<T> {
-  const { budget } = options
+export async function withRetries<T>(
+  run: (attemptNumber: number) => Promise<T>,
+  { isIdempotent, budget, repeatMsMin, remainingMs, signal }: RetryOptions,
+): Promise<T> {
+  const retriesMax = isIdempotent ? RETRIES_MAX : 0
+  let repeats = 0
   budget.enter()
   try {
-    return await run(1)
-  } catch (error) {
-    return await repeatAfter(error, run, options)
+    while (true) {
+      try {
+        return await run(repeats + 1)
+      } catch (error) {
+        if (!(error instanceof AttemptError && error.isRetryable) || repeats === retriesMax) throw error
+        const backOffMs = Math.random() * BACKOFF_MS_MAX * 2 ** repeats
+        const pauseMs = Math.max(backOffMs, error.retryAfterMs ?? 0)
+        if (remainingMs() < pauseMs + repeatMsMin || !budget.take()) throw error
+        repeats += 1
+        signal.throwIfAborted()
+        if (pauseMs > 0) await pause(pauseMs, signal)
+      }
+    }
   } finally {
+    for (; repeats > 0; repeats -= 1) budget.give()
     budget.leave()
   }
 }
 
-async function repeatAfter<T>(
-  first: unknown,
-  run: (attemptNumber: number) => Promise<T>,
-  { isIdempotent, budget, repeatMsMin, remainingMs, signal }: RetryOptions,
-): Promise<T> {
-  let repeats = 0
-  /** Rest of the upstream's Retry-After after the back-off, milliseconds. */
-  let furtherMs = 0
+/** @throws the signal's reason */
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, ms)
   try {
-    return await pRetry(
-      async (attemptNumber) => {
-        if (attemptNumber === 1) throw first
-        if (furtherMs > 0) await delay(furtherMs, undefined, { signal })
-        return await run(attemptNumber)
-      },
-      {
-        retries: isIdempotent ? RETRIES_MAX : 0,
-        // Full jitter: a pause is anything from 0 to its bound. `randomize` would only add to a
-        // bound from below.
-        minTimeout: Math.random() * BACKOFF_MS_MAX,
-        signal,
-        shouldRetry: ({ error, retryDelay }) => {
-          if (!(error instanceof AttemptError && error.isRetryable)) return false
-          furtherMs = Math.max(0, (error.retryAfterMs ?? 0) - retryDelay)
-          if (remainingMs() < retryDelay + furtherMs + repeatMsMin || !budget.take()) return false
-          repeats += 1
-          return true
-        },
-      },
-    )
+    await Promise.race([promise, rejectOnAbort(signal)])
   } finally {
-    for (; repeats > 0; repeats -= 1) budget.give()
+    clearTimeout(timer)
   }
 }
