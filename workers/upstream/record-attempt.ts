@@ -1,12 +1,11 @@
-import { randomUUID } from 'node:crypto'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { writeLastFailure } from '../../src/fleet/last-failure.ts'
 import type { FailureRow } from '../../src/fleet/snapshot.ts'
 import { FAILURES_TO_OPEN, HANGING_MS, HANGING_P95_TIMES, LEFT_MS } from '../../src/health/breaker.ts'
-import { type AttemptRecord, acquireHalfOpenSlot, recordAttempt } from '../../src/health/record.ts'
-import { enqueueProbe } from '../../src/queue/probe-job.ts'
-import { AttemptError, BreakerOpenError, EndedUnsentError, mayBeSent, StalePermitError } from './attempt-error.ts'
+import { type AttemptRecord, recordAttempt } from '../../src/health/record.ts'
+import { AttemptError, EndedUnsentError, mayBeSent, StalePermitError } from './attempt-error.ts'
 import { isOfGateway, type ObservedResult, REDIRECT, resultOf } from './attempt-result.ts'
+import { BreakerGate, scheduleProbe } from './breaker-gate.ts'
 import { LOCK_LOST } from './call-end.ts'
 import { describeFailure, type Seen } from './failure-words.ts'
 import { onHanging } from './hanging.ts'
@@ -38,13 +37,9 @@ export type FailureWords = Omit<FailureRow, 'at'>
 
 type ObservedAttempt = AttemptRecord & { seen: Seen }
 
-/** For a call that leaves the half-open attempt to a probe. Milliseconds. */
-const HALF_OPEN_PROBE_MS = 1_000
-
 /**
- * The health side of one call's or probe's attempts: checks the breaker before each and counts each
- * once. A cap, a lost lock, what a caller added, and a deadline or a caller's leaving that came too
- * early to tell do not count.
+ * The health side of one call's or probe's attempts: counts each once. A cap, a lost lock, what a
+ * caller added, and a deadline or a caller's leaving that came too early to tell do not count.
  */
 export class AttemptRecorder {
   readonly #deps: HealthDeps
@@ -55,36 +50,16 @@ export class AttemptRecorder {
    */
   #answered: ObservedAttempt[] = []
   #lastFailure: FailureWords | undefined
-  /**
-   * Token of the half-open slot that its requests share, redirects included, until their outcome is
-   * counted.
-   */
-  #slot: string | undefined
   #hasFailed = false
   #counted: Promise<void> | undefined
+
+  /** Before each attempt, and while it waits for a permit. */
+  readonly gate: BreakerGate
 
   constructor(deps: HealthDeps, request: RecordedRequest) {
     this.#deps = deps
     this.#request = request
-  }
-
-  /** Spares a wait for a permit that could not be used. @throws BreakerOpenError */
-  refuseWhenOpen(): void {
-    const refusal = this.refusalByBreaker()
-    if (refusal) throw refusal
-  }
-
-  /** 0: now, undefined: the breaker is closed; its own slot keeps nothing waiting. */
-  #breakerWaitMs(): number | undefined {
-    const { slug, isForced } = this.#request
-    const waitMs = this.#deps.health.sourceWaitMs(slug)
-    return waitMs !== undefined && (isForced || this.#slot !== undefined) ? 0 : waitMs
-  }
-
-  /** Why it is in vain to wait for a permit: the breaker is open. */
-  refusalByBreaker(): BreakerOpenError | undefined {
-    const waitMs = this.#breakerWaitMs()
-    return waitMs ? new BreakerOpenError(waitMs) : undefined
+    this.gate = new BreakerGate(deps, request)
   }
 
   get isPlain(): boolean {
@@ -98,7 +73,7 @@ export class AttemptRecorder {
   /** @throws what `run` throws; BreakerOpenError */
   async observe<T extends ObservedResult>(run: () => Promise<T>): Promise<T> {
     const { slug, source, isPlain, voter, traceparent } = this.#request
-    const slot = this.#isClosed() ? undefined : await this.#checkBreaker()
+    const slot = this.#isClosed() ? undefined : await this.#enterGate()
     this.#forgetRedirects()
     const startedAt = performance.now() - this.#ownMs()
     const tookMs = (): number => performance.now() - startedAt - this.#ownMs()
@@ -179,35 +154,13 @@ export class AttemptRecorder {
 
   /** Nothing that this process knows of keeps an attempt from being made. */
   #isClosed(): boolean {
-    return this.#counted === undefined && this.#slot === undefined && this.#breakerWaitMs() === undefined
+    return this.#counted === undefined && this.gate.isClosed
   }
 
-  async #checkBreaker(): Promise<string | undefined> {
-    const { redis } = this.#deps
-    const { slug, isForced, isPlain, voter } = this.#request
+  async #enterGate(): Promise<string | undefined> {
     // The failure before a repeat may have opened the breaker.
     await this.#counted
-    if (this.#slot !== undefined) return this.#slot
-    if (this.#breakerWaitMs() === undefined) return undefined
-    this.refuseWhenOpen()
-    if (!isPlain) this.#leaveToProbe()
-    const token = randomUUID()
-    const answer = await acquireHalfOpenSlot(redis, slug, { token, voter, isForced: isForced === true })
-    if (answer.kind === 'wait') throw new BreakerOpenError(answer.waitMs)
-    if (answer.kind === 'probe') this.#leaveToProbe()
-    if (answer.kind === 'slot') this.#slot = token
-    return this.#slot
-  }
-
-  /**
-   * A call that may fail by its caller's doing says nothing of the upstream.
-   *
-   * @throws BreakerOpenError
-   */
-  #leaveToProbe(): never {
-    const { health } = this.#deps
-    this.#scheduleProbe(`half-open-${health.ofSource(this.#request.slug).halfOpenAt}`)
-    throw new BreakerOpenError(HALF_OPEN_PROBE_MS)
+    return await this.gate.enter()
   }
 
   /**
@@ -230,7 +183,7 @@ export class AttemptRecorder {
     if (code !== undefined) unanswered.answered(slug)
     // If nothing was written, or this worker lost the call, the upstream left nothing unanswered.
     else if (source === 'call' && mayBeSent(error) && error !== LOCK_LOST && unanswered.abandoned(slug, tookMs))
-      this.#scheduleProbe(`unanswered-${health.now()}`, { isForced: true, isDecisive: true })
+      scheduleProbe(this.#deps, slug, { name: `unanswered-${health.now()}`, isForced: true, isDecisive: true })
   }
 
   /** By when this upstream would long have answered, milliseconds. */
@@ -262,7 +215,7 @@ export class AttemptRecorder {
     const { slug } = this.#request
     const { result, source, slot } = record
     if (slot !== undefined) {
-      this.#slot = undefined
+      this.gate.leave()
       for (const answered of this.#answered) answered.slot = undefined
     }
     if (result !== 'none') {
@@ -293,9 +246,9 @@ export class AttemptRecorder {
       // Before the calls of this process learn of it, which would go on all at once.
       if (hasClosed) await caps.of({ slug }, SHARED_BUCKET).beginGradually()
       if (changed) await health.read(slug)
-      if (needsProbe) this.#scheduleProbe(`confirm-${health.now()}`, { isForced: true })
+      if (needsProbe) scheduleProbe(this.#deps, slug, { name: `confirm-${health.now()}`, isForced: true })
       if (probedEndpoint !== undefined)
-        this.#scheduleProbe(`members-${health.now()}`, { isForced: true, endpoint: probedEndpoint })
+        scheduleProbe(this.#deps, slug, { name: `members-${health.now()}`, isForced: true, endpoint: probedEndpoint })
     } catch (error) {
       // Lost if Redis is away: a score can miss a sample.
       log.warn({ err: error, slug }, 'failed to count an attempt')
@@ -307,15 +260,6 @@ export class AttemptRecorder {
     this.#lastFailure = { code, ...describeFailure(code, seen) }
     writeLastFailure(redis, slug, { at: health.now(), ...this.#lastFailure }).catch((error) =>
       log.debug({ err: error, slug }, 'failed to note why an attempt failed'),
-    )
-  }
-
-  /** Several schedule it under one name, and a single probe is made. */
-  #scheduleProbe(name: string, how: { isForced?: boolean; isDecisive?: boolean; endpoint?: string } = {}): void {
-    const { queues, log } = this.#deps
-    const { slug } = this.#request
-    enqueueProbe(queues, slug, { name, ...how }).catch((error) =>
-      log.warn({ err: error, slug }, 'failed to schedule a probe'),
     )
   }
 }

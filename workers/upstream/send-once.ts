@@ -1,13 +1,10 @@
 import type { Dispatcher } from 'undici'
-import { type CapBucket, SHARED_BUCKET, UNPROVEN_BUCKET } from '../../src/caps/bucket.ts'
-import type { UpstreamLimit } from '../../src/caps/cap.ts'
+import { type CapBucket, SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { REPLY_MS } from '../../src/caps/timing.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { ResponseClass } from '../../src/catalog/response-class.ts'
 import type { Endpoint } from '../../src/catalog/upstream.ts'
-import { noteSourceLimit } from '../../src/health/record.ts'
 import type { Log } from '../../src/log.ts'
-import { enqueueProbe } from '../../src/queue/probe-job.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { furthest, hasReached, type Reach } from '../../src/queue/verdict.ts'
 import type { Permit, PermitClient } from '../permits/permit-client.ts'
@@ -16,8 +13,9 @@ import type { MemoryShare } from './answer-memory.ts'
 import { attempt, type HttpExchange } from './attempt.ts'
 import { AttemptError, EndedUnsentError, reachOfFailed, StalePermitError } from './attempt-error.ts'
 import type { HealthDeps } from './health-deps.ts'
-import { CLOSED_MS, classifyResponse, RETRY_AFTER_MS_MAX, rateLeft } from './interpret.ts'
+import { classifyResponse } from './interpret.ts'
 import type { AttemptRecorder } from './record-attempt.ts'
+import { heedReportedLimit } from './reported-limit.ts'
 import type { WireRequest } from './upstream-request.ts'
 
 const ATTEMPT_TIMEOUT_MS = 10_000
@@ -96,7 +94,7 @@ export async function sendOnce(
 ): Promise<ClassifiedExchange> {
   const { api, endpoint, bucket, progress, remainingMs, signal, recorder } = sending
   while (true) {
-    recorder.refuseWhenOpen()
+    recorder.gate.refuseWhenOpen()
     const permit = await acquirePermit(deps, sending)
     if (sending.ensureOpen || sending.ensureNeeded) await ensureUsableOrGiveBack(sending, permit)
     const startedAt = performance.now()
@@ -117,8 +115,7 @@ export async function sendOnce(
       const result = await recorder.observe(send)
       const tookMs = performance.now() - startedAt
       // Before the permit ends: the next request must find the cap as the upstream reported it.
-      const limit = limitIn(deps, sending, { request, result })
-      if (limit) await applyUpstreamLimit(deps, sending, { ...limit, observedBy: permit.id })
+      await heedReportedLimit(deps, sending, { request, result, observedBy: permit.id })
       endPermit(permit, sending, tookMs)
       return result
     } catch (error) {
@@ -153,7 +150,7 @@ async function acquirePermit(deps: SendDeps, sending: Sending): Promise<Permit> 
   const endWait = countPermitWait(times, sending)
   const acquire = (of: CapBucket, request: PermitRequest): Promise<Permit> => {
     const ends = needless ? AbortSignal.any([signal, needless]) : signal
-    const refusalByHealth = () => recorder.refusalByBreaker()
+    const refusalByHealth = () => recorder.gate.refusal()
     return deps.permitClientOf(api, of).acquire({ ...request, refusalByHealth }, remainingMs, ends)
   }
   try {
@@ -215,81 +212,6 @@ function endPermit(permit: Permit, { times }: Sending, tookMs: number): void {
   times.attempts += 1
   times.upstreamMs += tookMs
   permit.release(tookMs)
-}
-
-/**
- * What an answer to a caller's request is believed of the shared cap: a caller's own values may be
- * why. Milliseconds.
- */
-const UNCONFIRMED_MS = 60_000
-
-/** How long before the cap opens the probe is there that goes first, milliseconds. */
-const PROBE_AHEAD_MS = 2_000
-
-/** What an answer says of the upstream's own limiter, as far as it is believed. */
-function limitIn(
-  deps: SendDeps,
-  { api, bucket, currentKey, recorder }: Sending,
-  { request, result }: { request: WireRequest; result: ClassifiedExchange },
-): Omit<UpstreamLimit, 'observedBy'> | undefined {
-  // Operators replaced the key meanwhile: its limiter says nothing of the limiter of the new key.
-  // The limiter of an unproven key says nothing of other keys.
-  if (request.key !== currentKey() || bucket === UNPROVEN_BUCKET) return undefined
-  const reported = reportedLimit(api, result)
-  // A caller's own key has a cap of its own, and a probe's request is ours.
-  if (!reported || bucket !== SHARED_BUCKET || recorder.source === 'probe') return reported
-  if (!recorder.isPlain) return undefined
-  const { closedForMs = 0, remaining } = reported
-  const waitMs = Math.max(closedForMs, remaining?.requests === 0 ? remaining.resetMs : 0)
-  if (waitMs > UNCONFIRMED_MS) {
-    confirmLimit(deps, api.slug)
-    return { closedForMs: UNCONFIRMED_MS }
-  }
-  return { closedForMs, remaining: remaining && { ...remaining, resetMs: Math.min(remaining.resetMs, UNCONFIRMED_MS) } }
-}
-
-function reportedLimit(
-  { upstream }: Api,
-  { answer, responseClass }: ClassifiedExchange,
-): Omit<UpstreamLimit, 'observedBy'> | undefined {
-  const isLimiting = responseClass?.code === 'UPSTREAM_RATE_LIMITED'
-  const left = rateLeft(upstream, answer.headers)
-  if (!isLimiting && !left) return undefined
-  return {
-    closedForMs: isLimiting ? Math.min(responseClass.retryAfterMs ?? CLOSED_MS, RETRY_AFTER_MS_MAX) : undefined,
-    remaining: left && { requests: left.remaining, resetMs: left.resetMs },
-  }
-}
-
-/**
- * Has a probe go first when the cap opens again: what the upstream says to it holds for as long as
- * it says.
- */
-function confirmLimit({ queues, health, log }: SendDeps, slug: string): void {
-  const delayMs = UNCONFIRMED_MS - PROBE_AHEAD_MS
-  const how = { name: `closed-${Math.floor(health.now())}`, isForced: true, delayMs }
-  enqueueProbe(queues, slug, { ...how, once: ['closed', delayMs] }).catch((error) =>
-    log.warn({ err: error, slug }, 'failed to schedule a probe'),
-  )
-}
-
-async function applyUpstreamLimit(
-  { redis, health, caps, log }: SendDeps,
-  { api, bucket }: Sending,
-  limit: UpstreamLimit,
-): Promise<void> {
-  const { closedForMs = 0, remaining } = limit
-  const limitedMs = Math.max(closedForMs, remaining?.requests === 0 ? remaining.resetMs : 0)
-  if (limitedMs > 0 && bucket === SHARED_BUCKET) {
-    // Pages and the catalog say it. Nobody waits for that.
-    noteSourceLimit(redis, api.slug, health.now() + limitedMs).catch((error) =>
-      log.warn({ err: error, slug: api.slug }, 'failed to note that a source limits the gateway'),
-    )
-  }
-  await caps
-    .of(api, bucket)
-    .applyUpstreamLimit(limit)
-    .catch((error) => log.warn({ err: error, slug: api.slug }, 'failed to apply the limit that an upstream reported'))
 }
 
 /** Of one attempt, milliseconds. */

@@ -1,0 +1,97 @@
+import { randomUUID } from 'node:crypto'
+import { acquireHalfOpenSlot } from '../../src/health/record.ts'
+import { enqueueProbe } from '../../src/queue/probe-job.ts'
+import { BreakerOpenError } from './attempt-error.ts'
+import type { HealthDeps } from './health-deps.ts'
+import type { RecordedRequest } from './record-attempt.ts'
+
+/** For a call that leaves the half-open attempt to a probe. Milliseconds. */
+const HALF_OPEN_PROBE_MS = 1_000
+
+type GateDeps = Pick<HealthDeps, 'redis' | 'health' | 'queues' | 'log'>
+
+/**
+ * The breaker before the attempts of one call or probe. While it is open, half-open attempts alone
+ * pass, one at a time.
+ */
+export class BreakerGate {
+  readonly #deps: GateDeps
+  readonly #request: Pick<RecordedRequest, 'slug' | 'isForced' | 'isPlain' | 'voter'>
+  /**
+   * Token of the half-open slot that the requests share, redirects included, until their outcome is
+   * counted.
+   */
+  #slot: string | undefined
+
+  constructor(deps: GateDeps, request: Pick<RecordedRequest, 'slug' | 'isForced' | 'isPlain' | 'voter'>) {
+    this.#deps = deps
+    this.#request = request
+  }
+
+  get isClosed(): boolean {
+    return this.#slot === undefined && this.#waitMs() === undefined
+  }
+
+  /** 0: now, undefined: the breaker is closed; its own slot keeps nothing waiting. */
+  #waitMs(): number | undefined {
+    const { slug, isForced } = this.#request
+    const waitMs = this.#deps.health.sourceWaitMs(slug)
+    return waitMs !== undefined && (isForced || this.#slot !== undefined) ? 0 : waitMs
+  }
+
+  /** Why it is in vain to wait for a permit: the breaker is open. */
+  refusal(): BreakerOpenError | undefined {
+    const waitMs = this.#waitMs()
+    return waitMs ? new BreakerOpenError(waitMs) : undefined
+  }
+
+  /** Spares a wait for a permit that could not be used. @throws BreakerOpenError */
+  refuseWhenOpen(): void {
+    const refusal = this.refusal()
+    if (refusal) throw refusal
+  }
+
+  /**
+   * @returns the token of the half-open slot; undefined if the breaker is closed
+   * @throws BreakerOpenError
+   */
+  async enter(): Promise<string | undefined> {
+    const { slug, isForced, isPlain, voter } = this.#request
+    if (this.#slot !== undefined) return this.#slot
+    if (this.#waitMs() === undefined) return undefined
+    this.refuseWhenOpen()
+    if (!isPlain) this.#leaveToProbe()
+    const token = randomUUID()
+    const answer = await acquireHalfOpenSlot(this.#deps.redis, slug, { token, voter, isForced: isForced === true })
+    if (answer.kind === 'wait') throw new BreakerOpenError(answer.waitMs)
+    if (answer.kind === 'probe') this.#leaveToProbe()
+    if (answer.kind === 'slot') this.#slot = token
+    return this.#slot
+  }
+
+  /** The outcome under the slot is about to be counted, which frees the slot. */
+  leave(): void {
+    this.#slot = undefined
+  }
+
+  /**
+   * A call that may fail by its caller's doing says nothing of the upstream.
+   *
+   * @throws BreakerOpenError
+   */
+  #leaveToProbe(): never {
+    const { slug } = this.#request
+    const { halfOpenAt } = this.#deps.health.ofSource(slug)
+    scheduleProbe(this.#deps, slug, { name: `half-open-${halfOpenAt}` })
+    throw new BreakerOpenError(HALF_OPEN_PROBE_MS)
+  }
+}
+
+/** In the background. Several schedule it under one name, and a single probe is made. */
+export function scheduleProbe(
+  { queues, log }: Pick<HealthDeps, 'queues' | 'log'>,
+  slug: string,
+  how: Parameters<typeof enqueueProbe>[2],
+): void {
+  enqueueProbe(queues, slug, how).catch((error) => log.warn({ err: error, slug }, 'failed to schedule a probe'))
+}

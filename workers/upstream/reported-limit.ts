@@ -1,0 +1,94 @@
+import { SHARED_BUCKET, UNPROVEN_BUCKET } from '../../src/caps/bucket.ts'
+import type { UpstreamLimit } from '../../src/caps/cap.ts'
+import type { Api } from '../../src/catalog/catalog.ts'
+import { noteSourceLimit } from '../../src/health/record.ts'
+import { scheduleProbe } from './breaker-gate.ts'
+import { CLOSED_MS, RETRY_AFTER_MS_MAX, rateLeft } from './interpret.ts'
+import type { ClassifiedExchange, SendDeps, Sending } from './send-once.ts'
+import type { WireRequest } from './upstream-request.ts'
+
+interface ObservedAnswer {
+  request: WireRequest
+  result: ClassifiedExchange
+  /** Id of the permit under which the request was sent. */
+  observedBy: string
+}
+
+/** Makes the cap follow what an answer says of the upstream's own limiter. Never throws. */
+export async function heedReportedLimit(deps: SendDeps, sending: Sending, observed: ObservedAnswer): Promise<void> {
+  const limit = limitIn(deps, sending, observed)
+  if (limit) await applyUpstreamLimit(deps, sending, { ...limit, observedBy: observed.observedBy })
+}
+
+/**
+ * What an answer to a caller's request is believed of the shared cap: a caller's own values may be
+ * why. Milliseconds.
+ */
+const UNCONFIRMED_MS = 60_000
+
+/** How long before the cap opens the probe is there that goes first, milliseconds. */
+const PROBE_AHEAD_MS = 2_000
+
+/** What an answer says of the upstream's own limiter, as far as it is believed. */
+function limitIn(
+  deps: SendDeps,
+  { api, bucket, currentKey, recorder }: Sending,
+  { request, result }: ObservedAnswer,
+): Omit<UpstreamLimit, 'observedBy'> | undefined {
+  // Operators replaced the key meanwhile: its limiter says nothing of the limiter of the new key.
+  // The limiter of an unproven key says nothing of other keys.
+  if (request.key !== currentKey() || bucket === UNPROVEN_BUCKET) return undefined
+  const reported = reportedLimit(api, result)
+  // A caller's own key has a cap of its own, and a probe's request is ours.
+  if (!reported || bucket !== SHARED_BUCKET || recorder.source === 'probe') return reported
+  if (!recorder.isPlain) return undefined
+  const { closedForMs = 0, remaining } = reported
+  const waitMs = Math.max(closedForMs, remaining?.requests === 0 ? remaining.resetMs : 0)
+  if (waitMs > UNCONFIRMED_MS) {
+    confirmLimit(deps, api.slug)
+    return { closedForMs: UNCONFIRMED_MS }
+  }
+  return { closedForMs, remaining: remaining && { ...remaining, resetMs: Math.min(remaining.resetMs, UNCONFIRMED_MS) } }
+}
+
+function reportedLimit(
+  { upstream }: Api,
+  { answer, responseClass }: ClassifiedExchange,
+): Omit<UpstreamLimit, 'observedBy'> | undefined {
+  const isLimiting = responseClass?.code === 'UPSTREAM_RATE_LIMITED'
+  const left = rateLeft(upstream, answer.headers)
+  if (!isLimiting && !left) return undefined
+  return {
+    closedForMs: isLimiting ? Math.min(responseClass.retryAfterMs ?? CLOSED_MS, RETRY_AFTER_MS_MAX) : undefined,
+    remaining: left && { requests: left.remaining, resetMs: left.resetMs },
+  }
+}
+
+/**
+ * Has a probe go first when the cap opens again: what the upstream says to it holds for as long as
+ * it says.
+ */
+function confirmLimit(deps: SendDeps, slug: string): void {
+  const delayMs = UNCONFIRMED_MS - PROBE_AHEAD_MS
+  const name = `closed-${Math.floor(deps.health.now())}`
+  scheduleProbe(deps, slug, { name, isForced: true, delayMs, once: ['closed', delayMs] })
+}
+
+async function applyUpstreamLimit(
+  { redis, health, caps, log }: SendDeps,
+  { api, bucket }: Sending,
+  limit: UpstreamLimit,
+): Promise<void> {
+  const { closedForMs = 0, remaining } = limit
+  const limitedMs = Math.max(closedForMs, remaining?.requests === 0 ? remaining.resetMs : 0)
+  if (limitedMs > 0 && bucket === SHARED_BUCKET) {
+    // Pages and the catalog say it. Nobody waits for that.
+    noteSourceLimit(redis, api.slug, health.now() + limitedMs).catch((error) =>
+      log.warn({ err: error, slug: api.slug }, 'failed to note that a source limits the gateway'),
+    )
+  }
+  await caps
+    .of(api, bucket)
+    .applyUpstreamLimit(limit)
+    .catch((error) => log.warn({ err: error, slug: api.slug }, 'failed to apply the limit that an upstream reported'))
+}
