@@ -38,10 +38,11 @@ export class RequestCallers {
   async identify(request: FastifyRequest, units = 1): Promise<Principal> {
     const { config, accountRequests } = this.#deps
     const principal = await authenticateNow(this.#deps, request)
-    requireAudience(principal, request, config.http.baseUrl)
     this.#principals.set(request, principal)
     holdForAccount(request, principal.accountId)
     accountRequests.take(principal.accountId, units)
+    // Counted before: a token of another resource costs the same look-up.
+    requireAudience(principal, request, config.http.baseUrl)
     return principal
   }
 }

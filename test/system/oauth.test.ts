@@ -171,6 +171,8 @@ describe('an application that signs in', () => {
       assert.equal(refused.status, 401, refused.text)
       assert.ok(refused.text.includes('another resource'))
     }
+    // It is counted as a request of its account all the same, and says what the account has left.
+    assert.ok((await ask('/mcp', token)).headers.get('ratelimit'))
     for (const path of ['/v1/keys', '/v1/me', '/v1/connections', '/v1/billing/status', '/v1/usage', '/v1/teams']) {
       assert.equal((await send(gateway, path, { token })).status, 401, path)
     }
