@@ -71,7 +71,7 @@ export async function withRetries<T>(
         return await run(repeats + 1)
       } catch (error) {
         if (!(error instanceof AttemptError && error.isRetryable) || repeats === retriesMax) throw error
-        const backOffMs = Math.random() * BACKOFF_MS_MAX * 2 ** repeats
+        const backOffMs = Math.round(Math.random() * BACKOFF_MS_MAX * 2 ** repeats)
         const pauseMs = Math.max(backOffMs, error.retryAfterMs ?? 0)
         if (remainingMs() < pauseMs + repeatMsMin || !budget.take()) throw error
         repeats += 1
