@@ -4,6 +4,7 @@ import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
 import { effectWords } from '../catalog/limit-words.ts'
 import { toDocumentSchema } from '../openapi/schemas.ts'
 import { adaptTo } from './adapt-arguments.ts'
+import { argumentNames } from './argument-names.ts'
 import type { SendCall } from './call-client.ts'
 import { About, callAsTool, type ResultForm } from './call-tool.ts'
 import { checkArguments, invalidArguments } from './invalid-arguments.ts'
@@ -52,6 +53,8 @@ export function hintsOf({ endpoint: { effect = 'read', isDestructive = true } }:
 export interface EndpointTool {
   tool: Tool
   endpoint: ApiEndpoint
+  /** Names of the endpoint's parameters by their names in the tool. */
+  names: ReadonlyMap<string, string>
   form: ResultForm
 }
 
@@ -80,7 +83,7 @@ export function apiTools(api: Api): Tools {
 export async function runEndpointTool(
   send: SendCall,
   api: Api,
-  { entry: { tool, endpoint, form }, given }: { entry: EndpointTool; given: Record<string, unknown> },
+  { entry: { tool, endpoint, names, form }, given }: { entry: EndpointTool; given: Record<string, unknown> },
 ): Promise<CallToolResult> {
   const adapted = adaptTo(tool.inputSchema, given) as Record<string, unknown>
   const own = selectionOf(endpoint)
@@ -89,7 +92,8 @@ export async function runEndpointTool(
   const selection = checkArguments(SelectionSchema, Object.fromEntries(members.filter(isOwn)))
   const unknown = unknownField(selection, endpoint.endpoint.data)
   if (unknown !== undefined) throw invalidArguments(unknown)
-  const parameters = Object.fromEntries(members.filter((member) => !isOwn(member)))
+  const others = members.filter((member) => !isOwn(member))
+  const parameters = Object.fromEntries(others.map(([name, value]) => [names.get(name) ?? name, value]))
   return await callAsTool(send, { api, endpoint, parameters, selection }, form)
 }
 
@@ -99,13 +103,15 @@ function endpointTool({ slug, upstream }: Api, apiEndpoint: ApiEndpoint): Endpoi
   // Some sources ask that whoever offers them to models points to their terms.
   const terms = [attribution && `${attribution}.`, url && `Terms: ${url}`].filter(Boolean).join(' ')
   const parameters = objectSchema(endpoint.parameters)
+  const own = selectionOf(apiEndpoint)
+  const names = argumentNames(Object.keys(Object(parameters.properties)), Object.keys(own))
   const isFlat = Object.keys(About).every((name) => !Object.hasOwn(endpoint.data.properties, name))
   const data = withoutRequired(objectSchema(endpoint.data))
   const tool = {
     name: `${slug}${path}`.replace(/[^A-Za-z0-9]+/g, '_'),
     title: `${upstream.displayName}: ${path.slice(1)}`,
     description: [endpoint.description, effectWords(apiEndpoint), terms].filter(Boolean).join(' '),
-    inputSchema: { ...parameters, properties: { ...Object(parameters.properties), ...selectionOf(apiEndpoint) } },
+    inputSchema: inputSchemaOf(parameters, names, own),
     outputSchema: {
       type: 'object' as const,
       properties: { ...ABOUT, ...(isFlat ? Object(data.properties) : { data }) },
@@ -119,7 +125,28 @@ function endpointTool({ slug, upstream }: Api, apiEndpoint: ApiEndpoint): Endpoi
     ...(isFlat ? members : { data: members }),
     ...(truncated && { truncated }),
   })
-  return { tool, endpoint: apiEndpoint, form }
+  return { tool, endpoint: apiEndpoint, names, form }
+}
+
+/** The parameters under the names of the tool, each of which says its real name if it has another. */
+function inputSchemaOf(
+  { properties, required, ...others }: Record<string, unknown>,
+  names: ReadonlyMap<string, string>,
+  own: Record<string, unknown>,
+): Tool['inputSchema'] {
+  const inTool = new Map([...names].map(([name, parameter]) => [parameter, name]))
+  const renamed = Object.entries(Object(properties)).map(([parameter, schema]): [string, unknown] => {
+    const name = inTool.get(parameter) ?? parameter
+    if (name === parameter) return [name, schema]
+    const { description } = Object(schema)
+    return [name, { ...Object(schema), description: [description, `Sent as ${parameter}.`].filter(Boolean).join(' ') }]
+  })
+  return {
+    ...others,
+    type: 'object',
+    properties: Object({ ...Object.fromEntries(renamed), ...own }),
+    ...(Array.isArray(required) ? { required: required.map((parameter) => inTool.get(parameter) ?? parameter) } : {}),
+  }
 }
 
 /**

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { applySettings, loadCatalog } from '../../src/catalog/catalog.ts'
-import { apiTools } from '../../src/mcp/api-tools.ts'
+import { applySettings, createApi, loadCatalog } from '../../src/catalog/catalog.ts'
+import { apiTools, runEndpointTool } from '../../src/mcp/api-tools.ts'
+import type { SendCall } from '../../src/mcp/call-client.ts'
+import { document, readWritten } from '../support/own-document.ts'
 
 describe('the tools of an API', () => {
   it('the tools of an API are made once, whatever operators change of it', async () => {
@@ -13,3 +15,35 @@ describe('the tools of an API', () => {
     }
   })
 })
+
+describe('the tool of an endpoint of a document', () => {
+  it('a parameter whose name no model provider takes has another name in its tool, and is sent under its own', async () => {
+    const query = (name: string, required = false) => ({ name, in: 'query', required, schema: { type: 'string' } })
+    const names = ['filter[name]', 'filter_name', '$top', 'é', '日本', 'limit[]', 'a.b', 'x'.repeat(80)]
+    const parameters = names.map((name) => query(name, name === '$top'))
+    const schema = { type: 'object', properties: { items: { type: 'array', items: { type: 'string' } } } }
+    const paths = { '/okay': { get: { responses: {} } }, '/list': { get: listOf({ parameters, schema }) } }
+    const { upstream } = await readWritten(document({ root: { paths } }))
+    const api = createApi('things', upstream ?? assert.fail(), { settings: new Map(), isOperatorNamed: false })
+    const entry = apiTools(api).get('things_list') ?? assert.fail()
+    const { properties = {}, required } = entry.tool.inputSchema
+    assert.deepEqual(Object.keys(properties), [
+      ...['filter_name_2', 'filter_name', 'top', 'e', 'parameter', 'limit_2', 'a.b', 'x'.repeat(60), 'fields', 'limit'],
+    ])
+    assert.deepEqual(required, ['top'])
+    assert.match(String(Object(properties.top).description), /Sent as \$top\./)
+    let sent: unknown
+    const send: SendCall = async (_path, given) => {
+      sent = given
+      return { status: 200, headers: {}, body: '{"data":{"items":[]}}' }
+    }
+    const given = { filter_name: 'a', filter_name_2: 'b', top: '3', limit_2: 'c', limit: 1 }
+    await runEndpointTool(send, api, { entry, given })
+    assert.deepEqual(sent, { filter_name: 'a', 'filter[name]': 'b', $top: '3', 'limit[]': 'c' })
+  })
+})
+
+function listOf({ parameters, schema }: { parameters: object[]; schema: object }): object {
+  const content = { 'application/json': { schema } }
+  return { operationId: 'list', parameters, responses: { 200: { description: 'ok', content } } }
+}
