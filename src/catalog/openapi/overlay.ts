@@ -1,9 +1,12 @@
 import { isObject } from '../json.ts'
 import { copyPlace, type Path, placeOf } from './places.ts'
-import type { Findings } from './report.ts'
+import { type Findings, Unreadable } from './report.ts'
 import { VALUES_MAX } from './token-guard.ts'
 
 const ACTIONS_MAX = 500
+
+/** Members and items that the actions of one overlay may write, those written again included. */
+const WRITTEN_MAX = 4 * VALUES_MAX
 
 /**
  * Applies an overlay (OpenAPI Overlay 1.x) to a document. Targets are member paths,
@@ -11,6 +14,7 @@ const ACTIONS_MAX = 500
  * because a typing error would otherwise be silence.
  *
  * @returns the document; the given document stays as it is
+ * @throws Unreadable for an overlay that writes more than its bound, which fails closed
  */
 export function applyOverlay(document: unknown, overlay: unknown, findings: Findings): unknown {
   const { overlay: version, actions } = isObject(overlay) ? overlay : {}
@@ -31,6 +35,14 @@ export function applyOverlay(document: unknown, overlay: unknown, findings: Find
     error(['actions'], `The overlay has ${actions.length} actions, and ${ACTIONS_MAX} is the most.`)
     return document
   }
+  let written = 0
+  const spend = (values: number): void => {
+    written += values
+    if (written <= WRITTEN_MAX) return
+    const text = `The overlay writes more than ${WRITTEN_MAX} values into the document.`
+    error(['actions'], text)
+    throw new Unreadable(text)
+  }
   let result = document
   for (const [index, action] of actions.entries()) {
     const path = ['actions', index]
@@ -46,7 +58,7 @@ export function applyOverlay(document: unknown, overlay: unknown, findings: Find
     const found = { count: 0 }
     result = change(result, steps, (value) => {
       found.count += 1
-      return remove === true ? undefined : merge(value, update)
+      return remove === true ? undefined : merge(value, update, spend)
     })
     if (found.count === 0) error([...path, 'target'], `The target ${String(target).slice(0, 100)} matches nothing.`)
   }
@@ -105,13 +117,17 @@ function change(value: unknown, steps: readonly string[], changed: (value: unkno
 }
 
 /** Objects are merged member by member, lists are joined, anything else is replaced. */
-function merge(value: unknown, update: unknown): unknown {
-  if (Array.isArray(value) && Array.isArray(update)) return [...value, ...update]
+function merge(value: unknown, update: unknown, spend: (values: number) => void): unknown {
+  if (Array.isArray(value) && Array.isArray(update)) {
+    spend(value.length + update.length)
+    return [...value, ...update]
+  }
   if (!isObject(value) || !isObject(update)) return update ?? value
+  spend(Object.keys(value).length + Object.keys(update).length)
   const merged: Record<string, unknown> = { ...value }
   for (const name of Object.keys(value)) copyPlace(value, merged, name)
   for (const [name, member] of Object.entries(update)) {
-    merged[name] = Object.hasOwn(value, name) ? merge(value[name], member) : member
+    merged[name] = Object.hasOwn(value, name) ? merge(value[name], member, spend) : member
     copyPlace(update, merged, name)
   }
   return merged

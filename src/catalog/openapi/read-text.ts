@@ -20,6 +20,9 @@ export const FILE_BYTES_MAX = 5 * 1024 * 1024
 
 const ALIASES_MAX = 100
 
+/** Characters of all texts, those that aliases repeat included. */
+const CHARACTERS_MAX = 2 * FILE_BYTES_MAX
+
 /** Names by which the prototype of an object can be reached. */
 const POISONED = new Set(['__proto__', 'constructor', 'prototype'])
 
@@ -99,9 +102,10 @@ class Reader {
   readonly #file: string
   readonly #lineAt: LineAt
   readonly #fail: Fail
-  /** Values that have an anchor, with the number of values within. */
-  readonly #anchored = new Map<string, { value: unknown; nodes: number }>()
+  /** Values that have an anchor, with the number of values and of characters within. */
+  readonly #anchored = new Map<string, { value: unknown; nodes: number; characters: number }>()
   #nodes = 0
+  #characters = 0
   #aliases = 0
 
   constructor(file: string, lineAt: LineAt, fail: Fail) {
@@ -111,8 +115,8 @@ class Reader {
   }
 
   read(node: Node | null, depth = 0): unknown {
-    const before = this.#nodes
-    this.#count(1, node)
+    const before = { nodes: this.#nodes, characters: this.#characters }
+    this.#count({ nodes: 1, characters: isScalar(node) ? String(node.value).length : 0 }, node)
     if (depth > DEPTH_MAX) this.#fail(this.#lineAt(node), `Values are nested deeper than ${DEPTH_MAX} levels.`)
     if (isAlias(node)) return this.#repeat(node)
     const value = isMap(node)
@@ -124,12 +128,20 @@ class Reader {
       this.#fail(this.#lineAt(node), 'A number is infinite or none, which JSON cannot hold.')
     }
     const anchor = node && 'anchor' in node ? node.anchor : undefined
-    if (anchor !== undefined) this.#anchored.set(anchor, { value, nodes: this.#nodes - before })
+    if (anchor !== undefined) {
+      const nodes = this.#nodes - before.nodes
+      this.#anchored.set(anchor, { value, nodes, characters: this.#characters - before.characters })
+    }
     return value
   }
 
-  #count(nodes: number, node: Node | null): void {
+  #count({ nodes, characters }: { nodes: number; characters: number }, node: Node | null): void {
     this.#nodes += nodes
+    this.#characters += characters
+    if (this.#characters > CHARACTERS_MAX) {
+      const words = `The file has more than ${CHARACTERS_MAX / 1_048_576} MB of text, that which aliases repeat included.`
+      this.#fail(this.#lineAt(node), words)
+    }
     if (this.#nodes > VALUES_MAX) {
       this.#fail(this.#lineAt(node), `The file has more than ${VALUES_MAX} values, those that aliases repeat included.`)
     }
@@ -141,7 +153,7 @@ class Reader {
     if (this.#aliases > ALIASES_MAX) this.#fail(line, `The file has more than ${ALIASES_MAX} aliases.`)
     const anchored = this.#anchored.get(node.source)
     if (!anchored) return this.#fail(line, 'An alias names no value that stands before it.')
-    this.#count(anchored.nodes, node)
+    this.#count(anchored, node)
     return anchored.value
   }
 

@@ -80,6 +80,10 @@ describe('a hostile document', () => {
       ['x'.repeat(bytes + 1), /MB/],
       ['a: 1\na: 2', /stands twice/],
       ['a: !!js/function x', /Tags of YAML/],
+      [
+        `a: &a ${'x'.repeat(1_000_000)}\n${Array.from({ length: 50 }, (_, index) => `b${index}: *a`).join('\n')}`,
+        /more than 10 MB of text/,
+      ],
       ['a: &a [*a]', /names no value that stands before it/],
       [
         [
@@ -521,6 +525,14 @@ describe('a hostile document', () => {
     )
     const long = document({ root: { components: { schemas: chain } }, schema: { $ref: '#/components/schemas/C0' } })
     assert.match(words(await check(long)), /lead from one to the next more than 20 times/)
+  })
+
+  it('an overlay that writes a list into each of many members is refused at a bound', async () => {
+    const many = Object.fromEntries(Array.from({ length: 600 }, (_, index) => [`m${index}`, { x: [1] }]))
+    const update = { x: Array.from({ length: 2_000 }, () => 1) }
+    const overlay = { overlay: '1.0.0', actions: [{ target: '$.x-many.*', update }] }
+    const answer = await check(JSON.stringify({ ...document(), 'x-many': many }), 'things.json', overlay)
+    assert.match(words(answer), /things\.json\.overlay:1: The overlay writes more than 1000000 values/)
   })
 
   it('what stands beside a reference holds too, and its description wins', async () => {
