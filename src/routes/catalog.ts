@@ -19,6 +19,7 @@ import { findLastHealthChange, type HealthChange, listHealthChanges } from '../d
 import { GatewayError } from '../errors.ts'
 import type { HealthView } from '../health/health-view.ts'
 import { publicStateOf } from '../health/public-state.ts'
+import { type Cacheable, createCacheable, sendCacheable } from '../http/answer/cacheable.ts'
 import { PRIVATE_ANSWER } from '../http/answer/call-answer.ts'
 import { openToAnyOrigin } from '../http/request/any-origin.ts'
 import { readBearer } from '../http/request/bearer.ts'
@@ -52,7 +53,7 @@ export async function catalogRoutes(app: App, context: Context): Promise<void> {
 
 function routeListing(app: App, context: Context): void {
   const { catalog, health } = context
-  const lists = new Renderings<Buffer>(() => publicStateOf(catalog, health))
+  const lists = new Renderings<Cacheable>(() => publicStateOf(catalog, health))
   const listApis = (q: string, allowed?: readonly string[]): Static<typeof CatalogAnswer> => {
     const offered = offeredApis(catalog).filter(({ slug }) => allowed?.includes(slug) ?? true)
     const data = rankApis(offered, q).map((api) => toEntry(api, health.of(api.slug).score))
@@ -81,8 +82,10 @@ function routeListing(app: App, context: Context): void {
         return listApis(q, allowed)
       }
       if (q !== '') return listApis(q)
-      const body = await lists.get('all', () => Buffer.from(String(reply.serializeInput(listApis(''), '200'))))
-      return reply.type('application/json; charset=utf-8').send(body)
+      const all = await lists.get('all', () =>
+        createCacheable(String(reply.serializeInput(listApis(''), '200')), 'application/json; charset=utf-8'),
+      )
+      return await sendCacheable(reply, all, 'no-cache')
     },
   )
 }

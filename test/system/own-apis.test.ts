@@ -63,6 +63,12 @@ describe('an own API', () => {
       body.data.map(({ api_name: name }: { api_name: string }) => name),
       ['currency', 'weather', 'depot', 'orders'],
     )
+    // With hundreds of APIs the list has hundreds of kilobytes: it travels compressed, and once.
+    const listed = await fetch(`${gateway.url}/v1/catalog`, { headers: { 'accept-encoding': 'gzip' } })
+    assert.equal(listed.headers.get('content-encoding'), 'gzip')
+    assert.match(listed.headers.get('vary') ?? '', /x-api-key.*accept-encoding/)
+    const headers = { 'accept-encoding': 'gzip', 'if-none-match': listed.headers.get('etag') ?? '' }
+    assert.ok([200, 304].includes((await fetch(`${gateway.url}/v1/catalog`, { headers })).status))
     const { body: found } = await send(gateway, '/v1/catalog?q=shop%20orders')
     assert.equal(found.data[0].api_name, 'orders')
     const { body: detail } = await send(gateway, '/v1/catalog/orders')

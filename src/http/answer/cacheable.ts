@@ -4,8 +4,7 @@ import { brotliCompress, constants, gzip } from 'node:zlib'
 import type { FastifyReply } from 'fastify'
 
 /**
- * A body that is the same for everybody until the process ends: compressed once, and known by its
- * hash.
+ * A body that is the same for everybody for a while: compressed once, and known by its hash.
  */
 export interface Cacheable {
   body: Buffer
@@ -41,7 +40,8 @@ export async function sendCacheable(reply: FastifyReply, file: Cacheable, cacheC
   const encoding = isCompressible ? acceptedEncoding(headers['accept-encoding']) : undefined
   const etag = `"${file.hash}${encoding ? `-${encoding}` : ''}"`
   reply.header('cache-control', cacheControl).header('etag', etag).header('x-content-type-options', 'nosniff')
-  if (isCompressible) reply.header('vary', 'accept-encoding')
+  if (isCompressible)
+    reply.header('vary', [reply.getHeader('vary'), 'accept-encoding'].flat().filter(Boolean).join(', '))
   if (hasTag(headers['if-none-match'], etag)) return reply.status(304).send()
   if (encoding) reply.header('content-encoding', encoding)
   return reply.type(file.type).send(encoding ? await encode(file, encoding) : file.body)
