@@ -116,17 +116,13 @@ export interface StartedCall<T> {
   cancel(): Promise<void>
 }
 
-export type Path = keyof Endpoints & string
+export type KnownPath = keyof Endpoints & string
 export type ParametersOf<P> = P extends keyof Endpoints
-  ? Endpoints[P] extends { parameters: infer Given }
-    ? Given
+  ? Endpoints[P] extends { parameters: infer G }
+    ? G
     : object
   : object
-export type DataOf<P> = P extends keyof Endpoints
-  ? Endpoints[P] extends { data: infer Data }
-    ? Data
-    : unknown
-  : unknown
+export type DataOf<P> = P extends keyof Endpoints ? (Endpoints[P] extends { data: infer D } ? D : unknown) : unknown
 
 /** A call that was answered with a failure. */
 export class GatewayError extends Error {
@@ -162,7 +158,7 @@ export interface Failure {
   docs: string
 }
 
-export interface Body extends Partial<Failure> {
+export interface AnswerBody extends Partial<Failure> {
   status?: string
   data?: unknown
   error?: Partial<Failure> | string
@@ -170,14 +166,14 @@ export interface Body extends Partial<Failure> {
 
 export interface Received {
   response: Response
-  answer: Body | null | undefined
+  answer: AnswerBody | null | undefined
 }
 
 /**
  * The failure in an answer, whose members stand under error in answers to calls; undefined if the
  * gateway sent none.
  */
-export function failureOf(answer: Body | null | undefined): Failure | undefined {
+export function failureOf(answer: AnswerBody | null | undefined): Failure | undefined {
   for (const given of [answer?.error, answer]) {
     if (typeof given !== 'object' || given === null || typeof given.code !== 'string') continue
     const { code, message = '', hint = '', docs = '' } = given
@@ -192,7 +188,7 @@ export function dataOf({ response, answer }: Received): unknown {
   throw failed(response, answer)
 }
 
-export function failed({ status, headers }: Response, answer: Body | null | undefined): GatewayError {
+export function failed({ status, headers }: Response, answer: AnswerBody | null | undefined): GatewayError {
   const message = `HTTP ${status} without an answer of the gateway.`
   return new GatewayError(status, headers, failureOf(answer) ?? { code: 'INVALID_ANSWER', message, hint: '', docs: '' })
 }
@@ -243,7 +239,7 @@ export function secondsOf(after: string | null): number | undefined {
   return Number.isNaN(at) ? undefined : Math.max(0, (at - Date.now()) / 1_000)
 }
 
-export function parse(text: string): Body | null | undefined {
+export function parse(text: string): AnswerBody | null | undefined {
   try {
     return JSON.parse(text)
   } catch {

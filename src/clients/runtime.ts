@@ -13,9 +13,9 @@ import {
   failed,
   GatewayError,
   type GatewayOptions,
+  type KnownPath,
   metaOf,
   type ParametersOf,
-  type Path,
   parse,
   type Received,
   type StartedCall,
@@ -63,7 +63,7 @@ export class Transport {
   /**
    * As the method of the endpoint, with what the answer says about itself, such as its ids.
    */
-  async answer<P extends Path | (string & {})>(
+  async answer<P extends KnownPath | (string & {})>(
     path: P,
     parameters?: ParametersOf<P>,
     options: CallOptions = {},
@@ -75,7 +75,7 @@ export class Transport {
    * Starts a call that may wait longer than a connection should be held. Another start is made only
    * if the first was refused or never sent.
    */
-  async start<P extends Path | (string & {})>(
+  async start<P extends KnownPath | (string & {})>(
     path: P,
     parameters?: ParametersOf<P>,
     options: CallOptions = {},

@@ -54,7 +54,7 @@ function runtime(): string {
   const parts = RUNTIME.map((file) => readFileSync(file, 'utf8').split('// ---\n')[1] ?? '')
   return parts
     .join('\n')
-    .replaceAll(/^export (?=(?:function|type|interface (?:Body|Received|Failure)) )/gm, '')
+    .replaceAll(/^export (?=(?:function|type|interface (?:AnswerBody|Received|Failure)) )/gm, '')
     .trimStart()
 }
 

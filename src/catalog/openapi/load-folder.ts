@@ -87,7 +87,10 @@ export const CLIENT_TYPES = [
   ...['OSError', 'OverflowError', 'RecursionError', 'ValueError', 'Array', 'Error', 'Number', 'Object', 'String'],
   ...['Promise', 'Record', 'Partial', 'ReadonlySet', 'Set', 'Date', 'Math', 'JSON', 'URLSearchParams', 'Headers'],
   ...['Request', 'RequestInit', 'Response', 'AbortSignal', 'NaN'],
+  ...['Callable', 'Generator', 'Sequence', 'TypeVar', 'ConnectionRefusedError', 'AbortController'],
   ...['CallOptions', 'ErrorCode', 'Failure', 'Answer', 'Gateway', 'GatewayError', 'GatewayOptions', 'Transport'],
+  ...['AnswerBody', 'AnswerMeta', 'AsyncGateway', 'AsyncStartedCall', 'BatchAnswer', 'BatchCall', 'BatchResult'],
+  ...['DataOf', 'Endpoints', 'Exchange', 'KnownPath', 'Meta', 'ParametersOf', 'Received', 'StartedCall'],
 ]
 
 /** Endpoints of two APIs whose names are the same in clients and tools: `a-b/c` and `a/b-c`. */

@@ -94,7 +94,10 @@ describe('documents as different makers write them', () => {
   it('an endpoint has no name that the clients need for themselves', async () => {
     for (const [file, comment] of [
       ['runtime.ts', /^ *(\/\/|\/?\*).*$/gm],
+      ['runtime-answers.ts', /^ *(\/\/|\/?\*).*$/gm],
       ['runtime.py', /#.*$/gm],
+      ['runtime_answers.py', /#.*$/gm],
+      ['runtime_async.py', /#.*$/gm],
     ] as const) {
       const source = await readFile(new URL(`../../../src/clients/${file}`, import.meta.url), 'utf8')
       const code = source.replace(comment, '').replace(/"""[\s\S]*?"""|`[^`]*`|'[^'\n]*'|"[^"\n]*"/g, '')
