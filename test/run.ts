@@ -150,7 +150,11 @@ async function main(args: string[]): Promise<number> {
   if (args.includes('--for')) return await runTestsFor(named)
   if (named.length > 0) return await withServices(() => runTests([CONCURRENCY, ...args]))
   print('Checking types and style …')
-  const checks = [run('tsc', []), run('biome', ['check', '--error-on-warnings', '.'])]
+  const checks = [
+    run('tsc', []),
+    run('tsc', ['-p', 'tsconfig.browser.json']),
+    run('biome', ['check', '--error-on-warnings', '.']),
+  ]
   if (Math.max(...(await Promise.all(checks))) !== 0) return 1
   const seconds = new Map<string, number>()
   const codes = [runUnitTestsBeside(unit), withServices(() => runInOrder(slowestFirst(others), seconds))]

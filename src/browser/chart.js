@@ -45,6 +45,7 @@ function dataOf({ at, series, isStacked, line }) {
   ]
 }
 
+/** @returns {import('uplot').Options} */
 function settings(element, drawn) {
   const { series, isBars, at, line } = drawn.options
   const grid = { stroke: colorOf('--line'), width: 1 }

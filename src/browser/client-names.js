@@ -10,7 +10,11 @@ const PYTHON_KEYWORDS = new Set(
 /** What a client has besides its APIs. */
 const METHODS = new Set(['call', 'answer', 'start', 'batch', 'close', 'constructor'])
 
-/** A name of Python for the name of a parameter, an endpoint or an API. */
+/**
+ * A name of Python for the name of a parameter, an endpoint or an API.
+ *
+ * @param {string} name
+ */
 export function pythonName(name) {
   // Python compares names in the form NFKC.
   const word = name
@@ -21,7 +25,12 @@ export function pythonName(name) {
   return PYTHON_KEYWORDS.has(word) ? `${word}_` : word
 }
 
-/** A name of Python for each parameter, by its own: `a-b` and `a_b` are `a_b` and `a_b_2`. */
+/**
+ * A name of Python for each parameter, by its own: `a-b` and `a_b` are `a_b` and `a_b_2`.
+ *
+ * @param {readonly string[]} names
+ * @returns {ReadonlyMap<string, string>}
+ */
 export function pythonNames(names) {
   const variables = new Map()
   const taken = new Set()
@@ -35,13 +44,21 @@ export function pythonNames(names) {
   return variables
 }
 
-/** The member of the Python client that has an API; none takes the place of a method. */
+/**
+ * The member of the Python client that has an API; none takes the place of a method.
+ *
+ * @param {string} slug
+ */
 export function pythonMember(slug) {
   const name = pythonName(slug)
   return METHODS.has(name) ? `${name}_` : name
 }
 
-/** `by-ingredient` → `byIngredient`. */
+/**
+ * `by-ingredient` → `byIngredient`.
+ *
+ * @param {string} name
+ */
 export function typescriptName(name) {
   const parts = name.split(/[^A-Za-z0-9]+/).filter((part) => part !== '')
   return parts
@@ -51,7 +68,11 @@ export function typescriptName(name) {
     .join('')
 }
 
-/** The member of the TypeScript client that has an API; none takes the place of a method. */
+/**
+ * The member of the TypeScript client that has an API; none takes the place of a method.
+ *
+ * @param {string} slug
+ */
 export function typescriptMember(slug) {
   const name = typescriptName(slug)
   return METHODS.has(name) ? `${name}Api` : name

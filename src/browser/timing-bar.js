@@ -12,9 +12,23 @@ const PARTS = [
 const WIDTH = 1_000
 
 /**
+ * What a timing bar needs of a call: milliseconds, null if not known.
+ *
+ * @typedef {object} TimedCall
+ * @property {number | null} admissionMs
+ * @property {number | null} queueMs
+ * @property {number | null} permitMs
+ * @property {number | null} upstreamMs
+ * @property {number} totalMs
+ * @property {number | null} quotedMs
+ */
+
+/**
  * Where the time of a call went: the parts with their share of the bar, and the end of the forecast
  * wait on it. Parts are measured by two clocks, so that together they may exceed the whole by a
  * little.
+ *
+ * @param {TimedCall} call
  */
 export function timingOf({ admissionMs, queueMs, permitMs, upstreamMs, totalMs, quotedMs }) {
   const measured = {
@@ -38,14 +52,22 @@ export function timingOf({ admissionMs, queueMs, permitMs, upstreamMs, totalMs, 
   return { parts, forecastX: forecastEnd === undefined ? undefined : (forecastEnd / scale) * WIDTH }
 }
 
-/** `3.4 ms`, `120 ms`, `2.5 s`. */
+/**
+ * `3.4 ms`, `120 ms`, `2.5 s`.
+ *
+ * @param {number} ms
+ */
 export function durationWords(ms) {
   if (ms >= 10_000) return `${Math.round(ms / 1_000)} s`
   if (ms >= 1_000) return `${(ms / 1_000).toFixed(1)} s`
   return ms >= 10 ? `${Math.round(ms)} ms` : `${ms.toFixed(1)} ms`
 }
 
-/** The bar and the same as text, as HTML. It holds numbers and words of this file alone. */
+/**
+ * The bar and the same as text, as HTML. It holds numbers and words of this file alone.
+ *
+ * @param {TimedCall} call
+ */
 export function timingBar(call) {
   const { parts, forecastX } = timingOf(call)
   const words = parts.map(({ label, ms }) => `${label} ${durationWords(ms)}`).join(', ')

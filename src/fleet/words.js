@@ -1,4 +1,8 @@
-/** A time span in words: the two largest units. `ms` in milliseconds. */
+/**
+ * A time span in words: the two largest units.
+ *
+ * @param {number} ms
+ */
 export function span(ms) {
   const seconds = Math.round(ms / 1_000)
   if (ms < 1_000) return `${Math.round(ms)} ms`
@@ -9,22 +13,39 @@ export function span(ms) {
   return `${Math.floor(seconds / large)} ${name}${rest > 0 ? ` ${rest} ${lesser}` : ''}`
 }
 
-/** A share from 0 to 1 in percent. */
+/**
+ * A share from 0 to 1 in percent.
+ *
+ * @param {number} share
+ */
 export function percent(share) {
   return `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`
 }
 
-/** `1 call`, `34 calls`. */
+/**
+ * `1 call`, `34 calls`.
+ *
+ * @param {number} count
+ * @param {string} one
+ */
 export function countOf(count, one, many = `${one}s`) {
   return `${count} ${count === 1 ? one : many}`
 }
 
-/** A number of bytes in MB. */
+/**
+ * A number of bytes in MB.
+ *
+ * @param {number} bytes
+ */
 export function megabytes(bytes) {
   return `${(bytes / 1_048_576).toFixed(bytes < 10_485_760 ? 1 : 0)} MB`
 }
 
-/** The time of day in UTC: `19:44:07`. `ms` in milliseconds since the epoch. */
+/**
+ * The time of day in UTC: `19:44:07`.
+ *
+ * @param {number} ms milliseconds since the epoch
+ */
 export function clockTime(ms) {
   return new Date(ms).toISOString().slice(11, 19)
 }
@@ -32,6 +53,13 @@ export function clockTime(ms) {
 /**
  * The state of an API in one word, as callers find it: what keeps most of them from an answer comes
  * first.
+ *
+ * @param {{
+ *   enabled: boolean
+ *   paused: unknown
+ *   health: { status: 'Healthy' | 'Degraded' | 'Down'; checkedAt: unknown } | null
+ *   cap: { limitedUntil: unknown } | null
+ * }} row
  */
 export function stateOf({ enabled, paused, health, cap }) {
   if (!enabled) return 'Disabled'
@@ -52,25 +80,46 @@ const CAUSES = {
 const LACKS = 'lacks '
 
 /**
- * Whether a state began because answers lack members that they always had; its cause names them.
+ * Whether a state began because answers lack members that they always had. Its cause names them.
+ *
+ * @param {string | null | undefined} cause
  */
 export function isOfLackingMembers(cause) {
   return cause?.startsWith(LACKS) === true
 }
 
-/** Whether a state began because attempts at an upstream that was down succeeded. */
+/**
+ * Whether a state began because attempts at an upstream that was down succeeded.
+ *
+ * @param {string | null | undefined} cause
+ */
 export function isOfRecovery(cause) {
   return cause === 'trials-passed'
 }
 
 const STATES = ['Healthy', 'Degraded', 'Down']
 
-/** Whether a change of health is one for the better. `from` may be unknown. */
+/**
+ * @typedef {object} HealthChangeWords
+ * @property {string | null | undefined} cause
+ * @property {string} [from] the state before, if it is known
+ * @property {string} to
+ */
+
+/**
+ * Whether a change of health is for the better.
+ *
+ * @param {Pick<HealthChangeWords, 'from' | 'to'>} change
+ */
 export function isRecovery({ from, to }) {
   return to === 'Healthy' || (from !== undefined && STATES.indexOf(to) < STATES.indexOf(from))
 }
 
-/** Why a state of health began, in words without capital and stop; empty if it never changed. */
+/**
+ * Why a state of health began, in words without capital and stop; empty if it never changed.
+ *
+ * @param {HealthChangeWords} change
+ */
 export function causeWords({ cause, from, to }) {
   if (!cause) return ''
   if (cause === 'score' && isRecovery({ from, to })) return 'calls succeed again'

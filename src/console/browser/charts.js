@@ -22,7 +22,9 @@ function emptyWords(lines, name) {
 /** Draws the three charts, or moves them on; while nothing is known they stay as they are. */
 export function drawCharts(lines, range) {
   const [name, minutes] = RANGES[range]
-  for (const element of document.querySelectorAll('.chart')) element.dataset.empty = emptyWords(lines, name)
+  /** @type {NodeListOf<HTMLElement>} */
+  const charts = document.querySelectorAll('.chart')
+  for (const element of charts) element.dataset.empty = emptyWords(lines, name)
   if (lines === null) return
   const at = lines.at.map((ms) => ms / 1000)
   const draw = (id, options) => drawChart(document.getElementById(id), { at, formatTime: clock, ...options })

@@ -10,7 +10,7 @@ import { noteNews, reloadOnce, wantsLogin } from './session-end.js'
 const shown = new Map()
 const live = document.getElementById('live')
 const notice = document.getElementById('notice')
-const filter = document.getElementById('filter')
+const filter = /** @type {HTMLInputElement} */ (document.getElementById('filter'))
 let latest
 
 function show(snapshot) {
@@ -18,23 +18,35 @@ function show(snapshot) {
   if (snapshot.upstreams.some(({ slug }) => !document.getElementById(slug))) return location.reload()
   latest = snapshot
   const places = renderPlaces(snapshot)
-  for (const element of document.querySelectorAll('[data-place]')) {
+  /** @type {NodeListOf<HTMLElement>} */
+  const elements = document.querySelectorAll('[data-place]')
+  for (const element of elements) {
     const html = places[element.dataset.place]
     if (html === undefined || shown.get(element) === html) continue
     shown.set(element, html)
-    const focused = element.contains(document.activeElement) ? document.activeElement : undefined
+    const { activeElement } = document
+    const focused = activeElement instanceof HTMLElement && element.contains(activeElement) ? activeElement : undefined
+    const action = focused?.dataset.action
     const isOpen = element.querySelector('details')?.open === true
     element.innerHTML = html
     if (isOpen) element.querySelector('details')?.setAttribute('open', '')
-    // A button that changed under the keyboard keeps the focus by its place.
-    if (focused)
-      (
-        element.querySelector(`[data-action="${focused.dataset.action}"]`) ?? element.querySelector('button, a')
-      )?.focus()
+    if (focused) focusIn(element, action)
   }
   drawRange()
   sortRows()
   applyFilter()
+}
+
+/**
+ * A button that changed under the keyboard keeps the focus by its place.
+ *
+ * @param {HTMLElement} element
+ * @param {string | undefined} action what the button did that had the focus
+ */
+function focusIn(element, action) {
+  /** @type {HTMLElement | null} */
+  const next = element.querySelector(`[data-action="${action}"]`) ?? element.querySelector('button, a')
+  next?.focus()
 }
 
 /** Tags of settings, which Postgres holds. */
@@ -44,6 +56,7 @@ const KNOWN_WITHOUT_REDIS = new Set(['paused', 'disabled'])
 const tags = new Set()
 
 /** APIs that are idle and well are one line until somebody wants to see them. */
+/** @type {HTMLTableElement} */
 const table = document.querySelector('table.upstreams')
 const folded = document.getElementById('folded')
 const more = document.getElementById('more')
@@ -63,6 +76,7 @@ addEventListener('hashchange', () => {
   document.getElementById(location.hash.slice(1))?.scrollIntoView()
 })
 
+/** @type {NodeListOf<HTMLInputElement>} */
 const ranges = document.querySelectorAll('input[name="range"]')
 const DAY_EVERY_MS = 60_000
 let day
@@ -122,7 +136,9 @@ function applyFilter() {
   more.setAttribute('aria-expanded', String(isAll))
   const isShown = (row) => !row.hidden && (table.classList.contains('all') || !row.classList.contains('idle'))
   document.getElementById('none').hidden = !folded.hidden || [...table.tBodies[0].rows].some(isShown)
-  for (const place of document.querySelectorAll('[data-count]')) {
+  /** @type {NodeListOf<HTMLElement>} */
+  const places = document.querySelectorAll('[data-count]')
+  for (const place of places) {
     const isKnown =
       KNOWN_WITHOUT_REDIS.has(place.dataset.count) || !latest?.upstreams.some(({ health }) => health === null)
     place.textContent = isKnown ? String(counts[place.dataset.count] ?? 0) : '?'
@@ -138,7 +154,9 @@ function sortRows() {
   body.append(...order.map((slug) => document.getElementById(slug)))
 }
 
-for (const chip of document.querySelectorAll('button.chip')) {
+/** @type {NodeListOf<HTMLElement>} */
+const chips = document.querySelectorAll('button.chip')
+for (const chip of chips) {
   chip.addEventListener('click', () => {
     const { tag } = chip.dataset
     if (!tags.delete(tag)) tags.add(tag)
@@ -236,13 +254,14 @@ const WORDS = {
 }
 
 document.addEventListener('click', ({ target }) => {
-  const button = target.closest?.('button[data-action]')
+  /** @type {HTMLElement | null} */
+  const button = target instanceof Element ? target.closest('button[data-action]') : null
   if (button) confirmAction(button.dataset.action, button.dataset.slug)
 })
 
 function confirmAction(action, slug) {
   const [verb, text] = WORDS[action]
-  const dialog = document.getElementById('confirm')
+  const dialog = /** @type {HTMLDialogElement} */ (document.getElementById('confirm'))
   document.getElementById('confirm-title').textContent = `${verb} ${slug}?`
   const waiting = latest?.upstreams.find((row) => row.slug === slug)?.queue?.waiting ?? 0
   const now = action === 'pause' && waiting > 0 ? ` ${waiting} waiting now.` : ''
@@ -252,8 +271,9 @@ function confirmAction(action, slug) {
   dialog.returnValue = ''
   dialog.onclose = () => {
     if (dialog.returnValue !== 'yes') return
-    const mode = document.querySelector('#confirm-mode input:checked').value
-    act({ action, slug, verb, body: action === 'pause' ? { mode } : undefined })
+    /** @type {HTMLInputElement} */
+    const chosen = document.querySelector('#confirm-mode input:checked')
+    act({ action, slug, verb, body: action === 'pause' ? { mode: chosen.value } : undefined })
   }
   dialog.showModal()
 }

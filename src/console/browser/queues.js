@@ -8,7 +8,7 @@ const EVERY_MS = 2_000
 const TIMEOUT_MS = 5_000
 
 const live = document.getElementById('live')
-const filter = document.getElementById('filter')
+const filter = /** @type {HTMLInputElement | null} */ (document.getElementById('filter'))
 let readAt = new Date()
 
 function setLive(text, isLive) {
@@ -58,8 +58,9 @@ function replace(part, fresh) {
 
 function applyFilter() {
   const wanted = filter?.value.trim().toLowerCase() ?? ''
-  for (const row of document.querySelectorAll('#calls tbody tr'))
-    row.hidden = !row.textContent.toLowerCase().includes(wanted)
+  /** @type {NodeListOf<HTMLElement>} */
+  const rows = document.querySelectorAll('#calls tbody tr')
+  for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(wanted)
 }
 
 async function refresh() {

@@ -6,8 +6,12 @@ import { rowCells } from './rows.js'
 /**
  * What the overview page shows of a snapshot, as HTML by place. The server fills the page with it,
  * the browser renews it.
+ *
+ * @param {import('../../fleet/snapshot.ts').Snapshot} snapshot
+ * @returns {Record<string, string>}
  */
 export function renderPlaces(snapshot) {
+  /** @type {Record<string, string>} */
   const places = {
     headline: headline(snapshot),
     tiles: tiles(snapshot),

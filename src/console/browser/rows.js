@@ -4,7 +4,12 @@ import { pill } from './parts.js'
 
 const UNKNOWN = '<small>unknown</small>'
 
-/** What the row of one API shows, by cell. */
+/**
+ * What the row of an API shows: the HTML of each cell.
+ *
+ * @param {import('../../fleet/snapshot.ts').UpstreamRow} row
+ * @param {number} at when the row was read
+ */
 export function rowCells(row, at) {
   return {
     health: health(row, at),
@@ -33,6 +38,8 @@ export function rowTags({ enabled, isSwitchedOff, health, paused, queue, cap, re
 /**
  * Whether a row says nothing that anybody needs: the API is well, and nobody has called it for five
  * minutes.
+ *
+ * @param {import('../../fleet/snapshot.ts').UpstreamRow} row
  */
 export function isIdle(row) {
   const { recent } = row
@@ -40,7 +47,11 @@ export function isIdle(row) {
   return calls === 0 && !Object.values(rowTags(row)).some(Boolean)
 }
 
-/** Rows with trouble first, the gravest before; the others by name. */
+/**
+ * Rows with trouble first, the gravest before; the others by name.
+ *
+ * @param {import('../../fleet/snapshot.ts').UpstreamRow[]} rows
+ */
 export function byTrouble(rows) {
   return [...rows].sort((a, b) => troubleOf(b) - troubleOf(a) || a.slug.localeCompare(b.slug))
 }

@@ -39,6 +39,10 @@ export async function apiReport(path, name) {
 
 const nextOf = (headers) => /^<([^>]+)>; rel="next"$/.exec(headers.get('link') ?? '')?.[1]
 
+/**
+ * @param {string} path
+ * @param {{ method?: string; body?: unknown }} [options]
+ */
 async function ask(path, { method = 'GET', body } = {}) {
   const { status, headers, data } = await request(path, {
     method,

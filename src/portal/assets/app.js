@@ -36,15 +36,18 @@ const VIEWS = {
 
 function startPage() {
   startCodes(document)
-  for (const view of document.querySelectorAll('[data-view]')) VIEWS[view.dataset.view]?.(view)
+  /** @type {NodeListOf<HTMLElement>} */
+  const views = document.querySelectorAll('[data-view]')
+  for (const view of views) VIEWS[view.dataset.view]?.(view)
   for (const group of document.querySelectorAll('[data-tabs]')) startTabs(group)
   localizeMoments(document)
 }
 
 document.addEventListener('click', async ({ target }) => {
-  const copy = target.closest?.('[data-copy]')
+  if (!(target instanceof Element)) return
+  const copy = target.closest('[data-copy]')
   if (copy) await copyCode(copy)
-  if (target.closest?.('[data-logout]')) {
+  if (target.closest('[data-logout]')) {
     await api('/portal/logout', { method: 'POST' }).catch(() => undefined)
     forgetKey()
     await visit('/')

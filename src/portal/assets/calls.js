@@ -35,7 +35,7 @@ export function startCalls(view) {
   return showAccount(view, async () => {
     const given = new URLSearchParams(location.search)
     const filter = new URLSearchParams(FILTERS.filter((name) => given.get(name)).map((name) => [name, given.get(name)]))
-    const query = new URLSearchParams({ ...Object.fromEntries(filter), limit: PAGE })
+    const query = new URLSearchParams({ ...Object.fromEntries(filter), limit: String(PAGE) })
     if (given.has('cursor')) query.set('cursor', given.get('cursor'))
     const [{ calls, next }, callers] = await Promise.all([readPage(query), readCallers()])
     return [

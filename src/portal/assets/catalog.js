@@ -1,4 +1,5 @@
 import { request } from './api.js'
+import { fieldsOf } from './dom.js'
 
 /** How long after the last key the search is sent, milliseconds. */
 const PAUSE_MS = 150
@@ -17,7 +18,7 @@ export function startCatalog(view) {
   let latest = 0
 
   const show = () => {
-    const { q, category, health } = Object.fromEntries(new FormData(form))
+    const { q, category, health } = Object.fromEntries(fieldsOf(form))
     let shown = 0
     for (const [slug, card] of cards) {
       const fits =
@@ -35,7 +36,7 @@ export function startCatalog(view) {
   }
 
   const remember = () => {
-    const filled = [...new FormData(form)].filter(([, value]) => value.trim() !== '')
+    const filled = fieldsOf(form).filter(([, value]) => value.trim() !== '')
     const query = new URLSearchParams(filled).toString()
     history.replaceState(history.state, '', query === '' ? '/' : `/?${query}`)
   }

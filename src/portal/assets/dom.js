@@ -40,13 +40,25 @@ export function select(members, options) {
   return el('select', members, ...options.map(([value, text]) => el('option', { value }, text ?? value)))
 }
 
+/**
+ * The fields of a form as text. No form here has a file.
+ *
+ * @param {HTMLFormElement} form
+ * @returns {[string, string][]}
+ */
+export function fieldsOf(form) {
+  return [...new FormData(form)].map(([name, value]) => [name, String(value)])
+}
+
+let toastTimer
+
 /** Says something to the visitor, for a while. */
 export function toast(text) {
   const place = document.querySelector('#toast')
   place.textContent = text
   place.classList.add('shown')
-  clearTimeout(toast.timer)
-  toast.timer = setTimeout(() => place.classList.remove('shown'), 4000)
+  clearTimeout(toastTimer)
+  toastTimer = setTimeout(() => place.classList.remove('shown'), 4000)
 }
 
 const dates = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })

@@ -75,6 +75,8 @@ const expiryIn = (days) => (days === '' ? null : new Date(Date.now() + Number(da
 
 /** The full key, this once. */
 export function createdCard({ key }) {
+  /** @type {HTMLElement} */
+  const start = document.querySelector('[data-start]')
   const card = el(
     'section',
     { class: 'card fresh', tabindex: '-1', 'aria-label': 'Your new key' },
@@ -90,7 +92,7 @@ export function createdCard({ key }) {
       'p',
       {},
       'It is in use on the pages of the APIs: ',
-      el('a', { href: document.querySelector('[data-start]').dataset.start }, 'try the first call'),
+      el('a', { href: start.dataset.start }, 'try the first call'),
       '.',
     ),
   )

@@ -16,7 +16,8 @@ export function startNavigation(startPage) {
   scrollTo(0, history.state?.scrollY ?? scrollY)
   addEventListener('pagehide', keepScroll)
   document.addEventListener('click', (event) => {
-    const link = event.target.closest?.('a[href]')
+    /** @type {HTMLAnchorElement | null} */
+    const link = event.target instanceof Element ? event.target.closest('a[href]') : null
     const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey
     if (!link || !isPlain || event.defaultPrevented || link.target || link.origin !== location.origin) return
     if (!isPage(link.pathname) || link.pathname.endsWith('.md')) return

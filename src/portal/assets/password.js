@@ -8,7 +8,11 @@ const COMMON = new Set(
   ),
 )
 
-/** Why a password is easily guessed, in one sentence; empty when nothing speaks against it. */
+/**
+ * Why a password is easily guessed, in one sentence; empty when nothing speaks against it.
+ *
+ * @param {string} password
+ */
 export function weakness(password) {
   if (password.length < 8) return ''
   const plain = password.toLowerCase()

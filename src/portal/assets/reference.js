@@ -1,4 +1,5 @@
 import { request } from './api.js'
+import { fieldsOf } from './dom.js'
 import { forPeople } from './words.js'
 
 /** Forms of the reference: each sends its route under the log-in and shows the answer. */
@@ -24,7 +25,7 @@ async function send(form) {
   const outcome = form.querySelector('[data-outcome]')
   const answer = form.querySelector('[data-answer]')
   const button = form.querySelector('button[type=submit]')
-  const { body, ...given } = Object.fromEntries(new FormData(form))
+  const { body, ...given } = Object.fromEntries(fieldsOf(form))
   button.disabled = true
   outcome.textContent = 'Waiting …'
   try {

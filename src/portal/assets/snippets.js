@@ -6,6 +6,18 @@ import { pythonMember, pythonName, pythonNames, typescriptMember, typescriptName
  */
 export const PLACEHOLDER = 'YOUR_API_KEY'
 
+/**
+ * The call in each language, by its name.
+ *
+ * @param {{
+ *   baseUrl: string
+ *   slug: string
+ *   path: string
+ *   method?: 'GET' | 'POST'
+ *   parameters: Record<string, unknown>
+ * }} call
+ * @returns {Record<string, string>}
+ */
 export function snippets({ baseUrl, slug, path, method = 'GET', parameters }) {
   const pairs = method === 'POST' ? [] : pairsOf(parameters)
   const query = new URLSearchParams(pairs).toString()
@@ -102,13 +114,24 @@ function pythonClientOf({ baseUrl, slug, path, parameters }) {
   ].join('\n')
 }
 
+/**
+ * What the configuration of an MCP client holds for the server of an API, or of all APIs.
+ *
+ * @param {string} baseUrl
+ * @param {string} [slug]
+ */
 export function mcpConfiguration(baseUrl, slug) {
   const url = slug === undefined ? `${baseUrl}/mcp` : `${baseUrl}/mcp/${slug}`
   const server = { type: 'http', url, headers: { 'X-Api-Key': PLACEHOLDER } }
   return JSON.stringify({ mcpServers: { [slug ?? 'agent-api-gateway']: server } }, null, 2)
 }
 
-/** The configuration of each MCP client, by its name. */
+/**
+ * The configuration of each MCP client, by its name.
+ *
+ * @param {string} url
+ * @returns {Record<string, string>}
+ */
 export function clientSetups(url) {
   const headers = { 'X-Api-Key': PLACEHOLDER }
   const json = (value) => JSON.stringify(value, null, 2)

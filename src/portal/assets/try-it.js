@@ -2,7 +2,7 @@ import { actionButton } from './account-view.js'
 import { api, request } from './api.js'
 import { showDetails } from './call-details.js'
 import { showCode } from './code.js'
-import { el } from './dom.js'
+import { el, fieldsOf } from './dom.js'
 import { currentKey, isKeyShown, onKey, showKey, useKey } from './key.js'
 import { snippets } from './snippets.js'
 import { forPeople } from './words.js'
@@ -80,7 +80,7 @@ function startForm(form, { sendAs, waits }) {
  * The fields that are filled in, as they are sent. Blanks around a number are nobody's intention.
  */
 function filledIn(form) {
-  return [...new FormData(form)]
+  return fieldsOf(form)
     .map(([name, value]) => [name, form.elements[name].inputMode === 'decimal' ? value.trim() : value])
     .filter(([, value]) => value !== '')
 }
@@ -136,7 +136,9 @@ async function send(form, section, { sendAs, waits }) {
   markWrong(form, undefined)
   if (sendAs === 'key' && currentKey() === '') {
     outcome.textContent = 'Put in an API key above, or log in to send without one.'
-    document.querySelector('[data-key]').focus()
+    /** @type {HTMLInputElement} */
+    const field = document.querySelector('[data-key]')
+    field.focus()
     return
   }
   const credential = waits.chosen()

@@ -40,7 +40,11 @@ const USUAL = {
   LOGIN_THROTTLED: 'Too many log-in attempts.',
 }
 
-/** An error's words for a person. */
+/**
+ * An error's words for a person.
+ *
+ * @param {{ code?: string; message?: string; hint?: string }} error
+ */
 export function forPeople({ code, message = '', hint = '' }) {
   const tokens = tokensOf(hint)
   const { limit, retry_after: wait } = tokens
@@ -63,6 +67,12 @@ function tokensOf(hint) {
 /**
  * Who made calls, by the id that usage counts them under: a key, an application, or a log-in. Lists
  * that could not be read are left out.
+ *
+ * @param {string} id
+ * @param {{
+ *   keys?: { id: string; label: string | null; keyPrefix: string; lastFour: string }[]
+ *   connections?: { id: string; clientName: string }[]
+ * }} callers
  */
 export function callerWords(id, { keys, connections }) {
   if (id === 'session') return 'Portal and sessions'
