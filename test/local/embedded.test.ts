@@ -37,11 +37,12 @@ after(async () => {
 
 /**
  * A data directory whose Postgres was prepared before: a copy, because to prepare one takes
- * seconds.
+ * seconds. It was prepared over what a preparation that was broken off had left.
  */
 async function makePreparedDir(t: TestContext): Promise<string> {
   prepared ??= (async () => {
     const dir = await mkdtemp(path.join(tmpdir(), 'embedded-'))
+    await mkdir(path.join(dir, 'postgres', 'data.new', 'base'), { recursive: true })
     const server = await startPostgres({ dataDir: dir, print: silent })
     await server.stop()
     return dir
@@ -165,10 +166,9 @@ test('a killed Postgres whose number belongs to another process by now starts ag
 })
 
 test('a preparation of Postgres that was broken off begins again', async (t) => {
-  const dataDir = await makeDataDir(t)
-  await mkdir(path.join(dataDir, 'postgres', 'data.new', 'base'), { recursive: true })
-  const server = await startPostgres({ dataDir, print: silent })
-  await server.stop()
+  const dataDir = await makePreparedDir(t)
+  await assert.rejects(stat(path.join(dataDir, 'postgres', 'data.new')), { code: 'ENOENT' })
+  assert.ok((await stat(path.join(dataDir, 'postgres', 'data', 'PG_VERSION'))).isFile())
 })
 
 test('data of another major version of Postgres is left alone and named', async (t) => {

@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import { createApiKey } from '../../src/accounts/api-key.ts'
+import { memoize } from '../../src/async/memoize.ts'
 import { closeApi } from '../attack/close-api.ts'
 import { halfOpen } from '../attack/half-open.ts'
 import { bodyFlood, heldBodies, slowClients } from '../attack/large-bodies.ts'
@@ -27,6 +28,9 @@ import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { SPARING_FLAGS } from '../support/node-flags.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 import { ROOT } from '../tools/sources.ts'
+
+const FEW_OF_STRANGERS = { CLIENT_CONNECTIONS_MAX: '3', CLIENT_ANONYMOUS_PER_SECOND: '5' }
+const ONE_REQUEST_A_SECOND = { ACCOUNT_REQUESTS_PER_SECOND: '1' }
 
 /** Short forms of the attacks of `npm run attack`, and the bounds that single clients meet. */
 describe('one caller', () => {
@@ -52,6 +56,9 @@ describe('one caller', () => {
     await gateway.stop()
     await upstream.close()
   })
+
+  /** An API node with these settings, which the tests that need it share. */
+  const nodeWith = memoize(JSON.stringify, (environment: Record<string, string>) => gateway.startWeb(environment))
 
   const assertHeld = async ({ run }: Scenario, seconds: number): Promise<void> => {
     const { isPassed, figures } = await run(gateway, seconds, upstream)
@@ -100,7 +107,7 @@ describe('one caller', () => {
 
   it('one caller has so many connections and anonymous requests a second, others and accounts are served', async () => {
     const { token, test } = await signUp(gateway)
-    const url = await gateway.startWeb({ CLIENT_CONNECTIONS_MAX: '3', CLIENT_ANONYMOUS_PER_SECOND: '5' })
+    const url = await nodeWith(FEW_OF_STRANGERS)
     const statuses: number[] = []
     while (statuses.length < 30) statuses.push(await status(url, '/llms.txt', '127.0.0.5'))
     const served = statuses.filter((code) => code === 200).length
@@ -158,7 +165,7 @@ describe('one caller', () => {
 
   it('an account has so many requests beside calls a second, whatever their routes', async () => {
     const [caller, other] = [await signUp(gateway), await signUp(gateway)]
-    const url = await gateway.startWeb({ ACCOUNT_REQUESTS_PER_SECOND: '1' })
+    const url = await nodeWith(ONE_REQUEST_A_SECOND)
     const call = { jsonrpc: '2.0', id: 1, method: 'ping' }
     const routes: [path: string, options: object][] = [
       ['/v1/me', { token: caller.token }],
@@ -182,7 +189,7 @@ describe('one caller', () => {
 
   it('while a leaked key of an account uses up its requests, its owner revokes the key', async () => {
     const owner = await signUp(gateway)
-    const url = await gateway.startWeb({ ACCOUNT_REQUESTS_PER_SECOND: '1' })
+    const url = await nodeWith(ONE_REQUEST_A_SECOND)
     const poll = () => send(gateway, '/v1/calls/call_0', { url, key: owner.live })
     while ((await poll()).status !== 429);
     const keys = await send(gateway, '/v1/keys', { url, token: owner.token })
@@ -193,7 +200,7 @@ describe('one caller', () => {
   })
 
   it('one caller has less without an account of what costs more: sign-ins of applications and pages made for each', async () => {
-    const url = await gateway.startWeb({ CLIENT_ANONYMOUS_PER_SECOND: '5' })
+    const url = await nodeWith(FEW_OF_STRANGERS)
     const costly = [
       ['/oauth/authorize?client_id=unknown', 10],
       ['/?q=weather', 3],

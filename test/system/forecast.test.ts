@@ -35,6 +35,7 @@ describe('the forecast of a call', () => {
 
   before(async () => {
     stage = await startStage({
+      isLocal: true,
       workers: 2,
       caps: {
         'random-facts': 'concurrency=4,3/8',

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type Gateway, inheritedEnvironment, startGateway } from '../support/gateway.ts'
+import { SPARING_FLAGS } from '../support/node-flags.ts'
 
 const CLI = fileURLToPath(new URL('../../src/operator-cli.ts', import.meta.url))
 
@@ -32,7 +33,8 @@ describe('operator apply', () => {
       NEWS_KEY: 'secret-of-news',
     }
     return await new Promise((resolve) => {
-      execFile(process.execPath, [CLI, 'apply', file, '--url', url, ...options], { env }, (error, stdout, stderr) => {
+      const args = [...SPARING_FLAGS, CLI, 'apply', file, '--url', url, ...options]
+      execFile(process.execPath, args, { env }, (error, stdout, stderr) => {
         resolve({ code: Number(error?.code ?? 0), output: stdout + stderr })
       })
     })

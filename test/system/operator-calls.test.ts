@@ -7,6 +7,7 @@ import { checkLook } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { type Account, createKey, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { SPARING_FLAGS } from '../support/node-flags.ts'
 
 const run = promisify(execFile)
 
@@ -30,7 +31,9 @@ describe('operators who look for a call or an account', () => {
   const env = { ...process.env }
   const cli = async (...args: string[]) => {
     const token = { OPERATOR_TOKEN: gateway.environment.OPERATOR_TOKEN }
-    return await run(process.execPath, ['src/operator-cli.ts', '--url', ops, ...args], { env: { ...env, ...token } })
+    return await run(process.execPath, [...SPARING_FLAGS, 'src/operator-cli.ts', '--url', ops, ...args], {
+      env: { ...env, ...token },
+    })
   }
 
   /** A call that failed, once it is in the log. */

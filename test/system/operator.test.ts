@@ -11,6 +11,7 @@ import { accountKeys, capKeys } from '../../src/redis/keys.ts'
 import { openOperatorRedis } from '../support/cap-state.ts'
 import { send, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { SPARING_FLAGS } from '../support/node-flags.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
 const run = promisify(execFile)
@@ -59,7 +60,9 @@ describe('the operator API', () => {
   const patch = (path: string, body: unknown) => operator(path, { method: 'PATCH', body })
   const cli = async (...args: string[]) => {
     const env = { ...process.env, OPERATOR_TOKEN: gateway.environment.OPERATOR_TOKEN, USER: 'casey' }
-    const { stdout } = await run(process.execPath, ['src/operator-cli.ts', '--url', ops, ...args], { env })
+    const { stdout } = await run(process.execPath, [...SPARING_FLAGS, 'src/operator-cli.ts', '--url', ops, ...args], {
+      env,
+    })
     return stdout
   }
   /**
@@ -487,12 +490,12 @@ describe('the operator API', () => {
     await cli('resume', 'trivia')
     const env = { ...process.env, OPERATOR_TOKEN: account.live }
     await assert.rejects(
-      run(process.execPath, ['src/operator-cli.ts', '--url', ops, 'status'], { env }),
+      run(process.execPath, [...SPARING_FLAGS, 'src/operator-cli.ts', '--url', ops, 'status'], { env }),
       /\nThe operator API at http:\S+ does not take the token of OPERATOR_TOKEN in the environment: 401 INVALID_TOKEN\.\n$/,
     )
     const noToken = { env: { PATH: process.env.PATH, DATA_DIR: '/nonexistent' } }
     await assert.rejects(
-      run(process.execPath, ['src/operator-cli.ts', 'nosuch'], noToken),
+      run(process.execPath, [...SPARING_FLAGS, 'src/operator-cli.ts', 'nosuch'], noToken),
       /There is no command nosuch/,
     )
     await assert.rejects(cli('user', 'nobody@example.com', '--tier', 'pro'), /No account has the address/)
