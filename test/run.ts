@@ -126,7 +126,10 @@ async function runInOrder(files: string[], seconds = new Map<string, number>()):
   return code
 }
 
-/** They need no service, and take seconds: they start Python, or change every member of every mapping. */
+/**
+ * They need no service, and take seconds: they start Python, or change every member of every
+ * mapping.
+ */
 const SLOW = ['clients/clients', 'catalog/upstreams'].map((name) => `test/${name}.test.ts`)
 
 /** Test files, those that need no service and are quick apart from the others. */
@@ -163,7 +166,9 @@ async function main(args: string[]): Promise<number> {
   return code
 }
 
-/** `npm run test:for -- <file> …`: runs the tests of files, and says first which they are and why. */
+/**
+ * `npm run test:for -- <file> …`: runs the tests of files, and says first which they are and why.
+ */
 async function runTestsFor(files: string[]): Promise<number> {
   const chosen = new Map(files.flatMap(testsOf).map((choice) => [choice.test, choice]))
   if (chosen.size === 0) print(`No test is known for ${files.join(', ')}.`)
@@ -174,7 +179,10 @@ async function runTestsFor(files: string[]): Promise<number> {
   return chosen.size === 0 ? 1 : await withServices(() => runTests([CONCURRENCY, ...chosen.keys()]))
 }
 
-/** `npm run test:for -- --record [test …]`: runs tests with V8's coverage, and records what they enter. */
+/**
+ * `npm run test:for -- --record [test …]`: runs tests with V8's coverage, and records what they
+ * enter.
+ */
 async function recordTests(tests: string[]): Promise<number> {
   const waiting = tests.length > 0 ? [...tests] : unrecordedTests()
   let code = 0
@@ -221,8 +229,8 @@ async function withServices(runAll: () => Promise<number>): Promise<number> {
   const postgres = await startPostgres({ dataDir: folder, print })
   try {
     await prepareDatabases(postgres.superuserUrl)
-    // Each test file starts a Redis of its own; this one only makes sure that the machine has the
-    // program.
+    // Each test file starts a Redis of its own. This start only makes sure that the machine has
+    // the program.
     await (await startRedis({ dataDir: folder, print, install: loadInstallPolicy() })).stop()
     process.env.TEST_DATABASE_URL = postgres.superuserUrl
     process.env.TEST_DATABASE_TEMPLATE = TEMPLATE

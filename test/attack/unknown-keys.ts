@@ -43,7 +43,7 @@ export const unknownKeys: Scenario = {
   },
 }
 
-/** Sends requests behind each other, a new one for each answer read. */
+/** Sends requests behind each other, a new request for each answer read. */
 function flood(url: string, answers: { count: number }): Socket {
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   const request = () =>

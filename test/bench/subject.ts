@@ -21,10 +21,10 @@ import { gatewayRequest, type Keys, peerRequest, spreadSlugs, storedPaths, type 
 export interface Subject {
   name: string
   request: (target: Target) => Promise<TargetRequest>
-  /** Process ids whose CPU counts; that of Redis is added. */
+  /** Process ids whose CPU counts; the CPU of Redis is added. */
   processes: { web: number[]; worker: number[] }
   redis: Redis
-  /** Where its Postgres listens, and what was written there so far; undefined if it has none. */
+  /** Its Postgres, and what was written there so far; undefined if it has no Postgres. */
   postgres?: { port: number; read: () => Promise<PostgresWrites> }
   stop: () => Promise<void>
 }

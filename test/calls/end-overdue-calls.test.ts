@@ -90,7 +90,7 @@ test('an asynchronous call whose worker was lost gets its result past its deadli
   const returned = await take()
   const [running, lost] = [await take(), await take()]
   await loseLock(returned)
-  // What a worker does for another one, once a job was seen without a lock.
+  // What a worker does for another worker, once a job was seen without a lock.
   await worker.startStalledCheckTimer()
   await until(async () => (await queue.getJobState(returned)) === 'waiting')
   await worker.close()

@@ -146,7 +146,7 @@ it('calls whose places are acknowledged in vain have the same places when they a
     const again = await send()
     assert.deepEqual(again.slice(0, 2), places.slice(0, 2))
     assert.equal(again[2]?.isFollower, true)
-    // Alone as well, without an answer that others share and with one.
+    // Alone as well, without an answer that others share and with such an answer.
     assert.deepEqual([await place('one'), await place('two', 'x')], places.slice(0, 2))
     const waiting = await redis.hgetall(capKeys.of(side.slug, 'shared', 'fair'))
     assert.equal(waiting['w:a'], '2')

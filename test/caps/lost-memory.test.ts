@@ -75,7 +75,7 @@ it('a cap whose past Redis lost restores it for the calls that join its queue, w
   assert.ok('reason' in refusal)
   assert.equal(refusal.reason, 'cap')
   assert.ok(refusal.retryAfterMs > 540_000, `${refusal.retryAfterMs} ms`)
-  // The one that is queued already hears of it as well.
+  // The call that is queued already hears of it as well.
   const waiters = [waiterOf(memberOf(early), place.tag)]
   const { refused } = await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
   const eviction = refused.get(memberOf(early))

@@ -79,7 +79,7 @@ type Step = typeof history extends fc.Arbitrary<(infer S)[]> ? S : never
 async function apply(world: World, step: Step): Promise<void> {
   if (step.op === 'join') {
     const call = { ...step, ...step.who }
-    // Those of one turn of the event loop are queued in one step.
+    // Calls that come in one tick of the event loop are queued in one step.
     if (step.hasTicket) await Promise.all(Array.from({ length: step.times }, () => world.join(call)))
     else {
       // Some have tickets and are not with their workers yet when the others come.

@@ -126,7 +126,7 @@ it('a call does not wait for the spent share of another call that is queued for 
     etaMs: patientMs,
   })
   await assertJoins(world, call('b', { answer: 'x' }), { isAhead: true, etaMs: 0 })
-  // The next one shares with it.
+  // The next call shares with it.
   await assertJoins(world, call('c', { answer: 'x' }), { isFollower: true, etaMs: 0 })
   await world.advance(0)
   assert.deepEqual(

@@ -11,7 +11,7 @@ const { redis, url } = await redisOfThisFile()
 /** A cap that lets one request be under way at once. */
 async function open() {
   const world = await new World(redis, { concurrency: 1, rates: [{ max: 500, seconds: 10 }] }).open()
-  /** Polls for members, whose order is that of the numbers that they end with. */
+  /** Polls for members, in the order of the numbers that they end with. */
   const acquire = async (members: string[], released: string[] = []): Promise<string[]> => {
     const waiters = members.map((member) => waiterOf(member, Number(member.split('|')[1]) / 100))
     const result = await world.cap.acquire({ waiters, released: { ids: released, meanMs: 10 }, leaseMs: 6_000 })
@@ -94,7 +94,7 @@ it("a poll that is left without waiters of its own wakes the worker of another's
   }
   assert.deepEqual(await woken(poll([])), [], 'there is no room')
   assert.deepEqual(await woken(poll(permits)), ['b|3'])
-  // A wake-up for the one that is evicted was in vain.
+  // A wake-up for the call that is evicted was in vain.
   assert.deepEqual(await woken(poll([])), ['b|3'])
 })
 

@@ -48,7 +48,7 @@ interface NewCall {
   weight: number
   isAsync: boolean
   timeoutMs: number
-  /** Calls of the same one share it. */
+  /** Calls for the same answer share it. */
   answer?: string | undefined
 }
 

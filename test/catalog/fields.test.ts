@@ -29,7 +29,7 @@ const everyKind = record({
   halved: field.computed(Type.Number({ description }), ({ a }) => (typeof a === 'number' ? a / 2 : 0)),
 })
 
-/** A record that is undefined where one of its required fields is missing. */
+/** A record that is undefined if one of its required fields is missing. */
 const strict = record({
   id: required.integer('id', description),
   name: field.text('name', description),

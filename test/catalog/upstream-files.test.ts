@@ -32,7 +32,10 @@ function documentedMembers(name: string): string[] {
   return members
 }
 
-/** The upstream's own members, and those of each endpoint, a second source's endpoints included. */
+/**
+ * The upstream's own members, and the members of each endpoint, also of the endpoints of a second
+ * source.
+ */
 function membersOf(text: string): { upstream: string[]; endpoints: string[][] } {
   const [, declaration = ''] = text.split(/^export default upstream\(/m)
   const [head = ''] = declaration.split(/^ {2}endpoints: /m)

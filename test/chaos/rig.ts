@@ -46,7 +46,7 @@ export interface RigOptions {
   environment?: Record<string, string>
   /** The stores' files lie on a disk of this size, MB. */
   diskMb?: number | undefined
-  /** Folder of the checkout whose version the first processes are of. Default: this one. */
+  /** Folder of the checkout whose version the first processes are of. Default: this checkout. */
   before?: string | undefined
 }
 
@@ -62,7 +62,7 @@ export async function startRig({
   before,
 }: RigOptions): Promise<Rig> {
   const folder = diskMb === undefined ? undefined : await mkdtemp(join(tmpdir(), 'agw-disk-'))
-  // Postgres runs as another user where this one is root.
+  // Postgres runs as another user if this user is root.
   if (folder) await chmod(folder, 0o755)
   const disk = folder === undefined ? undefined : await mountSmallDisk(folder, diskMb ?? 0)
   const services = await startServices({ parent: folder })
@@ -147,7 +147,7 @@ export async function replaceWorker(
 ): Promise<void> {
   const [worker] = gateway.workers.splice(index, 1)
   if (!worker) return
-  // A worker told to end serves until another one is there, as a rolling deployment has it.
+  // A worker told to end serves until another worker is there, as a rolling deployment has it.
   if (signal === 'SIGTERM') await gateway.startWorker()
   const ended = once(worker, 'exit')
   worker.kill(signal)

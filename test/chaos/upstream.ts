@@ -19,7 +19,7 @@ export interface ArrivalRecord {
   flow: Flow
   /** Undefined for a health probe. */
   nonce: number | undefined
-  /** Requests of the flow under way, this one included. */
+  /** Requests of the flow under way, this request included. */
   concurrent: number
 }
 

@@ -97,7 +97,10 @@ const KEYS: { given: string; sent: { key?: string; bearer?: string } | { code: s
   { given: 'agw_test_1 agw_test_2', sent: { code: 'INVALID_API_KEY' } },
 ]
 
-/** Makes a call for each line that it reads, because a start of Python costs more than all the calls. */
+/**
+ * Makes a call for each line that it reads, because a start of Python costs more than all the
+ * calls.
+ */
 const PYTHON = `
 import json, sys
 from client import Gateway, GatewayError

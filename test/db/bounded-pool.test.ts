@@ -135,7 +135,7 @@ describe('through PgBouncer, which refuses startup parameters', () => {
   })
 
   it('through PgBouncer, which refuses startup parameters, queries are answered and keep their time limits, which no transaction leaves behind', async () => {
-    // More at once than the pool has connections, the first ones of the process.
+    // More at once than the pool has connections, and the first of the process.
     const limits = await Promise.all(Array.from({ length: 10 }, () => limitsOf(db)))
     assert.deepEqual(limits, Array(10).fill(['1500ms', '5s']))
     const { refusals } = proxy

@@ -54,7 +54,7 @@ it('a connection ends when no token of it is good any more, and is deleted a mon
 
 it('old rows of one table that cannot be deleted hold up no other, and the log names the table', async () => {
   const failed: unknown[] = []
-  // More than one statement takes, and young ones.
+  // More rows than one statement takes, and young rows.
   await sql`insert into usage_batches (id, written_at)
     select gen_random_uuid(), now() - make_interval(days => 6 + n % 2 * 2) from generate_series(1, 5000) n`.execute(db)
   await sql`alter table sessions rename to sessions_elsewhere`.execute(db)

@@ -42,7 +42,7 @@ describe('the fleet as operators read it', () => {
     const { queues, caps, catalog } = console_.context
     const api = catalog.get('mock-data') ?? assert.fail()
     const redis = openRedis(console_.config.redisUrls, 'blocking', console_.context.log)
-    // A worker takes jobs ahead of their permits: five of the six calls it has wait for one.
+    // A worker takes jobs ahead of their permits: five of its six calls wait for a permit.
     const held = Promise.withResolvers<void>()
     const options = { connection: redis, prefix: LANE.prefix, concurrency: 10 }
     const worker = new Worker(LANE.name, () => held.promise, options)
@@ -323,7 +323,7 @@ describe('the fleet as operators read it', () => {
     const db = openDatabase(proxy.url, context.log)
     const fleet = new FleetReader({ ...context, db })
     const first = fleet.snapshot()
-    // The next one, taken while Postgres is still waited for.
+    // The next snapshot, taken while Postgres is still waited for.
     let second = first
     await until(() => {
       second = fleet.snapshot()

@@ -214,7 +214,7 @@ test('Postgres runs for root from a project in a closed directory, as /root is',
   assert.match(await as('ls', path.join(closed, 'src')), /No such file/)
   assert.ok(!(await readFile('/proc/self/mounts', 'utf8')).includes(closed))
 
-  // Where root may not mount it reads past closed directories (CAP_DAC_READ_SEARCH, 2), and writes
+  // If root may not mount, it reads past closed directories (CAP_DAC_READ_SEARCH, 2), and writes
   // nothing of others.
   const script = `
     const { loadPostgresBinaries } = await import(process.argv[1])

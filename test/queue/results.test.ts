@@ -72,7 +72,7 @@ it('bodies that no node has taken share the room of their account, and one alway
   assert.ok(await keep('call-1', 20))
   await assert.rejects(keep('call-2', 1), (error: GatewayError) => {
     const { retryAfterMs = 0 } = error.details
-    // Those of a node that died end after a minute.
+    // The streams of a node that died end after a minute.
     return error.code === 'OVERLOADED' && retryAfterMs > 30_000 && retryAfterMs <= 60_000
   })
   // Written again by a second run of the same call, it takes the place of its first.

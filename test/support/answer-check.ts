@@ -84,8 +84,8 @@ export async function checkAnswer(answer: CheckedAnswer): Promise<void> {
 }
 
 /**
- * Where a path is written out for itself, what only an option of the call brings is described on
- * the generic one.
+ * If a path is written out for itself, what only an option of the call brings is described on
+ * the generic path.
  */
 function declaredResponse(
   { paths, responses }: Described,

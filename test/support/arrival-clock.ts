@@ -42,7 +42,7 @@ export async function startArrivalClock(play: ClockPlay): Promise<ArrivalClock> 
   }
 }
 
-/** Most arrivals in any window of this length; what arrives right at its end is in the next one. */
+/** Most arrivals in any window of this length. An arrival at its end is in the next window. */
 export function mostInWindow(arrivals: TimedArrival[], windowMs: number): number {
   let most = 0
   for (let first = 0, last = 0; last < arrivals.length; last += 1) {

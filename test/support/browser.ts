@@ -12,10 +12,10 @@ const PACKAGES = ['chromium-headless-shell', 'chromium']
 const START_MS_MAX = 120_000
 
 /**
- * Starts the system's Chromium without a window. Where it is missing and may be installed without
- * asking (root on a Debian), it is.
+ * Starts the system's Chromium without a window. If it is missing and may be installed without
+ * asking (root on a Debian), it is installed.
  *
- * @returns undefined where there is no browser; the test then skips and says so
+ * @returns undefined if there is no browser; the test then skips and says so
  */
 export async function launchBrowser(): Promise<Browser | undefined> {
   const executablePath = findBrowser() ?? installBrowser()

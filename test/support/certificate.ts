@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-/** Where a certificate and its key are, in PEM. */
+/** The files of a certificate and its key, in PEM. */
 export interface CertificateFiles {
   certFile: string
   keyFile: string

@@ -122,8 +122,8 @@ export interface Account {
 }
 
 /**
- * The first account of each database, whose password the next ones share: a hash takes a core for
- * 50 ms.
+ * The first account of each database. The next accounts share its password, because a hash takes a
+ * core for 50 ms.
  */
 const firstAccounts = new Map<string, Promise<{ password: string; passwordHash: string }>>()
 

@@ -10,7 +10,7 @@ import type { LocalNode, LocalWorker } from './local-node.ts'
 import { SPARING_FLAGS } from './node-flags.ts'
 import { type Services, startServices } from './services.ts'
 
-/** Where the services are, and the folder for the gateway's own files. */
+/** Addresses of the services, and the folder for the gateway's own files. */
 type Addresses = Pick<Services, 'databaseUrl' | 'redisUrl' | 'folder'>
 
 /** A running gateway, on services of its own. */
@@ -99,7 +99,7 @@ const AS_HTTPS = { 'x-forwarded-proto': 'https' }
 /** Loaded where it is used: a test of processes is spared the whole application in its own. */
 const local = (): Promise<typeof import('./local-node.ts')> => import('./local-node.ts')
 
-/** Starts API nodes and workers as processes, as the Procfile does, or inside this one. */
+/** Starts API nodes and workers as processes, as the Procfile does, or inside this process. */
 export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
   const own = options.services ? undefined : await startServices()
   const services = options.services ?? own ?? assert.fail()

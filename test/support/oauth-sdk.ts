@@ -44,7 +44,7 @@ export class SdkProcess {
     this.stored = new Map(stored)
   }
 
-  /** Another process of the same application, which has what this one has stored by now. */
+  /** Another process of the same application, which has what this process has stored by now. */
   fork(): SdkProcess {
     const { stored } = this
     return new SdkProcess(this.#generation, { serverUrl: this.#serverUrl, userToken: this.#userToken, stored })

@@ -13,7 +13,7 @@ export interface OidcIssuer {
   clientSecret: string
   /** Claims of the person who signs in next. */
   person: Record<string, unknown>
-  /** Claims that the next ID tokens have in place of the right ones. */
+  /** Claims that the next ID tokens have in place of the right claims. */
   wrong: Record<string, unknown>
   /** Whether ID tokens are signed with a key that the provider does not publish. */
   hasWrongKey: boolean

@@ -37,7 +37,7 @@ export interface PackageBundles {
   installed: string
   /** The text of this file when they were made. */
   recipe: string
-  /** URL of the bundle by that of the file that the package's name means. */
+  /** URL of the bundle by the URL of the file that the package's name means. */
   urls: Record<string, string>
 }
 

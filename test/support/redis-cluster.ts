@@ -108,7 +108,7 @@ async function joinNodes(nodes: ClusterNode[]): Promise<void> {
 
 type SlotRange = [from: number, to: number, ...nodes: [host: string, port: number, ...rest: unknown[]][]]
 
-/** The port of the master that serves a slot, where a node knows of one. */
+/** The port of the master that serves a slot, if a node knows a master. */
 function findPort(ranges: SlotRange[], slot: number): number | undefined {
   return ranges.find(([from, to]) => from <= slot && slot <= to)?.[2]?.[1]
 }

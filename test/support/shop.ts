@@ -93,7 +93,7 @@ function order(id: string, customer: string): object {
   return { id, customer, total: 49.9, state: 'open', items: [{ sku: 'tea-1', count: 2 }] }
 }
 
-/** What the shop says to a request: a status, and a body where there is one. */
+/** What the shop says to a request: a status, and a body if it has a body. */
 type Said = [status: number, body?: object]
 
 function answer(response: ServerResponse, [status, body]: Said): void {

@@ -49,7 +49,7 @@ export async function startUpstreamServer(): Promise<UpstreamServer> {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
-  // Where a test cannot be set up, nothing may keep its process from ending.
+  // If a test cannot be set up, nothing may keep its process from ending.
   server.listen(0, '127.0.0.1').unref()
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

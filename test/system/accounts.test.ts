@@ -526,7 +526,7 @@ describe('API keys', () => {
     const refused = answers.filter(({ status }) => status !== 201)
     for (const { status, body, text } of refused)
       assert.deepEqual([status, body.code], [409, 'KEY_LIMIT_REACHED'], text)
-    // The bound on what admins of its teams make is another one, and said to be.
+    // The bound on what admins of its teams make is another bound, and the answer says so.
     const [owner, admin] = [await signUp(gateway), await signUp(gateway)]
     const team = (await send(gateway, '/v1/teams', { token: owner.token, body: { name: 'U' } })).body.team.id
     const adding = { email: admin.email, role: 'admin' }

@@ -307,7 +307,7 @@ describe('while Postgres says nothing', () => {
   })
 })
 
-/** The server process and those of its connections. */
+/** The server process and the processes of its connections. */
 async function postgresPids(): Promise<number[]> {
   const file = await readFile(join(folder, 'postgres', 'data', 'postmaster.pid'), 'utf8')
   const server = Number(file.split('\n', 1)[0])

@@ -122,7 +122,7 @@ describe('the health of an upstream', () => {
       'Lisbon',
       'Dublin',
     ]
-    // Different calls: identical ones would share one request anyway.
+    // Different calls, because identical calls would share one request anyway.
     const call = (index = 0) =>
       send(gateway, `/v1/call/timezone/current?timezone=Europe/${zones[index]}`, { key: account.live })
     await until(async () => (await call()).body.error.code === 'UPSTREAM_UNAVAILABLE')
@@ -212,7 +212,7 @@ describe('the health of an upstream', () => {
       /"month";r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1],
     ]
     const refused: Answer[] = []
-    // Six in a row, none of them the one that is sent when the pause of the breaker is over.
+    // Six in a row, and none of them is the attempt after the pause of the breaker.
     await until(async () => {
       const sent = upstream.arrivalsOf('countries').length
       refused.length = 0

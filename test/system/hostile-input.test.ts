@@ -8,7 +8,7 @@ import { type Gateway, startGateway } from '../support/gateway.ts'
 import { type RawAnswer, rawRequest, sendRaw } from '../support/raw-request.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
-/** A good body for every route that reads one; the hostile ones are made from it. */
+/** A good body for every route that reads a body. The hostile bodies are made from it. */
 const BODIES: Record<string, Record<string, unknown>> = {
   'POST /v1/auth/signup': { email: 'someone@example.com', password: 'long enough' },
   'POST /v1/auth/login': { email: 'someone@example.com', password: 'long enough' },

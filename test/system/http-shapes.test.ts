@@ -63,7 +63,7 @@ function checkRefusal(answer: RawAnswer, code: ErrorCode, shape: 'A' | 'B'): voi
 }
 
 describe('a request the framework refuses', () => {
-  /** [what, code, shape, request]: request lines and bodies; where a key is needed it is added. */
+  /** [what, code, shape, request]: request lines and bodies. If a key is needed, it is added. */
   const bigHeader = `X-Big: ${'x'.repeat(20_000)}\r\n`
   type Case = [string, ErrorCode, 'A' | 'B', () => Promise<RawAnswer>]
   const cases: Case[] = [
@@ -385,7 +385,7 @@ describe('an answer', () => {
 describe('the checks of a call', () => {
   const bad = 'latitude=900'
   const good = 'latitude=1&longitude=1'
-  /** Each row fails its own check and every later one. */
+  /** Each row fails its own check and every later check. */
   const rows: [string, ErrorCode, () => Promise<RawAnswer>][] = [
     ['no credential', 'AUTH_REQUIRED', () => ask('PUT', '/v1/call/nope/x?latitude=%zz', JSON_TYPE, '{')],
     ['no credential of a wrong media type', 'AUTH_REQUIRED', () => ask('POST', '/v1/call/nope/x', NO_TYPE, '{')],

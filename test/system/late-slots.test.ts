@@ -7,7 +7,7 @@ import { recorded } from '../support/recorded.ts'
 import { type Stage, startStage } from '../support/stage.ts'
 
 /**
- * Our window of the one request that a cap allows: that of the upstream, and a margin.
+ * Our window of the one request that a cap allows: the window of the upstream, and a margin.
  * Milliseconds.
  */
 const WINDOW_MS = 2_500

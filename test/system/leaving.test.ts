@@ -98,7 +98,7 @@ describe('a caller that leaves', () => {
     await until(() => closed === 18)
     for (const answer of answers) answer()
     for (const call of calls.slice(0, 2)) assert.equal(await call.answer, 200)
-    // Where leaving takes a second on a busy machine, a probe looks whether the upstream hangs.
+    // If leaving takes a second on a busy machine, a probe looks whether the upstream hangs.
     const sent = upstream.arrivalsOf('dog-images').length
     assert.ok(sent === 20 || sent === 21, `${sent} requests`)
     await until(async () => (await isCapQuiet(redis, 'dog-images')) && (await waitingJobs()) === 0)

@@ -101,7 +101,7 @@ describe('a lost password', () => {
     for (const { status, text } of answers) assert.deepEqual([status, text], [204, ''])
     for (let count = 0; count < 4; count += 1) assert.equal((await askFor(account.email)).status, 204)
     await until(() => linksTo(account.email).length >= 3)
-    // An account that comes later is served: by then the earlier ones would have been mailed too.
+    // An account that comes later is served. By then the earlier accounts would have their mails.
     await linkFor(await signUpThroughApi(gateway))
     assert.equal(linksTo(account.email).length, 3)
     const rows = await sql<{ row: string }>(gateway, 'select account_links::text as row from account_links')

@@ -33,9 +33,9 @@ interface Behaviour {
   requests: Row[]
   registration: { redirect_uris: string[] } & Record<string, unknown>
   redirectUri: string
-  /** Parameters of the sign-in beside those of every client; `resource` is a path. */
+  /** Parameters of the sign-in beside the parameters of every client; `resource` is a path. */
   signIn: Record<string, string>
-  /** Members of the token request and of the refresh beside those of every client. */
+  /** Members of the token request and of the refresh beside the members of every client. */
   token: Record<string, string>
   refresh: Record<string, string>
 }
@@ -47,7 +47,7 @@ const atMcp = { status: 200, resource: '/mcp' } as const
 
 const CLIENTS: Behaviour[] = [
   {
-    // taylorwilsdon/google_workspace_mcp#382: it asks all of these, whatever the first ones answer.
+    // taylorwilsdon/google_workspace_mcp#382: it asks all of these, whatever the first answers are.
     name: 'Claude Code',
     server: '/mcp',
     requests: [

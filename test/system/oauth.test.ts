@@ -30,7 +30,7 @@ describe('an application that signs in', () => {
   let stage: Stage
   let gateway: Gateway
   let account: Account
-  /** The public address, which the first node listens on, and that of another node. */
+  /** The public address, which the first node listens on, and the address of another node. */
   let url: string
   let other: string
   let app: App

@@ -357,7 +357,7 @@ describe('the OpenAPI document', () => {
       ['mcpOfApi', '/mcp/weather', { name: 'weather_current', arguments: parameters }],
     ] as const) {
       const answer = await send(gateway, to, { key, headers: accept, body: { ...message, params } })
-      // A test call says in its answer that it is one.
+      // The answer of a test call says that it is a test call.
       delete answer.body.result._meta['agent-api-gateway/x-gateway-mode']
       compare(id, answer)
     }

@@ -198,7 +198,7 @@ describe('an API node', () => {
     const unused = connect(port, '127.0.0.1')
     unused.on('error', () => undefined)
     await once(unused, 'connect')
-    // It has been accepted when a later one is answered.
+    // The node has accepted it if it answers a later connection.
     assert.equal((await fetch(`http://127.0.0.1:${port}/healthz`)).status, 200)
     const closed = once(unused, 'close')
     child.kill('SIGTERM')

@@ -97,7 +97,7 @@ describe('provider keys', () => {
     await withQueue(async (queue) => {
       await until(async () => {
         for (const job of await queue.getDelayed()) {
-          // Another one may have begun it meanwhile.
+          // Another worker may have begun it meanwhile.
           if (job.name === VALIDATE_KEY) await job.promote().catch(() => undefined)
         }
         const left = await queue.getJobs(['delayed', 'waiting', 'active'])

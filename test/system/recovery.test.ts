@@ -105,7 +105,7 @@ describe('a call', () => {
     assert.equal((await call(DOG)).status, 200)
     other.kill('SIGTERM')
     await once(other, 'exit')
-    // The one that stood still works on.
+    // The worker that stood still works on.
     for (let time = 0; time < 5; time += 1) assert.equal((await call(DOG)).status, 200)
   })
 

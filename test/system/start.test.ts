@@ -242,7 +242,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     const [test = ''] = curlLines(output())
     assert.equal((await paste(test)).status, 200)
     await until(() => REACHABILITY.test(output()))
-    // By probes of its own: the scheduled ones have run before.
+    // By probes of its own, because the scheduled probes have run before.
     await until(async () => (await probedByStart()).length === 3)
   })
 

@@ -265,7 +265,7 @@ test('calls that wait for a permit when an operator holds the calls of their ups
     applySettings(api, { caps: { concurrency: 1, rates: [] }, pausedMode: 'hold' })
     first.release(1)
     await until(async () => (await redis.zcard(capKeys.of(api.slug, bucket, 'leases'))) === 0)
-    // A poll that follows would have its reply before this one.
+    // A poll that follows would have its reply before this poll.
     client.wake('account|a')
     await setImmediate()
     await setImmediate()

@@ -106,7 +106,7 @@ test('a worker runs as many jobs at once as it may, and leaves the others to a w
   await queue.add('job', {})
   await until(() => taken[1]?.length === 3)
   assert.equal(taken[0]?.length, 3)
-  // Both are full: the next ones run as soon as there is room.
+  // Both are full. The next jobs run as soon as there is room.
   for (let jobs = 0; jobs < 6; jobs += 1) await queue.add('job', {})
   openGate()
   await until(() => taken.flat().length === 12)

@@ -157,7 +157,7 @@ it('a call whose place comes first brings the answer for a request that is not s
       return answer.promise
     })
     await until(() => isLed)
-    // Those that come now share the one that is first.
+    // The calls that come now share the first request.
     const [beside, remote] = [second, new RequestCoalescer(redis)].map((coalescer) =>
       coalescer.join(keys, subscriber('third'), () => assert.fail('one request is enough')),
     )

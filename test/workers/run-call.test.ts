@@ -25,7 +25,7 @@ async function useUp({ api, cap }: Pick<Awaited<ReturnType<typeof openWorkerPart
 test('a call that was to share an answer and needs a permit after all is refused at once where its place is too late', async (t) => {
   const { deps, api, endpoint, cap, callOf } = await openWorkerParts(t)
   await useUp({ api, cap })
-  // Another call has the next place, so that the one after it is to be judged.
+  // Another call has the next place, so that the call after it is to be judged.
   const next = { callId: 'next', accountId: 'other', isAsync: false, weight: 1, slug: api.slug, bucket: SHARED_BUCKET }
   assert.ok('tag' in (await cap.joinWaitQueue(next, deps.clock.now() + 100_000)))
   // Its leader is gone with its place, or with a worker that died.

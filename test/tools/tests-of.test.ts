@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { it } from 'node:test'
+import { ROOT } from './sources.ts'
+import { testsOf } from './tests-of.ts'
+
+const namesOf = (file: string): string[] => testsOf(file).map(({ test }) => test)
+
+it('the first test of a file is the test with its name, and other tests are found by what they import', () => {
+  assert.deepEqual(testsOf('src/redis/script.ts')[0], { test: 'test/redis/script.test.ts', why: 'has its name' })
+  assert.ok(namesOf('workers/permits/permit-client.ts').includes('test/workers/permit-clients.test.ts'))
+})
+
+it('the tests of a script are the tests that catch its mutations', () => {
+  assert.ok(namesOf('src/caps/lua/acquire.lua').includes('test/caps/model.test.ts'))
+})
+
+it('the test of a test is the test itself, and a path may be absolute', () => {
+  assert.deepEqual(namesOf(join(ROOT, 'test/errors.test.ts')), ['test/errors.test.ts'])
+})
+
+it('the slow files that begin first in a run are test files that exist', () => {
+  const seconds = JSON.parse(readFileSync(join(ROOT, 'test/durations.json'), 'utf8'))
+  const lost = Object.keys(seconds).filter((name) => !existsSync(join(ROOT, 'test', `${name}.test.ts`)))
+  assert.deepEqual(lost, [])
+})
