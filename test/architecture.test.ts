@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
+import { existsSync, globSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { describe, it } from 'node:test'
@@ -230,6 +230,41 @@ describe('a file', () => {
       assert.match(path, /^[a-z]+(\/[a-z0-9-]+)*\/[a-z0-9-]+(\.d)?\.(ts|mjs)$/)
       assert.doesNotMatch(path, /\/(utils?|helpers?|common|misc)\./)
     }
+  })
+})
+
+describe('what is kept for an earlier version', () => {
+  /** Stored data that may be of any age, which no version ends. */
+  const WITHOUT_END = [
+    'src/accounts/password.ts',
+    'src/accounts/client-network.ts',
+    'src/console/operator-session.ts',
+    'src/db/schema-version.ts',
+    'src/local/embedded/postgres-roles.ts',
+  ]
+
+  it('what is kept for an earlier version says until which version, and that version is not here yet', async () => {
+    const scripts = globSync('{src,workers}/**/*.lua', { cwd: ROOT })
+    const files = [...sources.map(({ path, text }) => ({ path, text }))]
+    for (const path of scripts) files.push({ path, text: await readFile(join(ROOT, path), 'utf8') })
+    const comments = files.flatMap(({ path, text }) =>
+      [...text.matchAll(/\/\*[\s\S]*?\*\/|(?:^[ \t]*(?:\/\/|--).*\n)+/gm)].map(([comment]) => ({ path, comment })),
+    )
+    const isOfEarlier = /\b(?:earlier|previous) versions?\b|\bversions? (?:of )?before\b/
+    const silent = comments.filter(
+      ({ path, comment }) =>
+        isOfEarlier.test(comment.replaceAll(/\s*\n\s*(?:\*|\/\/|--)?\s*/g, ' ')) &&
+        !comment.includes('@until ') &&
+        !WITHOUT_END.includes(path),
+    )
+    assert.deepEqual(silent, [])
+    const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))
+    const ends = comments.flatMap(({ path, comment }) =>
+      [...comment.matchAll(/@until (\d+\.\d+\.\d+)/g)].map(([, until = '']) => ({ path, until })),
+    )
+    assert.ok(ends.length > 0)
+    const isOver = ({ until }: { until: string }) => until.localeCompare(version, 'en', { numeric: true }) <= 0
+    assert.deepEqual(ends.filter(isOver), [], `version ${version} is there: remove what these comments describe`)
   })
 })
 

@@ -25,7 +25,7 @@ export interface EarlierQueuesDeps {
 /**
  * Serves the queues that versions before lanes have, one of each API, while a process of such a
  * version lives or a queue still holds calls. An upgrade then loses no call, in whatever order
- * processes are replaced. The empty queues are deleted at the end.
+ * processes are replaced. The empty queues are deleted at the end. @until 0.4.0
  */
 export class EarlierQueues {
   readonly #deps: EarlierQueuesDeps
@@ -95,8 +95,7 @@ export class EarlierQueues {
 
   async #serve(slug: string): Promise<void> {
     if (this.#workers.has(slug) || this.#closing.signal.aborted) return
-    // A version before lanes held the calls of a paused API in its queue; a worker holds them
-    // itself.
+    // The queue held the calls of a paused API. Today workers hold them.
     await this.#onQueue(slug, (queue) => queue.resume())
     this.#workers.set(slug, this.#deps.startWorker(earlierLaneOf(slug)))
     if (this.#workers.size === 1) this.#deps.log.info('serving the queues of an earlier version too')

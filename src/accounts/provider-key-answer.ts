@@ -61,7 +61,7 @@ function failureAnswer(api: Api, key: ProviderKey): Static<typeof ValidationFail
   const { failure_code: code, failed_at: at, next_validation_at: nextAt } = key
   if (code === null || at === null) return null
   // A worker of an earlier version leaves the failure behind when it notes a verdict or replaces
-  // the key.
+  // the key. @until 0.4.0
   if (key.saved_at > at || (key.last_validated_at !== null && key.last_validated_at >= at)) return null
   if (code === 'KEY_NOT_CHECKABLE') return { code, message: notCheckable(name), at: at.toISOString(), nextAt: null }
   const { cause, until } = WORDS[code]?.(name) ?? unanswered(name)

@@ -78,6 +78,7 @@ export class LaneDirectory {
     const serving = this.#workers.filter(({ serves }) => serves === undefined || serves.includes(slug))
     const withLanes = serving.filter(({ hasLanes }) => hasLanes)
     // Only workers of an earlier version are alive: they take calls from the queue of the API.
+    // @until 0.4.0
     if (serving.length > 0 && withLanes.length === 0) return earlierLaneOf(slug)
     const only = withLanes.find(({ serves }) => serves !== undefined)?.serves
     return only ? laneOfOnly(only) : sharedLaneOf(this.#shared, slug)

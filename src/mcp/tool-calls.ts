@@ -68,6 +68,7 @@ export class ToolCalls {
     if (found.length <= 1) return found[0]
     const gone = new Set(await this.#redis.zrangebyscore(seen, '-inf', this.#now() - SEEN_MS_MAX))
     // A node of the version before does not say when: its calls are here until they end.
+    // @until 0.4.0
     const [callId, ...others] = found.filter((id) => !gone.has(id))
     return others.length === 0 ? callId : undefined
   }

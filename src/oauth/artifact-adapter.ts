@@ -131,7 +131,7 @@ export class ArtifactAdapter implements Adapter {
 
 /**
  * Sign-ins that the version before stored name the resource as the application spelled it; requests
- * name it in one way.
+ * name it in one way. @until 0.4.0
  */
 function withOneSpelling(payload: AdapterPayload, baseUrl: string): AdapterPayload {
   const spell = (resource: string): string => resourceOf(resource, baseUrl) ?? resource

@@ -29,7 +29,7 @@ export interface AsyncCall
   waiting: WaitQueueEntry | undefined
 }
 
-/** Stored as earlier versions read it. */
+/** Stored as earlier versions read it. @until 0.4.0 */
 interface StoredAsyncCall extends Omit<AsyncCall, 'limitsAcquiredAt'> {
   enqueuedAt: number
 }

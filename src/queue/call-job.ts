@@ -58,7 +58,7 @@ const StoredCall = Type.Object({
   weight: Type.Optional(Type.Integer()),
   /** Answer from the cache or not at all: no request may be sent for this long, milliseconds. */
   cacheOnlyMs: Type.Optional(Type.Integer()),
-  /** Why; absent from nodes of an earlier version. */
+  /** Why; absent from nodes of an earlier version. @until 0.4.0 */
   cacheOnlyReason: Type.Optional(Type.Enum(['cap', 'share', 'closed', 'overloaded', 'down'])),
   /**
    * The result is kept for GET /v1/calls/{id}, for the caller may not be waiting; the worker then
@@ -74,7 +74,10 @@ const StoredCall = Type.Object({
   origin: Type.Optional(CallOrigin),
   /** Reply stream of the API node that waits. */
   replyTo: Type.String(),
-  /** The node reads several replies from one entry; absent from nodes of an earlier version. */
+  /**
+   * The node reads several replies from one entry; absent from nodes of an earlier version.
+   * @until 0.4.0
+   */
   bundledReplies: Type.Optional(Type.Boolean()),
   enqueuedAt: Type.Integer(),
   admittedAt: Type.Optional(Type.Integer()),
@@ -83,7 +86,9 @@ const StoredCall = Type.Object({
 
 type StoredCall = Static<typeof StoredCall>
 
-/** Stored under the names that workers of earlier versions read: `toStored` maps them. */
+/**
+ * Stored under the names that workers of earlier versions read: `toStored` maps them. @until 0.4.0
+ */
 export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey' | 'enqueuedAt' | 'admittedAt'> {
   /**
    * It tells the month and the day that the call counts for; of a batch's call, when it got its
@@ -92,6 +97,7 @@ export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey' | 'enq
   limitsAcquiredAt: number
   /**
    * From then its wait for a worker counts: Redis time. Absent from nodes of an earlier version.
+   * @until 0.4.0
    */
   admissionEndedAt?: number
   /** Absent for a call that joined no wait queue. */
@@ -114,7 +120,7 @@ export interface QueueTicket {
   isAhead?: true
   /**
    * It has no place, because it was to share a queued call's answer: it must join the wait queue
-   * for a request of its own. Workers of an earlier version wait by its tag.
+   * for a request of its own. Workers of an earlier version wait by its tag. @until 0.4.0
    */
   isFollower?: true
 }

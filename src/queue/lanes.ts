@@ -41,7 +41,7 @@ export function laneOfOnly(slugs: readonly string[]): Lane {
 
 /**
  * The queue of an API as versions before lanes name it: their processes serve beside ours while an
- * upgrade runs.
+ * upgrade runs. @until 0.4.0
  */
 export function earlierLaneOf(slug: string): Lane {
   return { name: slug, prefix: upstreamKeys.earlierQueuePrefix(slug) }

@@ -10,7 +10,10 @@ export interface ReplyHead {
   retryAfterMs?: number
   /** How far the call's requests got, its own or a shared one. Read it by `reachOf`. */
   reach?: Reach
-  /** `reach` as the version before writes it: refused, and a request may have been sent. */
+  /**
+   * `reach` as the version before writes it: refused, and a request may have been sent.
+   * @until 0.4.0
+   */
   isRefused?: true
   wasSent?: true
   /** Why it failed, in a few words for the log: `HTTP 500`, `DNS: no such host`. */
@@ -22,7 +25,7 @@ export interface ReplyHead {
   bodyMember?: string
   /** Account under which the outcome is kept with its body: this reply only announces it. */
   storedFor?: string
-  /** `storedFor` as the version before writes it. */
+  /** `storedFor` as the version before writes it. @until 0.4.0 */
   isStored?: true
   times: CallTimes
   /** As `Cache-Status` says it; undefined if no cache was read. */
@@ -46,7 +49,10 @@ export interface ReplyHead {
   room?: number
 }
 
-/** How far the call's requests got, by a reply of this version or of the version before. */
+/**
+ * How far the call's requests got, by a reply of this version or of the version before.
+ * @until 0.4.0
+ */
 export function reachOf({ reach, isRefused, wasSent, times }: Pick<ReplyHead, ReachMember | 'times'>): Reach {
   if (reach) return reach
   if (isRefused) return 'refused'
@@ -55,7 +61,7 @@ export function reachOf({ reach, isRefused, wasSent, times }: Pick<ReplyHead, Re
 
 type ReachMember = 'reach' | 'isRefused' | 'wasSent'
 
-/** How far the call's requests got, as this version and the version before read it. */
+/** How far the call's requests got, as this version and the version before read it. @until 0.4.0 */
 export function reachMembers(reach: Reach): Pick<ReplyHead, ReachMember> {
   if (reach === 'refused') return { reach, isRefused: true }
   return hasReached(reach, 'maybe-sent') ? { reach, wasSent: true } : { reach }

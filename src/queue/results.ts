@@ -46,7 +46,7 @@ export async function storeResult(
   return kind === 'kept' ? { kind, isStarted: started === 1 } : { kind }
 }
 
-/** Keeps a result where API nodes of the version before look for it. */
+/** Keeps a result where API nodes of the version before look for it. @until 0.4.0 */
 export async function storeForEarlierNode(redis: RedisConnection, reply: Reply): Promise<void> {
   await redis.set(earlierCallKeys.result(reply.head.id), await packed(reply), 'PX', RESULT_MS, 'NX')
 }

@@ -11,7 +11,7 @@ export const VALIDATE_KEY = 'validate-key'
 export const ValidateKeyJob = Type.Object({
   v: Type.Literal(1),
   providerKeyId: Type.String(),
-  /** Its API; absent from processes of an earlier version. */
+  /** Its API; absent from processes of an earlier version. @until 0.4.0 */
   slug: Type.Optional(Type.String()),
   /** Shares caps with the accounts of this group, as of a call; absent: with none. */
   group: Type.Optional(Type.String()),

@@ -12,7 +12,7 @@ export const laneKeys = {
 
 /** Keys of one upstream. */
 export const upstreamKeys = {
-  /** Where versions before lanes have the BullMQ queue of each upstream. */
+  /** Where versions before lanes have the BullMQ queue of each upstream. @until 0.4.0 */
   earlierQueuePrefix: (slug: string): string => `${PREFIX}:{${slug}}`,
   /** Hash: counts, score, state and breaker of the upstream. No end. */
   health: (slug: string): string => `${PREFIX}:{${slug}}:health`,
@@ -169,7 +169,7 @@ export const accountKeys = {
 
 /**
  * Keys of one call as the version before names them: its processes serve beside ours while an
- * upgrade runs.
+ * upgrade runs. @until 0.4.0
  */
 export const earlierCallKeys = {
   /** String: what is remembered of an asynchronous call. 15 min after its deadline. */

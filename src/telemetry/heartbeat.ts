@@ -66,11 +66,12 @@ export interface ProcessBeat {
   serves?: string[]
   /**
    * Digest of the list of the APIs that it has loaded; absent from processes of an earlier version.
+   * @until 0.4.0
    */
   apis?: string
   /** Calls that have no row in the log of calls; absent: none lately. */
   dropped?: DroppedLately[]
-  /** Its calls travel in lanes; absent from processes of an earlier version. */
+  /** Its calls travel in lanes; absent from processes of an earlier version. @until 0.4.0 */
   hasLanes?: true
 }
 

@@ -57,7 +57,9 @@ export class ApiLists {
     )
   }
 
-  /** Undefined for a process of an earlier version, and while the list cannot be read. */
+  /**
+   * Undefined for a process of an earlier version, and while the list cannot be read. @until 0.4.0
+   */
   of(digest: string | undefined): KnownApis | undefined {
     return digest === undefined ? undefined : this.#lists.get(digest)
   }

@@ -26,7 +26,7 @@ export async function keepResult(deps: KeepDeps, call: AnswerableCall, reply: Re
   const { redis } = deps
   const { resultBytesMax } = call
   const fitting = await withoutLargeBody(deps, reply)
-  // A job of the version before names no bound.
+  // A job of the version before names no bound. @until 0.4.0
   if (resultBytesMax === undefined) await storeForEarlierNode(redis, fitting)
   const bytesMax = fitting.body.length === 0 ? undefined : resultBytesMax
   const storing = await storeResult(redis, { ...call, bytesMax }, fitting)

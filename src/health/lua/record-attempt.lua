@@ -107,7 +107,7 @@ local to, cause = from, nil
 local isOpen = h.open == '1'
 local holdsSlot = token ~= '' and token == h.trialBy
 -- Stored as trialAt, while the slot is held the end of its lease, and trialBy: versions of before
--- read the same hash.
+-- read the same hash. @until 0.4.0
 local halfOpenAt, holder, pause, good = num('trialAt'), h.trialBy or '', num('pause'), num('good')
 local isAnnounced, needsProbe, hasNewCause = false, 0, false
 -- A good attempt makes no status worse: what failed before it was judged then.
@@ -157,7 +157,7 @@ redis.call('HSET', key, 'state', to, 'open', isOpen and 1 or 0, 'at', text(now),
   'trialAt', text(halfOpenAt), 'trialBy', holder, 'pause', text(pause), 'good', good)
 if result == 'ok' then
   redis.call('HSET', key, 'okAt', text(now))
-  -- Absent from hashes of the version before, which have okAt alone.
+  -- Absent from hashes of the version before, which have okAt alone. @until 0.4.0
   if not h.okAt then redis.call('HSET', key, 'firstOkAt', text(now)) end
 end
 -- Failures that may be a caller's own doing leave the upstream to the probe.
