@@ -153,12 +153,12 @@ describe('a session token', () => {
   })
 
   it('a session token that we sign is accepted until it ends, with its claims and nothing of rights', async () => {
-    const expiresAt = new Date((now + 60) * 1_000)
+    const expiresAt = new Date((now + 3_600) * 1_000)
     const text = await signSessionToken(secrets, { userId: CLAIMS.sub, sessionId: CLAIMS.sid }, expiresAt)
     assert.deepEqual(await verifySessionToken(secrets, text, Date.now()), {
       userId: CLAIMS.sub,
       sessionId: CLAIMS.sid,
-      expiresAt: (now + 60) * 1_000,
+      expiresAt: (now + 3_600) * 1_000,
     })
     const [first = '', second = ''] = text.split('.')
     assert.deepEqual(JSON.parse(Buffer.from(first, 'base64url').toString()), HEADER)

@@ -5,9 +5,9 @@ import { join, resolve } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { Redis } from 'ioredis'
 import { send, signUp } from '../support/client.ts'
-import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { type Gateway, until } from '../support/gateway.ts'
 import { type Services, startServices } from '../support/services.ts'
-import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
+import { type Stage, startStage } from '../support/stage.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const [, RULE = ''] = readFileSync(join(ROOT, 'deploy/redis.acl'), 'utf8').trim().split('\n')
@@ -26,13 +26,11 @@ const OF_A_CLUSTER = 'cluster|slots cluster|info asking'
 describe('the rights that deploy/redis.acl grants', () => {
   let services: Services
   let admin: Redis
-  let upstream: UpstreamServer
+  let stage: Stage
   let gateway: Gateway
 
   before(async () => {
-    ;[services, upstream] = await Promise.all([startServices(), startUpstreamServer()])
-    upstream.play('weather', () => ({ current_weather: { time: '2026-01-01T00:00', temperature: 1, weathercode: 0 } }))
-    upstream.play('mock-data', (_request, response) => void response.writeHead(500).end())
+    services = await startServices()
     admin = new Redis(services.redisUrl)
     const password = randomBytes(24).toString('base64url')
     const [, name = '', ...rules] = RULE.split(' ')
@@ -41,16 +39,20 @@ describe('the rights that deploy/redis.acl grants', () => {
     url.username = name
     url.password = password
     await admin.config('RESETSTAT')
-    gateway = await startGateway({
+    stage = await startStage({
       isLocal: true,
       services: { ...services, redisUrl: url.href },
-      environment: { ...upstream.environment('weather', 'mock-data'), OPS_PORT: '0' },
+      caps: { weather: undefined, 'mock-data': undefined },
+      environment: { OPS_PORT: '0' },
     })
+    gateway = stage.gateway
+    const weather = { time: '2026-01-01T00:00', temperature: 1, weathercode: 0 }
+    stage.upstream.play('weather', () => ({ current_weather: weather }))
+    stage.upstream.play('mock-data', (_request, response) => void response.writeHead(500).end())
   })
   after(async () => {
-    await gateway.stop()
+    await stage.stop()
     admin.disconnect()
-    await upstream.close()
     await services.stop()
   })
 

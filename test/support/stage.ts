@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
 import { openOperatorRedis } from './cap-state.ts'
 import { type Account, signUp } from './client.ts'
-import { type Gateway, startGateway } from './gateway.ts'
+import { type Gateway, type GatewayOptions, startGateway } from './gateway.ts'
 import { startUpstreamServer, type UpstreamServer } from './upstream-server.ts'
 
 /** What most tests of calls need: a gateway, the upstreams it calls, and one who calls. */
@@ -14,14 +14,12 @@ export interface Stage {
   stop: () => Promise<void>
 }
 
-export interface StageOptions {
-  /** The upstreams that are played, each with its caps, or with those of its file. */
+export interface StageOptions extends Pick<GatewayOptions, 'webNodes' | 'isLocal' | 'workers' | 'services'> {
+  /** The upstreams that are played, each with its caps, or with the caps of its file. */
   caps: Record<string, string | undefined>
   /** How long a caller waits, milliseconds. */
   timeoutMs?: number
-  webNodes?: number
-  isLocal?: boolean
-  workers?: number
+  /** Further settings. Default of `PLAN_LIMITS`: no test reaches them. */
   environment?: Record<string, string>
 }
 

@@ -5,13 +5,13 @@ import { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { healthKey } from '../../src/health/health-keys.ts'
 import { accountKeys, channels, upstreamKeys } from '../../src/redis/keys.ts'
-import { ageAnswers, isCapQuiet, openOperatorRedis } from '../support/cap-state.ts'
+import { ageAnswers, isCapQuiet } from '../support/cap-state.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
-import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { type Gateway, until } from '../support/gateway.ts'
 import { LANE } from '../support/lane.ts'
-import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
+import { type Stage, startStage } from '../support/stage.ts'
+import type { UpstreamServer } from '../support/upstream-server.ts'
 
-const UNLIMITED = JSON.stringify({ Free: { perMinute: 100_000, inFlight: 100_000, perMonth: 1_000_000 } })
 
 const SLUGS = ['tech-forum', 'mock-data', 'random-facts', 'ip-lookup', 'crypto-prices', 'currency', 'encyclopedia']
 
@@ -21,6 +21,7 @@ function post(id: string | undefined, title: string): object {
 }
 
 describe('stored answers', () => {
+  let stage: Stage
   let gateway: Gateway
   let upstream: UpstreamServer
   let account: Account
@@ -30,29 +31,22 @@ describe('stored answers', () => {
   const count = (slug: string): number => upstream.arrivalsOf(slug).length
 
   before(async () => {
-    upstream = await startUpstreamServer()
-    gateway = await startGateway({
+    stage = await startStage({
       isLocal: true,
       webNodes: 2,
       workers: 2,
-      environment: {
-        ...upstream.environment(...SLUGS),
-        PLAN_LIMITS: UNLIMITED,
-        CALL_TIMEOUT_MS: '30000',
-        TRUST_PROXY: '127.0.0.1',
-        UPSTREAM_CRYPTO_PRICES_CAPS: 'concurrency=2,1/3600',
-        UPSTREAM_RANDOM_FACTS_CAPS: 'concurrency=8,1000/1',
-        UPSTREAM_ENCYCLOPEDIA_CAPS: 'concurrency=8,1000/1',
+      caps: {
+        ...Object.fromEntries(SLUGS.map((slug) => [slug, undefined])),
+        'crypto-prices': 'concurrency=2,1/3600',
+        'random-facts': 'concurrency=8,1000/1',
+        encyclopedia: 'concurrency=8,1000/1',
       },
+      timeoutMs: 30_000,
+      environment: { TRUST_PROXY: '127.0.0.1' },
     })
-    account = await signUp(gateway)
-    redis = openOperatorRedis(gateway)
+    ;({ gateway, upstream, account, redis } = stage)
   })
-  after(async () => {
-    redis.disconnect()
-    await gateway.stop()
-    await upstream.close()
-  })
+  after(() => stage.stop())
 
   it('stored answers of 1 000 identical cold calls over several nodes come from one upstream request', async () => {
     const { promise: allAreThere, resolve: answer } = Promise.withResolvers<void>()

@@ -4,28 +4,27 @@ import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
 import { openOperatorRedis } from '../support/cap-state.ts'
 import { type Account, send, signUp } from '../support/client.ts'
-import { type Gateway, startGateway } from '../support/gateway.ts'
-import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
+import type { Gateway } from '../support/gateway.ts'
+import { type Stage, startStage } from '../support/stage.ts'
+import type { UpstreamServer } from '../support/upstream-server.ts'
 
 const SIX = ['weather', 'code-host-user', 'mock-data', 'currency', 'tech-forum', 'ip-lookup']
 
 describe('a call', () => {
+  let stage: Stage
   let gateway: Gateway
   let upstream: UpstreamServer
   let account: Account
 
   before(async () => {
-    upstream = await startUpstreamServer()
-    gateway = await startGateway({
+    stage = await startStage({
       isLocal: true,
-      environment: { ...upstream.environment(...SIX), PLAN_LIMITS: '{"Free":{"perMinute":1000}}' },
+      caps: Object.fromEntries(SIX.map((slug) => [slug, undefined])),
+      environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000}}' },
     })
-    account = await signUp(gateway)
+    ;({ gateway, upstream, account } = stage)
   })
-  after(async () => {
-    await gateway.stop()
-    await upstream.close()
-  })
+  after(() => stage.stop())
 
   it('a call is private, says what its form depends on, and is refused with its id and times', async () => {
     const call = (path: string, headers: Record<string, string> = {}) =>

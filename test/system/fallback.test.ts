@@ -1,43 +1,34 @@
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { after, afterEach, before, describe, it } from 'node:test'
+import type { Redis } from 'ioredis'
 import { healthKey } from '../../src/health/health-keys.ts'
-import { createLog } from '../../src/log.ts'
-import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
 import { channels } from '../../src/redis/keys.ts'
-import { type Account, send, signUp } from '../support/client.ts'
-import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { type Account, send } from '../support/client.ts'
+import { type Gateway, until } from '../support/gateway.ts'
 import { modernMessage } from '../support/mcp-client.ts'
-import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
+import { type Stage, startStage } from '../support/stage.ts'
+import type { UpstreamServer } from '../support/upstream-server.ts'
 
 const FIRST = 'dictionary'
 const SECOND = 'dictionary-fallback'
 
 describe('a fallback source', () => {
+  let stage: Stage
   let gateway: Gateway
   let upstream: UpstreamServer
   let account: Account
-  let redis: RedisConnection
+  let redis: Redis
 
   before(async () => {
-    upstream = await startUpstreamServer()
-    gateway = await startGateway({
+    stage = await startStage({
       isLocal: true,
-      environment: {
-        ...upstream.environment(FIRST, SECOND),
-        UPSTREAM_DICTIONARY_CAPS: 'concurrency=20,10000/1',
-        UPSTREAM_DICTIONARY_FALLBACK_CAPS: 'concurrency=4,100/600',
-        PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":50}}',
-      },
+      caps: { [FIRST]: 'concurrency=20,10000/1', [SECOND]: 'concurrency=4,100/600' },
+      environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":50}}' },
     })
-    account = await signUp(gateway)
-    redis = openRedis([gateway.services.redisUrl], 'blocking', createLog({ level: 'silent', pretty: false }, 'test'))
+    ;({ gateway, upstream, account, redis } = stage)
   })
-  after(async () => {
-    await closeRedis(redis)
-    await gateway.stop()
-    await upstream.close()
-  })
+  after(() => stage.stop())
 
   const wordOf = (url: string) => url.split('/').at(-1)
   const answerFirst = () => upstream.play(FIRST, ({ url }) => [{ word: wordOf(url), meanings: [], phonetics: [] }])

@@ -8,14 +8,16 @@ import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import { VALIDATE_KEY } from '../../src/queue/validate-key-job.ts'
 import { capKeys, keys } from '../../src/redis/keys.ts'
 import { type Account, send, signUp, sql } from '../support/client.ts'
-import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { type Gateway, until } from '../support/gateway.ts'
 import { LANE, laneKey } from '../support/lane.ts'
-import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
+import { type Stage, startStage } from '../support/stage.ts'
+import type { UpstreamServer } from '../support/upstream-server.ts'
 
 const NEWS = '/v1/call/news/top'
 const USER = '/v1/call/code-host-user/profile?username=octocat'
 
 describe('provider keys', () => {
+  let stage: Stage
   let gateway: Gateway
   let upstream: UpstreamServer
   let account: Account
@@ -26,23 +28,17 @@ describe('provider keys', () => {
   const secret = (marker: string) => `pk-${marker}-${randomBytes(12).toString('hex')}`
 
   before(async () => {
-    upstream = await startUpstreamServer()
     const upstreams = await loadUpstreams()
     newsAnswer = upstreams.get('news')?.endpoints['/top']?.example.response
     userAnswer = upstreams.get('code-host-user')?.endpoints['/profile']?.example.response
-    gateway = await startGateway({
+    stage = await startStage({
       webNodes: 2,
-      environment: {
-        ...upstream.environment('news', 'code-host-user'),
-        UPSTREAM_NEWS_CAPS: 'concurrency=10,1000/1',
-        PLAN_LIMITS: '{"Free":{"perMinute":1000},"Pro":{"perMinute":1000,"inFlight":200}}',
-      },
+      caps: { news: 'concurrency=10,1000/1', 'code-host-user': undefined },
+      environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000},"Pro":{"perMinute":1000,"inFlight":200}}' },
     })
+    ;({ gateway, upstream } = stage)
   })
-  after(async () => {
-    await gateway.stop()
-    await upstream.close()
-  })
+  after(() => stage.stop())
 
   beforeEach(async () => {
     await forgetUnproven()
