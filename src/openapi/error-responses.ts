@@ -102,12 +102,13 @@ const exampleReferences = (codes: ErrorCode[], isCall: boolean): JsonSchema =>
 
 /** The examples that the written paths and responses refer to. */
 export function errorExamples(written: object, baseUrl: string): Record<string, JsonSchema> {
-  const text = JSON.stringify(written)
+  const references = JSON.stringify(written).matchAll(/"#\/components\/examples\/([^"]+)"/g)
+  const named = new Set([...references].map(([, name]) => name))
   const examples: Record<string, JsonSchema> = {}
   for (const code of ALL_CODES) {
     for (const isCall of [false, true]) {
       const name = exampleName(code, isCall)
-      if (!text.includes(`"#/components/examples/${name}"`)) continue
+      if (!named.has(name)) continue
       examples[name] = { summary: ERRORS[code].message, value: errorBody(new GatewayError(code), baseUrl, isCall) }
     }
   }
