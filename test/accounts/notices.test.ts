@@ -81,7 +81,7 @@ describe('notices by mail', () => {
     assert.match(mailsTo(account)[0]?.text ?? '', /blue.*red/s)
   })
 
-  it('nothing is mailed of keys that were made for a short time, were rotated or revoked or expire later, nor to who wants none or has proven no address', async () => {
+  it('no mail names a key that was short-lived, rotated, revoked or expires later, and none goes to people who declined or have no proven address', async () => {
     const [short, other, off, unproven] = [
       await makeAccount(),
       await makeAccount(),

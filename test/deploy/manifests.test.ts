@@ -209,7 +209,7 @@ interface Egress {
 }
 
 describe('the network policies for Kubernetes', () => {
-  it('the network policies for Kubernetes let API nodes fetch documents of applications and send mails, the console ask the provider of operators, workers reach all but metadata services, and others nothing', async () => {
+  it('the network policies for Kubernetes let each kind of process reach what it needs, and workers all but metadata services', async () => {
     const manifests = await readManifests()
     const policies = manifests
       .filter(({ kind }) => kind === 'NetworkPolicy')

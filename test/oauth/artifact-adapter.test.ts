@@ -109,7 +109,7 @@ describe('a refresh token', () => {
   })
 })
 
-it('an application and its tokens survive a replaced ENCRYPTION_KEY when they were sealed anew before the old one is taken out, and are unknown else', async () => {
+it('an application and its tokens survive a new ENCRYPTION_KEY if they were sealed anew before the old key goes, and are unknown otherwise', async () => {
   const services = await startServices()
   const [old, next] = [0, 1].map(() => randomBytes(32).toString('base64url'))
   const log = createLog({ level: 'silent', pretty: false }, 'web')

@@ -23,7 +23,7 @@ async function listen(listener: RequestListener): Promise<{ server: Server; url:
 const CLIENT = 'https://agent.example/client.json'
 const REDIRECT = 'https://agent.example/callback'
 
-describe('the authorization server, to an application that is described by a document', () => {
+describe('the authorization server', () => {
   let services: Services
   let db: Db
   /** A database that cannot be reached, and an authorization server on it. */
@@ -97,7 +97,7 @@ describe('the authorization server, to an application that is described by a doc
     token_endpoint_auth_method: 'none',
   })
 
-  it('the authorization server, to an application that is described by a document, leads to the consent page without having registered, and is read once', async () => {
+  it('the authorization server shows the consent page of an application that a document describes, and reads the document once', async () => {
     describedAs(document(CLIENT))
     fetched = 0
     for (let time = 0; time < 2; time += 1) {
@@ -109,7 +109,7 @@ describe('the authorization server, to an application that is described by a doc
     assert.equal((await ask(CLIENT, 'https://evil.example/callback')).status, 400)
   })
 
-  it('the authorization server, to an application that is described by a document, refuses it when the document redirects, names another client, is too large or is asked for too often', async () => {
+  it('the authorization server refuses an application if its document redirects, names another client, is too large or is fetched too often', async () => {
     const refused = async (name: string, status = 400) => {
       const response = await ask(`https://agent.example/${name}.json`)
       assert.equal(response.status, status, name)
@@ -131,7 +131,7 @@ describe('the authorization server, to an application that is described by a doc
     mayFetch = true
   })
 
-  it('the authorization server, to an application that is described by a document, answers 503 while the database is away', async () => {
+  it('the authorization server answers an application that a document describes with 503 while the database is away', async () => {
     const form = { grant_type: 'refresh_token', client_id: 'any', refresh_token: 'any' }
     const response = await fetch(`${away.url}/oauth/token`, { method: 'POST', body: new URLSearchParams(form) })
     assert.equal(response.status, 503)
@@ -139,7 +139,7 @@ describe('the authorization server, to an application that is described by a doc
     assert.equal(JSON.parse(await response.text()).error, 'temporarily_unavailable')
   })
 
-  it('the authorization server, to an application whose document cannot be read now, says that it may try again', async () => {
+  it('the authorization server says that an application may try again if its document cannot be read now', async () => {
     const renew = async (name: string) => {
       const form = {
         grant_type: 'refresh_token',
@@ -180,7 +180,7 @@ describe('the authorization server, to an application that is described by a doc
     return { status: response.status, error: body.error, body }
   }
 
-  it('the authorization server, to an application that registers addresses that are none, or that no code may go to, says so with 400', async () => {
+  it('the authorization server refuses a registration with 400 if no code may go to an address in it, or if it is no address', async () => {
     const refused = [
       ['nonsense'],
       [''],
@@ -205,13 +205,13 @@ describe('the authorization server, to an application that is described by a doc
     for (const redirects of taken) assert.equal((await register(redirects)).status, 201, JSON.stringify(redirects))
   })
 
-  it('the authorization server, to an application that registers scopes of other services, takes it all the same', async () => {
+  it('the authorization server accepts a registration with scopes of other services', async () => {
     for (const scope of ['claudeai', 'openid email profile', 'call', '', undefined]) {
       assert.equal((await register([REDIRECT], { scope })).status, 201, scope)
     }
   })
 
-  it('the authorization server, to an application that registers ways of signing in that it does not have beside those that it has, takes it and says which it may use', async () => {
+  it('the authorization server accepts a registration with unsupported ways of signing in beside a supported way, and says which it may use', async () => {
     const { status, body } = await register([REDIRECT], {
       grant_types: [
         'authorization_code',
@@ -234,7 +234,7 @@ describe('the authorization server, to an application that is described by a doc
     }
   })
 
-  it('the authorization server, to an application that registers ways to reach its makers, or a signature of tokens that it never gets, takes it', async () => {
+  it('the authorization server accepts a registration with contacts, or with a signature algorithm of tokens that it never issues', async () => {
     const { status, body } = await register([REDIRECT], {
       contacts: ['https://agent.example/help', 'Agent team'],
       id_token_signed_response_alg: 'RS256',
@@ -242,7 +242,7 @@ describe('the authorization server, to an application that is described by a doc
     assert.equal(status, 201, JSON.stringify(body))
   })
 
-  it('the authorization server, to an application that registers empty members, takes them as absent', async () => {
+  it('the authorization server takes empty members of a registration as absent', async () => {
     for (const empty of ['', null]) {
       const about = { client_uri: empty, logo_uri: empty, policy_uri: empty, tos_uri: empty }
       const { status, body } = await register([REDIRECT], about)
@@ -258,7 +258,7 @@ describe('the authorization server, to an application that is described by a doc
     }
   })
 
-  it('the authorization server, to an application that is described by a document, fetches documents from public addresses alone', async () => {
+  it('the authorization server fetches documents of applications from public addresses alone', async () => {
     const { fetch: guarded } = openMetadataFetch()
     fetched = 0
     for (const address of [documents.url, documents.url.replace('127.0.0.1', 'localhost'), 'http://169.254.169.254/']) {

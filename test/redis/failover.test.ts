@@ -58,7 +58,7 @@ after(async () => {
 })
 
 describe('one address behind which a replica is promoted', () => {
-  it('one address behind which a replica is promoted leads connections of every kind to the new primary, although the former one keeps them open', async (t) => {
+  it('connections of every kind move to the new primary behind an address, although the former primary keeps them open', async (t) => {
     const url = urlOf((front.address() as AddressInfo).port)
     const producer = openRedis([url], 'producer', log)
     const worker = openRedis([url], 'blocking', log)
