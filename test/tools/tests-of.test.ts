@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { it } from 'node:test'
 import { ROOT } from './sources.ts'
@@ -18,10 +17,4 @@ it('the tests of a script are the tests that catch its mutations', () => {
 
 it('the test of a test is the test itself, and a path may be absolute', () => {
   assert.deepEqual(namesOf(join(ROOT, 'test/errors.test.ts')), ['test/errors.test.ts'])
-})
-
-it('the slow files that begin first in a run are test files that exist', () => {
-  const seconds = JSON.parse(readFileSync(join(ROOT, 'test/durations.json'), 'utf8'))
-  const lost = Object.keys(seconds).filter((name) => !existsSync(join(ROOT, 'test', `${name}.test.ts`)))
-  assert.deepEqual(lost, [])
 })
