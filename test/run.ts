@@ -189,7 +189,7 @@ async function recordTests(tests: string[]): Promise<number> {
   const recordOneByOne = async (): Promise<void> => {
     for (let test = waiting.shift(); test !== undefined; test = waiting.shift()) {
       const folder = await mkdtemp(join(tmpdir(), 'agw-coverage-'))
-      const failed = await runTests([test, '--test-reporter=dot'], { NODE_V8_COVERAGE: folder })
+      const failed = await runTests(['--test-reporter=dot', test], { NODE_V8_COVERAGE: folder })
       code = Math.max(code, failed)
       if (failed === 0) writeRecord(test, folder)
       await rm(folder, { recursive: true, force: true })
