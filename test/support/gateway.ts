@@ -37,6 +37,8 @@ export interface Gateway {
   allOutput: () => Promise<string>
   environment: Record<string, string>
   startWeb: (environment?: Record<string, string>) => Promise<string>
+  /** Starts an API node as a process, of a local gateway too: a node that can be killed. */
+  startWebProcess: (environment?: Record<string, string>) => Promise<{ url: string; child: ChildProcess }>
   /** Throws for a local gateway. */
   startWorker: (environment?: Record<string, string>) => Promise<ChildProcess>
   /** Starts an operator console. @returns its address */
@@ -186,11 +188,14 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
         gateway.urls.push(url)
         return url
       }
-      const { child, message } = await startProcess('src/server.ts', additions)
-      const { listening } = message as { listening: number }
+      const { child, url } = await gateway.startWebProcess(additions)
       web.push(child)
-      gateway.urls.push(`http://127.0.0.1:${listening}`)
-      return `http://127.0.0.1:${listening}`
+      gateway.urls.push(url)
+      return url
+    },
+    startWebProcess: async (additions) => {
+      const { child, message } = await startProcess('src/server.ts', additions)
+      return { child, url: `http://127.0.0.1:${(message as { listening: number }).listening}` }
     },
     startWorker: async (additions) => {
       ofProcesses('a worker')

@@ -26,6 +26,7 @@ describe('an asynchronous call', () => {
 
   before(async () => {
     stage = await startStage({
+      isLocal: true,
       webNodes: 2,
       caps: {
         'random-facts': 'concurrency=4,2/4',
@@ -565,12 +566,12 @@ describe('an asynchronous call', () => {
       while (isHeld) await new Promise((resolve) => setTimeout(resolve, 20))
       return { status: 'success', message: 'https://images.dog.ceo/breeds/a/b.jpg' }
     })
-    const url = await gateway.startWeb()
+    const { child, url } = await gateway.startWebProcess()
     const taken = await start('/v1/call/dog-images/random', 'respond-async', { url })
     assert.equal(taken.status, 202)
     const id = String(taken.headers.get('x-call-id'))
     await until(() => upstream.arrivalsOf('dog-images').length > 0)
-    gateway.web.at(-1)?.kill('SIGKILL')
+    child.kill('SIGKILL')
     isHeld = false
     assert.equal((await finished(id)).status, 200)
     await until(async () => (await inFlight()) === 0)

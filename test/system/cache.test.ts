@@ -12,7 +12,6 @@ import { LANE } from '../support/lane.ts'
 import { type Stage, startStage } from '../support/stage.ts'
 import type { UpstreamServer } from '../support/upstream-server.ts'
 
-
 const SLUGS = ['tech-forum', 'mock-data', 'random-facts', 'ip-lookup', 'crypto-prices', 'currency', 'encyclopedia']
 
 /** A post whose title tells which request it answers. */

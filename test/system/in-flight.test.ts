@@ -13,7 +13,11 @@ describe('calls in flight', () => {
   let gateway: Gateway
 
   before(async () => {
-    gateway = await startGateway({ webNodes: 2, environment: { PLAN_LIMITS: '{"Free":{"perMinute":10000}}' } })
+    gateway = await startGateway({
+      isLocal: true,
+      webNodes: 2,
+      environment: { PLAN_LIMITS: '{"Free":{"perMinute":10000}}' },
+    })
   })
   after(async () => await gateway.stop())
 
@@ -32,14 +36,14 @@ describe('calls in flight', () => {
       assert.ok(text.includes('CONCURRENCY_LIMIT_EXCEEDED'), text)
       assert.equal(headers.get('retry-after'), '1')
     }
-    const url = await gateway.startWeb({ CALL_TIMEOUT_MS: '1000' })
+    const { child, url } = await gateway.startWebProcess({ CALL_TIMEOUT_MS: '1000' })
     const endless = { 'x-gateway-scenario': 'slow-60000' }
     const lost = Array.from({ length: 5 }, () =>
       send(gateway, FACT, { key: account.test, url, headers: endless }).catch(() => 'no answer'),
     )
     const redis = openOperatorRedis(gateway)
     await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'test'))) === 5)
-    gateway.web.at(-1)?.kill('SIGKILL')
+    child.kill('SIGKILL')
     assert.deepEqual(
       await Promise.all(lost),
       Array.from({ length: 5 }, () => 'no answer'),
