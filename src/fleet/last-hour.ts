@@ -116,7 +116,7 @@ export function hourOf(minutes: Minute[], slug: string): UpstreamRow['hour'] {
   return { calls, failed: outcomes.map(({ failed }) => failed), sent }
 }
 
-/** How long one upstream took in each of these steps of time, milliseconds; null: nobody called it. */
+/** How long an upstream took in each step of time, milliseconds; null: nobody called it. */
 export function latencyOf(steps: Counts[], slug: string): { median: (number | null)[]; p95: (number | null)[] } {
   const at = (share: number) => steps.map(({ upstream }) => quantile(upstream.get(slug) ?? [], share) ?? null)
   return { median: at(0.5), p95: at(0.95) }

@@ -260,7 +260,10 @@ async function acquireInMonth(
   throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
 }
 
-/** Version, minute, in flight, month, expected ends, and the last three of a credential with limits. */
+/**
+ * Version, minute, in flight, month, expected ends. If a credential has limits, its minute, in
+ * flight and month follow.
+ */
 function limitKeys(subject: LimitSubject, month: string): string[] {
   const { accountId, mode } = subject
   const credentialId = countedCredential(subject)

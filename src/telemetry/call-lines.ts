@@ -2,8 +2,8 @@ import type { BatchedLog } from '../log.ts'
 
 /**
  * Lines of calls with one code that an account gets in a second. Refused calls are free, so nothing
- * else bounds how much a caller writes into the log, and a line for each answered call is 34 GB a day
- * at 1,000 calls a second. Callers without an account share the lines of a single account.
+ * else bounds how much a caller writes into the log. A line for each answered call would be 34 GB a
+ * day at 1,000 calls a second. Callers without an account share the lines of a single account.
  */
 const ACCOUNT_LINES_MAX = 10
 
@@ -19,9 +19,9 @@ interface Calls {
 }
 
 /**
- * The log lines of calls, which are sampled: the first of an account with each code in a second have
- * lines, and one more line counts the rest by code. Metrics, usage and the log of calls in Postgres have each
- * of them all the same.
+ * The log lines of calls, which are sampled. In each second the first calls of an account with each
+ * code have lines, and one more line counts the rest by code. Metrics, usage and the call log in
+ * Postgres have every call all the same.
  */
 export class CallLines {
   readonly #log: Pick<BatchedLog, 'info'>

@@ -17,7 +17,7 @@ export interface DroppedLately {
 /** After so long without a dropped row the count begins anew, milliseconds. */
 const QUIET_MS = 300_000
 
-/** The rows of the log of calls that this process has dropped, for metrics and for its heartbeat. */
+/** Counts the rows of the call log that this process dropped, for metrics and its heartbeat. */
 export class DroppedRows {
   readonly #counter: Pick<Counter<'reason'>, 'inc'>
   readonly #now: () => number

@@ -70,7 +70,10 @@ export interface RecordedEnd {
   isCountedHere: boolean
 }
 
-/** Records a call that its node has answered: one trace, one row, one count, and a log line if its account has lines left. */
+/**
+ * Records a call that its node has answered: one trace, one row, one count, and a log line if its
+ * account has lines left.
+ */
 export function recordCall(deps: RecordDeps, arrival: CallArrival, end: RecordedEnd): void {
   const { telemetry, callLines } = deps
   const { origin, startedAt, span } = arrival

@@ -32,8 +32,8 @@ const SEND_AGAIN_MS = 200
 type TimedOutcome = CachedOutcome & { times: CallTimes; reach: Reach }
 
 /**
- * Sends the reply of a call until Redis takes it or the deadline passes: an answer that the upstream
- * gave outlasts a failover. A second reply does no harm.
+ * Sends the reply of a call until Redis takes it or the deadline passes, so that an answer that the
+ * upstream gave outlasts a failover. A second reply does no harm.
  *
  * @throws what the last try threw
  */

@@ -1,7 +1,8 @@
 --[[ Notes when a call in flight is expected to end. Notes of times that are over are removed, so a
      call without a note may end at any moment.
      Input:  KEYS expected ends of an account
-             ARGV[1] Redis' time (ms)  ARGV[2] when the call is expected to end (ms)  ARGV[3] its id ]]
+             ARGV[1] Redis' time (ms)  ARGV[2] when the call is expected to end (ms)
+             ARGV[3] its id ]]
 local ENDS = unpack(KEYS)
 local now, endsAt, callId = unpack(ARGV)
 redis.call('ZREMRANGEBYSCORE', ENDS, '-inf', now)

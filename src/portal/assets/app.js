@@ -57,7 +57,10 @@ document.addEventListener('click', async ({ target }) => {
 // `/` leads to the search of the page, as in other documentation; in a field it is a letter.
 document.addEventListener('keydown', (event) => {
   const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.defaultPrevented
-  if (event.key !== '/' || !isPlain || event.target.closest?.('input, textarea, select, [contenteditable]')) return
+  const isInField =
+    event.target instanceof Element && event.target.closest('input, textarea, select, [contenteditable]')
+  if (event.key !== '/' || !isPlain || isInField) return
+  /** @type {HTMLInputElement | null} */
   const search = document.querySelector('main input[type=search]')
   if (!search) return
   event.preventDefault()

@@ -33,6 +33,7 @@ export function sumsOf(lines) {
   return sums
 }
 
+/** @param {Record<string, number>} sums */
 const callsIn = ({ test, failed, refused, answered }) => test + failed + refused + answered
 
 /**

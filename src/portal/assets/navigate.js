@@ -1,3 +1,5 @@
+import { fieldsOf } from './dom.js'
+
 /**
  * Goes from page to page without losing what is in memory (the visitor's key): the next page is
  * fetched and its main part put in place. Every page is also a plain address, and anything unusual
@@ -27,11 +29,11 @@ export function startNavigation(startPage) {
   })
   // A search is an address like a link.
   document.addEventListener('submit', (event) => {
-    const { target: form } = event
-    if (event.defaultPrevented || !form.matches('[data-visit]')) return
+    const form = event.target
+    if (event.defaultPrevented || !(form instanceof HTMLFormElement) || !form.matches('[data-visit]')) return
     event.preventDefault()
     const address = new URL(form.action)
-    address.search = new URLSearchParams(new FormData(form)).toString()
+    address.search = new URLSearchParams(fieldsOf(form)).toString()
     visit(address)
   })
   addEventListener('scroll', keepScrollSoon, { passive: true })
