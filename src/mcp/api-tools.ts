@@ -128,7 +128,7 @@ function endpointTool({ slug, upstream }: Api, apiEndpoint: ApiEndpoint): Endpoi
   return { tool, endpoint: apiEndpoint, names, form }
 }
 
-/** The parameters under the names of the tool, each of which says its real name if it has another. */
+/** The parameters under the names of the tool. Each says its real name if it has another name. */
 function inputSchemaOf(
   { properties, required, ...others }: Record<string, unknown>,
   names: ReadonlyMap<string, string>,
