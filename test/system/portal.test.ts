@@ -166,6 +166,10 @@ describe('the portal', () => {
       assert.match((await page.locator('[data-language=curl] code').textContent()) ?? '', /amount=3/)
       await page.keyboard.press('Enter')
       await page.getByText(/200 in \d/).waitFor()
+      const badge = page.locator('[data-mode]').first()
+      assert.equal(await badge.textContent(), 'Test data', 'what was recorded has three questions')
+      await page.getByLabel('category').fill('9')
+      await page.keyboard.press('Enter')
       await page.getByText('Test data, not for these values').waitFor()
       // Blanks around a number are dropped, and the answer has its ids, headers and times.
       const details = page.locator('[data-details]').first()

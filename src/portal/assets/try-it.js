@@ -151,9 +151,8 @@ async function send(form, section, { sendAs, waits }) {
     const { status, headers, data, text } = await request(url, { ...options, headers: sent })
     const tookMs = performance.now() - startedAt
     outcome.textContent = [`${status} in ${Math.round(tookMs)} ms`, left(headers)].filter(Boolean).join(' · ')
-    const isExample = [...form.elements].every(({ value, defaultValue = value }) => value === defaultValue)
     const body = data === undefined ? text : JSON.stringify(data, null, 2)
-    showAnswer(section, { status, headers, body, isExample })
+    showAnswer(section, { status, headers, body })
     showDetails(section, headers, tookMs)
     if (data?.error) {
       showHint(hint, data.error, headers)
@@ -173,12 +172,13 @@ const EXAMPLE_WORDS = {
   made: 'Test data, made from the schema',
 }
 
-/** A recorded example is for its own parameters: for others, the badge says so. */
-function showAnswer(section, { status, headers, body, isExample }) {
+/** `X-Gateway-Recorded-For` says that a recorded example is for other values: the badge says so too. */
+function showAnswer(section, { status, headers, body }) {
   const answer = section.querySelector('[data-answer]')
   const mode = section.querySelector('[data-mode]')
   const testWords =
-    EXAMPLE_WORDS[headers.get('x-gateway-example')] ?? (isExample ? 'Test data' : 'Test data, not for these values')
+    EXAMPLE_WORDS[headers.get('x-gateway-example')] ??
+    (headers.has('x-gateway-recorded-for') ? 'Test data, not for these values' : 'Test data')
   answer.classList.toggle('bad', status >= 400)
   answer.querySelector('code').textContent = body
   mode.textContent = status >= 400 ? `Error ${status}` : isTest(headers) ? testWords : 'Live data'
