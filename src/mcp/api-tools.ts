@@ -150,15 +150,13 @@ function inputSchemaOf(
 }
 
 /**
- * The members by which the tool of an endpoint takes a part of its data: those that are no
- * parameter of the endpoint.
+ * The members by which the tool of an endpoint takes a part of its data: those whose
+ * names no parameter of the endpoint has, also as an alias.
  */
-function selectionOf({ endpoint }: ApiEndpoint): Record<string, unknown> {
+function selectionOf({ endpoint, byName }: ApiEndpoint): Record<string, unknown> {
   const { fields, limit } = Object(objectSchema(SelectionSchema).properties)
   const offered = { fields, ...(hasTopList(endpoint.data) ? { limit } : {}) }
-  return Object.fromEntries(
-    Object.entries(offered).filter(([name]) => !Object.hasOwn(endpoint.parameters.properties, name)),
-  )
+  return Object.fromEntries(Object.entries(offered).filter(([name]) => !byName.has(name)))
 }
 
 /** A schema in the document's form, without names: each tool's schema stands alone. */

@@ -14,6 +14,21 @@ describe('the tools of an API', () => {
       assert.ok(apiTools(api) === made, api.slug)
     }
   })
+
+  it('the tools of an API take a limit as the parameter of the API that it is another name of, and not as a part of the answer', async () => {
+    const api = (await loadCatalog(new Map())).get('news') ?? assert.fail()
+    const entry = apiTools(api).get('news_top') ?? assert.fail()
+    assert.deepEqual(Object.keys(entry.tool.inputSchema.properties ?? {}).toSorted(), [
+      ...['category', 'fields', 'lang', 'max'],
+    ])
+    let sent: unknown
+    const send: SendCall = async (_path, given) => {
+      sent = given
+      return { status: 200, headers: {}, body: '{"data":{"total":0,"articles":[]}}' }
+    }
+    await runEndpointTool(send, api, { entry, given: { limit: 8 } })
+    assert.deepEqual(sent, { limit: 8 })
+  })
 })
 
 describe('the tool of an endpoint of a document', () => {
