@@ -57,7 +57,7 @@ COPY migrations migrations
 # Owned by root and never written to, so the file system may be read-only.
 USER node
 EXPOSE 3000 3001 9464
-HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD \
+HEALTHCHECK --interval=10s --timeout=5s --start-period=180s CMD \
   ["node", "-e", "require('http').get(`http://127.0.0.1:${process.env.METRICS_PORT}/healthz`, (r) => process.exit(r.statusCode === 200 ? 0 : 1)).on('error', () => process.exit(1))"]
 # The exec form: Node itself is process 1 and hears SIGTERM.
 CMD ["node", "--no-incremental-marking-task", "src/server.ts"]
