@@ -1,10 +1,10 @@
 import { access } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { builtInSlugs, createApi } from '../catalog/catalog.ts'
+import { builtInSlugs, createApi, loadUpstreams } from '../catalog/catalog.ts'
 import type { ApiEntry } from '../catalog/catalog-answer.ts'
 import { toEntry } from '../catalog/catalog-entry.ts'
 import { capWords, spanWords } from '../catalog/limit-words.ts'
-import { readDocument, slugOf } from '../catalog/openapi/load-folder.ts'
+import { readDocument, slugOf, takenNames } from '../catalog/openapi/load-folder.ts'
 import { type Finding, findingLine } from '../catalog/openapi/report.ts'
 import type { Effect, Upstream } from '../catalog/upstream.ts'
 import { textTable } from './text-table.ts'
@@ -36,6 +36,7 @@ export async function checkDocument(
   const { slug, upstream, findings } = await readDocument(file, {
     overlay: overlay ?? (await overlayBeside(file)),
     builtIn,
+    taken: takenNames(await loadUpstreams()),
   })
   const { errors, leftOut } = findings
   const api = upstream && createApi(slug, upstream, { settings: new Map(), isOperatorNamed: false })

@@ -43,7 +43,7 @@ async function write(given: object | string, name: string): Promise<string> {
 
 /** The upstream that a process makes of a document. */
 export async function readWritten(given: object | string, name = 'things.json'): Promise<ReadDocument> {
-  return await readDocument(await write(given, name), { overlay: undefined, builtIn: [] })
+  return await readDocument(await write(given, name), { overlay: undefined, builtIn: [], taken: new Map() })
 }
 
 /** What `operator check` says of a document: an object, or the text of its file. */

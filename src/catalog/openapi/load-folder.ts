@@ -54,14 +54,17 @@ export async function loadFolder(
   const documents = names.filter((name) => DOCUMENT.test(name) && !OVERLAY.test(name))
   const upstreams = new Map<string, Upstream>()
   const errors: string[] = []
+  const taken = takenNames(others)
   for (const name of documents) {
     const slug = slugOf(name)
-    const overlay = overlays.find((other) => other.replace(OVERLAY, '') === slug)
+    const [overlay, second] = overlays.filter((other) => other.replace(OVERLAY, '') === slug)
     const { upstream, findings } = await readDocument(join(folder, name), {
       overlay: overlay === undefined ? undefined : join(folder, overlay),
-      builtIn: slugs,
+      ...{ builtIn: slugs, taken },
     })
-    if (upstreams.has(slug)) findings.error([], `A second file has the slug ${slug}.`)
+    if (documents.some((other) => other !== name && slugOf(other) === slug))
+      findings.error([], `Another file has the slug ${slug} as well.`)
+    if (second !== undefined) findings.error([], `It has two overlays, ${overlay} and ${second}.`)
     errors.push(...findings.errors.map(findingLine))
     if (upstream) upstreams.set(slug, upstream)
   }
@@ -70,7 +73,6 @@ export async function loadFolder(
     if (!documents.some((document) => slugOf(document) === slug))
       errors.push(`${name}: there is no document ${slug}.yaml or ${slug}.json that it belongs to`)
   }
-  errors.push(...sharedNames(new Map([...others, ...upstreams])))
   if (errors.length > 0) throw new DocumentsError(errors)
   return upstreams
 }
@@ -93,27 +95,43 @@ export const CLIENT_TYPES = [
   ...['DataOf', 'Endpoints', 'Exchange', 'KnownPath', 'Meta', 'ParametersOf', 'Received', 'StartedCall'],
 ]
 
-/** Endpoints of two APIs whose names are the same in clients and tools: `a-b/c` and `a/b-c`. */
-function sharedNames(upstreams: ReadonlyMap<string, Upstream>): string[] {
-  const known = new Map(CLIENT_TYPES.map((name) => [name.toLowerCase(), `the type ${name}`]))
-  return [...upstreams].flatMap(([slug, { endpoints, own }]) =>
-    Object.keys(endpoints).flatMap((path) => {
-      const name = pascal(endpointWords(slug, path)).toLowerCase()
-      const other = known.get(name)
-      known.set(name, `${slug}${path}`)
-      if (other === undefined || !own) return []
-      return `${slug}: the endpoint ${path.slice(1)} has the name of ${other} in clients; set x-gateway.name.`
-    }),
-  )
+/** Names in clients and tools that are taken: by types of the clients, and by endpoints of upstreams. */
+export function takenNames(upstreams: ReadonlyMap<string, Upstream>): Map<string, string> {
+  const taken = new Map(CLIENT_TYPES.map((name) => [name.toLowerCase(), `the type ${name}`]))
+  for (const [slug, { endpoints }] of upstreams) {
+    for (const path of Object.keys(endpoints)) taken.set(clientName(slug, path), `${slug}${path}`)
+  }
+  return taken
+}
+
+/** `a-b/c` and `a/b-c` have the same. */
+const clientName = (slug: string, path: string): string => pascal(endpointWords(slug, path)).toLowerCase()
+
+/** Takes the names of a document's endpoints, and reports those that are taken. */
+function takeNames(
+  { endpoints }: Upstream,
+  { slug, findings }: { slug: string; findings: Findings },
+  names: Map<string, string>,
+): void {
+  for (const path of Object.keys(endpoints)) {
+    const name = clientName(slug, path)
+    const other = names.get(name)
+    names.set(name, `${slug}${path}`)
+    if (other === undefined) continue
+    const text = `The endpoint ${path.slice(1)} has the name of ${other} in clients; set x-gateway.name.`
+    findings.error(['paths'], text)
+  }
 }
 
 /**
  * Reads one document with its overlay. Whatever the files hold, nothing is fetched and nothing is
  * thrown.
+ *
+ * @param options.taken names in clients, to which the names of the document are added
  */
 export async function readDocument(
   file: string,
-  { overlay, builtIn }: { overlay: string | undefined; builtIn: readonly string[] },
+  { overlay, builtIn, taken }: { overlay: string | undefined; builtIn: readonly string[]; taken: Map<string, string> },
 ): Promise<ReadDocument> {
   const slug = slugOf(basename(file))
   const findings = new Findings(basename(file))
@@ -125,6 +143,7 @@ export async function readDocument(
     // A document that its overlay does not fit is not the document that the operator means.
     if (findings.errors.length > 0 && problem === undefined) return { slug, findings, upstream: undefined }
     const upstream = mapDocument(slug, merged, findings)
+    if (upstream) takeNames(upstream, { slug, findings }, taken)
     return { slug, findings, upstream: findings.errors.length === 0 ? upstream : undefined }
   } catch (error) {
     if (error instanceof Unreadable) return { slug, findings, upstream: undefined }

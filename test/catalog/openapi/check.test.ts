@@ -58,6 +58,17 @@ describe('a document of an own API', () => {
     assert.match(words(await check(document({ operation }))), /none can be the probe/)
   })
 
+  it('an endpoint that has the name of a type of the clients, or of another endpoint in them, is an error', async () => {
+    const operation = { operationId: 'error' }
+    const said = words(await check(document({ operation }), 'gateway.json'))
+    assert.match(
+      said,
+      /^gateway\.json:\d+ \/paths: The endpoint error has the name of the type GatewayError in clients/,
+    )
+    const other = words(await check(document({ operation: { operationId: 'host-user-profile' } }), 'code.json'))
+    assert.match(other, /The endpoint host-user-profile has the name of code-host-user\/profile in clients/)
+  })
+
   it('two operations of one name are an error, and are never numbered', async () => {
     const get = (Object(document()) as { paths: Record<string, object> }).paths['/things']
     const answer = await check(document({ root: { paths: { '/a': get, '/b': get } } }))
