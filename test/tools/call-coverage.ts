@@ -2,7 +2,8 @@
  * Prints what one call enters: files and functions of `src` and `workers`, by V8's precise coverage
  * of a gateway that runs inside this process. A function counts if each of several calls entered
  * it, so that timers of the processes do not count. Source lines of the call path's folders leave
- * out blank lines and comments. Usage: `node test/tools/call-coverage.ts [--files]`.
+ * out blank lines and comments. Usage: `node test/tools/call-coverage.ts [--files]`, which lists the
+ * functions of each file too.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { Session } from 'node:inspector/promises'
@@ -24,15 +25,21 @@ const FILES_OF_PATH = ['src/admission/forecast.ts', 'src/routes/call.ts', 'src/a
 const profiler = new Session()
 profiler.connect()
 
+/** Names of functions by `file:offset`. */
+const nameOf = new Map<string, string>()
+
 /** Functions of the project that were entered since the last time, as `file:offset`. */
 async function entered(): Promise<Set<string>> {
   const { result } = await profiler.post('Profiler.takePreciseCoverage')
   const names = new Set<string>()
   for (const { url, functions } of result) {
     if (!url.startsWith(`${ROOT.href}src/`) && !url.startsWith(`${ROOT.href}workers/`)) continue
-    for (const { ranges } of functions) {
+    for (const { ranges, functionName } of functions) {
       const [range] = ranges
-      if (range && range.count > 0) names.add(`${url.slice(ROOT.href.length)}:${range.startOffset}`)
+      if (!range || range.count === 0) continue
+      const name = `${url.slice(ROOT.href.length)}:${range.startOffset}`
+      names.add(name)
+      nameOf.set(name, functionName || '(anonymous)')
     }
   }
   return names
@@ -51,6 +58,13 @@ async function enteredByEach(call: () => Promise<void>): Promise<Set<string>> {
     common = common ? new Set([...common].filter((name) => now.has(name))) : now
   }
   return common ?? new Set()
+}
+
+function namesIn(file: string, functions: Set<string>): string {
+  return [...functions]
+    .filter((name) => name.startsWith(`${file}:`))
+    .map((name) => nameOf.get(name))
+    .join(' ')
 }
 
 function linesOfPath(): { files: number; lines: number } {
@@ -98,7 +112,7 @@ try {
       console.log(
         [...files]
           .toSorted()
-          .map((file) => `  ${file}`)
+          .map((file) => `  ${file}: ${namesIn(file, functions)}`)
           .join('\n'),
       )
   }
