@@ -1,6 +1,6 @@
 import type { PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely'
 import pg from 'pg'
-import { GatewayError } from '../errors.ts'
+import { type ErrorCode, GatewayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { PostgresAccess } from './postgres-access.ts'
 
@@ -18,6 +18,9 @@ const CONNECT_MS_MAX = 1_000
  * role.
  */
 const TOO_MANY_CONNECTIONS = '53300'
+
+/** SQLSTATE of a row that refers to a row that does not exist. */
+const FOREIGN_KEY_VIOLATION = '23503'
 
 /**
  * How long a pool makes do with the connections that it has after Postgres refused it another
@@ -203,7 +206,7 @@ class BoundedClient implements PostgresPoolClient {
     } catch (cause) {
       const state = sqlState(cause)
       if (state === undefined) this.#isBroken = true
-      throw isUnavailable(cause) ? unavailable(cause) : cause
+      throw isUnavailable(cause) ? unavailable(cause) : (deletedMeanwhile(cause) ?? cause)
     } finally {
       stop()
     }
@@ -248,6 +251,25 @@ function isUnavailable(error: unknown): boolean {
   const state = sqlState(error)
   if (state !== undefined) return /^(08|53|57)/.test(state) || ['25006', '40P01', '40001'].includes(state)
   return error instanceof Error && !(error instanceof TypeError || error instanceof RangeError)
+}
+
+/** What a row refers to, by the foreign key that has no row any more. The first that fits counts. */
+const REFERRED: [foreignKey: RegExp, code: ErrorCode][] = [
+  [/^team_members_user_id_fkey$/, 'USER_NOT_FOUND'],
+  [/_(user|owner|account)_id_fkey$/, 'INVALID_TOKEN'],
+  [/_team_id_fkey$/, 'TEAM_NOT_FOUND'],
+  [/_connection_id_fkey$/, 'CONNECTION_NOT_FOUND'],
+]
+
+/**
+ * The refusal if what a new row refers to was deleted after the request had found it, for example
+ * the account of the request. Undefined for every other error.
+ */
+function deletedMeanwhile(cause: unknown): GatewayError | undefined {
+  if (sqlState(cause) !== FOREIGN_KEY_VIOLATION) return undefined
+  const { constraint = '' } = cause as pg.DatabaseError
+  const referred = REFERRED.find(([foreignKey]) => foreignKey.test(constraint))
+  return referred && new GatewayError(referred[1], { cause })
 }
 
 function unavailable(cause: unknown): GatewayError {

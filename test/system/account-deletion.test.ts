@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import pg from 'pg'
 import { openOperatorRedis } from '../support/cap-state.ts'
 import { send, signUp, signUpThroughApi, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
@@ -59,6 +60,34 @@ describe('leaving', () => {
       redis.disconnect()
     }
   }
+
+  it('a key and a team that are created while the account is deleted are refused as of an account that is gone', async () => {
+    for (const [path, wanted] of [
+      ['/v1/keys', { environment: 'test' }],
+      ['/v1/teams', { name: 'a team' }],
+    ] as const) {
+      const account = await signUp(gateway)
+      const client = new pg.Client(gateway.services.databaseUrl)
+      await client.connect()
+      try {
+        await client.query('begin')
+        await client.query('delete from users where id = $1', [account.id])
+        const created = send(gateway, path, { token: account.token, body: wanted })
+        await until(async () => {
+          const [row] = await sql<{ count: string }>(
+            gateway,
+            "select count(*) as count from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+          )
+          return Number(row?.count) > 0
+        })
+        await client.query('commit')
+        const { status, body } = await created
+        assert.deepEqual([path, status, body.code], [path, 401, 'INVALID_TOKEN'])
+      } finally {
+        await client.end()
+      }
+    }
+  })
 
   it('an account that leaves is refused on every node at once, and nothing of the person is left in Postgres or Redis', async () => {
     const account = await signUpThroughApi(gateway)
