@@ -10,7 +10,6 @@ import { createApiKey } from '../../src/accounts/api-key.ts'
 import { memoize } from '../../src/async/memoize.ts'
 import { closeApi } from '../attack/close-api.ts'
 import { halfOpen } from '../attack/half-open.ts'
-import { bodyFlood, heldBodies, slowClients } from '../attack/large-bodies.ts'
 import { manyAccounts, takeWholeCap } from '../attack/many-accounts.ts'
 import { mcpWork } from '../attack/mcp-work.ts'
 import { onePersonShort } from '../attack/one-person.ts'
@@ -20,9 +19,7 @@ import { redisMemory } from '../attack/redis-memory.ts'
 import type { Scenario } from '../attack/scenario.ts'
 import { signIns } from '../attack/sign-ins.ts'
 import { silentDns } from '../attack/silent-dns.ts'
-import { unreadPages, unreadResults } from '../attack/unread-answers.ts'
 import { usageRows } from '../attack/usage-rows.ts'
-import { CLIENT_LIMITS, HEAP_MIB_MAX, MEMORY_MB_MAX } from '../attack/watch.ts'
 import { outputUntilNow, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { SPARING_FLAGS } from '../support/node-flags.ts'
@@ -303,37 +300,6 @@ async function inFlightOf({ services }: Gateway): Promise<number> {
     redis.disconnect()
   }
 }
-/**
- * Their long forms also say how long another account waits, which is for a machine that does
- * nothing else.
- */
-describe('clients that hold bytes of a node with a heap of 384 MiB', () => {
-  let gateway: Gateway
-  let upstream: UpstreamServer
-  const scenarios = [unreadPages, unreadResults, bodyFlood, heldBodies, slowClients]
-
-  before(async () => {
-    upstream = await startUpstreamServer()
-    const slugs = scenarios.flatMap((scenario) => scenario.slugs ?? [])
-    gateway = await startGateway({
-      environment: Object.assign(upstream.environment(...slugs), CLIENT_LIMITS),
-      execArgv: [...SPARING_FLAGS, `--max-old-space-size=${HEAP_MIB_MAX}`],
-    })
-  })
-  after(async () => {
-    await gateway.stop()
-    await upstream.close()
-  })
-
-  for (const { name, run } of scenarios) {
-    it(`clients that hold bytes leave a node alive and its memory bounded: ${name}`, async () => {
-      const { figures } = await run(gateway, 2, upstream)
-      assert.equal(figures['node alive'], 'yes', JSON.stringify(figures))
-      assert.ok(Number(figures['memory at most MB']) < MEMORY_MB_MAX, JSON.stringify(figures))
-    })
-  }
-})
-
 /** Status of a request from one of this machine's addresses, on a connection of its own. */
 async function status(url: string, path: string, localAddress: string, headers: object = {}): Promise<number> {
   const sent = request(url + path, { localAddress, headers: { ...headers }, agent: new Agent({ keepAlive: false }) })
