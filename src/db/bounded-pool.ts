@@ -253,7 +253,9 @@ function isUnavailable(error: unknown): boolean {
   return error instanceof Error && !(error instanceof TypeError || error instanceof RangeError)
 }
 
-/** What a row refers to, by the foreign key that has no row any more. The first that fits counts. */
+/**
+ * What a row refers to, by the foreign key that has no row any more. The first that fits counts.
+ */
 const REFERRED: [foreignKey: RegExp, code: ErrorCode][] = [
   [/^team_members_user_id_fkey$/, 'USER_NOT_FOUND'],
   [/_(user|owner|account)_id_fkey$/, 'INVALID_TOKEN'],

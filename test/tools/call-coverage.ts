@@ -2,8 +2,8 @@
  * Prints what one call enters: files and functions of `src` and `workers`, by V8's precise coverage
  * of a gateway that runs inside this process. A function counts if each of several calls entered
  * it, so that timers of the processes do not count. Source lines of the call path's folders leave
- * out blank lines and comments. Usage: `node test/tools/call-coverage.ts [--files]`, which lists the
- * functions of each file too.
+ * out blank lines and comments. Usage: `node test/tools/call-coverage.ts [--files]`, which lists
+ * the functions of each file too.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { Session } from 'node:inspector/promises'

@@ -95,7 +95,10 @@ export const CLIENT_TYPES = [
   ...['DataOf', 'Endpoints', 'Exchange', 'KnownPath', 'Meta', 'ParametersOf', 'Received', 'StartedCall'],
 ]
 
-/** Names in clients and tools that are taken: by types of the clients, and by endpoints of upstreams. */
+/**
+ * Names in clients and tools that are taken: by types of the clients, and by endpoints of
+ * upstreams.
+ */
 export function takenNames(upstreams: ReadonlyMap<string, Upstream>): Map<string, string> {
   const taken = new Map(CLIENT_TYPES.map((name) => [name.toLowerCase(), `the type ${name}`]))
   for (const [slug, { endpoints }] of upstreams) {

@@ -172,7 +172,9 @@ const EXAMPLE_WORDS = {
   made: 'Test data, made from the schema',
 }
 
-/** `X-Gateway-Recorded-For` says that a recorded example is for other values: the badge says so too. */
+/**
+ * `X-Gateway-Recorded-For` says that a recorded example is for other values: the badge says so too.
+ */
 function showAnswer(section, { status, headers, body }) {
   const answer = section.querySelector('[data-answer]')
   const mode = section.querySelector('[data-mode]')
