@@ -267,7 +267,9 @@ describe('a node whose port is taken', () => {
       gateway.startWeb({ PORT: String(portOf(gateway.url)) }),
       (error) =>
         error instanceof Error &&
-        error.message.includes(`web: PORT cannot be used: port ${portOf(gateway.url)} is in use\n`) &&
+        error.message.includes(
+          `web: PORT cannot be used: port ${portOf(gateway.url)} is in use. Set PORT to another port`,
+        ) &&
         !error.message.includes('EADDRINUSE'),
     )
   })
