@@ -61,7 +61,15 @@ describe('lanes', () => {
     await Promise.all(facts(WAITING))
     const leaving = new AbortController()
     const waiting = facts(WAITING, leaving.signal).map((answer) => answer.catch(() => undefined))
-    await until(async () => (await stage.redis.zcard(QUEUE)) === WAITING)
+    // If the cap had room for a few calls, they do not wait, and others are called in their place.
+    const isFull = async () => {
+      if ((await stage.redis.zcard(QUEUE)) === WAITING) return true
+      const path = '/v1/call/random-facts/random'
+      const call = send(stage.gateway, path, { key: stage.account.live, signal: leaving.signal })
+      waiting.push(call.then(({ text }) => text).catch(() => undefined))
+      return false
+    }
+    await until(isFull)
     for (let call = 0; call < 20; call += 1) assert.equal((await weather()).status, 200)
     assert.equal(await stage.redis.zcard(QUEUE), WAITING, 'none of the waiting calls was lost meanwhile')
     const refused = await send(stage.gateway, '/v1/call/random-facts/random', { key: stage.account.live })
