@@ -226,6 +226,8 @@ describe('the portal', () => {
       await page.getByLabel('Name').fill('Blue team')
       await page.getByRole('button', { name: 'Create team' }).click()
       const team = page.getByRole('region', { name: 'Blue team' })
+      await team.getByText('count against your plan').waitFor()
+      await page.reload()
       await team.getByLabel('Email').fill('nobody@example.com')
       await team.getByRole('button', { name: 'Add member' }).click()
       await team.getByText('No user has this email').waitFor()
@@ -242,6 +244,7 @@ describe('the portal', () => {
       await team.getByRole('button', { name: `Make ${colleague.email} the owner` }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'Make owner' }).click()
       await team.getByText('Your role: member').waitFor()
+      await team.getByText(`count against the plan of ${colleague.email}`).waitFor()
       const memberId = seen.body.members.find(({ role }: { role: string }) => role === 'owner').id
       const address = `/v1/teams/${teams.body.teams[0].id}`
       const giveRole = async (role: string): Promise<void> => {
@@ -251,23 +254,19 @@ describe('the portal', () => {
       await giveRole('admin')
       await send(gateway, '/v1/keys', { token: colleague.token, body: { teamId: teams.body.teams[0].id } })
       await page.reload()
-      await page.getByRole('button', { name: 'Open Blue team' }).click()
       await team.getByRole('button', { name: /^Revoke/ }).waitFor()
       await giveRole('member')
       await page.reload()
-      await page.getByRole('button', { name: 'Open Blue team' }).click()
       await team.getByText('Your role: member').waitFor()
       await team.locator('code.key').waitFor()
       assert.equal(await team.getByRole('button', { name: /^Revoke/ }).count(), 0)
       await send(gateway, `${address}/transfer`, { token: colleague.token, body: { memberId } })
       await page.reload()
-      await page.getByRole('button', { name: 'Open Blue team' }).click()
       await team.getByLabel(`Role of ${colleague.email}`).selectOption('admin')
       await page.getByText('The role is changed').waitFor()
       await page.reload()
       const body = { teamId: teams.body.teams[0].id, environment: 'test' }
       const { key } = (await send(gateway, '/v1/keys', { token: colleague.token, body })).body
-      await page.getByRole('button', { name: 'Open Blue team' }).click()
       await team.getByRole('button', { name: `Remove ${colleague.email}` }).click()
       await page.getByRole('dialog').getByLabel('Also end the key of the team').check()
       await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()

@@ -15,7 +15,7 @@ export async function showAccount(view, build) {
       if (body.isConnected) body.replaceChildren(...[parts].flat().filter(Boolean))
     } catch (error) {
       if (error instanceof ApiError && error.status === 401) {
-        await visit(`/login?next=${encodeURIComponent(location.pathname)}`)
+        await visit(`/login?next=${encodeURIComponent(location.pathname + location.search)}`)
         return
       }
       body.replaceChildren(failureCard(error))

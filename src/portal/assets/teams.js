@@ -4,14 +4,18 @@ import { confirmed, el, field, moment, select, toast } from './dom.js'
 import { createdCard, keyForm, keyTable } from './keys.js'
 import { forPeople } from './words.js'
 
-/** Teams: list and create; one at a time in full. */
+/** Teams: list and create; one at a time in full, whose address can be passed on. */
 export function startTeams(view) {
-  let openId
+  let openId = new URLSearchParams(location.search).get('team') ?? undefined
   let created
+  const show = (id) => {
+    openId = id
+    history.replaceState(history.state, '', id ? `${location.pathname}?team=${id}` : location.pathname)
+  }
   return showAccount(view, async (refresh) => {
     const { teams } = await apiAll('/v1/teams')
     const open = (id) => async () => {
-      openId = openId === id ? undefined : id
+      show(openId === id ? undefined : id)
       created = undefined
       await refresh()
     }
@@ -19,7 +23,7 @@ export function startTeams(view) {
       { class: 'inline' },
       async ({ name }) => {
         const { team } = await api('/v1/teams', { method: 'POST', body: { name } })
-        openId = team.id
+        show(team.id)
         await refresh()
       },
       field('Name', el('input', { name: 'name', required: true, maxlength: 100, autocomplete: 'off' })),
@@ -64,6 +68,7 @@ async function teamSection(id, refresh, { onMade, onRevoked }) {
     { class: 'card', 'aria-label': team.name },
     el('h2', {}, team.name),
     el('p', { class: 'small' }, `Your role: ${yourRole}`),
+    el('p', { class: 'small' }, planWords(members, me)),
     isManager && renameForm(team, refresh),
     el('h3', {}, 'Members'),
     table(
@@ -80,6 +85,13 @@ async function teamSection(id, refresh, { onMade, onRevoked }) {
     isManager && el('p', {}, el('a', { href: `/account/provider-keys?team=${team.id}` }, 'Provider keys of the team')),
     yourRole === 'owner' && deleteButton(team, refresh),
   )
+}
+
+/** Whose limits the calls of the team's keys count against. */
+function planWords(members, me) {
+  const owner = members.find(({ role }) => role === 'owner')
+  const whose = owner?.id === me.id ? 'your plan' : `the plan of ${owner?.email ?? 'the owner'}`
+  return `Calls with the team’s keys count against ${whose}.`
 }
 
 function deleteButton(team, refresh) {
