@@ -17,7 +17,7 @@ import { type CallContext, upperCased } from './upstream.ts'
 /** Longest text, in characters, of a parameter for which its upstream states no bound. */
 export const TEXT_LENGTH_MAX = 1_000
 
-/** Requests to the upstream that one call may cost, if its parameters say how many. */
+/** Most requests to the upstream for a single call, if its parameters decide how many it takes. */
 export const REQUESTS_MAX = 12
 
 /**

@@ -79,8 +79,8 @@ describe('the answer to a test key', () => {
     assert.equal(await recordedFor('weather', '/current', elsewhere, { raw: true }), 'latitude=40.71&longitude=-74.01')
     assert.equal(await recordedFor('countries', '/info', { name: 'France' }), 'name=India')
     assert.equal(await recordedFor('mock-data', '/posts', { id: 7 }), 'id=1')
-    // XXX is no currency (ISO 4217).
-    assert.equal(await recordedFor('currency', '/pair', { from: 'GBP', to: 'XXX' }), 'from=USD&to=INR')
+    // No recording has a currency of this code.
+    assert.equal(await recordedFor('currency', '/pair', { from: 'GBP', to: 'ZZZ' }), 'from=USD&to=INR')
   })
 
   it('the answer to a test key has the right rate for every pair of currencies that the recordings have', async () => {

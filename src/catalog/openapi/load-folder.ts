@@ -110,7 +110,10 @@ export function takenNames(upstreams: ReadonlyMap<string, Upstream>): Map<string
 /** `a-b/c` and `a/b-c` have the same. */
 const clientName = (slug: string, path: string): string => pascal(endpointWords(slug, path)).toLowerCase()
 
-/** Takes the names of a document's endpoints, and reports those that are taken. */
+/**
+ * Adds the client names of a document's endpoints to the names that are taken, and reports each
+ * name that another endpoint has already.
+ */
 function takeNames(
   { endpoints }: Upstream,
   { slug, findings }: { slug: string; findings: Findings },

@@ -257,8 +257,8 @@ function readBody(
   if (!media) {
     const types = Object.keys(Object(requestBody.value.content)).join(', ').slice(0, 100)
     const reason = types === '' ? 'nothing says what it is' : `${types} is no JSON, and the gateway sends JSON alone`
-    // Documents forget to say that the body of a write is required, and a write without it would be
-    // another one.
+    // Documents forget to say that the body of a write is required, and without its body the write
+    // would do something else.
     if (required || method !== 'GET') throw new NotOffered(requestBody.path, `its body cannot be sent: ${reason}`)
     document.findings.leaveOut(requestBody.path, `The body is left out: ${reason}.`)
     return undefined

@@ -20,7 +20,7 @@ export const FILE_BYTES_MAX = 5 * 1024 * 1024
 
 const ALIASES_MAX = 100
 
-/** Characters of all texts, those that aliases repeat included. */
+/** Characters of all texts. If an alias repeats a text, the text counts again. */
 const CHARACTERS_MAX = 2 * FILE_BYTES_MAX
 
 /** Names by which the prototype of an object can be reached. */
@@ -139,11 +139,14 @@ class Reader {
     this.#nodes += nodes
     this.#characters += characters
     if (this.#characters > CHARACTERS_MAX) {
-      const words = `The file has more than ${CHARACTERS_MAX / 1_048_576} MB of text, that which aliases repeat included.`
+      const words = `The file has more than ${CHARACTERS_MAX / 1_048_576} MB of text; a text that aliases repeat counts each time.`
       this.#fail(this.#lineAt(node), words)
     }
     if (this.#nodes > VALUES_MAX) {
-      this.#fail(this.#lineAt(node), `The file has more than ${VALUES_MAX} values, those that aliases repeat included.`)
+      this.#fail(
+        this.#lineAt(node),
+        `The file has more than ${VALUES_MAX} values; a value that aliases repeat counts each time.`,
+      )
     }
   }
 

@@ -1,4 +1,4 @@
-/** Values of one file, those that aliases repeat included. */
+/** Values of one file. If an alias repeats a value, the value counts again. */
 export const VALUES_MAX = 250_000
 
 /** Values inside values. */
