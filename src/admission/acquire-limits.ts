@@ -2,14 +2,9 @@ import type { SingleFlight } from '../async/single-flight.ts'
 import type { Config } from '../config.ts'
 import type { Db } from '../db/database.ts'
 import { countMonthUsage } from '../db/usage.ts'
-import {
-  type AccountLimits,
-  type BatchGrant,
-  type LimitQuery,
-  type LimitState,
-  STALE,
-} from '../limits/account-limits.ts'
+import { type AccountLimits, type BatchGrant, type LimitQuery, STALE } from '../limits/account-limits.ts'
 import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
+import type { LimitState } from '../limits/limit-state.ts'
 import type { MonthNotices } from '../limits/month-notices.ts'
 import { planOf } from '../limits/plans.ts'
 import type { RedisConnection } from '../redis/connection.ts'

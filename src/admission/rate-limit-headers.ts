@@ -1,4 +1,4 @@
-import type { LimitState } from '../limits/account-limits.ts'
+import type { LimitState } from '../limits/limit-state.ts'
 
 /**
  * The minute that has fewer calls left: the minute of the account, or of the

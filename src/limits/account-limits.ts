@@ -6,13 +6,8 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
 import { limitRefusal } from './limit-refusal.ts'
-import {
-  boundsOf,
-  type CredentialLimits,
-  type CredentialState,
-  countedCredential,
-  credentialState,
-} from './limits-of-credential.ts'
+import type { LimitState } from './limit-state.ts'
+import { boundsOf, type CredentialLimits, countedCredential, credentialState } from './limits-of-credential.ts'
 import { monthOf } from './month.ts'
 
 const MINUTE_MS = 60_000
@@ -22,25 +17,6 @@ const MONTH_GRACE_MS = 86_400_000
 
 /** No lease is longer, milliseconds: their key lives at least as long. */
 export const LEASE_MS_MAX = 900_000
-
-/** What an account has used and may use. */
-export interface LimitState {
-  /** Redis time, milliseconds. */
-  now: number
-  plan: CallLimits
-  /** Of the last 60 s. `resetMs`: until a unit comes back; 0 when none is used. */
-  minute: { used: number; resetMs: number }
-  /** Absent for test calls. */
-  month: { used: number; resetMs: number } | undefined
-  inFlight: number
-  /**
-   * If the calls in flight refuse a call: until the first of them is expected to end, milliseconds;
-   * 0: at any moment, or nothing refuses.
-   */
-  nextEndMs: number
-  /** Of the credential, each limit that its owner set. */
-  credential: CredentialState | undefined
-}
 
 /** Live and test calls are counted apart. */
 export interface LimitSubject {
@@ -281,38 +257,4 @@ function limitKeys(subject: LimitSubject, month: string): string[] {
           accountKeys.credentialMonth(accountId, credentialId, month),
         ]),
   ]
-}
-
-/** What an account has left once the month's unit of a call that failed is given back. */
-export function withoutMonthUnit(state: LimitState): LimitState {
-  const { month, credential } = state
-  const ofCredential = credential?.month
-  return {
-    ...state,
-    month: month && { ...month, used: month.used - 1 },
-    credential: credential && {
-      ...credential,
-      month: ofCredential && { ...ofCredential, used: ofCredential.used - 1 },
-    },
-  }
-}
-
-/** What an account has left once a call that it had acquired is given back. */
-export function withoutCall(state: LimitState): LimitState {
-  const { credential, ...rest } = withoutMonthUnit(state)
-  const { minute, inFlight } = credential ?? {}
-  return {
-    ...rest,
-    minute: withoutUnit(state.minute),
-    inFlight: state.inFlight - 1,
-    credential: credential && {
-      ...credential,
-      minute: minute && withoutUnit(minute),
-      inFlight: inFlight && { ...inFlight, used: inFlight.used - 1 },
-    },
-  }
-}
-
-function withoutUnit<T extends { used: number; resetMs: number }>(minute: T): T {
-  return { ...minute, used: minute.used - 1, resetMs: minute.used === 1 ? 0 : minute.resetMs }
 }

@@ -1,6 +1,7 @@
 import type { Tier } from '../catalog/upstream.ts'
 import { type ErrorCode, type ErrorDetails, GatewayError } from '../errors.ts'
-import type { LimitState, LimitSubject } from './account-limits.ts'
+import type { LimitSubject } from './account-limits.ts'
+import type { LimitState } from './limit-state.ts'
 import { planOf } from './plans.ts'
 
 /**

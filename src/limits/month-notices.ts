@@ -1,7 +1,8 @@
 import { LRUCache } from 'lru-cache'
 import { type NoticeDeps, sendNotices } from '../accounts/notices.ts'
 import { findCredentialName, type Notice } from '../db/notices.ts'
-import type { LimitState, LimitSubject } from './account-limits.ts'
+import type { LimitSubject } from './account-limits.ts'
+import type { LimitState } from './limit-state.ts'
 import { monthOf } from './month.ts'
 
 /**

@@ -16,7 +16,7 @@ import {
 } from '../http/answer/call-answer.ts'
 import { bringsBody, CALL_BYTES_MAX, unitsOfBody } from '../http/request/body-limits.ts'
 import { callerSocket, originOf } from '../http/request/caller-socket.ts'
-import { type LimitState, withoutCall, withoutMonthUnit } from '../limits/account-limits.ts'
+import { type LimitState, withoutCall, withoutMonthUnit } from '../limits/limit-state.ts'
 import { refundOf, type Verdict } from '../queue/verdict.ts'
 import { type CallArrival, noteArrival, recordCall } from '../telemetry/record-call.ts'
 

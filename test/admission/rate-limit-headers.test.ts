@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { rateLimitHeaders } from '../../src/admission/rate-limit-headers.ts'
-import type { LimitState } from '../../src/limits/account-limits.ts'
+import type { LimitState } from '../../src/limits/limit-state.ts'
 
 const NOW = 1_800_000_000_000
 

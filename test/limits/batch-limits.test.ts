@@ -1,14 +1,9 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { GatewayError } from '../../src/errors.ts'
-import {
-  AccountLimits,
-  type BatchGrant,
-  type LimitState,
-  type LimitSubject,
-  STALE,
-} from '../../src/limits/account-limits.ts'
+import { AccountLimits, type BatchGrant, type LimitSubject, STALE } from '../../src/limits/account-limits.ts'
 import { type CallToEnd, endCalls } from '../../src/limits/end-calls.ts'
+import type { LimitState } from '../../src/limits/limit-state.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
 import { redisOfThisFile } from '../support/services.ts'
 
