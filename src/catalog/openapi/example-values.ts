@@ -1,6 +1,6 @@
 import { isObject } from '../json.ts'
 import type { Located, OpenApiDocument } from './references.ts'
-import type { Schema } from './schemas.ts'
+import type { Schema } from './schema-keywords.ts'
 
 /** The example of a media type or a parameter, or of its schema. */
 export function statedExample(document: OpenApiDocument, holder: Located): { value: unknown } | undefined {

@@ -1,5 +1,5 @@
 import { isObject } from '../json.ts'
-import type { Schema } from './schemas.ts'
+import type { Schema } from './schema-keywords.ts'
 
 const DEPTH_MAX = 8
 const ITEMS_MAX = 50

@@ -4,16 +4,12 @@ import { isObject } from '../json.ts'
 import type { Credential, Endpoint, Upstream, UpstreamRequest } from '../upstream.ts'
 import { optionalMembers } from './answers.ts'
 import { type ChosenScheme, chooseScheme } from './credential.ts'
-import {
-  findOperations,
-  type MappingDeps,
-  type OfferedOperation,
-  OPERATIONS_MAX,
-  offerOperation,
-} from './operations.ts'
+import { findOperations } from './find-operations.ts'
+import { type MappingDeps, type OfferedOperation, OPERATIONS_MAX, offerOperation } from './operations.ts'
 import { OpenApiDocument } from './references.ts'
 import { type Findings, Unreadable } from './report.ts'
-import { type Schema, SchemaReader } from './schemas.ts'
+import type { Schema } from './schema-keywords.ts'
+import { SchemaReader } from './schemas.ts'
 import { type RootSettings, readRootSettings } from './settings.ts'
 import { shortened } from './words.ts'
 

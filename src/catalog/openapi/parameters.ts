@@ -6,7 +6,9 @@ import { madeValue } from './made-value.ts'
 import { NotOffered } from './not-offered.ts'
 import type { Path } from './places.ts'
 import type { Located, OpenApiDocument } from './references.ts'
-import type { Schema, SchemaReader } from './schemas.ts'
+import { DESCRIPTION_MAX, type Schema } from './schema-keywords.ts'
+import type { SchemaReader } from './schemas.ts'
+import { shortened } from './words.ts'
 
 /** The parameter of a call that holds the body of the upstream's request. */
 export const BODY = 'body'
@@ -152,7 +154,7 @@ function readParameter(
   if (!schema) return refuse('is neither a plain value nor a list of plain values')
   if (typeof description === 'string') {
     const { description: ofSchema = '' } = schema
-    const words = schemas.words(description)
+    const words = shortened(description, DESCRIPTION_MAX)
     const form = /(?:Format|Pattern): .*$/.exec(String(ofSchema))?.[0] ?? ''
     schema.description = [words, form].filter(Boolean).join(' ')
   }

@@ -1,7 +1,7 @@
 import { type EncodedPath, path as encodePath, InvalidParameter, type UpstreamRequest } from '../upstream.ts'
 import { BODY, type MappedParameter, parameterText } from './parameters.ts'
 import type { Located } from './references.ts'
-import type { Schema } from './schemas.ts'
+import type { Schema } from './schema-keywords.ts'
 
 export type Method = NonNullable<UpstreamRequest['method']>
 

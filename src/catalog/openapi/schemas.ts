@@ -2,13 +2,7 @@ import { isObject } from '../json.ts'
 import type { Path } from './places.ts'
 import type { Located, OpenApiDocument } from './references.ts'
 import { Unreadable } from './report.ts'
-import { shortened } from './words.ts'
-
-/**
- * A schema as the gateway validates with it and shows it: JSON Schema without references, patterns,
- * titles and ids.
- */
-export type Schema = Record<string, unknown>
+import { type Schema, statedKeywords } from './schema-keywords.ts'
 
 /** Schemas of one document after references are written out: each use of a reference counts. */
 const SCHEMAS_MAX = 50_000
@@ -21,27 +15,11 @@ const WRITTEN_MAX = 250_000
 
 const DEPTH_MAX = 64
 
-/** Longest description of a member, characters: models read descriptions. */
-const DESCRIPTION_MAX = 300
-
-/** Longest pattern that a description shows, characters. */
-const PATTERN_MAX = 80
-
-const ENUM_MAX = 1_000
-
-/** Longest enumeration, and longest default or constant, as JSON, characters. */
-const ENUM_LENGTH_MAX = 20_000
-const VALUE_LENGTH_MAX = 2_000
-
 /**
  * Whether the values go to the upstream or come from it: members that are read-only, or write-only,
  * are on one way alone.
  */
 export type Direction = 'request' | 'answer'
-
-const NUMBERS = ['minimum', 'maximum', 'multipleOf'] as const
-const LENGTHS = ['minLength', 'maxLength', 'minItems', 'maxItems'] as const
-const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'array', 'object', 'null'])
 
 /** Keywords that restrict values, and that the gateway does not validate with. */
 const UNREAD = [
@@ -75,11 +53,6 @@ export class SchemaReader {
     const written = this.#read(schema, { direction, around: [], depth: 0 })
     this.#spend(writtenSize(written, this.#sizes), schema.path)
     return written
-  }
-
-  /** A description as it is shown. */
-  words(text: string): string {
-    return shortened(text, DESCRIPTION_MAX)
   }
 
   /** Reports the keywords with which nothing is validated, each once. */
@@ -138,13 +111,7 @@ export class SchemaReader {
   }
 
   #keywords(value: Record<string, unknown>, path: Path, reading: Reading): Schema {
-    const schema: Schema = { ...this.#typeOf(value, path), ...this.#values(value, path) }
-    const description = descriptionOf(value)
-    if (description !== '') schema.description = description
-    for (const name of NUMBERS) if (typeof value[name] === 'number') schema[name] = value[name]
-    for (const name of LENGTHS)
-      if (Number.isSafeInteger(value[name]) && Number(value[name]) >= 0) schema[name] = value[name]
-    Object.assign(schema, exclusiveBounds(value))
+    const schema = statedKeywords(value, path, this.#document.findings)
     // Answers go out whether or not they fit.
     if (reading.direction === 'request') this.#noteUnread(value, path)
     if (value.items !== undefined) schema.items = this.#read({ value: value.items, path: [...path, 'items'] }, reading)
@@ -161,35 +128,6 @@ export class SchemaReader {
     if (schema.type === undefined) {
       if (schema.properties !== undefined || schema.additionalProperties !== undefined) schema.type = 'object'
       else if (schema.items !== undefined) schema.type = 'array'
-    }
-    return schema
-  }
-
-  /** `nullable` of OpenAPI 3.0 is a type of JSON Schema. */
-  #typeOf({ type, nullable, enum: values }: Record<string, unknown>, path: Path): Schema {
-    const written = [type].flat().filter((name) => name !== undefined)
-    const named = written.filter((name): name is string => typeof name === 'string' && TYPES.has(name))
-    const unknown = written.find((name) => !named.some((known) => known === name))
-    if (unknown !== undefined) {
-      const shown = shortened(String(unknown), 40)
-      this.#document.findings.leaveOut([...path, 'type'], `The type ${shown} is none of JSON Schema, and is left out.`)
-    }
-    if (named.length === 0) return {}
-    const isNullable = nullable === true || (Array.isArray(values) && values.includes(null))
-    const types = isNullable && !named.includes('null') ? [...named, 'null'] : named
-    return { type: types.length === 1 ? types[0] : types }
-  }
-
-  /** Values that a schema states, unless they are too long for a catalog. */
-  #values(value: Record<string, unknown>, path: Path): Schema {
-    const schema: Schema = {}
-    const bounds = { enum: ENUM_LENGTH_MAX, const: VALUE_LENGTH_MAX, default: VALUE_LENGTH_MAX }
-    for (const [name, lengthMax] of Object.entries(bounds)) {
-      const stated = value[name]
-      if (stated === undefined || (name === 'enum' && !Array.isArray(stated))) continue
-      const isLong = Array.isArray(stated) && name === 'enum' && stated.length > ENUM_MAX
-      if (!isLong && JSON.stringify(stated).length <= lengthMax) schema[name] = stated
-      else this.#document.findings.leaveOut([...path, name], `The value of ${name} is too long, and is left out.`)
     }
     return schema
   }
@@ -283,71 +221,5 @@ interface Reading {
   depth: number
 }
 
-const texts = (value: unknown): string[] =>
+export const texts = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((item): item is string => typeof item === 'string') : []
-
-/** Flags beside a bound in OpenAPI 3.0, bounds of their own in 3.1. */
-function exclusiveBounds({ exclusiveMinimum, exclusiveMaximum, minimum, maximum }: Record<string, unknown>): Schema {
-  const bound = (exclusive: unknown, inclusive: unknown) =>
-    typeof exclusive === 'number'
-      ? exclusive
-      : exclusive === true && typeof inclusive === 'number'
-        ? inclusive
-        : undefined
-  const least = bound(exclusiveMinimum, minimum)
-  const most = bound(exclusiveMaximum, maximum)
-  return {
-    ...(least === undefined ? {} : { exclusiveMinimum: least }),
-    ...(most === undefined ? {} : { exclusiveMaximum: most }),
-  }
-}
-
-/**
- * What the document says of a value, with what no other keyword here says: its format and its
- * pattern.
- */
-function descriptionOf({ description, title, format, pattern }: Record<string, unknown>): string {
-  const words = typeof description === 'string' ? description : typeof title === 'string' ? title : ''
-  const form = typeof format === 'string' ? `Format: ${shortened(format, PATTERN_MAX)}.` : ''
-  const expression = typeof pattern === 'string' ? `Pattern: ${shortened(pattern, PATTERN_MAX)}` : ''
-  return [shortened(words, DESCRIPTION_MAX), form, expression].filter(Boolean).join(' ')
-}
-
-/** The schema of data, which are an object: other answers become a member of an object. */
-export function dataSchema(
-  schema: Schema | undefined,
-): Schema & { type: 'object'; properties: Record<string, Schema> } {
-  if (schema === undefined) return { type: 'object', properties: {} }
-  const form = flattened(schema)
-  if (form.type === 'array') return { type: 'object', properties: { items: form }, required: ['items'] }
-  if (form.type === 'object' || form.type === undefined) {
-    return { ...form, type: 'object', properties: (form.properties ?? {}) as Record<string, Schema> }
-  }
-  return { type: 'object', properties: { value: form }, required: ['value'] }
-}
-
-/** A choice between objects as one object, of whose members none is certain but what all have. */
-function flattened(schema: Schema): Schema {
-  const { anyOf, type, ...rest } = schema
-  const kind = Array.isArray(type) ? type.find((name) => name !== 'null') : type
-  if (!Array.isArray(anyOf)) return kind === undefined ? rest : { ...rest, type: kind }
-  const options = (anyOf as Schema[]).map(flattened).filter((option) => option.type !== 'null')
-  if (options.length === 0 || options.some((option) => option.type !== 'object')) {
-    return options.every((option) => option.type === options[0]?.type) ? { ...rest, ...options[0] } : { ...rest }
-  }
-  const forms = new Map<string, Map<string, Schema>>()
-  for (const option of options) {
-    for (const [name, inner] of Object.entries((option.properties ?? {}) as Record<string, Schema>)) {
-      forms.set(name, (forms.get(name) ?? new Map()).set(JSON.stringify(inner), inner))
-    }
-  }
-  const properties: Record<string, Schema> = {}
-  for (const [name, different] of forms) {
-    const [only = {}, ...others] = different.values()
-    properties[name] = others.length === 0 ? only : { anyOf: [only, ...others] }
-  }
-  const required = texts(options[0]?.required).filter((name) =>
-    options.every((option) => texts(option.required).includes(name)),
-  )
-  return { ...rest, type: 'object', properties, ...(required.length === 0 ? {} : { required }) }
-}

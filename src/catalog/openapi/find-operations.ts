@@ -1,0 +1,78 @@
+import { isObject } from '../json.ts'
+import type { Located, OpenApiDocument } from './references.ts'
+import type { Method } from './request.ts'
+import { type OperationSettings, readOperationSettings } from './settings.ts'
+
+const METHODS = ['get', 'post', 'put', 'patch', 'delete'] as const
+
+/** Methods of a path that no call makes. */
+const OTHER_METHODS = ['head', 'options', 'trace', 'query']
+
+/** Longest path of an operation, characters: the request line is at most 4 KB. */
+const PATH_LENGTH_MAX = 1_000
+
+/** An operation of the document, before it is known whether it can be offered. */
+export interface FoundOperation {
+  method: Method
+  template: string
+  pathItem: Located
+  operation: Located
+  settings: OperationSettings
+}
+
+/** All operations of the document but those that its settings skip, in its order. */
+export function findOperations(document: OpenApiDocument): FoundOperation[] {
+  const { findings } = document
+  const paths = document.member({ value: document.root, path: [] }, 'paths')
+  if (!isObject(paths.value)) {
+    findings.error(['paths'], 'The document must have an object paths: webhooks and callbacks are no calls.')
+    return []
+  }
+  const templates = Object.keys(paths.value).filter((name) => !name.startsWith('x-'))
+  return templates.flatMap((template) => {
+    const pathItem = document.member(paths, template)
+    const problem = isObject(pathItem.value) ? templateProblem(template) : 'A path must be an object.'
+    if (problem !== undefined) {
+      findings.error(['paths', template], problem)
+      return []
+    }
+    for (const name of OTHER_METHODS) {
+      const { value, path } = document.member(pathItem, name)
+      if (value !== undefined)
+        findings.leaveOut(path, `The operation is left out: the gateway sends no ${name.toUpperCase()}.`)
+    }
+    return METHODS.flatMap((name): FoundOperation[] => {
+      const operation = document.member(pathItem, name)
+      if (operation.value === undefined) return []
+      if (!isObject(operation.value)) {
+        findings.error(operation.path, 'An operation must be an object.')
+        return []
+      }
+      const settings = readOperationSettings(document.member(operation, 'x-gateway'), findings)
+      if (!settings) return []
+      if (settings.skip) {
+        findings.leaveOut(operation.path, 'The operation is left out: x-gateway.skip says so.')
+        return []
+      }
+      return [{ method: name.toUpperCase() as Method, template, pathItem, operation, settings }]
+    })
+  })
+}
+
+/** A path that stays below the base address whatever its parameters are. */
+function templateProblem(template: string): string | undefined {
+  if (!template.startsWith('/')) return 'A path must begin with a slash.'
+  const literal = template.replace(/\{[^{}/]*\}/g, 'x')
+  if (/[{}]/.test(literal)) return 'The braces of the path do not belong together.'
+  if (/[?#]/.test(literal)) return 'A path must have no query and no fragment: declare parameters instead.'
+  if (!/^[\w.~!$&'()*+,;=:@%/-]*$/.test(literal)) return 'The path has characters that must be percent-encoded.'
+  const segments = literal.split('/').slice(1)
+  if (template.length > PATH_LENGTH_MAX) return `A path must have at most ${PATH_LENGTH_MAX} characters.`
+  if (segments.some((segment) => /^(?:\.|%2e){1,2}(?:;|%|$)/i.test(segment)))
+    return 'A path must have no segments . or ..'
+  if (segments.slice(0, -1).includes('')) return 'A path must have no empty segment.'
+  // What a server behind the address might read as a separator, a dot or the end of the path.
+  if (/%(?![\da-f]{2})|%(?:[01][\da-f]|7f|2[5ef]|3[bf]|23|5c)/i.test(literal))
+    return 'The path has a percent-encoded character that may change where it leads.'
+  return undefined
+}

@@ -1,0 +1,95 @@
+import type { Path } from './places.ts'
+import type { Findings } from './report.ts'
+import { shortened } from './words.ts'
+
+/**
+ * A schema as the gateway validates with it and shows it: JSON Schema without references, patterns,
+ * titles and ids.
+ */
+export type Schema = Record<string, unknown>
+
+/** Longest description of a member, characters: models read descriptions. */
+export const DESCRIPTION_MAX = 300
+
+/** Longest pattern that a description shows, characters. */
+const PATTERN_MAX = 80
+
+const ENUM_MAX = 1_000
+
+/** Longest enumeration, and longest default or constant, as JSON, characters. */
+const ENUM_LENGTH_MAX = 20_000
+const VALUE_LENGTH_MAX = 2_000
+
+const NUMBERS = ['minimum', 'maximum', 'multipleOf'] as const
+const LENGTHS = ['minLength', 'maxLength', 'minItems', 'maxItems'] as const
+const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'array', 'object', 'null'])
+
+/**
+ * What a schema states of a value apart from schemas inside it: type, values, description and
+ * bounds.
+ */
+export function statedKeywords(value: Record<string, unknown>, path: Path, findings: Findings): Schema {
+  const schema: Schema = { ...typeOf(value, path, findings), ...statedValues(value, path, findings) }
+  const description = descriptionOf(value)
+  if (description !== '') schema.description = description
+  for (const name of NUMBERS) if (typeof value[name] === 'number') schema[name] = value[name]
+  for (const name of LENGTHS)
+    if (Number.isSafeInteger(value[name]) && Number(value[name]) >= 0) schema[name] = value[name]
+  return Object.assign(schema, exclusiveBounds(value))
+}
+
+/** `nullable` of OpenAPI 3.0 is a type of JSON Schema. */
+function typeOf({ type, nullable, enum: values }: Record<string, unknown>, path: Path, findings: Findings): Schema {
+  const written = [type].flat().filter((name) => name !== undefined)
+  const named = written.filter((name): name is string => typeof name === 'string' && TYPES.has(name))
+  const unknown = written.find((name) => !named.some((known) => known === name))
+  if (unknown !== undefined) {
+    const shown = shortened(String(unknown), 40)
+    findings.leaveOut([...path, 'type'], `The type ${shown} is none of JSON Schema, and is left out.`)
+  }
+  if (named.length === 0) return {}
+  const isNullable = nullable === true || (Array.isArray(values) && values.includes(null))
+  const types = isNullable && !named.includes('null') ? [...named, 'null'] : named
+  return { type: types.length === 1 ? types[0] : types }
+}
+
+/** Values that a schema states, unless they are too long for a catalog. */
+function statedValues(value: Record<string, unknown>, path: Path, findings: Findings): Schema {
+  const schema: Schema = {}
+  const bounds = { enum: ENUM_LENGTH_MAX, const: VALUE_LENGTH_MAX, default: VALUE_LENGTH_MAX }
+  for (const [name, lengthMax] of Object.entries(bounds)) {
+    const stated = value[name]
+    if (stated === undefined || (name === 'enum' && !Array.isArray(stated))) continue
+    const isLong = Array.isArray(stated) && name === 'enum' && stated.length > ENUM_MAX
+    if (!isLong && JSON.stringify(stated).length <= lengthMax) schema[name] = stated
+    else findings.leaveOut([...path, name], `The value of ${name} is too long, and is left out.`)
+  }
+  return schema
+}
+
+/** Flags beside a bound in OpenAPI 3.0, bounds of their own in 3.1. */
+function exclusiveBounds({ exclusiveMinimum, exclusiveMaximum, minimum, maximum }: Record<string, unknown>): Schema {
+  const bound = (exclusive: unknown, inclusive: unknown) =>
+    typeof exclusive === 'number'
+      ? exclusive
+      : exclusive === true && typeof inclusive === 'number'
+        ? inclusive
+        : undefined
+  const least = bound(exclusiveMinimum, minimum)
+  const most = bound(exclusiveMaximum, maximum)
+  return {
+    ...(least === undefined ? {} : { exclusiveMinimum: least }),
+    ...(most === undefined ? {} : { exclusiveMaximum: most }),
+  }
+}
+
+/**
+ * What the document says of a value, with what no other keyword here says: its format and its
+ * pattern.
+ */
+function descriptionOf({ description, title, format, pattern }: Record<string, unknown>): string {
+  const words = typeof description === 'string' ? description : typeof title === 'string' ? title : ''
+  const form = typeof format === 'string' ? `Format: ${shortened(format, PATTERN_MAX)}.` : ''
+  const expression = typeof pattern === 'string' ? `Pattern: ${shortened(pattern, PATTERN_MAX)}` : ''
+  return [shortened(words, DESCRIPTION_MAX), form, expression].filter(Boolean).join(' ')
+}
