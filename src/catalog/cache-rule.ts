@@ -1,4 +1,5 @@
-import type { CallContext, UpstreamRequest } from './upstream.ts'
+import type { CallContext } from './endpoint.ts'
+import type { UpstreamRequest } from './upstream-request.ts'
 
 /** How long answers of an endpoint are stored, and which calls share them. */
 export interface CacheRule<Parameters> {

@@ -1,9 +1,10 @@
 import { readdir } from 'node:fs/promises'
 import { Compile, type Validator } from 'typebox/schema'
 import { type Config, ConfigError, type UpstreamSettings } from '../config.ts'
+import type { Endpoint } from './endpoint.ts'
 import { FALLBACK, fallbackUpstream, fallbackVariables } from './fallback.ts'
 import type { BuiltIn } from './openapi/load-folder.ts'
-import type { Caps, Endpoint, Tier, Upstream } from './upstream.ts'
+import type { Caps, Tier, Upstream } from './upstream.ts'
 
 /**
  * Every API of the catalog, by slug: the upstreams' files under the settings of this deployment.

@@ -12,7 +12,8 @@ import Type, {
   type TSchema,
   type TString,
 } from 'typebox'
-import { type CallContext, upperCased } from './upstream.ts'
+import type { CallContext } from './endpoint.ts'
+import { upperCased } from './parameter-values.ts'
 
 /** Longest text, in characters, of a parameter for which its upstream states no bound. */
 export const TEXT_LENGTH_MAX = 1_000

@@ -1,5 +1,5 @@
 import { memoize } from '../async/memoize.ts'
-import type { UpstreamRequest } from './upstream.ts'
+import type { UpstreamRequest } from './upstream-request.ts'
 
 /** Where a request to an upstream goes. */
 export interface RequestTarget {

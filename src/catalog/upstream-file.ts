@@ -3,10 +3,11 @@
  * its parameters and the record of its data; its schemas and its mapping are made from these.
  */
 import Type, { type Static } from 'typebox'
+import type { CallContext, Endpoint, Example, MapInput } from './endpoint.ts'
 import type { DataRecord, Fields } from './fields.ts'
 import type { ObjectOfParameters, Parameters } from './parameters.ts'
 import { invalid, ResponseClass } from './response-class.ts'
-import type { CallContext, Credential, Endpoint, Example, MapInput, Upstream } from './upstream.ts'
+import type { Credential, Upstream } from './upstream.ts'
 
 /** An upstream as its file declares it: as `Upstream`, with defaults. */
 export type UpstreamDeclaration = Omit<Upstream, 'tierRequired' | 'credential' | 'own'> & {

@@ -3,10 +3,11 @@ import { basename, dirname, join } from 'node:path'
 import { builtInSlugs, createApi, loadUpstreams } from '../catalog/catalog.ts'
 import type { ApiEntry } from '../catalog/catalog-answer.ts'
 import { toEntry } from '../catalog/catalog-entry.ts'
+import type { Effect } from '../catalog/endpoint.ts'
 import { capWords, spanWords } from '../catalog/limit-words.ts'
 import { readDocument, slugOf, takenNames } from '../catalog/openapi/load-folder.ts'
 import { type Finding, findingLine } from '../catalog/openapi/report.ts'
-import type { Effect, Upstream } from '../catalog/upstream.ts'
+import type { Upstream } from '../catalog/upstream.ts'
 import { textTable } from './text-table.ts'
 
 /** What the gateway makes of a document, for programs. */

@@ -1,4 +1,4 @@
-import type { ExampleOrigin } from '../catalog/upstream.ts'
+import type { ExampleOrigin } from '../catalog/endpoint.ts'
 import type { ErrorCode } from '../errors.ts'
 import { hasReached, type Reach } from './verdict.ts'
 

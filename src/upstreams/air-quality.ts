@@ -2,8 +2,8 @@ import { field, record } from '../catalog/fields.ts'
 import { isObject, members } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { latitude, longitude } from '../catalog/parameters.ts'
-import { path } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path } from '../catalog/upstream-request.ts'
 import { WEIGHTED_PARAMETERS, waitFromReason } from './families/open-meteo.ts'
 import recordings from './recordings/air-quality.json' with { type: 'json' }
 

@@ -1,9 +1,10 @@
 import { field, record, required } from '../catalog/fields.ts'
 import { items, members } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
+import { singleSpaced } from '../catalog/parameter-values.ts'
 import { namesOf, param } from '../catalog/parameters.ts'
-import { path, singleSpaced } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path } from '../catalog/upstream-request.ts'
 import { github, githubProbe } from './families/github.ts'
 import recordings from './recordings/code-host-search.json' with { type: 'json' }
 

@@ -2,8 +2,8 @@ import { field, record, required } from '../catalog/fields.ts'
 import { filledText, members, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { param } from '../catalog/parameters.ts'
-import { path } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path } from '../catalog/upstream-request.ts'
 import { github, githubProbe } from './families/github.ts'
 import recordings from './recordings/code-host-user.json' with { type: 'json' }
 

@@ -2,10 +2,11 @@ import { codeOfCommonName, comparableName, namesNoCountry, searchableName } from
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { isObject, items, members, number, objects, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
+import { singleSpaced, upperCased } from '../catalog/parameter-values.ts'
 import { namesOf, param } from '../catalog/parameters.ts'
 import { failed, notFound } from '../catalog/response-class.ts'
-import { path, singleSpaced, type UpstreamRequest, type UpstreamResponse, upperCased } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path, type UpstreamRequest, type UpstreamResponse } from '../catalog/upstream-request.ts'
 import recordings from './recordings/countries.json' with { type: 'json' }
 
 const name = param.text(

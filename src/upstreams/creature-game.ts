@@ -2,9 +2,10 @@ import Type from 'typebox'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { integer, items, members, nullable, number, objects, text } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
+import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { namesOf, param } from '../catalog/parameters.ts'
-import { InvalidParameter, path, type UpstreamResponse } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path, type UpstreamResponse } from '../catalog/upstream-request.ts'
 import recordings from './recordings/creature-game.json' with { type: 'json' }
 
 // The data change with a new game, a few times in a decade; the upstream asks everyone to keep

@@ -2,10 +2,11 @@ import Type from 'typebox'
 import { field, record, required } from '../catalog/fields.ts'
 import { integer, isObject, members, number, texts } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
+import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { param } from '../catalog/parameters.ts'
 import { authFailed, failed, notFound, overLimit, type ResponseClass } from '../catalog/response-class.ts'
-import { InvalidParameter, path, type UpstreamResponse } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path, type UpstreamResponse } from '../catalog/upstream-request.ts'
 import recordings from './recordings/crypto-prices.json' with { type: 'json' }
 
 const IDS_MAX = 250

@@ -2,9 +2,10 @@ import Type from 'typebox'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { isObject, members, number } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
+import { InvalidParameter, upperCased } from '../catalog/parameter-values.ts'
 import { param } from '../catalog/parameters.ts'
-import { InvalidParameter, path, upperCased } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path } from '../catalog/upstream-request.ts'
 import recordings from './recordings/currency.json' with { type: 'json' }
 
 /** The bank publishes once a working day, about 16:00 CET; a day-old rate is better than none. */

@@ -3,8 +3,8 @@ import { isObject, items, members, number, numeric, objects } from '../catalog/j
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { countryCode } from '../catalog/parameters.ts'
 import { failed, notFound, type ResponseClass } from '../catalog/response-class.ts'
-import { path, type UpstreamRequest, type UpstreamResponse } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path, type UpstreamRequest, type UpstreamResponse } from '../catalog/upstream-request.ts'
 import recordings from './recordings/development-indicators.json' with { type: 'json' }
 
 const parameters = { country: countryCode }

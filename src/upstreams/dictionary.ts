@@ -1,10 +1,12 @@
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { filledText, isObject, items, members, objects, text, texts } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
+import { trimmed } from '../catalog/parameter-values.ts'
 import { namesOf, param } from '../catalog/parameters.ts'
 import { notFound } from '../catalog/response-class.ts'
-import { type FallbackSource, path, trimmed } from '../catalog/upstream.ts'
+import type { FallbackSource } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path } from '../catalog/upstream-request.ts'
 import freeRecordings from './recordings/dictionary.fallback.json' with { type: 'json' }
 import recordings from './recordings/dictionary.json' with { type: 'json' }
 

@@ -3,8 +3,8 @@ import { members, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { param } from '../catalog/parameters.ts'
 import { failed, notFound } from '../catalog/response-class.ts'
-import { path } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path } from '../catalog/upstream-request.ts'
 import recordings from './recordings/dog-images.json' with { type: 'json' }
 
 const picture = record({

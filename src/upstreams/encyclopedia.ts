@@ -1,9 +1,10 @@
 import { field, record, required } from '../catalog/fields.ts'
 import { members } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
+import { InvalidParameter, trimmed } from '../catalog/parameter-values.ts'
 import { namesOf, param } from '../catalog/parameters.ts'
-import { InvalidParameter, path, trimmed, type UpstreamResponse } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path, type UpstreamResponse } from '../catalog/upstream-request.ts'
 import recordings from './recordings/encyclopedia.json' with { type: 'json' }
 
 const TITLE_BYTES_MAX = 255

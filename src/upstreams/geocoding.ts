@@ -2,10 +2,11 @@ import Type from 'typebox'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { filledText, isObject, members, nullable, number, text } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
+import { singleSpaced } from '../catalog/parameter-values.ts'
 import { latitude, longitude, namesOf, param } from '../catalog/parameters.ts'
 import { failed, notFound, overLimit, type ResponseClass } from '../catalog/response-class.ts'
-import { path, singleSpaced, type UpstreamResponse } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path, type UpstreamResponse } from '../catalog/upstream-request.ts'
 import recordings from './recordings/geocoding.json' with { type: 'json' }
 
 /** The usage policy demands caching, and places hardly move. */

@@ -1,10 +1,11 @@
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { filledText, members, number, objects, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
+import { trimmed } from '../catalog/parameter-values.ts'
 import { namesOf, param } from '../catalog/parameters.ts'
 import { overLimit, type ResponseClass } from '../catalog/response-class.ts'
-import { path, trimmed, type UpstreamResponse } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path, type UpstreamResponse } from '../catalog/upstream-request.ts'
 import recordings from './recordings/instant-answers.json' with { type: 'json' }
 
 const CHALLENGE_PAUSE_MS = 60_000

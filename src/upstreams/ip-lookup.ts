@@ -1,10 +1,11 @@
 import { field, record } from '../catalog/fields.ts'
 import { isObject, members } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
+import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { optional, param } from '../catalog/parameters.ts'
 import { failed, overLimit, type ResponseClass, rejected } from '../catalog/response-class.ts'
-import { InvalidParameter, path, type UpstreamResponse } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path, type UpstreamResponse } from '../catalog/upstream-request.ts'
 import recordings from './recordings/ip-lookup.json' with { type: 'json' }
 
 const BAN_MS = 3_600_000

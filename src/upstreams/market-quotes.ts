@@ -2,10 +2,11 @@ import Type from 'typebox'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { filledText, integer, isObject, items, members, nullable, number, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
+import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { param } from '../catalog/parameters.ts'
 import { failed, notFound, rejected } from '../catalog/response-class.ts'
-import { InvalidParameter, path } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path } from '../catalog/upstream-request.ts'
 import recordings from './recordings/market-quotes.json' with { type: 'json' }
 
 /**

@@ -1,9 +1,10 @@
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { filledText, members, text } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
+import { trimmed } from '../catalog/parameter-values.ts'
 import { param } from '../catalog/parameters.ts'
-import { path, trimmed } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path } from '../catalog/upstream-request.ts'
 import recordings from './recordings/meal-recipes.json' with { type: 'json' }
 
 /** A meal has this many numbered pairs of ingredient and measure, used or not. */

@@ -3,8 +3,8 @@ import { isObject, objects } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { param } from '../catalog/parameters.ts'
 import { notFound } from '../catalog/response-class.ts'
-import { path } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path } from '../catalog/upstream-request.ts'
 import recordings from './recordings/mock-data.json' with { type: 'json' }
 
 /** Nothing of it changes. */

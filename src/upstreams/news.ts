@@ -1,10 +1,13 @@
+import type { CallContext } from '../catalog/endpoint.ts'
 import { field, record, required } from '../catalog/fields.ts'
 import { isObject, items, members, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
+import { lowerCased, trimmed } from '../catalog/parameter-values.ts'
 import { namesOf, optional, param } from '../catalog/parameters.ts'
 import { overLimit, type ResponseClass, rejected } from '../catalog/response-class.ts'
-import { type CallContext, type Caps, lowerCased, path, trimmed, type UpstreamResponse } from '../catalog/upstream.ts'
+import type { Caps } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path, type UpstreamResponse } from '../catalog/upstream-request.ts'
 import recordings from './recordings/news.json' with { type: 'json' }
 
 // Limits hold per key. The free plan has 100 calls a UTC day; calls 1.5 s apart are refused, calls

@@ -2,8 +2,8 @@ import { field, record, required, type Source } from '../catalog/fields.ts'
 import { items, members, numeric, objects } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { namesOf, param } from '../catalog/parameters.ts'
-import { path } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path } from '../catalog/upstream-request.ts'
 import recordings from './recordings/prediction-markets.json' with { type: 'json' }
 
 const limit = param.integer('Items in the answer', { minimum: 1, maximum: 100, default: 20, aliases: namesOf.count })

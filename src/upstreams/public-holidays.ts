@@ -1,9 +1,11 @@
+import type { CallContext } from '../catalog/endpoint.ts'
 import { field, record, required } from '../catalog/fields.ts'
 import { members } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
+import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { countryCode, param } from '../catalog/parameters.ts'
-import { type CallContext, InvalidParameter, path, type UpstreamResponse } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path, type UpstreamResponse } from '../catalog/upstream-request.ts'
 import recordings from './recordings/public-holidays.json' with { type: 'json' }
 
 /** Years that the upstream serves, counted from the current one. */

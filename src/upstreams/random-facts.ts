@@ -1,7 +1,7 @@
 import { field, record, required } from '../catalog/fields.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
-import { path } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path } from '../catalog/upstream-request.ts'
 import recordings from './recordings/random-facts.json' with { type: 'json' }
 
 const fact = record({

@@ -1,10 +1,12 @@
 import { dateIn, isCalendarDate } from '../catalog/calendar.ts'
+import type { CallContext } from '../catalog/endpoint.ts'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { filledText, htmlDecoded, members } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
+import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { optional, param } from '../catalog/parameters.ts'
-import { type CallContext, InvalidParameter, path } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path } from '../catalog/upstream-request.ts'
 import recordings from './recordings/space-picture.json' with { type: 'json' }
 
 const FIRST_DATE = '1995-06-16'

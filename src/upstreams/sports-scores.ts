@@ -1,10 +1,12 @@
 import { dateIn, isCalendarDate } from '../catalog/calendar.ts'
+import type { CallContext } from '../catalog/endpoint.ts'
 import { type Fields, field, record, required, type Source } from '../catalog/fields.ts'
 import { filledText, items, members, numeric, objects, text, texts } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
+import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { namesOf, optional, param, REQUESTS_MAX } from '../catalog/parameters.ts'
-import { type CallContext, InvalidParameter, path } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path } from '../catalog/upstream-request.ts'
 import recordings from './recordings/sports-scores.json' with { type: 'json' }
 
 const limit = param.integer('Maximum number of games', { minimum: 1, default: 10, aliases: namesOf.count })

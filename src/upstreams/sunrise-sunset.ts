@@ -2,10 +2,11 @@ import { dateIn, isCalendarDate, isTimeZone } from '../catalog/calendar.ts'
 import { field, record, required } from '../catalog/fields.ts'
 import { isObject, members, text } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
+import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { latitude, longitude, namesOf, optional, param } from '../catalog/parameters.ts'
 import { failed, type ResponseClass, rejected } from '../catalog/response-class.ts'
-import { InvalidParameter, path, type UpstreamResponse } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path, type UpstreamResponse } from '../catalog/upstream-request.ts'
 import recordings from './recordings/sunrise-sunset.json' with { type: 'json' }
 
 /** The time of a happening: ISO 8601 with offset, null on a day that does not have it. */

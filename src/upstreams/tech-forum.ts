@@ -3,8 +3,8 @@ import { integer } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { param } from '../catalog/parameters.ts'
 import { notFound } from '../catalog/response-class.ts'
-import { path } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path } from '../catalog/upstream-request.ts'
 import recordings from './recordings/tech-forum.json' with { type: 'json' }
 
 const top = record({ story_ids: field.integers('story_ids', 'Ids of the stories, as ranked') })

@@ -1,9 +1,10 @@
 import { isTimeZone, localTimeIn, usualZoneName } from '../catalog/calendar.ts'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { integer, text } from '../catalog/json.ts'
+import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { namesOf, param } from '../catalog/parameters.ts'
-import { InvalidParameter, path } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path } from '../catalog/upstream-request.ts'
 import recordings from './recordings/timezone.json' with { type: 'json' }
 
 /** When the example was recorded. */

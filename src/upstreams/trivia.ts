@@ -3,8 +3,8 @@ import { htmlDecoded, integer, items, members, objects } from '../catalog/json.t
 import { lifetime } from '../catalog/lifetimes.ts'
 import { namesOf, optional, param } from '../catalog/parameters.ts'
 import { failed, overLimit, type ResponseClass, rejected } from '../catalog/response-class.ts'
-import { path, type UpstreamResponse } from '../catalog/upstream.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
+import { path, type UpstreamResponse } from '../catalog/upstream-request.ts'
 import recordings from './recordings/trivia.json' with { type: 'json' }
 
 interface Wanted {

@@ -1,5 +1,6 @@
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
-import type { Endpoint, Upstream } from '../../src/catalog/upstream.ts'
+import type { Endpoint } from '../../src/catalog/endpoint.ts'
+import type { Upstream } from '../../src/catalog/upstream.ts'
 import type { Target } from './scenario.ts'
 
 /** What a load generator sends, and what it takes for an answer. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { isUnderBase, requestTarget } from '../../src/catalog/request-target.ts'
-import type { EncodedPath } from '../../src/catalog/upstream.ts'
+import type { EncodedPath } from '../../src/catalog/upstream-request.ts'
 
 /** What the URL Standard makes of it, one parameter after the other. */
 function byStandard(baseUrl: string, path: string, parameters: [string, string][]) {

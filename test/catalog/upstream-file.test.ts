@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import type { Static } from 'typebox'
 import { Compile } from 'typebox/schema'
 import { record, required } from '../../src/catalog/fields.ts'
+import { InvalidParameter, lowerCased, trimmed } from '../../src/catalog/parameter-values.ts'
 import {
   latitude,
   namesOf,
@@ -14,8 +15,8 @@ import {
   TEXT_LENGTH_MAX,
 } from '../../src/catalog/parameters.ts'
 import { invalid, notFound } from '../../src/catalog/response-class.ts'
-import { InvalidParameter, lowerCased, path, trimmed } from '../../src/catalog/upstream.ts'
 import { endpoint, upstream, words } from '../../src/catalog/upstream-file.ts'
+import { path } from '../../src/catalog/upstream-request.ts'
 
 type Same<One, Other> = [One] extends [Other] ? ([Other] extends [One] ? true : false) : false
 

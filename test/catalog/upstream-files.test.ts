@@ -11,7 +11,9 @@ const files = readdirSync(new URL('upstreams/', SRC))
   .filter((name) => name.endsWith('.ts'))
   .map((name) => ({ name, text: readFileSync(new URL(`upstreams/${name}`, SRC), 'utf8') }))
 
-const contract = readFileSync(new URL('catalog/upstream.ts', SRC), 'utf8')
+const contract = ['upstream', 'endpoint']
+  .map((name) => readFileSync(new URL(`catalog/${name}.ts`, SRC), 'utf8'))
+  .join('\n')
 
 const recordings = new URL('upstreams/recordings/', SRC)
 
@@ -24,7 +26,7 @@ function kindOf(line: string): string {
   return ['const', 'type', 'interface'].includes(word) ? 'constant' : word
 }
 
-/** Members of an interface of upstream.ts, in the order in which they are documented. */
+/** Members of an interface of the contract, in the order in which they are documented. */
 function documentedMembers(name: string): string[] {
   const [, body = ''] = new RegExp(`^export interface ${name}\\b.* \\{\\n([^]*?)^\\}`, 'm').exec(contract) ?? []
   const members = [...body.matchAll(/^ {2}(\w+)\??:/gm)].map(([, member = '']) => member)
@@ -64,7 +66,7 @@ describe('an upstream file', () => {
     }
   })
 
-  it('an upstream file has its members, and those of its endpoints, in the order in which upstream.ts documents them', () => {
+  it('an upstream file has its members, and those of its endpoints, in the order in which upstream.ts and endpoint.ts document them', () => {
     const ofUpstream = documentedMembers('Upstream')
     // A file says where the data are read from in place of how they are mapped.
     const ofEndpoint = documentedMembers('Endpoint').map((member) => (member === 'map' ? 'readFrom' : member))

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { dateIn, isCalendarDate, isTimeZone } from '../../src/catalog/calendar.ts'
-import { InvalidParameter, path, singleSpaced, trimmed } from '../../src/catalog/upstream.ts'
+import { InvalidParameter, singleSpaced, trimmed } from '../../src/catalog/parameter-values.ts'
+import { path } from '../../src/catalog/upstream-request.ts'
 
 test('a date is one of the calendar, written YYYY-MM-DD', () => {
   for (const date of ['2026-10-15', '2024-02-29', '0001-01-01', '9999-12-31']) assert.ok(isCalendarDate(date), date)

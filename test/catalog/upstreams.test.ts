@@ -4,15 +4,12 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { Compile } from 'typebox/compile'
 import { type Api, loadCatalog } from '../../src/catalog/catalog.ts'
+import type { Endpoint } from '../../src/catalog/endpoint.ts'
 import { sourceNamed, sourcesOf } from '../../src/catalog/fallback.ts'
+import { InvalidParameter } from '../../src/catalog/parameter-values.ts'
 import { ResponseClass } from '../../src/catalog/response-class.ts'
-import {
-  type Endpoint,
-  InvalidParameter,
-  type Upstream,
-  type UpstreamRequest,
-  type UpstreamResponse,
-} from '../../src/catalog/upstream.ts'
+import type { Upstream } from '../../src/catalog/upstream.ts'
+import type { UpstreamRequest, UpstreamResponse } from '../../src/catalog/upstream-request.ts'
 import { type Interpretation, interpretAnswers } from '../../workers/upstream/interpret.ts'
 import { buildWireRequest } from '../../workers/upstream/upstream-request.ts'
 import { mutated } from '../support/json-mutation.ts'

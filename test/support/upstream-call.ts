@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict'
 import { Compile } from 'typebox/compile'
 import { Default } from 'typebox/value'
-import type { CallContext, Endpoint, Upstream, UpstreamRequest, UpstreamResponse } from '../../src/catalog/upstream.ts'
+import type { CallContext, Endpoint } from '../../src/catalog/endpoint.ts'
+import type { Upstream } from '../../src/catalog/upstream.ts'
+import type { UpstreamRequest, UpstreamResponse } from '../../src/catalog/upstream-request.ts'
 import { type Interpretation, interpretAnswers } from '../../workers/upstream/interpret.ts'
 
 type Given = Record<string, unknown>

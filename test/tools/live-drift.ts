@@ -1,5 +1,5 @@
 /** How the data of a live call differ in form from the recorded example of its endpoint. */
-import type { Endpoint } from '../../src/catalog/upstream.ts'
+import type { Endpoint } from '../../src/catalog/endpoint.ts'
 
 interface Schema {
   anyOf?: Schema[]

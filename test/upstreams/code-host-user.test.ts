@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Compile } from 'typebox/compile'
+import type { Endpoint } from '../../src/catalog/endpoint.ts'
 import { authFailed, failed, invalid, notFound, overLimit } from '../../src/catalog/response-class.ts'
-import type { Endpoint, UpstreamResponse } from '../../src/catalog/upstream.ts'
+import type { UpstreamResponse } from '../../src/catalog/upstream-request.ts'
 import codeHostUser from '../../src/upstreams/code-host-user.ts'
 import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 

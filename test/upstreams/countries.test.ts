@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Compile } from 'typebox/compile'
+import type { Endpoint } from '../../src/catalog/endpoint.ts'
+import { InvalidParameter } from '../../src/catalog/parameter-values.ts'
 import { failed, invalid, notFound, overLimit, rejected } from '../../src/catalog/response-class.ts'
-import { type Endpoint, InvalidParameter } from '../../src/catalog/upstream.ts'
 import countries from '../../src/upstreams/countries.ts'
 import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Value from 'typebox/value'
-import { type Endpoint, InvalidParameter } from '../../src/catalog/upstream.ts'
+import type { Endpoint } from '../../src/catalog/endpoint.ts'
+import { InvalidParameter } from '../../src/catalog/parameter-values.ts'
 import creatureGame from '../../src/upstreams/creature-game.ts'
 import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 

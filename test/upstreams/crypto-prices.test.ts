@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Endpoint, InvalidParameter } from '../../src/catalog/upstream.ts'
+import type { Endpoint } from '../../src/catalog/endpoint.ts'
+import { InvalidParameter } from '../../src/catalog/parameter-values.ts'
 import cryptoPrices from '../../src/upstreams/crypto-prices.ts'
 import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Endpoint } from '../../src/catalog/endpoint.ts'
 import { fallbackUpstream } from '../../src/catalog/fallback.ts'
+import { InvalidParameter } from '../../src/catalog/parameter-values.ts'
 import { failed, invalid, notFound, overLimit } from '../../src/catalog/response-class.ts'
-import { type Endpoint, InvalidParameter } from '../../src/catalog/upstream.ts'
 import dictionary from '../../src/upstreams/dictionary.ts'
 import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Compile } from 'typebox/compile'
+import type { Endpoint } from '../../src/catalog/endpoint.ts'
 import { failed, invalid, notFound } from '../../src/catalog/response-class.ts'
-import type { Endpoint } from '../../src/catalog/upstream.ts'
 import dogImages from '../../src/upstreams/dog-images.ts'
 import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 

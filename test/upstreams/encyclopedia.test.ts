@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { InvalidParameter } from '../../src/catalog/upstream.ts'
+import { InvalidParameter } from '../../src/catalog/parameter-values.ts'
 import encyclopedia from '../../src/upstreams/encyclopedia.ts'
 import { addressOf, codeOf, dataOf, endpointAt, fits, waitOf } from '../support/upstream-call.ts'
 

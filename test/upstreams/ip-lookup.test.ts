@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { InvalidParameter } from '../../src/catalog/upstream.ts'
+import { InvalidParameter } from '../../src/catalog/parameter-values.ts'
 import ipLookup from '../../src/upstreams/ip-lookup.ts'
 import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Compile } from 'typebox/compile'
+import type { Endpoint } from '../../src/catalog/endpoint.ts'
 import { failed, invalid, notFound } from '../../src/catalog/response-class.ts'
-import type { Endpoint } from '../../src/catalog/upstream.ts'
 import mockData from '../../src/upstreams/mock-data.ts'
 import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Value from 'typebox/value'
-import { InvalidParameter } from '../../src/catalog/upstream.ts'
+import { InvalidParameter } from '../../src/catalog/parameter-values.ts'
 import news from '../../src/upstreams/news.ts'
 import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 import { withDefaults } from '../support/upstream-call.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Value from 'typebox/value'
-import type { Endpoint } from '../../src/catalog/upstream.ts'
+import type { Endpoint } from '../../src/catalog/endpoint.ts'
 import predictionMarkets from '../../src/upstreams/prediction-markets.ts'
 import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 import { withDefaults } from '../support/upstream-call.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { InvalidParameter } from '../../src/catalog/upstream.ts'
+import { InvalidParameter } from '../../src/catalog/parameter-values.ts'
 import publicHolidays from '../../src/upstreams/public-holidays.ts'
 import { addressOf, codeOf, dataOf, endpointAt, fits } from '../support/upstream-call.ts'
 

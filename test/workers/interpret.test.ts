@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Type from 'typebox'
+import type { Endpoint } from '../../src/catalog/endpoint.ts'
 import { members, text } from '../../src/catalog/json.ts'
 import { authFailed, failed, notFound, overLimit, ResponseClass, rejected } from '../../src/catalog/response-class.ts'
-import {
-  type Endpoint,
-  path,
-  type RateHeaders,
-  type Upstream,
-  type UpstreamResponse,
-} from '../../src/catalog/upstream.ts'
+import type { RateHeaders, Upstream } from '../../src/catalog/upstream.ts'
+import { path, type UpstreamResponse } from '../../src/catalog/upstream-request.ts'
 import {
   classifyResponse,
   interpretAnswers,

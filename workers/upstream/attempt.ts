@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici'
 import type { Api } from '../../src/catalog/catalog.ts'
-import type { UpstreamResponse } from '../../src/catalog/upstream.ts'
+import type { UpstreamResponse } from '../../src/catalog/upstream-request.ts'
 import type { ErrorCode } from '../../src/errors.ts'
 import type { Permit } from '../permits/permit-client.ts'
 import type { MemoryShare } from './answer-memory.ts'

@@ -1,6 +1,7 @@
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
-import type { CallContext, Endpoint, UpstreamRequest } from '../../src/catalog/upstream.ts'
+import type { CallContext, Endpoint } from '../../src/catalog/endpoint.ts'
+import type { UpstreamRequest } from '../../src/catalog/upstream-request.ts'
 import { voterOf } from '../../src/health/breaker.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { hasReached } from '../../src/queue/verdict.ts'

@@ -1,6 +1,6 @@
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
-import type { Endpoint } from '../../src/catalog/upstream.ts'
+import type { Endpoint } from '../../src/catalog/endpoint.ts'
 import { ERRORS } from '../../src/errors.ts'
 import { waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
 import { callUpstream, type UpstreamCall, type UpstreamDeps } from './call-upstream.ts'

@@ -1,4 +1,5 @@
 import { Compile, type Validator } from 'typebox/schema'
+import type { CallContext, Endpoint } from '../../src/catalog/endpoint.ts'
 import {
   authFailed,
   failed,
@@ -8,7 +9,8 @@ import {
   ResponseClass,
   rejected,
 } from '../../src/catalog/response-class.ts'
-import type { CallContext, Endpoint, Upstream, UpstreamResponse } from '../../src/catalog/upstream.ts'
+import type { Upstream } from '../../src/catalog/upstream.ts'
+import type { UpstreamResponse } from '../../src/catalog/upstream-request.ts'
 import { parseHttpDate, readRetryAfter } from './retry-after.ts'
 
 /** A wrong header must not close an API for days. */

@@ -1,5 +1,5 @@
+import type { ExampleOrigin } from '../../src/catalog/endpoint.ts'
 import type { ResponseClass } from '../../src/catalog/response-class.ts'
-import type { ExampleOrigin } from '../../src/catalog/upstream.ts'
 import type { ErrorCode } from '../../src/errors.ts'
 import { hasReached, type Reach } from '../../src/queue/verdict.ts'
 import type { AttemptError } from './attempt-error.ts'

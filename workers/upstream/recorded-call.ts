@@ -1,4 +1,4 @@
-import type { CallContext, Endpoint } from '../../src/catalog/upstream.ts'
+import type { CallContext, Endpoint } from '../../src/catalog/endpoint.ts'
 
 type Parameters = Record<string, unknown>
 

@@ -1,7 +1,7 @@
 import project from '../../package.json' with { type: 'json' }
 import type { Api } from '../../src/catalog/catalog.ts'
 import { isUnderBase, type RequestTarget, requestTarget } from '../../src/catalog/request-target.ts'
-import type { UpstreamRequest, UpstreamResponse } from '../../src/catalog/upstream.ts'
+import type { UpstreamRequest, UpstreamResponse } from '../../src/catalog/upstream-request.ts'
 import { ACCEPT_ENCODING } from './response-body.ts'
 
 /** Its path may hold a key: it is never logged. */

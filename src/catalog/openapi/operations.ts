@@ -1,7 +1,7 @@
 import type { TObject } from 'typebox'
+import type { Endpoint } from '../endpoint.ts'
 import { isObject } from '../json.ts'
 import { lifetime } from '../lifetimes.ts'
-import type { Endpoint } from '../upstream.ts'
 import { jsonMedia, readAnswers, refusalRules, toData } from './answers.ts'
 import { type ChosenScheme, needsKey } from './credential.ts'
 import { exampleParameters } from './example-parameters.ts'

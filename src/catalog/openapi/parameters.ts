@@ -1,6 +1,6 @@
 import { Check } from 'typebox/schema'
+import { InvalidParameter } from '../parameter-values.ts'
 import { TEXT_LENGTH_MAX } from '../parameters.ts'
-import { InvalidParameter } from '../upstream.ts'
 import { inTypeOf, statedExample } from './example-values.ts'
 import { madeValue } from './made-value.ts'
 import { NotOffered } from './not-offered.ts'

@@ -1,4 +1,5 @@
-import { type EncodedPath, path as encodePath, InvalidParameter, type UpstreamRequest } from '../upstream.ts'
+import { InvalidParameter } from '../parameter-values.ts'
+import { type EncodedPath, path as encodePath, type UpstreamRequest } from '../upstream-request.ts'
 import { BODY, type MappedParameter, parameterText } from './parameters.ts'
 import type { Located } from './references.ts'
 import type { Schema } from './schema-keywords.ts'

@@ -1,7 +1,8 @@
 import { members, text } from '../../catalog/json.ts'
 import { overLimit } from '../../catalog/response-class.ts'
-import { type Caps, path } from '../../catalog/upstream.ts'
+import type { Caps } from '../../catalog/upstream.ts'
 import type { UpstreamDeclaration } from '../../catalog/upstream-file.ts'
+import { path } from '../../catalog/upstream-request.ts'
 
 /** Free at GitHub; every request pays from our own cap. */
 export const githubProbe = { path: path`/rate_limit` }

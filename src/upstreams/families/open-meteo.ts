@@ -1,6 +1,6 @@
 import { members, text } from '../../catalog/json.ts'
 import { overLimit, type ResponseClass } from '../../catalog/response-class.ts'
-import type { UpstreamResponse } from '../../catalog/upstream.ts'
+import type { UpstreamResponse } from '../../catalog/upstream-request.ts'
 
 /**
  * Parameters by which Open-Meteo counts one request as several of its limits (more variables, more

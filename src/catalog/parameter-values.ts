@@ -1,0 +1,41 @@
+/**
+ * A parameter that passed its schema and still cannot be used; `reason` completes "Parameter x is
+ * invalid: …".
+ */
+export class InvalidParameter extends Error {
+  readonly parameter: string | undefined
+  readonly reason: string
+
+  constructor(parameter: string | undefined, reason: string) {
+    super(`Parameter ${parameter ?? ''} is invalid: ${reason}`)
+    this.name = 'InvalidParameter'
+    this.parameter = parameter
+    this.reason = reason
+  }
+}
+
+/**
+ * A text parameter without the blanks around it.
+ *
+ * @throws InvalidParameter when nothing is left, or it holds half a surrogate pair, which no URL
+ *   can carry
+ */
+export function trimmed(parameter: string, value: string): string {
+  const text = value.trim()
+  if (text === '') throw new InvalidParameter(parameter, 'it is blank')
+  if (!text.isWellFormed()) throw new InvalidParameter(parameter, 'it is not well-formed Unicode')
+  return text
+}
+
+/** As `trimmed`, with single spaces between the words. */
+export function singleSpaced(parameter: string, value: string): string {
+  return trimmed(parameter, value).replace(/\s+/g, ' ')
+}
+
+export function upperCased(_parameter: string, value: string): string {
+  return value.toUpperCase()
+}
+
+export function lowerCased(_parameter: string, value: string): string {
+  return value.toLowerCase()
+}
