@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
-import { type Api, type ApiEndpoint, type Catalog, callMethod } from '../catalog/catalog.ts'
+import { type ApiEndpoint, callMethod } from '../catalog/api-endpoint.ts'
+import type { Api, Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { apiNotFound, endpointNotFound } from '../catalog/unknown-api.ts'
 import { GatewayError } from '../errors.ts'

@@ -1,4 +1,5 @@
-import type { Api, ApiEndpoint, ApiParameter, ParameterSchema } from '../catalog/catalog.ts'
+import type { ApiEndpoint, ApiParameter, ParameterSchema } from '../catalog/api-endpoint.ts'
+import type { Api } from '../catalog/catalog.ts'
 import type { CallContext } from '../catalog/endpoint.ts'
 import { nearestName } from '../catalog/nearest-name.ts'
 import { InvalidParameter } from '../catalog/parameter-values.ts'

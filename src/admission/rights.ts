@@ -1,4 +1,5 @@
-import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
+import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
+import type { Api } from '../catalog/catalog.ts'
 import { GatewayError } from '../errors.ts'
 import { planOf, reaches } from '../limits/plans.ts'
 import type { Principal } from './authenticate.ts'

@@ -1,4 +1,5 @@
-import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
+import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
+import type { Api } from '../catalog/catalog.ts'
 import type { UpstreamRequest } from '../catalog/upstream-request.ts'
 import { GatewayError } from '../errors.ts'
 import { sentence } from '../http/request/violation-words.ts'

@@ -1,5 +1,6 @@
 import type { Queue } from 'bullmq'
-import { type Catalog, isOnce } from '../catalog/catalog.ts'
+import { isOnce } from '../catalog/api-endpoint.ts'
+import type { Catalog } from '../catalog/catalog.ts'
 import type { ErrorCode } from '../errors.ts'
 import { type AnswerableCall, parseAnswerable } from '../queue/call-job.ts'
 import { removeCall } from '../queue/call-queue.ts'

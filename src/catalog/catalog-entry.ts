@@ -1,4 +1,5 @@
-import { type Api, type ApiEndpoint, callMethod, isOpen } from './catalog.ts'
+import { type ApiEndpoint, callMethod } from './api-endpoint.ts'
+import { type Api, isOpen } from './catalog.ts'
 import type { ApiEntry } from './catalog-answer.ts'
 import { exampleCall } from './example-call.ts'
 import { expectation, typeWord } from './parameter-words.ts'

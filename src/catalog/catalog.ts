@@ -1,7 +1,6 @@
 import { readdir } from 'node:fs/promises'
-import { Compile, type Validator } from 'typebox/schema'
 import { type Config, ConfigError, type UpstreamSettings } from '../config.ts'
-import type { Endpoint } from './endpoint.ts'
+import { type ApiEndpoint, createEndpoint } from './api-endpoint.ts'
 import { FALLBACK, fallbackUpstream, fallbackVariables } from './fallback.ts'
 import type { BuiltIn } from './openapi/load-folder.ts'
 import type { Caps, Tier, Upstream } from './upstream.ts'
@@ -85,58 +84,6 @@ export interface OperatorSettings {
   /** There is a key, and no secret of this process opens it. */
   isKeyUnreadable?: boolean
   pausedMode?: PausedMode
-}
-
-export interface ApiEndpoint {
-  path: string
-  endpoint: Endpoint
-  /**
-   * Declared parameters, each with its compiled check: required parameters first, and otherwise in
-   * the order of the schema.
-   */
-  parameters: ApiParameter[]
-  /** The declared parameter for each name that a call may use: its own name and its aliases. */
-  byName: ReadonlyMap<string, ApiParameter>
-}
-
-export interface ApiParameter {
-  name: string
-  /** Other names that a call may use for it. */
-  aliases: readonly string[]
-  schema: ParameterSchema
-  required: boolean
-  /** It holds the JSON of the upstream's request. */
-  isBody: boolean
-  validator: Validator
-}
-
-/**
- * The name of the parameter that holds the JSON of the upstream's request, when the endpoint takes
- * one.
- */
-const BODY = 'body'
-
-/** The part of a parameter's JSON Schema that words and conversions need. */
-export interface ParameterSchema {
-  type?: 'string' | 'number' | 'integer' | 'boolean' | 'array' | 'object'
-  /** Of a list of plain values. */
-  items?: ParameterSchema
-  description?: string
-  default?: unknown
-  enum?: unknown[]
-  anyOf?: { const?: unknown }[]
-  minimum?: number
-  maximum?: number
-  minLength?: number
-  maxLength?: number
-  pattern?: string
-  format?: string
-  exclusiveMinimum?: number
-  exclusiveMaximum?: number
-  multipleOf?: number
-  minItems?: number
-  maxItems?: number
-  minProperties?: number
 }
 
 const FOLDER = new URL('../upstreams/', import.meta.url)
@@ -224,19 +171,6 @@ export function createApi(
   return create(slug, upstream, slug)
 }
 
-/** Whether a request of the endpoint is never sent a second time. */
-export function isOnce({ endpoint }: ApiEndpoint): boolean {
-  return endpoint.effect === 'once'
-}
-
-/**
- * How callers call an endpoint. Parameters of a GET stand in its query, which no body fits into,
- * and a GET changes nothing.
- */
-export function callMethod({ effect = 'read', bodyBytesMax }: Endpoint): 'GET' | 'POST' {
-  return effect === 'read' && bodyBytesMax === undefined ? 'GET' : 'POST'
-}
-
 /**
  * Puts operators' settings in force for an API of this process, in place of the settings before;
  * the only way it changes.
@@ -291,22 +225,4 @@ function mergeSettings(
     isKeyUnreadable: settings.isKeyUnreadable === true,
     pausedMode: settings.pausedMode,
   }
-}
-
-function createEndpoint(path: string, endpoint: Endpoint): ApiEndpoint {
-  const required = new Set(endpoint.parameters.required ?? [])
-  const aliases: Record<string, readonly string[] | undefined> = endpoint.aliases ?? {}
-  const parameters = Object.entries(endpoint.parameters.properties).map(([name, schema]) => ({
-    name,
-    aliases: aliases[name] ?? [],
-    schema: schema as ParameterSchema,
-    required: required.has(name),
-    isBody: name === BODY && endpoint.bodyBytesMax !== undefined,
-    validator: Compile(schema),
-  }))
-  const names = parameters.flatMap((parameter) =>
-    [parameter.name, ...parameter.aliases].map((name): [string, ApiParameter] => [name, parameter]),
-  )
-  const ordered = parameters.toSorted((a, b) => Number(b.required) - Number(a.required))
-  return { path, endpoint, parameters: ordered, byName: new Map(names) }
 }

@@ -1,4 +1,4 @@
-import type { ParameterSchema } from './catalog.ts'
+import type { ParameterSchema } from './api-endpoint.ts'
 import { boundWords } from './parameter-words.ts'
 
 /** One member of a body, or of an answer's data, for the table of a page. */

@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../errors.ts'
-import type { Api, ApiEndpoint } from './catalog.ts'
+import type { ApiEndpoint } from './api-endpoint.ts'
+import type { Api } from './catalog.ts'
 
 /**
  * Failures that a caller of an endpoint has to reckon with, besides the failures of every request

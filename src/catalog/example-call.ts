@@ -1,4 +1,4 @@
-import { type ApiEndpoint, callMethod } from './catalog.ts'
+import { type ApiEndpoint, callMethod } from './api-endpoint.ts'
 
 /**
  * A call that works as it stands, from the recorded example:

@@ -1,4 +1,5 @@
-import type { Api, ApiEndpoint } from './catalog.ts'
+import type { ApiEndpoint } from './api-endpoint.ts'
+import type { Api } from './catalog.ts'
 import type { Caps } from './upstream.ts'
 
 const number = new Intl.NumberFormat('en-GB')

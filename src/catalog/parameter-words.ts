@@ -1,4 +1,4 @@
-import type { ParameterSchema } from './catalog.ts'
+import type { ParameterSchema } from './api-endpoint.ts'
 
 /** The JSON type of a parameter as the catalog lists it. */
 export function typeWord({ type, anyOf, enum: values }: ParameterSchema): string {

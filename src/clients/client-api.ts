@@ -1,4 +1,5 @@
-import { type Catalog, callMethod, type ParameterSchema } from '../catalog/catalog.ts'
+import { callMethod, type ParameterSchema } from '../catalog/api-endpoint.ts'
+import type { Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { endpointWords, pascal } from '../catalog/type-name.ts'
 import { type JsonSchema, toDocumentSchema } from '../openapi/schemas.ts'

@@ -1,4 +1,5 @@
-import { type Api, type ApiEndpoint, callMethod } from '../catalog/catalog.ts'
+import { type ApiEndpoint, callMethod } from '../catalog/api-endpoint.ts'
+import type { Api } from '../catalog/catalog.ts'
 import { dataFields } from '../catalog/data-fields.ts'
 import { endpointErrors } from '../catalog/endpoint-errors.ts'
 import { exampleCall } from '../catalog/example-call.ts'

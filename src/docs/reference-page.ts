@@ -1,4 +1,4 @@
-import type { ParameterSchema } from '../catalog/catalog.ts'
+import type { ParameterSchema } from '../catalog/api-endpoint.ts'
 import { type DataField, dataFields } from '../catalog/data-fields.ts'
 import { boundWords, parameterWords } from '../catalog/parameter-words.ts'
 import { type Html, html, trusted } from '../pages/html.ts'

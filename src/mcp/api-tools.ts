@@ -1,6 +1,7 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/server'
 import Type from 'typebox'
-import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
+import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
+import type { Api } from '../catalog/catalog.ts'
 import { effectWords } from '../catalog/limit-words.ts'
 import { toDocumentSchema } from '../openapi/schemas.ts'
 import { adaptTo } from './adapt-arguments.ts'

@@ -1,6 +1,7 @@
 import type { CallToolResult } from '@modelcontextprotocol/server'
 import Type from 'typebox'
-import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
+import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
+import type { Api } from '../catalog/catalog.ts'
 import { type GatewayError, type PublicError, publicError } from '../errors.ts'
 import { adaptTo } from './adapt-arguments.ts'
 import type { CallOutcome, SendCall } from './call-client.ts'

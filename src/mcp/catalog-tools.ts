@@ -1,6 +1,7 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/server'
 import Type, { type Static } from 'typebox'
-import type { Api, ApiEndpoint, Catalog } from '../catalog/catalog.ts'
+import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
+import type { Api, Catalog } from '../catalog/catalog.ts'
 import type { Allowance, Quote } from '../catalog/catalog-answer.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { unknownApi } from '../catalog/unknown-api.ts'

@@ -1,5 +1,6 @@
 import Type, { type Static } from 'typebox'
-import { type Api, type ApiEndpoint, isOpen } from '../catalog/catalog.ts'
+import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
+import { type Api, isOpen } from '../catalog/catalog.ts'
 import { cacheWords, capWords, effectWords } from '../catalog/limit-words.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import { typescriptType } from '../clients/typescript-types.ts'

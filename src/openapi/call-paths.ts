@@ -1,4 +1,5 @@
-import { type Api, type ApiEndpoint, type ApiParameter, type Catalog, callMethod } from '../catalog/catalog.ts'
+import { type ApiEndpoint, type ApiParameter, callMethod } from '../catalog/api-endpoint.ts'
+import type { Api, Catalog } from '../catalog/catalog.ts'
 import { effectWords } from '../catalog/limit-words.ts'
 import { aliasWords } from '../catalog/parameter-words.ts'
 import { camel, endpointWords, pascal } from '../catalog/type-name.ts'

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Api, ApiEndpoint } from '../../src/catalog/catalog.ts'
+import type { ApiEndpoint } from '../../src/catalog/api-endpoint.ts'
+import type { Api } from '../../src/catalog/catalog.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { interpretAnswers } from '../upstream/interpret.ts'
 import { dataOutcome, failureOutcome, type Outcome } from '../upstream/outcome.ts'

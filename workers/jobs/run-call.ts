@@ -1,14 +1,8 @@
 import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { bucketOf, type CapBucket, SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { UNPROVEN_KEYS_USED } from '../../src/caps/refusal.ts'
-import {
-  type Api,
-  type ApiEndpoint,
-  type Catalog,
-  isOpen,
-  PAUSED_RETRY_MS,
-  withCallerKey,
-} from '../../src/catalog/catalog.ts'
+import type { ApiEndpoint } from '../../src/catalog/api-endpoint.ts'
+import { type Api, type Catalog, isOpen, PAUSED_RETRY_MS, withCallerKey } from '../../src/catalog/catalog.ts'
 import type { Db } from '../../src/db/database.ts'
 import { GatewayError, toGatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'

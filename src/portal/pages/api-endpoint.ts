@@ -1,10 +1,5 @@
-import {
-  type Api,
-  type ApiEndpoint,
-  type ApiParameter,
-  callMethod,
-  type ParameterSchema,
-} from '../../catalog/catalog.ts'
+import { type ApiEndpoint, type ApiParameter, callMethod, type ParameterSchema } from '../../catalog/api-endpoint.ts'
+import type { Api } from '../../catalog/catalog.ts'
 import { type DataField, dataFields } from '../../catalog/data-fields.ts'
 import { endpointErrors } from '../../catalog/endpoint-errors.ts'
 import { cacheWords, effectWords } from '../../catalog/limit-words.ts'
