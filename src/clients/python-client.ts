@@ -12,8 +12,7 @@ import {
 } from './client-api.ts'
 import { literal, type PythonRecord, pythonType } from './python-types.ts'
 
-/** The parts of the client that are the same for every catalog. */
-const RUNTIME = ['runtime_answers', 'runtime', 'runtime_async'].map((name) => new URL(`./${name}.py`, import.meta.url))
+const runtimeOf = (name: string): string => readFileSync(new URL(`./${name}.py`, import.meta.url), 'utf8').trim()
 
 /** Options of the client, written out once more so that editors show them. */
 const optionsWith = (callTimeoutMs: number): string[] => [
@@ -72,7 +71,7 @@ export function pythonClient(apis: ClientApi[], { baseUrl, callTimeoutMs }: Clie
     `_RETRYABLE = frozenset(${JSON.stringify(retryable)})`,
     '',
     '',
-    RUNTIME.map((file) => readFileSync(file, 'utf8').trim()).join('\n\n\n'),
+    runtime(),
     '',
     '',
     ...apis.flatMap(({ endpoints }) => endpoints.flatMap(dataTypes)),
@@ -87,6 +86,21 @@ export function pythonClient(apis: ClientApi[], { baseUrl, callTimeoutMs }: Clie
       '',
     ]),
   ].join('\n')
+}
+
+/**
+ * The parts of the client that are the same for every catalog. The methods of calls are written for
+ * asyncio, and the client that waits has the same methods without `async` and `await`.
+ */
+function runtime(): string {
+  const transport = runtimeOf('runtime_transport')
+  const blocking = transport
+    .replaceAll(/\basync def |\bawait /g, (word) => (word === 'await ' ? '' : 'def '))
+    .replaceAll(/\b_?Async(?=StartedCall|Transport)/g, (prefix) => (prefix.startsWith('_') ? '_' : ''))
+    .replaceAll('_Asyncio', '_Blocking')
+  return [runtimeOf('runtime_answers'), runtimeOf('runtime'), blocking, runtimeOf('runtime_async'), transport].join(
+    '\n\n\n',
+  )
 }
 
 /**

@@ -127,72 +127,8 @@ class _Calls:
         return answer
 
 
-class StartedCall:
-    """A call that goes on without its caller. Its result is kept for 15 minutes."""
-
-    def __init__(self, transport: "_Transport", id: str) -> None:
-        self._transport = transport
-        self.id = id
-
-    def result(self) -> Any:
-        """Waits for the data. Raises GatewayError when the call failed or was cancelled."""
-        return self._transport._run(self._transport._result_steps(self.id))
-
-    def cancel(self) -> None:
-        """Cancels the call. What was not sent yet costs nothing."""
-        self._transport._run(self._transport._cancel_steps(self.id))
-
-
-class _Transport(_Calls):
-    def call(
-        self,
-        api: str,
-        endpoint: str,
-        parameters: Optional[Dict[str, Any]] = None,
-        headers: Optional[Dict[str, str]] = None,
-        method: str = "GET",
-        once: bool = False,
-    ) -> Any:
-        """Calls any endpoint, also one that this file does not know, and returns the data of its answer.
-
-        method: POST sends the parameters as JSON.
-        once: the call changes something; it is not made again when no answer says what came of it.
-
-        Raises GatewayError when the call failed, after the retries that its Retry-After allows.
-        """
-        return self.answer(api, endpoint, parameters, headers, method, once).data
-
-    def answer(
-        self,
-        api: str,
-        endpoint: str,
-        parameters: Optional[Dict[str, Any]] = None,
-        headers: Optional[Dict[str, str]] = None,
-        method: str = "GET",
-        once: bool = False,
-    ) -> Answer:
-        """As call, with what the answer says about itself: ids, cache, what is left."""
-        request = self._call_request(api, endpoint, parameters, headers, method, once)
-        return self._run(self._answer_steps(request))
-
-    def start(
-        self,
-        api: str,
-        endpoint: str,
-        parameters: Optional[Dict[str, Any]] = None,
-        headers: Optional[Dict[str, str]] = None,
-        method: str = "GET",
-    ) -> StartedCall:
-        """Starts a call that may wait longer than a connection should be held."""
-        sent = {**(headers or {}), "Prefer": "respond-async"}
-        request = self._call_request(api, endpoint, parameters, sent, method, True)
-        return StartedCall(self, self._run(self._start_steps(request)))
-
-    def batch(
-        self, calls: Sequence[BatchCall], take: Literal["all", "fit"] = "all", headers: Optional[Dict[str, str]] = None
-    ) -> BatchAnswer:
-        """Makes up to 50 calls at once. Each ends by itself: look at the error of each result."""
-        return self._run(self._batch_steps(calls, take, headers))
+class _Blocking(_Calls):
+    """Runs the steps of a call in the thread of its caller."""
 
     def _run(self, steps: "_Steps[T]") -> T:
         try:

@@ -98,6 +98,7 @@ describe('documents as different makers write them', () => {
       ['runtime.py', /#.*$/gm],
       ['runtime_answers.py', /#.*$/gm],
       ['runtime_async.py', /#.*$/gm],
+      ['runtime_transport.py', /#.*$/gm],
     ] as const) {
       const source = await readFile(new URL(`../../../src/clients/${file}`, import.meta.url), 'utf8')
       const code = source.replace(comment, '').replace(/"""[\s\S]*?"""|`[^`]*`|'[^'\n]*'|"[^"\n]*"/g, '')
