@@ -6,10 +6,9 @@ import { join } from 'node:path'
 import { after, before, describe, it, type TestContext } from 'node:test'
 import { promisify } from 'node:util'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
-import { freePort } from '../../src/local/embedded/free-port.ts'
 import { clientSetups, mcpConfiguration, PLACEHOLDER, snippets } from '../../src/portal/assets/snippets.js'
 import { type Account, signUp } from '../support/client.ts'
-import { type Gateway, startGateway } from '../support/gateway.ts'
+import { type Gateway, reachableAddress, startGateway } from '../support/gateway.ts'
 
 const run = promisify(execFile)
 
@@ -23,13 +22,10 @@ describe('the snippets of the portal', () => {
   let account: Account
 
   before(async () => {
-    // The clients in one file call the address that the gateway says it has.
-    const port = await freePort()
     gateway = await startGateway({
       isLocal: true,
       environment: {
-        PORT: String(port),
-        BASE_URL: `http://127.0.0.1:${port}`,
+        ...(await reachableAddress()),
         PLAN_LIMITS: '{"Free":{"perMinute":1000}}',
       },
     })

@@ -6,6 +6,7 @@ import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import { migrate } from '../../src/db/migrate.ts'
+import { freePort } from '../../src/local/embedded/free-port.ts'
 import type { LocalNode, LocalWorker } from './local-node.ts'
 import { SPARING_FLAGS } from './node-flags.ts'
 import { type Services, startServices } from './services.ts'
@@ -100,6 +101,12 @@ const AS_HTTPS = { 'x-forwarded-proto': 'https' }
 
 /** Loaded where it is used: a test of processes is spared the whole application in its own. */
 const local = (): Promise<typeof import('./local-node.ts')> => import('./local-node.ts')
+
+/** Settings of a gateway whose public address reaches it, for clients that call what it says. */
+export async function reachableAddress(): Promise<{ PORT: string; BASE_URL: string }> {
+  const port = await freePort()
+  return { PORT: String(port), BASE_URL: `http://127.0.0.1:${port}` }
+}
 
 /** Starts API nodes and workers as processes, as the Procfile does, or inside this process. */
 export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {

@@ -6,10 +6,9 @@ import { after, before, describe, it, type TestContext } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import type { Browser } from 'playwright-core'
-import { freePort } from '../../src/local/embedded/free-port.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { type Account, send, signUp, sql } from '../support/client.ts'
-import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { type Gateway, reachableAddress, startGateway, until } from '../support/gateway.ts'
 import { withMcpClient } from '../support/mcp-client.ts'
 import { authorizeUrl, codeChallenge, codeVerifier, registerApp, signIn } from '../support/oauth-client.ts'
 import { signUpIn, visitPortal } from '../support/portal.ts'
@@ -27,12 +26,10 @@ describe('an own API', () => {
 
   before(async () => {
     shop = await startShop()
-    const port = await freePort()
     gateway = await startGateway({
       isLocal: true,
       environment: {
-        PORT: String(port),
-        BASE_URL: `http://127.0.0.1:${port}`,
+        ...(await reachableAddress()),
         UPSTREAMS_DIR: OWN_FOLDER,
         BUILTIN_UPSTREAMS: 'weather,currency',
         UPSTREAM_ORDERS_URL: shop.url,
