@@ -46,9 +46,10 @@ export function sendProblem(
   const error = prepareError(reply, thrown)
   const [path = ''] = request.url.split('?', 1)
   const sought = decoded(path)
-    .replace(/^\/(apis|docs)\//, '/')
+    .replace(/^\/(apis|docs(\/guides)?)\//, '/')
     .replace(/[^\p{L}\p{N}]+/gu, ' ')
-  const nearest = error.status === 404 ? rankApis(offeredApis(catalog), sought).slice(0, 3) : []
+  const isOfDocs = /^\/docs\/(?!apis\/)/.test(path)
+  const nearest = error.status === 404 && !isOfDocs ? rankApis(offeredApis(catalog), sought).slice(0, 3) : []
   const isEverything = nearest.length > 0 && sought.trim() === ''
   const page = layout(assets, {
     title: `${error.status} · Agent API Gateway`,
@@ -59,6 +60,7 @@ export function sendProblem(
       path,
       sought: sought.trim(),
       nearest: isEverything ? [] : nearest,
+      isOfDocs,
     }),
     signup,
     isLoggedIn: readSessionCookie(request, baseUrl) !== undefined,

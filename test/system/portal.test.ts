@@ -464,6 +464,10 @@ describe('the portal', () => {
     }
     assert.match((await ask('/%3Cscript%3Ealert(1)', browser)).text, /No such page/)
     assert.doesNotMatch((await ask('/%3Cscript%3Ealert(1)', browser)).text, /<script>alert/)
+    const guide = await ask('/docs/guides/limits', browser)
+    assert.equal(guide.answer.status, 404)
+    assert.match(guide.text, /action="\/docs\/search#found".*Search the documentation.*value="limits"/s)
+    assert.doesNotMatch(guide.text, /Did you mean/)
     assert.match((await ask('/signup', browser, 'POST')).text, /This form needs JavaScript/)
     assert.match((await ask('/v1/nothing', browser)).type, /^application\/json/)
     for (const [path, to] of [

@@ -9,6 +9,8 @@ export interface Wanted {
   /** Words of the address, for the search field. */
   sought: string
   nearest: Api[]
+  /** Whether the address was one of the documentation, where a search for APIs finds nothing. */
+  isOfDocs: boolean
 }
 
 /** A wrong address or a failure, with ways on. */
@@ -25,8 +27,8 @@ ${
           html`${index === 0 ? '' : index === wanted.nearest.length - 1 ? ' or ' : ', '}<a href="/apis/${slug}">${upstream.displayName}</a>`,
       )}?</p>`
 }
-<form role="search" method="get" action="/#catalog">
-<div class="field"><label for="q">Search the APIs</label><input id="q" name="q" type="search" maxlength="200" value="${wanted.sought.slice(0, 200)}"></div>
+<form role="search" method="get" action="${wanted.isOfDocs ? '/docs/search#found' : '/#catalog'}">
+<div class="field"><label for="q">Search the ${wanted.isOfDocs ? 'documentation' : 'APIs'}</label><input id="q" name="q" type="search" maxlength="200" value="${wanted.sought.slice(0, 200)}"></div>
 <button class="button" type="submit">Search</button>
 </form>
 <p class="small"><a href="/">All APIs</a> · <a href="/docs">Docs</a> · <a href="/docs/errors#${error.code}">${error.code}</a></p>
