@@ -174,10 +174,11 @@ export class World {
     })
   }
 
-  /** A call that had a permit needs another permit for a repeated request. */
+  /** A call that had a permit, and waits for none, needs another one for a repeated request. */
   repeat(pick: number): void {
-    const call = this.#served[pick % Math.max(1, this.#served.length)]
-    if (call && call.deadline > this.now) this.#waiting.set(call.member, { ...call, hasPlace: false })
+    const idle = this.#served.filter(({ member, deadline }) => deadline > this.now && !this.#waiting.has(member))
+    const call = idle[pick % Math.max(1, idle.length)]
+    if (call) this.#waiting.set(call.member, { ...call, hasPlace: false })
   }
 
   #callOf(entry: WaitQueueEntry, timeoutMs: number): ModelCall {

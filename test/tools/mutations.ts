@@ -211,7 +211,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a queued call whose slot was taken is not told',
     file: 'src/caps/lua/acquire.lua',
-    from: 'if isScarce and waitMs > 0 then',
+    from: 'if (isScarce or state.leftUntil > now) and waitMs > 0 then',
     to: 'if false then',
     tests: ['test/caps/model.test.ts'],
   },

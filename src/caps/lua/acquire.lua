@@ -235,9 +235,9 @@ if #granted > 0 then
     redis.call('HSET', STATE, 'lastWasAsync', state.lastWasAsync and '1' or '0')
   end
 end
--- On a scarce cap a worker that polled earlier, or a share that has demand now, may have taken the
--- slot of a queued call.
-if isScarce and waitMs > 0 then
+-- On a scarce cap, or where the upstream has few requests left, a worker that polled earlier, a call
+-- that shares a place, or a share that has demand now may have taken the slot of a queued call.
+if (isScarce or state.leftUntil > now) and waitMs > 0 then
   local length = redis.call('ZCARD', QUEUE)
   if length > 0 and takePlanningTurn(length) then evictTooLate() end
 end
