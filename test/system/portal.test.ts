@@ -264,9 +264,9 @@ describe('the portal', () => {
       await page.reload()
       await team.getByLabel(`Role of ${colleague.email}`).selectOption('admin')
       await page.getByText('The role is changed').waitFor()
-      await page.reload()
       const body = { teamId: teams.body.teams[0].id, environment: 'test' }
       const { key } = (await send(gateway, '/v1/keys', { token: colleague.token, body })).body
+      await page.reload()
       await team.getByRole('button', { name: `Remove ${colleague.email}` }).click()
       await page.getByRole('dialog').getByLabel('Also end the key of the team').check()
       await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
