@@ -226,8 +226,8 @@ export const MUTATIONS: Mutation[] = [
   joins(
     'acquire',
     'a call without a place is granted before those that wait',
-    "'ZCARD', WAITERS) == 0",
-    "'ZCARD', WAITERS) >= 0",
+    "'EXISTS', WAITERS, EVICTED) == 0",
+    "'EXISTS', WAITERS, EVICTED) >= 0",
   ),
   caps(
     'acquire',

@@ -113,8 +113,9 @@ local function grant(granted, ahead)
 end
 
 -- Without waiters before these no set of waiters need be kept, and no order if there is room for
--- all. A waiter that has no place leaves room for every call that has a place.
-local isUncontended = not isScarce and redis.call('ZCARD', WAITERS) == 0
+-- all. A waiter that has no place leaves room for every call that has a place. A waiter that was
+-- evicted is refused below even if there is room again.
+local isUncontended = not isScarce and redis.call('EXISTS', WAITERS, EVICTED) == 0
 local free = isUncontended and freeNow() or 0
 local function isRoomFor(count) return isUncontended and waiterCount > 0 and free >= count end
 -- Permits ahead are granted only while nothing waits, and not under long windows, whose log is kept
