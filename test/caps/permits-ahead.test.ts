@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
+import { capKeys } from '../../src/redis/keys.ts'
 import { redisOfThisFile } from '../support/services.ts'
 import { waiterOf } from '../support/waiter.ts'
 import { World } from './world.ts'
@@ -28,6 +30,16 @@ it('permits ahead are an eighth of what the cap has left at most, and no room fo
   assert.equal(second.ahead.length, 6)
   await world.cap.release({ unused: [...first.ahead, ...second.ahead] })
   assert.equal((await poll(world)).ahead.length, 7)
+})
+
+it('the permits that calls get by one poll, and the permits ahead, have the names that the cap knows', async () => {
+  const world = await open(WIDE)
+  const { granted, ahead } = await poll(world)
+  const named = [...granted.values(), ...ahead]
+  assert.deepEqual(
+    (await redis.zrange(capKeys.of(world.slug, SHARED_BUCKET, 'leases'), '0', '-1')).sort(),
+    named.sort(),
+  )
 })
 
 it('a cap with shares, and a cap with a window over a minute, grant no permits ahead', async () => {
