@@ -353,6 +353,11 @@ export class World {
       if (!mayHavePlace && newcomers.some((newcomer) => newcomer.member === member)) passed += 1
     }
     this.#keepAhead(ahead, worker)
+    // The place of a call that joined later may have pushed it out again.
+    for (const [member, tag] of joined) {
+      const call = this.#waiting.get(member)
+      if (call) this.#waiting.set(member, { ...call, tag, hasPlace: true })
+    }
     for (const [member, refusal] of refused) {
       const call = this.#waiting.get(member) ?? assert.fail(`${member} was refused and does not wait`)
       this.#waiting.delete(member)
@@ -364,10 +369,6 @@ export class World {
       assert.ok(refusal.retryAfterMs > 0)
       this.lastEviction = refusal.reason
       this.evicted += 1
-    }
-    for (const [member, tag] of joined) {
-      const call = this.#waiting.get(member)
-      if (call) this.#waiting.set(member, { ...call, tag, hasPlace: true })
     }
     const left = this.#room() - (await this.#redis.zcard(this.#key('queue')))
     assert.ok(room <= Math.max(0, left), `room for ${room} was told of, and there is room for ${left}`)
