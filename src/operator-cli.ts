@@ -42,15 +42,15 @@ async function main(args: string[]): Promise<void> {
 }
 
 async function run(command: CommandName, { subject, values }: Omit<Invocation, 'client'>): Promise<Result> {
-  if (command === 'check') return await check(required(subject, 'a file'), values)
+  if (command === 'check') return await check(required(subject, 'a file or folder'), values)
   return await COMMANDS[command]({ client: await loadOperatorClient(values.url), subject, values })
 }
 
 /** The only command that needs no gateway. */
-async function check(file: string, { overlay }: Values): Promise<Result> {
+async function check(path: string, { overlay }: Values): Promise<Result> {
   // Imported here: the reader of documents is a large package, which no other command needs.
-  const { checkDocument } = await import('./operator/check-document.ts')
-  const checked = await checkDocument(file, overlay)
+  const { checkPath } = await import('./operator/check-document.ts')
+  const checked = await checkPath(path, overlay)
   if (!checked.answer.ok) process.exitCode = 1
   return checked
 }

@@ -150,7 +150,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['UPSTREAMS_DIR'],
         byDefault: 'unset',
         about:
-          'Folder of OpenAPI 3 documents, `<slug>.yaml`, `.yml` or `.json`, each with an overlay beside it if it needs one. Each document is an API of your own. A document with an error keeps processes from starting. `npm run operator -- check <file>` says what is wrong and what is left out.',
+          'Folder of OpenAPI 3 documents, `<slug>.yaml`, `.yml` or `.json`, each with an overlay beside it if it needs one. Each document is an API of your own. A document with an error keeps processes from starting. `npm run operator -- check <file or folder>` says what is wrong and what is left out.',
       },
       {
         names: ['BUILTIN_UPSTREAMS'],

@@ -1,13 +1,14 @@
-import { access } from 'node:fs/promises'
+import { access, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { builtInSlugs, createApi, loadUpstreams } from '../catalog/catalog.ts'
 import type { ApiEntry } from '../catalog/catalog-answer.ts'
 import { toEntry } from '../catalog/catalog-entry.ts'
 import type { Effect } from '../catalog/endpoint.ts'
 import { capWords, spanWords } from '../catalog/limit-words.ts'
-import { readDocument, slugOf, takenNames } from '../catalog/openapi/load-folder.ts'
+import { type ReadDocument, readDocument, readFolder, slugOf, takenNames } from '../catalog/openapi/load-folder.ts'
 import { type Finding, findingLine } from '../catalog/openapi/report.ts'
 import type { Upstream } from '../catalog/upstream.ts'
+import { UsageError } from './command-line.ts'
 import { textTable } from './text-table.ts'
 
 /** What the gateway makes of a document, for programs. */
@@ -24,25 +25,79 @@ export interface CheckAnswer {
   effects: Record<string, Effect>
 }
 
+/** What the gateway makes of a folder, for programs. */
+export interface CheckFolderAnswer {
+  ok: boolean
+  documents: CheckAnswer[]
+  /** Errors of files that belong to no document. */
+  errors: Finding[]
+}
+
 /**
- * Reads a document as a process of the gateway would, and needs none.
+ * Reads a document, or all documents of a folder, as a process of the gateway would, and needs
+ * none. Documents of a folder that clash with each other have errors.
  *
  * @param overlay absent: the overlay beside the document, if there is one
+ * @throws UsageError if `overlay` is given for a folder
  */
+export async function checkPath(
+  path: string,
+  overlay: string | undefined,
+): Promise<{ answer: CheckAnswer | CheckFolderAnswer; text: string }> {
+  const isFolder = await stat(path).then(
+    (info) => info.isDirectory(),
+    () => false,
+  )
+  if (!isFolder) return await checkDocument(path, overlay)
+  if (overlay !== undefined) throw new UsageError('--overlay belongs to one document, and this is a folder of them.')
+  return await checkFolder(path)
+}
+
+async function checkFolder(folder: string): Promise<{ answer: CheckFolderAnswer; text: string }> {
+  const builtIn = { slugs: await builtInSlugs(), upstreams: await loadUpstreams() }
+  const { documents, strays } = await readFolder(folder, builtIn)
+  const answers = documents.map(answerOf)
+  const wrong = answers.filter(({ ok }) => !ok).length
+  const ok = wrong === 0 && strays.length === 0
+  const counts = [
+    ...(wrong > 0 ? [`${wrong} of ${documents.length} documents have errors`] : []),
+    ...(strays.length === 1 ? ['an overlay has no document'] : []),
+    ...(strays.length > 1 ? [`${strays.length} overlays have no document`] : []),
+  ]
+  const lines = [
+    ...documents.flatMap(({ upstream }, index) => {
+      const answer = answers[index]
+      return answer ? [`── ${answer.slug}`, ...entryText(answer, upstream), ...findingsText(answer), ''] : []
+    }),
+    ...strays.map(findingLine),
+    ok
+      ? `${documents.length === 1 ? '1 document' : `${documents.length} documents`} can be served.`
+      : `No process starts with this folder: ${counts.join(', and ')}.`,
+  ]
+  return { answer: { ok, documents: answers, errors: strays }, text: lines.join('\n') }
+}
+
+/** As `checkPath`, of one document. */
 export async function checkDocument(
   file: string,
   overlay: string | undefined,
 ): Promise<{ answer: CheckAnswer; text: string }> {
-  const builtIn = await builtInSlugs()
-  const { slug, upstream, findings } = await readDocument(file, {
+  const read = await readDocument(file, {
     overlay: overlay ?? (await overlayBeside(file)),
-    builtIn,
+    builtIn: await builtInSlugs(),
     taken: takenNames(await loadUpstreams()),
   })
-  const { errors, leftOut } = findings
-  const api = upstream && createApi(slug, upstream, { settings: new Map(), isOperatorNamed: false })
+  const answer = answerOf(read)
+  return { answer, text: [...entryText(answer, read.upstream), ...findingsText(answer)].join('\n') }
+}
+
+function answerOf({ slug, upstream, findings: { errors, leftOut } }: ReadDocument): CheckAnswer {
+  const api =
+    upstream && errors.length === 0
+      ? createApi(slug, upstream, { settings: new Map(), isOperatorNamed: false })
+      : undefined
   const endpoints = Object.entries(upstream?.endpoints ?? {})
-  const answer: CheckAnswer = {
+  return {
     ok: errors.length === 0,
     slug,
     errors,
@@ -50,7 +105,6 @@ export async function checkDocument(
     entry: api ? toEntry(api, 0) : null,
     effects: Object.fromEntries(endpoints.map(([path, { effect = 'read' }]) => [path, effect])),
   }
-  return { answer, text: [...entryText(answer, upstream), ...findingsText(answer)].join('\n') }
 }
 
 async function overlayBeside(file: string): Promise<string | undefined> {

@@ -39,6 +39,7 @@ Own APIs
   check <file> [--overlay F]              what the gateway makes of an OpenAPI document: errors, what is left out, the
                                           catalog entry; needs no running gateway; exit code 1 when it has errors
                                           F: else <name>.overlay.yaml or .json beside the file
+  check <folder>                          the same of all documents of a folder, and where they clash
 
 Fleet
   status                                  what needs you, and nothing else; exit code 1 while callers fail

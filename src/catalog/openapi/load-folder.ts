@@ -6,7 +6,7 @@ import type { Upstream } from '../upstream.ts'
 import { mapDocument } from './map-document.ts'
 import { applyOverlay } from './overlay.ts'
 import { FILE_BYTES_MAX, readText } from './read-text.ts'
-import { Findings, findingLine, Unreadable } from './report.ts'
+import { type Finding, Findings, findingLine, Unreadable } from './report.ts'
 
 const DOCUMENT = /^(.+?)\.(yaml|yml|json)$/
 const OVERLAY = /\.overlay\.(yaml|yml|json)$/
@@ -35,46 +35,60 @@ export class DocumentsError extends ConfigError {
   }
 }
 
+/** What came of a folder of documents. */
+export interface ReadFolder {
+  documents: ReadDocument[]
+  /** Errors of files that belong to no document. */
+  strays: Finding[]
+}
+
 /**
  * Reads every document of a folder, by slug.
  *
  * @throws DocumentsError if a document has errors: a gateway that serves a part of what its
  *   operator wrote down would fail later, and for others
  */
-export async function loadFolder(
-  folder: string,
-  { slugs, upstreams: others }: BuiltIn,
-): Promise<Map<string, Upstream>> {
+export async function loadFolder(folder: string, builtIn: BuiltIn): Promise<Map<string, Upstream>> {
+  const { documents, strays } = await readFolder(folder, builtIn)
+  const errors = [...documents.flatMap(({ findings }) => findings.errors), ...strays]
+  if (errors.length > 0) throw new DocumentsError(errors.map(findingLine))
+  return new Map(documents.flatMap(({ slug, upstream }) => (upstream ? [[slug, upstream]] : [])))
+}
+
+/**
+ * Reads every document of a folder, and reports where documents clash.
+ *
+ * @throws DocumentsError if the folder cannot be read
+ */
+export async function readFolder(folder: string, { slugs, upstreams: others }: BuiltIn): Promise<ReadFolder> {
   const names = (
     await readdir(folder).catch((cause: Error) => {
       throw new DocumentsError([`UPSTREAMS_DIR: the folder ${folder} cannot be read: ${Reflect.get(cause, 'code')}`])
     })
   ).sort()
   const overlays = names.filter((name) => OVERLAY.test(name))
-  const documents = names.filter((name) => DOCUMENT.test(name) && !OVERLAY.test(name))
-  const upstreams = new Map<string, Upstream>()
-  const errors: string[] = []
+  const files = names.filter((name) => DOCUMENT.test(name) && !OVERLAY.test(name))
   const taken = takenNames(others)
-  for (const name of documents) {
+  const documents: ReadDocument[] = []
+  for (const name of files) {
     const slug = slugOf(name)
     const [overlay, second] = overlays.filter((other) => other.replace(OVERLAY, '') === slug)
-    const { upstream, findings } = await readDocument(join(folder, name), {
+    const read = await readDocument(join(folder, name), {
       overlay: overlay === undefined ? undefined : join(folder, overlay),
       ...{ builtIn: slugs, taken },
     })
-    if (documents.some((other) => other !== name && slugOf(other) === slug))
-      findings.error([], `Another file has the slug ${slug} as well.`)
-    if (second !== undefined) findings.error([], `It has two overlays, ${overlay} and ${second}.`)
-    errors.push(...findings.errors.map(findingLine))
-    if (upstream) upstreams.set(slug, upstream)
+    if (files.some((other) => other !== name && slugOf(other) === slug))
+      read.findings.error([], `Another file has the slug ${slug} as well.`)
+    if (second !== undefined) read.findings.error([], `It has two overlays, ${overlay} and ${second}.`)
+    documents.push(read)
   }
-  for (const name of overlays) {
-    const slug = name.replace(OVERLAY, '')
-    if (!documents.some((document) => slugOf(document) === slug))
-      errors.push(`${name}: there is no document ${slug}.yaml or ${slug}.json that it belongs to`)
-  }
-  if (errors.length > 0) throw new DocumentsError(errors)
-  return upstreams
+  const strays = overlays.flatMap((file) => {
+    const slug = file.replace(OVERLAY, '')
+    if (files.some((document) => slugOf(document) === slug)) return []
+    const text = `There is no document ${slug}.yaml or ${slug}.json that it belongs to.`
+    return [{ file, line: 0, pointer: '', text }]
+  })
+  return { documents, strays }
 }
 
 /** The upstreams of this project: all their slugs, and those that are served. */

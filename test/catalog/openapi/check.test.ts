@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { checkDocument } from '../../../src/operator/check-document.ts'
+import { checkDocument, checkPath } from '../../../src/operator/check-document.ts'
+import { UsageError } from '../../../src/operator/command-line.ts'
 import { check, document, readWritten, words } from '../../support/own-document.ts'
 
 const ORDERS = fileURLToPath(new URL('../../own/orders.yaml', import.meta.url))
@@ -31,6 +35,27 @@ describe('a document of an own API', () => {
       default: 1,
     })
     assert.equal(list?.params.state?.type, 'array')
+  })
+
+  it('a folder is checked whole: clashes of its documents, and overlays without a document, are errors', async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'agw-folder-'))
+    t.after(() => rm(folder, { recursive: true }))
+    const write = (name: string) => writeFile(join(folder, name), JSON.stringify(document()))
+    await write('stock.json')
+    const alone = await checkPath(folder, undefined)
+    assert.equal(alone.answer.ok, true, alone.text)
+    assert.match(alone.text, /1 document can be served/)
+    await write('stock.yaml')
+    await writeFile(join(folder, 'stok.overlay.yaml'), 'overlay: 1.0.0\n')
+    const { answer, text } = await checkPath(folder, undefined)
+    assert.equal(answer.ok, false)
+    assert.match(text, /Another file has the slug stock as well/)
+    assert.match(text, /stok\.overlay\.yaml: There is no document stok\.yaml/)
+    assert.match(
+      text,
+      /No process starts with this folder: 2 of 2 documents have errors, and an overlay has no document/,
+    )
+    await assert.rejects(checkPath(folder, 'x.yaml'), UsageError)
   })
 
   it('a document without caps is an error that says how to write them', async () => {
