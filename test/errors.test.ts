@@ -2,7 +2,10 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { it } from 'node:test'
+import { KEYS_MAX } from '../src/accounts/key-answer.ts'
+import { TEAMS_MAX } from '../src/accounts/team-answer.ts'
 import { ERRORS, GatewayError } from '../src/errors.ts'
+import { CONNECTIONS_MAX } from '../src/oauth/consent.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
 
@@ -15,6 +18,17 @@ it('the error table has no code that nothing answers with', () => {
     Object.keys(ERRORS).filter((code) => !source.includes(`'${code}'`)),
     [],
   )
+})
+
+it('a message that names a limit of the account names the number that the code holds', () => {
+  const limits = {
+    KEY_LIMIT_REACHED: KEYS_MAX,
+    TEAM_LIMIT_REACHED: TEAMS_MAX,
+    CONNECTION_LIMIT_REACHED: CONNECTIONS_MAX,
+  } as const
+  for (const [code, max] of Object.entries(limits)) {
+    assert.match(ERRORS[code as keyof typeof limits].message, new RegExp(` \\(${max}\\)\\.$`))
+  }
 })
 
 it('an internal error has its stack, a refusal has none, and errors after it have theirs', () => {

@@ -29,8 +29,8 @@ export function signAddressProof(secrets: Secret[], { userId, email }: AddressPr
 export async function verifyAddressProof(secrets: Secret[], token: string): Promise<AddressProof> {
   const refuse = (cause?: unknown) =>
     new GatewayError('INVALID_TOKEN', {
-      message: 'The link is not valid, or its day is over.',
-      hint: 'Have it sent again with POST /v1/auth/verification',
+      message: 'The link is not valid, or it is more than a day old.',
+      hint: 'Request the mail again with POST /v1/auth/verification',
       cause,
     })
   const keyOf = ({ kid }: { kid?: string }): Buffer => {

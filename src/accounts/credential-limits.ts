@@ -93,7 +93,7 @@ export function readAllowed(
 function checkedApis(catalog: { has: (slug: string) => boolean }, apis: string[]): string[] {
   if (!apis.every((slug) => catalog.has(slug))) {
     throw new GatewayError('VALIDATION_ERROR', {
-      message: 'Member apis names no API of the catalog.',
+      message: 'Member apis names an API that the catalog does not have.',
       tokens: { param: 'apis' },
     })
   }

@@ -176,13 +176,13 @@ async function loadProviderKeys(db: Db, owner: ProviderKeyOwner): Promise<Map<st
 function malformedKey(sent: string): GatewayError {
   if (/agw_(live|test)_/.test(sent)) {
     return new GatewayError('INVALID_API_KEY', {
-      message: 'The API key is not complete, or something stands beside it.',
+      message: 'The API key is incomplete, or the header contains more than the key.',
       hint: 'Send the whole key and nothing else, as it was shown when it was created',
     })
   }
   if (/^[\w-]+\.[\w-]+\.[\w-]+$/.test(sent)) {
     return new GatewayError('INVALID_API_KEY', {
-      message: 'This is a session token, and no API key.',
+      message: 'This is a session token, not an API key.',
       hint: 'Send it as Authorization: Bearer',
     })
   }

@@ -47,8 +47,8 @@ export function checkLiveCalls({ mode, missing }: Pick<Principal, 'mode' | 'miss
         hint: 'Use a test key meanwhile, or ask the operator',
       })
     : new GatewayError('FORBIDDEN', {
-        message: 'Live calls need the proof that the address of this account is yours.',
-        hint: 'Follow the link in the mail, or have it sent again with POST /v1/auth/verification',
+        message: 'Live calls are refused until you have verified the email address of this account.',
+        hint: 'Open the link in the mail, or request the mail again with POST /v1/auth/verification',
       })
 }
 

@@ -35,11 +35,11 @@ function slowWords(retryAfterMs: number): string {
   return `This API answers slowly; its connections are all in use. Try again in ${seconds} s.`
 }
 
-const SHARE_USED = 'Your fair share of the upstream API is used up while others ask for it too.'
+const SHARE_USED = 'You have used your fair share of this API for now. Other accounts are waiting for it.'
 
 /** For a call whose own key the upstream has not taken yet. */
 export const UNPROVEN_KEYS_USED =
-  'The upstream API has not taken your provider key yet, and requests with such keys are used up for now.'
+  'Your provider key is not verified yet, and the quota for unverified keys is used up for now.'
 
 /**
  * What a call is told more whose own key the upstream has not taken yet: another cap is used up

@@ -56,18 +56,18 @@ export function effectWords({ endpoint: { effect = 'read' } }: ApiEndpoint): str
 
 /** How long answers of an endpoint are stored. */
 export function cacheWords({ endpoint: { cache, pool, effect = 'read' } }: ApiEndpoint): string {
-  if (effect !== 'read') return 'Not stored.'
+  if (effect !== 'read') return 'Not cached.'
   if (!cache)
-    return pool ? 'Not stored. Items come from a prefetched pool.' : 'Not stored: each call reaches the source.'
+    return pool ? 'Not cached. Items come from a prefetched pool.' : 'Not cached. Each call reaches the source.'
   const { seconds, staleIfErrorSeconds = 0, notFoundSeconds } = cache
   if (seconds === 0) {
-    const missing = notFoundSeconds ? ` “No such thing” is stored for ${spanWords(notFoundSeconds)}.` : ''
-    return `Not stored; identical calls at the same moment share one request.${missing}`
+    const missing = notFoundSeconds ? ` “Not found” is cached ${spanWords(notFoundSeconds)}.` : ''
+    return `Not cached; identical calls at the same moment share one request.${missing}`
   }
   const fresh =
-    typeof seconds === 'number' ? `Stored for ${spanWords(seconds)}` : 'Stored for a time that depends on the answer'
+    typeof seconds === 'number' ? `Cached ${spanWords(seconds)}` : 'Cached for a time that depends on the answer'
   return staleIfErrorSeconds > 0
-    ? `${fresh}; for ${spanWords(staleIfErrorSeconds)} more while the source fails.`
+    ? `${fresh} (up to ${spanWords(staleIfErrorSeconds)} longer if the source is down).`
     : `${fresh}.`
 }
 

@@ -88,7 +88,7 @@ function readToken({ headers }: FastifyRequest): string | undefined {
   try {
     return readBearer(headers)
   } catch (cause) {
-    const message = 'The Authorization header is not the word Bearer and one token.'
+    const message = 'The Authorization header must be the word Bearer and one token.'
     throw new GatewayError('INVALID_TOKEN', { message, hint: HINT, cause })
   }
 }
@@ -111,7 +111,7 @@ export function refuseForeignOrigin(request: FastifyRequest, proof: OperatorProo
       : site !== 'same-origin' && site !== 'none' && !isNavigation
   const isProven = site === 'same-origin' || (site === undefined && origin !== undefined)
   if (isForeign || (proof !== 'bearer' && !isSafe && !isProven)) {
-    throw new GatewayError('FORBIDDEN', { message: 'This may be asked by the console itself alone.' })
+    throw new GatewayError('FORBIDDEN', { message: 'Only the console itself may send this request.' })
   }
 }
 

@@ -142,7 +142,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'The call was not asynchronous, or is another account’s.',
   ),
   UPSTREAM_NOT_FOUND: help(
-    'Treat it as an answer: the source has no such thing. Do not retry.',
+    'Treat it as an answer. Do not retry, because the source has nothing under these values.',
     'A name, code or id that the source does not know.',
   ),
   METHOD_NOT_ALLOWED: help('Use a method of the Allow header.', 'GET where the route takes POST, or the reverse.'),
@@ -259,7 +259,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'Your account has used its fair share while others ask too, as the message says; Retry-After is an estimate.',
   ),
   API_NOT_ENABLED: help(
-    'Ask the operator. Test keys work where the plan reaches the API.',
+    'Ask the operator. Test keys work if the plan includes the API.',
     'The source needs a key that the operator has not set.',
   ),
   API_PAUSED: help(

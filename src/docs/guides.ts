@@ -80,12 +80,12 @@ const ACCOUNT_WORDS: Record<Config['accounts']['signup'], string> = {
     '[Sign up](/signup) with an email and a password, open the link of the mail that comes (live calls wait for it)',
   approval:
     '[Sign up](/signup) with an email and a password (live calls wait until the operator has approved the account)',
-  closed: 'Sign-up is closed: ask whoever runs this gateway to open it, then [log in](/login)',
+  closed: 'Sign-up is closed. Ask the operator of this gateway to open it, then [log in](/login)',
 }
 
 /** Whom to ask; an address is a link. */
 function contactWords(contact: string | undefined): string {
-  if (contact === undefined) return 'whoever runs it'
+  if (contact === undefined) return 'the operator'
   return /^(https?:\/\/|[^\s@<>]+@)[^\s<>]+$/.test(contact) ? `<${contact}>` : `\`${contact.replaceAll('`', '')}\``
 }
 

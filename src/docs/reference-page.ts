@@ -118,7 +118,7 @@ function tryForm({ id, method, path, parameters, body }: Operation): Html {
   return html`<form class="try-route" data-route data-method="${method}" data-path="${path}">
 <h3>Try it</h3>
 ${fields}${area}
-<div class="actions"><button class="button" type="submit">Send</button><span class="small" role="status" data-outcome>Under your log-in; what it changes is changed.</span></div>
+<div class="actions"><button class="button" type="submit">Send</button><span class="small" role="status" data-outcome>Runs with your session. Changes are real.</span></div>
 <pre class="answer" tabindex="0" aria-label="Answer of ${id}" data-answer hidden><code></code></pre>
 </form>`
 }

@@ -95,7 +95,7 @@ export const KINDS: Kind[] = [
     codes: ['DEADLINE_EXCEEDED'],
     label: 'Too late',
     runbook: 'deadlines',
-    became: 'waited in vain',
+    became: 'ran out of time',
     why: ({ queue }) =>
       queue && queue.waiting > 0 ? `${queue.waiting} waiting, oldest ${span(queue.oldestMs)}` : 'their time ran out',
     callers: () => 'These callers get 503 DEADLINE_EXCEEDED.',
@@ -120,7 +120,7 @@ export const KINDS: Kind[] = [
     label: 'Moved',
     runbook: 'upstream-moved',
     became: 'failed',
-    why: () => 'the source answers with a redirect that is not followed',
+    why: () => 'the source answers with a redirect that the gateway does not follow',
     callers: () => 'These callers get 502 UPSTREAM_REDIRECT_BLOCKED.',
     todo: () => 'Set the new address of the source with UPSTREAM_<SLUG>_URL.',
     isGone: hasAnswered,

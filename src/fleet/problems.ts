@@ -182,7 +182,7 @@ function usageProblems({ at, usageFailingSince, stores: { postgres } }: Facts): 
       slug: null,
       text: `Postgres has not taken the usage of calls for ${span(at - usageFailingSince)}`,
       callers:
-        'Calls go on. Usage pages stand still; where Postgres takes no writes at all, log-ins and new keys get 503.',
+        'Calls go on. Usage pages stand still; if Postgres takes no writes at all, log-ins and new keys get 503.',
       todo: 'Check its disk and whether it is read-only; the log of an API node says why ("failed to write usage").',
       runbook: 'usage',
     },
@@ -282,7 +282,7 @@ function upstreamProblems(row: UpstreamRow, { at }: Facts): Present[] {
       label: 'No contact',
       slug,
       text: row.lackedContact,
-      callers: 'Callers wait longer where many call, or get 503 UPSTREAM_CAP_EXHAUSTED sooner.',
+      callers: 'Callers wait longer if many call, or get 503 UPSTREAM_CAP_EXHAUSTED sooner.',
       todo: 'Set CONTACT to a mail or web address of yours; it goes into the User-Agent.',
       runbook: 'no-contact',
     })

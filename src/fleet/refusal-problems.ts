@@ -101,7 +101,7 @@ function ended(
     ...problem,
     rank: 3,
     text: `${about}${countOf(count, 'call')} got ${codes.join(', ')}, the last at ${clockTime(lastAt)} UTC, ${span(Math.max(0, at - lastAt))} ago`,
-    callers: 'It is over: callers are served again.',
+    callers: 'It is over. Calls succeed again.',
     todo: 'No action needed.',
     endedAt: lastAt,
   }

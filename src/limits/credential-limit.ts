@@ -16,7 +16,7 @@ export async function limitCredentials<T>(deps: ThrottleDeps, userId: string, ma
     max: CREDENTIALS_PER_DAY,
     windowMs: 86_400_000,
     code: 'RATE_LIMIT_EXCEEDED',
-    hint: 'Use the keys and connections that there are, or wait before making more',
+    hint: 'Use the keys and connections that exist, or wait before making more',
   })
   try {
     return await make()

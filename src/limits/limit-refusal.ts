@@ -39,7 +39,7 @@ export function limitRefusal(
   switch (decision) {
     case 'in-flight':
       return new LimitRefusedError('CONCURRENCY_LIMIT_EXCEEDED', state, {
-        message: `The plan ${name} allows ${plan.inFlight} calls under way at once.`,
+        message: `The plan ${name} allows ${plan.inFlight} calls at once.`,
         tokens: { limit: plan.inFlight, ...upgrade },
         retryAfterMs: Math.max(RETRY_MS_MIN, state.nextEndMs),
       })

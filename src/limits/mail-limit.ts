@@ -20,7 +20,7 @@ const MAIL_ATTEMPTS_PER_HOUR = 20
  */
 export async function takeMail(deps: ThrottleDeps, subject: string): Promise<() => void> {
   const throttle = { subject, windowMs: HOUR_MS, code: 'RATE_LIMIT_EXCEEDED' } as const
-  const mails = { name: 'mail', max: MAILS_PER_HOUR, hint: 'Look for the mails that came, or wait' } as const
+  const mails = { name: 'mail', max: MAILS_PER_HOUR, hint: 'Look for the mails that arrived, or wait' } as const
   const refund = await takeThrottle(deps, { ...throttle, ...mails })
   const hint = 'Wait: the mail server is tried later'
   await takeThrottle(deps, { ...throttle, name: 'mail-attempt', max: MAIL_ATTEMPTS_PER_HOUR, hint }).catch(

@@ -57,7 +57,7 @@ export function welcomeText({
     ...(lackedContacts.length === 0 ? [] : ['  CONTACT (a mail or web address of yours) is not set:']),
     ...lackedContacts.map((words) => `    ${words}`),
     ...(isBrief ? ['  Below: calls and warnings; LOG_LEVEL=info shows every line.'] : []),
-    '  Ctrl-C stops everything; data stay in the data folder.',
+    '  Ctrl-C stops everything; your data stays in the data folder.',
     '',
   ]
   return lines.join('\n')

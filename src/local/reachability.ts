@@ -77,7 +77,7 @@ function isFresh({ health }: Row, since: number): boolean {
 }
 
 /**
- * `27 of 27 upstreams answer.`; undefined while none was tried since then, milliseconds since the
+ * `27 of 27 upstreams reachable.`; undefined while none was tried since then, milliseconds since the
  * epoch.
  */
 export function reachabilityWords({ upstreams }: Pick<Overview, 'upstreams'>, since: number): string | undefined {
@@ -90,9 +90,9 @@ export function reachabilityWords({ upstreams }: Pick<Overview, 'upstreams'>, si
   })
   const words = failed[0]?.health?.lastFailure?.words
   const answering = checked.length - failed.length
-  const tried = checked.length < enabled.length ? ' tried so far' : ''
-  const count = `${answering} of ${checked.length} upstreams${tried} answer`
-  if (answering === 0) return `${count} (${words}): no network? Test keys work without it.`
+  const soFar = checked.length < enabled.length ? ' so far' : ''
+  const count = `${answering} of ${checked.length} upstreams reachable${soFar}`
+  if (answering === 0) return `${count} (${words}). No network? Test keys work without it.`
   return failed.length === 0 ? `${count}.` : `${count}; the others are in the console.`
 }
 

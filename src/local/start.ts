@@ -81,8 +81,7 @@ try {
 
 async function start(): Promise<void> {
   const settings = loadStartConfig()
-  if (process.getuid?.() === 0)
-    print('This is the account root, which the service does not need: an account of its own is safer.')
+  if (process.getuid?.() === 0) print('You are running as root; a separate user is safer.')
   output.isVerbose = settings.isVerbose
   await checkPorts(settings)
   await openDataDir(settings.dataDir)
@@ -127,7 +126,7 @@ async function start(): Promise<void> {
 }
 
 function throwIfEnding(): void {
-  if (isEnding) throw new Error('told to end')
+  if (isEnding) throw new Error('ended by a signal')
 }
 
 /**
@@ -270,6 +269,6 @@ async function end(code: number): Promise<void> {
   await Promise.race([started, delay(STARTING_MS_MAX)])
   const failures = await Promise.allSettled(embedded.map((server) => server.stop()))
   for (const failure of failures) if (failure.status === 'rejected') print(String(failure.reason))
-  print('Stopped. Your data are kept.')
+  print('Stopped. Your data is kept.')
   process.exit(code)
 }

@@ -18,7 +18,7 @@ export interface ConsentDeps extends ArtifactDeps {
 }
 
 /** Connections an account may have. */
-const CONNECTIONS_MAX = 100
+export const CONNECTIONS_MAX = 100
 
 /**
  * The request and answer of a browser that is in the middle of a sign-in: the library reads its

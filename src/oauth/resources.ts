@@ -129,7 +129,7 @@ export function requireAudience(
   const path = resourcePath(request.url)
   if (path !== undefined && resourceOf(connection.resource, baseUrl) === `${baseUrl}${path}`) return
   throw new GatewayError('INVALID_TOKEN', {
-    message: 'The access token is good for another resource.',
+    message: 'The access token is for another resource.',
     hint: `Ask for a token with resource=${baseUrl}${path ?? ''}`,
   })
 }

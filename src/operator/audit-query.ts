@@ -101,6 +101,6 @@ function filterOf({ from, to, actor, action, subject, cursor }: AuditQuery): Aud
 function momentOf(name: string, text: string | undefined): Date | undefined {
   if (!text) return undefined
   const moment = new Date(text)
-  if (Number.isNaN(moment.getTime())) throw new GatewayError('VALIDATION_ERROR', { message: `${name} is no date.` })
+  if (Number.isNaN(moment.getTime())) throw new GatewayError('VALIDATION_ERROR', { message: `${name} is not a date.` })
   return moment
 }

@@ -9,20 +9,20 @@ import { GatewayError } from '../errors.ts'
 export function checkProbe({ enabled, isSwitchedOff, pausedMode }: Api): void {
   if (isSwitchedOff) {
     throw new GatewayError('API_NOT_ENABLED', {
-      message: 'An operator disabled this API: enable it before you probe it.',
+      message: 'An operator disabled this API. Enable it before you probe it.',
       hint: 'Enable it first',
     })
   }
   if (!enabled) {
     throw new GatewayError('API_NOT_ENABLED', {
-      message: 'The gateway calls this API with no key of its own: set one before you probe it.',
+      message: 'The gateway has no key of its own for this API. Set a key before you probe it.',
       hint: 'Set a key first',
     })
   }
   if (pausedMode === 'hold') {
     throw new GatewayError('API_PAUSED', {
       message:
-        'This API is paused and holds its probes too: resume it before you probe it, or pause it with mode refuse.',
+        'This API is paused and holds its probes too. Resume it before you probe it, or pause it with mode refuse.',
       hint: 'Resume it first',
       retryAfterMs: PAUSED_RETRY_MS,
     })

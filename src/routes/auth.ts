@@ -138,7 +138,7 @@ async function createUser(
 function closed(): GatewayError {
   return new GatewayError('FORBIDDEN', {
     message: 'Sign-up is closed.',
-    hint: 'Ask whoever runs this gateway to open it',
+    hint: 'Ask the operator of this gateway to open it',
   })
 }
 

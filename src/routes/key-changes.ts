@@ -184,7 +184,7 @@ function previousOf(outcome: RotationOutcome): Static<typeof RotateAnswer>['prev
   if (outcome.kind === 'rotated before') throw new GatewayError('KEY_ALREADY_ROTATED')
   if (outcome.kind === 'ended') throw ended()
   throw new GatewayError('KEY_LIMIT_REACHED', {
-    message: 'The account has its full number of keys that were rotated and still work.',
+    message: 'The account has reached its limit of rotated keys that still work.',
     hint: 'Revoke a key that was rotated, or wait until it ends',
     tokens: { limit: KEYS_MAX },
   })

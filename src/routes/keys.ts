@@ -116,7 +116,7 @@ async function addKey(db: Db, key: MadeKey, teamId: string | undefined): Promise
   if (inserting === 'full') throw new GatewayError('KEY_LIMIT_REACHED', { tokens: { limit: KEYS_MAX } })
   if (inserting === 'full for others') {
     throw new GatewayError('KEY_LIMIT_REACHED', {
-      message: 'The account that owns the team has the full number of keys that others made.',
+      message: 'The account that owns the team has reached its limit of keys made by other members.',
       hint: 'Revoke a key of the team, or ask its owner to make one',
       tokens: { limit: OTHERS_KEYS_MAX },
     })

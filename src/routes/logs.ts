@@ -136,7 +136,7 @@ function notLogged(days: number): GatewayError {
 
 function oneExport(): GatewayError {
   return new GatewayError('RATE_LIMIT_EXCEEDED', {
-    message: 'An export of this account runs already.',
+    message: 'An export of this account is already running.',
     hint: 'Read it to its end, then send the request again',
     retryAfterMs: 5_000,
   })

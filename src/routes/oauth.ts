@@ -194,7 +194,7 @@ async function consentRoutes(app: App, context: Context, open: () => Promise<Pro
     reply.header('cache-control', 'no-store')
     if (!isPortalRequest(request, config.http.baseUrl)) {
       throw new GatewayError('FORBIDDEN', {
-        message: 'Only the consent page may ask this.',
+        message: 'Only the consent page may send this request.',
         hint: 'Open the address of the sign-in in a browser',
       })
     }

@@ -21,7 +21,7 @@ export async function portalSessionRoutes(app: App, { config }: Context): Promis
     reply.header('cache-control', 'no-store')
     if (!isPortalRequest(request, baseUrl)) {
       throw new GatewayError('FORBIDDEN', {
-        message: 'Only pages of the portal may ask this.',
+        message: 'Only pages of the portal may send this request.',
         hint: 'Use POST /v1/auth/login',
       })
     }

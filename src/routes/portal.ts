@@ -28,7 +28,7 @@ import { QUARTER_MS } from '../telemetry/minute-stats.ts'
 
 /** While Redis is away. */
 const UNAVAILABLE =
-  'The gateway cannot serve calls at the moment: they are answered 503 DEPENDENCY_UNAVAILABLE. What pages say of health is from before. Your account and its keys are not affected.'
+  'The gateway cannot serve calls at the moment: they get 503 DEPENDENCY_UNAVAILABLE. Health shown here may be out of date. Your account and its keys are not affected.'
 
 const schema = { hide: true, response: { 200: { content: { 'text/html': { schema: Type.String() } } } } }
 

@@ -276,7 +276,7 @@ function apiTakingKeys(catalog: Catalog, slug: string): Api {
   const accessMode = api.upstream.credential?.accessMode ?? 'platform_managed'
   if (accessMode === 'platform_managed') {
     throw new GatewayError('VALIDATION_ERROR', {
-      message: `The API ${slug} takes no key of a caller's.`,
+      message: `The API ${slug} does not take provider keys of callers.`,
       tokens: { param: 'apiSlug' },
     })
   }

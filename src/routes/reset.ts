@@ -130,7 +130,7 @@ class LinkMails {
     if (mailer) return mailer
     throw new GatewayError('FORBIDDEN', {
       message: 'This gateway sends no mail.',
-      hint: 'Ask whoever runs this gateway for a link that sets a new password',
+      hint: 'Ask the operator of this gateway for a link that sets a new password',
     })
   }
 
@@ -146,7 +146,7 @@ class LinkMails {
       max: config.throttles.loginFailuresPerMinute === 0 ? 0 : RESETS_PER_HOUR,
       windowMs: HOUR_MS,
       code: 'RATE_LIMIT_EXCEEDED',
-      hint: 'Look for the mails that came, or wait',
+      hint: 'Look for the mails that arrived, or wait',
     })
     if (this.#underWay >= MAILS_AT_ONCE_MAX) {
       log.warn('dropped a link to a new password: too many mails wait for the mail server')

@@ -163,13 +163,13 @@ async function findUserToAdd(context: Context, callerId: string, email: string):
   const user = await findUserByEmail(context.db, email)
   if (!user) {
     const isClosed = context.config.accounts.signup === 'closed'
-    const hint = 'Sign-up is closed: ask whoever runs this gateway to open it for the person'
+    const hint = 'Ask the operator of this gateway to open sign-up for the person'
     throw new GatewayError('USER_NOT_FOUND', { ...(isClosed ? { hint } : {}), tokens: { param: 'email' } })
   }
   if (context.mailer && user.email_verified_at === null) {
     throw new GatewayError('USER_NOT_FOUND', {
-      message: 'No user has proven to have this address.',
-      hint: 'Ask the person to open the link in the mail of the gateway',
+      message: 'No user has verified this address.',
+      hint: 'Ask the person to open the link in the mail from the gateway',
       tokens: { param: 'email' },
     })
   }

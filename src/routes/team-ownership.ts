@@ -83,14 +83,14 @@ function routeTransfer(app: App, { db, redis }: Context): void {
     if (team === 'no such member') throw new GatewayError('MEMBER_NOT_FOUND')
     if (team === 'too many teams') {
       throw new GatewayError('TEAM_LIMIT_REACHED', {
-        message: `The member owns ${TEAMS_BEFORE_TRANSFER_MAX} teams or more, and gets no other by transfer.`,
+        message: `The member owns ${TEAMS_BEFORE_TRANSFER_MAX} teams or more, and cannot receive another team by transfer.`,
         hint: 'Choose another member',
         tokens: { limit: TEAMS_BEFORE_TRANSFER_MAX },
       })
     }
     if (team === 'too many keys') {
       throw new GatewayError('KEY_LIMIT_REACHED', {
-        message: 'With its keys of the team the member would have more than its full number of keys.',
+        message: 'The transfer would put the member over the limit of keys.',
         hint: 'Ask the member to revoke keys first, or choose another member',
         tokens: { limit: KEYS_MAX },
       })

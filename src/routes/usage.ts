@@ -121,7 +121,7 @@ function readRange({ groupBy: groups, limit, cursor, ...days }: Static<typeof Us
 function tooManyReports(cause: Error): GatewayError {
   return new GatewayError('RATE_LIMIT_EXCEEDED', {
     message: 'Too many usage reports of this account run at once.',
-    hint: 'Wait until a report has come, then send the request again',
+    hint: 'Wait until a report has arrived, then send the request again',
     retryAfterMs: 1_000,
     cause,
   })

@@ -141,7 +141,7 @@ describe('the guard of the console', () => {
       [{}, 'AUTH_REQUIRED', 'The operator token is required.'],
       [{ 'x-api-key': token }, 'AUTH_REQUIRED', 'The operator token is required.'],
       [{ authorization: 'Bearer wrong' }, 'INVALID_TOKEN', 'The operator token is not valid.'],
-      [{ authorization: token }, 'INVALID_TOKEN', 'The Authorization header is not the word Bearer and one token.'],
+      [{ authorization: token }, 'INVALID_TOKEN', 'The Authorization header must be the word Bearer and one token.'],
     ] as const) {
       const body = Object(await (await ask('GET', '/v1/operator/overview', headers)).json())
       assert.deepEqual([body.code, body.message, body.hint], [code, message, wanted])

@@ -382,8 +382,8 @@ test('the script is told when the bootstrap is killed', async (t) => {
 })
 
 /**
- * Starts the script through `npm start`, and waits until it runs. The end is that of all that hold
- * its output.
+ * Starts the script through `npm start`, and waits until it runs. It ends when every process that
+ * holds its output has ended.
  */
 async function startThroughNpm(root: string, way = 'directly') {
   const command = 'node src/local/bootstrap.mjs src/start.mjs signals'

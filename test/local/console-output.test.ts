@@ -102,15 +102,18 @@ describe('the sentence on what is reachable', () => {
   const words = (...upstreams: Rows) => reachabilityWords({ upstreams }, Date.parse(at))
 
   it('the sentence on what is reachable counts the upstreams that answered, and finds that there is no network', () => {
-    assert.equal(words(row(null), row(null)), '2 of 2 upstreams answer.')
-    assert.equal(words(row(null), row('HTTP 500 in 87 ms')), '1 of 2 upstreams answer; the others are in the console.')
-    const none = '0 of 2 upstreams answer (DNS: no such host): no network? Test keys work without it.'
+    assert.equal(words(row(null), row(null)), '2 of 2 upstreams reachable.')
+    assert.equal(
+      words(row(null), row('HTTP 500 in 87 ms')),
+      '1 of 2 upstreams reachable; the others are in the console.',
+    )
+    const none = '0 of 2 upstreams reachable (DNS: no such host). No network? Test keys work without it.'
     assert.equal(words(row('DNS: no such host'), row('DNS: no such host')), none)
   })
 
   it('the sentence on what is reachable counts what was tried since the start alone: a network that is back is no network that is away', () => {
     const before = row('DNS: no such host', '2025-12-31T00:00:00.000Z')
-    assert.equal(words(before, row(null)), '1 of 1 upstreams tried so far answer.')
+    assert.equal(words(before, row(null)), '1 of 1 upstreams reachable so far.')
     assert.equal(words(before), undefined)
   })
 

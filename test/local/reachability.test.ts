@@ -57,7 +57,7 @@ describe('what a start says of the upstreams', () => {
       { slug: 'unknown', checkedAt: BEFORE, perSecond: null },
     ])
     assert.deepEqual(asked, ['first', 'second', 'third'])
-    const none = '0 of 3 upstreams tried so far answer (DNS: no such host): no network? Test keys work without it.'
+    const none = '0 of 3 upstreams reachable so far (DNS: no such host). No network? Test keys work without it.'
     assert.equal(words, none)
   })
 
@@ -67,6 +67,6 @@ describe('what a start says of the upstreams', () => {
       { slug: 'two', checkedAt: FRESH },
     ])
     assert.deepEqual(asked, [])
-    assert.match(words ?? '', /^0 of 2 upstreams answer \(/)
+    assert.match(words ?? '', /^0 of 2 upstreams reachable \(/)
   })
 })

@@ -112,7 +112,7 @@ describe('the snippets of the portal', () => {
   })
 
   it('the snippets of the portal for the MCP SDK compile against the package that they name', async (t: TestContext) => {
-    // Below the project's packages, where the compiler finds them as it would in a project of the
+    // Below the project's packages, so that the compiler finds them as it would in a project of the
     // reader.
     const folder = await mkdtemp(join(import.meta.dirname, '../../node_modules/.snippet-'))
     t.after(() => rm(folder, { recursive: true }))

@@ -38,7 +38,7 @@ describe('the portal’s words for failures', () => {
   it('the portal’s words for failures say how long to wait and which plan is needed', () => {
     assert.equal(
       told('RATE_LIMIT_EXCEEDED', { tokens: { limit: 10 }, retryAfterMs: 52_000 }),
-      '10 calls a minute are used up. Try again in 52 s.',
+      'You have used your 10 calls of this minute. Try again in 52 s.',
     )
     assert.match(told('PLAN_UPGRADE_REQUIRED', { tokens: { upgrade_to: 'pro' } }), /the Pro plan/)
   })

@@ -1,7 +1,7 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 
-/** One answer as it came, and what was asked. */
+/** One answer as it arrived, and the request that it answers. */
 export interface CheckedAnswer {
   /** Address of the API node. */
   node: string
@@ -37,7 +37,7 @@ interface Described {
   validators: Map<object, ValidateFunction>
 }
 
-/** What a request that fits no route of the document may be answered with. */
+/** Error codes that may answer a request that fits no route of the document. */
 const REFUSALS = new Set([400, 401, 404, 405, 408, 413, 414, 415, 431, 503])
 
 /** What the `default` answer of an operation stands for. */
@@ -62,7 +62,7 @@ let described: Promise<Described> | undefined
  * @throws Error saying what the document does not allow
  */
 export async function checkAnswer(answer: CheckedAnswer): Promise<void> {
-  // Redirects to https and revalidations come before any route.
+  // Redirects to https and revalidations are answered before any route is chosen.
   if (answer.status === 308 || answer.status === 304 || answer.method === 'HEAD') return
   described ??= loadDocument(answer.node)
   const document = await described.catch((error) => {
@@ -84,8 +84,8 @@ export async function checkAnswer(answer: CheckedAnswer): Promise<void> {
 }
 
 /**
- * If a path is written out for itself, what only an option of the call brings is described on
- * the generic path.
+ * If the document has a path for an endpoint, it describes there only what the endpoint has.
+ * Options of a call stand on the generic path.
  */
 function declaredResponse(
   { paths, responses }: Described,
@@ -119,7 +119,7 @@ function checkResponse(document: Described, where: string, { content }: Response
   validate(document, where, media.schema, body, answer)
 }
 
-/** Each code that a route answers is declared beside it. */
+/** The document declares each code that a route answers with beside the route. */
 function checkCode(where: string, examples: Record<string, unknown> = {}, body: unknown, answer: CheckedAnswer): void {
   if (answer.status < 400) return
   const { code, error } = Object(body)
@@ -151,13 +151,17 @@ function compile(document: Described, schema: object): ValidateFunction {
   return validator
 }
 
-/** A closed schema that refers to components by their names, which the validator knows by then. */
+/**
+ * A closed schema that refers to components by their names. The validator knows these names by
+ * then.
+ */
 function standalone(document: Described, schema: object): object {
   const text = JSON.stringify(closeObjects(schema))
   for (const [, name = ''] of text.matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)) {
     const component = document.schemas[name]
     if (component === undefined || document.known.has(name)) continue
-    // Known before it is read, because components may refer to each other in circles.
+    // The name is known before the schema is read, because components may refer to each other in
+    // circles.
     document.known.add(name)
     document.ajv.addSchema(standalone(document, component), name)
   }
@@ -183,10 +187,11 @@ function findPath(document: Described, path: string): string | undefined {
 }
 
 async function loadDocument(node: string): Promise<Described> {
-  // As behind a proxy: a gateway whose public address is HTTPS would send us there.
+  // The request looks as if it came through a proxy, because a gateway whose public address is
+  // HTTPS would redirect us there.
   const answer = await fetch(`${node}/openapi.json`, { headers: { 'x-forwarded-proto': 'https' } })
   const { paths, components } = (await answer.json()) as OpenApiDocument
-  // Whether the document's schemas are valid is checked where the document is.
+  // A test of the document itself checks whether its schemas are valid.
   const ajv = new Ajv2020({ strict: false, validateSchema: false, meta: false })
   formats.default(ajv)
   const templates = Object.keys(paths)
@@ -197,8 +202,8 @@ async function loadDocument(node: string): Promise<Described> {
 }
 
 /**
- * Answers hold what is declared and nothing else; the published schemas stay open for members of
- * later versions.
+ * An answer has the declared members and no others. The published schemas stay open, because later
+ * versions may add members.
  */
 function closeObjects(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(closeObjects)

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
 
-/** What the upstream answers to everything. */
+/** The upstream's answer to every request. */
 export interface ClockPlay {
   body: unknown
   /** How long an answer takes, milliseconds. */
@@ -17,9 +17,9 @@ export interface TimedArrival {
 }
 
 /**
- * A loopback upstream with an event loop of its own that writes down when each request arrives. In
- * the loop of a test that sends hundreds of calls, arrivals would be read late and so seem closer
- * together than they were.
+ * A loopback upstream with an event loop of its own. It writes down when each request arrives. If
+ * it ran in the loop of a test that sends hundreds of calls, it would read arrivals late and they
+ * would seem closer together than they were.
  */
 export interface ArrivalClock {
   url: string
@@ -42,7 +42,10 @@ export async function startArrivalClock(play: ClockPlay): Promise<ArrivalClock> 
   }
 }
 
-/** Most arrivals in any window of this length. An arrival at its end is in the next window. */
+/**
+ * Most arrivals in any window of this length. If a request arrives exactly at the end of a window,
+ * it belongs to the next window.
+ */
 export function mostInWindow(arrivals: TimedArrival[], windowMs: number): number {
   let most = 0
   for (let first = 0, last = 0; last < arrivals.length; last += 1) {

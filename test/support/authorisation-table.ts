@@ -1,7 +1,8 @@
 /**
- * Who may do what, written by hand: the oracle of authorisation.test.ts. One row per route and kind
- * of object; the statuses are those of a stranger, a former member, a member, an admin and the
- * owner of the team, in this order. Whoever has no valid session gets 401 on every row.
+ * Who may do what, written by hand, because it is the oracle of authorisation.test.ts. It has one
+ * row for each route and kind of object. The statuses of a row are for a stranger, a former member,
+ * a member, an admin and the owner of the team, in this order. If a caller has no valid session,
+ * every row answers 401.
  */
 export interface Row {
   route: string
@@ -83,7 +84,7 @@ export const TABLE: Row[] = [
     expected: everyone(404),
   },
 
-  // Without a mail server nothing is mailed.
+  // Without a mail server the gateway sends no mail.
   { route: 'POST /v1/auth/verification', expected: everyone(403) },
 
   { route: 'GET /v1/connections', expected: everyone(200) },
@@ -107,7 +108,8 @@ export const TABLE: Row[] = [
   { route: 'PUT /v1/teams/:id', path: { id: 'random' }, body: { name: 'New' }, expected: everyone(404) },
   { route: 'PUT /v1/teams/:id', path: { id: 'malformed' }, body: { name: 'New' }, expected: everyone(404) },
 
-  // Of a member that is none: what the owner hands over and deletes is in the tests of teams.
+  // The row names a member who is none. The tests of teams cover what the owner hands over and
+  // deletes.
   ...['team', 'otherTeam', 'random', 'malformed'].flatMap((id): Row[] => [
     {
       route: 'POST /v1/teams/:id/transfer',
@@ -193,8 +195,8 @@ function memberRows(method: string, body: unknown, rows: [id: string, memberId: 
 }
 
 /**
- * Routes that need no credential: what is public, and the portal's pages and forms, which hold
- * nothing of anybody's.
+ * Routes that need no credential: public routes, and the portal's pages and forms, which hold
+ * nothing that belongs to anybody.
  */
 export const PUBLIC = new Set([
   'GET /healthz',
@@ -220,7 +222,7 @@ export const PUBLIC = new Set([
   'POST /v1/auth/login',
   'GET /v1/catalog',
   'GET /v1/catalog/:slug',
-  // Pages and documentation; what is on them is public, and what is not comes by the routes of the
+  // Pages and documentation. Everything on them is public; the rest comes by the routes of the
   // table.
   ...['/', '/apis', '/apis/:slug', '/agents', '/signup', '/login'].map((path) => `GET ${path}`),
   ...['', '/keys', '/teams', '/provider-keys', '/connections', '/settings', '/calls', '/calls/:id'].map(
@@ -230,8 +232,7 @@ export const PUBLIC = new Set([
     (path) => `GET ${path}`,
   ),
   ...['/openapi.json', '/llms.txt', '/assets/:version/*', '/icon-64.png'].map((path) => `GET ${path}`),
-  // Sign-in for applications; what is decided there needs a session, and only the consent page may
-  // ask.
+  // Sign-in for applications. A decision needs a session, and only the consent page may send it.
   ...['oauth-protected-resource', 'oauth-authorization-server', 'openid-configuration'].flatMap((document) =>
     [
       `/.well-known/${document}`,
@@ -248,13 +249,14 @@ export const PUBLIC = new Set([
   'GET /connect/:uid',
   'GET /connect/:uid/details',
   'POST /connect/:uid/decision',
-  // For the portal's own pages, and by a credential in the body or a session to be ended.
+  // Routes for the portal's own pages, whose credential is in the body or is the session that they
+  // end.
   ...['signup', 'login', 'logout'].map((action) => `POST /portal/${action}`),
 ])
 
 /**
- * Routes that take an API key as well as a session; who may call what on them is a matter of plans,
- * not of roles.
+ * Routes that take an API key as well as a session. Plans, not roles, decide who may call which
+ * API.
  */
 export const BY_KEY_OR_SESSION = new Set([
   'GET /v1/call/*',
@@ -266,5 +268,8 @@ export const BY_KEY_OR_SESSION = new Set([
   'POST /mcp/:slug',
 ])
 
-/** Methods the proxy route takes only to refuse them in its own shape, after the credential. */
+/**
+ * The proxy route takes these methods only to refuse them in its own shape, after it has checked
+ * the credential.
+ */
 export const REFUSED = new Set(['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'].map((method) => `${method} /v1/call/*`))

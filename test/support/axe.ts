@@ -26,8 +26,8 @@ export async function axeFindings(page: Page, rules?: string[]): Promise<string[
 const SHOTS = process.env.TEST_SCREENSHOTS
 
 /**
- * Checks a page on a desktop in light and on a phone in dark: no finding of axe, and nothing wider
- * than the window.
+ * Checks a page on a desktop in light and on a phone in dark. It fails if axe finds anything, or if
+ * anything is wider than the window.
  */
 export async function checkLook(page: Page, name: string): Promise<void> {
   for (const [width, colorScheme] of [

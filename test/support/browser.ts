@@ -3,26 +3,27 @@ import { existsSync } from 'node:fs'
 import { type Browser, chromium } from 'playwright-core'
 
 /**
- * Debian's packages of it, whose programs have their names. The first has no window to offer and
- * costs half.
+ * Debian's packages of Chromium, whose programs have the names of the packages. The first package
+ * cannot open a window and costs half.
  */
 const PACKAGES = ['chromium-headless-shell', 'chromium']
 
-/** A browser may take its time on a busy machine, milliseconds. */
+/** How long a browser may take on a busy machine, milliseconds. */
 const START_MS_MAX = 120_000
 
 /**
- * Starts the system's Chromium without a window. If it is missing and may be installed without
- * asking (root on a Debian), it is installed.
+ * Starts the system's Chromium without a window. If it is missing, and the process may install it
+ * without a question (root on a Debian), it is installed.
  *
  * @returns undefined if there is no browser; the test then skips and says so
  */
 export async function launchBrowser(): Promise<Browser | undefined> {
   const executablePath = findBrowser() ?? installBrowser()
   if (executablePath === undefined) return undefined
-  // Drawn by the processor, in one process fewer: a fifth of what the pages of the portal cost.
+  // The processor draws, in one process fewer. If a graphics process drew, the pages of the portal
+  // would cost five times as much.
   const drawing = ['--disable-gpu', '--in-process-gpu']
-  // Root has no sandbox of its own to give.
+  // Chromium has no sandbox if root starts it.
   const args = process.getuid?.() === 0 ? [...drawing, '--no-sandbox'] : drawing
   return await chromium.launch({ executablePath, args, timeout: START_MS_MAX })
 }

@@ -8,7 +8,7 @@ export interface CertificateFiles {
   keyFile: string
 }
 
-/** Makes a self-signed certificate for localhost, good for a day. */
+/** Makes a self-signed certificate for localhost that is valid for a day. */
 export async function makeCertificate(folder: string, name: string): Promise<CertificateFiles> {
   const certFile = join(folder, `${name}-cert.pem`)
   const keyFile = join(folder, `${name}-key.pem`)

@@ -13,7 +13,7 @@ import { insertUser, updateUser } from '../../src/db/users.ts'
 import { checkAnswer } from './answer-check.ts'
 import { type Gateway, until } from './gateway.ts'
 
-/** What a request needs of a gateway. */
+/** The parts of a gateway that a request needs. */
 type Addressed = Pick<Gateway, 'services' | 'url' | 'urls' | 'apps' | 'environment'>
 
 // biome-ignore lint/suspicious/noExplicitAny: what shape an answer has is what the tests check
@@ -33,16 +33,16 @@ export interface RequestOptions {
   key?: string
   body?: unknown
   headers?: Record<string, string>
-  /** Another API node than the first. */
+  /** An API node to use instead of the first. */
   url?: string
   signal?: AbortSignal
 }
 
 /**
- * Sends one request to the gateway and reads the answer, which must be one that the gateway's own
- * document allows.
+ * Sends one request to the gateway and reads the answer. It fails if the gateway's own document
+ * does not allow the answer.
  *
- * @throws Error when it is not
+ * @throws Error if the document does not allow the answer
  */
 export async function send(gateway: Addressed, path: string, options: RequestOptions = {}): Promise<Answer> {
   const headers: Record<string, string> = { ...options.headers }
@@ -122,8 +122,8 @@ export interface Account {
 }
 
 /**
- * The first account of each database. The next accounts share its password, because a hash takes a
- * core for 50 ms.
+ * The first account of each database. If a test makes further accounts, they share its password,
+ * because a hash takes a core for 50 ms.
  */
 const firstAccounts = new Map<string, Promise<{ password: string; passwordHash: string }>>()
 
@@ -141,7 +141,7 @@ export async function signUp(gateway: Addressed, tier: Tier = 'developer'): Prom
   return account
 }
 
-/** A new account through the front door, with all that comes of a sign-up. */
+/** Makes a new account by the public sign-up, with everything that a sign-up sets off. */
 export async function signUpThroughApi(gateway: Addressed): Promise<Account> {
   const [email, password] = [`${randomUUID()}@example.com`, `correct horse ${randomUUID()}`]
   const { body } = await send(gateway, '/v1/auth/signup', { body: { email, password } })
@@ -187,12 +187,12 @@ export async function createKey(
 /** Connections of the tests themselves, by the address of the database. */
 const pools = new Map<string, pg.Pool>()
 
-/** They wait for a busy machine as long as it takes, and keep no process. */
+/** They wait for a busy machine as long as necessary, and they keep no process alive. */
 function poolOf(databaseUrl: string): pg.Pool {
   const known = pools.get(databaseUrl)
   if (known) return known
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 2, allowExitOnIdle: true })
-  // The database is dropped under idle connections.
+  // The test may drop the database while connections are idle.
   pool.on('error', () => undefined)
   pools.set(databaseUrl, pool)
   return pool

@@ -11,18 +11,21 @@ export interface CommandCount {
   byName: Record<string, number>
 }
 
-/** What processes send whether anybody calls or not; the rest is told by its keys. */
+/**
+ * Commands that processes send even if nobody calls. The keys of all other commands tell what they
+ * are for.
+ */
 const PERIODIC = /^(time|info|exists|expire|hgetall|ping|monitor|smembers|client)$/
 
 /**
- * Keys of a call: its upstream, its account, its reply. Usage is left out: it is written five times
- * a second at most.
+ * Keys of a call: its upstream, its account, its reply. Usage is left out, because nodes write it
+ * five times a second at most.
  */
 const OF_CALLS = /\{(?:random-facts|weather|a:[0-9a-f-]+|reply-[0-9a-f-]+|call_[0-9a-f]+)\}|agw:wake-up/
 
 /**
- * Counts the commands of calls while some work is done: exactly, whatever the machine is busy with.
- * The work is to end with a pause, so that what it leaves to batches is counted too.
+ * Counts the commands of calls while some work is done. The count is exact even if the machine is
+ * busy. The work must end with a pause, so that the count includes what it leaves to batches.
  */
 export async function countCommands(redisUrl: string, work: () => Promise<unknown>): Promise<CommandCount> {
   const count: CommandCount = { wire: 0, all: 0, byName: {} }

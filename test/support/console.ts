@@ -18,7 +18,7 @@ export interface TestConsole {
   config: Config
   token: string
   bearer: { authorization: string }
-  /** Another process's console on the same services. */
+  /** A console of another process on the same services. */
   another: () => Promise<{ app: FastifyInstance; close: () => Promise<void> }>
   stop: () => Promise<void>
 }

@@ -6,7 +6,7 @@ export const ROOT = resolve(import.meta.dirname, '../..')
 
 const { TEST_POSTGRES_IMAGE, TEST_REDIS_IMAGE, TEST_VALKEY_IMAGE, TEST_NODE_IMAGE, TEST_CADDY_IMAGE } = process.env
 
-/** Images that are on this machine already: the tests fetch none. */
+/** Images that are on this machine already, because the tests fetch no image. */
 export const IMAGES = {
   POSTGRES: TEST_POSTGRES_IMAGE ?? 'postgres:18',
   REDIS: TEST_REDIS_IMAGE ?? 'redis:7',
@@ -25,8 +25,8 @@ const ENGINE_MS_MAX = 10_000
 
 /**
  * The library that starts containers. It is loaded only after an engine has answered, because
- * loading takes half a second of CPU. Its reaper is an image that it would fetch, so the tests
- * remove what they start.
+ * loading takes half a second of CPU. Its reaper is an image that the library would fetch, so the
+ * tests remove what they start.
  */
 export function loadTestcontainers(): Promise<typeof import('testcontainers')> {
   process.env.TESTCONTAINERS_RYUK_DISABLED = 'true'
@@ -34,9 +34,9 @@ export function loadTestcontainers(): Promise<typeof import('testcontainers')> {
 }
 
 /**
- * Why tests of containers cannot run here; false when they can.
+ * Why tests of containers cannot run here; false if they can.
  *
- * @throws AssertionError when they must and cannot
+ * @throws AssertionError if they must run and cannot
  */
 export async function skipUnlessInsisted(
   images: string[],

@@ -8,7 +8,7 @@ export interface CurlLine {
   text: string
 }
 
-/** Options of curl that change nothing of the request. */
+/** Options of curl that change nothing about the request. */
 const SHOWING = new Set(['-i', '-N', '-O', '-s'])
 
 /** The lines for curl in a block of shell, as a shell would split them; comments are left out. */

@@ -1,6 +1,6 @@
 /**
- * Loaded before each test file. node:test cancels a test that takes too long, but not what a hook
- * has left open: the file's process would stay, and the whole run with it.
+ * Loaded before each test file. If a test takes too long, node:test cancels it, but not what a hook
+ * has left open. Without a deadline the file's process would stay, and the whole run with it.
  */
 const FILE_MS_MAX = 180_000
 

@@ -38,7 +38,7 @@ export interface Gateway {
   allOutput: () => Promise<string>
   environment: Record<string, string>
   startWeb: (environment?: Record<string, string>) => Promise<string>
-  /** Starts an API node as a process, of a local gateway too: a node that can be killed. */
+  /** Starts an API node as a process, even if the gateway is local. A test can kill that node. */
   startWebProcess: (environment?: Record<string, string>) => Promise<{ url: string; child: ChildProcess }>
   /** Throws for a local gateway. */
   startWorker: (environment?: Record<string, string>) => Promise<ChildProcess>
@@ -55,9 +55,9 @@ export interface Gateway {
 export interface GatewayOptions {
   webNodes?: number
   /**
-   * Nodes and workers run inside the test's own process: where none of them is killed and no log is
-   * read. They share the state of modules and the clock with each other and with the test, as those
-   * of several processes do not.
+   * Nodes and workers run inside the test's own process, if the test kills none of them and reads
+   * no log. They share the state of modules and the clock with each other and with the test, which
+   * several processes would not.
    */
   isLocal?: boolean
   workers?: number
@@ -65,15 +65,15 @@ export interface GatewayOptions {
   /** Options of Node for the processes. Default: garbage is collected on one thread. */
   execArgv?: string[]
   /**
-   * Folder of another checkout whose version the first processes are of; those that are started
-   * later are of this one.
+   * Folder of another checkout whose version the first processes have; processes that start later
+   * have the version of this checkout.
    */
   firstCheckout?: string | undefined
   /** Use these services; they are not stopped at the end. */
   services?: Addresses
 }
 
-/** Secrets of a test run: different each time, and marked so that a leak is found. */
+/** Secrets of a test run. They differ in each run, and have a mark by which a test finds a leak. */
 export function testSecrets(): Record<string, string> {
   const secret = () => randomBytes(32).toString('base64url')
   return { JWT_SECRET: secret(), KEY_PEPPER: secret(), ENCRYPTION_KEY: secret(), OPERATOR_TOKEN: secret() }
@@ -85,8 +85,8 @@ const OWN_CHECKOUT = new URL('../../', import.meta.url)
 const START_MS_MAX = 60_000
 
 /**
- * All that a process takes over from the test run: nothing of the developer's own settings.
- * Compiled code is shared.
+ * The environment that a process takes from the test run. It has no settings of the developer.
+ * Processes share compiled code.
  */
 export function inheritedEnvironment(): Record<string, string> {
   const { PATH = '', NODE_COMPILE_CACHE } = process.env
@@ -94,15 +94,21 @@ export function inheritedEnvironment(): Record<string, string> {
 }
 
 /**
- * For gateways whose public address is HTTPS and that trust this machine as their proxy; others
- * take no notice.
+ * For gateways whose public address is HTTPS and that trust this machine as their proxy. Other
+ * gateways ignore it.
  */
 const AS_HTTPS = { 'x-forwarded-proto': 'https' }
 
-/** Loaded where it is used: a test of processes is spared the whole application in its own. */
+/**
+ * It is loaded only if a test uses it, so that a test of processes does not load the whole
+ * application.
+ */
 const local = (): Promise<typeof import('./local-node.ts')> => import('./local-node.ts')
 
-/** Settings of a gateway whose public address reaches it, for clients that call what it says. */
+/**
+ * Settings of a gateway that answers on its public address, for clients that use the addresses in
+ * its answers.
+ */
 export async function reachableAddress(): Promise<{ PORT: string; BASE_URL: string }> {
   const port = await freePort()
   return { PORT: String(port), BASE_URL: `http://127.0.0.1:${port}` }
@@ -112,14 +118,14 @@ export async function reachableAddress(): Promise<{ PORT: string; BASE_URL: stri
 export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
   const own = options.services ? undefined : await startServices()
   const services = options.services ?? own ?? assert.fail()
-  // A database of the test's own may have no schema.
+  // If a test brings its own database, the database may have no schema.
   if (options.services) await migrate(services.databaseUrl)
   const environment = {
     ...testSecrets(),
     DATABASE_URL: services.databaseUrl,
     REDIS_URL: services.redisUrl,
     DATA_DIR: services.folder,
-    // As a container would run it: nothing of the developer's own settings.
+    // The environment that a container would have, without settings of the developer.
     PORT: '0',
     BASE_URL: 'http://localhost:3000',
     SIGNUP_PER_MINUTE: '0',
@@ -236,15 +242,15 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     await until(isReady, START_MS_MAX)
     return gateway
   } catch (error) {
-    // Nobody else knows of the processes: left running, they would keep the test file from ending.
+    // Nobody else knows these processes. If they were left running, the test file would not end.
     await gateway.stop()
     throw error
   }
 }
 
 /**
- * Waits for a condition, and looks at it ever less often: to look costs processor time that others
- * need. @throws Error when it does not come true in time
+ * Waits for a condition, and checks it less often as time passes, because a check costs processor
+ * time that others need. @throws Error if the condition does not come true in time
  */
 export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 45_000): Promise<void> {
   const startedAt = performance.now()

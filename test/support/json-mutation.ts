@@ -22,7 +22,9 @@ export function mutated(value: unknown): fc.Arbitrary<unknown> {
   )
 }
 
-/** Values that trip mappings: other types, and texts and numbers that parsers and dates refuse. */
+/**
+ * Values on which mappings fail: other types, and texts and numbers that parsers and dates refuse.
+ */
 const oddValue = fc.oneof(
   fc.jsonValue(),
   fc.constantFrom<unknown>(
@@ -71,7 +73,7 @@ function entriesOf(value: unknown): [string | number, unknown][] {
 function replaced(value: unknown, [key, ...rest]: Path, change: (old: unknown) => unknown): unknown {
   if (key === undefined) return change(value)
   if (Array.isArray(value)) return value.map((item, index) => (index === key ? replaced(item, rest, change) : item))
-  // From entries, so that a member named __proto__ stays a member.
+  // Built from entries, so that a member named __proto__ stays a member.
   return Object.fromEntries(
     entriesOf(value).map(([name, member]) => [name, name === key ? replaced(member, rest, change) : member]),
   )

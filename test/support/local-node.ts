@@ -20,8 +20,8 @@ export interface LocalWorker {
 }
 
 /**
- * An API node or an operator console inside the test's own process, with all that the entry file
- * opens.
+ * An API node or an operator console inside the test's own process, with everything that the entry
+ * file opens.
  */
 export interface LocalNode extends LocalWorker {
   app: FastifyInstance

@@ -5,12 +5,15 @@ export interface MailServer {
   url: string
   /** Every mail as it came: envelope, header and text, soft line breaks joined. */
   mails: { to: string; text: string }[]
-  /** What it says to each recipient; the test may change it. */
+  /** The server's reply to each recipient. A test may change it. */
   recipientAnswer: string
   close: () => Promise<void>
 }
 
-/** A mail server that takes everything and delivers nothing, until it is to say something else. */
+/**
+ * A mail server that accepts every mail and delivers none. If a test sets another reply, it sends
+ * that reply.
+ */
 export async function startMailServer(): Promise<MailServer> {
   const mails: MailServer['mails'] = []
   const mail: MailServer = { url: '', mails, recipientAnswer: '250 test', close }

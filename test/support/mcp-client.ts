@@ -2,7 +2,7 @@ import { Client, type ClientOptions, StreamableHTTPClientTransport } from '@mode
 
 export const MODERN = '2026-07-28'
 
-/** What tests look at in an answer; there is more. */
+/** The members of an answer that tests read. An answer has more. */
 interface McpAnswer {
   result?: {
     resultType?: string
@@ -22,7 +22,10 @@ export interface McpConnection {
   answers: McpAnswer[]
 }
 
-/** Connects the protocol's own client to a server of the gateway; it is closed when `use` ends. */
+/**
+ * Connects the protocol's own client to a server of the gateway. The client is closed when the test
+ * ends.
+ */
 export async function withMcpClient<T>(
   url: string,
   headers: Record<string, string>,

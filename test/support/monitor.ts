@@ -6,15 +6,15 @@ import { createInterface } from 'node:readline'
 export interface MonitoredCommand {
   /** In lower case. */
   name: string
-  /** A script ran it; else it came over the wire. */
+  /** True if a script ran the command; false if it came over the wire. */
   isOfScript: boolean
   /** The whole line. */
   text: string
 }
 
 /**
- * Shows every command that a Redis runs until it is closed. A socket of its own: ioredis takes
- * commands that are shown at once for the reply to its MONITOR.
+ * Shows every command that a Redis runs until it is closed. It uses a socket of its own. If ioredis
+ * receives a shown command at once, it takes that command for the reply to its MONITOR.
  */
 export async function openMonitor(
   redisUrl: string,
@@ -30,8 +30,8 @@ export async function openMonitor(
       const [, source, name = ''] = /^\+\d+\.\d+ \[\d+ (\S+)\] "(\w+)"/.exec(text) ?? []
       if (source !== undefined) onCommand({ name: name.toLowerCase(), isOfScript: source === 'lua', text })
       else if (text.startsWith('-')) reject(new Error(text))
-      // The first answer is to AUTH where there is a password; MONITOR's comes before every command
-      // shown.
+      // If there is a password, the first answer is the answer to AUTH. The answer to MONITOR comes
+      // before every command shown.
       else resolve()
     })
   })

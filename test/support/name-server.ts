@@ -5,15 +5,15 @@ import { useNameServers } from '../../src/net/name-server.ts'
 export interface NameServer {
   /** For `DNS_SERVERS`. */
   address: string
-  /** Names that were asked for, in order, once for each type of address. */
+  /** Names that clients looked up, in order, once for each type of address. */
   asked: string[]
   close: () => Promise<void>
 }
 
 /**
- * A name server on a free port of this machine. It never answers names that begin with `slow`,
- * answers those of `addresses` and says of others that there are none; of names that begin with
- * `broken` it says that it failed.
+ * A name server on a free port of this machine. If a name begins with `slow`, it never answers. If
+ * a name begins with `broken`, it answers that it failed. It knows the names of `addresses`, and
+ * says of all others that they do not exist.
  */
 export async function startNameServer(addresses: Record<string, string[]> = {}): Promise<NameServer> {
   const socket = createSocket('udp4')
@@ -47,9 +47,8 @@ export async function startNameServer(addresses: Record<string, string[]> = {}):
 const shared: { addresses: Record<string, string[]>; server?: Promise<NameServer> } = { addresses: {} }
 
 /**
- * Has this process ask one name server, which lasts as long as the process. Files of unit tests
- * share a process, and the choice of name servers holds for all of it: each file brings names of
- * its own.
+ * Makes this process use one name server for the rest of its life. Files of unit tests share a
+ * process, so the choice of name servers holds for all files. Each file uses names of its own.
  */
 export async function useTestNames(addresses: Record<string, string[]>): Promise<NameServer> {
   Object.assign(shared.addresses, addresses)
@@ -75,7 +74,7 @@ function readQuestion(query: Buffer): { name: string; type: number; end: number 
   return { name: labels.join('.'), type: query.readUInt16BE(at + 1), end: at + 5 }
 }
 
-/** A record of the name of the question, good for 60 s. */
+/** A record for the name in the question, valid for 60 s. */
 function recordOf(address: string): Buffer {
   const isIpv6 = address.includes(':')
   const data = Buffer.from(isIpv6 ? ipv6Words(address) : address.split('.').map(Number))

@@ -9,7 +9,7 @@ const BUNDLES = `--import=${new URL('use-package-bundles.ts', import.meta.url).h
 export const SPARING_FLAGS = ['--single-threaded-gc', '--min-semi-space-size=16', '--preserve-symlinks', BUNDLES]
 
 /**
- * The same for processes that a started process starts, as far as Node takes flags from its
+ * The same for processes that a started process starts, if Node accepts the flag from its
  * environment.
  */
 export const SPARING_ENVIRONMENT = { NODE_OPTIONS: `--preserve-symlinks ${BUNDLES}` }

@@ -64,7 +64,7 @@ export function authorizeUrl(url: string, { clientId, redirectUri }: App, given:
   return address
 }
 
-/** A browser without pages: keeps cookies, follows nothing by itself. */
+/** A browser without pages. It keeps cookies and follows no redirect by itself. */
 export class Visitor {
   readonly #cookies = new Map<string, string>()
 
@@ -88,9 +88,9 @@ export class Visitor {
   }
 
   /**
-   * Decides there as the portal's page does, with a session of an account.
+   * Sends the decision as the portal's page does, with a session of an account.
    *
-   * @returns where the application is sent
+   * @returns the address to which the gateway sends the application
    */
   async decide(consentPage: string, token: string, decision: object = { allow: true }): Promise<URL> {
     const response = await this.get(`${consentPage}/decision`, {
@@ -106,7 +106,7 @@ export class Visitor {
   }
 }
 
-/** The whole sign-in of an application, agreed to. */
+/** The whole sign-in of an application whose user agrees. */
 export async function signIn(
   url: string,
   token: string,

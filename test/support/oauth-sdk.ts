@@ -44,7 +44,7 @@ export class SdkProcess {
     this.stored = new Map(stored)
   }
 
-  /** Another process of the same application, which has what this process has stored by now. */
+  /** Another process of the same application. It has what this process has stored so far. */
   fork(): SdkProcess {
     const { stored } = this
     return new SdkProcess(this.#generation, { serverUrl: this.#serverUrl, userToken: this.#userToken, stored })
@@ -69,7 +69,7 @@ export class SdkProcess {
   }
 
   /**
-   * Refreshes as the client does, without a sign-in where that fails.
+   * Refreshes as the client does. If that fails, no sign-in follows.
    *
    * @returns whether there are new tokens
    */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type App, authorizeUrl, codeChallenge, codeVerifier, postForm, registerApp, Visitor } from './oauth-client.ts'
 
-/** What came of one step of a sign-in. */
+/** The outcome of one step of a sign-in. */
 export interface StepOutcome {
   step: string
   status: number
@@ -10,16 +10,21 @@ export interface StepOutcome {
   tookMs: number
 }
 
-/** Longest a step may take on a busy machine, milliseconds: it is given up then. */
+/**
+ * Longest time that a step may take on a busy machine, milliseconds. After that the step has
+ * failed.
+ */
 const STEP_MS_MAX = 8_000
 
 /**
- * Brings sign-ins to each of their steps, so that all steps can be taken while a store is away.
+ * Brings sign-ins to each of their steps, so that a test can take all steps while a store is
+ * unreachable.
  *
- * @returns the steps, each of which can be taken once it works
+ * @returns the steps; each can be taken once if it works
  */
 export async function prepareSteps(url: string, baseUrl: string, token: string) {
-  // An application each: one that signs in again ends the connection that it had.
+  // Each step has an application of its own, because an application that signs in again ends its
+  // earlier connection.
   const flow = async () => {
     const begun = new Flow()
     await begun.begin(url, baseUrl, await registerApp(url))
@@ -71,7 +76,7 @@ function postRegistration(url: string): Promise<Response> {
   })
 }
 
-/** One sign-in, by hand: its addresses are those of `BASE_URL`, whatever address the node has. */
+/** One sign-in, by hand. It uses the addresses of `BASE_URL`, whatever address the node has. */
 class Flow {
   readonly #visitor = new Visitor()
   readonly #verifier = codeVerifier()

@@ -4,20 +4,18 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 
-/**
- * A provider of identities on loopback that signs in one person at once, and can answer wrongly.
- */
+/** A provider of identities on loopback. It signs in one person at once, and can answer wrongly. */
 export interface OidcIssuer {
   url: string
   clientId: string
   clientSecret: string
   /** Claims of the person who signs in next. */
   person: Record<string, unknown>
-  /** Claims that the next ID tokens have in place of the right claims. */
+  /** Claims that the next ID tokens have instead of the right claims. */
   wrong: Record<string, unknown>
-  /** Whether ID tokens are signed with a key that the provider does not publish. */
+  /** True if it signs ID tokens with a key that it does not publish. */
   hasWrongKey: boolean
-  /** Whether groups and address are told at the user info alone. */
+  /** True if only the user info has the groups and the address. */
   isTerse: boolean
   /** Requests to the token endpoint. */
   exchanges: number

@@ -5,15 +5,15 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
 /**
- * The packages that every process of the gateway imports are some 1,500 files, and reading them is
- * more than half of what its start costs. A test run starts hundreds of processes, so it bundles
- * each package into one file first: the same code, in the installed version.
- * `use-package-bundles.ts` makes a process import the bundles. Outside tests there are none.
+ * Every process of the gateway imports packages of some 1,500 files, and reading them is more than
+ * half of the cost of its start. A test run starts hundreds of processes. So it first bundles each
+ * package into one file, with the same code in the installed version. `use-package-bundles.ts`
+ * makes a process import the bundles. Outside tests there are no bundles.
  */
 
 /**
- * What is imported of packages with many files. A module that several of them import is in one
- * shared file, so it exists once.
+ * The packages with many files that are bundled. If several of them import a module, the module is
+ * in one shared file, so it exists once.
  */
 const BUNDLED = [
   ...['typebox', 'typebox/schema', 'typebox/compile', 'typebox/value', 'kysely', 'kysely/migration', 'fastify'],
@@ -21,7 +21,9 @@ const BUNDLED = [
   ...['api', 'core', 'resources', 'sdk-trace', 'exporter-trace-otlp-http'].map((name) => `@opentelemetry/${name}`),
 ]
 
-/** Left as they are: machine code, and packages that look for files beside their own. */
+/**
+ * Packages that stay as they are: machine code, and packages that look for files beside their own.
+ */
 const NOT_BUNDLED = ['argon2', 'msgpackr-extract', 'pg-native', 'pino']
 
 const MODULES = fileURLToPath(new URL('../../node_modules/', import.meta.url))
@@ -51,7 +53,7 @@ export function installedPackages(): string {
     .digest('hex')
 }
 
-/** Bundles the packages, unless there are bundles of the packages that are installed. */
+/** Bundles the packages. If bundles of the installed packages exist already, it uses them. */
 export async function bundlePackages(): Promise<void> {
   const installed = installedPackages()
   const [recipe, text] = await Promise.all([
@@ -61,7 +63,7 @@ export async function bundlePackages(): Promise<void> {
   const known: Partial<PackageBundles> = JSON.parse(text)
   if (known.installed === installed && known.recipe === recipe) return
   await mkdir(FOLDER, { recursive: true })
-  // Two runs that begin at once write two folders, and either will do.
+  // If two runs begin at once, they write two folders. Both folders are right.
   const folder = await mkdtemp(join(FOLDER, 'bundles-'))
   const bundles: PackageBundles = { installed, recipe, urls: await writeBundles(folder) }
   await writeFile(`${folder}.json`, JSON.stringify(bundles))
@@ -69,7 +71,7 @@ export async function bundlePackages(): Promise<void> {
   await removeOld()
 }
 
-/** A run that is under way may use earlier bundles; none lasts a day. */
+/** A run that has started may use earlier bundles. No run lasts a day. */
 async function removeOld(): Promise<void> {
   for (const name of await readdir(FOLDER)) {
     const path = join(FOLDER, name)
@@ -86,7 +88,8 @@ async function writeBundles(folder: string): Promise<Record<string, string>> {
   for (const specifier of BUNDLED) {
     const name = specifier.replaceAll(/[@/]/g, '_')
     const entry = join(folder, `${name}.entry.mjs`)
-    // By name, because a bundler cannot tell what a CommonJS module exports, and Node can.
+    // Exports are found by importing the module, because Node can tell what a CommonJS module
+    // exports and a bundler cannot.
     const names = Object.keys(await import(specifier)).filter((key) => key !== 'module.exports')
     await writeFile(entry, `export { ${names.join(', ')} } from '${specifier}'\n`)
     entryPoints[name] = entry

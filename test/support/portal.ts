@@ -5,8 +5,8 @@ import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playw
 import type { Gateway } from './gateway.ts'
 
 /**
- * A page of a new visitor. What its console complains of, and what it asks of other hosts, fails
- * the test.
+ * A page of a new visitor. The test fails if the page logs an error or sends a request to another
+ * host.
  */
 export async function visitPortal(
   t: TestContext,
@@ -21,7 +21,7 @@ export async function visitPortal(
   const complaints: string[] = []
   page.on('pageerror', (error) => complaints.push(error.message))
   page.on('console', (message) => {
-    // Refusals that a test asks for are told by the browser too.
+    // The browser also logs the refusals that a test provokes.
     if (message.type() === 'error' && !/status of 4\d\d/.test(message.text())) complaints.push(message.text())
   })
   page.on('request', (request) => {

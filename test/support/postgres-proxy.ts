@@ -5,24 +5,27 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 export interface PostgresProxy {
   url: string
   /**
-   * Ends every connection without a word of the protocol, as a server does whose process is killed.
+   * Ends every connection without a word of the protocol, as if the server's process was killed.
    */
   resetAll: () => void
-  /** While set, nothing passes and new connections are accepted: a server that is stopped. */
+  /**
+   * While it is set, nothing passes and the proxy accepts new connections, as if the server was
+   * stopped.
+   */
   isSilent: boolean
   /**
-   * The connection of the next statement that holds this text breaks when Postgres has carried it
-   * out, before its answer.
+   * If a statement contains this text, its connection breaks after Postgres has run the statement
+   * and before the answer.
    */
   breaksAfter: string | undefined
   /**
-   * Postgres carries out the next statement that holds this text, and nothing of its connection
-   * arrives any more.
+   * If a statement contains this text, Postgres runs it, and nothing more arrives over its
+   * connection.
    */
   holdsAfter: string | undefined
   /**
-   * Postgres ends the connection of the next statement that holds this text, right behind its
-   * answer: a restart.
+   * If a statement contains this text, Postgres ends its connection right after the answer, as in a
+   * restart.
    */
   endsAfter: string | undefined
   /**

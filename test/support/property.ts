@@ -6,7 +6,7 @@ import fc, { type Parameters } from 'fast-check'
  */
 const FACTOR = Number(process.env.PROPERTY_RUNS_FACTOR ?? 1)
 
-/** Repeats one history that failed: the seed and path that fast-check printed. */
+/** Repeats one history that failed, from the seed and path that fast-check printed. */
 const { PROPERTY_SEED, PROPERTY_PATH, PROPERTY_SHRINK } = process.env
 
 /**
@@ -18,7 +18,8 @@ export function propertyRuns<T>(numRuns: number): Parameters<T> {
     numRuns: numRuns * FACTOR,
     ...(PROPERTY_SEED === undefined ? {} : { seed: Number(PROPERTY_SEED) }),
     ...(PROPERTY_PATH === undefined ? {} : { path: PROPERTY_PATH }),
-    // Looking for the smallest history that fails takes longer than finding one.
+    // The search for the smallest history that fails takes longer than finding a history that
+    // fails.
     ...(PROPERTY_SHRINK === 'off' ? { endOnFailure: true } : {}),
   }
 }

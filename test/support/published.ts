@@ -3,8 +3,8 @@ import { Redis } from 'ioredis'
 const END = 'the end'
 
 /**
- * Does something; returns what was published on a channel meanwhile, in order and to the last
- * message.
+ * Does something, and returns the messages that were published on a channel meanwhile, in order and
+ * without a gap.
  */
 export async function publishedDuring(url: string, channel: string, act: () => Promise<unknown>): Promise<string[]> {
   const [listener, publisher] = [new Redis(url), new Redis(url)]

@@ -13,8 +13,8 @@ export interface RawAnswer {
 }
 
 /**
- * Writes bytes to a port and reads until the other side closes: no HTTP library stands between,
- * which would mend them.
+ * Writes bytes to a port and reads until the other side closes. There is no HTTP library between,
+ * because a library would repair the bytes.
  */
 export async function rawHttp(port: number, bytes: string | Buffer, timeoutMs = 10_000): Promise<RawAnswer> {
   const startedAt = performance.now()
@@ -30,8 +30,8 @@ export async function rawHttp(port: number, bytes: string | Buffer, timeoutMs = 
     socket.on('close', end)
     socket.on('error', (error) => {
       clearTimeout(timer)
-      // A reset after the answer is the other side's right; without one it shows as an empty
-      // answer.
+      // The other side may reset the connection after its answer. If there is a reset and no
+      // answer, the answer is empty.
       if (Reflect.get(error, 'code') === 'ECONNRESET') end()
       else reject(error)
     })

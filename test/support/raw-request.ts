@@ -9,10 +9,10 @@ export interface RawAnswer {
 }
 
 /**
- * Sends bytes as they are over a socket of its own, which no HTTP library repairs, and reads the
- * answer.
+ * Sends bytes unchanged over a socket of its own, because an HTTP library would repair them, and
+ * reads the answer.
  *
- * @throws Error when the server ends the connection without one
+ * @throws Error if the server ends the connection without an answer
  */
 export async function sendRaw(url: string, bytes: string | Buffer | (string | Buffer)[]): Promise<RawAnswer> {
   const { hostname, port } = new URL(url)

@@ -8,7 +8,7 @@ import { type RedisServer, startClusterNode, stopClusterNode } from './redis-ser
 const MASTERS = 3
 const SLOTS = 16_384
 
-/** How long a node may be silent before its replica takes over, milliseconds. */
+/** If a node is silent for so long, its replica takes over, milliseconds. */
 const NODE_TIMEOUT_MS = 1_500
 
 export interface ClusterNode extends RedisServer {
@@ -45,7 +45,7 @@ export async function startRedisCluster(): Promise<RedisCluster> {
   return {
     nodes,
     masterOf: async (slot) => {
-      // In the middle of a failover a node may know of no master of the slot.
+      // If a failover is under way, a node may know no master of the slot.
       let port: number | undefined
       await until(async () => {
         port = findPort(await (alive()[0] ?? assert.fail()).client.cluster('SLOTS'), slot)

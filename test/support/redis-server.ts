@@ -17,8 +17,8 @@ export interface RedisServer {
 }
 
 /**
- * Starts a node of a Redis Cluster with settings of the test's own, and waits until it answers.
- * When this process ends without stopping it, it is killed.
+ * Starts a node of a Redis Cluster with settings of the test's own, and waits until it answers. If
+ * this process ends without stopping the node, the node is killed.
  *
  * @param dir its folder, which is made
  * @param settings further lines of its configuration, given the port for clients
@@ -53,8 +53,8 @@ export async function startClusterNode(
 }
 
 /**
- * Another process may take a port between the look at it and the server's start: another one is
- * tried then.
+ * If another process takes the port between the check and the start of the server, the test tries
+ * another port.
  */
 async function startOnFreePort(
   start: (port: number) => Promise<ServerProcess>,
@@ -113,8 +113,8 @@ export async function startPlainRedis(dir: string, settings: string[] = []): Pro
 }
 
 /**
- * Starts a Redis that keeps an append-only file and can write few bytes of it, as on a disk that is
- * nearly full.
+ * Starts a Redis that keeps an append-only file and can write only a few bytes of it, as if its
+ * disk was nearly full.
  *
  * @param dir its folder, which is there
  * @param kilobytes what each of its files may have at most
@@ -125,7 +125,7 @@ export async function startRedisOnSmallDisk(
 ): Promise<{ url: string; stop: () => Promise<void> }> {
   const { program } = await findRedisProgram()
   assert.ok(program, 'redis-server is on the PATH')
-  // A write past the limit fails with EFBIG when the signal for it is ignored.
+  // If the signal for a write past the limit is ignored, the write fails with EFBIG.
   const shell = `trap "" XFSZ; ulimit -f ${kilobytes}; exec -a "$0" "$@"`
   const { port, client, server } = await startOnFreePort(
     (port) =>
@@ -148,7 +148,7 @@ export async function startRedisOnSmallDisk(
   }
 }
 
-/** Kills the server, if it still runs, and closes the client. */
+/** Kills the server if it still runs, and closes the client. */
 export async function stopClusterNode({ client, server }: RedisServer): Promise<void> {
   client.disconnect()
   server.kill('SIGKILL')

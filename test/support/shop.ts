@@ -28,11 +28,11 @@ export interface Shop {
   /** Requests that create an order, by the customer that they name. */
   createdBy: (customer: string) => number
   /**
-   * What comes of the requests from now on: answered, answered with a failure, not answered, or cut
-   * off.
+   * What happens to requests from now on: they get an answer, they get a failure, they get no
+   * answer, or their connection is cut.
    */
   mode: 'serves' | 'fails' | 'hangs' | 'cuts'
-  /** So many moves of the depot fail before moves are answered. */
+  /** So many moves of the depot fail before a move succeeds. */
   failingMoves: number
   close: () => Promise<void>
 }

@@ -1,5 +1,6 @@
 /**
- * The upstream APIs as the specification lists them (4.3). A member left out is not stated there.
+ * The upstream APIs as the specification lists them (4.3). If a row lacks a member, the
+ * specification says nothing about it.
  */
 
 export interface SpecParameter {

@@ -4,7 +4,7 @@ import { type Account, signUp } from './client.ts'
 import { type Gateway, type GatewayOptions, startGateway } from './gateway.ts'
 import { startUpstreamServer, type UpstreamServer } from './upstream-server.ts'
 
-/** What most tests of calls need: a gateway, the upstreams it calls, and one who calls. */
+/** What most tests of calls need: a gateway, the upstreams that it calls, and a caller. */
 export interface Stage {
   gateway: Gateway
   upstream: UpstreamServer

@@ -9,7 +9,7 @@ import { type Interpretation, interpretAnswers } from '../../workers/upstream/in
 
 type Given = Record<string, unknown>
 
-/** When tests call, unless they or the example say. */
+/** The time of a test's calls, if the test or the example names no other. */
 const NOW = '2026-10-15T12:00:00Z'
 
 /** Where they call from; only `complete` is told. */
@@ -85,7 +85,7 @@ export function dataOf(...call: Parameters<typeof interpreted>): Record<string, 
   return interpretation.data
 }
 
-/** The code of an answer that is none. */
+/** The error code of an answer that is a failure. */
 export function codeOf(...call: Parameters<typeof interpreted>): string {
   const interpretation = interpreted(...call)
   assert.ok('responseClass' in interpretation, JSON.stringify(interpretation))

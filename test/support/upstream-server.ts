@@ -12,7 +12,9 @@ export interface Arrival {
   at: number
 }
 
-/** Answers one request; a returned value is sent as JSON with status 200. */
+/**
+ * Answers one request. If it returns a value, the server sends that value as JSON with status 200.
+ */
 export type Play = (arrival: Arrival, response: ServerResponse, request: IncomingMessage) => unknown
 
 /**

@@ -11,7 +11,7 @@ function readBundles(): Map<string, string> {
     const { installed, urls }: PackageBundles = JSON.parse(readFileSync(BUNDLES_FILE, 'utf8'))
     if (installed === installedPackages()) return new Map(Object.entries(urls))
   } catch {
-    // None were made: the packages themselves are imported.
+    // If there are no bundles, the process imports the packages themselves.
   }
   return new Map()
 }

@@ -15,8 +15,8 @@ import { startServices } from './services.ts'
 const SLUG = 'encyclopedia'
 
 /**
- * The parts of a worker that takes no jobs by itself, the replies that they send, and calls of one
- * API for them.
+ * The parts of a worker that takes no jobs by itself, the replies that they send, and calls of a
+ * single API for them.
  */
 export async function openWorkerParts(t: TestContext, environment: Record<string, string> = {}) {
   const services = await startServices()
@@ -31,7 +31,7 @@ export async function openWorkerParts(t: TestContext, environment: Record<string
     await close()
     await services.stop()
   })
-  // Nothing was lost: caps start with an empty past.
+  // Redis has lost nothing, so caps start with an empty past.
   await deps.redis.set(keys.rememberedSince, 0)
   const api = deps.catalog.get(SLUG) ?? assert.fail()
   const { endpoint } = api.endpoints.get('/summary') ?? assert.fail()

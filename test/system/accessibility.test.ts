@@ -29,7 +29,7 @@ const PRIVATE = [
   '/account/settings',
 ]
 
-/** Pages of hundreds of parts, all of the same kinds: one look at them is enough. */
+/** Pages of hundreds of parts, all of the same kinds, so one check of them is enough. */
 const LONG = ['/docs/reference', '/docs/errors']
 
 describe('every page of the portal', () => {
@@ -46,8 +46,7 @@ describe('every page of the portal', () => {
   })
 
   /**
-   * What differs where the same document is narrow and dark: colours, and the room that things
-   * have.
+   * What may differ if the same document is narrow and dark: colours, and the space around things.
    */
   const RULES = ['color-contrast', 'target-size', 'scrollable-region-focusable', 'link-in-text-block']
 

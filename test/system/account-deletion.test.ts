@@ -126,7 +126,7 @@ describe('leaving', () => {
       assert.deepEqual(await tablesWith(text), [])
       assert.deepEqual(await redisKeysWith(text), [])
     }
-    // The account's id is left in counts and in the log of calls, which ends with its days.
+    // The account's id stays in counts and in the log of calls, which deletes it after its days.
     assert.deepEqual(
       (await tablesWith(account.id)).filter((table) => !/^(usage|refusals)_daily$|^audit_log$|^call_log/.test(table)),
       [],
@@ -186,7 +186,7 @@ describe('leaving', () => {
     await send(gateway, '/v1/teams', { token: account.token, body: { name: 'My team' } })
     await send(gateway, CALL, { key: account.test })
     await until(async () => (await sql(gateway, 'select from call_log where account_id = $1', [account.id])).length > 0)
-    // 365 days of 30 rows: several pages.
+    // 365 days of 30 rows make several pages.
     await sql(
       gateway,
       `insert into usage_daily (user_id, day, key, slug, status, mode, calls)

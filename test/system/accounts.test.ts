@@ -93,8 +93,8 @@ describe('accounts', () => {
     const [email, password] = [`ivy-${randomUUID()}@example.com`, 'a good password']
     await send(gateway, '/v1/auth/signup', { body: { email, password } })
     assert.equal((await logIn(email.toUpperCase(), password)).status, 200)
-    // Postgres makes it an i, and JavaScript does not: each spelling would have failures of its
-    // own.
+    // Postgres lowers it to an i, and JavaScript does not. If the limit used the text, each
+    // spelling would have failures of its own.
     assert.equal((await logIn(email.replace('i', '\u0130'), password)).status, 401)
   })
 
@@ -118,7 +118,7 @@ describe('accounts', () => {
     const { body } = await logIn(account.email, account.password)
     for (const url of gateway.urls) {
       assert.equal((await send(gateway, '/v1/me', { token: body.token, url })).status, 200)
-      // Bad parameters: the session passes, no upstream is asked.
+      // The parameters are bad, so a session that passes sends no request to the upstream.
       assert.equal((await send(gateway, '/v1/call/weather/current', { token: body.token, url })).status, 400)
     }
     assert.equal(
@@ -163,7 +163,7 @@ describe('accounts', () => {
       await client.query('begin')
       await client.query(`update users set ${change} where email = $1`, [person.email, otherHash])
       const answer = logIn(person.email, person.password)
-      // It has matched the password that still stands, and waits for the change to end.
+      // It has matched the password that is still in force, and waits for the change to end.
       const waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
       await until(async () => (await sql(gateway, waiting)).length > 0)
       await client.query('commit')
@@ -181,7 +181,7 @@ describe('accounts', () => {
       `POST /v1/keys HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${person.token}\r\n` +
         'content-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{',
     )
-    // The node has looked at the head: it answers others that came after it.
+    // The node has read the header fields, because it answers requests that came later.
     for (let index = 0; index < 3; index += 1) {
       assert.equal((await send(gateway, '/v1/me', { token: person.token })).status, 200)
     }
@@ -328,8 +328,8 @@ describe('accounts', () => {
       assert.equal(owner.status, 200)
     }
 
-    // Wrong passwords of one client for one account have to wait ever longer; its neighbours do
-    // not.
+    // If a client sends wrong passwords for an account, it has to wait longer each time. Other
+    // clients of its network do not.
     const neighbour = await signUp(gateway)
     const tryAt = async (body: object, address = '203.0.113.9') =>
       await send(gateway, '/v1/auth/login', { body, url, headers: from(address) })
@@ -343,7 +343,7 @@ describe('accounts', () => {
     assert.ok(Number(guesses.at(-1)?.headers.get('retry-after')) >= 1)
     assert.equal((await tryAt(right)).status, 429)
     assert.equal((await tryAt(right, '203.0.113.10')).status, 200)
-    // Ten good log-ins to one account in a minute, whatever others guess meanwhile.
+    // Ten good log-ins to an account in a minute, even if others guess its password meanwhile.
     const good = { email: neighbour.email, password: neighbour.password }
     assert.equal((await tryAt({ ...good, password: 'a wrong one' }, '203.0.113.11')).status, 401)
     for (let count = 0; count < 10; count += 1) assert.equal((await tryAt(good, '203.0.113.14')).status, 200)
@@ -351,8 +351,8 @@ describe('accounts', () => {
     assert.deepEqual([surplus.status, surplus.body.code], [429, 'LOGIN_THROTTLED'])
     assert.ok(Number(surplus.headers.get('retry-after')) > 30)
     assert.equal((await tryAt(right, '203.0.113.12')).status, 200)
-    // As many changes of its password, which are counted apart: a flood of log-ins does not stand
-    // in the way of one.
+    // The same number of changes of its password. They are counted apart, so that a flood of
+    // log-ins does not block a change.
     const change = () =>
       send(gateway, '/v1/auth/password', {
         url,
@@ -375,12 +375,12 @@ describe('accounts', () => {
     }
     assert.deepEqual(statuses, [201, 201, 201, 429])
 
-    // By the hour for a public network, and not at all where the operator says so.
+    // By the hour for a public network, and not at all if the operator says so.
     const signUpFrom = async (address: string, node = url) => {
       const body = { email: `${randomUUID()}@example.com`, password: 'long enough' }
       return await send(gateway, '/v1/auth/signup', { body, url: node, headers: { 'x-forwarded-for': address } })
     }
-    // One /56, of which a subscriber has all.
+    // One /56, all of which belongs to one subscriber.
     const public56 = ['2001:db8:2:100::1', '[2001:db8:2:1ff::1]:4711', '2001:db8:2:150::1', '2001:db8:2:200::1']
     const answers = []
     for (const address of public56) answers.push(await signUpFrom(address))
@@ -397,8 +397,8 @@ describe('accounts', () => {
     const closed = await gateway.startWeb({ SIGNUP: 'closed' })
     const { status, body } = await signUpFrom('192.168.1.7', closed)
     assert.deepEqual([status, body.code], [403, 'FORBIDDEN'])
-    assert.deepEqual([body.message, body.hint], ['Sign-up is closed.', 'Ask whoever runs this gateway to open it.'])
-    // A body that is wrong too is not what has to be mended.
+    assert.deepEqual([body.message, body.hint], ['Sign-up is closed.', 'Ask the operator of this gateway to open it.'])
+    // If sign-up is closed, the answer says so even if the body is wrong too.
     for (const wrong of [{ email: 'nobody', password: 'x' }, '{']) {
       const answer = await send(gateway, '/v1/auth/signup', { body: wrong, url: closed })
       assert.deepEqual([answer.status, answer.body.message], [403, 'Sign-up is closed.'])
@@ -407,7 +407,10 @@ describe('accounts', () => {
     const { team } = (await send(gateway, '/v1/teams', { url: closed, token, body: { name: 'Team' } })).body
     const stranger = { email: `${randomUUID()}@example.com` }
     const path = `/v1/teams/${team.id}/members`
-    assert.match((await send(gateway, path, { url: closed, token, body: stranger })).body.hint, /^Sign-up is closed/)
+    assert.match(
+      (await send(gateway, path, { url: closed, token, body: stranger })).body.hint,
+      /open sign-up for the person/,
+    )
     assert.match((await send(gateway, path, { url, token, body: stranger })).body.hint, /^Ask the person to sign up/)
   })
 })
@@ -486,7 +489,7 @@ describe('API keys', () => {
       assert.deepEqual([await call(key, first), await call(key, second)], [200, 200])
       const revoke = () => send(gateway, `/v1/keys/${id}`, { method: 'DELETE', token: account.token, url: first })
       assert.equal((await revoke()).status, 204)
-      // Also where the call would be refused for another reason.
+      // This holds even if the call would be refused for another reason.
       const invalid = await send(gateway, '/v1/call/weather/current', { key, url: second })
       assert.deepEqual([invalid.status, await call(key, second), await call(key, first)], [401, 401, 401])
       assert.equal((await revoke()).body.code, 'KEY_NOT_FOUND')
@@ -516,8 +519,8 @@ describe('API keys', () => {
         body: index % 2 ? {} : { teamId: body.team.id },
         url: gateway.urls[index % 2] ?? '',
       })
-      // They wait for each other in Postgres, on a busy machine for longer than a statement may
-      // take.
+      // They wait for each other in Postgres. On a busy machine the wait is longer than a statement
+      // may take.
       const isRepeated = answer.body.code === 'DEPENDENCY_UNAVAILABLE' && repeatsMax > 0
       return isRepeated ? await make(index, repeatsMax - 1) : answer
     }
@@ -526,7 +529,7 @@ describe('API keys', () => {
     const refused = answers.filter(({ status }) => status !== 201)
     for (const { status, body, text } of refused)
       assert.deepEqual([status, body.code], [409, 'KEY_LIMIT_REACHED'], text)
-    // The bound on what admins of its teams make is another bound, and the answer says so.
+    // There is another limit on the keys that admins of its teams make, and the answer says so.
     const [owner, admin] = [await signUp(gateway), await signUp(gateway)]
     const team = (await send(gateway, '/v1/teams', { token: owner.token, body: { name: 'U' } })).body.team.id
     const adding = { email: admin.email, role: 'admin' }
@@ -535,7 +538,7 @@ describe('API keys', () => {
     for (let count = 0; count < 25; count += 1) assert.equal((await ofAdmin()).status, 201)
     const { status, body: full } = await ofAdmin()
     assert.deepEqual([status, full.code], [409, 'KEY_LIMIT_REACHED'])
-    assert.match(`${full.message} ${full.hint}`, /that others made.*limit=25/)
+    assert.match(`${full.message} ${full.hint}`, /made by other members.*limit=25/)
     assert.equal((await send(gateway, '/v1/keys', { token: owner.token, body: { teamId: team } })).status, 201)
     const made = answers.find(({ status }) => status === 201)
     await send(gateway, `/v1/keys/${made?.body.id}`, { method: 'DELETE', token: person.token })
@@ -550,7 +553,7 @@ describe('API keys', () => {
       assert.equal(status, 201)
       await send(gateway, `/v1/keys/${body.id}`, { method: 'DELETE', token })
     }
-    // Signing up for the tests made two.
+    // The sign-up of the tests made two keys.
     const chains = Array.from({ length: 4 }, async () => {
       for (let made = 0; made < 49; made += 1) await makeAndRevoke()
     })

@@ -14,7 +14,8 @@ import { type Stage, startStage } from '../support/stage.ts'
 import type { UpstreamServer } from '../support/upstream-server.ts'
 
 const FACT = '/v1/call/random-facts/random'
-// Whole: what an answer lacks would call for a probe, which is a request too.
+// The answer is complete, because an answer that lacks members leads to a probe, which is a request
+// too.
 const fact = { id: 'a', text: 't', source: 's', source_url: 'u', language: 'en', permalink: 'p' }
 
 describe('an asynchronous call', () => {
@@ -62,7 +63,7 @@ describe('an asynchronous call', () => {
       assert.ok(taken.headers.get('ratelimit'))
       ids.push(String(taken.headers.get('x-call-id')))
     }
-    // The cap lets two go; the last has the third before it.
+    // The cap lets two requests through. The last call has the third call before it.
     await until(() => upstream.arrivalsOf('random-facts').length === 2)
     await until(async () => (await look(ids[3] ?? '')).body.position === 1)
     const { status, body, headers } = await look(ids[3] ?? '')
@@ -70,8 +71,8 @@ describe('an asynchronous call', () => {
     assert.equal(headers.get('retry-after'), '1')
     assert.ok(body.etaMs > 0 && body.etaMs <= 4_500, `${body.etaMs}`)
     assert.deepEqual(Object.keys(body).sort(), ['etaMs', 'id', 'position', 'status'])
-    // Two go in four seconds, and a fifth call's turn is a second nearer when its caller has waited
-    // for one.
+    // Two requests pass in four seconds. If a fifth call's caller has waited for one second, the
+    // call is one second nearer to its slot.
     const waited = await start(FACT, 'wait=1')
     assert.equal(waited.status, 202)
     assert.ok(waited.body.etaMs <= 2 * 4_500 - 1_000, `${waited.body.etaMs}`)
@@ -151,7 +152,7 @@ describe('an asynchronous call', () => {
       kept.map(({ status }) => status),
       [200, 200, 200, 200],
     )
-    // A fifth of the same length does not fit into the megabyte.
+    // A fifth result of the same length does not fit into the megabyte.
     const full = await ended()
     assert.deepEqual([full.status, full.body.error.code], [429, 'RESULT_STORAGE_FULL'])
     const retryAfter = Number(full.headers.get('retry-after'))
@@ -162,7 +163,7 @@ describe('an asynchronous call', () => {
     const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
     for (let isFull = false; !isFull; ) {
       const id = `call_${randomUUID().replaceAll('-', '')}`
-      // The bound falls within the last of them.
+      // The limit falls within the last of them.
       const bytesMax = 1_000_000 + 20_000
       const reply = { head: { id, times }, body: randomBytes(12_000) }
       isFull = (await storeResult(redis, { id, accountId: caller.id, bytesMax }, reply)).kind === 'full'
@@ -171,7 +172,7 @@ describe('an asynchronous call', () => {
     const refused = await send(gateway, '/v1/call/mock-data/posts?id=2', { key: caller.live, headers })
     assert.deepEqual([refused.status, refused.body.error.code], [429, 'RESULT_STORAGE_FULL'], refused.text)
     assert.equal(upstream.arrivalsOf('mock-data').length, arrivals)
-    // Five were made before; the refused one cost nothing.
+    // Five calls were made before. The refused call cost nothing.
     assert.match(String(refused.headers.get('ratelimit')), /"minute";r=995;/)
     const after = await send(gateway, path, { key: caller.live })
     assert.match(String(after.headers.get('ratelimit')), /"minute";r=994;/)
@@ -238,7 +239,7 @@ describe('an asynchronous call', () => {
       const taken = await start(euroIn(code), 'respond-async')
       assert.equal((await finished(String(taken.headers.get('x-call-id')))).status, status)
     }
-    // What the node counted before it is written with it.
+    // What the node counted before the call is written together with the call.
     assert.equal((await send(gateway, euroIn('JPY'), { key: account.live })).status, 200)
     const isThere = async () => Object.values(await ended()).reduce((sum, calls) => sum + calls) >= 4
     await until(isThere, 20_000)
@@ -318,7 +319,7 @@ describe('an asynchronous call', () => {
     for (const { status, text } of cancelled) assert.equal(status, 204, text)
     const left = cancelled.map(({ headers }) => Number(/"month";r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]))
     assert.equal(Math.max(...left), 1_000 - usedBefore, 'an answer says what is left after it')
-    // No worker runs: the node that cancelled gave everything back.
+    // No worker runs. The node that cancelled the call gave everything back.
     assert.deepEqual([await inFlight(), await used(account)], [0, usedBefore])
     await queue.resume()
     await until(async () => Object.values(await queue.getJobCounts()).every((count) => count === 0))
@@ -390,7 +391,7 @@ describe('an asynchronous call', () => {
     const headers = () => ({ 'x-api-key': account.live })
     const pinned = { versionNegotiation: { mode: { pin: MODERN } } }
     const dogs = { name: 'dog_images_random', arguments: {} }
-    /** Holds every answer of the upstream back until it is released. */
+    /** Holds back every answer of the upstream until the test releases it. */
     const holdDogs = () => {
       const held: (() => void)[] = []
       let closed = 0
@@ -425,7 +426,7 @@ describe('an asynchronous call', () => {
         headers(),
         { ...pinned, capabilities: TASKS },
         async ({ client, answers }) => {
-          // The client has no code for tasks yet: it tells that it got one.
+          // The client does not support tasks yet. It says that it got a task.
           await assert.rejects(client.callTool(dogs), /task/)
           const task = answers.at(-1)?.result ?? assert.fail()
           assert.equal(task.resultType, 'task')

@@ -54,7 +54,7 @@ describe('one caller', () => {
     await upstream.close()
   })
 
-  /** An API node with these settings, which the tests that need it share. */
+  /** An API node with these settings, which the tests that need them share. */
   const nodeWith = memoize(JSON.stringify, (environment: Record<string, string>) => gateway.startWeb(environment))
 
   const assertHeld = async ({ run }: Scenario, seconds: number): Promise<void> => {
@@ -71,7 +71,8 @@ describe('one caller', () => {
   })
 
   it('one caller that pipelines without reading slows no other and takes no memory', async () => {
-    // Each call was answered; how soon is for the long form, on a machine that does nothing else.
+    // Each call was answered. Only the long form measures how soon, on a machine that does nothing
+    // else.
     const { figures } = await pipelining.run(gateway, 1.5)
     assert.ok(Number(figures.calls) > 0 && Number(figures['memory at most MB']) < 600, JSON.stringify(figures))
   })
@@ -108,7 +109,7 @@ describe('one caller', () => {
     const statuses: number[] = []
     while (statuses.length < 30) statuses.push(await status(url, '/llms.txt', '127.0.0.5'))
     const served = statuses.filter((code) => code === 200).length
-    // The burst of two seconds, and five for each second that the requests took.
+    // The burst of two seconds, and five requests for each second that the requests took.
     assert.ok(served >= 10 && served <= 20, `${served} were served`)
     assert.equal(statuses.filter((code) => code === 429).length, 30 - served)
     assert.equal(await status(url, '/llms.txt', '127.0.0.6'), 200)
@@ -139,7 +140,7 @@ describe('one caller', () => {
   })
 
   it('one account’s MCP messages cost units by their work, and its large task is answered in part', async () => {
-    // So few units that a slow machine meets the bound too.
+    // So few units that even a slow machine reaches the limit.
     const url = await gateway.startWeb({ ...mcpWork.environment, ACCOUNT_REQUESTS_PER_SECOND: '5' })
     const { figures } = await mcpWork.run({ ...gateway, url }, 1, upstream)
     assert.ok(Number(figures['refused with 429']) > 0, JSON.stringify(figures))
@@ -209,7 +210,7 @@ describe('one caller', () => {
       while (statuses.length < 30) statuses.push(await status(url, path, `127.0.1.${index + 1}`))
       const seconds = (performance.now() - startedAt) / 1_000
       const served = statuses.filter((code) => code !== 429).length
-      // The burst of two seconds, and what came in since.
+      // The burst of two seconds, and the units that were added since.
       assert.ok(served >= 1 && served * units <= 10 + 5 * seconds, `${path}: ${served} in ${seconds} s`)
     }
   })
@@ -278,7 +279,7 @@ describe('one caller', () => {
     const call = (key: string) => send(gateway, '/v1/call/trivia/questions', { url, key })
     assert.equal((await call(test)).status, 200)
     const codes = []
-    // The checksum is right: nobody has these keys all the same.
+    // The checksum is right, but nobody has these keys.
     for (const environment of ['live', 'test', 'live', 'test'] as const) {
       const { status: code, headers } = await call(createApiKey(environment))
       codes.push(code)

@@ -91,7 +91,7 @@ describe('authorisation', () => {
     }
   }
 
-  /** All rows that a refused request must leave as they are. */
+  /** All rows that a refused request must leave unchanged. */
   async function snapshot(): Promise<string> {
     const { rows } = await database.query(`select
       (select json_agg(t order by id) from teams t) as teams,
@@ -127,7 +127,8 @@ describe('authorisation', () => {
   for (const name of PRINCIPALS) {
     it(`authorisation of ${name === 'former' ? 'a former member' : name} is as the table says, and a refusal changes nothing`, async () => {
       const self = people[name]
-      // What a row that succeeds may change or end. After a refusal the next row finds the same.
+      // What a row that succeeds may change or end. If a row is refused, the next row finds the
+      // same state.
       const prepare = async () => ({
         token: await openSession(self),
         fixture: await createFixture(self),

@@ -20,7 +20,7 @@ interface BatchOptions {
 const dog = { status: 'success', message: 'https://images.dog.ceo/breeds/a/b.jpg' }
 const fact = { id: 'a', text: 't', source: 's', source_url: 'u' }
 
-/** A number in letters: breeds have no digits. */
+/** A number in letters, because breeds have no digits. */
 const letters = (number: number): string => String.fromCharCode(97 + Math.floor(number / 26), 97 + (number % 26))
 
 describe('a batch', () => {
@@ -202,7 +202,7 @@ describe('a batch', () => {
     const refusal: Line = await all.json()
     assert.deepEqual([all.status, refusal.code], [429, 'RATE_LIMIT_EXCEEDED'])
     assert.equal(await used(caller), 3)
-    // Seven are left; the eighth fits when the first of the three is a minute old.
+    // Seven are left. The eighth fits only if the first of the three is a minute old.
     const [oldest = ''] = (await stage.redis.zrange(`agw:{a:${caller.id}}:live:minute`, '0', '0', 'WITHSCORES')).slice(
       1,
     )
@@ -260,8 +260,8 @@ describe('a batch', () => {
       open(breeds(5, 50), { key: caller.live, url: gateway.urls[1] ?? '' }),
     ])
     const texts = await Promise.all(answers.map((answer) => answer.text()))
-    // Whichever came first has all five leases; the other one is refused at once or had them
-    // before.
+    // If a single batch came first, it has all five leases. The other batch is then refused at
+    // once, or it had the leases before.
     const statuses = answers.map(({ status }) => status).sort()
     assert.ok(statuses[0] === 200 && (statuses[1] === 200 || statuses[1] === 429), `${statuses}`)
     const served = texts[answers.findIndex(({ status }) => status === 200)] ?? assert.fail()
@@ -281,7 +281,7 @@ describe('a batch', () => {
     const pro = await signUp(gateway, 'pro')
     const before = upstream.arrivalsOf('random-facts').length
     const startedAt = performance.now()
-    // Undeclared parameters make them different calls; the cap lets ten go in a minute.
+    // Undeclared parameters make these calls different. The cap lets ten through in a minute.
     const calls = Array.from({ length: 20 }, (_, index) => ({
       api: 'random-facts',
       endpoint: '/random',
@@ -343,8 +343,8 @@ describe('a batch', () => {
     const before = upstream.arrivalsOf('trivia').length
     const single = await send(gateway, '/v1/call/trivia/questions?mark=b', { key: other.live })
     assert.equal(single.status, 200, single.text)
-    // Four in two seconds: it is among the next four, and not behind the thirty, whatever the batch
-    // has waiting.
+    // Four requests pass in two seconds. The call is among the next four, and not behind the
+    // thirty, however many calls of the batch wait.
     const sent = upstream.arrivalsOf('trivia').slice(before)
     const place = sent.findIndex(({ url }) => url.includes('mark=b'))
     assert.ok(place >= 0 && place < 16, `${place} of the batch were sent before it`)
@@ -360,7 +360,7 @@ describe('a batch', () => {
       endpoint: '/questions',
       parameters: { mark: `c${index}` },
     }))
-    // A request that was sent as the caller left may arrive a moment later.
+    // If a request was sent as the caller left, it may arrive a moment later.
     const sent = () => upstream.arrivalsOf('trivia').length - before
     await open(questions, { key: pro.live, signal: left.signal })
     await until(() => sent() > 0)
@@ -398,7 +398,7 @@ describe('a batch', () => {
       key: account.test,
       body: { ...call, params: { name: 'call_apis', arguments: { calls: [{ api: 'none', endpoint: '/x' }] } } },
     })
-    // Nothing in it was recorded.
+    // The log recorded none of it.
     assert.equal(inVain.body.result.content.length, 1, inVain.text)
   })
 

@@ -9,13 +9,17 @@ import { listRoutes, type RegisteredRoute } from '../../src/http/server/method-n
 import { send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
 
-/** What a request may build for itself alone for each unit that it takes of its address, bytes. */
+/**
+ * Most bytes that a request may build for itself alone, for each unit that it takes of its address.
+ */
 const BUILT_BYTES_MAX = 16 * 1024
 
 /** Values that lead to the largest answer of a route. */
 const VALUES: Record<string, string> = { ':slug': 'weather', ':slug.md': 'weather.md', ':name': 'quickstart' }
 
-/** Answers that callers' words choose, besides the plain answer of the same route. */
+/**
+ * Answers whose size depends on words of the caller, besides the plain answer of the same route.
+ */
 const CHOSEN = [
   ['/', '/?q=weather'],
   ['/', '/?health=Healthy'],
@@ -34,7 +38,7 @@ describe('a request', () => {
   })
   after(() => gateway.stop())
 
-  /** What the node gave to Node for the body of an answer: the object itself, not a copy. */
+  /** What the node gave to Node for the body of an answer. It is the object itself, not a copy. */
   async function payloadOf(path: string): Promise<unknown> {
     const ends = mock.method(ServerResponse.prototype, 'end')
     try {
@@ -120,7 +124,7 @@ describe('a request', () => {
     assert.equal(statuses.filter((status) => status === 429).length, 8 - served)
   })
 
-  /** The status line that answers a head whose body never comes. */
+  /** The status line that answers a head if its body never comes. */
   async function firstLine(head: string): Promise<string> {
     const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
     try {

@@ -126,7 +126,7 @@ describe('stored answers', () => {
       return body.results[0].cache
     }
     upstream.play('currency', () => ({ base: 'CHF', date: '2026-11-20', rates: { USD: 1.1 } }))
-    // The failures of the test before may have opened the breaker.
+    // If the test before had failures, they may have opened the breaker.
     await until(async () => (await call('/currency/latest?base=SEK')).status === 200)
     assert.deepEqual([await cacheOf('CHF'), await cacheOf('CHF')], ['miss', 'hit'])
     await ageAnswers(redis, 'currency', 3_600 + 700)
@@ -168,7 +168,7 @@ describe('stored answers', () => {
       assert.equal((await call('/ip-lookup/lookup?ip=9.9.9.9', { key })).status, 200)
     }
     assert.equal(count('ip-lookup'), 2)
-    // Whose address it is makes the answer, not only who asks.
+    // The answer depends on whose address it is, not only on who calls.
     const headers = (address: string) => ({ headers: { 'x-forwarded-for': address } })
     for (const address of ['8.8.8.8', '8.8.4.4']) await call('/ip-lookup/lookup', headers(address))
     assert.deepEqual(
@@ -229,7 +229,7 @@ describe('stored answers', () => {
 
   it('stored answers serve calls while the breaker is open, and what has none is refused', async () => {
     const path = '/crypto-prices/price?ids=bitcoin'
-    // As the script writes it that opens a breaker: with parts of a millisecond.
+    // As the script that opens a breaker writes it, with fractions of a millisecond.
     await redis.hset(healthKey('crypto-prices'), { open: '1', trialAt: `${Date.now() + 60_000}.125` })
     await redis.publish(channels.health, 'crypto-prices')
     await until(async () => (await call('/crypto-prices/price?ids=solana')).text.includes('UPSTREAM_UNAVAILABLE'))
@@ -246,7 +246,7 @@ describe('stored answers', () => {
     await forget('mock-data')
     assert.equal((await call('/mock-data/posts?id=80')).body.data.title, 'again')
     assert.equal(count('mock-data') - before, 1)
-    // Its cap of one an hour is used up, and nothing is stored that could serve instead.
+    // Its cap of one an hour is used up, and no stored answer could serve instead.
     await redis.del(healthKey('crypto-prices'))
     await redis.publish(channels.health, 'crypto-prices')
     await until(async () => (await call('/crypto-prices/price?ids=solana')).text.includes('UPSTREAM_CAP_EXHAUSTED'))
@@ -271,7 +271,8 @@ describe('stored answers', () => {
     const queue = new Queue(LANE.name, { connection: redis, prefix: LANE.prefix })
     const isNoneQueued = async () => (await queue.getJobCountByTypes('waiting')) === 0
     const staying: Promise<Answer>[] = []
-    // One at a time, each as a job of its own: some run in the leader's worker, some in the other.
+    // One at a time, each as a job of its own. Some run in the leader's worker, some in the other
+    // worker.
     while (staying.length < 6) {
       staying.push(call('/mock-data/posts?id=90'))
       await until(async () => (await inFlight()) === 1 + staying.length && (await isNoneQueued()))
@@ -283,7 +284,7 @@ describe('stored answers', () => {
     // The worker noticed it, and the call has ended.
     await until(async () => (await inFlight()) <= staying.length)
     assert.equal(await inFlight(), staying.length)
-    // A follower in the other process sends a request of its own.
+    // If a follower is in the other process, it sends a request of its own.
     upstream.play('mock-data', () => post('90', 'kept'))
     for (const response of pending) response.end(JSON.stringify(post('90', 'kept')))
     for (const { status, body, text } of await Promise.all(staying)) {
@@ -308,7 +309,7 @@ describe('stored answers', () => {
     const total = sizes.reduce((sum, size) => sum + size, 0)
     assert.ok(total <= 16 * 1024 * 1024, `${total} bytes in ${keys.length} answers`)
     assert.ok(total > 10 * 1024 * 1024, `${total} bytes in ${keys.length} answers`)
-    // The youngest are there.
+    // The youngest answers are there.
     assert.match((await call('/encyclopedia/summary?title=t9x11')).headers.get('cache-status') ?? '', /^agw; hit/)
   })
 })

@@ -10,7 +10,7 @@ import { startServices } from '../support/services.ts'
 import { type Stage, startStage, UNLIMITED } from '../support/stage.ts'
 import { startUpstreamServer } from '../support/upstream-server.ts'
 
-/** Stands in parameters, bodies and answers, and must be in no row. */
+/** This text is in parameters, bodies and answers, and must be in no row. */
 const MARK = `Zanzibar${randomUUID().slice(0, 8)}`
 
 describe('the log of calls of an account', () => {
@@ -37,7 +37,7 @@ describe('the log of calls of an account', () => {
   const breed = (name = MARK.toLowerCase().replace(/\d/g, 'x')) => `/v1/call/dog-images/breed?breed=${name}`
   const read = (path: string, by: Account = account, headers = {}) => send(gateway, path, { token: by.token, headers })
 
-  /** The answer to a look-up, once the row is written. */
+  /** The answer to a look-up after the row has been written. */
   async function logged(id: string, by: Account = account): Promise<Answer> {
     let answer = await read(`/v1/logs/${id}`, by)
     await until(async () => {
@@ -251,7 +251,7 @@ it('no call fails or is lost to the log while Postgres is silent, and its row is
   proxy.isSilent = true
   let made = 1
   const statuses = new Set<number>()
-  // Longer than a statement may take: the rows of several writings wait.
+  // Longer than a statement may take, because the rows of several writes wait.
   for (const end = performance.now() + 4_000; performance.now() < end; made += 10) {
     for (const status of await Promise.all(Array.from({ length: 10 }, call))) statuses.add(status)
   }

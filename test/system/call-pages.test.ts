@@ -38,7 +38,7 @@ describe('the pages of calls in the portal', () => {
       await page.getByLabel('Status').selectOption('5xx')
       await page.getByRole('button', { name: 'Filter' }).click()
       await page.waitForURL(/status=5xx/)
-      // The list of before is gone while the new list is read.
+      // The earlier list is gone while the page reads the new list.
       await page.getByText('UPSTREAM_ERROR').first().waitFor()
       await page.getByText('INVALID_PARAMETER').waitFor({ state: 'detached' })
       await until(async () => (await page.locator('tbody tr').count()) === 1, 10_000)

@@ -53,8 +53,8 @@ describe('caps', () => {
     const arrivals = await clock.arrivals()
     assert.ok(mostInWindow(arrivals, 1_000) <= 10, `${mostInWindow(arrivals, 1_000)} in a window of 10`)
     const elapsed = (arrivals.at(-1)?.at ?? 0) - (arrivals[0]?.at ?? 0)
-    // How much of the cap was used depends on the machine: the figure is printed, the model tests
-    // hold it.
+    // The machine decides how much of the cap was used, so the test prints the figure. The model
+    // tests check it.
     console.log(
       `${arrivals.length} of ${10 * Math.ceil(elapsed / 1_000)} possible requests in ${Math.round(elapsed)} ms`,
     )
@@ -67,7 +67,7 @@ describe('caps', () => {
     for (const id of [1, 2]) {
       assert.equal((await send(gateway, `/v1/call/mock-data/posts?id=${id}`, { key: account.live })).status, 200)
     }
-    // A node keeps what it read for a second.
+    // A node keeps what it has read for a second.
     await until(async () => (await limits()).rates[0].left === 3)
     const { nextSlotMs, rates, waiting } = await limits()
     assert.deepEqual(

@@ -13,7 +13,7 @@ import { startUpstreamServer, type UpstreamServer } from '../support/upstream-se
 
 const RATES = { base: 'EUR', date: '2026-01-02', rates: { USD: 1.1 } }
 
-/** The capped API: so many in any so many seconds, as its upstream sees it. */
+/** The API with a cap: so many requests in so many seconds, as its upstream sees them. */
 const CAPPED = { path: '/v1/call/random-facts/random', max: 5, seconds: 3 }
 const FACT = { id: '1', text: 'A fact.', source: 's', source_url: 'u', language: 'en', permalink: 'p' }
 
@@ -37,7 +37,7 @@ before(async () => {
     workers: 2,
     services: {
       databaseUrl: services.databaseUrl,
-      // One node of it, as the address of a managed Cluster is.
+      // One node of the Cluster, because the address of a managed Cluster leads to one node.
       redisUrl: cluster.nodes[0]?.url ?? '',
       folder: services.folder,
     },
@@ -57,14 +57,14 @@ after(async () => {
   await services.stop()
 })
 
-/** A call whose answer is in no cache; the nodes take turns. */
+/** A call whose answer is in no cache. The nodes take turns. */
 function call(number = 0, nonce: string = randomUUID()): Promise<Answer> {
   const url = gateway.urls[number % gateway.urls.length] ?? gateway.url
   return send(gateway, `/v1/call/currency/latest?nonce=${nonce}`, { key: account.live, url })
 }
 
 interface Load {
-  /** Calls sent, by how they ended. */
+  /** Calls sent, by their outcome. */
   outcomes: Map<string, number>
   /** Calls that reached the upstream, and whose callers got something else than its answer. */
   lost: string[]
@@ -72,7 +72,7 @@ interface Load {
   twice: number
 }
 
-/** Sends 20 calls a second over both nodes, whatever becomes of them, until it is stopped. */
+/** Sends 20 calls a second over both nodes until it is stopped, even if the calls fail. */
 function startLoad(): { successes: () => number; stop: () => Promise<Load> } {
   let successes = 0
   const calls: Promise<{ nonce: string; outcome: string }>[] = []
@@ -106,7 +106,7 @@ function startLoad(): { successes: () => number; stop: () => Promise<Load> } {
   }
 }
 
-/** Calls the capped API all the time; its upstream must never see more than its cap. */
+/** Calls the API with a cap all the time. Its upstream must never see more than its cap. */
 function startCappedLoad(): { stop: () => Promise<void> } {
   let isSending = true
   const clients = Array.from({ length: 3 }, async () => {
@@ -123,7 +123,7 @@ function startCappedLoad(): { stop: () => Promise<void> } {
   }
 }
 
-/** The slot of all that is kept of an API. */
+/** The slot of everything that Redis keeps about an API. */
 async function slotOf(slug: string): Promise<number> {
   const client = cluster.nodes.find(({ server }) => !server.hasEnded())?.client ?? assert.fail()
   return Number(await client.cluster('KEYSLOT', upstreamKeys.health(slug)))
@@ -193,7 +193,8 @@ describe('on a Redis Cluster of which one node is named', { timeout: 120_000 }, 
     await cappedLoad.stop()
     const ends = JSON.stringify(Object.fromEntries(outcomes))
     t.diagnostic(`${ends}, normal after ${Math.round(normalAfterMs)} ms, ${twice} twice at the upstream`)
-    // At most what was sent in the second before workers knew: their jobs run again.
+    // At most the calls that were sent in the second before the workers knew, because their jobs
+    // run again.
     assert.ok(twice <= 20, `${twice} twice`)
     assert.deepEqual(lost, [], JSON.stringify([...outcomes]))
     for (const outcome of outcomes.keys()) assert.match(outcome, /^(200|503 (DEPENDENCY_UNAVAILABLE|OVERLOADED))$/)
@@ -209,7 +210,7 @@ describe('on a Redis Cluster of which one node is named', { timeout: 120_000 }, 
         child.kill('SIGTERM')
         const [code] = await once(child, 'exit')
         assert.equal(code, 0)
-        // What waits for a node that is gone waits for 20 s at least.
+        // If something waits for a node that is gone, it waits for at least 20 s.
         assert.ok(performance.now() - startedAt < 15_000, `${performance.now() - startedAt} ms`)
       }),
     )

@@ -10,12 +10,14 @@ const WIDE = 'concurrency=256,1000000/1'
 const FACT = '/v1/call/random-facts/random'
 
 /**
- * Until health and trimmed replies are written, which come together some time after the answer.
- * Milliseconds.
+ * Health and trimmed replies are written together some time after the answer. The test waits so
+ * long for them, milliseconds.
  */
 const AFTERWARDS_MS = 700
 
-/** What calls cost in Redis: counted, so that the speed of the machine does not matter. */
+/**
+ * What calls cost in Redis. Commands are counted, so that the speed of the machine does not matter.
+ */
 describe('in Redis', () => {
   let stage: Stage
   let cell = 0
@@ -24,7 +26,7 @@ describe('in Redis', () => {
     stage = await startStage({ caps: { 'random-facts': WIDE, weather: WIDE } })
     stage.upstream.play('random-facts', () => recorded('random-facts'))
     stage.upstream.play('weather', () => recorded('weather'))
-    // Connections, scripts and the month's count are there.
+    // Connections, scripts and the month's count exist by then.
     await one(FACT)
     await one(FACT, { key: stage.account.test })
     await batch(cells(16))
@@ -44,7 +46,7 @@ describe('in Redis', () => {
     const lines = (await response.text()).trim().split('\n')
     assert.equal(lines.filter((line) => JSON.parse(line).status === 200).length, calls.length, lines[0])
   }
-  /** Cells of the weather that nobody called for yet. */
+  /** Cells of the weather that no call has named yet. */
   const cells = (count: number) => {
     cell += count
     const latitudes = Array.from({ length: count }, (_, index) => (cell - index) / 10)
@@ -62,7 +64,10 @@ describe('in Redis', () => {
     }))
   const weather = (latitude: number) => `/v1/call/weather/current?latitude=${latitude}&longitude=7`
 
-  /** Of three times the cheapest: what a process does on its own may fall into one. */
+  /**
+   * The cheapest of three, because commands that a process sends on its own may fall into one of
+   * them.
+   */
   const cost = async (work: () => Promise<unknown>): Promise<CommandCount> => {
     const counts: CommandCount[] = []
     for (let time = 0; time < 3; time += 1) {
@@ -105,7 +110,7 @@ describe('in Redis', () => {
     await batch(stored)
     assertCost(await cost(() => batch(stored)), { wire: 8, all: 32 })
     assertCost(await cost(() => batch(facts(), stage.account.test)), { wire: 7, all: 29 })
-    // How many permits end together depends on when the upstream's answers come.
+    // How many permits end together depends on when the upstream's answers arrive.
     for (const [work, { wire, all }] of [
       [() => batch(facts()), { wire: 40, all: 280 }],
       [() => batch(cells(16)), { wire: 120, all: 600 }],
@@ -130,7 +135,7 @@ describe('in Redis', () => {
       await one(FACT)
       costs.push((await bytes()) - before)
     }
-    // What processes say on their own falls into some of them.
+    // Commands that processes send on their own fall into some of them.
     const least = Math.min(...costs)
     assert.ok(least > 2 * text.length && least < 2.25 * text.length, `${costs} bytes a call`)
   })
@@ -139,7 +144,7 @@ describe('in Redis', () => {
     const commands = async () => Number(/total_commands_processed:(\d+)/.exec(await stage.redis.info('stats'))?.[1])
     await delay(1_000)
     const [before, startedAt] = [await commands(), performance.now()]
-    // As long as an idle worker sleeps: each queue wakes it once.
+    // As long as an idle worker sleeps, because each queue wakes it once.
     await delay(5_000)
     const perSecond = ((await commands()) - before) / ((performance.now() - startedAt) / 1_000)
     assert.ok(perSecond <= 100, `${perSecond} commands a second`)

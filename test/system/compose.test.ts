@@ -10,7 +10,7 @@ import { IMAGES, ROOT, skipUnlessInsisted } from '../support/containers.ts'
 import { until } from '../support/gateway.ts'
 import { UNLIMITED } from '../support/stage.ts'
 
-/** Everything that the image is built from and that runs it. */
+/** Every file that the image is built from, and every file that runs it. */
 const FILES = ['Dockerfile', '.dockerignore', 'docker-compose.yml', 'deploy', 'package.json', 'package-lock.json']
 const FOLDERS = ['src', 'workers', 'migrations']
 
@@ -83,7 +83,10 @@ describe('the compose file', { skip: obstacle, timeout: 1_800_000 }, () => {
     }
   }
 
-  /** Calls at a steady rate while something else is done. @returns how many calls came to what */
+  /**
+   * Makes calls at a steady rate while something else happens. @returns the number of calls by
+   * outcome
+   */
   async function callDuring(work: Promise<unknown>): Promise<Record<string, number>> {
     const calls: Promise<string>[] = []
     const timer = setInterval(() => calls.push(call()), 1_000 / CALLS_PER_SECOND)
@@ -111,7 +114,7 @@ describe('the compose file', { skip: obstacle, timeout: 1_800_000 }, () => {
   it('the compose file brings up two API nodes and two workers behind the proxy, and a call is answered', async () => {
     const scale = ['--scale', 'web=2', '--scale', 'worker=2']
     const { code, output } = await run('docker', 'compose', 'up', '--build', '--detach', '--wait', ...scale)
-    // Compose counts `release`, which has ended well, as a failure to wait for.
+    // Compose waits for `release`, which has ended well, and reports that end as a failure.
     assert.ok(code === 0 || /release.* exited \(0\)/.test(output), output)
     const isReady = async () =>
       (await fetch(`${url}/readyz`)

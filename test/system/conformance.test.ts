@@ -11,8 +11,8 @@ import { startWorld, stopWorld, type World } from '../support/conformance/world.
 
 /**
  * The statements of the specification and the contract that show from outside, one row each,
- * against one running gateway. The rows are typed from those texts, not from the code: a new
- * sentence there gets a row here.
+ * against one running gateway. The rows follow those texts, not the code. If a text gets a new
+ * sentence, this table gets a row.
  */
 const STATEMENTS = {
   'accounts and keys': ACCOUNT_STATEMENTS,

@@ -76,7 +76,7 @@ describe('the console in a browser', { skip }, () => {
     await until(async () => (await page.locator('#notice').textContent())?.includes(`${slug}: `) === true)
   }
   const call = (path: string) => send(gateway, `/v1/call/${path}`, { key: account.live })
-  /** No serious fault that axe finds. */
+  /** axe finds no serious fault. */
   const checkAccess = async (of = page) => {
     const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
     await of.evaluate(source)
@@ -145,7 +145,7 @@ describe('the console in a browser', { skip }, () => {
     await behindProxy.route(/\/(overview\/events)?$/, async (route) => {
       const isPage = route.request().url() === `${url}/`
       if (isPage) visits += 1
-      // The page itself was there before the console went away.
+      // The page itself loaded before the console stopped.
       if (!isAway || (isPage && visits === 1)) return await route.continue()
       await route.fulfill({ status: 502, contentType: 'text/html', body: '<h1>Bad Gateway</h1>' })
     })
@@ -158,7 +158,8 @@ describe('the console in a browser', { skip }, () => {
   })
 
   /**
-   * An access proxy before the console; `refuse` is how it answers, once its own session has ended.
+   * An access proxy in front of the console. `refuse` is its answer after its own session has
+   * ended.
    */
   const openProxy = async () => {
     const seen: string[] = []
@@ -198,7 +199,7 @@ describe('the console in a browser', { skip }, () => {
         await isLive(behindProxy)
         proxy.refuse((asked, response) => {
           const isLogin = asked === '/login' || status === 403
-          // To another origin: only a whole page may follow.
+          // The proxy redirects to another origin, which only the load of a whole page may follow.
           if (isLogin)
             response.writeHead(status === 403 ? 403 : 200, { 'content-type': 'text/html' }).end('<h1>Prove it')
           else response.writeHead(302, { location: `http://localhost:${proxy.port}/login` }).end()
@@ -272,13 +273,13 @@ describe('the console in a browser', { skip }, () => {
     await shows('changes', /Down dictionary/)
     await shows('errors', /dictionaryUPSTREAM_UNAVAILABLE/)
     upstream.play('dictionary', () => [{ word: 'polenta', meanings: [], phonetics: [] }])
-    // The operator's probe need not wait for the breaker's pause; it is the first of three good
+    // The operator's probe need not wait for the breaker's pause. It is the first of three good
     // attempts.
     await press('probe', 'dictionary')
     assert.match((await page.locator('#notice').textContent()) ?? '', /Probe dictionary: HTTP 200 in \d+ ms/)
     await shows('dictionary health', /Degraded/)
     await shows('changes', /Degraded dictionary three attempts in a row succeeded/)
-    // The failures forgotten, as after some minutes.
+    // The failures are forgotten, as they are after some minutes.
     await redis.hset(healthKey('dictionary'), 'fail', '0')
     await press('probe', 'dictionary')
     await shows('dictionary health', /Healthy/)

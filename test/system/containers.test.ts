@@ -13,7 +13,7 @@ const { POSTGRES, REDIS, VALKEY, NODE } = IMAGES
 
 const CALL = '/v1/call/weather/current?latitude=1&longitude=1'
 
-/** Longest that an image may take to serve or to end, milliseconds. */
+/** Longest time that an image may take to serve or to end, milliseconds. */
 const SERVE_MS_MAX = 120_000
 const END_MS_MAX = 60_000
 
@@ -41,7 +41,8 @@ for (const store of [REDIS, VALKEY]) {
           .withWaitStrategy(Wait.forLogMessage(/database system is ready to accept connections/, 2))
           .start(),
         new GenericContainer(store)
-          // Without a password, a Redis as Debian packages it serves its own machine alone.
+          // If a Redis has no password and is packaged as in Debian, it serves only its own
+          // machine.
           .withCommand(['--requirepass', password])
           .withExposedPorts(6379)
           .withWaitStrategy(Wait.forLogMessage(/Ready to accept connections/))
@@ -85,7 +86,7 @@ describe('the images', { skip: noImage }, () => {
     await dockerode.getVolume(volume).remove({ force: true })
   })
 
-  /** Builds an image of this checkout and removes it when the tests have ended. @returns its tag */
+  /** Builds an image of this checkout and removes it after the tests. @returns its tag */
   async function build(target: string): Promise<string> {
     const { GenericContainer } = await loadTestcontainers()
     const tag = `agw-test-${target}:${randomUUID()}`
@@ -98,7 +99,7 @@ describe('the images', { skip: noImage }, () => {
     return tag
   }
 
-  /** A container with as few rights as an operator can leave it. */
+  /** A container with as few rights as an operator can give it. */
   async function confined(tag: string): Promise<GenericContainer> {
     const { GenericContainer } = await loadTestcontainers()
     class ReadOnlyContainer extends GenericContainer {

@@ -10,7 +10,7 @@ import { laneKey } from '../support/lane.ts'
 import { type Stage, startStage } from '../support/stage.ts'
 import type { UpstreamServer } from '../support/upstream-server.ts'
 
-/** Of every call, milliseconds: what a busy machine needs for ten calls fits in. */
+/** The time of every call, milliseconds. It is enough for ten calls on a busy machine. */
 const DEADLINE_MS = 4_000
 const DOG = '/v1/call/dog-images/random'
 const dog = { status: 'success', message: 'https://images.dog.ceo/breeds/a/b.jpg' }
@@ -59,7 +59,7 @@ describe('a call past its deadline', () => {
     upstream.play('mock-data', () => undefined)
     const startedAt = performance.now()
     const headers = { 'x-gateway-scenario': 'slow-60000' }
-    // A test call that is to be slow tries the same failure.
+    // A test call with the scenario of a slow answer rehearses the same failure.
     const rehearsed = send(gateway, '/v1/call/mock-data/comments', { key: account.test, headers })
     const answers = await Promise.all([1, 1, 2].map((id) => call(`/v1/call/mock-data/posts?id=${id}`)))
     const tookMs = performance.now() - startedAt
@@ -68,7 +68,7 @@ describe('a call past its deadline', () => {
       assert.equal(status, 502, text)
       assert.ok(text.includes('UPSTREAM_TIMEOUT'), text)
     }
-    // Two thirds of the time that a caller waits; there is none for a second one.
+    // Two thirds of the time that a caller waits, so that there is no time for a second attempt.
     assert.ok(tookMs >= (DEADLINE_MS * 2) / 3 - 40, `${tookMs} ms`)
     assert.equal(upstream.arrivalsOf('mock-data').length, 2)
   })

@@ -19,8 +19,8 @@ import { prepareSteps, type StepOutcome } from '../support/oauth-steps.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
 /**
- * What waits for a server that is away waits for the 30 s of a call or for ever; this is far from
- * both, and from nothing.
+ * If something waits for a server that is unreachable, it waits for the 30 s of a call or for ever.
+ * This limit is far from both, and from zero.
  */
 const REFUSED_MS_MAX = 15_000
 
@@ -35,7 +35,7 @@ let gateway: Gateway
 let upstream: UpstreamServer
 let account: Account
 
-/** Servers of this folder come back under their old address, with their data. */
+/** Servers of this folder start again at their old address, with their data. */
 const options = () => ({ dataDir: folder, print: () => undefined })
 
 before(async () => {
@@ -69,15 +69,17 @@ const isRunning = (): boolean =>
 const call = () => send(gateway, path(), { key: account.live })
 
 /**
- * Of another account than the one that calls: what it agrees to changes its rights, which have to
- * be looked up again.
+ * The application belongs to another account than the caller. If its user agrees, its rights
+ * change, and the node has to look them up again.
  */
 async function stepsOfSignIn() {
   const { token } = await signUp(gateway)
   return await prepareSteps(gateway.url, 'http://localhost:3000', token)
 }
 
-/** Every step is answered, and says that it is not the application's or the user's mistake. */
+/**
+ * Every step gets an answer, which says that neither the application nor the user made a mistake.
+ */
 function assertAway(outcomes: StepOutcome[]): void {
   for (const { step, status, text, tookMs } of outcomes) {
     assert.equal(status, 503, `${step}: ${text}`)
@@ -103,7 +105,7 @@ describe('while Redis is away', () => {
       await killRedis()
       await until(async () => (await fetch(`${gateway.url}/readyz`)).status === 503)
       const answers = await Promise.all(
-        // As many refused calls of an account as have a line of their own in a second, at most.
+        // The most refused calls of an account that get a line of their own in a second.
         Array.from({ length: 10 }, async () => {
           const startedAt = performance.now()
           const answer = await call()
@@ -114,7 +116,7 @@ describe('while Redis is away', () => {
         assert.equal(answer.status, 503, answer.text)
         assert.equal(answer.body.error.code, 'DEPENDENCY_UNAVAILABLE')
         assert.ok(Number(answer.headers.get('retry-after')) >= 1)
-        // A command fails with its connection.
+        // If a connection fails, its command fails.
         assert.ok(tookMs < REFUSED_MS_MAX, `refused after ${tookMs} ms`)
       }
       const linesOfCalls = () => answers.map(({ answer }) => linesOf(answer.headers.get('x-request-id') ?? '').length)
@@ -160,7 +162,7 @@ describe('while Redis is away', () => {
       await until(() => heard > before)
       redis = await startRedis(options())
       await until(async () => (await fetch(`${gateway.url}/readyz`)).status === 200)
-      // A worker that lost its lock may have sent the request a second time.
+      // If a worker lost its lock, the request may have been sent a second time.
       const releasing = setInterval(() => {
         for (const release of held.splice(0)) release()
       }, 50)
@@ -181,7 +183,7 @@ describe('while Redis says nothing', () => {
     await redis.signal('SIGSTOP')
     try {
       for (const { status } of await Promise.all(Array.from({ length: 5 }, call))) assert.equal(status, 503)
-      // Sign-ins need Postgres alone; what needs Redis as well says so.
+      // Sign-ins need only Postgres. If something needs Redis too, it says so.
       for (const { step, status, text, tookMs } of await takeAll()) {
         assert.ok([200, 201, 303, 503].includes(status), `${step}: ${status} ${text}`)
         assert.ok(tookMs < REFUSED_MS_MAX, `${step} was answered after ${tookMs} ms`)
@@ -190,7 +192,7 @@ describe('while Redis says nothing', () => {
       await redis.signal('SIGCONT')
       t.after(() => client.disconnect())
     }
-    // What lay in its buffers is run now: five calls are charged of which nobody knows.
+    // The commands in its buffers run now. Five calls are charged that nobody knows of.
     await until(async () => (await held('minute')) === before + 5)
     await until(async () => (await held('inflight')) === 0 && (await held('minute')) === before, 20_000)
   })
@@ -206,7 +208,7 @@ describe('while Redis is full', () => {
       await held.promise
       return RATES
     })
-    // An account of its own: nothing else is on its way into its usage.
+    // This account is used only here, so nothing else is on its way into its usage.
     const own = await signUp(gateway)
     const used = async () => {
       const { body } = await send(gateway, '/v1/usage', { token: own.token })
@@ -217,7 +219,7 @@ describe('while Redis is full', () => {
     await until(() => upstream.arrivalsOf('currency').length === arrived + 5)
     await client.config('SET', 'maxmemory', '1')
     held.resolve()
-    // Not an answer yet, and none is lost.
+    // There is no answer yet, and no call is lost.
     const early = await Promise.race([Promise.any(calls), new Promise((resolve) => setTimeout(resolve, 700, 'none'))])
     await client.config('SET', 'maxmemory', before)
     upstream.play('currency', () => RATES)
@@ -271,7 +273,7 @@ describe('while Postgres is away', () => {
     await until(async () => (await send(gateway, '/v1/me', { token: account.token })).status === 200)
     await until(async () => (await fetch(`${gateway.url}/readyz`)).status === 200)
     assert.equal((await send(gateway, path(), { key: account.test })).status, 200)
-    // The outage used nothing up: each sign-in goes on from where it was.
+    // The outage used nothing up. Each sign-in continues from its last step.
     const after = []
     for (const step of ['details', 'decision', 'resume', 'token', 'refresh']) after.push((await take(step)).status)
     assert.deepEqual(after, [200, 200, 303, 200, 200])

@@ -7,7 +7,9 @@ import { send, signUp } from '../support/client.ts'
 import { curlLines } from '../support/curl-line.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
 
-/** What callers ask first: the question, the page that answers it, and words of the answer. */
+/**
+ * The first questions of callers: the question, the page that answers it, and words of the answer.
+ */
 const QUESTIONS: [question: string, page: string, answer: RegExp][] = [
   ['How do I handle rate limits in Python?', '/docs/guides/clients', /retry_after/],
   ['How do I rotate a key?', '/docs/guides/keys', /\/v1\/keys\/[^ ]+\/rotate/],
@@ -109,7 +111,7 @@ describe('the documentation', () => {
       const page = await read(`/docs/guides/${name}`)
       const [, title = ''] = /^# (.+)$/m.exec(twin.text) ?? []
       assert.ok(page.text.includes(`>${title}</h1>`), title)
-      // What a guide leads to is there.
+      // Every link of a guide leads to a page.
       for (const [, path = ''] of page.text.matchAll(/href="(\/[^"#]*)/g))
         assert.equal((await read(path)).status, 200, path)
     }
@@ -134,8 +136,7 @@ describe('the documentation', () => {
     const cards = text.split('<details class="card operation"').slice(1)
     for (const card of cards) {
       const [, id = ''] = /id="(\w+)"/.exec(card) ?? []
-      // An answer has an example that is called one, or no body, or is a document with an address
-      // of its own.
+      // An answer has an example, or no body, or is a document with an address of its own.
       assert.match(card, /An example:<\/p><div class="code">|<p>No body\.<\/p>|<p>A document/, id)
       if (card.includes('<span class="verb">GET</span> <code>/<wbr>v1')) assert.match(card, /An example:/, id)
     }
@@ -162,7 +163,7 @@ describe('the documentation', () => {
     assert.match(cardOf('batch'), /list of objects, 1–50 items.*Default: <code>all<\/code>/s)
     assert.match(cardOf('rotateKey'), /integer, 0–604800.*Default: <code>86400<\/code>/s)
     assert.match(cardOf('callApi'), /X-Gateway-Scenario.*\/v1\/call\/weather\/current&#39;/s)
-    // No pattern is shown: each has words.
+    // The reference shows no pattern, because each pattern has words.
     assert.doesNotMatch(text, /matching \^/)
   })
 
@@ -227,7 +228,7 @@ describe('the documentation', () => {
       const { text } = await read(`/docs/guides/${name}.md`)
       const blocks = [...text.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block = '']) => block)
       for (const { method, url, headers, body, text: line } of blocks.flatMap(curlLines)) {
-        // What a reader puts in place of what ends in dots.
+        // What a reader puts in place of the parts that end in dots.
         const own = (words: string): string =>
           words
             .replace(/agw_(test|live)_…/, account.test)
@@ -244,7 +245,7 @@ describe('the documentation', () => {
           ...(body === undefined ? {} : { body: own(body) }),
         })
         const answered = await answer.text()
-        // A test call that fails on purpose, and a reset where no mail is sent.
+        // A test call that fails on purpose, and a reset on a gateway that sends no mail.
         const expected = headers['x-gateway-scenario'] ? 502 : url.endsWith('/v1/auth/reset') ? 403 : undefined
         const isAsSaid = expected === undefined ? answer.status < 400 : answer.status === expected
         assert.ok(isAsSaid, `${name}: ${line}\n${answer.status} ${answered}`)

@@ -25,8 +25,8 @@ describe('accounts that share an upstream', () => {
         CALL_TIMEOUT_MS: '6000',
         UPSTREAM_RANDOM_FACTS_CAPS: 'concurrency=4,20/2',
         UPSTREAM_DOG_IMAGES_CAPS: 'concurrency=4,200/1',
-        // One request after the other: of those granted in one moment the cap opens as late as the
-        // share, and is the reason told.
+        // The requests come one after the other. If several were granted at the same moment, the
+        // cap would open as late as the share, and the cap would be the reason.
         UPSTREAM_TIMEZONE_CAPS: 'concurrency=1,10/30',
         UPSTREAM_ENCYCLOPEDIA_CAPS: 'concurrency=3,10/30',
         UPSTREAM_MOCK_DATA_CAPS: 'concurrency=8,50/1',
@@ -39,7 +39,8 @@ describe('accounts that share an upstream', () => {
   })
 
   /**
-   * Whose request it was: each account names itself in an undeclared parameter, which is forwarded.
+   * The account that a request was for. Each account names itself in an undeclared parameter, which
+   * the gateway forwards.
    */
   const arrivalsOf = (slug: string, name: string) =>
     upstream.arrivalsOf(slug).filter(({ url }) => url.includes(`who=${name}`))
@@ -52,7 +53,7 @@ describe('accounts that share an upstream', () => {
         key: account.live,
         url: gateway.urls[index % 2] ?? '',
       })
-    // The quiet one has asked: from now on the cap is shared.
+    // The quiet account has called, so from now on the accounts share the cap.
     assert.equal((await call(quiet, 'quiet')).status, 200)
     const statuses = new Map<number, number>()
     let sent = 0
@@ -68,7 +69,7 @@ describe('accounts that share an upstream', () => {
     const noisyArrivals = () => arrivalsOf('random-facts', 'noisy').map(({ at }) => at)
     const answers: number[] = []
     const quietAt: number[] = []
-    // Until the noisy one has had its half twice, however long that takes.
+    // Until the noisy account has had its half twice, however long that takes.
     for (let index = 0; index < 11 || noisyArrivals().length < 18; index += 1) {
       assert.ok(index < 100, `${noisyArrivals().length}: half of the cap is the noisy one's to use`)
       quietAt.push(performance.now())
@@ -83,7 +84,8 @@ describe('accounts that share an upstream', () => {
     )
     for (const [index, at] of noisyArrivals().entries()) {
       const later = noisyArrivals()[index + 10] ?? Number.POSITIVE_INFINITY
-      // On a machine that stood still the quiet one had not asked for a window: then nobody shares.
+      // If the machine stood still, the quiet account may not have called for a whole window. Then
+      // nobody shares the cap.
       const isShared = quietAt.some((askedAt) => askedAt < at && askedAt > later - 2_000)
       assert.ok(later - at >= 2_000 || !isShared, `more than 10 of 20 in ${later - at} ms`)
     }
@@ -94,7 +96,7 @@ describe('accounts that share an upstream', () => {
     const tiers = ['developer', 'pro', 'business'] as const
     const accounts = await Promise.all(tiers.map((tier) => signUp(gateway, tier)))
     const redis = openOperatorRedis(gateway)
-    // All stand in line before the first is served: the cap is closed until then.
+    // All calls are in the queue before the first is served, because the cap is closed until then.
     const close = (until: number) =>
       redis.hset(capKeys.of('dog-images', 'shared', 'state'), { initialisedAt: 0, closed: until })
     await close(Date.now() + 60_000)
@@ -129,14 +131,14 @@ describe('accounts that share an upstream', () => {
       assert.equal((await call(hoarder, 'hoarder', { prefer: 'respond-async' })).status, 202)
     }
     await until(() => arrivalsOf('timezone', 'hoarder').length === 5)
-    // As if it had sent them long ago.
+    // As if the account had sent them long ago.
     const redis = openOperatorRedis(gateway)
     await redis.zadd(capKeys.of('timezone', 'shared', 'demand'), 'XX', Date.now() - 60_000, hoarder.id)
     redis.disconnect()
     for (let index = 0; index < 4; index += 1) assert.equal((await call(other, 'other')).status, 200)
     const refused = await call(hoarder, 'hoarder')
     assert.equal(refused.status, 503)
-    assert.match(refused.text, /Your fair share of the upstream API is used up/)
+    assert.match(refused.text, /You have used your fair share of this API for now/)
     assert.ok(Number(refused.headers.get('retry-after')) <= 31)
     assert.equal(arrivalsOf('timezone', 'hoarder').length, 5)
   })

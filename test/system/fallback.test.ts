@@ -47,8 +47,8 @@ describe('a fallback source', () => {
   const detail = async () => (await send(gateway, '/v1/catalog/dictionary')).body
   const source = (link: string | null) => /<([^>]+)>; rel="via"; title="([^"]+)"/.exec(link ?? '')?.[2]
   /**
-   * Both sources as if nothing had been tried; a probe that was under way may note a failure once
-   * more.
+   * Both sources are as if nothing had been tried. If a probe was running, it may record one more
+   * failure.
    */
   const forget = async () => {
     answerFirst()
@@ -149,7 +149,7 @@ describe('a fallback source', () => {
     assert.match(page, /Second source: freedictionaryapi\.com/)
     const markdown = await textOf('/docs/apis/dictionary.md')
     assert.match(markdown, /Sources: dictionaryapi\.dev; freedictionaryapi\.com answers when it fails/)
-    // What a caller added is for the first source alone, and so is its own JSON.
+    // Undeclared parameters of the caller go only to the first source, and so does its raw JSON.
     assert.equal((await define('raw', { accept: 'application/vnd.upstream+json' })).status, 502)
     assert.equal((await define('extra&more=1')).status, 502)
   })

@@ -70,8 +70,8 @@ describe('the forecast of a call', () => {
     assert.equal(upstream.arrivalsOf('random-facts').length, 3)
     assert.equal(minuteLeft(refused), before)
     const seconds = retryAfterOf(refused)
-    // Our window is the upstream's and a margin: rounded up to whole seconds, and not a second
-    // more.
+    // The gateway's window is the upstream's window and a margin, rounded up to whole seconds, and
+    // not a second more.
     const spent = performance.now() - (upstream.arrivalsOf('random-facts')[0]?.at ?? 0)
     assert.ok(Math.abs(seconds * 1_000 - (8_500 - spent)) <= 1_200, `${seconds} s after ${spent} ms`)
     await new Promise((resolve) => setTimeout(resolve, seconds * 1_000))
@@ -122,11 +122,11 @@ describe('the forecast of a call', () => {
     const { live: key } = await signUp(gateway)
     const callCell = (cell: number) =>
       send(gateway, `/v1/call/weather/current?latitude=${cell / 10}&longitude=3`, { key })
-    // Its reply says that there is room for 109 more, so half of them need no ticket.
+    // Its reply says that there is room for 109 more calls, so half of them need no ticket.
     const first = await callCell(0)
     const held = callCell(200)
     await until(() => upstream.arrivalsOf('weather').length === 2)
-    // While its answer is on its way others use up the cap: an identical call shares it.
+    // Others use up the cap before its answer arrives. An identical call shares the answer.
     const log = capKeys.of('weather', 'shared', 'log')
     const others = Array.from({ length: 108 }, (_, index) => `other|call|${index}`)
     await stage.redis.zadd(log, ...others.flatMap((member) => [Date.now(), member]))
@@ -140,11 +140,11 @@ describe('the forecast of a call', () => {
     const spentBefore = spent()
     const answers = await Promise.all(Array.from({ length: 120 }, (_, index) => callCell(index + 1)))
     const refused = answers.filter(({ status }) => status !== 200)
-    // There was room for 108. A permit that a busy worker finds too old is given back, after others
-    // were refused.
+    // There was room for 108. If a busy worker finds a permit too old, it gives the permit back,
+    // perhaps after other calls were refused.
     assert.ok(refused.length >= 12 && refused.length < 30, `${refused.length}`)
     const served = answers.length - refused.length
-    // Each was refused between these instants; whole seconds are rounded up.
+    // Each call was refused between these two instants. Whole seconds are rounded up.
     const [least, most] = [20_000 - spent(), 21_500 - spentBefore]
     for (const answer of refused) {
       assert.equal(answer.status, 503, answer.text)
@@ -234,7 +234,7 @@ describe('the forecast of a call', () => {
       assert.equal(answer.body.data.results.length, 4)
     }
     assert.equal(upstream.arrivalsOf('trivia').length, 1)
-    // What an undeclared parameter makes of the questions is for its sender alone.
+    // Only the sender of an undeclared parameter gets what it changes in the answer.
     assert.equal((await call('/v1/call/trivia/questions?amount=4&x=1')).status, 200)
     assert.deepEqual(
       upstream.arrivalsOf('trivia').map(({ url }) => new URL(url, 'http://a').searchParams.get('x')),

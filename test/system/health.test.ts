@@ -23,7 +23,7 @@ describe('the health of an upstream', () => {
   before(async () => {
     upstream = await startUpstreamServer()
     const environment = {
-      // All of them, so that no probe leaves the machine.
+      // All upstreams, so that no probe leaves the machine.
       ...upstream.environment(...(await loadUpstreams()).keys()),
       UPSTREAM_DOG_IMAGES_CAPS: 'concurrency=50,10000/1',
       PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":50}}',
@@ -42,7 +42,7 @@ describe('the health of an upstream', () => {
 
   const detail = async (slug: string) => (await send(gateway, `/v1/catalog/${slug}`)).body
   let posts = 0
-  /** A call that none before it was like: no stored answer serves it. */
+  /** A call that differs from all before it, so that no stored answer serves it. */
   const post = () => {
     posts += 1
     return send(gateway, `/v1/call/mock-data/posts?id=${posts}`, { key: account.live })
@@ -50,7 +50,7 @@ describe('the health of an upstream', () => {
   const answerPost = () => upstream.play('mock-data', () => ({ id: 1, title: 't', body: 'b', userId: 1 }))
   const failWith = (slug: string, status: number, headers: Record<string, string> = {}) =>
     upstream.play(slug, (_arrival, response) => void response.writeHead(status, headers).end('{}'))
-  /** The breaker's pause over, as if its time had passed. */
+  /** The breaker's pause is over, as if its time had passed. */
   const endPause = async (slug: string) => {
     await redis.hset(healthKey(slug), 'trialAt', '1')
     await redis.publish(channels.health, slug)
@@ -76,12 +76,13 @@ describe('the health of an upstream', () => {
     const failures = () => upstream.arrivalsOf('mock-data').length - arrived
     assert.deepEqual((await post()).body.error.code, 'UPSTREAM_ERROR')
     await until(async () => (await post()).body.error.code === 'UPSTREAM_UNAVAILABLE')
-    // Five of one account's calls, with one or two more on their way, and the probe that decides.
+    // Five calls of one account, perhaps with one or two more on their way, and the probe that
+    // decides.
     assert.ok(failures() >= 6, `${failures()} failures`)
     await until(async () => (await detail('mock-data')).health.status === 'Down')
     const { health, health_score } = await detail('mock-data')
     const { ok, fail } = health.parts
-    // A call and its repeats are one failure of the score.
+    // If a call and its repeats fail, the score counts one failure.
     assert.ok(fail > 1.9 && fail < failures() - 1, `${fail} of ${failures()}`)
     const formula = Math.round(80 * Math.max(0, 1 - (2 * fail) / (ok + fail + 5)) + health.parts.latency)
     assert.equal(health_score, Math.min(39, formula))
@@ -89,8 +90,7 @@ describe('the health of an upstream', () => {
     const refused = await post()
     assert.deepEqual([refused.status, refused.body.error.code], [502, 'UPSTREAM_UNAVAILABLE'])
     const retryAfter = Number(refused.headers.get('retry-after'))
-    // Each half-open attempt that fails doubles the pause, and there was one for each that came
-    // after a pause.
+    // If a half-open attempt fails, the pause doubles. There was one such attempt after each pause.
     assert.ok(retryAfter >= 1 && retryAfter <= 300, String(retryAfter))
 
     answerPost()
@@ -122,7 +122,7 @@ describe('the health of an upstream', () => {
       'Lisbon',
       'Dublin',
     ]
-    // Different calls, because identical calls would share one request anyway.
+    // The calls differ, because identical calls would share one request anyway.
     const call = (index = 0) =>
       send(gateway, `/v1/call/timezone/current?timezone=Europe/${zones[index]}`, { key: account.live })
     await until(async () => (await call()).body.error.code === 'UPSTREAM_UNAVAILABLE')
@@ -205,14 +205,14 @@ describe('the health of an upstream', () => {
     failWith('countries', 500)
     const call = () => send(gateway, '/v1/call/countries/name?name=Chile', { key: account.live })
     await until(async () => (await call()).body.error.code === 'UPSTREAM_UNAVAILABLE')
-    // Some of those were refused by the worker; from here on the node itself refuses.
+    // The worker refused some of those calls. From here on the node itself refuses.
     await until(async () => !(await call()).headers.get('server-timing')?.includes('attempts'))
     const left = ({ headers }: Answer) => [
       headers.get('x-ratelimit-remaining'),
       /"month";r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1],
     ]
     const refused: Answer[] = []
-    // Six in a row, and none of them is the attempt after the pause of the breaker.
+    // Six calls in a row, and none of them is the attempt after the pause of the breaker.
     await until(async () => {
       const sent = upstream.arrivalsOf('countries').length
       refused.length = 0
@@ -227,7 +227,7 @@ describe('the health of an upstream', () => {
   it('the health of an upstream is not touched by a 429, a "no such thing", what a caller added, or a caller that leaves', async () => {
     const call = (signal?: AbortSignal) =>
       send(gateway, '/v1/call/currency/latest', { key: account.live, ...(signal ? { signal } : {}) })
-    // Not by what probes counted: that fades while the tests before take their time.
+    // Not by the counts of probes, which fade if the tests before take their time.
     upstream.play('currency', () => ({ amount: 1, base: 'EUR', date: '2026-01-02', rates: { USD: 1.1 } }))
     const pair = await send(gateway, '/v1/call/currency/pair?from=EUR&to=USD', { key: account.live })
     assert.equal(pair.status, 200, pair.text)
@@ -244,7 +244,7 @@ describe('the health of an upstream', () => {
       await until(async () => (await added()).body.error.code === code)
     }
     const left = new AbortController()
-    // A probe that comes by at this time is answered: it has nobody who could leave.
+    // If a probe is due now, it gets an answer, because no caller can leave it.
     let isAborted = false
     upstream.play('currency', ({ url }, response) => {
       if (url !== '/v1/latest') return {}
@@ -257,7 +257,7 @@ describe('the health of an upstream', () => {
     await until(() => seen() > before)
     left.abort()
     await assert.rejects(leaving)
-    // A call like it that came before would take the request over.
+    // If an earlier call were like it, that call would take the request over.
     await until(() => isAborted)
     upstream.play('currency', (_arrival, response) => void response.writeHead(404).end('{"message":"not found"}'))
     const unknown = () => send(gateway, '/v1/call/currency/pair?from=EUR&to=QQQ', { key: account.live })
@@ -269,12 +269,13 @@ describe('the health of an upstream', () => {
 
   it('the health of an upstream is kept by probes where no caller asks, and probes stay out of the way where one did', async () => {
     const row = () => redis.hgetall(healthKey('tech-forum'))
-    // The scheduler of the probe process ran when it started; a probe answers for it.
+    // The probe process started its scheduler when it started. The answer to a probe shows that it
+    // runs.
     await until(async () => (await row()).probeAt !== undefined)
     assert.ok(upstream.arrivalsOf('tech-forum').every(({ url }) => url === '/v0/maxitem.json'))
     const schedulers = await redis.zrange(laneKey('repeat'), '0', '-1')
     assert.equal(schedulers.filter((id) => id === probeScheduler('tech-forum')).length, 1)
-    // An API that is not enabled is not probed.
+    // If an API is not enabled, nothing probes it.
     assert.ok(!schedulers.includes(probeScheduler('news')))
     assert.deepEqual(upstream.arrivalsOf('news'), [])
   })

@@ -8,7 +8,7 @@ import { SPARING_FLAGS } from '../support/node-flags.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
 /**
- * Short forms of attacks. Their long forms also say how long another account waits, which is for a
+ * Short forms of attacks. Their long forms also measure how long another account waits, on a
  * machine that does nothing else.
  */
 describe('clients that hold bytes of a node with a heap of 384 MiB', () => {

@@ -8,7 +8,7 @@ import { type Gateway, startGateway } from '../support/gateway.ts'
 import { type RawAnswer, rawRequest, sendRaw } from '../support/raw-request.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
-/** A good body for every route that reads a body. The hostile bodies are made from it. */
+/** A good body for every route that reads a body. The hostile bodies are variations of it. */
 const BODIES: Record<string, Record<string, unknown>> = {
   'POST /v1/auth/signup': { email: 'someone@example.com', password: 'long enough' },
   'POST /v1/auth/login': { email: 'someone@example.com', password: 'long enough' },
@@ -31,7 +31,7 @@ const BODIES: Record<string, Record<string, unknown>> = {
   'POST /v1/batch': { calls: [{ api: 'code-host-user', endpoint: '/profile' }] },
 }
 
-/** Routes whose method could carry a body and that read none. */
+/** Routes whose method could carry a body, but that read none. */
 const WITHOUT_BODY = new Set([
   'POST /v1/auth/logout',
   'POST /v1/auth/verification',
@@ -45,7 +45,8 @@ const WITHOUT_BODY = new Set([
 ])
 
 /**
- * Bodies of another protocol, and the forms of the portal's own pages: their own tests send them.
+ * Bodies of another protocol, and the forms of the portal's own pages. They have tests of their
+ * own.
  */
 const ELSEWHERE = new Set([
   'POST /mcp',
@@ -62,7 +63,7 @@ const ELSEWHERE = new Set([
   'POST /portal/signup',
 ])
 
-/** Refused in the proxy's own shape whatever they carry. */
+/** The proxy refuses these in its own shape, whatever they carry. */
 const REFUSED_METHODS = new Set(['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'].map((method) => `${method} /v1/call/*`))
 
 describe('hostile input', () => {
@@ -158,8 +159,8 @@ describe('hostile input', () => {
   }
 
   /**
-   * Runs hostile requests: none may store anything or reach an upstream, and the node must serve
-   * on.
+   * Sends hostile requests. None may store anything or reach an upstream, and the node must stay
+   * up.
    */
   async function withoutEffect(attack: () => Promise<void>): Promise<void> {
     const before = await snapshot()
@@ -199,7 +200,7 @@ describe('hostile input', () => {
           [`{${Array.from({ length: 10_001 }, (_, index) => `"m${index}":1`).join()}}`, 'VALIDATION_ERROR'],
         ] as const) {
           const answer = await sendBody(route, body)
-          // A body that is too large for its route is not even parsed.
+          // If a body is too large for its route, the node does not parse it.
           if (body.length > (bodyBytesMax.get(route) ?? 16 * 1_024))
             assertRefused(answer, 413, 'PAYLOAD_TOO_LARGE', route)
           else assertRefused(answer, 400, code, `${route} ${body.slice(0, 60)}`)
@@ -230,7 +231,7 @@ describe('hostile input', () => {
         }
         for (const name of Object.keys(good)) {
           for (const value of ['{"a":1}', '[]', '1e400', 'null', '{"$ne":null}', `"${'\u{1f600}'.repeat(120_000)}"`]) {
-            // For a key's label null says that none is given.
+            // A key's label may be null, which means that it has none.
             if (value === 'null' && name === 'label') continue
             const body = JSON.stringify({ ...good, [name]: '@@' }).replace('"@@"', value)
             const answer = await sendBody(route, body)

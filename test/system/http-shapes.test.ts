@@ -41,7 +41,7 @@ const NO_TYPE = 'Content-Type: json\r\n'
 const key = () => `X-Api-Key: ${account.test}\r\n`
 
 /**
- * What every refusal has: its code's status, all members, a request id, and the shape of its
+ * What every refusal has: the status of its code, all members, a request id, and the shape of its
  * address.
  */
 function checkRefusal(answer: RawAnswer, code: ErrorCode, shape: 'A' | 'B'): void {
@@ -323,7 +323,7 @@ describe('an answer', () => {
       const more = `Authorization: Bearer ${account.token}\r\n`
       const askBoth = () => Promise.all([ask('GET', path, more), ask('HEAD', path, more)])
       let [get, head] = await askBoth()
-      // A full machine may keep Postgres from answering in time.
+      // If the machine is overloaded, Postgres may not answer in time.
       while (get.status === 503 || head.status === 503) [get, head] = await askBoth()
       assert.equal(head.status, get.status, path)
       assert.equal(head.body, '', path)

@@ -7,7 +7,7 @@ import { type Gateway, startGateway } from '../support/gateway.ts'
 
 const BASE_URL = 'https://gateway.test'
 
-/** What a proxy that ends TLS says of its client. */
+/** The header fields with which a proxy that ends TLS describes its client. */
 const OVER_TLS = { 'x-forwarded-proto': 'https', 'x-forwarded-for': '203.0.113.7' }
 
 describe('behind a proxy that speaks HTTPS', () => {

@@ -147,7 +147,7 @@ describe('the routes for machines beside a node', () => {
   })
 })
 
-/** Answers as a Redis 6.2 does when it is asked what it is. */
+/** Answers as a Redis 6.2 does if a client reads its version. */
 async function startOldRedis(): Promise<{ url: string; close: () => void }> {
   const info = 'redis_version:6.2.14\r\nredis_mode:standalone\r\nloading:0\r\n'
   const server = createServer((socket) => {
@@ -231,7 +231,7 @@ describe('with a certificate of its own', () => {
     const path = '/v1/me?x=1'
     checkRedirect(await ask(`http://127.0.0.1:${redirectPort}`, path), path)
     checkRedirect(await ask(`http://127.0.0.1:${redirectPort}`, 'http://evil.example/x'), '/')
-    // Plain HTTP on the HTTPS port is no HTTP to it: it closes.
+    // If plain HTTP arrives on the HTTPS port, the node closes the connection.
     assert.equal((await ask(url, '/v1/catalog')).status, Number.NaN)
   })
 
@@ -242,8 +242,7 @@ describe('with a certificate of its own', () => {
     await once(kept, 'secureConnect')
     const second = await makeCertificate(gateway.services.folder, 'second')
     await copyFile(second.certFile, certFile)
-    // The key of the first certificate does not fit: nothing changes for callers, and the log says
-    // so.
+    // The key does not fit the new certificate. Callers notice nothing, and the log says so.
     await until(() => gateway.output.join('').includes('TLS_KEY_FILE holds the key of another certificate'))
     assert.equal(await serialOf(url), first)
     await copyFile(second.keyFile, keyFile)

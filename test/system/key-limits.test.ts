@@ -7,7 +7,7 @@ import { fc, propertyRuns } from '../support/property.ts'
 import { type Stage, startStage } from '../support/stage.ts'
 
 /**
- * Its source fails in these tests, so that its breaker opens; calls of the weather are answered.
+ * Its source fails in these tests, so that its breaker opens. Calls of the weather get an answer.
  */
 const FACT = '/v1/call/random-facts/random'
 const place = { latitude: 1, longitude: 2, elevation: 3, timezone: 'GMT', utc_offset_seconds: 0 }
@@ -41,7 +41,7 @@ describe('a key with limits of its own', () => {
     (await send(stage.gateway, '/v1/keys', { token: account.token, body })).body as { id: string; key: string }
   const patch = (account: Account, id: string, body: object) =>
     send(stage.gateway, `/v1/keys/${id}`, { method: 'PATCH', token: account.token, body })
-  /** Nobody called for it yet: no answer is stored, and no call shares its request. */
+  /** No call has named it yet, so no answer is stored and no call shares its request. */
   const newPlace = () => {
     cell += 1
     return { latitude: (cell % 800) / 10, longitude: Math.floor(cell / 800) }
@@ -219,7 +219,7 @@ describe('a key with limits of its own', () => {
     await until(async () => (await ofLedger()) === 6)
     await stage.redis.del(...(await stage.redis.keys(`agw:{a:${account.id}}:*`)))
     assert.equal(await left(), '3')
-    // Below what is used: the rest of the month is refused, on every node at once.
+    // The new limit is below the use so far, so every node refuses the rest of the month at once.
     await patch(account, id, { limits: { perMonth: 2 } })
     assert.deepEqual(
       await Promise.all([0, 1].map(async (node) => codeOf(await call(key, node)))),
@@ -272,7 +272,7 @@ describe('a key with limits of its own', () => {
     const later = await send(stage.gateway, weather(), { key: account.live, headers: { prefer: 'respond-async' } })
     const location = later.headers.get('location') ?? ''
     assert.equal((await send(stage.gateway, location, { key })).body.code, 'CALL_NOT_FOUND')
-    // A change holds on the other node from the next request on.
+    // If one node makes a change, the other node applies it from the next request on.
     assert.deepEqual((await patch(account, id, { apis: ['geocoding'] })).body.apis, ['geocoding'])
     assert.equal((await call(key, 1, '/v1/call/geocoding/search')).status, 400)
     assert.equal(codeOf(await call(key)), 'KEY_API_FORBIDDEN')
@@ -335,7 +335,7 @@ describe('a month that is nearly used', () => {
     assert.ok(textsTo(account).some((text) => /[89] of the 10 calls a month of your plan/.test(text)))
     assert.ok(textsTo(account).some((text) => /10 of the 10 calls a month of your plan/.test(text)))
     await Promise.all(Array.from({ length: 12 }, () => call(quiet.live)))
-    // A later notice is there: the others would have been.
+    // If a later notice has arrived, the earlier notices would have arrived too.
     const last = await signUp(stage.gateway)
     await sql(stage.gateway, 'update users set email_verified_at = now() where id = $1', [last.id])
     await Promise.all(Array.from({ length: 8 }, () => call(last.live)))

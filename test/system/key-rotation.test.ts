@@ -45,7 +45,7 @@ describe('a key that is changed or rotated', () => {
     const { body: third } = await rotate(account, second.id, { overlapSeconds: 0 })
     assert.deepEqual([...(await statusesOf(second.key)), ...(await statusesOf(third.key))], [401, 401, 200, 200])
     assert.deepEqual(await statusesOf(first.key), [200, 200], 'the overlap of the first is its own')
-    // The clock of the database ends it.
+    // The clock of the database ends the key.
     await sql(gateway, "update api_keys set expires_at = now() - interval '1 second' where id = $1", [first.id])
     await change(account, third.id, { label: 'a change that every node hears of' })
     assert.deepEqual(await statusesOf(first.key), [401, 401])
@@ -74,7 +74,7 @@ describe('a key that is changed or rotated', () => {
     assert.equal(await expiryAfter(await make(inDays(3)), { expiresAt: null }), null)
     const inherited = Date.parse(await expiryAfter(await make(inDays(3)), {})) - Date.now()
     assert.ok(Math.abs(inherited / 86_400_000 - 3) < 0.01, `${inherited}`)
-    // A key that ends before the overlap is over keeps its own end.
+    // If a key expires before the overlap is over, it keeps its own end.
     const soon = inDays(0.001)
     const { body } = await rotate(account, await make(soon), { overlapSeconds: 604_800 })
     assert.equal(body.previous.expiresAt, soon)

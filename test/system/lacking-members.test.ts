@@ -1,4 +1,4 @@
-/** What happens when a source renames members of its answers, and goes on answering 200. */
+/** What happens if a source renames members of its answers and still answers 200. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
@@ -43,7 +43,7 @@ describe('a source that renames members of its answers', () => {
   const recorded = (slug: string, path: string) =>
     structuredClone(upstreams.get(slug)?.endpoints[path]?.example.response)
   let places = 0
-  /** Each at another place, so that no stored answer serves it. */
+  /** Each call is for another place, so that no stored answer serves it. */
   const weather = async (who: number, extra = '') => {
     places += 1
     const path = `/v1/call/weather/current?latitude=${(places / 10).toFixed(1)}&longitude=5${extra}`
@@ -85,7 +85,7 @@ describe('a source that renames members of its answers', () => {
     play(true)
     for (let call = 0; call < 6; call += 1) await weather(call, '&undeclared=1')
     play(false)
-    // One account's answers lead to a probe, whose answer is as recorded.
+    // The answers of one account lead to a probe, whose answer is as recorded.
     play(true)
     for (let call = 0; call < 4; call += 1) await weather(0)
     assert.equal((await detail('weather')).health.status, 'Healthy')
@@ -115,7 +115,7 @@ describe('a source that renames members of its answers', () => {
     for (let id = 1; id <= 8; id += 1) {
       const answer = await send(gateway, `/v1/call/mock-data/users?id=${id}`, { key: accounts[0]?.live ?? '' })
       assert.equal(answer.status, 200)
-      // The other endpoint is as it was.
+      // The other endpoint is unchanged.
       assert.equal(
         (await send(gateway, `/v1/call/mock-data/posts?id=${id}`, { key: accounts[0]?.live ?? '' })).status,
         200,

@@ -31,7 +31,7 @@ describe('lanes', () => {
   })
   after(() => stage.stop())
 
-  /** A place that nobody called for yet. */
+  /** A place that no call has named yet. */
   const weather = async () => {
     cell += 1
     return await send(stage.gateway, `/v1/call/weather/current?latitude=${cell / 10}&longitude=7`, {
@@ -61,7 +61,8 @@ describe('lanes', () => {
     await Promise.all(facts(WAITING))
     const leaving = new AbortController()
     const waiting = facts(WAITING, leaving.signal).map((answer) => answer.catch(() => undefined))
-    // If the cap had room for a few calls, they do not wait, and others are called in their place.
+    // If the cap had room for a few calls, they do not wait, and the test makes other calls
+    // instead.
     const isFull = async () => {
       if ((await stage.redis.zcard(QUEUE)) === WAITING) return true
       const path = '/v1/call/random-facts/random'

@@ -7,16 +7,16 @@ import { recorded } from '../support/recorded.ts'
 import { type Stage, startStage } from '../support/stage.ts'
 
 /**
- * Our window of the one request that a cap allows: the window of the upstream, and a margin.
- * Milliseconds.
+ * The gateway's window of the one request that a cap allows: the window of the upstream, and a
+ * margin. Milliseconds.
  */
 const WINDOW_MS = 2_500
 const TIMEOUT_MS = 6_000
 const ANSWER_MS = 15
 
 /**
- * Calls whose answers are stored nowhere, and how much time the pushed call of each API has left at
- * its slot, milliseconds.
+ * Calls whose answers are not stored, and how much time the pushed call of each API has left at its
+ * slot, milliseconds.
  */
 const CALLS: [slug: string, path: string, leftMs: number][] = [
   ['random-facts', '/random', 50],
@@ -43,8 +43,8 @@ describe('a slot of a cap', () => {
   after(() => stage.stop())
 
   /**
-   * Calls of two accounts, of which the second account's takes the slot that the third call would
-   * have been in time for.
+   * Calls of two accounts. The call of the second account takes the slot that would have been in
+   * time for the third call.
    */
   const push = async ([slug, path, leftMs]: (typeof CALLS)[number], other: Account): Promise<Answer[]> => {
     const call = ({ live }: Account) => send(stage.gateway, `/v1/call/${slug}${path}`, { key: live })
@@ -64,7 +64,7 @@ describe('a slot of a cap', () => {
     const answers = await Promise.all(CALLS.map((pushed) => push(pushed, other)))
     for (const [index, [slug]] of CALLS.entries()) {
       const of = answers[index] ?? []
-      // On a busy machine a call may come later, and be served by its slot, or refused when it
+      // If a call comes later on a busy machine, its slot serves it, or the node refuses it when it
       // comes.
       const refused = of.filter(({ status }) => status !== 200)
       for (const { status, body, headers } of refused) {

@@ -24,7 +24,7 @@ describe('a caller that leaves', () => {
   let account: Account
   let redis: Redis
 
-  /** Takes connections and never says anything: no TLS session comes about. */
+  /** Accepts connections and never sends anything, so no TLS session starts. */
   const silent = createServer()
 
   before(async () => {
@@ -49,7 +49,7 @@ describe('a caller that leaves', () => {
     await stage.stop()
   })
 
-  /** Sends calls of which each can be left. */
+  /** Sends calls, each of which its caller can leave. */
   function sendAll(path: string, count: number): { leave: AbortController; answer: Promise<number | 'left'> }[] {
     return Array.from({ length: count }, (_, index) => {
       const leave = new AbortController()
@@ -67,7 +67,7 @@ describe('a caller that leaves', () => {
 
   it('a caller that leaves while it waits, takes its call along: 9 of 10 leave and the upstream sees only the others', async () => {
     upstream.play('random-facts', () => fact)
-    // The cap's first ten go through; then the line begins.
+    // The first ten requests of the cap pass. Then the queue begins.
     const first = sendAll('/v1/call/random-facts/random', 10)
     for (const { answer } of first) assert.equal(await answer, 200)
     const calls = sendAll('/v1/call/random-facts/random', 30)
@@ -98,7 +98,7 @@ describe('a caller that leaves', () => {
     await until(() => closed === 18)
     for (const answer of answers) answer()
     for (const call of calls.slice(0, 2)) assert.equal(await call.answer, 200)
-    // If leaving takes a second on a busy machine, a probe looks whether the upstream hangs.
+    // If leaving takes a second on a busy machine, a probe checks whether the upstream hangs.
     const sent = upstream.arrivalsOf('dog-images').length
     assert.ok(sent === 20 || sent === 21, `${sent} requests`)
     await until(async () => (await isCapQuiet(redis, 'dog-images')) && (await waitingJobs()) === 0)
@@ -152,7 +152,7 @@ describe('a caller that leaves', () => {
     assert.equal(await used(), before + 5)
     await queue.resume()
     await queue.close()
-    // An answer that identical calls could share is fetched apart from the call.
+    // If identical calls could share an answer, the worker fetches it apart from the call.
     upstream.play('mock-data', () => undefined)
     const [call] = sendAll('/v1/call/mock-data/posts?id=77', 1)
     await until(() => upstream.arrivalsOf('mock-data').some(({ url }) => url.endsWith('77')))
@@ -197,7 +197,7 @@ describe('a caller that leaves', () => {
     await until(async () => (await queued()) === 1)
     const others = sendAll(path(2), 3)
     await until(async () => (await callsAtWorkers(redis)) === 4)
-    // They have found the request when another call has gone all the way.
+    // They have found the request if another call has completed.
     upstream.play('dog-images', () => dog)
     assert.equal((await send(gateway, '/v1/call/dog-images/random', { key: account.live })).status, 200)
     first?.leave.abort()
@@ -228,7 +228,7 @@ describe('a caller that leaves', () => {
   })
 })
 
-/** Calls in the jobs that workers have. */
+/** Calls in the jobs that workers have taken. */
 async function callsAtWorkers(redis: Redis): Promise<number> {
   const ids = await redis.lrange(laneKey('active'), 0, -1)
   const jobs = await Promise.all(ids.map((id) => redis.hget(laneKey(id), 'data')))

@@ -9,7 +9,10 @@ import { startUpstreamServer, type UpstreamServer } from '../support/upstream-se
 
 const FACT = '/v1/call/random-facts/random'
 
-/** Free is small, so that its edges are near; Pro has a large month and many in flight. */
+/**
+ * Free is small, so that a test reaches its limits soon. Pro has a large month and many calls at
+ * once.
+ */
 const PLANS = JSON.stringify({
   Free: { perMinute: 10, perMonth: 1_000, inFlight: 1_000 },
   Pro: { perMinute: 100, perMonth: 100_000, inFlight: 3_000 },
@@ -92,8 +95,8 @@ describe('plan limits', () => {
           const arrivedBefore = upstream.arrivals.length
           const answers = await burst([account[mode], more.key], 20 * limit, `${FACT}?call=INDEX`)
           assert.deepEqual(codesOf(answers), { 200: limit, '429 RATE_LIMIT_EXCEEDED': 19 * limit })
-          // A busy worker may lose a job to another run of it: what counts is how many different
-          // calls came.
+          // If a worker is busy, it may lose a job to another run of the job. The number of
+          // different calls counts.
           const arrived = new Set(upstream.arrivals.slice(arrivedBefore).map(({ url }) => url))
           assert.equal(arrived.size, mode === 'live' ? limit : 0)
         }
@@ -136,7 +139,7 @@ describe('plan limits', () => {
   it('plan limits take nothing for calls that are refused before the queue', async () => {
     const account = await signUp(gateway)
     const left = async (): Promise<number> => {
-      // A refusal tells what there is without taking of it.
+      // A refusal reports what is left without taking any of it.
       return rateLimitOf(await send(gateway, '/v1/call/no-such-api/x', { key: account.live })).minute.r
     }
     assert.equal(await left(), 10)
@@ -180,7 +183,7 @@ describe('plan limits', () => {
     // The refusal and the headers come from one reading.
     assert.equal(minute.t, retryAfter)
     assert.ok(refused.text.includes(`retry_after=${retryAfter}`))
-    // The minute passes: its log is moved into the past by what the refusal asked to wait.
+    // The minute passes: the test moves its log into the past by the time in the refusal.
     const redis = openOperatorRedis(gateway)
     const log = accountKeys.minute(account.id, 'live')
     for (const id of await redis.zrange(log, '0', '-1')) await redis.zincrby(log, String(-retryAfter * 1_000_000), id)

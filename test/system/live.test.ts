@@ -24,7 +24,7 @@ const failure = (status: number, code: string, headers: Record<string, string> =
 const recorded: Play = (slug, path) => success(endpointOf(slug, path).example.data)
 
 describe('live calls', () => {
-  /** A gateway with all APIs that answers as told. */
+  /** A gateway with all APIs, whose upstream answers as the test says. */
   let play: Play = recorded
   let calls: { slug: string; path: string; query: Record<string, string>; key: string | undefined; at: number }[] = []
   let clock = 0

@@ -46,7 +46,7 @@ describe('a lost password', () => {
   it('a mailed link sets a new password once, ends the sessions on every node, and leaves keys as they are', async () => {
     const account = await signUpThroughApi(gateway)
     const link = await linkFor(account)
-    // A program that opens the links of a mail uses nothing up.
+    // If a program opens the links of a mail, it uses nothing up.
     const page = await fetch(`${gateway.url}/reset${link.search}`)
     assert.match(await page.text(), /<form [^>]*method="post" action="\/reset">/)
     assert.equal(page.headers.get('cache-control'), 'no-store')
@@ -101,7 +101,8 @@ describe('a lost password', () => {
     for (const { status, text } of answers) assert.deepEqual([status, text], [204, ''])
     for (let count = 0; count < 4; count += 1) assert.equal((await askFor(account.email)).status, 204)
     await until(() => linksTo(account.email).length >= 3)
-    // An account that comes later is served. By then the earlier accounts would have their mails.
+    // An account that comes later is served. By then the mails to the earlier accounts would have
+    // arrived.
     await linkFor(await signUpThroughApi(gateway))
     assert.equal(linksTo(account.email).length, 3)
     const rows = await sql<{ row: string }>(gateway, 'select account_links::text as row from account_links')
@@ -118,7 +119,7 @@ describe('a lost password', () => {
 
   it('while the mail server hangs, whoever asks for a link is answered at once, and a client asks 20 times an hour', async (t) => {
     const account = await signUpThroughApi(gateway)
-    // It takes connections and never greets.
+    // It accepts connections and never greets.
     const sockets = new Set<Socket>()
     const hanging = createServer((socket) => sockets.add(socket.on('error', () => undefined))).listen(0, '127.0.0.1')
     await once(hanging, 'listening')

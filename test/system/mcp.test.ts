@@ -108,7 +108,7 @@ describe('the MCP servers', () => {
       assert.match(source_limits, /^600 per minute/)
       assert.match(terms, /https:\/\/open-meteo\.com\/en\/terms$/)
       assert.match(endpoints[0].data, /is_day: number \| null/)
-      assert.match(endpoints[0].cache, /^Stored for 5 minutes/)
+      assert.match(endpoints[0].cache, /^Cached 5 minutes/)
       const news: Result = await client.callTool({ name: 'describe_api', arguments: { api: 'news' } })
       assert.deepEqual([news.structuredContent.status, news.structuredContent.within_your_plan], ['Not enabled', false])
       assert.match(news.structuredContent.meanwhile, /^The operator has not enabled this API: live calls are refused/)
@@ -164,7 +164,7 @@ describe('the MCP servers', () => {
       [{ 'x-api-key': 'agw_live_no' }, 'INVALID_API_KEY'],
       [{ 'x-api-key': `"${caller.live}"` }, 'INVALID_API_KEY'],
       [{ 'x-api-key': caller.live.slice(0, -1) + last }, 'INVALID_API_KEY'],
-      // A wrong key is not made up for by a right token.
+      // If the API key is wrong, a right token does not make up for it.
       [{ ...bearer, 'x-api-key': 'undefined' }, 'INVALID_API_KEY'],
       [{ authorization: 'Bearer undefined' }, 'INVALID_TOKEN'],
       [{ authorization: 'Basic YTpi' }, 'INVALID_TOKEN'],
@@ -341,7 +341,7 @@ describe('the MCP servers', () => {
     await withClient('/mcp', withKey(), async (client) => {
       const { resources } = await client.listResources()
       assert.equal(resources.length, upstreams.size + 1)
-      // Clients ask for both where a server has resources.
+      // If a server has resources, clients request both.
       assert.deepEqual((await client.listResourceTemplates()).resourceTemplates, [])
       for (const { uri } of resources) {
         const { contents }: Result = await client.readResource({ uri })
@@ -393,7 +393,7 @@ describe('the MCP servers', () => {
         },
       )
     }
-    // Without being told of it, it shakes hands as before.
+    // If the option is not set, the client starts with the handshake as before.
     await withMcpClient(`${gateway.url}/mcp`, withKey(), {}, async ({ client }) => {
       assert.equal(client.getNegotiatedProtocolVersion(), LATEST_PROTOCOL_VERSION)
       assert.equal((await client.listTools()).tools[0]?.name, 'search_apis')

@@ -46,10 +46,7 @@ describe('when Redis lost its memory', () => {
 
   const call = (): Promise<Answer> => send(gateway, FACT, { key: account.live })
 
-  /**
-   * The first answer that Redis has a part in: each connection notices by itself that Redis is
-   * back.
-   */
+  /** The first answer that needs Redis. Each connection notices by itself that Redis is back. */
   async function callWhenBack(): Promise<Answer> {
     let answer = await call()
     await until(async () => {
@@ -60,8 +57,8 @@ describe('when Redis lost its memory', () => {
   }
 
   /**
-   * Calls are refused for what is left of a window, nothing is sent meanwhile, and then they are
-   * served.
+   * The gateway refuses calls for the rest of a window and sends nothing meanwhile. Then it serves
+   * them.
    */
   async function assertClosedForOneWindow(): Promise<void> {
     const before = upstream.arrivals.length
@@ -95,7 +92,7 @@ describe('when Redis lost its memory', () => {
   })
 
   it("a loss of Redis' memory is not taken for granted: after a crash that left its files the caps are as they were", async () => {
-    // The rest of the one before, and what is used up now.
+    // The rest of the window before, and the part that is used up now.
     await until(async () => (await call()).status === 503)
     const before = upstream.arrivals.length
     await services.restartRedis({ isWiped: false })

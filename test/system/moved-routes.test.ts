@@ -1,6 +1,6 @@
 /**
- * What happens when an upstream moves the routes that the files of src/upstreams name, as several
- * of them have done.
+ * What happens if an upstream moves the routes that the files of src/upstreams name, as several
+ * upstreams have done.
  */
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
@@ -31,10 +31,10 @@ const movedAnswers: Record<string, (response: ServerResponse) => void> = {
   '403 in plain text': (response) => response.writeHead(403, { 'content-type': 'text/plain' }).end('Forbidden'),
 }
 
-/** Here a 403 is the limit of the upstream. */
+/** For this upstream a 403 is the rate limit. */
 const LIMITING_BY_403 = new Set(['geocoding', 'ip-lookup', 'news'])
 
-/** Looked up in vain: the answers by which each upstream itself says so. */
+/** The answers by which each upstream itself says that it has found nothing. */
 const notFoundAnswers: [call: string, body: string, type?: string][] = [
   ['countries/info?name=nowhere', '{"error":"Country not found"}'],
   ['countries/code?code=QQ', '{"error":"Country not found"}'],

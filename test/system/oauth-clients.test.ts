@@ -18,14 +18,16 @@ import {
 import { GENERATIONS, SdkProcess } from '../support/oauth-sdk.ts'
 import { type Stage, startStage } from '../support/stage.ts'
 
-/** What a client asks before its user agrees, in this order, and what must come. */
+/**
+ * The requests of a client before its user agrees, in this order, and the answers that it needs.
+ */
 type Row = [
   method: 'GET' | 'POST' | 'OPTIONS',
   path: string,
   expected: { status: number; resource?: string; isServer?: true },
 ]
 
-/** How a client signs in, by what its users and the makers of servers wrote of it in public. */
+/** How a client signs in, as its users and the makers of servers have described it in public. */
 interface Behaviour {
   name: string
   /** Path of the server as its user enters it. */
@@ -47,7 +49,8 @@ const atMcp = { status: 200, resource: '/mcp' } as const
 
 const CLIENTS: Behaviour[] = [
   {
-    // taylorwilsdon/google_workspace_mcp#382: it asks all of these, whatever the first answers are.
+    // taylorwilsdon/google_workspace_mcp#382: it requests all of these, even if the first answers
+    // are enough.
     name: 'Claude Code',
     server: '/mcp',
     requests: [
@@ -136,7 +139,7 @@ const CLIENTS: Behaviour[] = [
   },
   {
     // microsoft/vscode#273655, contextstream/mcp-server#57, containers/kubernetes-mcp-server#258: a
-    // query in the address, grant types that there are not, every scope of the metadata, and the
+    // query in the address, grant types that do not exist, every scope of the metadata, and the
     // same scopes in a refresh.
     name: 'VS Code',
     server: '/mcp?apis=dog-images',

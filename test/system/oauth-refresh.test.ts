@@ -59,8 +59,8 @@ describe('a refresh', () => {
   }
 
   /**
-   * Moves the clock: all that OAuth has stored, and what the nodes remember of the account, gets
-   * older.
+   * Moves the clock: everything that OAuth has stored, and what the nodes remember of the account,
+   * gets older.
    */
   async function pass(seconds: number): Promise<void> {
     const past = `interval '${seconds} seconds'`
@@ -92,7 +92,7 @@ describe('a refresh', () => {
         assert.ok(await woken.refresh(byNode(second === 31 ? other : url)), `${second}`)
         assert.deepEqual(await statuses(woken.tokens), [200, 200], `${second}`)
       }
-      // What it had before the nine hours is refused, and the client refreshes by itself.
+      // The node refuses the tokens from before the nine hours, and the client refreshes by itself.
       assert.deepEqual(await statuses(first.tokens), [401, 401])
       assert.ok((await first.listTools()).includes('search_apis'))
       assert.deepEqual([first.signIns, sleeping.signIns], [1, 0])
@@ -111,7 +111,7 @@ describe('a refresh', () => {
       }
       const outcomes: boolean[] = []
       for (let time = 0; time < 8; time += 1) {
-        // A client that got no answer begins a sign-in, to which nobody comes; its next request
+        // If a client got no answer, it begins a sign-in that nobody finishes. Its next request
         // finds the stored tokens.
         outcomes.push(await application.refresh(losing))
         assert.deepEqual(await statuses(application.tokens), [200, 200])
@@ -157,7 +157,7 @@ describe('a refresh', () => {
     const first = await signedIn()
     const second = await refresh(first.refresh_token)
     const third = await refresh(second.refresh_token, other)
-    // The successor of the first was used, the successor of that successor was not.
+    // The successor of the first token was used, the successor of that successor was not.
     const again = await refresh(first.refresh_token)
     assert.deepEqual(await statuses(again), [200, 200])
     const fourth = await refresh(third.refresh_token)

@@ -171,7 +171,7 @@ describe('an application that signs in', () => {
       assert.equal(refused.status, 401, refused.text)
       assert.ok(refused.text.includes('another resource'))
     }
-    // It is counted as a request of its account all the same, and says what the account has left.
+    // It still counts as a request of its account, and it says what the account has left.
     assert.ok((await ask('/mcp', token)).headers.get('ratelimit'))
     for (const path of ['/v1/keys', '/v1/me', '/v1/connections', '/v1/billing/status', '/v1/usage', '/v1/teams']) {
       assert.equal((await send(gateway, path, { token })).status, 401, path)
@@ -201,7 +201,7 @@ describe('an application that signs in', () => {
       headers: { 'x-gateway-mode': 'test' },
     })
     assert.deepEqual([rehearsed.status, rehearsed.headers.get('x-gateway-mode')], [200, 'test'])
-    // What Redis forgot is counted from the ledger.
+    // If Redis forgets a count, the node reads it from the ledger.
     await until(
       async () =>
         (
@@ -225,8 +225,8 @@ describe('an application that signs in', () => {
     assert.deepEqual([first.status, left(first)], [200, '1'])
     assert.match(first.headers.get('ratelimit-policy') ?? '', /, "credential-month";q=2, "in-flight"/)
     const fail = (slug: string) => stage.upstream.play(slug, (_arrival, response) => void response.writeHead(501).end())
-    // A node gives it back, or the worker that ends an asynchronous call. Two APIs: after a failure
-    // the first may be down.
+    // A node gives the unit back, or the worker that ends an asynchronous call. There are two APIs,
+    // because a failure may open the breaker of the first.
     for (const [slug, endpoint, headers] of [
       ['random-facts', 'random', {}],
       ['currency', 'latest', { prefer: 'respond-async' }],
@@ -430,7 +430,7 @@ describe('an application that signs in', () => {
     const redis = new Redis(gateway.services.redisUrl)
     t.after(() => redis.disconnect())
     const throttle = keys.throttle('credential', user.id)
-    // The keys of its sign-up, and those that it made and revoked since.
+    // The keys of its sign-up, and the keys that it made and revoked since.
     for (let made = await redis.zcard(throttle); made < 200; made += 1)
       await redis.zadd(throttle, Date.now(), randomUUID())
     const visitor = new Visitor()
@@ -497,7 +497,7 @@ describe('an application that signs in', () => {
       assert.equal(shown.body.redirectHost, 'cursor://anysphere.cursor-mcp')
       const { access_token } = await (await signIn(url, account.token, { app: editor })).tokens()
       assert.equal((await ask('/mcp', access_token)).status, 200)
-      // What port is free on its machine is not known before.
+      // Nobody knows beforehand which port is free on its machine.
       const local = { ...editor, redirectUri: 'http://localhost:61234/callback' }
       assert.match(await new Visitor().begin(authorizeUrl(url, local)), /\/connect\//)
     }

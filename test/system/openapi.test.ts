@@ -275,8 +275,8 @@ describe('the OpenAPI document', () => {
 
   it('the OpenAPI document has examples with the members with which the service answers', async () => {
     /**
-     * The names of all members, at any depth; null and an empty list tell nothing of what stands
-     * there.
+     * The names of all members, at any depth. If a value is null or an empty list, it tells nothing
+     * about its members.
      */
     const membersOf = (value: Json, place = ''): string[] =>
       Array.isArray(value)
@@ -407,7 +407,7 @@ describe('the OpenAPI document', () => {
         await writeFile(join(folder, file), await (await fetch(`${gateway.url}/${file}`)).text())
       }
       await writeFile(join(folder, 'file-client.ts'), FILE_CLIENT)
-      // One run of the compiler for all of them: it reads the same declarations.
+      // One run of the compiler for all of them, because it reads the same declarations.
       await compile(folder, ['fetch-client.ts', 'class-client.ts', 'file-client.ts'])
     })
 
@@ -514,7 +514,7 @@ export async function failure(baseUrl: string, key: string): Promise<GatewayErro
   return undefined
 }
 
-/** The statuses of a batch, and what came of a call that was started, with ids and types. */
+/** The statuses of a batch, and the result of a call that was started, with ids and types. */
 export async function others(baseUrl: string, key: string): Promise<unknown[]> {
   const gateway = new Gateway({ key, baseUrl })
   const { data, meta } = await gateway.answer('currency/pair', { from: 'USD', to: 'EUR' })

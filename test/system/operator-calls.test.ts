@@ -36,7 +36,7 @@ describe('operators who look for a call or an account', () => {
     })
   }
 
-  /** A call that failed, once it is in the log. */
+  /** A call that failed, once the log has it. */
   async function failedCall(): Promise<{ callId: string; requestId: string }> {
     const headers = { 'x-gateway-scenario': 'upstream-500' }
     const answer = await send(gateway, '/v1/call/trivia/questions', { key: account.test, headers })

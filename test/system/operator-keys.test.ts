@@ -49,7 +49,7 @@ describe('an upstream whose key operators replace', () => {
     assert.equal((await operator('', { method: 'PATCH', body })).status, 200)
   }
   const store = (key: string | null) => change({ key })
-  /** Of a name that no call had before, so that no answer is a stored one. */
+  /** The name is new for each call, so that no answer is a stored answer. */
   const call = (options: { headers?: Record<string, string> } = {}) => {
     named += 1
     return send(gateway, `/v1/call/code-host-user/profile?username=n${named}`, { key: live, ...options })

@@ -66,7 +66,7 @@ describe('the operator API', () => {
     return stdout
   }
   /**
-   * One call to each node; parameters that no call had before, so that no answer is a stored one.
+   * One call to each node. No call had these parameters before, so no answer is a stored answer.
    */
   const callBoth = (path: string, key: string) =>
     Promise.all(
@@ -204,7 +204,7 @@ describe('the operator API', () => {
     )
     assert.ok(row && !row.key_sealed.includes(key))
     await patch('/upstreams/news', { key: null })
-    // Enabled without a key it serves callers that have one, and says so.
+    // If the API is enabled without a key, it serves callers that bring a key, and says so.
     const opened = await cli('upstream', 'news', '--enable')
     assert.match(opened, /^news +for callers' keys /m)
     assert.match(await cli('reset', 'news'), /^news +not enabled /m)
@@ -230,7 +230,7 @@ describe('the operator API', () => {
     const { paths } = JSON.parse(await (await fetch(`${gateway.url}/openapi.json`)).text())
     assert.ok(paths['/v1/call/currency/latest'] && !paths['/v1/call/weather/current'])
     assert.ok(!paths['/v1/catalog/{slug}'].get.parameters[0].schema.enum.includes('weather'))
-    // A newcomer is sent to an API that there is.
+    // A newcomer is sent to an API that exists.
     const [, start = ''] = /data-start="([^"]*)"/.exec(await (await fetch(`${gateway.url}/signup`)).text()) ?? []
     assert.match(start, /^\/apis\//)
     assert.equal((await fetch(gateway.url + start)).status, 200)
@@ -238,7 +238,7 @@ describe('the operator API', () => {
     const rates = [{ max: 2, seconds: 3_600 }]
     const changed = await patch('/upstreams/mock-data', { enabled: null, caps: { rates } })
     assert.deepEqual(changed.body.upstream.caps.rates, rates)
-    // Two an hour, all calls of all nodes together.
+    // Two an hour, for all calls of all nodes together.
     await until(async () => (await call()).includes('503 UPSTREAM_CAP_EXHAUSTED'), 5_000)
     const before = upstream.arrivalsOf('mock-data').length
     for (let index = 0; index < 5; index += 1) await callBoth(path, account.live)
@@ -332,7 +332,7 @@ describe('the operator API', () => {
     const ofMockData = ({ slug }: { slug: string }) => slug === 'mock-data'
     assert.equal(await paused(), 'hold')
     let [isAnswered, isHeld] = [false, false]
-    // The first that is not refused any more waits.
+    // The first call that is no longer refused waits.
     const waiting = (async () => {
       for (;;) {
         const answer = await call(account.test)
@@ -345,7 +345,8 @@ describe('the operator API', () => {
     await until(async () => (await queueOf()).waiting === 1)
     isHeld = true
     assert.equal(isAnswered, false)
-    // Refusing begins: what was held is told so at once, and not at its deadline.
+    // The API now refuses calls, so calls that waited get the refusal at once and not at their
+    // deadline.
     assert.equal((await act('pause')).status, 200)
     const answer = await waiting
     assert.deepEqual([answer.body.error?.code, answer.headers.get('retry-after')], ['API_PAUSED', '30'])
@@ -364,7 +365,7 @@ describe('the operator API', () => {
       upstream.play('creature-game', () => under.promise)
       const call = (name: string) =>
         send(gateway, `/v1/call/creature-game/creature?name=${name}`, { key: account.live, url: gateway.urls[0] ?? '' })
-      // Not all arrivals: on a slow machine the first call is repeated meanwhile.
+      // The arrivals are not compared, because a slow machine may repeat the first call meanwhile.
       const wasSent = (name: string) => upstream.arrivalsOf('creature-game').some(({ url }) => url.endsWith(`/${name}`))
       const first = call(`${waiters[how]}1`)
       await until(() => wasSent(`${waiters[how]}1`))
@@ -372,13 +373,14 @@ describe('the operator API', () => {
       await until(async () => (await redis.zcard(capKeys.of('creature-game', SHARED_BUCKET, 'waiters'))) === 1)
       if (how === 'refuse')
         await operator('/upstreams/creature-game/pause', { method: 'POST', body: { mode: 'refuse' } })
-      // A worker that knows of the place for the second call knows that it must not make it.
+      // If a worker knows of the place for the second call, it knows that it must not make the
+      // call.
       await patch('/upstreams/creature-game', { caps: { concurrency: 2 }, ...(how === 'off' && { enabled: false }) })
       assert.equal((await second).body.error?.code, shut[how])
       assert.equal(wasSent(`${waiters[how]}2`), false)
       under.resolve({ id: 1, name: 'a', types: [], height: 1, weight: 1 })
       assert.equal((await first).status, 200)
-      // In this order, because every worker knows of a resumption when it is answered.
+      // In this order, because every worker knows of a resumption before its request is answered.
       await patch('/upstreams/creature-game', { caps: null, enabled: null })
       if (how === 'refuse') await operator('/upstreams/creature-game/resume', { method: 'POST' })
       await until(async () => (await call('j')).status === 200)
@@ -398,12 +400,12 @@ describe('the operator API', () => {
       const { status, body } = await operator(`/upstreams/${slug}/probe`, { method: 'POST' })
       return `${status} ${body.code} ${body.message}`
     }
-    assert.match(await probe('news'), /^503 API_NOT_ENABLED .* no key of its own: set one/)
+    assert.match(await probe('news'), /^503 API_NOT_ENABLED .* no key of its own for this API\. Set a key/)
     await patch('/upstreams/mock-data', { enabled: false })
-    assert.match(await probe('mock-data'), /^503 API_NOT_ENABLED An operator disabled this API: enable it/)
+    assert.match(await probe('mock-data'), /^503 API_NOT_ENABLED An operator disabled this API\. Enable it/)
     await patch('/upstreams/mock-data', { enabled: null })
     await operator('/upstreams/mock-data/pause', { method: 'POST', body: { mode: 'hold' } })
-    assert.match(await probe('mock-data'), /^503 API_PAUSED .* resume it before you probe it/)
+    assert.match(await probe('mock-data'), /^503 API_PAUSED .* Resume it before you probe it/)
     await operator('/upstreams/mock-data/resume', { method: 'POST' })
   })
 
@@ -478,7 +480,7 @@ describe('the operator API', () => {
     assert.match(await cli('user', account.email), /^[^ ]+ +Pro +unproven/m)
     await assert.rejects(cli('upstream', 'trivia', '--key-file', '/nope'), /--key-file: \/nope cannot be read\.\n$/)
     await cli('pause', 'trivia')
-    // Tests before this one had calls refused: that callers fail is said, and ends the command with
+    // Calls of the tests before were refused. So the command says that callers fail, and ends with
     // 1.
     const status = await cli('status').catch(({ code, stdout }) => `${stdout}exit code ${code}`)
     assert.match(status, /\[Paused\] trivia is paused by an operator/)

@@ -27,7 +27,7 @@ it('an asynchronous call that no worker took by its deadline is ended by the pro
   assert.equal(taken.status, 202, taken.text)
   const id = String(taken.headers.get('x-call-id'))
   const job = (await queue.getJob(id)) ?? assert.fail()
-  // As ten minutes later.
+  // As if ten minutes had passed.
   await job.updateData({ ...job.data, deadline: Date.now() - 60_000 })
   const inFlight = async () => await redis.zcard(accountKeys.inFlight(account.id, 'live'))
   assert.equal(await inFlight(), 1)

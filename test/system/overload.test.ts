@@ -33,10 +33,10 @@ describe('an upstream with more calls than it can take', () => {
       return recorded('random-facts')
     })
     const call = (): Promise<Answer> => send(gateway, FACT, { key: account.live })
-    // It learns how long a request takes.
+    // The node learns how long a request takes.
     for (let index = 0; index < 4; index += 1) assert.equal((await call()).status, 200)
-    // Twenty a second can be served and a wait of five seconds is quoted: a thousand at once are
-    // ten times too many.
+    // The upstream can serve twenty a second, and the gateway accepts a wait of five seconds. A
+    // thousand calls at once are ten times too many.
     const answers = await Promise.all(Array.from({ length: 1_000 }, call))
     const served = answers.filter(({ status }) => status === 200)
     const refused = answers.filter(({ status }) => status !== 200)
@@ -47,7 +47,8 @@ describe('an upstream with more calls than it can take', () => {
       assert.ok(Number(headers.get('retry-after')) >= 1)
     }
     assert.equal(upstream.arrivalsOf('random-facts').length, served.length + 4)
-    // What a wait of five seconds holds, no more than the estimate's error beside it.
+    // The calls that a wait of five seconds holds, and no more than the error of the estimate
+    // besides.
     const redis = openOperatorRedis(gateway)
     const serviceMs = Number(await redis.hget(capKeys.of('random-facts', 'shared', 'state'), 'serviceMs'))
     assert.ok(serviceMs >= 200, `${serviceMs} ms`)

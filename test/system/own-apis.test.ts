@@ -60,7 +60,8 @@ describe('an own API', () => {
       body.data.map(({ api_name: name }: { api_name: string }) => name),
       ['currency', 'weather', 'depot', 'orders'],
     )
-    // With hundreds of APIs the list has hundreds of kilobytes: it travels compressed, and once.
+    // If there are hundreds of APIs, the list has hundreds of kilobytes. It travels compressed, and
+    // once.
     const listed = await fetch(`${gateway.url}/v1/catalog`, { headers: { 'accept-encoding': 'gzip' } })
     assert.equal(listed.headers.get('content-encoding'), 'gzip')
     assert.match(listed.headers.get('vary') ?? '', /x-api-key.*accept-encoding/)
@@ -267,8 +268,8 @@ describe('an own API', () => {
         name: 'orders_create_order',
         arguments: { body: { customer: 'Model', items: ITEMS } },
       })
-      // The data have a member note, as results of test calls do, so they stand in a member of
-      // their own.
+      // The data has a member note, as results of test calls do, so the data has a member of its
+      // own in the result.
       assert.equal(Object(result.structuredContent).data?.customer, 'Model', JSON.stringify(result))
     })
     await withMcpClient(`${gateway.url}/mcp`, headers, {}, async ({ client }) => {

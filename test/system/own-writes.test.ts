@@ -6,7 +6,7 @@ import { OWN_FOLDER, SHOP_KEY, type Shop, startShop } from '../support/shop.ts'
 
 const ITEMS = [{ sku: 'tea-1', count: 2 }]
 
-/** Answers that say that nothing was sent. */
+/** Answers that say that the gateway sent nothing. */
 const UNSENT = new Set([503, 429])
 
 describe('a write', () => {

@@ -151,7 +151,7 @@ describe('the portal', () => {
       await page.getByRole('button', { name: 'Send' }).click()
       await page.getByText(/400 in \d/).waitFor()
       await page.getByText('amount is invalid').first().waitFor()
-      // Who hears the page hears the reason, and which field it is about.
+      // If a user hears the page, they hear the reason and the name of the field.
       const amount = page.getByLabel('amount')
       assert.match(
         (await page.getByRole('status').filter({ hasText: '400 in' }).first().textContent()) ?? '',
@@ -171,7 +171,7 @@ describe('the portal', () => {
       await page.getByLabel('category').fill('9')
       await page.keyboard.press('Enter')
       await page.getByText('Test data, not for these values').waitFor()
-      // Blanks around a number are dropped, and the answer has its ids, headers and times.
+      // The form drops blanks around a number, and shows ids, headers and times of the answer.
       const details = page.locator('[data-details]').first()
       assert.match(
         (await details.textContent()) ?? '',
@@ -185,7 +185,7 @@ describe('the portal', () => {
       const sent = page.waitForRequest(/\/v1\/call\//)
       await page.getByRole('button', { name: 'Send' }).click()
       assert.equal((await sent).headers()['x-gateway-mode'], undefined)
-      // No key was made on the way but the first one.
+      // The first key is the only key that was made on the way.
       await page.goto('/account/keys')
       await page.getByRole('button', { name: /^Revoke First key agw_test_….{4}$/ }).waitFor()
       assert.equal(await page.getByRole('button', { name: /^Revoke/ }).count(), 1)
@@ -210,7 +210,7 @@ describe('the portal', () => {
       await response.getByText('temperature_c').waitFor()
       await response.getByText('WMO 4677 code').waitFor()
       await page.getByText('600 per minute, 5,000 per hour, 10,000 per day, 4 at once').waitFor()
-      await page.getByText('Stored for 5 minutes').waitFor()
+      await page.getByText('Cached 5 minutes').waitFor()
       await page.getByText('Errors of this endpoint').click()
       await page.getByRole('link', { name: 'UPSTREAM_TIMEOUT' }).waitFor()
       await page.goto('/apis/news')
@@ -320,7 +320,7 @@ describe('the portal', () => {
         await page.getByText(`· ${left} test ${left === 1 ? 'call' : 'calls'} left this minute`).waitFor()
       }
       await buttons.first().click()
-      await page.getByText('10 test calls a minute are used up. Live calls are counted apart.').waitFor()
+      await page.getByText('You have used your 10 test calls of this minute. Live calls are counted apart.').waitFor()
       for (const button of await buttons.all()) {
         assert.match((await button.textContent()) ?? '', /^Send in \d+ s$/)
         assert.equal(await button.isDisabled(), true)
@@ -332,7 +332,7 @@ describe('the portal', () => {
       }
       await buttons.first().click()
       await page.getByText('· 9 live calls left this minute').waitFor()
-      // Another account may have calls left: only its answer can tell.
+      // Another account may have calls left, and only its answer can tell.
       await page.getByLabel('An API key').check()
       assert.equal(await buttons.first().isDisabled(), false)
       await page.getByLabel('Test data').check()
@@ -373,7 +373,7 @@ describe('the portal', () => {
       const second = ((await page.locator('[data-new-key]').textContent()) ?? '').slice(-4)
       await page.getByRole('button', { name: `Revoke agw_test_…${second}` }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
-      // A key that is refused is not offered to be copied.
+      // If a key is refused, the page does not offer to copy it.
       await page.locator('[data-new-key]').waitFor({ state: 'detached' })
       const { token } = (await send(gateway, '/v1/auth/login', { body: login })).body
       const [made] = (await send(gateway, '/v1/keys', { token })).body.keys

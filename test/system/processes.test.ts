@@ -58,7 +58,7 @@ function spawnProcess(entry: string, environment: Record<string, string>) {
   return { process: child, output: () => output, ready }
 }
 
-/** Holds every request of the upstream until it is let go. */
+/** Holds every request of the upstream until the test releases it. */
 function holdUpstream(): { held: () => number; letGo: () => void } {
   const before = upstream.arrivals.length
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -112,7 +112,7 @@ describe('a process of any kind', () => {
         child.process.kill('SIGTERM')
         assert.equal(await ending(child.process), 0, child.output())
         const tookMs = performance.now() - startedAt
-        // What waits for Redis or for calls waits for 20 s at least.
+        // If something waits for Redis or for calls, it waits for at least 20 s.
         assert.ok(tookMs < 15_000, `${entry}: ${tookMs} ms`)
       }),
     )
@@ -144,8 +144,8 @@ describe('an API node', () => {
     const node = gateway.web.at(-1) ?? assert.fail()
     const seen: number[] = []
     let isSending = true
-    // As clients behind a load balancer: they go on until readyz says 503. Few enough that the
-    // node, which serves on for a moment only, is not kept busy for longer than that.
+    // Clients behind a load balancer: they call until readyz says 503. There are few of them,
+    // because the node serves for only a moment more and must not be busy for longer.
     const clients = Array.from({ length: 4 }, async () => {
       const statuses: number[] = []
       while (isSending) statuses.push((await call(url)).status)
@@ -160,7 +160,7 @@ describe('an API node', () => {
       return status === 503
     })
     const [draining, served] = await Promise.all([send(gateway, '/readyz', { url }), call(url)])
-    // The load balancer has seen it; from here on it sends nothing.
+    // The load balancer has seen it, and sends nothing from here on.
     isSending = false
     assert.equal(draining.body.status, 'draining')
     assert.equal(draining.headers.get('connection'), 'close')
@@ -198,12 +198,12 @@ describe('an API node', () => {
     const unused = connect(port, '127.0.0.1')
     unused.on('error', () => undefined)
     await once(unused, 'connect')
-    // The node has accepted it if it answers a later connection.
+    // If the node answers a later connection, it has accepted this connection.
     assert.equal((await fetch(`http://127.0.0.1:${port}/healthz`)).status, 200)
     const closed = once(unused, 'close')
     child.kill('SIGTERM')
     await closed
-    // 1 where something was still under way when its time was over.
+    // The exit code is 1 if something was still running at the end of its time.
     assert.equal(await ending(child), 0)
   })
 
@@ -276,7 +276,7 @@ describe('an API node and the only worker', () => {
     node.kill('SIGTERM')
     worker?.kill('SIGTERM')
     const statuses: number[] = []
-    // As clients that have not heard of it yet: the node serves on for a moment.
+    // Clients that have not noticed yet, because the node serves for a moment more.
     for (;;) {
       const answer = await call(url).catch(() => undefined)
       if (answer === undefined) break

@@ -54,7 +54,7 @@ describe('provider keys', () => {
     return body.providerKeys.find(({ apiSlug }: { apiSlug: string }) => apiSlug === slug)
   }
   const statusOf = async (slug: string) => (await recordOf(slug))?.status
-  /** Requests of tests before with keys that the upstreams had not taken count no more. */
+  /** Requests of earlier tests with keys that the upstreams had not accepted no longer count. */
   async function forgetUnproven(): Promise<void> {
     const redis = new Redis(gateway.services.redisUrl)
     for (const slug of ['news', 'code-host-user']) await redis.del(capKeys.all(slug, UNPROVEN_BUCKET))
@@ -105,8 +105,8 @@ describe('provider keys', () => {
   const call = (path: string, key = account.live, url = gateway.url) => send(gateway, path, { key, url })
 
   /**
-   * As an operator does who has no key and lets callers bring theirs; every process knows it
-   * afterwards.
+   * The setting of an operator who has no key and lets callers bring theirs. Afterwards every
+   * process knows it.
    */
   async function enableNews(): Promise<void> {
     await sql(gateway, "insert into upstream_settings (slug, enabled) values ('news', true)")
@@ -135,7 +135,7 @@ describe('provider keys', () => {
     })
     assert.equal(body.status, 'unvalidated')
     await until(async () => (await statusOf('news')) === 'valid')
-    // A caller's key opens nothing that the operator has not enabled.
+    // If the operator has not enabled an API, a caller's key does not open it.
     assert.equal((await call(NEWS)).body.error.code, 'API_NOT_ENABLED')
     await enableNews()
     for (const url of gateway.urls) assert.equal((await call(NEWS, account.live, url)).status, 200)
@@ -174,7 +174,8 @@ describe('provider keys', () => {
     taken.add(key)
     await put('news', key)
     await until(async () => (await statusOf('news')) === 'valid')
-    // Held back, so that all calls are refused before the first validation is answered.
+    // The answer is held back, so that all calls are refused before the first validation has its
+    // answer.
     const answers = Promise.withResolvers<void>()
     upstream.play('news', async ({ url }, response) => {
       if (!url.includes('/search')) await answers.promise
@@ -211,12 +212,12 @@ describe('provider keys', () => {
       'News did not answer as it should, so the key could not be checked. The key is saved. It is checked again by itself within a minute.',
     )
     assert.ok(Date.parse(nextAt) > Date.parse(at))
-    // An upstream that does not come back uses up the checks.
+    // If an upstream stays down, it uses up the checks.
     await endValidations()
     const { validationFailure: last } = (await recordOf('news')) ?? assert.fail()
     assert.equal(last.nextAt, null)
     assert.match(last.message, /The key is saved\. Check it again when News answers\.$/)
-    // What the upstream did is no defect of the gateway.
+    // A failure of the upstream is no defect of the gateway.
     assert.deepEqual(await withQueue((queue) => queue.getJobCounts('failed')), { failed: 0 })
     assert.equal((await put('news', key)).body.validationFailure, null)
   })
@@ -288,12 +289,13 @@ describe('provider keys', () => {
         /^The operator paused .*\. The key is saved\. It is checked by itself when .* is resumed\.$/,
       )
     }
-    // One of the saving, and one of all checks.
+    // One job for the saved key, and one job for all checks.
     assert.equal(await withQueue((queue) => queue.getJobCountByTypes('waiting')), 2)
     await setHold(false)
     await until(async () => (await statusOf('code-host-user')) === 'valid')
     assert.equal((await recordOf('code-host-user')).validationFailure, null)
-    // A key that was checked before stays as it is, and is told of the pause alike.
+    // If a key was checked before, its state stays, and its answer also says that the API is
+    // paused.
     await endValidations()
     await setHold(true)
     const { body } = await check()
@@ -341,7 +343,7 @@ describe('provider keys', () => {
     taken.add(key)
     await put('code-host-user', key)
     await until(async () => (await statusOf('code-host-user')) === 'valid')
-    // As by a node that has a new ENCRYPTION_KEY already.
+    // As if a node had saved it that has a new ENCRYPTION_KEY already.
     const sealedBy = (id: string) =>
       sql<{ secret_id: string }>(
         gateway,
@@ -391,7 +393,7 @@ describe('provider keys', () => {
     for (const { status, body } of answers) assert.ok(status !== 200, JSON.stringify(body))
     const refusals = answers.filter(({ body }) => body.error.code === 'UPSTREAM_CAP_EXHAUSTED')
     assert.ok(refusals.length > 0)
-    for (const { body } of refusals) assert.match(body.error.message, /has not taken your provider key yet/)
+    for (const { body } of refusals) assert.match(body.error.message, /^Your provider key is not verified yet/)
     await endValidations()
     const sent = upstream.arrivalsOf('code-host-user').length - before
     assert.ok(sent > 0 && sent <= 15, `${sent} of 60 an hour`)
@@ -405,7 +407,7 @@ describe('provider keys', () => {
     const key = secret('own-cap')
     taken.add(key)
     await put('code-host-user', key)
-    // Until the upstream has taken it, the key uses the shared cap.
+    // Until the upstream has accepted it, the key uses the shared cap.
     await until(async () => (await statusOf('code-host-user')) === 'valid')
     const shared = await Promise.all(Array.from({ length: 65 }, (_value, index) => call(path(index), others.live)))
     assert.ok(shared.some(({ body }) => body.error?.code === 'UPSTREAM_CAP_EXHAUSTED'))
@@ -438,7 +440,7 @@ describe('provider keys', () => {
     await put('news', good)
     assert.match(await found(account.live), /^(Healthy|Degraded|Down)$/)
     assert.equal((await call(NEWS)).status, 200)
-    // What the owner has saved does not open it to the team.
+    // If the owner has saved a key, that key does not open the API to the team.
     assert.equal(await found(team.body.key), 'Needs your key')
     const { code, hint } = (await call(NEWS, team.body.key)).body.error
     assert.equal(code, 'PROVIDER_KEY_REQUIRED')

@@ -31,7 +31,7 @@ describe('a call', () => {
         'dog-images': 'concurrency=50,10000/1',
         'mock-data': undefined,
       },
-      // A new worker may take its time to start on a busy machine.
+      // A new worker may need time to start on a busy machine.
       timeoutMs: 40_000,
     })
     ;({ gateway, upstream, account } = stage)
@@ -47,7 +47,7 @@ describe('a call', () => {
       if (held(url)) await kill.promise
       return fact
     })
-    // Its reply says that the cap has room: what comes now together shares jobs.
+    // Its reply says that the cap has room, so calls that come together now share jobs.
     assert.equal((await call(`${FACT}?n=0`)).status, 200)
     const before = upstream.arrivalsOf('random-facts').length
     const answers = Array.from({ length: 32 }, (_, index) => call(`${FACT}?n=${index}`))
@@ -89,7 +89,7 @@ describe('a call', () => {
   })
 
   it('a call that ran twice is answered once', async () => {
-    // A worker that stands still loses its calls to another, and ends them too when it goes on.
+    // If a worker stands still, another worker gets its calls. It ends them too when it continues.
     upstream.play('dog-images', async () => {
       await new Promise((resolve) => setTimeout(resolve, 300))
       return dog
@@ -105,7 +105,7 @@ describe('a call', () => {
     assert.equal((await call(DOG)).status, 200)
     other.kill('SIGTERM')
     await once(other, 'exit')
-    // The worker that stood still works on.
+    // The worker that stood still continues.
     for (let time = 0; time < 5; time += 1) assert.equal((await call(DOG)).status, 200)
   })
 
@@ -132,7 +132,7 @@ describe('a call', () => {
     const replies = (await entries()).flat()
     assert.deepEqual(replies.map(({ head }) => head.id).sort(), [old, ...bundled].sort())
     for (const { head, body } of replies) assert.match(body.toString(), /"id":7/, head.code)
-    // Nodes of that version read the first reply of an entry alone.
+    // Nodes of that version read only the first reply of an entry.
     assert.ok((await entries()).some(([first, ...others]) => first?.head.id === old && others.length === 0))
     await queue.close()
   })

@@ -66,7 +66,7 @@ describe('a call', () => {
       const before = upstream.arrivalsOf('dog-images').length
       assert.equal((await call(DOG)).status, expected)
       assert.equal(upstream.arrivalsOf('dog-images').length - before, 1, `${status}`)
-      // Or so many failures in a row would open the breaker.
+      // If so many failures came in a row, they would open the breaker.
       upstream.play('dog-images', () => dog)
       assert.equal((await call(DOG)).status, 200)
     }
@@ -104,7 +104,7 @@ describe('a call', () => {
   })
 
   it('a call is one of many when all fail: the breaker ends them, and few are sent in vain', async () => {
-    // As many callers as it takes to open the breaker.
+    // As many callers as the breaker needs to open.
     const callers = await Promise.all(Array.from({ length: 5 }, () => signUp(gateway)))
     const underWay: (() => void)[] = []
     let isOpen = false
@@ -115,7 +115,7 @@ describe('a call', () => {
     const answers = Array.from({ length: 200 }, (_, index) =>
       send(gateway, `${MEALS}-${index}`, { key: callers[index % 5]?.live ?? '' }),
     )
-    // The source answers one request after another: as many as it takes.
+    // The source answers one request after another, as many as the test needs.
     await until(async () => {
       underWay.shift()?.()
       isOpen = (await send(gateway, '/v1/catalog/meal-recipes')).body.health.status === 'Down'
@@ -124,7 +124,8 @@ describe('a call', () => {
     for (const end of underWay) end()
     for (const { status } of await Promise.all(answers)) assert.equal(status, 502)
     const sent = upstream.arrivalsOf('meal-recipes').length
-    // The 50 that the cap allows at once, and those that came in the places of the ones answered.
+    // The 50 requests that the cap allows at once, and the requests that took the places of
+    // answered requests.
     assert.ok(sent >= 50 && sent <= 100, `${sent} requests`)
   })
 })
@@ -141,7 +142,7 @@ describe('repeats', () => {
     }
     const options = { isIdempotent: true, budget, repeatMsMin: 1_000, remainingMs: () => 60_000, signal }
     await Promise.allSettled(Array.from({ length: 100 }, () => withRetries(fail, options)))
-    // Twenty at once; a call that gives up makes room for another's.
+    // Twenty at once. If a call gives up, it makes room for another call.
     assert.ok(runs > 100 && runs <= 140, `${runs} runs of 100 calls`)
   })
 })

@@ -18,7 +18,7 @@ describe('no secret is found', () => {
   let account: Account
   /** Every secret used, by what it is. */
   const secrets: Record<string, string> = {}
-  /** Every answer, but for those that are the secret's one showing. */
+  /** Every answer, except the answers that show a secret for the only time. */
   const answers: string[] = []
 
   before(async () => {
@@ -38,7 +38,7 @@ describe('no secret is found', () => {
       },
     })
     redis = new Redis(gateway.services.redisUrl)
-    // What DUMP packs could not be searched.
+    // DUMP packs values, so a search could not find a secret in them.
     await redis.config('SET', 'rdbcompression', 'no')
     for (const name of ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY', 'OPERATOR_TOKEN']) {
       secrets[name] = gateway.environment[name] ?? assert.fail(name)
@@ -66,7 +66,8 @@ describe('no secret is found', () => {
   }
 
   /**
-   * Uses each secret in every way there is, rightly and wrongly, and leaves a job with one waiting.
+   * Uses each secret in every possible way, rightly and wrongly, and leaves a job that waits with
+   * one of them.
    */
   async function useEverything(ops: string): Promise<void> {
     account = await signUp(gateway, 'pro')
@@ -94,7 +95,7 @@ describe('no secret is found', () => {
     secrets['wrong operator token'] = mark('wrong-operator-token')
     assert.equal(await logInToConsole(ops, secrets.OPERATOR_TOKEN ?? ''), 303)
     assert.equal(await logInToConsole(ops, secrets['wrong operator token']), 401)
-    // No key of a caller's opens what the operator has not enabled.
+    // If the operator has not enabled an API, no key of a caller opens it.
     await ask('/v1/operator/upstreams/news', { method: 'PATCH', ...operator, body: { enabled: true } })
     await until(
       async () => (await ask('/v1/call/news/top', { key: account.live })).body.error?.code === 'PROVIDER_KEY_REQUIRED',
@@ -105,7 +106,7 @@ describe('no secret is found', () => {
     await ask('/v1/call/news/top', { key: account.live })
     await put(secrets['provider key'] ?? '')
     assert.equal((await ask('/v1/provider-keys/news/validate', { method: 'POST', token })).body.status, 'valid')
-    // The worker learns within a second that the operator enabled it.
+    // The worker knows within a second that the operator enabled it.
     await until(async () => (await ask('/v1/call/news/top', { key: account.live })).status === 200)
     await ask('/v1/call/news/top?apikey=x', { headers: { authorization: `Bearer ${account.live}` } })
     await ask('/v1/call/news/search?q=async', { key: account.live, headers: { prefer: 'respond-async' } })
@@ -126,7 +127,7 @@ describe('no secret is found', () => {
     await until(async () => (await sql(gateway, 'select 1 from usage_daily')).length > 0)
   }
 
-  /** The forms in which a secret might stand somewhere. */
+  /** The forms in which a secret might appear somewhere. */
   function assertAbsent(text: string, where: string): void {
     for (const [name, secret] of Object.entries(secrets)) {
       const bytes = Buffer.from(secret)
@@ -155,7 +156,7 @@ describe('no secret is found', () => {
         found ||= row.includes(account.email)
       }
     }
-    // A search that cannot find anything would find no secret either.
+    // If the search could not find anything, it would find no secret either.
     assert.ok(found, 'the address of the account is in its row')
   })
 

@@ -26,7 +26,7 @@ interface Started {
 let folder: string
 let port: number
 let upstream: UpstreamServer
-/** Every API leads to the loopback server: no probe leaves the machine. */
+/** Every API leads to the loopback server, so that no probe leaves the machine. */
 let addresses: Record<string, string>
 let running: Started | undefined
 
@@ -59,8 +59,8 @@ after(async () => {
 let starts = 0
 
 /**
- * Runs the service on the test's folder, the first time exactly as people do; the processes it
- * starts carry a mark by which they are found.
+ * Runs the service on the test's folder, the first time exactly as people do. The processes that it
+ * starts carry a mark by which the test finds them.
  */
 function run(environment: Record<string, string> = {}): { child: ChildProcess; output: () => string } {
   let output = ''
@@ -90,7 +90,7 @@ async function started({ child, output }: ReturnType<typeof run>): Promise<Start
   const startedAt = performance.now()
   await until(() => {
     if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}:\n${output()}`)
-    return output().includes('data stay in the data folder')
+    return output().includes('your data stays in the data folder')
   }, 60_000)
   return { child, output, tookMs: performance.now() - startedAt }
 }
@@ -109,7 +109,7 @@ async function processesOfFolder(): Promise<string[]> {
   return found.filter((line) => line !== '')
 }
 
-/** APIs that a start has had probed, as the events of their queues tell. */
+/** APIs that a start has probed, as the events of their queues show. */
 async function probedByStart(): Promise<string[]> {
   const [worker = ''] = (await processesOfFolder()).filter((line) => line.includes('workers/worker.ts'))
   const environment = await readFile(`/proc/${Number.parseInt(worker, 10)}/environ`, 'utf8')
@@ -134,7 +134,7 @@ async function paste(
   return { status: Number(status), body: JSON.parse(body) }
 }
 
-const REACHABILITY = /\d+ of \d+ upstreams (tried so far )?answer/
+const REACHABILITY = /\d+ of \d+ upstreams reachable( so far)?/
 
 describe('npm start', { skip: process.platform !== 'linux' }, () => {
   let firstKeys: string[] = []
@@ -144,7 +144,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     const text = running.output()
     assert.match(text, new RegExp(`Portal +http://localhost:${port}\n +log in as demo@\\S+ with \\S+\n`))
     assert.match(text, /"process":"web-1"/)
-    // After the rest on a slow machine.
+    // If the machine is slow, the line comes after the rest.
     await until(() => REACHABILITY.test(running?.output() ?? ''))
     assert.deepEqual(await probedByStart(), [])
     assert.match(text, new RegExp(`Docs +http://localhost:${port}/docs\n`))
@@ -158,7 +158,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     const tested = await paste(test)
     assert.equal(tested.status, 200)
     assert.equal(tested.body.status, 'success')
-    // Probes ask the upstream at the same place, so it is the answer that tells where it is from.
+    // Probes use the same place at the upstream, so only the answer shows where it comes from.
     assert.notEqual(tested.body.data.temperature_c, 1.5)
     const answered = await paste(live)
     assert.equal(answered.status, 200)
@@ -168,7 +168,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
   it('npm start tells the command line where its console is, which says whether callers fail', async () => {
     const cli = join(import.meta.dirname, '../../src/operator-cli.ts')
     const env = { ...inheritedEnvironment(), DATA_DIR: folder }
-    // Exit code 1 while APIs are Down, as most are here.
+    // The exit code is 1 if APIs are Down, as most are here.
     const ask = async () =>
       await promisify(execFile)(process.execPath, [cli, 'status'], { env }).catch((error) => error)
     let answer = await ask()
@@ -225,7 +225,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
   })
 
   it('npm start waits for the processes of a start that was killed, instead of finding their ports in use', async () => {
-    // It keeps its port until it goes on.
+    // It keeps its port until it continues.
     const node = (await processesOfFolder()).find((line) => line.includes('src/server.ts')) ?? assert.fail()
     process.kill(Number.parseInt(node, 10), 'SIGSTOP')
     running?.child.kill('SIGKILL')
@@ -242,7 +242,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     const [test = ''] = curlLines(output())
     assert.equal((await paste(test)).status, 200)
     await until(() => REACHABILITY.test(output()))
-    // By probes of its own, because the scheduled probes have run before.
+    // The start probes by itself, because the scheduled probes have run before.
     await until(async () => (await probedByStart()).length === 3)
   })
 
@@ -262,8 +262,8 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     child.kill('SIGINT')
     const [code] = await once(child, 'close')
     assert.equal(code, 0, output())
-    assert.match(output(), /› Stopping …\n(?:.*\n)*› Stopped\. Your data are kept\.\n$/)
-    assert.doesNotMatch(output(), /before it was ready|not available/)
+    assert.match(output(), /› Stopping …\n(?:.*\n)*› Stopped\. Your data is kept\.\n$/)
+    assert.doesNotMatch(output(), /before it was ready|unavailable/)
     assert.deepEqual(await processesOfFolder(), [])
   })
 

@@ -68,8 +68,8 @@ describe('teams', () => {
     }
     assert.deepEqual([names, pages], [['T4', 'T3', 'T2', 'T1', 'T0'], 3])
     assert.equal((await as(person, 'GET', '/v1/teams')).headers.get('link'), null)
-    // Also on from an item that was deleted after its page was read, and from the id of one that
-    // was not.
+    // This also works if the page begins at an item that was deleted after its page was read, or at
+    // an id that never existed.
     const { body, headers } = await as(person, 'GET', '/v1/teams?limit=2')
     const [, second] = body.teams
     assert.equal((await as(person, 'DELETE', `/v1/teams/${second.id}`)).status, 204)
@@ -133,8 +133,8 @@ describe('teams', () => {
     await as(owner, 'DELETE', `/v1/teams/${teamId}`)
   })
 
-  // Nobody asks the new owner: until it has given roles, no key that counts against its plan is
-  // made by others.
+  // Nobody has asked the new owner. Until it has given roles, no other member makes a key that
+  // counts against its plan.
   it('teams can be handed over: everybody else becomes a plain member, and keys that the new owner has not made end', async () => {
     const [other, teamId] = [await signUp(gateway), await makeTeam()]
     await as(owner, 'POST', `/v1/teams/${teamId}/members`, { email: other.email, role: 'admin' })
@@ -184,7 +184,7 @@ describe('teams', () => {
     await client.connect()
     try {
       await client.query('begin')
-      // What a transfer does first.
+      // The first step of a transfer.
       await client.query('select 1 from teams where id = $1 for no key update', [teamId])
       const giving = as(owner, 'PUT', `/v1/teams/${teamId}/members/${person.id}`, { role: 'admin' })
       let isGiven = false
@@ -214,7 +214,7 @@ describe('teams', () => {
     await as(owner, 'POST', `/v1/teams/${teamId}/members`, { email: person.email, role: 'admin' })
     const { key } = await makeKey(person, teamId)
     const own: Awaited<ReturnType<typeof as>>[] = []
-    // A few at once: they wait for each other in Postgres.
+    // A few at once, because they wait for each other in Postgres.
     while (own.length < 48) {
       own.push(...(await Promise.all(Array.from({ length: 6 }, () => as(person, 'POST', '/v1/keys', {})))))
     }
@@ -318,7 +318,7 @@ describe('teams', () => {
     const unheard = await send(gateway, `/v1/keys/${id}`, { method: 'DELETE', token: person.token, url })
     assert.deepEqual([unheard.status, unheard.body.code], [503, 'DEPENDENCY_UNAVAILABLE'])
     assert.deepEqual([await call(own), await call(key)], [200, 401])
-    // The commit may come after all else.
+    // The commit may come after everything else.
     const [row] = await sql<{ id: string }>(
       gateway,
       `update api_keys set revoked_at = now() where user_id = $1 and revoked_at is null and environment = 'test' returning id`,

@@ -22,7 +22,7 @@ const GOOD = JSON.stringify(RATES)
 
 let gateway: Gateway
 let upstream: UpstreamServer
-/** Where no redirect may lead. */
+/** Addresses to which no redirect may lead. */
 let canary: UpstreamServer
 let account: Account
 let redis: Redis
@@ -58,7 +58,7 @@ before(async () => {
     response.on('close', () => clearInterval(drip))
   })
   slow = Promise.all([callTo('timezone'), callTo('dictionary')])
-  // Asked for by its test; a run of other tests alone ends before it does.
+  // Only its test uses it. If other tests run alone, the run ends before it does.
   slow.catch(() => undefined)
 })
 after(async () => {
@@ -80,7 +80,7 @@ function callTo(slug: string, headers: Record<string, string> = {}): Promise<Ans
   return send(gateway, `/v1/call/${slug}${path}?${query}`, { key: account.live, headers })
 }
 
-/** Makes an upstream's breaker forget what happened: each fault meets a healthy upstream. */
+/** Makes an upstream's breaker forget its failures, so that each fault finds a healthy upstream. */
 async function heal(slug: string): Promise<void> {
   await redis.del(healthKey(slug))
   await redis.publish(HEALTH_CHANNEL, slug)
@@ -123,7 +123,7 @@ const withBody =
 const withStatus = (status: number, headers: Record<string, string> = {}, body = '{"SECRET":1}'): Play =>
   withBody(status === 204 || status === 304 ? '' : body, { ...JSON_HEADERS, ...headers }, status)
 
-/** Writes on until the other side has had enough. */
+/** Writes until the other side has had enough. */
 function endless(response: ServerResponse): void {
   response.writeHead(200, JSON_HEADERS)
   const chunk = Buffer.alloc(64 * 1024, ' ')

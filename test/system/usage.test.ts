@@ -10,7 +10,7 @@ import { type Account, type Answer, createKey, send, signUp, sql } from '../supp
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
-/** A call like no other, so that it is never answered from the cache. */
+/** A call unlike any other, so that the cache never answers it. */
 const call = () => `/v1/call/mock-data/posts?id=1&n=${randomUUID()}`
 const POST = { id: 1, title: 't', body: 'b', userId: 1 }
 
@@ -210,7 +210,7 @@ describe('usage', () => {
     await callTimes(4, { key: account.live })
     await callTimes(2, { key: account.test })
     upstream.play('mock-data', (_, response) => void response.writeHead(500).end())
-    // One call, its repeats included, leaves the breaker closed.
+    // If one call and its repeats fail, the breaker stays closed.
     assert.deepEqual(await callTimes(1, { key: account.live }), [502])
     upstream.play('mock-data', () => POST)
     await until(async () => (await billingOf(account)).usage.used === 4)
@@ -236,11 +236,11 @@ describe('usage', () => {
     const database = new pg.Client({ connectionString: gateway.services.databaseUrl })
     await database.connect()
     await database.query('begin')
-    // Whoever writes a batch now waits for this transaction.
+    // If a node writes a batch now, it waits for this transaction.
     await database.query('lock table usage_batches in access exclusive mode')
     await callTimes(30, { key: account.live })
     await until(async () => (await redis.scard(keys.usageBatches)) > 0)
-    // What a node has not written yet dies with it: a fifth of a second of counts at most.
+    // If a node dies, its unwritten counts die with it: at most the counts of a fifth of a second.
     const inRedis = async (): Promise<number> => {
       const batches = (await redis.smembers(keys.usageBatches)).map((id) => keys.usageBatch(id))
       const hashes = await Promise.all([keys.usagePending, ...batches].map((key) => redis.hgetall(key)))
@@ -261,8 +261,8 @@ describe('usage', () => {
     gateway.url = gateway.urls[0] ?? ''
     await until(async () => (await usageOf(account)).total === 30)
 
-    // As a node leaves it that dies after the commit: the batch is there again, and counted
-    // already.
+    // A node that dies after the commit leaves this state: the batch is still there, and Postgres
+    // has counted it already.
     await redis.hset(keys.usageBatch(batch), counts)
     await redis.sadd(keys.usageBatches, batch)
     await callTimes(3, { key: account.live })

@@ -31,14 +31,14 @@ describe('where there is a mail server', () => {
     assert.equal(await call(), 403)
     const status = async () => (await send(gateway, '/v1/auth/verification', { token: account.token })).body
     assert.deepEqual(await status(), { emailVerified: false, liveCallsNeed: 'verification' })
-    // A key that is saved is tried at the upstream.
+    // If a key is saved, the gateway tries it at the upstream.
     const save = () =>
       send(gateway, '/v1/provider-keys/code-host-user', { method: 'PUT', token: account.token, body: { key: 'k-1' } })
     assert.deepEqual([(await save()).status, (await save()).body.code], [403, 'FORBIDDEN'])
     const link = linkOf(account.email)
     const page = await fetch(`${gateway.url}${link.pathname}${link.search}`)
     assert.match(await page.text(), /<form method="post" action="\/verify">/)
-    // A program that opens the link has proven nothing.
+    // If a program opens the link, it has proven nothing.
     assert.equal(await call(), 403)
     const confirmed = await fetch(`${gateway.url}/verify`, {
       method: 'POST',
@@ -73,18 +73,18 @@ describe('where there is a mail server', () => {
     const page = await read(closed, '/signup')
     assert.doesNotMatch(page, /<form/)
     assert.match(page, /Sign-up is closed\. Ask the operator to open it: <a href="mailto:ops@example.org"/)
-    assert.match(await read(closed, '/'), /Sign-up is closed: ask whoever runs this gateway to open it/)
+    assert.match(await read(closed, '/'), /Sign-up is closed. Ask the operator of this gateway to open it/)
     assert.match(await read(closed, '/login'), /No account yet\? <a href="\/signup">Sign-up is closed<\/a>/)
     assert.match(await read(closed, '/apis/weather'), /<a href="\/login\?next=\/apis\/weather">Log in<\/a> to send/)
     assert.match(await read(gateway.url, '/apis/weather'), />Sign up<\/a> or <a [^>]+>log in<\/a> to send/)
     assert.match(
       await read(closed, '/docs/guides/quickstart.md'),
-      /Sign-up is closed: ask whoever runs this gateway to open it/,
+      /Sign-up is closed. Ask the operator of this gateway to open it/,
     )
-    assert.match(await read(closed, '/account'), /The operator changes plans: <a href="mailto:ops@example.org"/)
+    assert.match(await read(closed, '/account'), /To change plan, contact <a href="mailto:ops@example.org"/)
     // Without CONTACT the project's own address stands for nobody who could help.
     const account = await read(gateway.url, '/account')
-    assert.match(account, /Ask whoever runs this gateway for another plan/)
+    assert.match(account, /To change plan, contact the operator of this gateway/)
     assert.doesNotMatch(account, /github\.com/)
   })
 
@@ -132,7 +132,7 @@ describe('where there is a mail server', () => {
       assert.equal(body.message, 'The mail server did not take the mail.')
       assert.match(body.hint, /^Try again in a minute, or ask the operator to approve the account/)
     }
-    // What it refuses for good is not tried without end.
+    // If the mail server refuses a mail for good, the gateway does not try for ever.
     mail.recipientAnswer = '550 no such mailbox'
     const refused = await again()
     assert.deepEqual([refused.status, refused.body.message], [503, 'The mail server takes no mail for your address.'])
@@ -151,7 +151,7 @@ describe('where there is a mail server', () => {
       if (body.hint) hints.push(body.hint.replace(/ \w+=.*/, ''))
     }
     assert.equal(hints.length, 21)
-    assert.deepEqual(new Set(hints), new Set(['Look for the mails that came, or wait.']))
+    assert.deepEqual(new Set(hints), new Set(['Look for the mails that arrived, or wait.']))
   })
 
   it('where no mail server answers, or there is none, the answer says which, and sends to an operator only who needs one', async () => {

@@ -13,7 +13,7 @@ import { startUpstreamServer } from '../support/upstream-server.ts'
 import { waiterOf } from '../support/waiter.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
 
-/** A call that follows `leader 1`, which another process has. */
+/** A call that follows `leader 1`, whose leader is in another process. */
 async function follow(t: TestContext) {
   const { deps, api, endpoint, callOf } = await openWorkerParts(t)
   const call = callOf()
@@ -99,7 +99,7 @@ test('a call with time left is not answered with the timeout of other calls, how
 
 test('a call that shares the refusal of other calls is not told of the share of their accounts', async (t) => {
   const { redis, keys, running, follows } = await follow(t)
-  const message = 'Your fair share of the upstream API is used up while others ask for it too.'
+  const message = 'You have used your fair share of this API for now. Other accounts are waiting for it.'
   for (let leader = 1; leader <= 3; leader += 1) {
     await follows()
     const failure = { code: 'UPSTREAM_CAP_EXHAUSTED', message, retryAfterMs: 5_000, reach: 'refused' }

@@ -12,7 +12,7 @@ export function readBearer(headers: IncomingHttpHeaders): string | undefined {
   const match = /^bearer +([\w.~+/-]+=*)$/i.exec(headers.authorization)
   if (!match?.[1] || match[1].length > 4_096) {
     throw new GatewayError('INVALID_TOKEN', {
-      message: 'The Authorization header is not the word Bearer and one token or API key.',
+      message: 'The Authorization header must be the word Bearer and one token or API key.',
       hint: 'Send Authorization: Bearer with the token or API key behind it',
     })
   }

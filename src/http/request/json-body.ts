@@ -167,7 +167,7 @@ function checkMembers(text: string): boolean {
 }
 
 function checkName(seen: Set<string> | undefined, name: string, count: number): void {
-  if (seen?.has(name)) throw new GatewayError('INVALID_JSON', { message: 'The body has a member twice.' })
+  if (seen?.has(name)) throw new GatewayError('INVALID_JSON', { message: 'A member appears twice in the body.' })
   if (POISONED.has(name))
     throw new GatewayError('VALIDATION_ERROR', { message: 'The body has a member that is not allowed.' })
   if (count > MEMBERS_MAX) throw new GatewayError('VALIDATION_ERROR', { message: 'The body has too many members.' })

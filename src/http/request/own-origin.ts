@@ -17,7 +17,7 @@ export function requireOwnOrigin(request: FastifyRequest, baseUrl: string, named
   )
     return
   throw new GatewayError('FORBIDDEN', {
-    message: 'Requests from pages of this origin are not taken.',
+    message: 'The gateway does not accept requests from pages of this origin.',
     hint: 'Send the request from a server, or from a page of this gateway',
   })
 }

@@ -79,7 +79,7 @@ export class Holding {
     const isFull = (owner: Owner | undefined): boolean => owner !== undefined && this.#held.isFull(owner)
     if (!isFull(this.#client) && !isFull(this.#account)) return
     throw new GatewayError('RATE_LIMIT_EXCEEDED', {
-      message: 'Too many answers wait to be read, or bodies to arrive.',
+      message: 'Too many of your answers are unread, or too many bodies have not arrived.',
       hint: 'Read the answers and send the request again',
       retryAfterMs: 1_000,
     })

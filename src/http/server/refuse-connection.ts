@@ -56,7 +56,7 @@ function parserRefusal(cause: ParseError, socket: Socket): GatewayError {
   if (code) return new GatewayError(code)
   if (cause.code === 'HPE_INVALID_URL' && /^Invalid char/i.test(cause.reason ?? '')) {
     return new GatewayError('INVALID_ENCODING', {
-      message: 'The address holds characters that an address may not hold as they are.',
+      message: 'The address contains characters that must be percent-encoded.',
       hint: 'Percent-encode the address as UTF-8: ü is %C3%BC, a blank is %20',
     })
   }

@@ -39,10 +39,10 @@ function whoAsks({ clientName, clientHost, redirectHost, resource }) {
     el(
       'dl',
       { class: 'facts' },
-      ...fact('Goes back to', el('code', { 'data-redirect-host': true }, redirectHost)),
+      ...fact('Redirects to', el('code', { 'data-redirect-host': true }, redirectHost)),
       ...fact('Application', clientHost ? `described at ${clientHost}` : 'registered itself; its name is not verified'),
       ...fact('Calls itself', el('strong', { 'data-client': true, class: 'one-line' }, clientName)),
-      ...fact('Good for', el('code', {}, resource)),
+      ...fact('Access to', el('code', {}, resource)),
     ),
   ]
 }
@@ -80,7 +80,7 @@ const limitField = (name, label) =>
   field(
     label,
     el('input', { name, type: 'number', min: 1, max: 1_000_000_000, step: 1, inputmode: 'numeric' }),
-    'Left empty: as many as your plan allows.',
+    "Leave empty for your plan's limit.",
   )
 
 /** What was filled in, as numbers. */
@@ -156,7 +156,7 @@ async function consentForm({ resource }, { email }, onLoggedOut) {
     el(
       'p',
       { class: 'small' },
-      'It cannot see or change your account, keys or teams. You end it under Account, Connected apps.',
+      'It cannot see or change your account, keys or teams. You can disconnect it under Account, Connected apps.',
     ),
   )
   showTick(form)

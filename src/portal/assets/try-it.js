@@ -222,7 +222,7 @@ function minuteWords({ code }, headers) {
   const limit = headers.get('x-ratelimit-limit')
   if (code !== 'RATE_LIMIT_EXCEEDED' || limit === null) return undefined
   const [kind, other] = isTest(headers) ? ['test', 'Live'] : ['live', 'Test']
-  return `${limit} ${kind} calls a minute are used up. ${other} calls are counted apart.`
+  return `You have used your ${limit} ${kind} calls of this minute. ${other} calls are counted apart.`
 }
 
 /** What the plan has left this minute, of which test calls and live calls have each their own. */

@@ -12,19 +12,19 @@ const WORDS = {
   AUTH_REQUIRED: () => 'You are not logged in. Log in and send again.',
   INVALID_TOKEN: () => 'Your log-in has ended. Log in again.',
   TOKEN_EXPIRED: () => 'Your log-in has ended. Log in again.',
-  MONTHLY_QUOTA_EXCEEDED: () => 'The calls of this month are used up. They are counted from zero on the 1st.',
+  MONTHLY_QUOTA_EXCEEDED: () => 'You have used all calls of this month. The count starts again on the 1st (UTC).',
   CONCURRENCY_LIMIT_EXCEEDED: ({ retry_after: wait }) =>
     `Too many of your calls are running.${wait ? ` One is expected to end in ${wait} s.` : ' Wait for one to end.'}`,
   PLAN_UPGRADE_REQUIRED: ({ upgrade_to: plan }) =>
     `This API needs ${plan ? `the ${PLANS[plan] ?? plan} plan` : 'a higher plan'}, also for test data. Account, Overview says who changes plans.`,
-  ALREADY_MEMBER: () => 'This person is a member already.',
-  KEY_LIMIT_REACHED: () => 'The account has its full number of keys. Revoke one first.',
+  ALREADY_MEMBER: () => 'This person is already a member.',
+  KEY_LIMIT_REACHED: () => 'Key limit reached (50). Revoke a key first.',
   PROVIDER_KEY_REQUIRED: () => 'This API needs your own key. Save it under Account, Provider keys.',
   PROVIDER_KEY_INVALID: () => 'The source refused your key. Replace it under Account, Provider keys.',
   LOGIN_THROTTLED: ({ retry_after: wait }) => `Too many attempts.${wait ? ` Try again in ${wait} s.` : ''}`,
   SIGNUP_THROTTLED: ({ retry_after: wait }) =>
     `Too many sign-ups from this address.${wait ? ` Try again in ${wait} s.` : ''}`,
-  API_NOT_ENABLED: () => 'The operator has not enabled this API. Test data work where your plan reaches it.',
+  API_NOT_ENABLED: () => 'The operator has not enabled this API. Test data works if your plan includes it.',
 }
 
 /**
@@ -35,7 +35,7 @@ const USUAL = {
   INVALID_CREDENTIALS: 'Email or password is wrong.',
   INVALID_API_KEY: 'The API key is not valid.',
   INVALID_TOKEN: 'The session token is not valid.',
-  KEY_LIMIT_REACHED: 'The account has its full number of keys.',
+  KEY_LIMIT_REACHED: 'Key limit reached (50).',
   PROVIDER_KEY_REQUIRED: 'This API needs a provider key of your own.',
   LOGIN_THROTTLED: 'Too many log-in attempts.',
 }
@@ -50,7 +50,7 @@ export function forPeople({ code, message = '', hint = '' }) {
   const { limit, retry_after: wait } = tokens
   const again = wait ? ` Try again in ${wait} s.` : ''
   // Many things are limited by the minute; calls alone by a number that the plan gives.
-  if (code === 'RATE_LIMIT_EXCEEDED' && limit) return `${limit} calls a minute are used up.${again}`
+  if (code === 'RATE_LIMIT_EXCEEDED' && limit) return `You have used your ${limit} calls of this minute.${again}`
   const say = (USUAL[code] ?? message) === message ? WORDS[code] : undefined
   if (say) return say(tokens)
   const sentence = hint.replace(/(?:\s\w+=\S+)+$/, '')

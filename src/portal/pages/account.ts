@@ -61,7 +61,7 @@ ${below ?? ''}
 export function plansCard(plans: Visit['plans'], contact: string | undefined): Html {
   return html`<section class="card" aria-labelledby="plans-title"><h2 id="plans-title">Plans</h2>
 ${planTable(plans, 'Calls over all APIs. Test calls have the same limits a minute and none a month.')}
-<p>${contact === undefined ? 'Ask whoever runs this gateway for another plan.' : html`The operator changes plans: ${contactLink(contact)}`}</p></section>`
+<p>${contact === undefined ? 'To change plan, contact the operator of this gateway.' : html`To change plan, contact ${contactLink(contact)}`}</p></section>`
 }
 
 function contactLink(contact: string): Html {
@@ -81,7 +81,7 @@ const AFTER_SIGNUP: Record<SignupPolicy, string> = {
 export function signupClosedPage(contact: string | undefined): Html {
   return html`<div class="wrap narrow">
 <h1>Sign up</h1>
-<p class="notice">Sign-up is closed. ${contact === undefined ? 'Ask whoever runs this gateway to open it.' : html`Ask the operator to open it: ${contactLink(contact)}`}</p>
+<p class="notice">Sign-up is closed. ${contact === undefined ? 'Ask the operator of this gateway to open it.' : html`Ask the operator to open it: ${contactLink(contact)}`}</p>
 <p class="small">You have an account? <a href="/login">Log in</a></p>
 </div>`
 }

@@ -78,7 +78,7 @@ const SIGN_UP: Record<SignupPolicy, string> = {
   open: 'An email and a password.',
   verified: 'An email and a password; live calls wait for the link of a mail.',
   approval: 'An email and a password; live calls wait for the operator’s approval.',
-  closed: 'Sign-up is closed: ask whoever runs this gateway to open it.',
+  closed: 'Sign-up is closed. Ask the operator of this gateway to open it.',
 }
 
 const emptyText = (q: string): string => (q === '' ? 'No API matches.' : `No API matches “${q}”.`)
