@@ -3,15 +3,15 @@ import { type Account, send, signUp, sql } from '../support/client.ts'
 import type { Gateway } from '../support/gateway.ts'
 import type { Outcome, Scenario } from './scenario.ts'
 
-/** How often each thing is tried. */
+/** How often the attack repeats each request. */
 const TRIES = 60
 
-/** What one account may make of teams, sessions, keys and additions to teams. */
+/** The rows of teams, sessions, keys and additions to teams that one account may make. */
 export const accountRows: Scenario = {
   name: 'account-rows',
   claim:
     'an account has 20 teams and 20 sessions, tries 20 unknown addresses a minute, and leaves a team owner half of the keys',
-  // Log-ins are not throttled here: sessions are bounded all the same.
+  // This gateway does not throttle log-ins. Sessions must be bounded even then.
   environment: { LOGIN_FAILURES_PER_MINUTE: '0' },
   run: async (gateway): Promise<Outcome> => {
     const [owner, admin] = [await signUp(gateway), await signUp(gateway)]

@@ -5,8 +5,8 @@ import type { Outcome, Scenario } from './scenario.ts'
 const OTHERS = 8
 
 /**
- * What two free accounts send so that an upstream fails: addresses too long for it, and answers too
- * large or of another form.
+ * What two free accounts send so that an upstream fails: addresses that are too long for it, and
+ * requests whose answers are too large or have another form.
  */
 const HOSTILE = [
   '/v1/call/weather/current?latitude=1&longitude=1&hourly=temperature_2m&past_days=92',

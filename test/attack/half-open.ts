@@ -6,7 +6,7 @@ import type { Outcome, Scenario } from './scenario.ts'
 const ATTACKERS = 10
 const OTHERS = 16
 
-/** Some declared value makes an upstream fail, and one person sends nothing else. */
+/** A declared value makes an upstream fail, and one person sends nothing else. */
 export const halfOpen: Scenario = {
   name: 'half-open',
   claim: "ten accounts of two networks that loop a value at which an upstream fails keep nobody's calls from it",

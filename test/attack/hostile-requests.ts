@@ -10,12 +10,12 @@ import type { Gateway } from '../support/gateway.ts'
 import type { UpstreamServer } from '../support/upstream-server.ts'
 import type { Outcome, Scenario } from './scenario.ts'
 
-/** Uploads that are broken off. */
+/** Uploads that the client breaks off. */
 const UPLOADS = 200
 
 /**
- * Single requests that did what they must not: pass a key on, get by what is refused, cost a node
- * time, fill its log.
+ * Single requests that once did harm: they passed a key on, got around a refusal, cost a node time,
+ * or filled its log.
  */
 export const hostileRequests: Scenario = {
   name: 'hostile-requests',

@@ -67,7 +67,7 @@ async function isEnded(gateway: Gateway, { location, key }: { location: string; 
   return status !== 202
 }
 
-/** As the upstream answers: each event with all its markets. */
+/** An answer like the upstream's: each event with all its markets. */
 function events() {
   const market = (index: number) => ({
     id: String(index),

@@ -17,7 +17,10 @@ const limits = { environment: CLIENT_LIMITS, execArgv: [`--max-old-space-size=${
 const post = (path: string, length: number, headers = ''): string =>
   `POST ${path} HTTP/1.1\r\nHost: attack\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n${headers}\r\n`
 
-/** Bodies that cost much to parse, without an account and with one, as fast as they are taken. */
+/**
+ * Bodies that cost much to parse, without an account and with an account, as fast as the node
+ * accepts them.
+ */
 export const bodyFlood: Scenario = {
   name: 'body-flood',
   claim: `bodies of 1 MiB on 8 connections without an account and 32 with a key ${within}`,
@@ -104,7 +107,7 @@ function times<T>(count: number, start: () => T): T[] {
   return Array.from({ length: count }, start)
 }
 
-/** Sends bytes on a connection of its own and waits until it is answered or closed. */
+/** Sends bytes on a connection of its own and waits until the node answers or closes it. */
 async function sendOnce(url: string, bytes: Buffer, end: number): Promise<void> {
   const socket: Socket = connect(Number(new URL(url).port), '127.0.0.1')
   socket.on('error', () => undefined)

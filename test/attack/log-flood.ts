@@ -12,7 +12,7 @@ const PIPELINED = 8
  */
 const LINES_A_SECOND_MAX = 20
 
-/** Refused calls without end, and answers that are left before they begin. */
+/** Refused calls without end, and calls whose callers leave before the answer begins. */
 export const logFlood: Scenario = {
   name: 'log-flood',
   claim: 'refused calls of an account write a few lines a second, and callers that leave write no error',

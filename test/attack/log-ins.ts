@@ -3,11 +3,11 @@ import { type Account, send, signUp } from '../support/client.ts'
 import type { Gateway } from '../support/gateway.ts'
 import { type Outcome, percentile, type Scenario } from './scenario.ts'
 
-/** Clients that flood, and requests that each has under way. */
+/** Clients that flood, and the requests that each has open. */
 const CLIENTS = 4
 const PARALLEL = 30
 
-/** How soon a refused client tries again, milliseconds. */
+/** If a client is refused, it tries again after so long, milliseconds. */
 const REFUSED_MS = 1_000
 
 /** Good log-ins that an account has in a minute. */
@@ -16,7 +16,10 @@ const LOGINS_MAX = 10
 /** What the median call may take while hashes are made, milliseconds. */
 const MEDIAN_MS_MAX = 100
 
-/** Log-ins make the node hash passwords: right ones of the floods' own accounts, and wrong ones. */
+/**
+ * Log-ins make the node hash passwords: right passwords of the floods' own accounts, and wrong
+ * passwords.
+ */
 export const logIns: Scenario = {
   name: 'log-ins',
   claim: `${CLIENTS} clients with ${PARALLEL} log-ins each at once slow log-ins, not calls; an account has ${LOGINS_MAX} a minute`,
@@ -77,7 +80,7 @@ async function logIn(
   return (await send(gateway, '/v1/auth/login', { headers, body: { email, password } })).status
 }
 
-/** Makes test calls behind each other. @returns how long each took, milliseconds */
+/** Makes test calls one after the other. @returns how long each took, milliseconds */
 async function callsFor(gateway: Gateway, { test }: Account, seconds: number): Promise<number[]> {
   const took: number[] = []
   const end = performance.now() + seconds * 1_000

@@ -1,7 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 
-/** In a thread of its own: what sends an attack is busy, and would count its own time. */
+/**
+ * It has a thread of its own. If it ran in the thread that sends the attack, it would measure how
+ * busy that thread is.
+ */
 const { url, token } = workerData as { url: string; token: string }
 const latencies: number[] = []
 let [failed, isOver] = [0, false]

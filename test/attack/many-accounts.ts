@@ -7,7 +7,7 @@ import type { Outcome, Scenario } from './scenario.ts'
 const ATTACKERS = 7
 
 /**
- * Accounts are free: somebody makes several at one network to use up an upstream that all share.
+ * Accounts are free, so somebody makes several in one network to use up an upstream that all share.
  */
 export const manyAccounts: Scenario = {
   name: 'many-accounts',
@@ -15,11 +15,12 @@ export const manyAccounts: Scenario = {
   slugs: ['code-host-user'],
   environment: { TRUST_PROXY: '127.0.0.1', SIGNUP_PER_HOUR: '0', SIGNUP_PER_DAY: '0' },
   run: async (gateway, _seconds, upstream): Promise<Outcome> => {
-    // Whole: what an answer lacks would call for a probe, which takes a slot of the cap.
+    // The answer is complete. If it lacked members, a probe would take a slot of the cap.
     upstream?.play('code-host-user', () => recorded('code-host-user'))
     const accounts = []
     for (let index = 0; index < ATTACKERS; index += 1) accounts.push(await signUpFrom(gateway, '203.0.113.7'))
-    // Somebody else used the API today: with one network alone nothing is held back.
+    // Somebody else used the API today. If only one network had used it, the cap would hold nothing
+    // back.
     const before = await call(gateway, { ...(await signUpFrom(gateway, '192.0.2.8')), name: 'before' })
     const statuses: number[] = []
     for (let round = 0; round < 10; round += 1) {
@@ -52,8 +53,7 @@ export const singleTenant: Scenario = {
 }
 
 /**
- * A new account makes two calls more than an API's hourly cap allows, and is to have all of the
- * cap.
+ * A new account makes two calls more than an API's hourly cap allows, and must get all of the cap.
  */
 export async function takeWholeCap(
   gateway: Gateway,

@@ -10,18 +10,18 @@ const SLUG = 'prediction-markets'
 /** Characters of the data behind the task, about. */
 const RESULT_CHARACTERS = 1_500_000
 
-/** Loops that each send their next message when the one before is answered. */
+/** Loops that each send their next message after the answer to the message before. */
 const DESCRIBING = 16
 const FETCHING = 8
 
-/** How often the other account asks for its profile, milliseconds. */
+/** How often the other account reads its profile, milliseconds. */
 const PROFILE_EVERY_MS = 50
 
 const TASKS = { extensions: { 'io.modelcontextprotocol/tasks': {} } }
 
 /**
- * What messages of one account cost others: descriptions of an API, and the result of a large call
- * as a task.
+ * What the messages of one account cost others: descriptions of an API, and the result of a large
+ * call as a task.
  */
 export const mcpWork: Scenario = {
   name: 'mcp-work',
@@ -78,7 +78,7 @@ export const mcpWork: Scenario = {
   },
 }
 
-/** @returns the id of a call whose result is kept */
+/** @returns the id of a call whose result Redis keeps */
 async function largeResult(gateway: Gateway, upstream: UpstreamServer, key: string): Promise<string> {
   const event = { id: '1', title: 't', description: 'x'.repeat(10_000), markets: [] }
   const events = Array.from({ length: RESULT_CHARACTERS / 10_000 }, (_, id) => ({ ...event, id: String(id) }))

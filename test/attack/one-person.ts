@@ -43,7 +43,7 @@ const PEOPLE: Person[] = [
   },
 ]
 
-/** Accounts, addresses and proven mailboxes are free: one person makes sixty. */
+/** Accounts, addresses and verified mailboxes are free, so one person makes sixty. */
 export const onePerson: Scenario = {
   name: 'one-person',
   claim:
@@ -118,7 +118,10 @@ export interface Caller {
   address: string
 }
 
-/** A sign-up from an address, and a live key; a proven account is one of two days ago. */
+/**
+ * A sign-up from an address, and a live key. A verified account looks as if it was made two days
+ * ago.
+ */
 export async function signUpFrom(gateway: Gateway, address: string, isProven = false): Promise<Caller> {
   const headers = { 'x-forwarded-for': address }
   const email = `${crypto.randomUUID()}@example.com`

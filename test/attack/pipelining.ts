@@ -10,7 +10,7 @@ const REQUESTS = 1_800
 const P99_MS_MAX = 1_000
 const MEMORY_MB_MAX = 600
 
-/** Anonymous requests behind each other on connections that read no answer. */
+/** Anonymous requests, one after the other, on connections that read no answer. */
 export const pipelining: Scenario = {
   name: 'pipelining',
   claim: `${CONNECTIONS} connections with ${REQUESTS} unread requests each slow no other account's call and take no memory`,

@@ -8,7 +8,7 @@ const REQUESTS_EACH = 5
 /** Longest that one answer to a caller may close an API for everybody, seconds. */
 const CLOSED_SECONDS_MAX = 60
 
-/** Some value of a caller's makes an upstream say that it limits for an hour. */
+/** A value of a caller makes an upstream say that it limits the gateway for an hour. */
 export const provokedLimit: Scenario = {
   name: 'provoked-limit',
   claim:
@@ -42,7 +42,8 @@ export const provokedLimit: Scenario = {
     const closedAt = performance.now()
     let answer = await call(other, 'word')
     const saidSeconds = answer.status === 200 ? 0 : Number(answer.headers.get('retry-after'))
-    // The long form waits until it is open again, or has proved that it stays closed.
+    // The long form waits until the API is open again, or until it is certain that the API stays
+    // closed.
     const endsAt = closedAt + (seconds >= 10 ? 1_000 * (CLOSED_SECONDS_MAX + 10) : 0)
     while (answer.status !== 200 && performance.now() < endsAt) {
       await delay(1_000)
@@ -51,7 +52,7 @@ export const provokedLimit: Scenario = {
     const isOpenAgain = answer.status === 200 || seconds < 10
     const closedSeconds = Math.round((performance.now() - closedAt) / 1_000)
     return {
-      // A probe is answered well, and lets each account try once more; no other follows for five
+      // A probe succeeds, and lets each account try once more. No other probe follows for five
       // minutes.
       isPassed:
         served === REQUESTS_EACH &&

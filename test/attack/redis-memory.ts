@@ -5,16 +5,17 @@ import { type Account, send, signUp } from '../support/client.ts'
 import type { Gateway } from '../support/gateway.ts'
 import type { Outcome, Scenario } from './scenario.ts'
 
-/** Length of what the upstream answers, bytes: text that does not compress well. */
+/** Length of the upstream's answer, bytes. Its text does not compress well. */
 const BODY_BYTES = 6_000_000
 
 /**
- * What one account on the Free plan may keep, and what else may come to Redis meanwhile, megabytes.
+ * Megabytes that one account on the Free plan may keep, and megabytes that may come to Redis for
+ * other reasons.
  */
 const KEPT_MB = 16
 const ELSE_MB = 24
 
-/** Room that Redis has beside what it holds at the start, megabytes. */
+/** Room that Redis has beside its content at the start, megabytes. */
 const ROOM_MB = 64
 
 /**
@@ -67,7 +68,7 @@ export const redisMemory: Scenario = {
   },
 }
 
-/** As many calls as the account may have in flight, and what each came to. */
+/** As many calls as the account may have at once, with the outcome of each. */
 async function flood(gateway: Gateway, { live }: Account): Promise<string[]> {
   const calls = Array.from({ length: 5 }, async (_, index) => {
     const headers = { prefer: 'respond-async', 'x-gateway-response': 'raw' }
@@ -88,7 +89,7 @@ async function flood(gateway: Gateway, { live }: Account): Promise<string[]> {
   return await Promise.all(calls)
 }
 
-/** Status of a call of another account, made while the results are there. */
+/** Status of a call of another account, made while Redis keeps the results. */
 async function callOf(gateway: Gateway, { test }: Account): Promise<number> {
   return (await send(gateway, '/v1/call/currency/latest', { key: test })).status
 }

@@ -5,11 +5,11 @@ import type { Outcome, Scenario } from './scenario.ts'
 
 const EVIL = 'https://evil.example/cb'
 
-/** What may not be registered: schemes of systems and browsers. */
+/** Addresses that nobody may register: schemes of systems and browsers. */
 const SCHEMES =
   'search-ms:query=x MS-Settings:x chrome://x ftp://x/ ws://x/ view-source:https://x/ tel:1 mailto:a@x.example'
 
-/** What a stranger begins, registers and has the gateway do, without an account. */
+/** What a stranger begins, registers and makes the gateway do, without an account. */
 export const signIns: Scenario = {
   name: 'sign-ins',
   claim:

@@ -7,7 +7,7 @@ import { type Outcome, percentile, type Scenario } from './scenario.ts'
 const CONNECTIONS = 4
 const MEDIAN_MS_MAX = 50
 
-/** Keys with a right checksum that nobody has, as fast as they are answered. */
+/** Keys with a right checksum that nobody has, as fast as the node answers them. */
 export const unknownKeys: Scenario = {
   name: 'unknown-keys',
   claim: `${CONNECTIONS} connections with made-up keys leave account routes fast`,
@@ -43,7 +43,7 @@ export const unknownKeys: Scenario = {
   },
 }
 
-/** Sends requests behind each other, a new request for each answer read. */
+/** Sends requests one after the other, a new request after each answer. */
 function flood(url: string, answers: { count: number }): Socket {
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   const request = () =>

@@ -72,7 +72,7 @@ export const unreadResults: Scenario = {
   },
 }
 
-/** Bytes of a result; 0 while there is none. */
+/** Bytes of a result; 0 if there is none yet. */
 async function fetchBytes(url: string, key: string): Promise<number> {
   const response = await fetch(url, { headers: { 'x-api-key': key } })
   const bytes = (await response.arrayBuffer()).byteLength

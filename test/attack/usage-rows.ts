@@ -9,14 +9,14 @@ const KEYS = 30
 const LOOPS = 32
 
 /**
- * Days of usage that the account has, made by SQL: the attack may go on for as long as rows are
- * kept.
+ * Days of usage that the account has, which SQL writes, because the attack may go on for as long as
+ * rows are kept.
  */
 const DAYS = 30
 
 /**
- * Statuses of refused and test calls that an account can provoke: they are what the rest of a day
- * is kept by.
+ * Statuses of refused and test calls that an account can provoke. The rest of a day is kept by
+ * status.
  */
 const REST_ROWS_MAX = 40
 
@@ -56,7 +56,7 @@ export const usageRows: Scenario = {
   },
 }
 
-/** @returns how many calls of the account were refused */
+/** @returns how many calls of the account the gateway refused */
 async function refuseCalls(gateway: Gateway, { token }: Account): Promise<number> {
   const { body } = await send(gateway, '/v1/catalog')
   const slugs: string[] = body.data.map(({ api_name }: { api_name: string }) => api_name)

@@ -10,10 +10,10 @@ import { percentile, residentMb } from './scenario.ts'
 export const MEMORY_MB_MAX = 805
 export const HEAP_MIB_MAX = 384
 
-/** How long another account may wait for `/v1/me`. */
+/** How long another account may wait for an answer to `/v1/me`. */
 export const P99_MS_MAX = 250
 
-/** What an operator who sets nothing has; the tests' gateways have no such limits. */
+/** The limits that hold if an operator sets nothing. The tests' gateways have no such limits. */
 export const CLIENT_LIMITS = {
   CLIENT_CONNECTIONS_MAX: '500',
   CLIENT_ANONYMOUS_PER_SECOND: '200',

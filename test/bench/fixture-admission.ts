@@ -1,15 +1,15 @@
 import Fastify, { type FastifyInstance } from 'fastify'
 import type { Redis } from 'ioredis'
 
-/** What a fixture process is told on its command line. */
+/** The arguments of a fixture process. */
 export interface FixtureOptions {
   redisUrl: string
   upstreamUrl: string
 }
 
 /**
- * The keys that fixtures know: one without a reachable limit, one whose limit is used up; and one
- * that they do not know.
+ * The keys of the fixtures: a key without a reachable limit, a key whose limit is used up, and a
+ * key that they do not know.
  */
 export const FIXTURE_KEYS = { live: 'fixture-key', limited: 'limited-key', unknown: 'unknown-key' }
 
@@ -47,7 +47,7 @@ export async function createFixtureApp(redis: Redis): Promise<FastifyInstance> {
   return app
 }
 
-/** Listens and tells the parent where; ends with it. */
+/** Listens and tells the parent the port. It ends if the parent ends. */
 export async function serveFixture(app: FastifyInstance): Promise<void> {
   process.on('disconnect', () => process.exit(0))
   const address = await app.listen({ host: '127.0.0.1', port: 0 })

@@ -1,7 +1,7 @@
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import type { Subject } from './subject.ts'
 
-/** What the processes of one kind take while they are loaded; each figure is of one process. */
+/** What the processes of one kind take under load. Each figure is for one process. */
 export interface Footprint {
   kind: 'web' | 'worker'
   processes: number
@@ -10,7 +10,7 @@ export interface Footprint {
   postgresConnections: number
 }
 
-/** Looks at every process of a subject. */
+/** Measures every process of a subject. */
 export async function measureFootprints({ processes, redis, postgres }: Subject): Promise<Footprint[]> {
   const remotePorts = await readRemotePorts()
   const ports = { redis: redis.options.port, postgres: postgres?.port }

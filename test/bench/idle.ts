@@ -12,7 +12,7 @@ export interface Idle {
   commandsPerSecond: number
 }
 
-/** Watches it for so long. */
+/** Watches the gateway for so long. */
 export async function measureIdle({ processes, redis }: Subject, seconds: number): Promise<Idle> {
   const look = async () => ({
     at: performance.now(),

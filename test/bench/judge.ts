@@ -4,7 +4,7 @@ import type { Bound, Figure, Scenario } from './scenario.ts'
 /** All measurements of one scenario, by subject and round. */
 export type Rounds = Record<string, Measurement[]>
 
-/** What a bound came to. */
+/** Whether a bound was met. */
 export interface Judgement {
   what: string
   value: number
@@ -14,12 +14,12 @@ export interface Judgement {
 }
 
 /**
- * Largest spread of the base's CPU over the rounds, (max - min) / median: past it the machine was
- * too busy to tell.
+ * Largest spread of the base's CPU over the rounds, (max - min) / median. If the spread is larger,
+ * the machine was too busy for a verdict.
  */
 const SPREAD_MAX = 0.25
 
-/** Calls that a measurement needs to say something. */
+/** The least calls from which a measurement says something. */
 const CALLS_LEAST = 20
 
 /** How much the base's CPU differed over the rounds. The base is the first subject. */
@@ -29,8 +29,8 @@ export function spreadOf(rounds: Rounds): number {
 }
 
 /**
- * Judges a scenario by the medians of ratios within a round, so that a slow minute weighs on both
- * sides.
+ * Judges a scenario by the medians of ratios within a round. If a minute is slow, it then weighs on
+ * both sides.
  */
 export function judge({ bounds }: Pick<Scenario, 'bounds'>, rounds: Rounds): Judgement[] {
   const isQuiet = spreadOf(rounds) <= SPREAD_MAX
@@ -38,7 +38,7 @@ export function judge({ bounds }: Pick<Scenario, 'bounds'>, rounds: Rounds): Jud
   return bounds.map((bound) => {
     const value = ratioOf(bound, rounds)
     const isHeld = value <= (bound.max ?? Number.POSITIVE_INFINITY) && value >= (bound.min ?? Number.NEGATIVE_INFINITY)
-    // How many commands a call takes does not hang on how busy the machine is.
+    // The number of commands of a call does not depend on how busy the machine is.
     const isCount = bound.figure === 'wirePerCall' || bound.figure === 'commandsPerCall'
     return {
       what: bound.what,
@@ -63,7 +63,7 @@ export function ratioOf({ figure, of = 'gateway', against, minus }: Omit<Bound, 
   )
 }
 
-/** What the scenarios are compared by from one commit to the next. */
+/** The figures by which scenarios are compared from one commit to the next. */
 export interface Ratios {
   cpuVsDirect: number
   cpuVsNaive: number

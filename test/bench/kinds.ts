@@ -36,7 +36,7 @@ interface Kind {
 const kinds = new Map<string, Kind>()
 let latest: Kind = { wire: 0, all: 0 }
 
-/** What differs from call to call in a key. */
+/** The parts of a key that differ from call to call. */
 const PARTICULAR = /\{(?:a:)?[^}]*\}|[\w-]{20,}/g
 
 async function namesOfScripts(): Promise<Map<string, string>> {

@@ -7,15 +7,15 @@ import { promisify } from 'node:util'
 import { startChild } from './child.ts'
 import { type TargetRequest, wrkScript } from './target.ts'
 
-/** What to send. */
+/** The requests to send. */
 export interface LoadRequest extends TargetRequest {
   connections: number
   seconds: number
-  /** Where `{n}` begins: no two runs send the same. */
+  /** The first number for `{n}`, so that no two runs send the same requests. */
   firstNumber: number
 }
 
-/** What came back. */
+/** The answers that arrived. */
 export interface LoadResult {
   /** Right answers. */
   calls: number
@@ -34,7 +34,10 @@ export interface LoadGenerator {
 
 const execute = promisify(execFile)
 
-/** `wrk` where it is installed, for it costs least; else a client of our own in its own process. */
+/**
+ * `wrk` if it is installed, because it costs least; otherwise a client of our own in its own
+ * process.
+ */
 export async function startLoadGenerator(useWrk: boolean): Promise<LoadGenerator> {
   // It prints its version and ends with 1.
   const found = await execute('wrk', ['--version']).catch((error: { stdout?: string }) => error)
@@ -66,8 +69,8 @@ async function runWrk(request: LoadRequest): Promise<LoadResult> {
 }
 
 /**
- * Reads what wrk prints. It knows 2xx and 3xx from others and no more, so a refusal that is
- * expected is any other.
+ * Reads what wrk prints. It tells only 2xx and 3xx from other statuses. If a refusal is expected,
+ * it counts as any other.
  */
 export function readWrk(text: string, expectsSuccess = true): LoadResult {
   const [, requests = '0', seconds = '1', unit = 's'] = /(\d+) requests in ([\d.]+)(m?s)/.exec(text) ?? []

@@ -22,7 +22,7 @@ try {
     return performance.now() - startedAt
   }
   for (let index = -WARM_UP; index < samples; index += 1) {
-    // Which goes first alternates, so that whatever follows a request falls on both.
+    // The order alternates. If something follows a request, it then falls on both.
     const isKnownFirst = index % 2 === 0
     const first = await failMs(isKnownFirst ? email : `${randomUUID()}@example.com`)
     const second = await failMs(isKnownFirst ? `${randomUUID()}@example.com` : email)

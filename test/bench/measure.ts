@@ -34,7 +34,9 @@ export interface MeasureOptions {
   warmUpSeconds: number
 }
 
-/** Requests are numbered over the life of the process, so that no two runs send the same. */
+/**
+ * Requests are numbered over the life of the process, so that no two runs send the same requests.
+ */
 let firstNumber = 0
 const NUMBERS_A_RUN = 1_000_000
 
@@ -76,12 +78,12 @@ export async function measure(subject: Subject, load: LoadGenerator, options: Me
 }
 
 /**
- * How long commands over the wire are counted, seconds: apart from what is timed, because MONITOR
- * costs Redis time.
+ * How long the run counts commands over the wire, seconds. It does so apart from the timed run,
+ * because MONITOR costs Redis time.
  */
 const WIRE_SECONDS = 1
 
-/** Commands over the wire a call; INFO would count those within scripts too. */
+/** Commands over the wire for each call. INFO would count commands within scripts too. */
 async function countWire({ redis }: Subject, run: () => Promise<LoadResult>): Promise<number> {
   const { host, port, username, password } = redis.options
   let wire = 0
@@ -114,7 +116,7 @@ async function redisPid(redis: Subject['redis']): Promise<number> {
   return Number(/process_id:(\d+)/.exec(await redis.info('server'))?.[1])
 }
 
-/** What a process has used so far, user and system. */
+/** CPU time that a process has used so far, user and system. */
 export async function cpuSeconds(pid: number): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
   // The name, in brackets, may hold blanks.

@@ -3,13 +3,14 @@ import { Redis } from 'ioredis'
 import { createFixtureApp, fixtureOptions, serveFixture } from './fixture-admission.ts'
 
 /**
- * A queue-backed proxy as it is usually written: add a job, wait until it is finished, answer its
- * return value.
+ * A queue-backed proxy as people usually write it: add a job, wait until it is finished, answer
+ * with its return value.
  */
 const { redisUrl } = fixtureOptions()
 const connection = new Redis(redisUrl, { maxRetriesPerRequest: null })
 const app = await createFixtureApp(connection)
-// Results are kept for a while: a job that is removed at once may be gone before its waiter looks.
+// Results stay for a while. If a job were removed at once, it could be gone before its waiter
+// looks.
 const queue = new Queue('calls', { connection, defaultJobOptions: { removeOnComplete: 1_000, removeOnFail: 1_000 } })
 queue.setMaxListeners(0)
 const events = new QueueEvents('calls', { connection: connection.duplicate() })

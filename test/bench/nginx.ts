@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from '../../src/local/embedded/free-port.ts'
 
-/** Whether nginx is installed: what it costs to pass a request on is the floor of every proxy. */
+/**
+ * Whether nginx is installed. The cost of passing a request on is the least that any proxy costs.
+ */
 export function hasNginx(): boolean {
   return spawnSync('nginx', ['-v']).status === 0
 }

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * Writes so many OpenAPI documents, each an API of one endpoint, as a company with many services
- * has.
+ * Writes so many OpenAPI documents, each with an API of one endpoint, like a company with many
+ * services.
  *
  * @returns their folder, for `UPSTREAMS_DIR`
  */

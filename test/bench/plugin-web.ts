@@ -5,7 +5,7 @@ import { Redis } from 'ioredis'
 import { FIXTURE_KEYS, fixtureOptions, serveFixture } from './fixture-admission.ts'
 
 /**
- * A proxy without a queue as it is put together from plugins: key in Redis, @fastify/rate-limit,
+ * A proxy without a queue, put together from plugins: keys in Redis, @fastify/rate-limit,
  * @fastify/http-proxy.
  */
 const { redisUrl, upstreamUrl } = fixtureOptions()

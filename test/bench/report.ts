@@ -15,7 +15,7 @@ const COLUMNS: [string, (measurement: Measurement) => number, number][] = [
   ['with Lua', (it) => it.commandsPerCall, 1],
 ]
 
-/** Medians of one scenario, and what they were judged to be. */
+/** Medians of one scenario, and the verdict on each. */
 export function scenarioLines({ name, about, sizes }: Scenario, rounds: Rounds, judgements: Judgement[]): string[] {
   const header = ['', ...COLUMNS.map(([title]) => title)]
   const rows = Object.entries(rounds).map(([subject, measurements]) => [
@@ -67,7 +67,7 @@ function footprintRows(rounds: Rounds): string[][] {
   })
 }
 
-/** What the gateway costs against the version before, if that was measured. */
+/** The cost of the gateway against the version before, if that was measured. */
 function beforeLine(rounds: Rounds): string[] {
   if (!rounds[BEFORE]) return []
   const ratio = (figure: Figure) => ratioOf({ figure, against: BEFORE }, rounds).toFixed(3)

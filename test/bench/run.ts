@@ -24,7 +24,7 @@ import {
 import type { UpstreamPlay } from './upstream-process.ts'
 import { measureWaiting, type Waiting } from './waiting.ts'
 
-/** What is watched without load, beside the scenarios. */
+/** Measurements without load, beside the scenarios. */
 const WATCHED = ['idle', 'many', 'waiting']
 const NAMES = [...SCENARIOS.map(({ name }) => name), ...WATCHED]
 
@@ -77,7 +77,7 @@ interface Result {
   judgements: Judgement[]
 }
 
-/** Progress goes where it does not mix with what is measured. */
+/** Progress goes to another stream than the results. */
 const say = (line: string): void => console.error(line)
 
 function readOptions(): Options | undefined {
@@ -179,11 +179,11 @@ async function play(upstream: Awaited<ReturnType<typeof startServer>>['child'], 
 }
 
 /**
- * Until V8 has compiled nearly all that a call runs through, which takes the larger ones half a
- * minute: servers live longer than a round.
+ * V8 has compiled nearly all code of a call by then. Larger scenarios need half a minute for that,
+ * and servers live longer than a round.
  */
 const FIRST_WARM_UP_SECONDS = 30
-/** The same for a scenario that runs through something else. */
+/** The same for a scenario that runs through other code. */
 const SCENARIO_WARM_UP_SECONDS = 6
 
 const warmedUp = new Set<Subject>()
@@ -200,7 +200,7 @@ async function runScenario(
     ...subjects
       .filter(({ name }) => name !== FLOOR || target === 'call')
       .map((subject) => ({ name: subject.name, subject, target })),
-    // What the scenario's way costs is compared with a plain call in the same round.
+    // The scenario's cost is compared with a plain call in the same round.
     ...plain.map((subject) => ({ name: 'call', subject, target: 'call' as const })),
   ]
   const rounds: Rounds = Object.fromEntries(runs.map(({ name }) => [name, []]))
@@ -252,9 +252,9 @@ async function watchWaiting(isJson: boolean): Promise<Waiting> {
 
 const IDLE_SECONDS = 20
 
-/** As many as make 280 with those that are built in. */
+/** As many as make 280 with the built-in APIs. */
 const OWN_APIS = 252
-/** Until processes have read all that they read when they start. */
+/** By then the processes have read everything that they read when they start. */
 const STARTED_SECONDS = 5
 
 /** Of a gateway with 280 APIs, on one worker. */

@@ -1,6 +1,6 @@
 import type { UpstreamPlay } from './upstream-process.ts'
 
-/** What is called: the gateway's way to an answer, or to a refusal. */
+/** The way to an answer, or to a refusal, that a scenario calls. */
 export type Target = 'call' | 'hit' | 'miss' | 'test-key' | 'spread' | 'spread-hit' | 'unknown-key' | 'tier' | 'limited'
 
 /** One situation in which all subjects are measured. */
@@ -9,11 +9,13 @@ export interface Scenario {
   about: string
   play: UpstreamPlay
   connections: number
-  /** Default: call. Anything else is also measured against the gateway's own plain call. */
+  /**
+   * Default: call. If it is another way, it is also measured against the gateway's own plain call.
+   */
   target?: Target
   /** The gateway in several sizes instead of the peers. */
   sizes?: { name: string; webNodes: number; workers: number }[]
-  /** Left out of a quick run. */
+  /** True if a quick run leaves it out. */
   isLong?: boolean
   bounds: Bound[]
 }
@@ -22,11 +24,11 @@ export interface Scenario {
 export interface Bound {
   what: string
   figure: Figure
-  /** Whose figure it is. Default: gateway. */
+  /** The subject of the figure. Default: gateway. */
   of?: string
   /**
-   * The figure is divided by this subject's, or (`minus`) this one's is taken from it; undefined:
-   * as it is.
+   * The figure is divided by the figure of this subject, or (`minus`) the figure of this subject is
+   * taken from it; undefined: it stays as it is.
    */
   against?: string
   minus?: boolean
@@ -36,7 +38,10 @@ export interface Bound {
 
 export type Figure = 'cpu' | 'callsPerSecond' | 'p50Ms' | 'p99Ms' | 'wirePerCall' | 'commandsPerCall'
 
-/** Bounds are the goals and a tenth: the machine may differ that much between two quiet runs. */
+/**
+ * Bounds are the goals and a tenth, because the machine may differ that much between two quiet
+ * runs.
+ */
 const TENTH = 1.1
 
 const atMost = (goal: number) => ({ max: Math.round(goal * TENTH * 1_000) / 1_000 })
@@ -44,7 +49,7 @@ const atLeast = (goal: number) => ({ min: Math.round((goal / TENTH) * 1_000) / 1
 
 const KB = { bodyBytes: 1_024, delayMs: 0 }
 
-/** Bodies of 1 KB unless said otherwise; the upstream answers at once unless said otherwise. */
+/** Bodies have 1 KB, and the upstream answers at once, if a scenario says nothing else. */
 export const SCENARIOS: Scenario[] = [
   {
     name: 'busy',

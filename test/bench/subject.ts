@@ -17,14 +17,14 @@ import { writeOwnApis } from './own-apis.ts'
 import type { Target } from './scenario.ts'
 import { gatewayRequest, type Keys, peerRequest, spreadSlugs, storedPaths, type TargetRequest } from './target.ts'
 
-/** What is measured: real processes and a Redis of their own. */
+/** A measured system: real processes and a Redis of their own. */
 export interface Subject {
   name: string
   request: (target: Target) => Promise<TargetRequest>
   /** Process ids whose CPU counts; the CPU of Redis is added. */
   processes: { web: number[]; worker: number[] }
   redis: Redis
-  /** Its Postgres, and what was written there so far; undefined if it has no Postgres. */
+  /** Its Postgres, and how much was written there so far; undefined if it has no Postgres. */
   postgres?: { port: number; read: () => Promise<PostgresWrites> }
   stop: () => Promise<void>
 }
@@ -45,7 +45,9 @@ export interface GatewaySize {
 const UNLIMITED = { perMinute: 100_000_000, perMonth: 1_000_000_000, inFlight: 100_000 }
 const WIDE = 'concurrency=256,1000000/1'
 
-/** The gateway as it is deployed; by default one API node and one worker for all its upstreams. */
+/**
+ * The gateway as it is deployed. By default one API node and one worker serve all its upstreams.
+ */
 export async function startOurs(
   upstreamUrl: string,
   options: { profileFolder?: string | undefined; size?: GatewaySize; ownApis?: number } = {},
@@ -55,7 +57,7 @@ export async function startOurs(
   const gateway = await startGateway({
     webNodes: size?.webNodes ?? 1,
     workers: size?.workers ?? 1,
-    // As it is deployed, and as the peers run.
+    // Deployed as operators do, and as the peers run.
     execArgv: NODE_FLAGS,
     environment: {
       ...(await upstreamEnvironment(upstreamUrl)),
@@ -72,7 +74,8 @@ export async function startOurs(
   return {
     name: size?.name ?? 'gateway',
     request: async (target) => {
-      // The plan that is over its limit is reached when the scenario begins: one call uses it up.
+      // The plan over its limit has reached the limit when the scenario begins, because one call
+      // uses it up.
       if (target === 'limited') {
         await sql(gateway, 'update users set tier = $1 where id = $2', ['pro', limited.id])
         await send(gateway, '/v1/call/random-facts/random', { key: limited.live })
@@ -93,7 +96,7 @@ export async function startOurs(
       },
     },
     stop: async () => {
-      // A profile is written at an orderly end.
+      // If a process ends in order, it writes its profile.
       if (profileFolder !== undefined) await endOrderly(processes)
       redis.disconnect()
       await gateway.stop()
@@ -106,9 +109,9 @@ export async function startOurs(
 export const BEFORE = 'before'
 
 /**
- * Starts the gateway of another checkout, so that two versions are measured in the same rounds. The
- * other checkout starts its own processes by its own code; only the requests are this version's.
- * @throws if the folder has no checkout whose packages are installed
+ * Starts the gateway of another checkout, so that both versions are measured in the same rounds.
+ * The other checkout starts its own processes by its own code. Only the requests come from this
+ * version. @throws if the folder has no checkout with installed packages
  */
 export async function startBefore(checkout: string, upstreamUrl: string): Promise<Subject> {
   const file = pathToFileURL(resolve(checkout, 'test/bench/subject.ts')).href
@@ -134,7 +137,7 @@ async function upstreamEnvironment(upstreamUrl: string): Promise<Record<string, 
     environment[`UPSTREAM_${name}_URL`] = `${upstreamUrl}/u/${slug}`
     environment[`UPSTREAM_${name}_CAPS`] = WIDE
   }
-  // These answer with bodies of the scenario's size.
+  // These subjects answer with bodies of the scenario's size.
   return { ...environment, UPSTREAM_RANDOM_FACTS_URL: upstreamUrl, UPSTREAM_WEATHER_URL: upstreamUrl }
 }
 
@@ -158,14 +161,14 @@ export async function startPlugins(upstreamUrl: string): Promise<Subject> {
   return await startFixture('plugins', upstreamUrl, ['plugin-web.ts'])
 }
 
-/** A queue-backed proxy as it is usually written. */
+/** A queue-backed proxy as people usually write it. */
 export async function startNaive(upstreamUrl: string): Promise<Subject> {
   const files = ['naive-web.ts', 'naive-worker.ts']
   return await startFixture('naive', upstreamUrl, files)
 }
 
 /**
- * The least that a proxy can cost: nginx without key, limit or queue. It knows plain calls alone.
+ * The least that a proxy can cost: nginx without key, limit or queue. It serves only plain calls.
  */
 export async function startFloor(upstreamUrl: string): Promise<Subject> {
   const folder = await mkdtemp(join(tmpdir(), 'agw-bench-'))

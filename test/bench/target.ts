@@ -3,14 +3,14 @@ import type { Endpoint } from '../../src/catalog/endpoint.ts'
 import type { Upstream } from '../../src/catalog/upstream.ts'
 import type { Target } from './scenario.ts'
 
-/** What a load generator sends, and what it takes for an answer. */
+/** The requests of a load generator, and which answers are right. */
 export interface TargetRequest {
   /**
    * Used in turn. `{n}` counts up; `{lat}` and `{lon}` are a grid cell of its own for each request.
    */
   urls: string[]
   headers: Record<string, string>
-  /** Status of a right answer; anything else is a failure of the run. */
+  /** Status of a right answer. If an answer has another status, the run has a failure. */
   status: number
 }
 
@@ -18,9 +18,9 @@ export interface TargetRequest {
 export interface Keys {
   live: string
   test: string
-  /** Of an account whose limit of calls a minute is used up. */
+  /** The key of an account whose limit of calls a minute is used up. */
   limited: string
-  /** Well-formed, of nobody. */
+  /** A well-formed key that nobody has. */
   unknown: string
 }
 
@@ -56,7 +56,7 @@ export async function gatewayRequest(target: Target, bases: string[], keys: Keys
   }
 }
 
-/** The peers' requests: they know one path and three keys. */
+/** The peers' requests, because they know only one path and three keys. */
 export function peerRequest(
   target: Target,
   base: string,
@@ -103,7 +103,7 @@ async function examplePaths(): Promise<{ path: string; endpoint: Endpoint }[]> {
 }
 
 /**
- * The first endpoint of an upstream that makes one request, so that its recorded answer is one
+ * The first endpoint of an upstream that makes one request, so that its recorded answer is a single
  * body.
  */
 export function firstSingleEndpoint(upstream: Upstream): { path: string; endpoint: Endpoint } | undefined {

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import { firstSingleEndpoint } from './target.ts'
 
-/** What the upstream answers from now on. */
+/** The answers of the upstream from now on. */
 export interface UpstreamPlay {
   bodyBytes: number
   delayMs: number

@@ -18,9 +18,9 @@ export interface Waiting {
   webCpuPercent: number
   commandsPerSecond: number
   /**
-   * What API node and worker hold after they have collected their garbage, and Redis. Resident
-   * memory says less: it is more by the garbage of whatever came before, 40 to 70 KB a call from
-   * run to run.
+   * The memory of API node and worker after they have collected their garbage, and of Redis.
+   * Resident memory says less, because it includes garbage of whatever came before: 40 to 70 KB a
+   * call from run to run.
    */
   kilobytesPerCall: number
 }
@@ -28,7 +28,10 @@ export interface Waiting {
 const CALLS = 1_900
 const SECONDS = 10
 
-/** Shorter than the calls may take: a call whose slot comes after its deadline is refused. */
+/**
+ * Shorter than the calls may take. If a call's slot comes after its deadline, the gateway refuses
+ * the call.
+ */
 const WINDOW_SECONDS = 50
 
 const PATH = '/v1/call/random-facts/random'
@@ -38,7 +41,7 @@ const QUEUE = capKeys.of('random-facts', 'shared', 'queue')
 export async function measureWaiting(): Promise<Waiting> {
   const upstream = await startUpstreamServer()
   const fact = { id: 'a', text: 't', source: 's', source_url: 'u', language: 'en', permalink: 'p' }
-  // A whole answer: if members were missing, a probe would take a slot of the cap to look.
+  // A complete answer. If members were missing, a probe would take a slot of the cap to look.
   upstream.play('random-facts', () => fact)
   const gateway = await startGateway({
     execArgv: NODE_FLAGS,

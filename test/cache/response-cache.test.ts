@@ -148,7 +148,7 @@ describe('stored answers', () => {
     assert.equal(await redis.exists(...kept.map(([key]) => key)), kept.length)
     const [byEnd, byOwner] = await known('both')
     assert.equal(byEnd, kept.length)
-    // The renewed ones are known by their first end until they are looked at.
+    // Redis knows the renewed answers by their first end until a caller looks at them.
     assert.ok((byOwner ?? 0) >= kept.length - 3 && (byOwner ?? 0) <= kept.length, `${byOwner} of ${kept.length}`)
   })
 

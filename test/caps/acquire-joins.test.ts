@@ -28,7 +28,8 @@ it('a waiter without a place joins the queue behind those that wait, and is gran
   const first = await poll([waiterOf('a|1')])
   assert.deepEqual([first.granted.size, first.refused.size], [0, 0])
   const tag = joinedTag(first, 'a|1')
-  // One more ends than there are places: room for one, and a waiter of another worker comes first.
+  // One request more ends than there are places, so there is room for one request, and a waiter of
+  // another worker comes first.
   const { granted, joined } = await poll([waiterOf('b|1')], underWay)
   assert.deepEqual([granted.size, [...joined.keys()]], [0, ['b|1']])
   assert.ok((joined.get('b|1') ?? 0) > tag)

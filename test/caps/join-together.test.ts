@@ -25,12 +25,12 @@ const call = fc
     timeoutMs: fc.constantFrom(1_000, 30_000),
     answer: fc.constantFrom(undefined, undefined, undefined, undefined, 'x', 'y'),
   })
-  // The key of a shared answer ends by the machine's clock, that of a history by its own: none may
-  // end meanwhile.
+  // The key of a shared answer ends by the machine's clock, and a history ends by its own clock. No
+  // key may end during a history.
   .map((one) => (one.answer === undefined ? one : { ...one, timeoutMs: 30_000 }))
 const step = fc.record({
   calls: fc.array(call, { minLength: 1, maxLength: 16 }),
-  /** Permits asked for after the calls came, of those with the least tags. */
+  /** Permits that the worker requested after the calls came, for the calls with the least tags. */
   granted: fc.nat(20),
   /** The acknowledgement of the calls is lost. */
   isSentAgain: fc.boolean(),
@@ -79,7 +79,7 @@ class Side {
     for (const member of [...result.granted.keys(), ...result.refused.keys()]) this.#tags.delete(member)
     await this.cap.release({ ids: [...result.granted.values()].slice(0, 2), meanMs: 3_000 })
     this.now += pauseMs
-    // What names the poll differs between two workers.
+    // The poll of the two workers names different calls.
     const numbers = [...result.granted].map(([member, permit]) => [member, permit.slice(permit.indexOf('.'))])
     return { replies, granted: numbers, refused: [...result.refused], state: await this.#read() }
   }
@@ -146,7 +146,7 @@ it('calls whose places are acknowledged in vain have the same places when they a
     const again = await send()
     assert.deepEqual(again.slice(0, 2), places.slice(0, 2))
     assert.equal(again[2]?.isFollower, true)
-    // Alone as well, without an answer that others share and with such an answer.
+    // Each history runs alone as well, without an answer that others share and with such an answer.
     assert.deepEqual([await place('one'), await place('two', 'x')], places.slice(0, 2))
     const waiting = await redis.hgetall(capKeys.of(side.slug, 'shared', 'fair'))
     assert.equal(waiting['w:a'], '2')

@@ -17,12 +17,12 @@ const LIFE_MS = DAY_MS + WINDOW_MS
 const { redis } = await redisOfThisFile()
 
 /**
- * Keys that live as long as the cap is used: not those of demand, of evictions and of shared
- * answers.
+ * Keys that live as long as the cap is used. The keys of demand, of evictions and of shared answers
+ * do not.
  */
 const LASTING = ['fair', 'queue', 'queueDeadlines', 'waiters', 'waiterExpiries', 'log', 'leases', 'state'] as const
 
-/** A cap that lets two requests be under way at once, with a use of all its keys. */
+/** A cap that allows two requests at once, with a use of all its keys. */
 async function open() {
   const world = await new World(redis, { concurrency: 2, rates: [{ max: 50, seconds: 3_600 }] }).open()
   let calls = 0
@@ -35,7 +35,10 @@ async function open() {
     assert.ok('tag' in place)
     waiters.push(waiterOf(`a|${calls}`, place.tag))
   }
-  /** Three calls come and a request ends: as many get permits as may, and the others wait. */
+  /**
+   * Three calls come and a request ends. As many calls as possible get permits, and the others
+   * wait.
+   */
   const use = async () => {
     for (let call = 0; call < 3; call += 1) await join()
     const released = { ids: permits.splice(0, 1), meanMs: 10 }
@@ -45,13 +48,13 @@ async function open() {
     permits.push(...granted.values())
   }
   const keyOf = (name: CapKeyName) => capKeys.of(world.slug, 'shared', name)
-  /** Milliseconds; -1: for ever, -2: there is none. */
+  /** Milliseconds; -1 if the key lives for ever, -2 if there is no key. */
   const lifeOf = (name: CapKeyName) => redis.pttl(keyOf(name))
   const setLives = (ms: number) => Promise.all(LASTING.map((name) => redis.pexpire(keyOf(name), ms)))
   return { world, join, use, lifeOf, setLives }
 }
 
-/** Whether it is that long, to the time that the test itself takes. */
+/** Whether the life is that long, give or take the time that the test itself takes. */
 function assertLife(ms: number, expectedMs: number, what: string): void {
   assert.ok(ms > expectedMs - MINUTE_MS && ms <= expectedMs, `${what} lives ${ms} ms, not ${expectedMs}`)
 }

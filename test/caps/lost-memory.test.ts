@@ -75,7 +75,7 @@ it('a cap whose past Redis lost restores it for the calls that join its queue, w
   assert.ok('reason' in refusal)
   assert.equal(refusal.reason, 'cap')
   assert.ok(refusal.retryAfterMs > 540_000, `${refusal.retryAfterMs} ms`)
-  // The call that is queued already hears of it as well.
+  // The call that is queued already gets the refusal as well.
   const waiters = [waiterOf(memberOf(early), place.tag)]
   const { refused } = await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
   const eviction = refused.get(memberOf(early))
@@ -112,7 +112,7 @@ it('the end of a permit ends no other one, although Redis lost its last writes a
   const state = capKeys.of('rewound', bucket, 'state')
   const permitsBefore = Number(await redis.hget(state, 'permits'))
   const before = await acquire(workers[0], ['a', 'b', 'c', 'd'])
-  // Their writes are lost, and their requests go on.
+  // Redis lost their writes, and their requests go on.
   await redis.hset(state, 'permits', permitsBefore)
   for (const name of ['log', 'leases'] as const) await redis.zrem(capKeys.of('rewound', bucket, name), ...before)
   await acquire(workers[0], ['e', 'f'])

@@ -31,7 +31,7 @@ const SHARES = [
   { account: 'c' },
   { account: 'd', group: 'n1' },
   { account: 'e', group: 'n1' },
-  // One wide network, in it a network that may have a quarter, and in that two more.
+  // One wide network, in it a network that may have a quarter, and two more networks in that.
   { account: 'f', group: 'wide/q1/x' },
   { account: 'g', group: 'wide/q1/y' },
   { account: 'h', group: 'wide/q2/x' },
@@ -79,10 +79,10 @@ type Step = typeof history extends fc.Arbitrary<(infer S)[]> ? S : never
 async function apply(world: World, step: Step): Promise<void> {
   if (step.op === 'join') {
     const call = { ...step, ...step.who }
-    // Calls that come in one tick of the event loop are queued in one step.
+    // If calls come in one tick of the event loop, one step queues them.
     if (step.hasTicket) await Promise.all(Array.from({ length: step.times }, () => world.join(call)))
     else {
-      // Some have tickets and are not with their workers yet when the others come.
+      // Some calls have tickets and have not reached their workers yet when the other calls come.
       const ticketed = Array.from({ length: Math.floor(step.times / 2) }, () => world.join(call))
       await Promise.all(ticketed)
       await world.joinIfNeeded(Array.from({ length: step.times - ticketed.length }, () => call))
@@ -137,8 +137,8 @@ it('a cap holds its windows, leases, shares and quoted waits in any history', as
     propertyRuns(200),
   )
   t.diagnostic(JSON.stringify(totals))
-  // About 12,500, give or take 1,200: histories are random. Far fewer are histories that do
-  // nothing.
+  // About 12,500, give or take 1,200, because histories are random. If histories did nothing, there
+  // would be far fewer.
   assert.ok(totals.operations > 5_000)
   assert.ok(totals.passed > 0 && totals.roomsTold > 0 && totals.ahead > 0)
 })
@@ -146,7 +146,8 @@ it('a cap holds its windows, leases, shares and quoted waits in any history', as
 const NOW = 1_800_000_000_000.125
 
 /**
- * Rates of which a share has half, alone and beside others that bind sooner, later or not at all.
+ * Rates of which a share has half, alone and beside other rates that bind sooner, later or not at
+ * all.
  */
 const RATES: Caps['rates'][] = [
   [{ max: 20, seconds: 1 }],
@@ -175,7 +176,7 @@ const RATES: Caps['rates'][] = [
 const NETWORKS = ['group:wide/q1/x', 'group:wide/q1/y', 'group:wide/q2/z'] as const
 
 const ago = fc.oneof(fc.nat(2_000), fc.nat(70_000), fc.nat(90_000_000))
-/** A permit that is used late is logged as much later, a second at most. */
+/** If a permit is used late, the log counts it as much later, a second at most. */
 const grantedAgo = fc.oneof(ago, ago, ago, fc.integer({ min: -1_000, max: 0 }))
 const past = fc.record({
   rates: fc.constantFrom(...RATES),
@@ -227,7 +228,7 @@ it('a call behind others of its share opens when it does in a plan that grants e
   await fc.assert(fc.asyncProperty(past, check), propertyRuns(400))
   const none = { share: 'a' as const, grants: [], state: {} }
   await check({ ...none, rates: [{ max: 2, seconds: 1 }], demand: { a: 0, b: 0 }, waiting: 2_000 })
-  // Another share that has just become quiet binds a window no more.
+  // If another share has just become quiet, it no longer binds a window.
   const rates = [2, 15].map((max, index) => ({ max, seconds: 60 ** index }))
   await check({ ...none, rates, demand: { b: 30_020 }, waiting: 9 })
   t.diagnostic(JSON.stringify(totals))

@@ -9,7 +9,7 @@ import { World } from './world.ts'
 
 const { redis } = await redisOfThisFile()
 
-/** What one call's poll brings that wants sixteen permits ahead. */
+/** The permits that a poll of one call brings if it wants sixteen permits ahead. */
 async function poll(world: World) {
   const waiters = [waiterOf('account|polling')]
   const released = { ids: [], meanMs: 0 }

@@ -54,7 +54,7 @@ it('the state of a cap has the place and the slot of a queued call, and says of 
   )
 })
 
-/** Joins a call with two minutes' time. @returns its entry, and when it is told to be granted */
+/** Joins a call with two minutes' time. @returns its entry, and when it will get its permit */
 async function join(world: World, accountId: string, more: Partial<WaitQueueEntry> = {}) {
   const callId = `${joined++}`
   const entry = { callId, accountId, isAsync: true, weight: 1, slug: world.slug, bucket: 'shared', ...more }
@@ -64,7 +64,9 @@ async function join(world: World, accountId: string, more: Partial<WaitQueueEntr
 }
 let joined = 1
 
-/** A cap of ten in twenty seconds whose half account a has had, while b asks too. */
+/**
+ * A cap of ten in twenty seconds. Account a has had half of it, while account b wants permits too.
+ */
 async function openSpentShare() {
   const world = await new World(redis, { concurrency: 20, rates: [{ max: 10, seconds: 20 }] }).open()
   for (const account of ['b', 'a', 'a', 'a', 'a', 'a']) {

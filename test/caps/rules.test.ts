@@ -7,8 +7,8 @@ import { World } from './world.ts'
 const { redis } = await redisOfThisFile()
 
 /**
- * How many calls a cap takes from one group of accounts, a new account each time, after another
- * account had one.
+ * How many calls a cap accepts from one group of accounts, a new account each time, after another
+ * account had a permit.
  */
 async function countTaken(rates: Caps['rates'], callsMax: number): Promise<number> {
   const world = await new World(redis, { concurrency: 200, rates }).open()

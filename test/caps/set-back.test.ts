@@ -34,11 +34,11 @@ for (const [name, max] of [
     const place = await world.cap.joinWaitQueue(entry, world.now + 3_000)
     assert.ok('reason' in place)
     assert.ok(place.retryAfterMs <= WINDOW_MS, `${place.retryAfterMs} ms`)
-    // All that was granted still counts.
+    // Everything that was granted still counts.
     assert.equal((await acquire(['too-early'])).granted.size, 0)
     world.now += WINDOW_MS - 1
     assert.equal((await acquire(['too-early'])).granted.size, 0)
-    // A permit may have been used a second after its grant.
+    // A worker may use a permit up to a second after its grant.
     world.now += 1_001
     assert.equal((await acquire(['in-time'])).granted.size, 1)
   })

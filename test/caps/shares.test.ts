@@ -25,8 +25,8 @@ const call = (
 })
 
 /**
- * That a call has a place of its own ahead of an identical one, or follows it, and the wait that it
- * is quoted.
+ * Whether a call has a place of its own ahead of an identical call, or follows it, and the wait
+ * that it is quoted.
  */
 async function assertJoins(
   world: World,
@@ -57,7 +57,7 @@ it('no accepted call misses its deadline when one account has six loops beside s
       loop.member = world.lastMember
       if (result) loop.againAt = world.now + Math.min(result.retryAfterMs, 5 * SECOND)
     }
-    // Fails where an accepted call passes its deadline without a refusal.
+    // Fails if an accepted call passes its deadline without a refusal.
     await world.advance(SECOND)
   }
   const guests = Array.from({ length: 7 }, (_, index) => grantedTo(`guest-${index}`))
@@ -67,7 +67,7 @@ it('no accepted call misses its deadline when one account has six loops beside s
 })
 
 it('no slot goes to a call that has no time left for its answer, although others push calls back', async () => {
-  // A history in which one of 50 slots was granted to such a call.
+  // A history in which such a call got one of 50 slots.
   let state = 7_919
   const random = () => {
     state = (state * 1_103_515_245 + 12_345) % 2_147_483_648
@@ -162,7 +162,7 @@ it('a call does not wait in the place of an asynchronous one for the same answer
   await world.advance(0)
   for (let index = 0; index < 8; index += 1)
     await world.join(call('a', { isAsync: true, timeoutMs: 120 * SECOND, answer: `${index}` }))
-  // The next slot is an asynchronous call's.
+  // The next slot belongs to an asynchronous call.
   const slotMs = 2 * (5 * SECOND + WINDOW_MARGIN_MS)
   const refusal = await world.join(call('b', { timeoutMs: 3 * SECOND, answer: '7' }))
   assert.deepEqual(refusal, { reason: 'cap', retryAfterMs: slotMs })
@@ -283,8 +283,8 @@ it('an account with hundreds of calls in the queue has as many there as its half
   assert.equal(await world.join(call('guest')), undefined)
   let refusal: Awaited<ReturnType<World['join']>>
   for (let taken = 0; !refusal && taken <= 400; taken += 1) refusal = await world.join(call('busy', { timeoutMs }))
-  // Thirty windows' halves; the guest's call and theirs fill fifteen windows and a place of the
-  // next.
+  // The halves of thirty windows. The guest's call and their calls fill fifteen windows and a place
+  // of the next window.
   assert.equal(world.waiting.length, 1 + 300)
   assert.deepEqual(refusal, { reason: 'share', retryAfterMs: 15 * windowMs })
   assert.equal(await world.join(call('guest')), undefined)
@@ -305,7 +305,7 @@ it('accounts of one group count as one, and a fifth of a long window stays for n
   assert.equal(world.grantsOf('group:network'), 30)
   assert.equal(await takeAll('second'), 'share')
   assert.equal(world.granted, 48)
-  // Twelve that have had none of the hour are served at once, each once.
+  // Twelve accounts that have had nothing of the hour are served at once, each once.
   for (let index = 0; index < 12; index += 1) {
     assert.equal(await world.join(call(`newcomer-${index}`)), undefined)
     await world.advance(100)
@@ -335,7 +335,7 @@ const OF_ONE_48 = Array.from({ length: 60 }, (_, index) => `h1/q1/h${index}/h0`)
 
 it('sixty networks of one /48 leave a fifth of an hourly cap to others although they come first, and a quarter is theirs while others ask', async () => {
   const alone = await open(HOURLY)
-  // They have what a wide network may hold, less what it keeps for other networks in it.
+  // They have what a wide network may hold, less the part that it keeps for other networks in it.
   assert.equal(await comeFrom(alone, OF_ONE_48), 39)
   assert.equal(await comeFrom(alone, ['h2/h0', 'h3/h0', 'h4/q1/h0/h0', undefined, undefined]), 5)
   const beside = await open(HOURLY)
@@ -370,7 +370,8 @@ it('what a long window keeps goes to networks that have had none, and no wider n
   for (let index = 0; index < 60; index += 1) await comeFrom(world, [`h${index % 4}/h0`])
   assert.equal(world.granted, 48)
   assert.equal(await comeFrom(world, ['h7/h0', 'h7/h0']), 1)
-  // Of twelve, six to one wide network, three to a /48 of another, each network once.
+  // Of twelve slots, six go to one wide network and three to a /48 of another wide network, and
+  // each network gets a single slot.
   assert.equal(
     await comeFrom(
       world,
@@ -389,7 +390,7 @@ it('what a long window keeps goes to networks that have had none, and no wider n
 })
 
 it('calls of another network do not wait behind the calls of sixty networks of one /48', async () => {
-  // Of one request a window no share has a half: the order alone is fair.
+  // If a window allows one request, no share has a half. Only the order is fair.
   const world = await open({ concurrency: 1, rates: [{ max: 1, seconds: 5 }] })
   for (const group of OF_ONE_48.slice(0, 30)) await world.join(call('attacker', { group, timeoutMs: 300 * SECOND }))
   await world.advance(0)
@@ -446,7 +447,7 @@ it('after a close one request goes first, and the others follow its response', a
   for (let index = 0; index < 64; index += 1) await world.join(call(`account-${index % 8}`))
   await world.advance(5 * SECOND)
   assert.equal(world.leases.length, 1)
-  // It is refused as well: again one request, when the upstream opens again.
+  // It is refused as well, because one request goes again when the upstream opens again.
   await world.applyUpstreamLimit({ closedForMs: 5 * SECOND })
   await world.advance(5 * SECOND + 1)
   assert.equal(world.leases.length, 1)
@@ -472,7 +473,7 @@ it('a release that is sent again because its reply was lost lets no other reques
   assert.deepEqual(await learned(), ['2', '10.0'])
   await cap.release({ ids, meanMs: 400 })
   assert.deepEqual(await learned(), ['2', '10.0'])
-  // A poll that granted nothing is not remembered: it may be run again.
+  // If a poll granted nothing, Redis does not remember it, and it may run again.
   assert.equal((await acquire({ ids, meanMs: 400 })).length, 2)
   assert.deepEqual(await learned(), ['2', '10.0'])
 })

@@ -15,7 +15,7 @@ test('half of the room that a reply tells of is used without tickets at a time, 
   const [first, second] = [take(), take()]
   assert.ok(first && second)
   assert.equal(take(), undefined)
-  // More room does not make room for those that are under way.
+  // If the room grows, calls that are already running have no more room.
   room.learn(call, { ...sent, room: 5 })
   assert.equal(take(), undefined)
   first()

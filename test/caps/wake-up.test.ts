@@ -8,7 +8,7 @@ import { World } from './world.ts'
 
 const { redis, url } = await redisOfThisFile()
 
-/** A cap that lets one request be under way at once. */
+/** A cap that allows one request at once. */
 async function open() {
   const world = await new World(redis, { concurrency: 1, rates: [{ max: 500, seconds: 10 }] }).open()
   /** Polls for members, in the order of the numbers that they end with. */
@@ -94,7 +94,7 @@ it("a poll that is left without waiters of its own wakes the worker of another's
   }
   assert.deepEqual(await woken(poll([])), [], 'there is no room')
   assert.deepEqual(await woken(poll(permits)), ['b|3'])
-  // A wake-up for the call that is evicted was in vain.
+  // The wake-up for the evicted call had no use.
   assert.deepEqual(await woken(poll([])), ['b|3'])
 })
 

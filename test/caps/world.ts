@@ -35,7 +35,8 @@ interface ModelCall {
   share: string
   tag: number | undefined
   /**
-   * It is in the queue; else it waits in the place of an identical call, or repeats its request.
+   * True if it is in the queue. Otherwise it waits in the place of an identical call, or repeats
+   * its request.
    */
   hasPlace: boolean
   deadline: number
@@ -65,7 +66,7 @@ function pathOf(share: string): string[] {
   return names.map((_name, index) => names.slice(0, index + 1).join('/'))
 }
 
-/** Without a group: the whole window, which holds every share. */
+/** Without a group it is the whole window, which holds every share. */
 function isIn(share: string, group: string | undefined): boolean {
   return group === undefined || share === group || share.startsWith(`${group}/`)
 }
@@ -89,7 +90,7 @@ export class World {
   grantedLate = 0
   /** Calls that got their permit without a ticket. */
   passed = 0
-  /** Polls that told of room for more. */
+  /** Polls whose reply said that there is room for more. */
   roomsTold = 0
   /** Permits that were acquired ahead. */
   ahead = 0
@@ -98,10 +99,10 @@ export class World {
   readonly #served: ModelCall[] = []
   readonly #grants: Grant[] = []
   readonly #leases = new Map<PermitId, { share: string; endsAt: number; worker: number }>()
-  /** Permits that were acquired ahead, and that no call takes. */
+  /** Permits that were acquired ahead and that no call takes. */
   readonly #untaken = new Set<PermitId>()
   #closedUntil = 0
-  /** What the upstream said last that it has left. */
+  /** The number that the upstream last said that it has left. */
   #left = { requests: 0, until: 0 }
   readonly #askedAt = new Map<string, number>()
   #lastAsker: string | undefined
@@ -130,7 +131,7 @@ export class World {
     return [...this.#waiting.values()]
   }
 
-  /** How many permits a share, or all shares that a group holds, had. */
+  /** How many permits a share, or all shares of a group, had. */
   grantsOf(group: string): number {
     return this.#grants.filter(({ share }) => isIn(share, group)).length
   }
@@ -152,16 +153,16 @@ export class World {
     return capKeys.of(this.slug, 'shared', name)
   }
 
-  /** A call arrives. @returns why it was refused, and for how long; undefined when it waits now */
+  /** A call arrives. @returns why it was refused, and for how long; undefined if it waits now */
   async join(call: NewCall): Promise<{ reason: string; retryAfterMs: number } | undefined> {
     return await this.#join(this.#entryOf(call), call.timeoutMs)
   }
 
   /**
-   * Calls come to one worker without tickets: all of them get permits if there is room for them and
-   * for all that wait, or they join the queue.
+   * Calls come to one worker without tickets. If there is room for them and for all waiters, they
+   * all get permits. Otherwise they join the queue.
    *
-   * @returns of each as `join`; undefined as well when it got its permit
+   * @returns for each as `join`; undefined also if it got its permit
    */
   async joinIfNeeded(calls: NewCall[]): Promise<({ reason: string; retryAfterMs: number } | undefined)[]> {
     const newcomers = calls.map((call) => this.#callOf(this.#entryOf(call), call.timeoutMs))
@@ -174,7 +175,7 @@ export class World {
     })
   }
 
-  /** A call that had a permit, and waits for none, needs another one for a repeated request. */
+  /** A call had a permit and waits for none. It needs another permit to repeat its request. */
   repeat(pick: number): void {
     const idle = this.#served.filter(({ member, deadline }) => deadline > this.now && !this.#waiting.has(member))
     const call = idle[pick % Math.max(1, idle.length)]
@@ -232,15 +233,15 @@ export class World {
     await this.cap.leaveWaitQueue(call.entry)
   }
 
-  /** Nothing was sent under a permit. */
+  /** No request was sent under the permit. */
   async releaseUnused(permit: PermitId): Promise<void> {
     this.operations += 1
     const share = this.#leases.get(permit)?.share ?? assert.fail('the permit has no lease')
     const index = this.#grants.findLastIndex((grant) => grant.share === share)
     this.#leases.delete(permit)
     this.#left.requests += 1
-    // The model may forget another grant of the share than the cap: the later one, so that it is
-    // the stricter of the two.
+    // The model may forget another grant of the share than the cap does. It forgets the later
+    // grant, so that it is the stricter of the two.
     this.#grants.splice(index, 1)
     await this.cap.release({ unused: [permit] })
   }
@@ -255,7 +256,7 @@ export class World {
     await this.cap.applyUpstreamLimit({ ...limit, observedBy })
   }
 
-  /** A probe: a waiter that goes before all calls. @returns whether it got a permit */
+  /** A probe is a waiter that goes before all calls. @returns whether it got a permit */
   async acquireUnqueued(account: string): Promise<boolean> {
     this.#calls += 1
     const member = `${account}|unqueued-${this.#calls}`
@@ -295,9 +296,9 @@ export class World {
   }
 
   /**
-   * Every worker polls until none gets anything more.
+   * Every worker polls until no worker gets anything more.
    *
-   * @returns when the next may be granted, milliseconds
+   * @returns when the next permit may be granted, milliseconds
    */
   async #pollAll(): Promise<number> {
     let pauseMs = 0
@@ -348,7 +349,7 @@ export class World {
       if (call.deadline - this.now < SERVICE_MS + REPLY_MS) this.grantedLate += 1
       this.#served.push({ ...call, tag: joined.get(member) ?? call.tag })
       this.#grant(call.share, permit, worker)
-      // With a key of its answer it may have waited in the place of an identical call.
+      // If it has a key of its answer, it may have waited in the place of an identical call.
       const mayHavePlace = joined.has(member) || call.entry.coalescedKey !== undefined
       if (!mayHavePlace && newcomers.some((newcomer) => newcomer.member === member)) passed += 1
     }
@@ -382,7 +383,8 @@ export class World {
   }
 
   /**
-   * A call takes every other permit that was acquired ahead. The others go back when they are old.
+   * A call takes every other permit that was acquired ahead. The worker releases the others when
+   * they are old.
    */
   #keepAhead(permits: PermitId[], worker: number): void {
     this.ahead += permits.length
@@ -403,7 +405,7 @@ export class World {
     return Math.min(concurrency - this.#leases.size, ...ofRates)
   }
 
-  /** What holds at every grant. */
+  /** Invariants at every grant. */
   #grant(share: string, permit: PermitId, worker: number, lastsMs = SERVICE_MS): void {
     this.granted += 1
     this.#leases.set(permit, { share, endsAt: this.now + lastsMs, worker })
@@ -428,8 +430,8 @@ export class World {
   }
 
   /**
-   * The share, which has just got a permit, and each group around it have not more of the window
-   * than they may.
+   * Neither the share that has just got a permit, nor any group around it, has more of the window
+   * than it may.
    */
   #assertShares(rule: Caps['rates'][number], share: string, inWindow: Grant[]): void {
     const since = this.now - Math.min(rule.seconds * 1_000 + WINDOW_MARGIN_MS, DEMAND_MS)
@@ -459,7 +461,7 @@ export class World {
     }
   }
 
-  /** The counters in Redis say what the queue holds, and the queue what the model expects. */
+  /** The counters in Redis match the queue, and the queue matches the model. */
   async assertCounters(): Promise<void> {
     const [queue, deadlines, waiters, fair] = await Promise.all([
       this.#redis.zrange(this.#key('queue'), '0', '-1'),
@@ -494,7 +496,7 @@ export class World {
     return this.#rules.rates.some(({ max }) => max <= SCARCE_MAX)
   }
 
-  /** When everything has ended nothing is left behind. */
+  /** After everything has ended, no key is left. */
   async assertQuiet(): Promise<void> {
     assert.equal(this.#waiting.size, 0)
     for (const name of ['queue', 'queueDeadlines', 'waiters', 'waiterExpiries', 'leases', 'evicted'] as const) {

@@ -255,8 +255,8 @@ function checkHostileTexts(slug: string, path: string): void {
 }
 
 /**
- * The call is refused, or each of its requests names the example's resource, with the text as one
- * value in it.
+ * The gateway refuses the call, or each of its requests names the example's resource, with the text
+ * as a single segment.
  */
 function checkHostileText(api: Api, endpoint: Endpoint, given: Record<string, unknown>, name: string): void {
   const context = contextAt(endpoint)

@@ -6,20 +6,20 @@ import type { CallRecord } from './load.ts'
 import { NARROW } from './nonce.ts'
 import type { Rig } from './rig.ts'
 
-/** What a scenario may cost beyond the law; everything else must be zero. */
+/** What a scenario may cost beyond the law. Everything else must be zero. */
 export interface Allowances {
   /**
-   * Calls that may reach the upstream more than once: those in flight when something died, and
-   * retries.
+   * Calls that may reach the upstream more than once: calls that were running when a process died,
+   * and retries.
    */
   sentTwiceMax?: number
   /** Failed answers that callers may see. */
   failedMax?: number
   /** Callers leave by themselves in this scenario. */
   callersLeave?: boolean
-  /** Redis lost what it held, or could not write. */
+  /** Redis lost its content, or could not write. */
   losesCounts?: boolean
-  /** Processes that held callers' connections were killed. */
+  /** Processes were killed that held callers' connections. */
   breaksConnections?: boolean
 }
 
@@ -27,8 +27,8 @@ export interface Allowances {
 const USAGE_MS_MAX = 15_000
 
 /**
- * The law of conservation: one outcome for every request sent, every 200 carries its own number and
- * was sent to the upstream, usage equals what callers got, and no cap was exceeded in any window.
+ * The law of conservation: every request sent has one outcome, every 200 carries its own number and
+ * was sent to the upstream, usage equals what callers got, and no window exceeded a cap.
  */
 export async function checkConservation(rig: Rig, records: CallRecord[], allow: Allowances): Promise<Claim[]> {
   const arrivals = await rig.upstream.arrivals()
@@ -81,14 +81,16 @@ export async function checkConservation(rig: Rig, records: CallRecord[], allow: 
   return claims
 }
 
-/** How many calls came to what. */
+/** The number of calls by outcome. */
 export function outcomesOf(records: CallRecord[]): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const { outcome } of records) counts[outcome] = (counts[outcome] ?? 0) + 1
   return counts
 }
 
-/** Calls with status 200 in the usage of all accounts; waits until they are as many as expected. */
+/**
+ * Calls with status 200 in the usage of all accounts. It waits until there are as many as expected.
+ */
 async function countedSuccesses({ gateway, accounts, warmUps }: Rig, expected: number): Promise<number> {
   const endsAt = performance.now() + USAGE_MS_MAX
   const url = gateway.urls[0] ?? gateway.url

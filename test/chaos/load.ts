@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import { echoOf, type Flow, pathOf } from './nonce.ts'
 
-/** What came of one call. */
+/** The outcome of one call. */
 export interface CallRecord {
   nonce: number
   flow: Flow
@@ -17,7 +17,9 @@ export interface CallRecord {
 }
 
 export interface LoadOptions {
-  /** API nodes; those whose /readyz is not 200 get no calls, as a load balancer would have it. */
+  /**
+   * API nodes. If the /readyz of a node is not 200, it gets no calls, as behind a load balancer.
+   */
   urls: () => string[]
   /** Keys, used in turn. */
   keys: string[]
@@ -29,7 +31,7 @@ export interface LoadOptions {
   impatient?: { share: number; patienceMs: number }
 }
 
-/** Where a call goes, and how long its caller waits. */
+/** The address of a call, and how long its caller waits. */
 export type CallOptions = Pick<LoadOptions, 'urls' | 'keys' | 'patienceMs' | 'impatient'>
 
 const PATIENCE_MS = 35_000
@@ -37,8 +39,8 @@ const TICK_MS = 5
 const READY_POLL_MS = 100
 
 /**
- * Open-loop load: so many calls a second, whatever becomes of them. Numbers are unique over the
- * life of the process.
+ * Open-loop load: so many calls a second, even if they fail. Numbers are unique over the life of
+ * the process.
  */
 export class Load {
   readonly #agent = new Agent({ connections: 4_000, pipelining: 1 })
@@ -72,7 +74,7 @@ export class Load {
     await this.#agent.destroy()
   }
 
-  /** Makes one call. `ready`: nodes that take calls; all where none is known. */
+  /** Makes one call. `ready` holds the nodes that take calls, or all nodes if none is known to. */
   async call(flow: Flow, options: CallOptions, ready: string[] = []): Promise<CallRecord> {
     this.#nonce += 1
     const nonce = this.#nonce

@@ -9,7 +9,7 @@ import { type ChaosScenario, USUAL } from './scenario.ts'
 
 const STEP_CLOCK = new URL('./step-clock.ts', import.meta.url).href
 
-/** Faults that take a minute or more to show, or need a right to mount. */
+/** Faults that take a minute or more to show, or that need the right to mount. */
 export const LONG_SCENARIOS: ChaosScenario[] = [
   {
     name: 'crowd',
@@ -17,7 +17,7 @@ export const LONG_SCENARIOS: ChaosScenario[] = [
     seconds: 10,
     perSecond: { weather: 200 },
     impatient: { share: 0.5, patienceMs: 6_000 },
-    // A queue that is never longer than callers wait, once those who leave are out of it.
+    // A queue that is never longer than callers wait, if one subtracts the callers that leave.
     environment: { UPSTREAM_WEATHER_CAPS: 'concurrency=64,60/1' },
     faults: async () => undefined,
     allow: { callersLeave: true },
@@ -26,8 +26,8 @@ export const LONG_SCENARIOS: ChaosScenario[] = [
       return [
         atLeast('callers that left', countOf('left'), 400),
         atLeast('callers that were answered', countOf('200'), 600),
-        // Whose slot would come too late is refused when it comes; all others who stay are
-        // answered.
+        // If the slot of a call would come too late, the call is refused when it comes. All other
+        // calls whose callers stay are answered.
         exactly('accepted callers that stayed in vain', countOf('503 DEADLINE_EXCEEDED'), 0),
       ]
     },
@@ -116,7 +116,7 @@ export const LONG_SCENARIOS: ChaosScenario[] = [
   },
 ]
 
-/** Rows of the log of calls, once there are as many as calls or they have had ten seconds. */
+/** Rows of the log of calls, as soon as there are as many as calls, or ten seconds later. */
 async function loggedCalls({ services }: Rig, calls: number): Promise<number> {
   const db = openDatabase(services.databaseUrl, createLog({ level: 'silent', pretty: false }, 'test'))
   const count = async () => Number((await db.selectFrom('call_log').select(({ fn }) => fn.countAll().as('rows')).executeTakeFirstOrThrow()).rows) // biome-ignore format: one line

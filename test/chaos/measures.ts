@@ -5,7 +5,7 @@ import type { CallRecord } from './load.ts'
 export const weatherOf = (records: CallRecord[]): CallRecord[] => records.filter(({ flow }) => flow === 'weather')
 export const othersOf = (records: CallRecord[]): CallRecord[] => records.filter(({ flow }) => flow !== 'weather')
 
-/** Longest time without an answer of 200 between two sent calls that got one, seconds. */
+/** Longest time without an answer of 200 between two sent calls that got a 200, seconds. */
 export function recovery(records: CallRecord[], maxSeconds: number): Claim {
   const good = records.filter(({ outcome }) => outcome === '200').map(({ sentAt, tookMs }) => sentAt + tookMs)
   const last = Math.max(...records.map(({ sentAt }) => sentAt))
@@ -31,7 +31,7 @@ export function percentile(records: CallRecord[], share: number): number {
   return times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0
 }
 
-/** What came of the calls, second by second: shown where a claim does not hold. */
+/** The outcome of the calls, second by second. The run shows it if a claim does not hold. */
 export function timeline(records: CallRecord[]): string[] {
   const startsAt = Math.min(...records.map(({ sentAt }) => sentAt))
   const seconds: Record<string, number>[] = []

@@ -1,4 +1,4 @@
-/** The two flows of load: a wide upstream, and one with a narrow cap. */
+/** The two flows of load: a wide upstream, and an upstream with a narrow cap. */
 export type Flow = 'weather' | 'air-quality'
 
 export const FLOWS: Flow[] = ['weather', 'air-quality']
@@ -9,8 +9,8 @@ export const NARROW = { max: 30, windowMs: 10_000, concurrency: 4 }
 const COLUMNS = 30_000
 
 /**
- * The path of a call whose parameters are a number: a grid cell of its own, so that no call shares
- * a stored answer with another one. The upstream echoes the number in the data.
+ * The path of a call whose parameters are a number: a grid cell of its own, so that no two calls
+ * share a stored answer. The upstream echoes the number in the data.
  */
 export function pathOf(flow: Flow, nonce: number): string {
   const latitude = (-89 + Math.floor(nonce / COLUMNS) / 100).toFixed(2)
@@ -28,8 +28,8 @@ export function nonceOf(query: URLSearchParams): number | undefined {
 }
 
 /**
- * The upstream's answer with the number in it: with all members of a real one, because the gateway
- * probes a source whose answers lack some.
+ * The upstream's answer with the number in it. It has all members of a real answer. If an answer
+ * lacked members, the gateway would probe the source.
  */
 export function bodyWith(flow: Flow, nonce: number): unknown {
   const place = { latitude: 1, longitude: 1, elevation: 1, timezone: 'GMT', utc_offset_seconds: 0 }
@@ -42,7 +42,7 @@ export function bodyWith(flow: Flow, nonce: number): unknown {
   return { ...place, current: { ...step, pm10: nonce, pm2_5: 1, us_aqi: 1, european_aqi: 1, ...gases } }
 }
 
-/** The number in the data of an answer; undefined when there is none. */
+/** The number in the data of an answer; undefined if there is none. */
 export function echoOf(data: unknown): unknown {
   if (typeof data !== 'object' || data === null) return undefined
   return Reflect.get(data, 'temperature_c') ?? Reflect.get(data, 'pm10')

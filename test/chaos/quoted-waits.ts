@@ -12,12 +12,15 @@ const OTHERS = 7
 /** How long the upstream takes to answer, milliseconds. */
 const ANSWER_MS = 15
 
-/** Longest a refused caller waits before it comes again, milliseconds, whatever it is told. */
+/**
+ * Longest time that a refused caller waits before its next call, milliseconds, whatever Retry-After
+ * says.
+ */
 const AGAIN_MS_MAX = 5_000
 
 /**
- * One account with six loops beside seven that come and go, on a cap of ten a minute: every
- * accepted call keeps its time.
+ * One account with six loops beside seven accounts that come and go, on a cap of ten a minute.
+ * Every accepted call meets its deadline.
  */
 export const quotedWaits: ChaosScenario = {
   name: 'quoted-waits',
@@ -48,14 +51,14 @@ export const quotedWaits: ChaosScenario = {
       records.filter(({ outcome }) => outcome === '503 DEADLINE_EXCEEDED').length,
       0,
     ),
-    // A slot of the cap that comes too late for its call goes to the next one, and the call reads
+    // If a slot of the cap comes too late for its call, the next call gets it, and the caller reads
     // the refusal of the cap.
     exactly(
       'calls whose slot was used up by an attempt without time for an answer',
       records.filter(({ outcome }) => outcome === '502 UPSTREAM_TIMEOUT').length,
       0,
     ),
-    // Ten a minute less what the warm-up took of the first one.
+    // Ten a minute, less what the warm-up took of the first window.
     atLeast('calls answered', records.filter(({ outcome }) => outcome === '200').length, 30),
   ],
 }

@@ -24,7 +24,7 @@ export interface Rig {
   /** A connection to Redis past the proxy. */
   store: Redis
   upstream: ChaosUpstream
-  /** Where the scenario has one. */
+  /** Set if the scenario has such an upstream. */
   disk: SmallDisk | undefined
   accounts: Account[]
   /** Calls made before the load. */
@@ -62,7 +62,7 @@ export async function startRig({
   before,
 }: RigOptions): Promise<Rig> {
   const folder = diskMb === undefined ? undefined : await mkdtemp(join(tmpdir(), 'agw-disk-'))
-  // Postgres runs as another user if this user is root.
+  // If this user is root, Postgres runs as another user.
   if (folder) await chmod(folder, 0o755)
   const disk = folder === undefined ? undefined : await mountSmallDisk(folder, diskMb ?? 0)
   const services = await startServices({ parent: folder })
@@ -122,8 +122,8 @@ export async function startRig({
 }
 
 /**
- * Every node has seen every key, as nodes that serve have: what is shown of stores that fail begins
- * there.
+ * Every node has seen every key, as nodes that have served for a while. If a store fails, the
+ * effects begin from that state.
  */
 async function warmUp(gateway: Gateway, keys: string[]): Promise<number> {
   let nonce = 0
@@ -137,8 +137,7 @@ async function warmUp(gateway: Gateway, keys: string[]): Promise<number> {
 }
 
 /**
- * Replaces a worker, any of them unless `index` says which: without warning or, by SIGTERM, in
- * order.
+ * Replaces a worker, any of them if `index` names none: without warning or, by SIGTERM, in order.
  */
 export async function replaceWorker(
   { gateway, random }: Rig,
@@ -147,7 +146,7 @@ export async function replaceWorker(
 ): Promise<void> {
   const [worker] = gateway.workers.splice(index, 1)
   if (!worker) return
-  // A worker told to end serves until another worker is there, as a rolling deployment has it.
+  // A worker that gets SIGTERM serves until another worker is there, as in a rolling deployment.
   if (signal === 'SIGTERM') await gateway.startWorker()
   const ended = once(worker, 'exit')
   worker.kill(signal)
@@ -155,7 +154,9 @@ export async function replaceWorker(
   if (signal !== 'SIGTERM') await gateway.startWorker()
 }
 
-/** Ends an API node and starts another. A killed one takes its callers' connections with it. */
+/**
+ * Ends an API node and starts another. If the node is killed, its callers' connections end with it.
+ */
 export async function replaceNode({ gateway }: Rig, signal: NodeJS.Signals): Promise<void> {
   const node = gateway.web.shift()
   const url = gateway.urls.shift()
@@ -172,7 +173,7 @@ export async function replaceNode({ gateway }: Rig, signal: NodeJS.Signals): Pro
   else await gateway.startWeb()
 }
 
-/** Stops a process for a time, as a machine that is suspended. */
+/** Stops a process for a time, as if its machine was suspended. */
 export async function freeze(pid: number, ms: number): Promise<void> {
   process.kill(pid, 'SIGSTOP')
   try {

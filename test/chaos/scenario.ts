@@ -22,7 +22,7 @@ export interface ChaosScenario {
   offer?: (rig: Rig) => Promise<CallRecord[]>
   /** Some callers have less patience than the others. */
   impatient?: LoadOptions['impatient']
-  /** Runs beside the load; the load goes on until its time is over. */
+  /** Runs beside the load, which goes on until its time is over. */
   faults: (rig: Rig) => Promise<void>
   allow: Allowances
   /** What this scenario shows beyond the law. */

@@ -16,20 +16,20 @@ export const SCENARIOS: ChaosScenario[] = [
     seconds: 14,
     perSecond: USUAL,
     faults: (rig) => repeat(3, 3_000, () => replaceWorker(rig, 'SIGKILL')),
-    // What was in flight in a killed worker: its share of the concurrency. While one is missing the
-    // other may be short of CPU.
+    // The calls that were running in a killed worker: its share of the concurrency. If one worker
+    // is missing, the other may be short of CPU.
     allow: { sentTwiceMax: 20, failedMax: 60 },
   },
   {
     name: 'kill-workers-busy',
     about: 'kill -9 of a worker every 3 seconds while calls travel in batches',
-    // To one node the calls come by threes and more: so they share jobs.
+    // A node gets three or more calls together, so they share jobs.
     webNodes: 1,
     seconds: 14,
     perSecond: { weather: 600 },
     faults: (rig) => repeat(3, 3_000, () => replaceWorker(rig, 'SIGKILL')),
-    // All that the cap takes at once may have been at the killed worker. Meanwhile one is left, and
-    // may be short of CPU.
+    // All requests that the cap allows at once may have been at the killed worker. Meanwhile one
+    // worker is left, and may be short of CPU.
     allow: { sentTwiceMax: 3 * 64, failedMax: 4_200 },
   },
   {
@@ -121,7 +121,8 @@ export const SCENARIOS: ChaosScenario[] = [
     allow: { sentTwiceMax: 0 },
     claims: (records) => [
       atMost('longest answer, seconds', Math.max(...records.map(({ tookMs }) => tookMs)) / 1_000, 12),
-      // Nothing can be queued while it is full: those five seconds, and what comes after.
+      // If Redis is full, no call can be queued. That affects those five seconds and the calls
+      // right after.
       recovery(records, 7),
     ],
   },

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** A disk of its own that can be filled without harm to anything else. */
+/** A disk of its own that a scenario can fill without harm to anything else. */
 export interface SmallDisk {
   fill: () => Promise<void>
   free: () => Promise<void>
@@ -17,7 +17,7 @@ const CHUNK = Buffer.alloc(1024 * 1024, 1)
 /**
  * Mounts a tmpfs of this size.
  *
- * @throws Error if this user may not mount, because the scenario cannot be run then
+ * @throws Error if this user may not mount, because the scenario cannot run then
  */
 export async function mountSmallDisk(folder: string, sizeMb: number): Promise<SmallDisk> {
   await run('mount', ['-t', 'tmpfs', '-o', `size=${sizeMb}m,mode=0777`, 'agw-chaos', folder])

@@ -4,11 +4,11 @@ import { atMost } from '../soak/scenario.ts'
 import type { Rig } from './rig.ts'
 import type { ChaosScenario } from './scenario.ts'
 
-/** What grows when something leaks. */
+/** The figures that grow if something leaks. */
 interface Footprint {
   /** Of API nodes and workers together, MB. */
   memoryMb: number
-  /** Keys in Redis but stored answers, which are bounded and have a lifetime. */
+  /** Keys in Redis without stored answers, which are bounded and have a lifetime. */
   keys: number
   connections: number
 }
@@ -34,7 +34,7 @@ export const soak: ChaosScenario = {
   },
   allow: { failedMax: 0 },
   claims: () => {
-    // The first minutes warm caches and compiled code; after them nothing may grow.
+    // The first minutes warm caches and compiled code. After them nothing may grow.
     const settled = footprints.slice(Math.floor(footprints.length / 3))
     const first = settled.slice(0, Math.ceil(settled.length / 2))
     const second = settled.slice(Math.ceil(settled.length / 2))

@@ -1,6 +1,7 @@
 /**
- * Loaded into a process before its own code: its wall clock takes the next step at each SIGUSR2, as
- * that of a machine which is resumed or set right. `CLOCK_STEPS_MS` lists the steps.
+ * Loaded into a process before its own code. The wall clock of the process takes the next step at
+ * each SIGUSR2, as if its machine was resumed or its clock was set. `CLOCK_STEPS_MS` lists the
+ * steps.
  */
 const RealDate = Date
 const steps = (process.env.CLOCK_STEPS_MS ?? '').split(',').map(Number)

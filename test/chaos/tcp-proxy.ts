@@ -6,11 +6,16 @@ export interface TcpProxy {
   port: number
   /** Bytes of both directions are late by this much, milliseconds; 0 ends it. */
   delay: (ms: number) => void
-  /** Nothing passes and nothing is closed until `heal()`; what was sent meanwhile arrives then. */
+  /**
+   * Nothing passes and nothing is closed until `heal()`. Bytes that were sent meanwhile arrive
+   * then.
+   */
   blackHole: () => void
-  /** What the target sends is lost until `heal()`: acknowledgements of what it did. */
+  /**
+   * Bytes that the target sends are lost until `heal()`, such as acknowledgements of what it did.
+   */
   loseReplies: () => void
-  /** New connections are refused, and those that exist are reset. */
+  /** The proxy refuses new connections and resets existing connections. */
   cut: () => void
   /** Resets all connections once. */
   reset: () => void
@@ -29,7 +34,7 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
   const replies = new WeakSet<Socket>()
 
   const pass = (from: Socket, to: Socket): void => {
-    // In the order in which they came, as TCP keeps it, whatever the delay was for each.
+    // In the order in which they came, as in TCP, even if their delays differ.
     const queue: { dueAt: number; write: () => void }[] = []
     const deliver = (): void => {
       for (let next = queue[0]; next && !isHeld; next = queue[0]) {
@@ -106,8 +111,8 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
 }
 
 /**
- * Resets a connection; one whose end was sent already is closed: Node cannot end a process that
- * reset such a one.
+ * Resets a connection. If its end was sent already, the proxy closes it, because a process of Node
+ * cannot end after it has reset such a connection.
  */
 function resetSocket(socket: Socket): void {
   if (socket.writableEnded || socket.destroyed) socket.destroy()

@@ -8,7 +8,7 @@ export const UPSTREAM_SCENARIOS: ChaosScenario[] = [
   {
     name: 'upstream-hang-impatient',
     about: 'an upstream that hangs for 12 seconds while callers leave within a second',
-    // A half-open attempt that hangs ends ten seconds later, when the upstream is well again.
+    // If a half-open attempt hangs, it ends ten seconds later, when the upstream is well again.
     seconds: 32,
     perSecond: { weather: 10, 'air-quality': 1 },
     patienceMs: 900,
@@ -19,7 +19,7 @@ export const UPSTREAM_SCENARIOS: ChaosScenario[] = [
     },
     allow: { callersLeave: true, sentTwiceMax: 10 },
     claims: (records) => [
-      // It hangs for 120 calls; five seconds pass until a probe has found that out.
+      // It hangs for 120 calls. Five seconds pass until a probe finds that out.
       atMost(
         'callers that left without an answer',
         weatherOf(records).filter(({ outcome }) => outcome === 'left').length,

@@ -19,7 +19,7 @@ export interface ArrivalRecord {
   flow: Flow
   /** Undefined for a health probe. */
   nonce: number | undefined
-  /** Requests of the flow under way, this request included. */
+  /** Requests of the flow that are running, this request included. */
   concurrent: number
 }
 
@@ -49,7 +49,9 @@ export async function startChaosUpstream(): Promise<ChaosUpstream> {
   }
 }
 
-/** Longest a hanging request is held, milliseconds: beyond every attempt. */
+/**
+ * Longest time that the upstream holds a hanging request, milliseconds. It is beyond every attempt.
+ */
 const HANG_MS = 60_000
 
 async function serve(port: NonNullable<typeof parentPort>): Promise<void> {

@@ -336,7 +336,8 @@ describe('a weak secret', () => {
     })
   }
   it('a weak secret is refused as OPERATOR_TOKEN', () => {
-    // The last ones no `Authorization` header could carry, or the log-in form would not take.
+    // The last secrets fit into no `Authorization` header, or the log-in form would not accept
+    // them.
     const unfit = [`${secret()} `, `${secret()}!`, `=${secret()}`, secret().repeat(30)]
     for (const value of ['changeme', 'a'.repeat(40), 'changeme'.repeat(5), secret().slice(0, 31), ...unfit]) {
       assert.throws(() => load({ OPERATOR_TOKEN: value }), /OPERATOR_TOKEN/)

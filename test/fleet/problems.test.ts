@@ -346,7 +346,7 @@ describe('what an operator is told', () => {
     // That its calls are refused has this cause.
     assert.deepEqual(ofCalls({ isFileFailing: true }), [[0, 'Redis', null]])
     assert.deepEqual(ofCalls({ usedBytes: 10, isFull: true }), [[0, 'Redis full', null]])
-    // Or another one, while Redis takes what is written.
+    // Or another problem, while Redis accepts writes.
     const nearly = [
       [0, 'Overloaded', 'weather'],
       [1, 'Redis', null],

@@ -71,7 +71,8 @@ describe('the alarm for members that answers lack', () => {
       probed.push((await answer({ voter: `account-${index}`, lacks: ['temperature_c'] })).probedEndpoint)
     assert.deepEqual(await statusAndCause(), ['Healthy', undefined])
     assert.deepEqual(probed.filter(Boolean), ['/current'])
-    // What the probe lacks, all answers lack; without an answer to it there is another one later.
+    // If the probe's answer lacks members, all answers lack them. If the probe gets no answer,
+    // another probe follows later.
     now += CONFIRM_SCORE_EVERY_MS
     assert.equal((await answer({ voter: 'a', lacks: ['temperature_c'] })).probedEndpoint, '/current')
     await answer({ source: 'probe', has: ['temperature_c'] })

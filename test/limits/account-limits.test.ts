@@ -48,7 +48,7 @@ it('limits that were lowered refuse with one wait, for the refusal and for what 
     await acquire(10, number)
     now += 10_000
   }
-  // Three of the four must leave the window before one more fits: the third was made 20 s ago.
+  // Three of the four must leave the window before another call fits. The third was made 20 s ago.
   await assert.rejects(acquire(2, 5), (error) => {
     assert.ok(error instanceof LimitRefusedError)
     assert.equal(error.code, 'RATE_LIMIT_EXCEEDED')

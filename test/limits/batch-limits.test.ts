@@ -48,7 +48,7 @@ async function createAccount(
         throw error
       }
     },
-    /** Of a batch that is refused. */
+    /** These are the units of a batch that is refused. */
     retryAfterMs: async (take: 'all' | 'fit', callIds: string[]): Promise<number> => {
       const error: unknown = await grantOf(take, callIds).catch((thrown) => thrown)
       assert.ok(error instanceof GatewayError)
@@ -116,7 +116,7 @@ it('a batch has as many calls in flight as the plan has left, and hands each lea
     { callId: 'call-0', refund: 'nothing', next: 'call-2' },
     { callId: 'call-1', refund: 'month' },
   ] as const
-  // Written again by whoever heard no answer, it does nothing more.
+  // If a node heard no answer and writes the refund again, it has no further effect.
   for (let times = 0; times < 2; times += 1) {
     await account.end(...ended)
     assert.deepEqual(await account.used(), [5, 2, 4])

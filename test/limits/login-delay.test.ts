@@ -14,7 +14,7 @@ const log = createLog({ level: 'silent', pretty: false }, 'test')
 
 it('wrong passwords of one client for one account wait 1, 2, 4 seconds and up to a quarter of an hour, after five', async () => {
   let now = 1_800_000_000_000
-  /** @returns 0 when the password was looked at, else how long the attempt has to wait */
+  /** @returns 0 if the password was checked, otherwise how long the attempt has to wait */
   const attempt = async (isRight = false): Promise<number> => {
     try {
       await limitGuesses(
@@ -99,6 +99,6 @@ it('log-ins that wait for their account, and good ones, take nothing from the th
     await assert.rejects(attempt('C@example.com', true), { code: 'LOGIN_THROTTLED' })
   for (let count = 0; count < 3; count += 1) await attempt('d@example.com', true)
   await assert.rejects(attempt('d@example.com', false), { code: 'INVALID_CREDENTIALS' })
-  // Now six failed: the client itself waits.
+  // Now six attempts have failed, so the client itself waits.
   await assert.rejects(attempt('d@example.com', true), { code: 'LOGIN_THROTTLED' })
 })

@@ -14,7 +14,7 @@ import { redisOfThisFile } from '../support/services.ts'
 
 const LIMITS = { perMinute: 6, inFlight: 5, perMonth: 12 }
 const NARROW = { id: 'narrow', perMinute: 4, inFlight: 3, perMonth: 5 }
-/** What has no bound is not counted. */
+/** If a plan has no limit for something, the model does not count it. */
 const FEW_AT_ONCE = { id: 'few', perMinute: null, inFlight: 2, perMonth: null }
 const LEASE_MS = 20_000
 const START = Date.UTC(2027, 0, 31, 23, 58)
@@ -33,8 +33,8 @@ const step = fc.record({
 })
 
 /**
- * Whose limits a call takes besides those of the account: nobody's, or those of one of two
- * credentials.
+ * Whose limits a call takes besides the limits of the account: nobody's, or the limits of one of
+ * two credentials.
  */
 type Credential = 'none' | 'narrow' | 'few at once'
 
@@ -48,7 +48,7 @@ interface ModelCall {
   hasEnded: boolean
 }
 
-/** One who has limits, the account or a credential, as the contract words them. */
+/** A holder of limits, the account or a credential, in the words of the contract. */
 class Holder {
   perMinute: number
   readonly perMonth: number
@@ -88,7 +88,9 @@ class Holder {
     this.countMonth(at, 1)
   }
 
-  /** When a unit of the minute comes back, over a limit that may have been lowered. */
+  /**
+   * When a unit of the minute comes back, even if the limit was lowered and the count is over it.
+   */
   resetMs(now: number): number {
     const byAge = [...this.minute.values()].sort((a, b) => a - b)
     const at = byAge[Math.max(0, byAge.length - this.perMinute)]
@@ -116,8 +118,8 @@ class Model {
   }
 
   /**
-   * How many calls of a batch get their units: each call that fits beside those before it, as far
-   * as leases do not matter.
+   * How many calls of a batch get their units. Each call that fits beside the calls before it gets
+   * them, if leases do not matter.
    */
   roomOf(now: number, by: Credential): number {
     const rooms = this.holders(by).map((holder) =>
@@ -213,7 +215,7 @@ it('plan limits are exact and nothing is given back twice in any history of call
         if (hasLease) calls.push(noted)
         return noted
       }
-      /** Ends a call, told twice of it. */
+      /** Ends a call, twice. */
       const end = async (call: ModelCall, refund: Refund) => {
         const next = refund === 'all' ? undefined : call.waiting.shift()
         const { id, at, isAsync } = call
@@ -223,15 +225,15 @@ it('plan limits are exact and nothing is given back twice in any history of call
         assert.equal(ended, model.end(call, { refund, next, now }) ? 1 : 0)
         call.hasEnded = true
         if (!next) return
-        // If the lease was over, the next call got none, and waits on.
+        // If the lease was over, the next call did not get it, and still waits.
         if (!hadLease) return void call.waiting.unshift(next)
         next.waiting = call.waiting.splice(0)
         calls.push(next)
       }
       for (const [index, { op, pauseMs, pick, refund, by }] of steps.entries()) {
         now += pauseMs
-        // A lease that ran out is found gone when the limits are looked at; until then its call may
-        // still end.
+        // If a lease has run out, the script finds that when it looks at the limits. Until then its
+        // call may still end.
         if (['acquire', 'batch', 'read'].includes(op)) model.advance(now)
         const call = calls[pick % Math.max(1, calls.length)]
         const isAsync = pick % 3 === 0
@@ -298,8 +300,8 @@ it('plan limits are exact and nothing is given back twice in any history of call
         } else if (call && op === 'release') {
           await end(call, refund)
         } else if (call) {
-          // A call that waits for a lease is given up before the call that has it. No caller
-          // refunds a call that it ended.
+          // The model gives up a call that waits for a lease before the call that has the lease. No
+          // caller refunds a call that it ended.
           const unmade = call.waiting.pop() ?? (call.isAsync || call.hasEnded ? undefined : call)
           if (unmade) await end(unmade, 'all')
         }

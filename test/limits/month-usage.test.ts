@@ -10,7 +10,7 @@ const log = createLog({ level: 'silent', pretty: false }, 'test')
 const { redis } = await redisOfThisFile()
 
 it("what is billed of a month goes by Redis' clock, as the limits do, and not by the node's", async () => {
-  // Not connected: Redis has the count.
+  // It is not connected, because Redis has the count.
   const db = openDatabase('postgres://localhost:1/none', log)
   await redis.set(accountKeys.month('account', '2027-12'), '7')
   const clock = { now: () => Date.UTC(2027, 11, 31, 23, 59) }

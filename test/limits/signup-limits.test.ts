@@ -29,7 +29,7 @@ it('sign-ups count for their network when an account is made or was there, and n
   assert.equal(await signUp(), 'made')
   assert.equal(await signUp('EMAIL_IN_USE'), 'EMAIL_IN_USE')
   for (let count = 0; count < 10; count += 1) assert.equal(await signUp(), 'SIGNUP_THROTTLED')
-  // What the bound of the day refused has taken nothing of the hour and the minute.
+  // If the limit of the day refuses, the hour and the minute lose nothing.
   const wider = { ...deps, config: { ...config, throttles: { ...config.throttles, signupPerDay: 9 } } }
   await limitSignups(wider, { address: '192.0.2.7', network: '192.0.2.7' }, async () => undefined)
 })
@@ -58,7 +58,7 @@ it('sign-ups are bounded at each depth of networks: an IPv6 /64, a /48 for four 
   assert.equal(await madeFrom(addresses((i) => `2001:4860:3:${i}00::1`)), 4)
   assert.equal(await madeFrom(addresses((i) => `2001:4861:${i}::1`)), 20)
   assert.equal(await madeFrom(addresses((i) => `203.0.113.${Number.parseInt(i, 16)}`)), 8)
-  // One IPv4 address, however it is written.
+  // One IPv4 address in several spellings.
   const spellings = [
     '198.51.100.7',
     '::ffff:198.51.100.7',

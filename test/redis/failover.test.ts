@@ -20,8 +20,8 @@ let first: PlainRedis
 let second: PlainRedis
 
 /**
- * One address that leads new connections to the primary of the moment, and leaves open ones alone,
- * as HAProxy does.
+ * One address that leads new connections to the primary of the moment and leaves open connections
+ * alone.
  */
 let primary: PlainRedis
 const front = createServer((client) => {

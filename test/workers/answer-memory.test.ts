@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { AnswerMemory } from '../../workers/upstream/answer-memory.ts'
 
-/** A call that takes each of `bytes` after the other, and holds them until it is ended. */
+/** A call that takes each of `bytes` after the other, and holds them until it ends. */
 function startCall(memory: AnswerMemory, bytes: number[], signal = new AbortController().signal) {
   const end = Promise.withResolvers<void>()
   let taken = 0
@@ -35,7 +35,7 @@ test('the answer that began first is read to its end, others as far as the memor
   await settle()
   assert.deepEqual([first.taken(), second.taken(), third.taken()], [960, 90, 0])
   await first.end()
-  // What the second one holds does not count any more: it is the first now.
+  // The bytes of the second call no longer count, because it is the first call now.
   assert.equal(third.taken(), 60)
   await second.end()
   await third.end()

@@ -73,7 +73,7 @@ test('a call that ends before its connection is ready sent nothing, and one that
 
 const LARGE = JSON.stringify('x'.repeat(1_000_000))
 
-/** Memory that one call holds, which began first: others have none until it ends. */
+/** Memory that one call holds, which began first. Other calls get none until it ends. */
 function heldMemory() {
   const memory = new AnswerMemory(0)
   const end = Promise.withResolvers<void>()

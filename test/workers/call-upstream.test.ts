@@ -116,7 +116,7 @@ test('a request that was redirected and waits for its next permit has begun, for
   await until(async () => (await deps.redis.zcard(capKeys.of(SLUG, SHARED_BUCKET, 'waiters'))) === 1)
   assert.equal(paths.length, 1)
   const [leader = ''] = await deps.redis.keys(`agw:{${SLUG}}:leader:*`)
-  // When the lead is renewed, within a second.
+  // The time at which the lead is renewed, within a second.
   await until(async () => (await deps.redis.get(leader))?.endsWith(BEGUN) === true)
   leaving.abort(new Error('left'))
   await assert.rejects(redirected, /left/)

@@ -13,7 +13,7 @@ const log = createLog({ level: 'silent', pretty: false }, 'test')
 
 const SLUGS = ['weather', 'currency']
 
-/** A worker of this version beside what an earlier version left. */
+/** A worker of this version beside the queues that an earlier version left. */
 async function open(t: TestContext, slugs = SLUGS) {
   const services = await startServices()
   const redis = openRedis([services.redisUrl], 'blocking', log)
@@ -52,7 +52,7 @@ test('calls of an earlier version are run, paused ones too, and its queues are d
   await beat({})
   earlier.open()
   await until(() => ran.includes('prioritised') && ran.includes('held'))
-  // A node of the earlier version goes on filling its queues.
+  // A node of the earlier version still fills its queues.
   await weather.add('call', {}, { jobId: 'later', removeOnComplete: true })
   await until(() => ran.includes('later'))
   assert.notEqual((await left()).length, 0)

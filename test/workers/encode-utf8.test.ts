@@ -11,8 +11,8 @@ const KINDS = {
 }
 
 test('text of any length and kind has the bytes that Buffer.from gives it', () => {
-  // Around the lengths at which the way changes, longer and then shorter again: the space between
-  // is used again.
+  // Lengths around the point at which the method changes, longer and then shorter again, so that
+  // the buffer is used again.
   const lengths = [0, 1, 2_047, 2_048, 8_191, 8_192, 60_000, 3_000, 1_200_000, 2_500_000, 10_000]
   for (const [kind, words] of Object.entries(KINDS)) {
     for (const length of lengths) {

@@ -22,7 +22,7 @@ describe('requests that callers do not wait for to the end', () => {
   const watch = () => {
     const clock = { ms: 0 }
     const unanswered = new UnansweredRequests(() => clock.ms)
-    /** Leaves after so many milliseconds; whether a probe is asked for. */
+    /** The caller leaves after so many milliseconds. @returns whether a probe was requested */
     const leave = (slug: string, patienceMs: number): boolean => {
       clock.ms += patienceMs
       return unanswered.abandoned(slug, patienceMs)

@@ -15,7 +15,7 @@ import { HttpClients } from '../../workers/upstream/http-client.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { until } from '../support/gateway.ts'
 
-/** Addresses that no upstream may lead to, by what they are. */
+/** Addresses to which no upstream may lead, by kind. */
 const PRIVATE: Record<string, string[]> = {
   unspecified: ['0.0.0.0', '0.1.2.3', '::'],
   loopback: [
@@ -96,7 +96,7 @@ describe('a connection to an upstream', () => {
     }
   }
 
-  // Names of the system's own resolver and literals, in the spellings that the URL parser takes.
+  // Names of the system's own resolver and literals, in the spellings that the URL parser accepts.
   for (const host of [
     'localhost',
     '127.0.0.1',
@@ -128,7 +128,7 @@ describe('a connection to an upstream', () => {
     const cert = await readFile(certFile, 'utf8')
     setDefaultCACertificates([cert])
     const versions: string[] = []
-    // Refuses each request: as a stream, or by closing the connection.
+    // Refuses each request, either as a stream or by closing the connection.
     const secure = createSecureServer({ cert, key: await readFile(keyFile), allowHTTP1: true }, (request) => {
       versions.push(request.httpVersion)
       if (request.httpVersion === '2.0') request.stream.close(constants.NGHTTP2_REFUSED_STREAM)

@@ -18,7 +18,7 @@ const epochSeconds: RateHeaders = { remaining: 'x-left', reset: 'x-reset', reset
 const seconds: RateHeaders = { remaining: 'x-left', reset: 'x-reset', resetIs: 'seconds' }
 const ofSearches: RateHeaders = { ...seconds, appliesWhen: { header: 'x-resource', value: 'search' } }
 
-/** An upstream that leaves all to the default rules. */
+/** An upstream that leaves everything to the default rules. */
 function plain(rateHeaders?: RateHeaders): Upstream {
   return {
     displayName: 'Plain',
@@ -53,7 +53,7 @@ function thrown(): never {
 }
 
 const NOW = Date.parse('2026-10-15T12:00:00Z')
-/** Of an answer to a request with a key. */
+/** For an answer to a request with a key. */
 const codeOf = (answer: Partial<UpstreamResponse>, upstream = plain()) => codeOfSent({ upstream, hasKey: true }, answer)
 const codeOfSent = (sent: Partial<Sent>, answer: Partial<UpstreamResponse>) => {
   const whole = { status: 200, headers: {}, body: {}, ...answer }

@@ -28,7 +28,7 @@ function open(name: string, connection = redis) {
     seconds: 60,
   }
   const pool = { requests: 0, waiting: 0, take, key: upstreamKeys.pool(api.slug, name), answered: Promise.resolve() }
-  /** `permit` settles when the call has one. */
+  /** `permit` settles when the call has an item. */
   async function take(count: number, permit = Promise.resolve()): Promise<unknown> {
     const send = async (_request: UpstreamRequest, { ensureNeeded, needless = assert.fail() }: Filling) => {
       pool.waiting += 1
@@ -68,7 +68,7 @@ it('a pool of items fetched ahead is filled once however long its request waits,
   const marker = `${pool.key}:filling`
   const first = pool.take(1)
   await until(() => pool.requests === 1)
-  // The fill has waited for a permit nearly as long as its marker lasts.
+  // The fill has waited for a permit for nearly as long as its marker lasts.
   await redis.pexpire(marker, 3_500)
   const second = pool.take(1)
   await until(async () => pool.requests === 2 || (await redis.pttl(marker)) > 3_500)
@@ -124,7 +124,7 @@ it('a call whose request was to fill a pool is answered although the pool cannot
   pool.answered = promise
   const first = pool.take(1)
   await until(() => pool.requests === 1)
-  // No list: what is written to it is refused.
+  // The value is no list, so Redis refuses writes to it.
   await redis.set(pool.key, 'text')
   resolve()
   assert.deepEqual(await first, [1])
@@ -140,7 +140,7 @@ it('a call fills a pool at once whose marker it set with a command whose reply w
   const pool = open('sent again', unsteady)
   const taken = pool.take(1)
   await until(async () => (await redis.exists(`${pool.key}:filling`)) === 1)
-  // It would wait for itself until the marker ends.
+  // If the fill called the pool, it would wait for itself until the marker ends.
   await redis.persist(`${pool.key}:filling`)
   t.mock.restoreAll()
   proxy.heal()

@@ -11,7 +11,7 @@ const { redis } = await redisOfThisFile()
 const deps = { redis, headroom: new MemoryHeadroom(redis) }
 const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
 
-/** What is kept of a call whose account has so many bytes for its results. */
+/** The part of a call's result that is kept if its account has so many bytes for its results. */
 async function keep(id: string, bytesMax: number, outcome: Partial<ReplyHead>, text = ''): Promise<ReplyHead> {
   const call = { id, accountId: 'account', isAsync: true, resultBytesMax: bytesMax } as AnswerableCall
   const { head } = await keepResult(deps, call, { head: { id, times, ...outcome }, body: Buffer.from(text) })

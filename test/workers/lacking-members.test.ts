@@ -10,7 +10,7 @@ import { endpointAt } from '../support/upstream-call.ts'
 const upstreams = await loadUpstreams()
 const upstreamOf = (slug: string): Upstream => upstreams.get(slug) ?? assert.fail(slug)
 
-/** What the recorded answer of an endpoint lacks once it is changed. */
+/** The members that the recorded answer of an endpoint lacks after a change. */
 function seenIn(
   slug: string,
   path: string,

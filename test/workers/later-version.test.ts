@@ -16,8 +16,8 @@ import { startServices } from '../support/services.ts'
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 
 /**
- * A queue with the reply stream of a node, on which calls of a version that nobody knows yet are
- * queued.
+ * A queue with the reply stream of a node. It holds calls of a later version that no worker knows
+ * yet.
  */
 async function open(t: TestContext) {
   const services = await startServices()
@@ -55,7 +55,7 @@ test('a call of a version that no worker knows is left to a newer one for a whil
     WORKER_UPSTREAMS: 'currency',
   })
   users.push({ close: worker.stop })
-  // Operators see which APIs no worker serves by what each says.
+  // Operators see which APIs no worker serves, because each worker says what it serves.
   await until(async () => (await readProcesses(redis, Date.now())).some(({ serves }) => serves?.join() === 'currency'))
   const { job, reply } = await enqueue()
   await until(async () => (await queue.getJobState(job.id ?? '')) === 'delayed', 10_000)

@@ -22,7 +22,7 @@ import { startServices } from '../support/services.ts'
 export const SLUG = 'encyclopedia'
 export const PAGE = JSON.stringify({ title: 'Earth', extract: 'A planet.' })
 
-/** As a call asks for its permits; with a tag, it joined the queue before. */
+/** A call's request for permits. If it has a tag, it joined the queue before. */
 export function permitRequest(
   callId: string,
   deadline: number,
@@ -78,12 +78,12 @@ export async function openLocalWorker(
     server.close()
     await services.stop()
   })
-  // Nothing was lost: caps start with an empty past.
+  // Redis has lost nothing, so caps start with an empty past.
   await deps.redis.set(keys.rememberedSince, 0)
   const known = deps.catalog.get(SLUG) ?? assert.fail()
   const api = rateHeaders ? { ...known, upstream: { ...known.upstream, rateHeaders } } : known
   const { endpoint } = api.endpoints.get('/summary') ?? api.endpoints.get('summary') ?? assert.fail()
-  /** `coalescer` is that of another process by default. */
+  /** By default `coalescer` is the lead of another process. */
   const call = async (
     id: string,
     {

@@ -27,7 +27,7 @@ import { waiterOf } from '../support/waiter.ts'
 
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 
-/** What a call asks that never had a place, with a minute's time. */
+/** The request of a call that never had a place, with a minute's time. */
 function requestOf(
   callId: string,
   fields: Partial<WaitQueueEntry> & { timeMs?: number; tag?: number | undefined } = {},
@@ -42,7 +42,7 @@ async function open(t: TestContext) {
   const services = await startServices()
   const redis = openRedis([services.redisUrl], 'blocking', log)
   const db = openDatabase(services.databaseUrl, log)
-  // Nothing was lost: caps start with an empty past.
+  // Redis has lost nothing, so caps start with an empty past.
   await redis.set(keys.rememberedSince, 0)
   t.after(async () => {
     await db.destroy()
@@ -91,7 +91,7 @@ test('what an upstream says is left is not raised by an answer that was slow', a
     await cap.release({ ids: [observedBy], meanMs: 1 })
   }
   await respond('b', 2)
-  // The other may not have been counted yet.
+  // The other permit may not have been counted yet.
   assert.equal(await left(), '1')
   await respond('a', 5)
   assert.equal(await left(), '1')
@@ -148,7 +148,7 @@ test('a permit that comes when less than the usual answer time is left is given 
     return (error as AttemptError).retryAfterMs !== undefined && (error as AttemptError).retryAfterMs !== 0
   })
   const permit = await next
-  // The first one's, if its window is not over yet, and this one's.
+  // The permit of the first, if its window is not over yet, and the permit of this call.
   assert.ok((await log()) <= 2)
   first.release(1)
   permit.release(1)
@@ -210,7 +210,7 @@ test('a poll whose reply is lost gives the same permit when it is sent again, an
     async () => (await logged()).length === 2,
   )
   assert.deepEqual(await logged(), [first.id, permit.id])
-  // Too old by now or not: the cap knows it by this name alone.
+  // Whether it is too old by now or not, the cap knows it only by this name.
   permit.releaseUnused()
   await until(async () => (await logged()).length === 1)
   const evicted = capKeys.of('weather', SHARED_BUCKET, 'evicted')
@@ -266,7 +266,7 @@ test('calls that wait for a permit when an operator holds the calls of their ups
     applySettings(api, { caps: { concurrency: 1, rates: [] }, pausedMode: 'hold' })
     first.release(1)
     await until(async () => (await redis.zcard(capKeys.of(api.slug, bucket, 'leases'))) === 0)
-    // A poll that follows would have its reply before this poll.
+    // If a poll followed, its reply would come before the reply to this poll.
     client.wake('account|a')
     await setImmediate()
     await setImmediate()
@@ -329,7 +329,7 @@ test('calls for which a closed upstream opens too late get the reason that new o
     assert.ok(result.status === 'rejected' && result.reason instanceof AttemptError)
     return [result.reason.code, result.reason.reach === 'refused']
   })
-  // Its time would be over first; others go before it; it was not in the queue.
+  // The time of one would be over first, others go before another, and one was not in the queue.
   const code = 'UPSTREAM_RATE_LIMITED'
   const costs = [false, false, true]
   assert.deepEqual(
@@ -433,7 +433,7 @@ test('permits that ended while their cap has room wait a moment, and go with the
   await until(async () => (await leases()) === 0)
   await hold('second')
   const third = await acquire('third')
-  // One step ended the one and granted the other.
+  // One step ended the first permit and granted the other.
   assert.equal(await leases(), 1)
   t.mock.timers.reset()
   third.release(1)
@@ -469,7 +469,7 @@ test('a permit that ended goes to Redis at once while calls of other workers wai
   await until(async () => (await count('waiters')) === 2)
   held[0].release(1)
   await waiting[0]
-  // The step that ended the first one said so.
+  // The step that ended the first permit said so.
   assert.equal(client.room, 0)
   held[1].release(1)
   for (const permit of [taken, ...(await Promise.all(waiting))]) permit.release(1)
@@ -504,7 +504,7 @@ test('a call that joined the queue for a permit is refused at once and leaves th
 
 /**
  * Two calls at one instant, so that the poll of the second acquires a permit ahead. Time stands
- * still until `goOn`, which releases what is held.
+ * still until `goOn`, which releases the waiting commands.
  */
 async function openAhead(t: TestContext, clientOf?: (cap: Cap) => PermitClient) {
   const wide = await openWide(await open(t), 64)

@@ -6,7 +6,7 @@ import { upstreamKeys } from '../../src/redis/keys.ts'
 import { processProbe } from '../../workers/jobs/process-probe.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
 
-/** What a probe comes to whose time is over before it has a permit. */
+/** The outcome of a probe whose time is over before it has a permit. */
 async function outcomeWithoutPermit(t: TestContext, settings: OperatorSettings) {
   const { deps, api } = await openWorkerParts(t)
   const { slug } = api

@@ -14,7 +14,8 @@ async function open(t: TestContext, runs: Run[], { concurrency = 64 } = {}) {
   const name = `queue-${Math.random().toString(36).slice(2)}`
   const queue = new Queue(name, { connection: redis, defaultJobOptions: { removeOnComplete: true } })
   const options = { connection: redis, concurrency, skipStalledCheck: true, drainDelay: 60 }
-  // Three named parameters: by their number BullMQ tells whether a signal is wanted.
+  // It has three named parameters, because BullMQ tells by their number whether the processor wants
+  // a signal.
   const workers = runs.map((run) => new QueueWorker(name, (job, _token, _signal) => run(job), options))
   t.after(async () => {
     await Promise.all([...workers, queue].map((it) => it.close()))
@@ -42,7 +43,7 @@ test('a job that comes alone costs one wait, one look for a job and one end, and
   run()
   const next = async () => {
     const { id = '' } = await queue.add('job', {}, { priority: 1 })
-    // It is removed when it has ended.
+    // The queue removes it when it has ended.
     await until(async () => done.includes(id) && (await redis.exists(queue.toKey(id))) === 0)
   }
   await next()
@@ -62,7 +63,7 @@ test('jobs that wait together are taken without a wait between them, and the mar
   await until(async () => done.length === 10 && (await queue.getActiveCount()) === 0)
   const after = await commandStats()
   assert.ok(after.waits - before.waits <= 1)
-  // Each is taken and ended.
+  // Each job is taken and ended.
   assert.equal(after.scripts - before.scripts, 22)
 })
 
@@ -100,13 +101,14 @@ test('a worker runs as many jobs at once as it may, and leaves the others to a w
   workers[0]?.run()
   for (let jobs = 0; jobs < 5; jobs += 1) await queue.add('job', {})
   await until(() => taken[0]?.length === 3)
-  // The first is full: what comes now is the other's, and so is what waits.
+  // The first worker is full, so jobs that come now go to the other worker, and so do jobs that
+  // wait.
   workers[1]?.run()
   await until(() => taken[1]?.length === 2)
   await queue.add('job', {})
   await until(() => taken[1]?.length === 3)
   assert.equal(taken[0]?.length, 3)
-  // Both are full. The next jobs run as soon as there is room.
+  // Both workers are full. The next jobs run as soon as there is room.
   for (let jobs = 0; jobs < 6; jobs += 1) await queue.add('job', {})
   openGate()
   await until(() => taken.flat().length === 12)
@@ -137,7 +139,7 @@ test('a delayed job runs when it is due, though its marker came with or before o
   const done: string[] = []
   const { queue, run } = await open(t, [async ({ name }) => done.push(name)])
   run()
-  // The wait without a delayed job lasts a minute.
+  // Without a delayed job the wait lasts a minute.
   await queue.add('later', {}, { delay: 400 })
   await queue.add('now', {})
   await queue.add('soon', {}, { delay: 200 })
@@ -166,7 +168,7 @@ test('a queue that is paused is left alone until it is resumed', async (t) => {
   await queue.pause()
   run()
   await queue.add('job', {}, { priority: 1 })
-  // A worker that looked at the queue since then left it alone.
+  // If a worker has looked at the queue since then, it left the queue alone.
   const { scripts } = await commandStats()
   await redis.zadd(queue.toKey('marker'), 0, '0')
   await until(async () => (await commandStats()).scripts > scripts)
@@ -231,7 +233,7 @@ test('a job whose marker a closing worker took is run by another worker at once'
   }
   const adding = queue.add('job', {})
   for (let turns = 0; turns < 50; turns += 1) await null
-  // Written after the promises of this turn, and before what Redis answers is read.
+  // Written after the promises of this tick, and before the process reads the answers of Redis.
   await new Promise((resolve) => setImmediate(resolve))
   for (const end = performance.now() + 100; performance.now() < end; );
   const closing = workers[0]?.close()

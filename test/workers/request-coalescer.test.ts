@@ -24,7 +24,7 @@ const subscriber = (member: string, signal = new AbortController().signal): Subs
 })
 const TIMEOUT = { code: 'UPSTREAM_TIMEOUT' } as const
 
-/** A process whose call leads: its request has been sent and has no answer yet. */
+/** A process whose call leads. It has sent its request and has no answer yet. */
 async function lead(t: TestContext, keys: ReturnType<typeof keysOf>) {
   const hanging = Promise.withResolvers<Answer>()
   let isLed = false
@@ -198,7 +198,7 @@ it('a call leads at once that took the lead with a command whose reply was lost'
   proxy.loseReplies()
   const leading = new RequestCoalescer(unsteady).join(keys, subscriber('first'), async () => ({ outcome }))
   await until(async () => (await redis.exists(keys.leader)) === 1)
-  // It would follow itself until its lead ends.
+  // If it followed, it would follow itself until its lead ends.
   await redis.persist(keys.leader)
   proxy.heal()
   proxy.reset()
@@ -239,7 +239,7 @@ it('a follower in another process looks for the stored answer once, and when it 
   }
   const follower = { ...subscriber('second'), findStored }
   const following = new RequestCoalescer(redis).join(keys, follower, () => assert.fail('one request is enough'))
-  // Its tries to take the lead end with an outcome.
+  // Its attempts to take the lead end with an outcome.
   await until(async () => (await redis.pttl(keys.followed)) > 0)
   await until(async () => (await redis.pttl(keys.followed)) < 1_300)
   assert.equal(looks, 1)

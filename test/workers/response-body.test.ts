@@ -83,7 +83,7 @@ test('a small body that unpacks to a large one waits for memory before it is dec
     return decodeBody(gzipSync(large), 'gzip', { bytesMax: BYTES_MAX, memory: { ...share, take }, signal })
   })
   await waiting.promise
-  // Longer than the whole would take.
+  // Longer than the whole answer would take.
   await decodeBody(gzipSync(large), 'gzip', { bytesMax: BYTES_MAX, signal })
   assert.ok(askedFor < 100_000, `${askedFor} bytes`)
   end.resolve()

@@ -25,7 +25,7 @@ async function useUp({ api, cap }: Pick<Awaited<ReturnType<typeof openWorkerPart
 test('a call that was to share an answer and needs a permit after all is refused at once where its place is too late', async (t) => {
   const { deps, api, endpoint, cap, callOf } = await openWorkerParts(t)
   await useUp({ api, cap })
-  // Another call has the next place, so that the call after it is to be judged.
+  // Another call has the next place, so that the script has to judge the call after it.
   const next = { callId: 'next', accountId: 'other', isAsync: false, weight: 1, slug: api.slug, bucket: SHARED_BUCKET }
   assert.ok('tag' in (await cap.joinWaitQueue(next, deps.clock.now() + 100_000)))
   // Its leader is gone with its place, or with a worker that died.
@@ -35,7 +35,7 @@ test('a call that was to share an answer and needs a permit after all is refused
   ]) {
     const call = callOf({ timeMs, ticket: { tag: 0.5, weight: 1, isFollower: true } })
     const { coalesced, leader } = cacheKeys(endpoint, call) ?? assert.fail()
-    // What the call before it led deletes the name when its lead ends.
+    // If the call before it led, it deletes the name at the end of its lead.
     await until(async () => (await deps.redis.exists(leader)) === 0)
     if (isNamed) await deps.redis.set(coalesced, 'other|gone', 'PX', 60_000)
     const { outcome } = await runCall(deps, call, {

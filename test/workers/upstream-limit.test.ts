@@ -10,7 +10,7 @@ import { until } from '../support/gateway.ts'
 
 import { openLocalWorker as open, PAGE, SLUG } from './local-worker.ts'
 
-/** What the cap remembers: until when it is closed, and what is left until when. */
+/** What the cap remembers: until when it is closed, and how much is left until when. */
 async function limitOf({ redis, clock }: ProcessorDeps) {
   const state = await redis.hgetall(capKeys.of(SLUG, SHARED_BUCKET, 'state'))
   const forMs = (at: string | undefined) => Math.round((Number(at ?? 0) - clock.now()) / 1_000) * 1_000
@@ -64,7 +64,7 @@ test('a limit that a declared value meets closes the cap for a minute, and for a
   const limited = await call('plain', { title: 'Limited' })
   assert.equal(Reflect.get(limited, 'code'), 'UPSTREAM_RATE_LIMITED')
   assert.equal((await limitOf(deps)).closedForMs, 60_000)
-  // Pages and console say so, with what came of the last attempt.
+  // Pages and console say so, with the outcome of the last attempt.
   await until(async () => (await healthOf(deps)).limitedUntil !== undefined)
   await until(async () => /^HTTP 429 in /.test((await readLastFailure(deps.redis, SLUG))?.words ?? ''))
   assert.equal((await healthOf(deps)).status, 'Healthy', 'a limit is no failure of the source')

@@ -20,7 +20,7 @@ import { openWorkerParts } from '../support/worker-parts.ts'
 
 const NEWS = 'news'
 
-/** A saved key, and its validations as a worker runs them, each when the test says so. */
+/** A saved key and its validations. A worker runs each validation when the test says so. */
 async function open(t: TestContext, SLUG = NEWS) {
   const upstream = await startUpstreamServer()
   t.after(() => upstream.close())
@@ -51,7 +51,7 @@ async function open(t: TestContext, SLUG = NEWS) {
   })
   t.after(() => worker.close())
   await worker.waitUntilReady()
-  /** The lane carries the probes of the upstream too, which nobody runs here. */
+  /** The lane also carries the probes of the upstream, which no worker runs here. */
   const nextJob = async (): Promise<Job> => {
     for (;;) {
       const job = (await worker.getNextJob('token', { block: false })) ?? assert.fail('no job')
@@ -59,7 +59,7 @@ async function open(t: TestContext, SLUG = NEWS) {
       await job.moveToCompleted(null, 'token', false)
     }
   }
-  /** Runs the validation that is the next. @returns whether it runs again */
+  /** Runs the next validation. @returns whether it runs again */
   const validate = async (): Promise<boolean> => {
     const job = await nextJob()
     try {
