@@ -154,10 +154,10 @@ describe('imports', () => {
 })
 
 describe('an error', () => {
-  // Texts of libraries change without notice. The code with which a reply of Redis begins is part
-  // of its protocol.
+  // Texts of libraries change without notice. Only the code at the start of a reply of Redis is
+  // part of its protocol.
   it('an error is told from others by its class and code, never by its text', () => {
-    // What upstreams write in their answers is no error of a library.
+    // If an upstream writes this in its answer, it is no error of a library.
     const own = sources.filter(({ path }) => !path.startsWith('src/upstreams/'))
     const readers = own.filter(({ text }) =>
       text
@@ -178,7 +178,7 @@ describe('an error', () => {
 
 describe('the environment', () => {
   it('the environment is read in src/config.ts alone', () => {
-    // The bootstrap is there before anything is installed, config.ts included.
+    // The bootstrap runs before anything is installed, config.ts included.
     const readers = [...sources, ...migrations].filter(({ text }) =>
       /process\s*\.\s*env\b|import\.meta\.env/.test(text),
     )
@@ -237,7 +237,7 @@ describe('a file', () => {
 })
 
 describe('what is kept for an earlier version', () => {
-  /** Stored data that may be of any age, which no version ends. */
+  /** Stored data that may be of any age, so no version ends the need to read it. */
   const WITHOUT_END = [
     'src/accounts/password.ts',
     'src/accounts/client-network.ts',

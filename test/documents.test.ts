@@ -15,7 +15,7 @@ const files = new Set([
 ])
 const code = [...files].filter((path) => /\.(ts|mjs|js|lua|py|yml|yaml|sh|example)$/.test(path)).map(read)
 
-/** Matches of a pattern in the documents that are not as they should be. */
+/** Matches of a pattern in the documents that break its rule. */
 function untrue(pattern: RegExp, isTrue: (name: string, document: string) => boolean): string[] {
   return documents.flatMap(({ path, text }) =>
     [...text.matchAll(pattern)]

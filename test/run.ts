@@ -41,12 +41,15 @@ function runTests(args: string[], environment: Record<string, string> = {}): Pro
 }
 
 /**
- * Hundreds of pure functions: one process for all of them, because a process a file costs ten times
- * what they do.
+ * Hundreds of pure functions. One process runs all of them, because a process for each file would
+ * cost ten times what they do.
  */
 const runUnitTests = (files: string[]): Promise<number> => runTests(['--test-isolation=none', ...files])
 
-/** While other tests run: what they print comes in one piece, when they have ended. */
+/**
+ * Files that run while other tests run. If they print something, it is printed in one piece at
+ * their end.
+ */
 async function runUnitTestsBeside(files: string[]): Promise<number> {
   const args = [...SPARING_FLAGS, '--test', `--test-timeout=${TEST_MS_MAX}`, '--test-isolation=none', ...files]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -73,7 +76,8 @@ function needsService(file: string, seen = new Set<string>()): boolean {
 }
 
 /**
- * Files at one time: more than processors, because each waits for windows and leases now and then.
+ * Files at one time. There are more than processors, because each file waits for windows and leases
+ * now and then.
  */
 const FILES_AT_ONCE = availableParallelism() + 3
 const CONCURRENCY = `--test-concurrency=${FILES_AT_ONCE}`
@@ -84,7 +88,7 @@ const CONCURRENCY = `--test-concurrency=${FILES_AT_ONCE}`
  */
 const DURATIONS = new URL('durations.json', import.meta.url)
 
-/** Files that take less are not in the list. */
+/** If a file takes less, it is not in the list. */
 const SLOW_SECONDS_MIN = 5
 
 const durationKey = (file: string): string => relative(import.meta.dirname, file).replace(/\.test\.ts$/, '')
@@ -127,8 +131,8 @@ async function runInOrder(files: string[], seconds = new Map<string, number>()):
 }
 
 /**
- * They need no service, and take seconds: they start Python, or change every member of every
- * mapping.
+ * They need no service, but take seconds, because they start Python, or change every member of
+ * every mapping.
  */
 const SLOW = ['clients/clients', 'catalog/upstreams'].map((name) => `test/${name}.test.ts`)
 

@@ -57,7 +57,7 @@ describe('a password', () => {
     ]) {
       const [nfc, nfd] = [text.normalize('NFC'), text.normalize('NFD')]
       assert.notEqual(nfc, nfd)
-      // Whichever form it was made of.
+      // The same password matches, whichever form the hash was made of.
       assert.equal(await verify(await hashPassword(nfd), nfc), true)
       const stored = await cheapHash(nfc)
       for (const given of [nfc, nfd, text]) assert.equal(await isPasswordOf(stored, given), true)
@@ -122,7 +122,7 @@ describe('a password', () => {
     for (const error of refused) {
       assert.ok(error instanceof GatewayError)
       assert.equal(error.code, 'LOGIN_THROTTLED')
-      // It may be a sign-up, which nobody tried to log in with.
+      // It may belong to a sign-up, in which case nobody tried to log in with it.
       assert.doesNotMatch(`${error.message} ${error.details.hint}`, /log/)
       assert.ok((error.details.retryAfterMs ?? 0) > 0)
     }

@@ -36,7 +36,7 @@ test('a call that joined the wait queue without an acknowledgement of Redis leav
   const { accountId } = job
   const direct = context.caps.of(api, SHARED_BUCKET)
   const deps = { ...context, redis, caps: new UpstreamCaps({ redis, db, catalog }) }
-  // The cap's past is read before the answers of Redis begin to lag.
+  // The test reads the cap's past before the answers of Redis begin to lag.
   await direct.joinWaitQueue(
     { callId: 'call_a', accountId, isAsync: true, weight: 1, slug: 'news', bucket: SHARED_BUCKET },
     Date.now() + 600_000,
@@ -107,7 +107,7 @@ test('a call that is to share an answer is withdrawn with the place that its wor
   await redis.set(coalesced, 'other|call')
   const { ticket, waitEntry } = await forecastAndJoin(context, { api, endpoint, job, weight: 1 })
   assert.equal(ticket?.isFollower, true)
-  // The other call is gone; then the worker is, and the caller.
+  // The other call is gone. Then the worker is gone, and the caller.
   await redis.del(coalesced)
   const cap = caps.of(api, SHARED_BUCKET)
   await cap.joinWaitQueue({ ...waitQueueIdentity(job), weight: 1, slug: api.slug, bucket: SHARED_BUCKET }, job.deadline)

@@ -38,7 +38,7 @@ const isUnanswered = async (): Promise<never> => {
   throw new GatewayError('DEPENDENCY_UNAVAILABLE')
 }
 
-/** Lets what runs in the background come to its end. */
+/** Lets work in the background finish. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('a credential that is used', () => {
@@ -48,7 +48,7 @@ describe('a credential that is used', () => {
     store.answer = async () => principal('second')
     cache.forget('credential', stale)
     assert.equal((await get()).version, 'second')
-    // Whoever else saw the first one says so too late.
+    // If another reader saw the first version, it says so too late.
     cache.forget('credential', stale)
     assert.equal((await get()).version, 'second')
     assert.deepEqual(lookUps, [false, true])
@@ -62,7 +62,7 @@ describe('a credential that is used', () => {
     pass(31)
     await get()
     store.answer = async () => principal('second')
-    // Two calls have seen that it is stale: they share one look-up.
+    // If two calls see that it is stale, they share one look-up.
     const gets = [0, 1].map(() => {
       cache.forget('credential', first)
       return get()

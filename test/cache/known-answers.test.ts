@@ -12,7 +12,7 @@ test('an answer is known for as long as its reply said, or shortly while a call 
   answers.expect('b')
   assert.deepEqual([answers.has('a'), answers.has('b')], [true, true])
   now += 1_000
-  // Expecting it did not shorten what is known of it.
+  // The expectation did not shorten the life of what is known.
   assert.deepEqual([answers.has('a'), answers.has('b')], [true, false])
   now += 59_000
   assert.equal(answers.has('a'), false)
@@ -25,7 +25,7 @@ test('an answer whose call failed is not expected any more; a reply that says no
   assert.equal(answers.has('a'), true)
   answers.learn('a', { code: 'UPSTREAM_ERROR' })
   assert.equal(answers.has('a'), false)
-  // A kept "no such thing" is an answer.
+  // If the cache keeps a "not found", that is an answer.
   answers.learn('a', { code: 'UPSTREAM_NOT_FOUND', freshMs: 1_000 })
   assert.equal(answers.has('a'), true)
   answers.learn(undefined, { freshMs: 1_000 })

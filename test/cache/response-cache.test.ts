@@ -84,7 +84,7 @@ describe('stored answers', () => {
     const owners = await redis.zrange(upstreamKeys.cacheOwners('shares', 'plain'), '0', '-1', 'WITHSCORES')
     assert.equal(Number(owners[1]) + Number(owners[3]), bytes)
     assert.deepEqual(await known('shares'), [20 + greedy, 20 + greedy, 20 + greedy])
-    // With as much to store, both have half.
+    // If both store as much, each has half.
     for (let index = 0; index < 60; index += 1) await store('shares', `second-${index}`, 500_000, { owner: 'second' })
     const [second, first] = [await kept('second', 60), await kept('many', 60)]
     assert.ok(Math.abs(second - first) <= 2, `${second} and ${first}`)
@@ -130,7 +130,7 @@ describe('stored answers', () => {
     for (const [number, name] of names.entries()) {
       const key = upstreamKeys.cacheEntry('both', name)
       const bytes = Number.parseInt((await redis.hget(sizes, key)) ?? '', 10)
-      // All but a few that are renewed to end later are evicted.
+      // Redis evicts all answers but the few that were renewed to end later.
       if (number >= 3) {
         await redis.multi().hdel(sizes, key).zrem(index, key).del(key).hincrby(sizes, 'total', -bytes).exec()
         await redis.zincrby(owners, -bytes, 'someone')

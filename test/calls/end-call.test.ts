@@ -9,7 +9,7 @@ import { redisOfThisFile } from '../support/services.ts'
 
 const { redis, url } = await redisOfThisFile()
 
-/** A call in flight, how often it was counted, and whether its lease is there. */
+/** A running call, how often it was counted, and whether its lease exists. */
 async function open() {
   const accountId = randomUUID()
   const call = {

@@ -16,7 +16,7 @@ import { OWN_FOLDER } from '../support/shop.ts'
 const PAGE_JOBS = 100
 
 /**
- * An account whose calls of one API are enqueued, overdue unless their fields say something else.
+ * An account whose calls of one API are enqueued. A call is overdue if its fields say nothing else.
  */
 async function open(t: TestContext) {
   const { context, stop } = await openTestConsole()
@@ -90,7 +90,8 @@ test('an asynchronous call whose worker was lost gets its result past its deadli
   const returned = await take()
   const [running, lost] = [await take(), await take()]
   await loseLock(returned)
-  // What a worker does for another worker, once a job was seen without a lock.
+  // The effect of a worker that ends another worker's job, after it has seen the job without a
+  // lock.
   await worker.startStalledCheckTimer()
   await until(async () => (await queue.getJobState(returned)) === 'waiting')
   await worker.close()

@@ -28,7 +28,7 @@ import { redisOfThisFile } from '../support/services.ts'
 
 const { redis: directly, url } = await redisOfThisFile()
 const log = createLog({ level: 'silent', pretty: false }, 'test')
-// Nothing here reads a row: the database is never connected to.
+// Nothing here reads a row, so the database is never connected to.
 const db = openDatabase('postgres://127.0.0.1:1/none', log)
 const directQueues = new CallQueues(directly, log)
 const catalog = await loadCatalog(new Map())
@@ -39,8 +39,8 @@ after(async () => {
 })
 
 /**
- * A node of its own for each call: what ends one does not end the others. Its Redis may be reached
- * over a proxy.
+ * Each call has a node of its own, so that the end of one call does not end the others. A proxy may
+ * stand before its Redis.
  */
 function openNode(t: TestContext, redis = directly, queues = directQueues) {
   const replies = new ReplyInbox(openRedis([url], 'blocking', log), redis, log)
@@ -177,7 +177,7 @@ test('a call is looked at and taken out of its queue in one round trip, in which
   const { redis, proxy } = await connectThroughProxy(t, url, 'producer')
   const queues = new CallQueues(redis, log)
   t.after(() => queues.close())
-  // Redis knows BullMQ's script from then on.
+  // From then on Redis knows BullMQ's script.
   assert.equal(await removeCall(queues.of('currency'), 'call_none'), undefined)
   const node = openNode(t)
   const { ended, isQueued, job } = call(node)

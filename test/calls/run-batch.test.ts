@@ -127,7 +127,7 @@ test('calls of a batch that were not made because Redis went away cost nothing w
   proxy.heal()
   // Two were queued, and count for the minute.
   await until(async () => (await used()).join() === '2,0,0', 15_000)
-  // A node that ends while it connects is another matter.
+  // If a node ends while it connects, other rules apply.
   await until(async () => (await connections()) === before, 15_000)
 })
 

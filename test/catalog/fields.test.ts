@@ -12,7 +12,7 @@ type Same<One, Other> = (<T>() => T extends One ? 1 : 2) extends <T>() => T exte
 
 const description = 'What it is'
 
-/** Every kind of field, all of them null or empty where the answer has nothing. */
+/** Every kind of field. If the answer lacks a value, the field is null or empty. */
 const everyKind = record({
   text: field.text('a.text', description),
   filled: field.filledText('a.text', description),
@@ -216,7 +216,7 @@ test('the type of what is read is the type of the schema, with undefined only wh
     entries: { key: string; value: number | null }[]
   }
   const isThatType: Same<Static<typeof strict.schema>, Strict> = true
-  // @ts-expect-error: what may be undefined is no data until that is answered.
+  // @ts-expect-error: a value that may be undefined is no data until the code has handled that.
   const data: Strict = strict.read({ id: 1, entries: [] })
   // @ts-expect-error: a computed field's reader gives what its schema says.
   field.computed(Type.Number(), () => 'text')

@@ -6,8 +6,8 @@ import { generatedBlocks, withBlock } from '../tools/docs.ts'
 const ROOT = new URL('../../', import.meta.url)
 
 /**
- * Pictures are looked at over slow lines too: a whole picture, and of a recording the first frame,
- * which browsers show while the rest comes.
+ * Readers load pictures over slow lines too. A picture must load whole, and a recording its first
+ * frame, which browsers show while the rest arrives.
  */
 const PICTURE_BYTES_MAX = 150_000
 const RECORDING_BYTES_MAX = 600_000

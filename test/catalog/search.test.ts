@@ -3,7 +3,7 @@ import { before, describe, it } from 'node:test'
 import { type Api, loadCatalog } from '../../src/catalog/catalog.ts'
 import { rankApis } from '../../src/catalog/search.ts'
 
-/** What people ask for in everyday words, and the API that should come first. */
+/** Searches in everyday words, and the API that should come first. */
 const ASKED: [query: string, slug: string][] = [
   ['convert euros to dollars', 'currency'],
   ['convert 100 USD to EUR', 'currency'],

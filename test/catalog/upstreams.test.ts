@@ -25,7 +25,7 @@ const slugs = readdirSync(folder)
 const RUNS = 300
 
 const catalog = await loadCatalog(new Map())
-/** Texts that were tried as some parameter, over all endpoints. */
+/** Texts that the tests tried as some parameter, over all endpoints. */
 let hostileTexts = 0
 
 test('every API of the specification has a file; a file more is an API more', () => {
@@ -115,9 +115,9 @@ interface ObjectSchema {
 }
 
 /**
- * A declared parameter in the terms of the specification. A bound that the specification does not
- * state is left out: an upstream has bounds of its own. A default or a list of values that it does
- * not state would be ours, and stays.
+ * A declared parameter in the terms of the specification. If the specification states no bound, the
+ * bound is left out, because an upstream has bounds of its own. If it states no default or list of
+ * values, ours would be an invention, so it stays.
  */
 function declaredAs(schema: Record<string, unknown>, required: boolean, stated: SpecParameter): SpecParameter {
   const choices = choicesOf(schema)
@@ -139,7 +139,7 @@ function choicesOf(schema: Record<string, unknown>): unknown[] | undefined {
 
 function checkExample(upstream: Upstream, endpoint: Endpoint): void {
   const { example } = endpoint
-  // Without a day of its own an example holds on any day.
+  // If an example has no day of its own, it holds on any day.
   for (const now of example.now ? [example.now] : ['2001-01-01T00:00:00Z', '2099-12-31T23:59:59Z']) {
     const context = contextAt(endpoint, now)
     const requests = requestsOf(endpoint, example.parameters, context)
@@ -219,8 +219,8 @@ function answerWith(body: unknown, status = 200): UpstreamResponse {
 }
 
 /**
- * What would change a path, start another part of an address, break a header, or be read in two
- * ways.
+ * Texts that would change a path, start another part of an address, break a header, or be read in
+ * two ways.
  */
 // biome-ignore format: a list to look through
 const hostileFragments = [

@@ -21,7 +21,7 @@ const ROOT = resolve(import.meta.dirname, '../..')
 const ID = 'call_0b5b8d0c6f3a4a5e9f1d2c3b4a596877'
 const GATEWAY = { baseUrl: 'http://gateway.test', callTimeoutMs: 30_000 }
 
-/** What the scripted server does with a request: answers, or breaks the connection. */
+/** What the scripted server does with a request. It answers, or it breaks the connection. */
 type Reply = { status: number; body?: unknown; headers?: Record<string, string> } | 'break' | 'hang'
 
 const BATCH = {
@@ -35,7 +35,7 @@ const BATCH = {
 const DATA: Reply = { status: 200, body: { status: 'success', data: { id: 1 } } }
 const failure = (code: string) => ({ status: 'error', error: { code, message: 'm', hint: 'h', docs: 'd' } })
 
-/** One program for both kinds of Python client, which prints what each part of it came to. */
+/** One program for both kinds of Python client. It prints the result of each of its parts. */
 const PYTHON = `
 import asyncio, json, sys
 from client import AsyncGateway, Gateway, GatewayError
@@ -141,7 +141,7 @@ describe('the clients', () => {
     waits: number
   }
 
-  /** What a part of the program comes to in TypeScript. */
+  /** The result of a part of the program in TypeScript. */
   async function inTypescript(what: string, baseUrl: string): Promise<Outcome> {
     const { Gateway } = await import(pathToFileURL(join(folder, 'client.ts')).href)
     let waits = 0
@@ -165,7 +165,7 @@ describe('the clients', () => {
     return { result, waits }
   }
 
-  /** What comes of a part in each client, each of which meets the same replies. */
+  /** The result of a part in each client. All clients get the same replies. */
   async function inEach(what: string, replies: Reply[], baseUrl = url): Promise<Outcome[]> {
     script = [...replies]
     const outcomes = [await inTypescript(what, baseUrl)]

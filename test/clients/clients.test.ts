@@ -20,7 +20,7 @@ const run = promisify(execFile)
 
 const GATEWAY = { baseUrl: 'http://gateway.test', callTimeoutMs: 30_000 }
 
-/** One answer that the server is to give. */
+/** One answer that the server must give. */
 interface Scripted {
   status: number
   code?: string
@@ -98,8 +98,8 @@ const KEYS: { given: string; sent: { key?: string; bearer?: string } | { code: s
 ]
 
 /**
- * Makes a call for each line that it reads, because a start of Python costs more than all the
- * calls.
+ * Makes a call for each line that it reads. If it started Python for each call, the starts would
+ * cost more than all the calls.
  */
 const PYTHON = `
 import json, sys

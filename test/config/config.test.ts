@@ -185,7 +185,7 @@ describe('the settings of a process', () => {
     const { JWT_SECRET: _jwt, KEY_PEPPER: _pepper, OPERATOR_TOKEN: _token, ...rest } = REQUIRED
     const { secrets } = loadProcessConfig('worker', rest)
     assert.equal(secrets.encryption.length, 1)
-    // An empty secret would let everybody in: reading one that is not there throws.
+    // An empty secret would let everybody in. So if a secret is missing, reading it throws.
     assert.throws(() => secrets.jwt, /JWT_SECRET/)
     assert.throws(() => secrets.keyPepper, /KEY_PEPPER/)
     assert.throws(() => secrets.operatorToken, /OPERATOR_TOKEN/)
@@ -247,7 +247,7 @@ const UNUSABLE: [string, string][] = [
   ),
   ...['-1', '65536', '80 ', '1e3', '0x50', '3000.5', 'http'].map((value): [string, string] => ['PORT', value]),
   ['OPS_PORT', '70000'],
-  // The console's port is then beyond the last one.
+  // The console's port would then be beyond the last port.
   ['PORT', '65535'],
   ['METRICS_PORT', 'on'],
   ['HTTP_REDIRECT_PORT', '99999'],
@@ -390,7 +390,7 @@ describe('a secret in a file', () => {
     const started = loadStartConfig(environment)
     assert.equal(started.databaseUrl, database)
     assert.equal(started.secrets.JWT_SECRET, jwt)
-    // npm start hands on what it read: its processes see no second source of it.
+    // npm start hands on what it has read, so its processes see no second source.
     assert.equal(loadConfig({ ...started.environment, ...started.secrets }).databaseUrl, database)
   })
 

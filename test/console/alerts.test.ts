@@ -23,7 +23,7 @@ const namesOf = (query: string) =>
 
 const runPromtool = (words: string[], cwd: URL) => runCommand('promtool', words, { cwd, timeoutMs: 60_000 })
 
-/** Why the rules are not run here; false when they are. */
+/** Why the rules cannot run here; false if they can. */
 const promtool =
   (await runPromtool(['--version'], new URL('.', import.meta.url))).code === 0
     ? false
@@ -35,7 +35,7 @@ const fleetSources = () =>
     .map((name) => read(`src/fleet/${name}`))
     .join('\n')
 
-/** The rule that sees a problem by a metric of its own; null: to be known, and no alert. */
+/** The rule that finds a problem by a metric of its own; null if the problem needs no alert. */
 const RULE_OF: Record<string, string | null> = {
   Approval: null,
   'Call log': 'CallLogDropped',
@@ -100,7 +100,7 @@ describe('the alert rules', () => {
 
   it('the alert rules wait for nothing that callers never wait for', () => {
     const [, , stuck = ''] = rules.find(([, alert]) => alert === 'QueueStuck') ?? assert.fail()
-    // Synchronous callers leave after CALL_TIMEOUT_MS, 30 s unless it is set.
+    // Synchronous callers leave after CALL_TIMEOUT_MS, 30 s if it is not set.
     assert.ok(Number(/agw_queue_oldest_seconds\) > (\d+)/.exec(stuck)?.[1]) < 30)
   })
 })

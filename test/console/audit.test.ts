@@ -32,7 +32,7 @@ describe('the audit log', () => {
       seen.push(...subjects(records))
       sizes.push(records.length)
       url = /^<([^>]+)>; rel="next"$/.exec(String(answer.headers.link ?? ''))?.[1]
-      // A change that is made meanwhile moves no page.
+      // If a change is made meanwhile, no page moves.
       if (sizes.length === 1)
         await insertAuditRecord(console_.context.db, { actor: 'casey', action: 'x', subject: 'subject-8' })
     }

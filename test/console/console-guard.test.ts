@@ -166,7 +166,7 @@ describe('the guard of the console', () => {
       assert.match(response.headers.get('content-security-policy') ?? '', /default-src 'none'/)
       assert.deepEqual([response.headers.get('allow'), response.headers.get('cache-control')], [allow, 'no-store'])
       assert.ok(text.includes(words), text)
-      // It is as it is: there is nothing that a script would keep.
+      // The page is unchanged, because a script would keep nothing of it.
       assert.ok(text.includes('<a href="/queues">') && !/<script|id="live"/.test(text), text)
       assert.match(Object(await (await ask('GET', path, bearer)).json()).code, /^(NOT_FOUND|METHOD_NOT_ALLOWED)$/)
     }
@@ -255,13 +255,13 @@ describe('the guard of the console', () => {
       createLog({ level: 'silent', pretty: false }, 'test'),
     )
     try {
-      // It answers nobody for some seconds.
+      // The server answers nobody for some seconds.
       await redis.call('CLIENT', 'PAUSE', '4000', 'ALL')
       await until(async () => (await page()).includes('Redis does not answer'))
       assert.match(await page('/queues/weather'), /Unknown: Redis does not answer/)
       const metrics = await page('/metrics')
       assert.match(metrics, /^agw_redis_up\{process="ops"\} 0$/m)
-      // What is not known is absent: 0 would say that all is well.
+      // If a value is not known, it is absent, because 0 would say that all is well.
       assert.doesNotMatch(metrics, /^agw_redis_(latency_seconds|memory)/m)
       await until(async () => !(await page()).includes('Redis does not answer'))
     } finally {

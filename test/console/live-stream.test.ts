@@ -39,7 +39,7 @@ it('a live stream that nobody reads is written to no more when its session has e
   t.mock.timers.tick(5_000)
   await until(() => response?.writableEnded === true)
   const atEnd = snapshots
-  // Each would have written after the end twice.
+  // If a stream had stayed open, it would have written after the end.
   for (let count = 0; count < 10; count += 1) {
     t.mock.timers.tick(1_000)
     await nextTurn()

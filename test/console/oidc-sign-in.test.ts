@@ -44,7 +44,7 @@ const cookiesOf = ({ headers }: { headers: Record<string, unknown> }): string =>
 /**
  * Goes to the provider and back.
  *
- * @returns the answer of the console, and the query with which the person came back
+ * @returns the answer of the console, and the query with which the person returned
  */
 async function signIn({ query: givenQuery, cookie }: { query?: string; cookie?: string } = {}) {
   const begun = await ask({ url: '/login/oidc' })
@@ -87,7 +87,7 @@ describe('a sign-in to the console by an OIDC provider', () => {
     assert.equal((await ask({ ...CHANGE, headers })).statusCode, 200)
     const change = await lastAudit()
     assert.equal(change.actor, 'ada@example.org (oidc, 127.0.0.1)')
-    // Another process knows who it is as well.
+    // Another process also knows who the person is.
     const other = await console_.another()
     const page = await other.app.inject({ url: '/', headers: { cookie } })
     await other.close()
@@ -137,7 +137,7 @@ describe('a sign-in to the console by an OIDC provider', () => {
       assert.match(answer.body, /in no group/)
       assert.doesNotMatch(cookiesOf(answer), /agw_console=/)
     }
-    // Some providers send one group as a text.
+    // Some providers send a single group as a text.
     issuer.person = { ...ADA, groups: 'staff' }
     assert.equal((await signIn()).answer.statusCode, 200)
   })
@@ -164,7 +164,7 @@ describe('a sign-in to the console by an OIDC provider', () => {
   it('a sign-in to the console by an OIDC provider ends in the browser in which it began, once, and asks the provider nothing for others', async () => {
     issuer.person = ADA
     const before = issuer.exchanges
-    // Somebody sends their own way back to a person who never asked for it.
+    // Somebody sends their own way back to a person who has not started a sign-in.
     assert.equal((await signIn({ cookie: '' })).answer.statusCode, 401)
     const { pending } = await signIn({ query: '?code=x&state=y' })
     assert.equal((await signIn({ cookie: pending })).answer.statusCode, 401)
@@ -191,7 +191,7 @@ describe('a request that an access proxy sends', () => {
     assert.equal((await ask({ ...CHANGE, headers: { ...viewer, ...SAME_SITE } })).statusCode, 403)
     const stranger = { ...asProxy, 'x-forwarded-groups': 'gateway-operators2' }
     assert.equal((await ask({ url: '/v1/operator/audit', headers: stranger })).statusCode, 403)
-    // The browser adds what the proxy knows a person by to requests of any page.
+    // The browser adds the cookie of the proxy to requests of any page.
     const foreign = { ...operator, 'sec-fetch-site': 'cross-site' }
     assert.equal((await ask({ ...CHANGE, headers: foreign })).statusCode, 403)
     assert.equal((await ask({ ...CHANGE, headers: operator })).statusCode, 403)

@@ -52,7 +52,7 @@ describe('an operator session', () => {
     assert.equal(await pauseAs(await logInAs('')), 'operator (127.0.0.1)')
     assert.equal((await logInAs('evil; Path=/\n<b>')).length, 1, 'what is no name is none')
     assert.equal(await pauseAs([cookies[0], 'agw_operator=%3Cb%3E']), 'operator (127.0.0.1)')
-    // The next log-in need not type it again.
+    // The user need not type it again at the next log-in.
     const page = await console_.app.inject({ url: '/', headers: { accept: 'text/html', cookie: String(cookies[1]) } })
     assert.match(page.body, /name="name"[^>]* value="Casey Jones"/)
   })

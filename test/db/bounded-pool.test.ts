@@ -52,7 +52,7 @@ describe('a connection that breaks while a query is under way', () => {
           )
         ).rows.length > 0,
     )
-    // What the process does with an error that nobody listens to: the test runner counts it as a
+    // If nobody listens for an error, the process throws it, and the test runner counts that as a
     // failure.
     proxy.resetAll()
     await refused
@@ -105,13 +105,13 @@ describe('a Postgres that has no connection left', () => {
     await ask()
     const answers = await Promise.all(Array.from({ length: 30 }, ask))
     assert.equal(answers.length, 30)
-    // A transaction has the connection meanwhile; the others wait for it.
+    // A transaction has the connection meanwhile, and the others wait for it.
     const [, second] = await Promise.all([
       crowded.transaction().execute(async (transaction) => await sql`select pg_sleep(0.3)`.execute(transaction)),
       ask(),
     ])
     assert.deepEqual(second.rows, [{ one: 1 }])
-    // Another pool has none to wait for: it says so at once.
+    // Another pool has no connection to wait for, and says so at once.
     await assert.rejects(sql`select 1`.execute(other), isUnavailable)
   })
 })

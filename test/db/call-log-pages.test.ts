@@ -22,8 +22,8 @@ describe('the log of calls', () => {
     db = openDatabase(services.databaseUrl, createLog({ level: 'silent', pretty: false }, 'test'))
     const days = [-2, -1, 0].map((ahead) => dayOf(Date.now() + ahead * DAY_MS))
     await createPartitions(db, days)
-    // Over three days, one a few seconds; every second row is Bob's, and the first of Ann's is the
-    // only failure of trivia.
+    // Three days of rows, a row every few seconds. Every second row is Bob's, and Ann's first row
+    // is the only failure of trivia.
     const client = new pg.Client({ connectionString: services.databaseUrl })
     await client.connect()
     await client.query(

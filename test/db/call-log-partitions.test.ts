@@ -74,12 +74,12 @@ it('rows are written while partitions are created; a drop that finds the table i
   await reader.connect()
   try {
     await reader.query('begin')
-    // A long reading, such as a backup makes.
+    // A long read, such as the read of a backup.
     await reader.query('select count(*) from call_log')
     await createPartitions(db, [dayIn(1)])
     await insertAt(new Date().toISOString()).execute(other)
     await assert.rejects(keepPartitions(db, 7), /lock timeout/)
-    // Nothing waits behind it: the next row is written at once, although the reading goes on.
+    // Nothing waits behind it. The next row is written at once, although the read continues.
     await insertAt(new Date().toISOString()).execute(other)
     assert.ok((await listPartitions(db)).includes(partitionOf(dayIn(-9))))
     await reader.query('commit')

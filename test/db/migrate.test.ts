@@ -46,7 +46,7 @@ describe('the command that migrates', () => {
     t.after(() => rm(folder, { recursive: true, force: true }))
     const [own, other] = await Promise.all([makeCertificate(folder, 'own'), makeCertificate(folder, 'other')])
     const [cert, key] = await Promise.all([readFile(own.certFile), readFile(own.keyFile)])
-    // As Postgres begins: the client asks for TLS, the server agrees.
+    // The start of a connection to Postgres: the client requests TLS, and the server agrees.
     const server = createServer((socket) => {
       socket.on('error', () => undefined)
       socket.once('data', () => {

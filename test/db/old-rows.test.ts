@@ -78,8 +78,8 @@ it('unused applications are deleted without a look through all connections for e
   await insertUser(db, { id: userId, email: 'bob@example.com', passwordHash: 'x', signupNetwork: null })
   t.after(() => db.deleteFrom('users').where('id', '=', userId).execute())
   await db.deleteFrom('connections').execute()
-  // An application that many accounts have let in, which leaves the planner to think that any look
-  // finds it at once.
+  // If many accounts have let an application in, the planner thinks that any look finds a row at
+  // once.
   await addClient('popular')
   await sql`insert into connections (id, user_id, client_id, client_name, redirect_host, resource)
     select gen_random_uuid(), ${userId}, 'popular', 'popular', 'a', 'http://a' from generate_series(1, 3000)`.execute(

@@ -70,7 +70,7 @@ it('what the images install has a binary for both architectures, and their base 
   const built = Object.entries(packages).flatMap(([path, { dev, hasInstallScript, optional }]) =>
     hasInstallScript && !dev && !optional ? path : [],
   )
-  // Of another package that compiles something, look up its binaries first.
+  // If another package compiles something, look up its binaries first.
   assert.deepEqual(built, ['node_modules/argon2'])
   const binaries = await readdir(join(ROOT, 'node_modules/argon2/prebuilds'))
   for (const architecture of ['x64', 'arm64']) {
@@ -135,7 +135,7 @@ describe('the entry of the image with the stores', () => {
 
   it('the entry of the image with the stores leaves it to the service to say that a volume cannot be written', async () => {
     const folder = await newFolder()
-    // Of a file system that root may write to as well, a path that is no folder.
+    // If root may write to the whole file system, a path that is no folder.
     const file = join(folder, 'file')
     await writeFile(file, '')
     assert.equal((await enter(file)).said(), 'running src/local/start.ts\n')

@@ -114,7 +114,7 @@ describe('the manifests for Kubernetes', () => {
     })
     assert.deepEqual(scaled.sort(), ['web', 'worker'])
     for (const { kind, metadata, spec } of manifests) {
-      // A second apply would put the number back.
+      // If the manifest had a number, a second apply would put the number back.
       if (kind === 'Deployment')
         assert.equal(spec?.replicas === undefined, scaled.includes(metadata.name), metadata.name)
     }
@@ -284,7 +284,7 @@ describe('docker-compose.yml', () => {
     const text = await readFile(join(ROOT, 'docker-compose.yml'), 'utf8')
     const { services } = parse(text, { merge: true }) as { services: Record<string, { environment?: object }> }
     const set = Object.keys(ENTRIES).flatMap((name) => Object.entries(services[name]?.environment ?? {}))
-    // What a container listens on is part of how it is wired, and is published under another name.
+    // A container's port is part of how it is wired. Compose publishes it under another name.
     const settings = set.filter(([name]) => !/(^|_)(HOST|PORT)$/.test(name))
     assert.ok(settings.length > 10)
     for (const [name, value] of settings) assert.match(value, new RegExp(`\\$\\{${name}:[-?+].*\\}$`), name)

@@ -62,7 +62,7 @@ interface Upgrade {
   code: unknown
   errors: string
   asked: string[]
-  /** The image that the name in the compose file leads to in the end. */
+  /** The image to which the name in the compose file leads in the end. */
   image: string
 }
 

@@ -172,7 +172,7 @@ describe('the fleet as operators read it', () => {
     await redis.hset(healthKey('trivia'), { ...state, open: '1', trialAt: '1' })
     await until(async () => (await breaker()) === '1')
 
-    // Switched off, it is no alert that nobody can mend.
+    // If it is switched off, there is no alert, because nobody can fix it.
     const enable = async (enabled: boolean | null) =>
       await console_.app.inject({
         ...({ method: 'PATCH', url: '/v1/operator/upstreams/trivia', headers: console_.bearer } as const),
@@ -200,7 +200,7 @@ describe('the fleet as operators read it', () => {
     await until(async () => (await overview('weather')).recent.failed === 1)
     const row = await overview('weather')
     assert.equal(row.health.lastFailure.words, 'HTTP 500 in 87 ms')
-    // Not found is an answer; a limit is the caller's; the rest is the upstream's.
+    // "Not found" is an answer, a limit is the caller's, and the rest are failures of the upstream.
     assert.deepEqual(
       { ...row.recent, upstreamP95Ms: null },
       { answered: 2, refused: 1, failed: 1, upstreamP95Ms: null },
@@ -221,7 +221,7 @@ describe('the fleet as operators read it', () => {
     await insertUser(db, { id: randomUUID(), email: 'new@example.com', passwordHash: '-', signupNetwork: null })
     await db.updateTable('upstream_settings').set({ key_secret_id: 'another' }).where('slug', '=', 'news').execute()
     await settings.read()
-    // A version is started whose migrations did not run.
+    // A version starts whose migrations did not run.
     const { rows } = await sql<{ name: string }>`
       delete from kysely_migration where name = (select max(name) from kysely_migration) returning name`.execute(db)
     await until(async () => (await labels())[0] === 'Not ready ')
@@ -323,7 +323,7 @@ describe('the fleet as operators read it', () => {
     const db = openDatabase(proxy.url, context.log)
     const fleet = new FleetReader({ ...context, db })
     const first = fleet.snapshot()
-    // The next snapshot, taken while Postgres is still waited for.
+    // The next snapshot, which the reader takes while it still waits for Postgres.
     let second = first
     await until(() => {
       second = fleet.snapshot()

@@ -91,7 +91,7 @@ const well: Facts = {
   usageFailingSince: null,
 }
 
-/** A page of a fleet; what the facts do not say is empty. */
+/** A page of a fleet. If the facts say nothing about something, it is empty. */
 function page(facts: Facts): Record<string, string> {
   const rest: Omit<Snapshot, keyof Facts | 'problems' | 'headline'> = {
     lastMinute: null,
@@ -194,7 +194,7 @@ describe('what an operator is told', () => {
       held.shown['weather health'] ?? '',
       /Limited.*limited by its source until 22:13:56 UTC.*HTTP 429 in 9 ms/,
     )
-    // The hold is over, and nobody has tried again.
+    // The hold is over, and no call has tried again.
     assert.deepEqual(brief(told({}).facts), [[0, 'Limited', 'weather']])
     assert.match(told({}).shown.headline ?? '', /its source limits us \(HTTP 429 in 9 ms\)/)
     // No caller has met the limit yet.
@@ -264,7 +264,7 @@ describe('what an operator is told', () => {
     }
     const shown = page(over(120_000, { OVERLOADED: 48 })).attention ?? ''
     assert.match(shown, /Nothing needs you\..*class="attention past">.*class="over".*Overloaded, over/s)
-    // Nobody has called since: what the last callers got is the best that is known.
+    // Nobody has called since, so the outcome of the last calls is the best that is known.
     const silent = (codes: Record<string, number>, lastOkAt: number) => ({
       ...well,
       upstreams: [row('a', { cap, recent: calls(codes, 120_000), health: { ...healthy, lastOkAt } })],
@@ -343,7 +343,7 @@ describe('what an operator is told', () => {
       const stores = { ...well.stores, redis: { ...redis, ...changes } }
       return brief({ ...well, stores, upstreams: [row('weather', { recent: refused })] })
     }
-    // That its calls are refused has this cause.
+    // This is the cause of the refusals.
     assert.deepEqual(ofCalls({ isFileFailing: true }), [[0, 'Redis', null]])
     assert.deepEqual(ofCalls({ usedBytes: 10, isFull: true }), [[0, 'Redis full', null]])
     // Or another problem, while Redis accepts writes.
@@ -368,7 +368,7 @@ describe('what an operator is told', () => {
     )
     assert.match(overloaded?.callers ?? '', /503 OVERLOADED/)
     assert.ok(overloaded?.todo)
-    // Refused at admission, nothing waits: the worse it gets, the more is said.
+    // If admission refuses the calls, nothing waits. The worse it gets, the more the page says.
     const used = calls({ UPSTREAM_CAP_EXHAUSTED: 34, OK: 20 })
     const cap = {
       concurrency: 4,
@@ -403,7 +403,7 @@ describe('what an operator is told', () => {
   })
 
   it('what an operator is told names every code with which calls fail', () => {
-    // A pause and an API that is not enabled are said as such.
+    // A pause and an API that is not enabled have lines of their own.
     const saidAsState = ['API_PAUSED', 'API_NOT_ENABLED']
     const codes = Object.entries(ERRORS).flatMap(([code, { status }]) => (status >= 500 ? [code] : []))
     const silent = codes.filter((code) => {

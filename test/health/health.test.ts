@@ -189,7 +189,7 @@ class Model {
     else if (this.state === 'Degraded' && score >= 80 && this.run >= 3) this.#go('Healthy')
   }
 
-  /** Callers whose latest failure is a vote still. */
+  /** Callers whose latest failure still is a vote. */
   #votes(now: number, since = 0): number {
     return [...this.voters.values()].filter((at) => now - at < VOTE_MS && at >= since).length
   }
@@ -404,7 +404,7 @@ describe('health in Redis', () => {
   it('health in Redis counts no vote of before the last good attempt for the breaker', async () => {
     const name = slug()
     for (const voter of ['b', 'c', 'd', 'e']) await fail(name, START, 1, { voter })
-    // Enough that five in a row are needed.
+    // So many that the breaker needs five in a row.
     await succeed(name, START + 10, 100)
     await fail(name, START + 2_000, 6, { voter: 'a' })
     assert.equal((await view(name, START + 2_000)).isOpen, false)
@@ -427,7 +427,7 @@ describe('health in Redis', () => {
     await fail(probed, START + 50, 1, { source: 'probe' })
     for (const voter of ['c', 'd', 'e']) await fail(joined, START + 50, 1, { voter })
     for (const name of [probed, joined]) assert.equal((await view(name, START + 50)).status, 'Down')
-    // Much later what others failed with is forgotten.
+    // Much later the breaker has forgotten the failures of others.
     const later = slug()
     await fail(later, START, 2)
     await succeed(later, START)
@@ -451,7 +451,7 @@ describe('health in Redis', () => {
         return random % 2 === 0
       }
       let opened = 0
-      // As from the middle of such a time: its record is not clean any more.
+      // In the middle of such a time its record is no longer clean.
       for (let index = 0; index < 400; index += 1) {
         const now = START + (index * 1_000) / perSecond
         if (index < 12 ? index % 2 === 0 : isGood()) await succeed(name, now)
@@ -468,7 +468,7 @@ describe('health in Redis', () => {
     await succeed(name, START, 40)
     await fail(name, START + 3_000, 2, { result: 'hanging', failuresToOpen: 2 })
     assert.equal((await view(name, START + 3_000)).isOpen, true)
-    // Their end is counted, and not in the row again.
+    // Their end is counted, but not in the row of failures again.
     await fail(name, START + 10_000, 2, { result: 'late' })
     const { run, fail: failed } = await redis.hgetall(upstreamKeys.health(name))
     assert.deepEqual([run, Number(failed)], ['-2', 2])
@@ -533,7 +533,7 @@ describe('health in Redis', () => {
     for (const pauseMs of [1_000, 2_000, 4_000, 8_000, 16_000, 32_000]) {
       assert.equal((await acquire(`t${pauseMs}`)).kind, 'slot')
       assert.equal(await quoted(), Math.min(pauseMs, HALF_OPEN_LEASE_MS))
-      // Its acknowledgement may have been lost.
+      // Redis may have run it and lost its acknowledgement.
       assert.equal((await acquire(`t${pauseMs}`)).kind, 'slot')
       assert.equal((await acquire(`t${pauseMs}`, now + 500)).kind, 'slot')
       await recordAttempt(redis, name, { ...plain, result: 'fail', slot: `t${pauseMs}`, now })

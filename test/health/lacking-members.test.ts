@@ -45,7 +45,7 @@ describe('the alarm for members that answers lack', () => {
     const { status, cause } = await view()
     return [status, cause]
   }
-  /** So many answers, then that to the probe to which they lead. */
+  /** So many answers, and then the answer to the probe to which they lead. */
   const lacking = async (times: number, given: Given = {}) => {
     let probed: string | undefined
     for (let index = 0; index < times; index += 1)

@@ -216,7 +216,7 @@ test('a pinned Node that npm could not fetch ends the start with a sentence that
   )
 })
 
-/** As when the last try to install what npm left out was a day ago. */
+/** As if the last attempt to install the packages that npm left out was a day ago. */
 async function passDay(root: string): Promise<void> {
   const file = path.join(root, 'node_modules', '.installed')
   const stamp = JSON.parse(await readFile(file, 'utf8'))
@@ -387,7 +387,7 @@ test('the script is told when the bootstrap is killed', async (t) => {
  */
 async function startThroughNpm(root: string, way = 'directly') {
   const command = 'node src/local/bootstrap.mjs src/start.mjs signals'
-  // A command that is not the last keeps the shell between the two.
+  // If a command is not the last, the shell stays between the two.
   const scripts = { start: way === 'directly' ? command : `${command}; true` }
   await writeFile(path.join(root, 'package.json'), JSON.stringify({ ...(await manifestOf(root)), scripts }))
   const { npm_lifecycle_event: _event, ...env } = process.env

@@ -36,8 +36,8 @@ after(async () => {
 })
 
 /**
- * A data directory whose Postgres was prepared before: a copy, because to prepare one takes
- * seconds. It was prepared over what a preparation that was broken off had left.
+ * A data directory whose Postgres was prepared before. It is a copy, because preparation takes
+ * seconds. The preparation ran over the remains of an interrupted preparation.
  */
 async function makePreparedDir(t: TestContext): Promise<string> {
   prepared ??= (async () => {
@@ -203,8 +203,8 @@ test('Postgres runs for root from a project in a closed directory, as /root is',
   const { command, commandArgs, ...options } = lookUp.initdb(['-D', path.join(dir, 'cluster')])
   const { code, output } = await runCommand(command, commandArgs, { ...options, timeoutMs: 60_000 })
   assert.equal(code, 0, output)
-  // It has no right of root's, and sees nothing of the closed directory but what it needs; others
-  // see no mount of it.
+  // It has none of root's rights, and sees nothing of the closed directory but what it needs. Other
+  // processes see no mount of it.
   const as = async (...words: string[]) => {
     const { command: start, commandArgs: startArgs } = lookUp.postgres([])
     const program = startArgs.findIndex((word) => word.endsWith('/bin/postgres'))
@@ -240,7 +240,7 @@ test('the service owns its database and is no superuser: it reads no file of the
   ]) {
     await assert.rejects(sql(server.url, text), { code: '42501' }, text)
   }
-  // What an earlier version made as the superuser is the service's after the next start.
+  // After the next start the service owns what an earlier version made as the superuser.
   await sql(server.superuserUrl, 'CREATE TABLE earlier (id bigserial, n int); INSERT INTO earlier (n) VALUES (7)')
   await assert.rejects(sql(server.url, 'SELECT n FROM earlier'), { code: '42501' })
   await server.stop()
@@ -343,7 +343,7 @@ test('without Redis but with a package manager that does not ask, it is installe
     await readFile(path.join(dataDir, 'apt-calls'), 'utf8'),
     /^--version\nupdate\ninstall -y .* redis-tools\n$/,
   )
-  // The exact commands, before anything is run; without a terminal nobody is asked.
+  // It prints the exact commands before it runs anything. If there is no terminal, it asks nobody.
   assert.match(
     server.output(),
     /say Redis is not here yet\. It is installed with: .*apt-get update && .*apt-get install -y .* redis-tools\n/,
@@ -401,8 +401,8 @@ test('without Redis but with a container engine, it runs in a container on the s
         exec ${dataDir}/redis-server - < ${dataDir}/config
       fi`,
   })
-  // The program goes by the name it is run under; where only the tools are installed it has
-  // another.
+  // The program goes by the name under which it runs. If only the tools are installed, it has
+  // another name.
   await symlink(await serverFile(), path.join(dataDir, 'redis-server'))
   const server = await startElsewhere('redis', dataDir, { PATH: bin })
   assert.ok(server.url, server.output())

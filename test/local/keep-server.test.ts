@@ -21,7 +21,9 @@ async function keep(t: TestContext, name: string, start: (options: EmbeddedOptio
     await server.stop()
     await rm(dataDir, { recursive: true, force: true })
   })
-  /** Kills the server, whose number the file has, and waits until it says that it runs again. */
+  /**
+   * Kills the server, whose process id is in the file, and waits until it says that it runs again.
+   */
   const kill = async (file: string) => {
     const deaths = said.length
     process.kill(Number.parseInt(readFileSync(join(dataDir, file), 'utf8'), 10), 'SIGKILL')

@@ -11,15 +11,15 @@ const FRESH = new Date(since + 1_000).toISOString()
 interface Played {
   slug: string
   checkedAt: string | null
-  /** Null: what its cap is, is not known at the moment. */
+  /** Null if its cap is not known at the moment. */
   perSecond?: number | null
   enabled?: boolean
   paused?: string | null
 }
 
 /**
- * What is said where the console shows these upstreams, none of which answers, and which of them
- * are to be probed.
+ * The words if the console shows these upstreams, none of which is reachable, and which of them the
+ * start probes.
  */
 async function described(upstreams: Played[]): Promise<{ words: string | undefined; asked: string[] }> {
   const asked: string[] = []

@@ -15,7 +15,9 @@ import { type Services, startServices } from '../support/services.ts'
 
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 
-/** Names that only our name server knows: whatever connects by them has used our look-up. */
+/**
+ * Names that only our name server knows. If something connects by them, it has used our look-up.
+ */
 let services: Services
 before(async () => {
   await useTestNames({ 'store.example': ['127.0.0.1'], 'upstream.example': ['127.0.0.1'] })

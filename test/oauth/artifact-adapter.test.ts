@@ -45,8 +45,8 @@ describe('a refresh token', () => {
   const isReplay = async (id: string) => (await tokens?.find(id))?.consumed !== undefined
   const store = (adapter: ArtifactAdapter | undefined, id: string) => adapter?.upsert(id, { jti: id, grantId }, 3_600)
   /**
-   * Uses a token as the library does: stores the successor, then the access token, with which the
-   * use counts.
+   * Uses a token as the library does: it stores the successor, then the access token, with which
+   * the use counts.
    */
   const use = (id: string, successor: string) =>
     withTokenUse(async () => {

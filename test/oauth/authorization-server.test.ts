@@ -63,8 +63,7 @@ describe('the authorization server', () => {
       redis,
       log,
       catalog: await loadCatalog(new Map()),
-      // The document's host is played by a loopback server, which the real fetch would not connect
-      // to.
+      // A loopback server plays the document's host. The real fetch would not connect to it.
       fetch: (address, { redirect } = {}) =>
         fetch(String(address).replace('https://agent.example', documents.url), redirect ? { redirect } : {}),
       beginFetch: async () => (mayFetch ? () => undefined : undefined),
@@ -249,7 +248,7 @@ describe('the authorization server', () => {
       assert.equal(status, 201, JSON.stringify(body))
       assert.equal(body.client_uri ?? undefined, undefined)
     }
-    // As programs write them that send every member they know.
+    // Programs write this if they send every member they know.
     const nulls = { scope: null, contacts: null, jwks: null, token_endpoint_auth_method: null, initiate_login_uri: '' }
     assert.equal((await register([REDIRECT], nulls)).status, 201)
     assert.equal((await register(null)).status, 400)

@@ -9,7 +9,7 @@ function redirects(...addresses: unknown[]): ClientMetadata {
   return metadata
 }
 
-/** What a refusal says to the application. */
+/** The text of a refusal for the application. */
 function refusalOf(...addresses: unknown[]): string {
   try {
     redirects(...addresses)

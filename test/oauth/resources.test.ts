@@ -91,7 +91,7 @@ describe('an address of a resource', () => {
       '',
     ]
     for (const address of foreign) assert.equal(resourceOf(address, BASE), undefined, address)
-    // What leads to the root is the resource of the call routes.
+    // If an address leads to the root, its resource is the call routes.
     for (const path of OTHERS) assert.equal(resourceOf(BASE + path, BASE), path === '/mcp/..' ? BASE : undefined, path)
     assert.equal(resourceOf('https://example.org/mcp', 'https://example.org/gateway'), undefined)
     assert.equal(resourceOf('https://example.org/gatewayx/mcp', 'https://example.org/gateway'), undefined)

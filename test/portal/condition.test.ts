@@ -119,7 +119,7 @@ describe('the condition of an API', () => {
     assert.equal(label({ okAt, firstOkAt: String(NOW - 30 * HOUR_MS) }, []), 'Healthy')
     const firstOkAt = String(NOW - 5 * HOUR_MS)
     assert.equal(label({ ...down, okAt, firstOkAt }, [toDown]), 'Not checked, then Healthy, then Down')
-    // As the version before writes it.
+    // A row as the version before writes it.
     assert.equal(label({ ...down, okAt }, [toDown]), 'Healthy, then Down')
   })
 
@@ -130,7 +130,7 @@ describe('the condition of an API', () => {
     const change = { at: at(30), from: 'Degraded', to: 'Healthy', cause: 'score', code: null }
     const known = healthOfTheDay(healthy, past([], change), NOW).text
     assert.match(known, /24 hours: Healthy"[\s\S]*No change in the last 24 hours\./)
-    // What it was in between is not known, or there is nothing to go by.
+    // The state in between is not known, or there is nothing to go by.
     for (const lastChange of [{ ...change, from: 'Healthy', to: 'Down' }, null]) {
       const { text } = healthOfTheDay(healthy, past([], lastChange), NOW)
       assert.match(text, /Not checked, then Healthy"[\s\S]*No change since the first check that is known\./)

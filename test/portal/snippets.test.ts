@@ -14,7 +14,7 @@ const run = promisify(execFile)
 
 const THREE = ['weather', 'currency', 'encyclopedia']
 
-/** A value that means something to shells, to JavaScript, to Python and to URLs. */
+/** A value with a meaning for shells, JavaScript, Python and URLs. */
 const HOSTILE = `it's "50%" & $HOME \`x\` \\n {é}`
 
 describe('the snippets of the portal', () => {

@@ -44,7 +44,7 @@ it('a kept result that was used least recently is read from Redis again when oth
   for (const call of others) await results.read(call)
   const again = (await results.read(first))?.body
   assert.ok(again && again !== body && again.equals(body ?? Buffer.alloc(0)))
-  // One that is larger than all the room is served all the same.
+  // If a result is larger than all the room, it is served all the same.
   await redis.del(accountKeys.result(ACCOUNT, 'call-3'))
   const large = await keep('call-6', 3_000_000)
   assert.equal((await results.read(large))?.body.length, 3_000_000)

@@ -32,7 +32,10 @@ async function openInbox(t: TestContext) {
   return { inbox, proxy }
 }
 
-/** Its lifetime in the moment when it is there, whatever its maker may do a round trip later. */
+/**
+ * Its lifetime from the moment when it exists, even if its maker sets a lifetime a round trip
+ * later.
+ */
 async function lifetimeOnceMade(stream: string): Promise<number> {
   await until(async () => (await redis.exists(stream)) === 1)
   return await redis.ttl(stream)

@@ -75,7 +75,7 @@ it('bodies that no node has taken share the room of their account, and one alway
     // The streams of a node that died end after a minute.
     return error.code === 'OVERLOADED' && retryAfterMs > 30_000 && retryAfterMs <= 60_000
   })
-  // Written again by a second run of the same call, it takes the place of its first.
+  // If a second run of the same call writes a result, it replaces the first.
   assert.ok(await keep('call-1', 20))
   await redis.del(accountKeys.bodies('bodies'))
   assert.ok(await keep('call-3', 10))

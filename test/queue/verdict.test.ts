@@ -32,7 +32,7 @@ it('a call costs its account a unit of the month unless it failed on this side o
   assert.deepEqual(cost({ reach: 'unsent', code: 'UPSTREAM_CAP_EXHAUSTED' }), [503, 503, 'month'])
   assert.deepEqual(cost({ reach: 'refused', code: 'UPSTREAM_CAP_EXHAUSTED' }), [503, 503, 'all'])
   assert.deepEqual(cost({ reach: 'refused', code: 'RATE_LIMIT_EXCEEDED' }), [429, 429, 'all'])
-  // The caller left: the account pays if a request may have been sent for it.
+  // The caller left. The account pays if a request may have been sent for it.
   assert.deepEqual(cost({ reach: 'unsent', code: 'CALL_CANCELLED' }), [499, 503, 'month'])
   for (const reach of ['maybe-sent', 'sent', 'answered'] as const)
     assert.deepEqual(cost({ reach, code: 'CALL_CANCELLED' }), [499, 499, 'nothing'])

@@ -129,7 +129,7 @@ describe('a Redis connection', () => {
       await assert.rejects(producer.ping(), (error) => {
         assert.ok(error instanceof RedisError)
         assert.equal(toGatewayError(error).code, 'DEPENDENCY_UNAVAILABLE')
-        // It never left this process, so that nothing has to be taken back.
+        // It never left this process, so there is nothing to undo.
         assert.equal(isUnacknowledged(error), false)
         return true
       })
@@ -188,7 +188,7 @@ describe('a Redis connection', () => {
       const told = failures().map(({ level, hosts, reason }) => ({ level, hosts, reason }))
       const reason = `connect ECONNREFUSED 127.0.0.1:${port}`
       assert.deepEqual(told, [{ level: 40, hosts: `127.0.0.1:${port}`, reason }])
-      // Another reason: something listens there now, and it refuses the password.
+      // Another reason: a server listens there now, and it refuses the password.
       server.listen(port, '127.0.0.1')
       await until(() => failures().length > 1, 10_000)
       assert.match(failures()[1].reason, /WRONGPASS/)

@@ -36,7 +36,9 @@ const front = createServer((client) => {
 
 const urlOf = (port: number): string => `redis://127.0.0.1:${port}`
 
-/** What a planned failover of a managed service does: the former primary lives on as a replica. */
+/**
+ * The effect of a planned failover of a managed service: the former primary lives on as a replica.
+ */
 async function swap(to: PlainRedis, from: PlainRedis): Promise<void> {
   await to.client.call('REPLICAOF', 'NO', 'ONE')
   primary = to
@@ -81,7 +83,7 @@ describe('one address behind which a replica is promoted', () => {
     const unblocked = await popped
     assert.ok(unblocked instanceof RedisError && unblocked.replyCode === 'UNBLOCKED', String(unblocked))
     await until(async () => (await worker.set('key', 'by the worker').catch(() => '')) === 'OK', 5_000)
-    // A connection that only reads has nothing refused until it writes.
+    // If a connection only reads, nothing is refused until it writes.
     await until(async () => (await reader.set('key', 'by the reader').catch(() => '')) === 'OK', 5_000)
     assert.equal(await second.client.get('key'), 'by the reader')
   })

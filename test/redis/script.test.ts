@@ -12,7 +12,7 @@ import { startOwnRedis } from '../support/services.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 
-/** What a script finds in Redis without having defined it. */
+/** Globals that a script finds in Redis without having defined them. */
 const REDIS_GLOBALS = new Set(
   `redis KEYS ARGV cjson cmsgpack bit struct math string table tonumber tostring type unpack select pairs ipairs next
    error pcall assert`.split(/\s+/),

@@ -1,6 +1,6 @@
 import { Agent, request } from 'undici'
 
-/** A connection for each call under way, as from as many callers. */
+/** A connection for each running call, as from as many callers. */
 const dispatcher = new Agent({ connections: 12_000, pipelining: 1 })
 
 /**

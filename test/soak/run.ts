@@ -15,7 +15,7 @@ ${SCENARIOS.map(({ name, minutes, about }) => `  ${name.padEnd(12)} ${String(min
 
 Exit code: 0 every claim held, 1 one did not, 2 a run could not be made.`
 
-/** Progress goes where it does not mix with what is measured. */
+/** Progress goes to another stream than the results. */
 const print = (line: string): void => console.error(`  ${line}`)
 
 async function soak(scenarios: SoakScenario[]): Promise<number> {

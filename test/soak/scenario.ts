@@ -7,7 +7,7 @@ export interface SoakScenario {
   about: string
   /** How long it takes, minutes. */
   minutes: number
-  /** @returns what it came to */
+  /** @returns its result */
   run: (print: (line: string) => void) => Promise<Claim[]>
 }
 
@@ -34,7 +34,7 @@ export function exactly(what: string, value: number, expected: number): Claim {
 
 const WIDE = { perMinute: 10_000_000, perMonth: 100_000_000, inFlight: 1_000_000 }
 
-/** Plan limits that are never reached. */
+/** Plan limits that no call reaches. */
 export const UNLIMITED = JSON.stringify({ Free: WIDE, Pro: WIDE, Elite: WIDE })
 
 export const FACT = '/v1/call/random-facts/random'

@@ -11,7 +11,7 @@ export interface SteadyResult {
   outcomes: Record<string, OutcomeTimes>
 }
 
-/** A client in a process of its own that sends so many calls a second, whatever becomes of them. */
+/** A client in a process of its own that sends so many calls a second, even if they fail. */
 export class SteadyLoad {
   readonly #child: ChildProcess
 

@@ -29,7 +29,7 @@ test('calls that ended are counted by the time their metrics are read, each once
   endedCalls.add({ call, answerMs: 4, isCountedHere: true })
   assert.equal(await figure(seconds), 1)
   assert.equal(await figure(calls), 1)
-  // Its worker counts an asynchronous call. How long its caller waited for this answer is measured
+  // A worker counts an asynchronous call. How long its caller waited for this answer is measured
   // here all the same.
   endedCalls.add({ call, answerMs: 4, isCountedHere: false })
   for (let index = 0; index < 200; index += 1) endedCalls.add({ call, answerMs: 4, isCountedHere: true })

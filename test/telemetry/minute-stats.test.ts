@@ -13,8 +13,8 @@ test('counts that Redis refuses one by one are written when it takes them, and t
   const stats = new MinuteStats({ redis, log, now: () => at })
   const counts = keys.slotStats(at / 10_000)
   const call = { slug: 'weather', code: 'OK', accountId: 'account', status: 200, queueMs: 1 }
-  // A key of another type stands for all that refuses a command and not the connection: a full or a
-  // read-only Redis.
+  // A key of another type makes Redis refuse a command and not the connection, as if it were full
+  // or read-only.
   await redis.set(counts, 'no hash')
   stats.add(call)
   await stats.flush()

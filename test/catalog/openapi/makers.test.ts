@@ -7,7 +7,10 @@ import { check, document, words } from '../../support/own-document.ts'
 
 const FOLDER = new URL('../../own/makers/', import.meta.url)
 
-/** What is offered of each document, and how many lines say what of the rest, by its file. */
+/**
+ * The operations that the gateway offers of each document, and how many lines explain the rest, by
+ * file.
+ */
 const MAKERS: Record<string, { offers: string; lines: number; says: RegExp[] }> = {
   'fastapi.json': {
     offers: 'GET /read-items-items-get',

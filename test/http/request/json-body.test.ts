@@ -46,7 +46,7 @@ describe('a JSON body', () => {
         try {
           value = parse(text)
         } catch (error) {
-          // What is refused although it is JSON must be one of the stated reasons.
+          // If valid JSON is refused, one of the stated reasons must apply.
           assert.ok(error instanceof GatewayError && error.status === 400)
           assert.ok(/__proto__|constructor|prototype|\\u|[\ufffe\uffff\0]|\d{16}|e\+/i.test(text), text)
           return

@@ -11,7 +11,7 @@ import { until } from '../../support/gateway.ts'
 
 const MB = 1_000_000
 
-/** What an open connection counts as when nothing comes or goes. */
+/** What an open connection counts as if nothing arrives and nothing is sent. */
 const IDLE_BYTES = 8 * 1_024
 
 const GET = 'GET / HTTP/1.1\r\nHost: test\r\n\r\n'

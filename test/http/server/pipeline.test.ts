@@ -36,8 +36,8 @@ async function listen(answer: (request: IncomingMessage, response: ServerRespons
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: test\r\n\r\n`
 
 /**
- * Bursts of requests from a client that now and then reads nothing; some are answered at once, some
- * later.
+ * Bursts of requests from a client that now and then reads nothing. The node answers some at once
+ * and some later.
  */
 async function sendInFitsAndStarts(answerBytes: number): Promise<void> {
   let handled = 0
@@ -57,7 +57,7 @@ async function sendInFitsAndStarts(answerBytes: number): Promise<void> {
   })
   for (let burst = 0; burst < BURSTS; burst += 1) {
     socket.write(get('/').repeat(1 + ((burst * 7) % 30)))
-    // Whether or not answers have been taken by then.
+    // Whether or not the client has read answers by then.
     await sleep((burst * 3) % 10)
   }
   await close()

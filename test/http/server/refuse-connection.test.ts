@@ -39,7 +39,7 @@ describe('a request head that is too long', () => {
     let text = ''
     let sent = 0
     socket.setNoDelay(true).on('data', (data) => (text += data))
-    // A reset would take the answer along.
+    // If the connection were reset, the answer would be lost.
     const ended = once(socket, 'end')
     for (const part of parts) {
       socket.write(part)
