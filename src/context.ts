@@ -17,7 +17,7 @@ import { HealthCache } from './health/health-watch.ts'
 import { AccountRequests } from './http/request/account-requests.ts'
 import { heldBytesMax } from './http/server/held-bytes.ts'
 import { AccountLimits } from './limits/account-limits.ts'
-import { CallCompletionBatcher } from './limits/call-completion-batcher.ts'
+import { CallEndBatcher } from './limits/call-end-batcher.ts'
 import { MonthNotices } from './limits/month-notices.ts'
 import { BatchedLog, type Log } from './log.ts'
 import { SettingsSync } from './operator/upstream-settings.ts'
@@ -64,7 +64,7 @@ export interface Context {
   /** Results of asynchronous calls that were fetched lately. */
   keptResults: KeptResults
   accountLimits: AccountLimits
-  completions: CallCompletionBatcher
+  callEnds: CallEndBatcher
   monthLoads: SingleFlight<number>
   monthNotices: MonthNotices
   /** Health of every upstream, followed. */
@@ -135,7 +135,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     replies,
     keptResults: new KeptResults(redis, Math.floor(heldBytesMax() * KEPT_RESULTS_SHARE)),
     accountLimits: new AccountLimits(redis),
-    completions: new CallCompletionBatcher(redis, log),
+    callEnds: new CallEndBatcher(redis, log),
     monthLoads: new SingleFlight(),
     monthNotices: new MonthNotices({ db, log, config, mailer }),
     health,
@@ -164,7 +164,7 @@ export async function closeContext(context: Context): Promise<void> {
   await context.settings.close()
   context.health.close()
   context.replies.rejectAll(new GatewayError('DRAINING'))
-  await context.completions.close()
+  await context.callEnds.close()
   context.callLines.close()
   await context.callLog.close()
   context.lanes.close()

@@ -1,7 +1,7 @@
 import { jwtVerify, SignJWT } from 'jose'
 import type { Secret } from '../config.ts'
 import { GatewayError } from '../errors.ts'
-import { isUuid } from './session-token.ts'
+import { isUuid } from './uuid.ts'
 
 /** An account, and the address that it proves to receive mail at. */
 export interface AddressProof {

@@ -3,8 +3,8 @@ import type { Db } from '../db/database.ts'
 import type { ApiKey } from '../db/schema.ts'
 import { findTeamOf } from '../db/teams.ts'
 import { GatewayError } from '../errors.ts'
-import { isUuid } from './session-token.ts'
 import { MANAGERS } from './team-access.ts'
+import { isUuid } from './uuid.ts'
 
 /**
  * When a key is to expire, from a body; null: never.

@@ -1,6 +1,7 @@
 import { errors, jwtVerify, SignJWT } from 'jose'
 import type { Secret } from '../config.ts'
 import { GatewayError } from '../errors.ts'
+import { isUuid } from './uuid.ts'
 
 /** How long a log-in lasts, milliseconds. It does not slide. */
 export const SESSION_MS = 24 * 60 * 60 * 1_000
@@ -86,10 +87,3 @@ function secretOf(secrets: Secret[], kid: string | undefined): Buffer {
 
 /** Three base64url parts without padding (RFC 7515, 7.1). */
 const COMPACT_JWS = /^[\w-]+\.[\w-]+\.[\w-]+$/
-
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
-
-/** Whether a value is a UUID in the form we write it (RFC 9562). */
-export function isUuid(value: unknown): value is string {
-  return typeof value === 'string' && UUID.test(value)
-}

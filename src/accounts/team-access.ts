@@ -3,7 +3,7 @@ import type { Role, Team } from '../db/schema.ts'
 import { lockTeam } from '../db/team-ownership.ts'
 import { findTeamOf } from '../db/teams.ts'
 import { GatewayError } from '../errors.ts'
-import { isUuid } from './session-token.ts'
+import { isUuid } from './uuid.ts'
 
 export const ALL_ROLES: Role[] = ['owner', 'admin', 'member']
 export const MANAGERS: Role[] = ['owner', 'admin']

@@ -3,7 +3,7 @@ import type { Config } from '../config.ts'
 import type { Db } from '../db/database.ts'
 import { countMonthUsage } from '../db/usage.ts'
 import { type AccountLimits, type BatchGrant, type LimitQuery, STALE } from '../limits/account-limits.ts'
-import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
+import type { CallEndBatcher } from '../limits/call-end-batcher.ts'
 import type { LimitState } from '../limits/limit-state.ts'
 import type { MonthNotices } from '../limits/month-notices.ts'
 import { planOf } from '../limits/plans.ts'
@@ -17,7 +17,7 @@ export interface LimitDeps {
   redis: RedisConnection
   health: { now: () => number }
   accountLimits: AccountLimits
-  completions: Pick<CallCompletionBatcher, 'flush' | 'compensate'>
+  callEnds: Pick<CallEndBatcher, 'flush' | 'compensate'>
   /** Shared look-ups of a month's usage in Postgres, for when Redis has no count. */
   monthLoads: SingleFlight<number>
   monthNotices: Pick<MonthNotices, 'note'>
@@ -58,9 +58,9 @@ export async function acquireBatchLimits(
 }
 
 function acquireQuery(deps: LimitDeps, principal: Principal, timeoutMs: number) {
-  const { config, completions } = deps
+  const { config, callEnds } = deps
   // A sequential caller must not find its previous call in flight: pending releases are sent first.
-  completions.flush(principal)
+  callEnds.flush(principal)
   const { tier } = principal
   const plan = config.plans[planOf(tier)]
   return { ...limitQuery(deps, principal, timeoutMs), subject: principal, tier, plan }
@@ -68,14 +68,14 @@ function acquireQuery(deps: LimitDeps, principal: Principal, timeoutMs: number) 
 
 /** Gives back what Redis may have given without an acknowledgement. */
 async function orCompensate<T>(
-  { completions, health }: LimitDeps,
+  { callEnds, health }: LimitDeps,
   { principal, callIds }: { principal: Principal; callIds: string[] },
   acquiring: Promise<T>,
 ): Promise<T> {
   try {
     return await acquiring
   } catch (error) {
-    if (isUnacknowledged(error)) completions.compensate({ account: principal, callIds, at: health.now() })
+    if (isUnacknowledged(error)) callEnds.compensate({ account: principal, callIds, at: health.now() })
     throw error
   }
 }

@@ -2,7 +2,7 @@ import { type Catalog, knownEndpoint, knownSlug } from '../catalog/catalog.ts'
 import type { Config } from '../config.ts'
 import type { ErrorCode, GatewayError } from '../errors.ts'
 import type { HealthCache } from '../health/health-watch.ts'
-import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
+import type { CallEndBatcher } from '../limits/call-end-batcher.ts'
 import type { EndStep } from '../limits/end-calls.ts'
 import { countedCredential } from '../limits/limits-of-credential.ts'
 import { planOf } from '../limits/plans.ts'
@@ -14,7 +14,7 @@ import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { Principal } from './authenticate.ts'
 
 export interface RefusalDeps {
-  completions: Pick<CallCompletionBatcher, 'end'>
+  callEnds: Pick<CallEndBatcher, 'end'>
   /** Redis' clock, which decides the day that usage counts for. */
   health: Pick<HealthCache, 'now'>
 }
@@ -34,14 +34,14 @@ export interface RefusedCall {
  * costs no round trip.
  */
 export function endRefusedCall(
-  { completions, health }: RefusalDeps,
+  { callEnds, health }: RefusalDeps,
   principal: Pick<Principal, 'accountId' | 'keyId' | 'mode' | 'credential'>,
   { slug, code, taken }: RefusedCall,
 ): Promise<EndStep> {
   const { accountId, keyId, mode } = principal
   const credentialId = countedCredential(principal)
   const key = { ...(keyId === undefined ? {} : { keyId }), ...(credentialId === undefined ? {} : { credentialId }) }
-  return completions.end(
+  return callEnds.end(
     { accountId, mode, ...key, slug, limitsAcquiredAt: health.now(), ...taken },
     { code, reach: 'refused' },
   )

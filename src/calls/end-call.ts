@@ -3,7 +3,7 @@ import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
 import type { GatewayError } from '../errors.ts'
 import type { HealthCache } from '../health/health-watch.ts'
 import { replyError } from '../http/answer/call-answer.ts'
-import type { CallCompletionBatcher, NextCall } from '../limits/call-completion-batcher.ts'
+import type { CallEndBatcher, NextCall } from '../limits/call-end-batcher.ts'
 import { type EndStep, endCalls } from '../limits/end-calls.ts'
 import { recordUsage } from '../limits/usage-ledger.ts'
 import type { Log } from '../log.ts'
@@ -31,7 +31,7 @@ export interface AwaitedCall {
 }
 
 export interface NodeEndDeps extends RecordDeps {
-  completions: Pick<CallCompletionBatcher, 'end'>
+  callEnds: Pick<CallEndBatcher, 'end'>
 }
 
 /**
@@ -39,7 +39,7 @@ export interface NodeEndDeps extends RecordDeps {
  * (trace, count, log). The worker of an asynchronous call ends it for its account, unless the call
  * could not be queued.
  *
- * @returns as `CallCompletionBatcher.end`
+ * @returns as `CallEndBatcher.end`
  */
 export function endCall(
   deps: NodeEndDeps,
@@ -55,7 +55,7 @@ export function endCall(
     isCountedHere: !job.isAsync || end.kind === 'failed',
   })
   if (isPending || (end.kind === 'reply' && job.isAsync)) return ENDED_BY_WORKER
-  return deps.completions.end(job, end.verdict, next)
+  return deps.callEnds.end(job, end.verdict, next)
 }
 
 const ENDED_BY_WORKER: Promise<EndStep> = Promise.resolve({ ended: 0, version: '' })

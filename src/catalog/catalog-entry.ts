@@ -1,6 +1,6 @@
 import { type ApiEndpoint, callMethod } from './api-endpoint.ts'
 import { type Api, isOpen } from './catalog.ts'
-import type { ApiEntry } from './catalog-answer.ts'
+import type { ApiEntry } from './catalog-schema.ts'
 import { exampleCall } from './example-call.ts'
 import { expectation, typeWord } from './parameter-words.ts'
 

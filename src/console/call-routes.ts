@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { isUuid } from '../accounts/session-token.ts'
+import { isUuid } from '../accounts/uuid.ts'
 import type { Context } from '../context.ts'
 import { accountsOfApi } from '../db/account-usage.ts'
 import { findCallsById, listCalls } from '../db/call-log-pages.ts'

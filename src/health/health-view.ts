@@ -1,4 +1,4 @@
-import { HALF_OPEN_PAUSE_MS_MIN } from './breaker.ts'
+import { HALF_OPEN_PAUSE_MS_MIN } from './health-thresholds.ts'
 import {
   clampToBand,
   decay,

@@ -19,7 +19,7 @@ import {
   VOTE_MS,
   VOTERS_MAX,
   VOTES_TO_BE_DOWN,
-} from './breaker.ts'
+} from './health-thresholds.ts'
 import {
   AVAILABILITY_POINTS,
   FAST_MS,

@@ -100,7 +100,7 @@ export function quantileOfHistogram(weights: number[], quantile: number): number
 }
 
 /** Bucket of a latency in a histogram over `LATENCY_BOUNDS_MS`. */
-export function bucketOf(latencyMs: number): number {
+export function latencyBucketOf(latencyMs: number): number {
   const index = LATENCY_BOUNDS_MS.findIndex((bound) => latencyMs <= bound)
   return index < 0 ? LATENCY_BOUNDS_MS.length : index
 }

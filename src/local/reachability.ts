@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Static } from 'typebox'
-import type { OverviewAnswer } from '../fleet/overview-answer.ts'
+import type { OverviewAnswer } from '../fleet/overview-schema.ts'
 
 type Overview = Static<typeof OverviewAnswer>
 

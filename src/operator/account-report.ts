@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { KeyAnswer, toKeyAnswer } from '../accounts/key-answer.ts'
+import { KeyAnswer, toKeyAnswer } from '../accounts/key-schema.ts'
 import { nullable } from '../catalog/json.ts'
 import type { SignupPolicy } from '../config.ts'
 import { usageByApi } from '../db/account-usage.ts'

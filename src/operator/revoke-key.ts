@@ -1,4 +1,4 @@
-import { isUuid } from '../accounts/session-token.ts'
+import { isUuid } from '../accounts/uuid.ts'
 import { findApiKey, revokeApiKey } from '../db/api-keys.ts'
 import { insertAuditRecord } from '../db/audit-log.ts'
 import type { Db } from '../db/database.ts'

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { allowedAnswerMembers, allowedMembers, readAllowed, toAllowedAnswer } from '../accounts/credential-limits.ts'
-import { isUuid } from '../accounts/session-token.ts'
+import { isUuid } from '../accounts/uuid.ts'
 import type { Context } from '../context.ts'
 import { listConnections, lockConnection, revokeConnection, updateConnection } from '../db/connections.ts'
 import type { Connection } from '../db/schema.ts'

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { isUuid } from '../accounts/session-token.ts'
+import { isUuid } from '../accounts/uuid.ts'
 import { nullable } from '../catalog/json.ts'
 import { apiNotFound } from '../catalog/unknown-api.ts'
 import type { Context } from '../context.ts'

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { isUuid } from '../accounts/session-token.ts'
+import { isUuid } from '../accounts/uuid.ts'
 import { type CancelAccountDeps, cancelAccountCalls } from '../calls/cancel-account-calls.ts'
 import type { Context } from '../context.ts'
 import { searchUsers } from '../db/users.ts'

@@ -93,8 +93,8 @@ export class MinuteStats {
     const counts = fieldsOf(this.#counts, Math.floor(this.#now() / SLOT_MS))
     increment(counts, `c|${slug}|${code}`, 1)
     if (accountId !== undefined) increment(counts, `a|${accountId}|${status}`, 1)
-    if (queueMs !== undefined) increment(counts, `q|${slug}|${bucketOf(queueMs)}`, 1)
-    if (upstreamMs !== undefined) increment(counts, `u|${slug}|${bucketOf(upstreamMs)}`, 1)
+    if (queueMs !== undefined) increment(counts, `q|${slug}|${timeBucketOf(queueMs)}`, 1)
+    if (upstreamMs !== undefined) increment(counts, `u|${slug}|${timeBucketOf(upstreamMs)}`, 1)
   }
 
   /** Adds what was counted to Redis, and tries again later what Redis does not take. */
@@ -182,7 +182,7 @@ function increment(counts: Map<string, number>, field: string, by: number): void
   counts.set(field, (counts.get(field) ?? 0) + by)
 }
 
-function bucketOf(ms: number): number {
+function timeBucketOf(ms: number): number {
   const index = TIME_BOUNDS_MS.findIndex((bound) => ms <= bound)
   return index < 0 ? TIME_BOUNDS_MS.length : index
 }

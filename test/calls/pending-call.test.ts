@@ -12,7 +12,7 @@ import { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { GatewayError } from '../../src/errors.ts'
-import { CallCompletionBatcher } from '../../src/limits/call-completion-batcher.ts'
+import { CallEndBatcher } from '../../src/limits/call-end-batcher.ts'
 import { createLog } from '../../src/log.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { CallQueues, removeCall } from '../../src/queue/call-queue.ts'
@@ -44,10 +44,10 @@ after(async () => {
  */
 function openNode(t: TestContext, redis = directly, queues = directQueues) {
   const replies = new ReplyInbox(openRedis([url], 'blocking', log), redis, log)
-  const completions = new CallCompletionBatcher(redis, log)
+  const callEnds = new CallEndBatcher(redis, log)
   replies.open()
   t.after(async () => {
-    await completions.close()
+    await callEnds.close()
     await replies.close()
   })
   const config = { callTimeoutMs: 5_000 }
@@ -55,7 +55,7 @@ function openNode(t: TestContext, redis = directly, queues = directQueues) {
     redis,
     queues,
     replies,
-    completions,
+    callEnds,
     log,
     config,
     caps,
@@ -82,7 +82,7 @@ function call(node: Node, waitMs?: number, waitEntry?: WaitQueueEntry) {
   const isQueued = async () => (await directQueues.of('currency').getJobState(id)) === 'waiting'
   const preference = { waitMs, applied: undefined }
   const ended = awaitCall(node, { job, queueing, preference }, socket)
-  void ended.then((end) => void (end.kind === 'failed' && node.completions.end(job, end.verdict)))
+  void ended.then((end) => void (end.kind === 'failed' && node.callEnds.end(job, end.verdict)))
   return { ended, job, isQueued, socket }
 }
 
@@ -165,7 +165,7 @@ test('an asynchronous call that Redis queued without saying so is withdrawn, and
   assert.equal(outcome.error.code, 'DEPENDENCY_UNAVAILABLE')
   await completeCall(directly, job, { reach: 'answered' })
   await until(async () => !(await isQueued()))
-  await node.completions.close()
+  await node.callEnds.close()
   const pending = Object.entries(await directly.hgetall(keys.usagePending))
   assert.deepEqual(
     pending.filter(([field]) => field.includes(job.accountId)).map(([, calls]) => Number(calls)),

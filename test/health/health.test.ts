@@ -11,13 +11,12 @@ import {
   VOTE_MS,
   VOTES_TO_BE_DOWN,
   voterOf,
-} from '../../src/health/breaker.ts'
+} from '../../src/health/health-thresholds.ts'
 import { halfOpenWaitMs, viewHealth } from '../../src/health/health-view.ts'
 import { HealthCache } from '../../src/health/health-watch.ts'
 import { type AttemptRecord, acquireHalfOpenSlot, recordAttempt, recordSuccesses } from '../../src/health/record.ts'
 import {
   BANDS,
-  bucketOf,
   clampToBand,
   decay,
   failShare,
@@ -25,6 +24,7 @@ import {
   type HealthStatus,
   healthScore,
   LATENCY_BOUNDS_MS,
+  latencyBucketOf,
   latencyFactor,
   PRIOR_ATTEMPTS,
   quantileOfHistogram,
@@ -113,10 +113,10 @@ describe('the health score', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 9_999 }), { minLength: 1, maxLength: 200 }), (samples) => {
         const weights = LATENCY_BOUNDS_MS.map(() => 0)
-        for (const sample of samples) weights[bucketOf(sample)] = (weights[bucketOf(sample)] ?? 0) + 1
+        for (const sample of samples) weights[latencyBucketOf(sample)] = (weights[latencyBucketOf(sample)] ?? 0) + 1
         const sorted = samples.toSorted((a, b) => a - b)
         const exact = sorted[Math.ceil(samples.length * 0.95 - 1e-9) - 1] ?? 0
-        assert.equal(bucketOf(quantileOfHistogram(weights, 0.95) ?? 0), bucketOf(exact))
+        assert.equal(latencyBucketOf(quantileOfHistogram(weights, 0.95) ?? 0), latencyBucketOf(exact))
       }),
     )
   })
@@ -159,7 +159,7 @@ class Model {
       this.ok += 1
       this.okBefore += 1
       this.run = Math.max(this.run, 0) + 1
-      this.weights[bucketOf(latencyMs)] = (this.weights[bucketOf(latencyMs)] ?? 0) + 1
+      this.weights[latencyBucketOf(latencyMs)] = (this.weights[latencyBucketOf(latencyMs)] ?? 0) + 1
     }
     const isFailure = (result === 'fail' || result === 'late') && isPlain
     const isInRow = result === 'fail' || result === 'hanging'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
-import { CONFIRM_SCORE_EVERY_MS, LACKING_TO_PROBE, ORDINARY_MS } from '../../src/health/breaker.ts'
+import { CONFIRM_SCORE_EVERY_MS, LACKING_TO_PROBE, ORDINARY_MS } from '../../src/health/health-thresholds.ts'
 import { viewHealth } from '../../src/health/health-view.ts'
 import { recordAttempt } from '../../src/health/record.ts'
 import { createLog } from '../../src/log.ts'

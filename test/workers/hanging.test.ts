@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it, mock } from 'node:test'
-import { FAILURES_TO_OPEN, HANGING_MS } from '../../src/health/breaker.ts'
+import { FAILURES_TO_OPEN, HANGING_MS } from '../../src/health/health-thresholds.ts'
 import { onHanging, UnansweredRequests } from '../../workers/upstream/hanging.ts'
 
 for (const limitMs of [2_500, 3_000, 9_000]) {

@@ -13,7 +13,7 @@ import {
 } from '../../src/db/provider-keys.ts'
 import type { ProviderKey, ValidationFailureCode } from '../../src/db/schema.ts'
 import { GatewayError } from '../../src/errors.ts'
-import { voterOf } from '../../src/health/breaker.ts'
+import { voterOf } from '../../src/health/health-thresholds.ts'
 import { announced } from '../../src/limits/account-version.ts'
 import { sendReply } from '../../src/queue/reply.ts'
 import { parseValidateKeyJob, TRY_AGAIN_MS } from '../../src/queue/validate-key-job.ts'

@@ -239,13 +239,13 @@ export class PermitClient {
     const mayBeUsed = (): boolean => polledAt > this.#cap.limitedAt && rules === this.#cap.rules
     this.#ahead.keep(result.ahead, { usableUntil, mayBeUsed })
     this.#listenWhileNeeded()
-    if (this.#settle(result, { usableUntil, waiters })) return 0
+    if (this.#answerWaiters(result, { usableUntil, waiters })) return 0
     this.#ahead.giveBack()
     return pauseUntil(result.retryInMs)
   }
 
   /** @returns whether no waiter of the poll goes on waiting */
-  #settle(
+  #answerWaiters(
     { granted, joined, refused, room }: AcquireResult,
     { usableUntil, waiters }: { usableUntil: number; waiters: LocalWaiter[] },
   ): boolean {

@@ -3,7 +3,7 @@ import { type Job, type Processor, Worker, type WorkerOptions } from 'bullmq'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { loadScript } from '../../src/redis/script.ts'
 
-const settleMarker = loadScript(new URL('./lua/settle-marker.lua', import.meta.url))
+const clearMarker = loadScript(new URL('./lua/clear-marker.lua', import.meta.url))
 
 /** Of a millisecond, in BullMQ's scores of delayed jobs. */
 const SCORE_PARTS = 0x1000
@@ -88,12 +88,12 @@ export class QueueWorker extends Worker {
       if (jobs.includes(undefined)) return
       waiting -= count
       if (waiting > 0) continue
-      const settled = Number(await settleMarker.run(this.#redis, this.#markerKeys, []))
-      if (settled >= 0) {
-        this.#dueAt = settled / SCORE_PARTS
+      const nextDue = Number(await clearMarker.run(this.#redis, this.#markerKeys, []))
+      if (nextDue >= 0) {
+        this.#dueAt = nextDue / SCORE_PARTS
         return
       }
-      waiting = -settled
+      waiting = -nextDue
     }
   }
 

@@ -1,4 +1,4 @@
-import { FAILURES_TO_OPEN, HANGING_MS } from '../../src/health/breaker.ts'
+import { FAILURES_TO_OPEN, HANGING_MS } from '../../src/health/health-thresholds.ts'
 
 /**
  * Calls back once an attempt has taken `limitMs()`, which is read after `firstMs` and may grow.

@@ -1,7 +1,7 @@
 import type { Endpoint } from '../../src/catalog/endpoint.ts'
 import { isObject, items } from '../../src/catalog/json.ts'
 import type { Upstream } from '../../src/catalog/upstream.ts'
-import { CONFIRM_SCORE_EVERY_MS, LACKING_TO_PROBE } from '../../src/health/breaker.ts'
+import { CONFIRM_SCORE_EVERY_MS, LACKING_TO_PROBE } from '../../src/health/health-thresholds.ts'
 import type { KnownMembers } from '../../src/health/health-watch.ts'
 import type { MembersSeen } from '../../src/health/record.ts'
 import { isRecordedCall } from './recorded-call.ts'

@@ -1,7 +1,7 @@
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { writeLastFailure } from '../../src/fleet/last-failure.ts'
 import type { FailureRow } from '../../src/fleet/snapshot.ts'
-import { FAILURES_TO_OPEN, HANGING_MS, HANGING_P95_TIMES, LEFT_MS } from '../../src/health/breaker.ts'
+import { FAILURES_TO_OPEN, HANGING_MS, HANGING_P95_TIMES, LEFT_MS } from '../../src/health/health-thresholds.ts'
 import { type AttemptRecord, recordAttempt } from '../../src/health/record.ts'
 import { AttemptError, EndedUnsentError, mayBeSent, StalePermitError } from './attempt-error.ts'
 import { isOfGateway, type ObservedResult, REDIRECT, resultOf } from './attempt-result.ts'
@@ -92,7 +92,7 @@ export class AttemptRecorder {
       span?.end(code)
       this.#deps.unanswered.answered(slug)
       const recorded = record(resultOf(code, this.#request), code, { status: result.answer.status })
-      if (recorded.result === 'fail' && code !== REDIRECT) this.#submit(recorded)
+      if (recorded.result === 'fail' && code !== REDIRECT) this.#recordAttempt(recorded)
       else this.#answered.push(recorded)
       return result
     } catch (error) {
@@ -100,7 +100,7 @@ export class AttemptRecorder {
       this.#trackUnanswered(error, code, tookMs())
       span?.end(error instanceof AttemptError ? error.code : 'not finished')
       const result = code === undefined ? 'none' : resultOf(code, this.#request)
-      this.#submit(record(result === 'fail' && watch.isCounted() ? 'late' : result, code, { error }))
+      this.#recordAttempt(record(result === 'fail' && watch.isCounted() ? 'late' : result, code, { error }))
       throw error
     } finally {
       watch.stop()
@@ -113,7 +113,7 @@ export class AttemptRecorder {
     if (code !== undefined && last?.result === 'ok')
       Object.assign(last, { result: resultOf(code, this.#request), code })
     for (const answered of this.#answered.slice(0, -1)) answered.slot = undefined
-    for (const answered of this.#answered.splice(0)) this.#submit(answered)
+    for (const answered of this.#answered.splice(0)) this.#recordAttempt(answered)
   }
 
   /** Another request follows where they lead, or is made beside them. */
@@ -140,7 +140,7 @@ export class AttemptRecorder {
    * Settles when the attempts that have ended are counted, and their slot is free as far as this
    * process knows.
    */
-  async settled(): Promise<void> {
+  async counted(): Promise<void> {
     await this.#counted
   }
 
@@ -211,7 +211,7 @@ export class AttemptRecorder {
   }
 
   /** Counts an attempt: a call's success in a batch, any other at once. */
-  #submit(record: ObservedAttempt): void {
+  #recordAttempt(record: ObservedAttempt): void {
     const { slug } = this.#request
     const { result, source, slot } = record
     if (slot !== undefined) {

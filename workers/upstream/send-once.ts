@@ -127,7 +127,7 @@ export async function sendOnce(
       if (error instanceof AttemptError && error.code === 'UPSTREAM_TIMEOUT') error.isCutShort = timeoutMs < fullMs
       // The connection took longer than a permit lasts; it is ready now.
       if (!(error instanceof StalePermitError)) throw error
-      await recorder.settled()
+      await recorder.counted()
     } finally {
       progress.isUnderWay = false
     }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { it, mock } from 'node:test'
 import { AccountLimits, type LimitSubject, STALE } from '../../src/limits/account-limits.ts'
-import { CallCompletionBatcher } from '../../src/limits/call-completion-batcher.ts'
+import { CallEndBatcher } from '../../src/limits/call-end-batcher.ts'
 import { endCalls } from '../../src/limits/end-calls.ts'
 import { createLog } from '../../src/log.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
@@ -44,7 +44,7 @@ async function open({ calls, isBatch = false, now }: { calls: number; isBatch?: 
     await inFlight(),
     Number(await redis.get(accountKeys.month(accountId, new Date(at).toISOString().slice(0, 7)))),
   ]
-  return { account, callIds, at, inFlight, used, node: new CallCompletionBatcher(redis, log) }
+  return { account, callIds, at, inFlight, used, node: new CallEndBatcher(redis, log) }
 }
 
 it('an acquisition without acknowledgement is undone when its node ends, before its next try', async () => {

@@ -70,7 +70,7 @@ interface LimitEnd {
  * Ends the calls of an API node for their accounts: releases their limits, and counts them as
  * usage, in batches.
  */
-export class CallCompletionBatcher {
+export class CallEndBatcher {
   readonly #redis: RedisConnection
   readonly #log: Log
   readonly #ends = new Batcher<LimitEnd, EndStep>((_account, ends) => this.#end(ends))

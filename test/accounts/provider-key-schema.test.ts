@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
-import { providerKeyAnswer } from '../../src/accounts/provider-key-answer.ts'
+import { providerKeyAnswer } from '../../src/accounts/provider-key-schema.ts'
 import { applySettings, type Catalog, loadCatalog } from '../../src/catalog/catalog.ts'
 import type { ProviderKey } from '../../src/db/schema.ts'
 

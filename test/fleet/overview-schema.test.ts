@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { overviewAnswer } from '../../src/fleet/overview-answer.ts'
+import { overviewAnswer } from '../../src/fleet/overview-schema.ts'
 import type { Snapshot } from '../../src/fleet/snapshot.ts'
 
 test('the overview counts the calls of the last sixty seconds, and not as zero while they are not known', () => {
