@@ -67,8 +67,8 @@ const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 15_000
 
 /**
- * How long an answer may lie unread beyond the longest wait for one, milliseconds: it is kept in
- * this node until then.
+ * How long an answer may lie unread beyond the longest wait for an answer, milliseconds. This node
+ * keeps it until then.
  */
 const UNREAD_MS_MAX = 35_000
 

@@ -167,17 +167,17 @@ export function loadInstallPolicy(environment: Environment = process.env): Start
   return readInstall(new EnvironmentReader(environment))
 }
 
-/** @throws ConfigError when DATABASE_URL is not set or is no address of Postgres */
+/** @throws ConfigError if DATABASE_URL is not set or is no address of Postgres */
 export function loadDatabaseUrl(environment: Environment = process.env): string {
   return readDatabaseUrl(new EnvironmentReader(withSecretFiles(environment)))
 }
 
-/** @throws ConfigError when DNS_SERVERS names what is no address */
+/** @throws ConfigError if DNS_SERVERS names what is no address */
 export function loadNameServers(environment: Environment = process.env): string[] {
   return readNameServers(new EnvironmentReader(environment))
 }
 
-/** @throws ConfigError when there is no token, in the environment or in the data folder */
+/** @throws ConfigError if there is no token, in the environment or in the data folder */
 export async function loadOperatorClient(
   url: string | undefined,
   environment: Environment = process.env,

@@ -36,7 +36,7 @@ const logs = new Set<Log>()
 const batchedLogs = new Set<BatchedLog>()
 
 /**
- * The logger of a process: JSON lines, or readable ones on a terminal. `process` names it: web,
+ * The logger of a process: JSON lines, or readable lines on a terminal. `process` names it: web,
  * worker, probe, ops.
  */
 export function createLog(config: Config['log'], process: string): Log {
@@ -78,8 +78,8 @@ const LINES_GATHERED_MAX = 64
 
 /**
  * The same log for lines of level info whose members are declared, so that none can carry a secret.
- * Looking for one in each line, and handing lines over one by one, take a tenth of an API node's
- * CPU where each call has a line.
+ * If each call has a line, the search for a secret in each line, and handing over lines singly,
+ * take a tenth of an API node's CPU.
  */
 export class BatchedLog {
   readonly #log: Log

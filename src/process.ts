@@ -65,7 +65,7 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
     return await exit(1)
   }
   const { log } = running
-  // Written now, not at the end: a process that is killed leaves it to the next one too. Does
+  // Written now, not at the end: a process that is killed leaves it to the next process too. Does
   // nothing without a cache.
   flushCompileCache()
   for (const event of ['uncaughtException', 'unhandledRejection']) {

@@ -24,7 +24,7 @@ export class Mailer {
     this.#from = from
   }
 
-  /** @throws Error when the server does not accept the mail */
+  /** @throws Error if the server does not accept the mail */
   async send({ to, subject, text }: Mail): Promise<void> {
     this.#transport ??= openTransport(this.#smtpUrl)
     // As an object: nothing in an address is read as a list or a name.

@@ -45,7 +45,7 @@ export function isAcceptablePassword(password: string): boolean {
 /**
  * `client` is counted as in throttles; slots go round robin over clients.
  *
- * @throws GatewayError LOGIN_THROTTLED when too many wait already
+ * @throws GatewayError LOGIN_THROTTLED if too many wait already
  */
 export function hashPassword(password: string, client = ''): Promise<string> {
   return withHashSlot(client, () => hash(normalised(password), OPTIONS))
@@ -54,7 +54,7 @@ export function hashPassword(password: string, client = ''): Promise<string> {
 /**
  * Compares a password with the hash of an account, or with a decoy when there is no account.
  *
- * @throws GatewayError LOGIN_THROTTLED when too many wait already
+ * @throws GatewayError LOGIN_THROTTLED if too many wait already
  */
 export async function isPasswordOf(passwordHash: string | undefined, password: string, client = ''): Promise<boolean> {
   decoy ??= hash('no account has this password', OPTIONS)

@@ -29,7 +29,7 @@ export function seal(secrets: Secret[], record: string, text: string): Sealed {
 /**
  * Opens what `seal` made, with the current encryption key or an earlier key.
  *
- * @throws Error when the key is not known any more, or the bytes are not of this record
+ * @throws Error if the key is not known any more, or the bytes are not of this record
  */
 export function open(secrets: Secret[], record: string, { secretId, bytes }: Sealed): string {
   const secret = secrets.find(({ id }) => id === secretId)

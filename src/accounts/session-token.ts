@@ -45,7 +45,7 @@ const CLOCK_TOLERANCE_SECONDS = 5
  * from its first moment, whatever the machines take the time to be.
  *
  * @returns the claims, and when the token ends, milliseconds since the epoch
- * @throws GatewayError INVALID_TOKEN, or TOKEN_EXPIRED when only its time is over
+ * @throws GatewayError INVALID_TOKEN, or TOKEN_EXPIRED if only its time is over
  */
 export async function verifySessionToken(
   secrets: Secret[],

@@ -44,7 +44,7 @@ export function forbiddenModes(
 }
 
 /**
- * What an account lacks for live calls under the operator's policy; undefined when it may make
+ * What an account lacks for live calls under the operator's policy; undefined if it may make
  * them.
  */
 export function missingForLiveCalls(

@@ -5,7 +5,7 @@ import type { Mailer } from './mailer.ts'
 /**
  * Mails an account the link that proves its address.
  *
- * @throws Error when the mail server does not accept it
+ * @throws Error if the mail server does not accept it
  */
 export async function mailVerification(
   { config, mailer }: { config: Config; mailer: Mailer },

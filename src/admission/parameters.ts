@@ -192,7 +192,7 @@ function heldNumber(value: number): number | undefined {
   return Number.isInteger(value) && !Number.isSafeInteger(value) ? undefined : value + 0
 }
 
-/** Undefined when it does not fit the type. */
+/** Undefined if it does not fit the type. */
 function toType(schema: ParameterSchema, value: unknown): unknown {
   const { items } = schema
   if (items && Array.isArray(value)) return value.map((item) => toType(items, item) ?? item)

@@ -26,7 +26,7 @@ export interface QuoteDeps extends AdmissionDeps {
  */
 const READ_MS_MAX = 250
 
-/** What the credential has left. Undefined when it cannot be read in time. */
+/** What the credential has left. Undefined if it cannot be read in time. */
 export async function readAllowance(
   deps: AdmissionDeps,
   principal: Principal,
@@ -37,7 +37,7 @@ export async function readAllowance(
 
 /**
  * What a call of an API would meet now: the checks of admission in their order, none of which takes
- * anything. The readings are sent together, so that they cost one round trip. Undefined when they
+ * anything. The readings are sent together, so that they cost one round trip. Undefined if they
  * cannot be read in time.
  */
 export async function readQuote(

@@ -48,8 +48,8 @@ export function readUndeclared(
 }
 
 /**
- * @throws GatewayError INVALID_PARAMETER when the request to the upstream sets a parameter of one
- *   of the names itself
+ * @throws GatewayError INVALID_PARAMETER if the request to the upstream itself sets a
+ *   parameter of one of the names
  */
 export function checkOverridesNothing(extra: [name: string, value: string][], { query = {} }: UpstreamRequest): void {
   if (extra.length === 0) return

@@ -48,7 +48,7 @@ export interface AcquireResult {
   /** 0 on scarce caps, which every call has to queue for. */
   room: number
   /**
-   * When the rates let the first of the others go, milliseconds; 0 when it waits for another
+   * When the rates let the first of the others go, milliseconds; 0 if it waits for another
    * request's end.
    */
   retryInMs: number
@@ -163,7 +163,7 @@ export class Cap {
   }
 
   /**
-   * Ends permits, and acquires new ones for all waiters of this worker, in one step. They are
+   * Ends permits, and acquires new permits for all waiters of this worker, in one step. They are
    * logged `logLaterMs` later than now: a worker far from Redis uses them so much later than
    * others. `aheadMax`: so many permits more, for calls that come later, if nothing waits and the
    * cap has room for many requests.

@@ -13,7 +13,7 @@ interface Question {
 }
 
 export interface QueuePosition {
-  /** Calls before it, or before the call whose answer it shares; -1 when neither is queued. */
+  /** Calls before it, or before the call whose answer it shares; -1 if neither is queued. */
   ahead: number
   /** When its turn is expected, milliseconds from now. */
   etaMs: number

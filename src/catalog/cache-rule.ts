@@ -30,7 +30,7 @@ export interface PrefetchRule<Parameters> {
   /** The request that fills it. */
   request: (parameters: Parameters) => UpstreamRequest
   /**
-   * The items of a filling answer; undefined when it has none, and then the endpoint's plain
+   * The items of a filling answer; undefined if it has none, and then the endpoint's plain
    * request is made.
    */
   items: (body: unknown) => unknown[] | undefined

@@ -41,7 +41,7 @@ export interface Api {
   baseUrl: string
   /** Whether the operator chose the address; only such an address may be private. */
   isBaseUrlConfigured: boolean
-  /** The operator's key for the upstream, if there is one. */
+  /** The operator's key for the upstream, if there is a key. */
   key: string | undefined
   caps: Caps
   /**

@@ -52,7 +52,7 @@ export interface DataRecord<Of extends Fields> {
   fields: Of
   schema: ObjectOf<Of>
   /**
-   * Reads one object; what is no object reads as one without members. Undefined when a required
+   * Reads one object; what is no object reads as one without members. Undefined if a required
    * field is missing.
    */
   read: (source: unknown) => Static<ObjectOf<Of>> | MissingOf<Of>

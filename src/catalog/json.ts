@@ -1,6 +1,6 @@
 /**
  * Readers of JSON of unknown shape: each gives the value when it is what it should be, and null or
- * empty when not.
+ * empty if not.
  */
 
 import { decodeHTML } from 'entities'
@@ -33,7 +33,7 @@ export function text(value: unknown): string | null {
   return typeof value === 'string' ? value : null
 }
 
-/** A text that says something: null when it is empty or blank. */
+/** A text that says something: null if it is empty or blank. */
 export function filledText(value: unknown): string | null {
   return typeof value === 'string' && value.trim() !== '' ? value : null
 }

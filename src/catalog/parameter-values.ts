@@ -17,7 +17,7 @@ export class InvalidParameter extends Error {
 /**
  * A text parameter without the blanks around it.
  *
- * @throws InvalidParameter when nothing is left, or it holds half a surrogate pair, which no URL
+ * @throws InvalidParameter if nothing is left, or it holds half a surrogate pair, which no URL
  *   can carry
  */
 export function trimmed(parameter: string, value: string): string {

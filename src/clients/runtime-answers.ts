@@ -109,7 +109,7 @@ export interface StartedCall<T> {
   /**
    * Waits for the result, which is kept for 15 minutes.
    *
-   * @throws GatewayError when the call failed or was cancelled
+   * @throws GatewayError if the call failed or was cancelled
    */
   result(options?: { signal?: AbortSignal }): Promise<T>
   /** Cancels the call. What was not sent yet costs nothing. */

@@ -54,7 +54,7 @@ export class Transport {
    * Calls any endpoint, even if this file does not know it, and returns the data of its answer.
    *
    * @param path names the API and its endpoint: `weather/current`
-   * @throws GatewayError when the call failed, after the retries that its Retry-After allows
+   * @throws GatewayError if the call failed, after the retries that its Retry-After allows
    */
   async call<T = unknown>(path: string, parameters: object = {}, options: CallOptions = {}): Promise<T> {
     return (await this.#data<T>(this.#callOf({ path, parameters, options }))).data

@@ -32,7 +32,7 @@ export class EnvironmentReader {
   readonly isUnread = (name: string): boolean => !this.#names.has(name)
 
   /**
-   * @throws ConfigError naming every variable that is missing, when there are several: the others
+   * @throws ConfigError naming every variable that is missing, if there are several: the others
    *   name theirs
    */
   requireAll(names: readonly string[]): void {
@@ -81,7 +81,7 @@ export class EnvironmentReader {
     return word
   }
 
-  /** A JSON value; undefined when unset. */
+  /** A JSON value; undefined if unset. */
   json(name: string): unknown {
     const value = this.#get(name)
     return value ? parseJson(value, name) : undefined

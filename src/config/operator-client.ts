@@ -17,7 +17,7 @@ export interface OperatorClient {
   variable: (name: string) => string | undefined
 }
 
-/** @throws ConfigError when there is no token, in the environment or in the data folder */
+/** @throws ConfigError if there is no token, in the environment or in the data folder */
 export async function readOperatorClient(url: string | undefined, environment: Environment): Promise<OperatorClient> {
   const read = new EnvironmentReader(environment)
   const { opsHost, opsPort } = readHttp(read)

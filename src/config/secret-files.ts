@@ -12,7 +12,7 @@ const ENDING = '_FILE'
  * mount them. A line break at the end of a file does not count. What is returned names no such file
  * any more.
  *
- * @throws ConfigError naming the variable when its file cannot be read, is empty, or when the
+ * @throws ConfigError naming the variable if its file cannot be read, is empty, or when the
  *   secret itself is set too
  */
 export function withSecretFiles(environment: Environment): Environment {

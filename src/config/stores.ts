@@ -27,7 +27,7 @@ export function readStores(read: EnvironmentReader): StoresConfig {
   }
 }
 
-/** @throws ConfigError when DNS_SERVERS names what is no address */
+/** @throws ConfigError if DNS_SERVERS names what is no address */
 export function readNameServers(read: EnvironmentReader): string[] {
   return read.list('DNS_SERVERS', isNameServer)
 }
@@ -51,7 +51,7 @@ const SSL_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify
  * The address with all its parameters. What it says itself comes before the variables of libpq, and
  * an address that says `sslmode=disable` takes nothing of them that is about TLS.
  *
- * @throws ConfigError when DATABASE_URL is not set or is no address of Postgres
+ * @throws ConfigError if DATABASE_URL is not set or is no address of Postgres
  */
 export function readDatabaseUrl(read: EnvironmentReader): string {
   const text = read.required('DATABASE_URL', FORM)
@@ -70,7 +70,7 @@ export function readDatabaseUrl(read: EnvironmentReader): string {
   return url.href
 }
 
-/** @throws ConfigError when a file of the certificate in DATABASE_URL cannot be read */
+/** @throws ConfigError if a file of the certificate in DATABASE_URL cannot be read */
 function checkFile(name: string, path: string | null): void {
   if (path === null || path === 'system') return
   try {

@@ -26,7 +26,7 @@ const PENDING = 'agw_console_sign_in'
 
 const FAILED = 'The sign-in did not work. Try again; the log of the console says why.'
 
-/** Sign-in by the OIDC provider, where one is set. */
+/** Sign-in by the OIDC provider, if the operator has set a provider. */
 export async function oidcRoutes(app: App, deps: OidcRoutesDeps): Promise<void> {
   const { config, sessions, db } = deps
   const access = config.operatorAccess

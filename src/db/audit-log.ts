@@ -14,7 +14,7 @@ export interface AuditRecord {
   after?: object
 }
 
-/** Writes a change down; in the transaction of the change itself if there is one. */
+/** Writes a change down; in the transaction of the change itself if there is a transaction. */
 export async function insertAuditRecord(db: Db, record: AuditRecord): Promise<void> {
   await db
     .insertInto('audit_log')

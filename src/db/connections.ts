@@ -109,7 +109,7 @@ export function updateConnection(
   return db.updateTable('connections').set(allowed).where('id', '=', id).returningAll().executeTakeFirstOrThrow()
 }
 
-/** Ends a connection of an account with all its tokens; false when there is none. */
+/** Ends a connection of an account with all its tokens; false if there is none. */
 export function revokeConnection(db: Db, id: string, userId: string): Promise<boolean> {
   return db.transaction().execute(async (transaction) => {
     const { numUpdatedRows } = await transaction

@@ -12,7 +12,7 @@ export type Obstacle = 'another password' | { ownedTeams: string[] }
  * teams.
  *
  * @param user as the password was compared with it
- * @returns undefined when the account is gone
+ * @returns undefined if the account is gone
  */
 export function deleteAccount(db: Db, user: User): Promise<Obstacle | undefined> {
   return db.transaction().execute(async (transaction) => {

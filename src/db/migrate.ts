@@ -69,7 +69,7 @@ async function loadMigrations(newer: string[]): Promise<Record<string, Migration
 /**
  * Waits until Postgres answers.
  *
- * @throws Error in one sentence when it does not in time, or refuses
+ * @throws Error in one sentence if it does not in time, or refuses
  */
 async function awaitPostgres(databaseUrl: string): Promise<void> {
   const { host } = new URL(databaseUrl)

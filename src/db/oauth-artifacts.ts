@@ -89,7 +89,7 @@ export async function consumeArtifact(db: Db, kind: string, idHash: Buffer): Pro
   return numUpdatedRows > 0n
 }
 
-/** The account whose connection an artifact belongs to; undefined when there is none. */
+/** The account whose connection an artifact belongs to; undefined if there is none. */
 export async function findArtifactOwner(db: Db, kind: string, idHash: Buffer): Promise<string | undefined> {
   const row = await db
     .selectFrom('oauth_artifacts')

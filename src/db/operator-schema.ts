@@ -48,7 +48,7 @@ export interface HealthNumbers {
   score: number
   ok: number
   fail: number
-  /** Milliseconds; null when no answer was recent enough. */
+  /** Milliseconds; null if no answer was recent enough. */
   p95Ms: number | null
   /** Code of the attempt that decided it. */
   code: string

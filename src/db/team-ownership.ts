@@ -21,7 +21,7 @@ export async function lockOwnedTeams(transaction: Db, ownerId: string): Promise<
  * it is changed, and no member of it is removed together with keys. Whoever makes a key of it holds
  * the lock too, so that no key outlives the reason it may be there.
  *
- * @returns its owner; undefined when there is no such team
+ * @returns its owner; undefined if there is no such team
  */
 export async function lockTeam(transaction: Db, teamId: string): Promise<string | undefined> {
   const team = await transaction
@@ -33,7 +33,7 @@ export async function lockTeam(transaction: Db, teamId: string): Promise<string 
   return team?.owner_id
 }
 
-/** Deletes a team of this owner with its members and keys; false when there is no such team. */
+/** Deletes a team of this owner with its members and keys; false if there is no such team. */
 export async function deleteTeam(db: Db, teamId: string, ownerId: string): Promise<boolean> {
   const { numDeletedRows } = await db
     .deleteFrom('teams')
@@ -96,7 +96,7 @@ export function transferTeam(db: Db, transfer: Transfer): Promise<Team | Obstacl
     })
 }
 
-/** The roles after a transfer; false when the account that is to be the owner is no member. */
+/** The roles after a transfer; false if the account that is to be the owner is no member. */
 async function giveRoles(transaction: Db, { teamId, memberId }: Transfer): Promise<boolean> {
   // In this order: a team never has two owners.
   await transaction

@@ -30,7 +30,7 @@ export function listTeams(db: Db, userId: string, { limit, after }: RowRange): P
 }
 
 /**
- * Makes a team with its owner as first member; undefined when the account owns `teamsMax` already.
+ * Makes a team with its owner as first member; undefined if the account owns `teamsMax` already.
  */
 export function insertTeam(
   db: Db,
@@ -53,7 +53,7 @@ export function insertTeam(
 }
 
 /**
- * A team and the role an account has in it; undefined when the account is not in it or there is no
+ * A team and the role an account has in it; undefined if the account is not in it or there is no
  * such team.
  */
 export function findTeamOf(db: Db, teamId: string, userId: string): Promise<(Team & { role: Role }) | undefined> {
@@ -103,7 +103,7 @@ function selectMembers(db: Db, teamId: string) {
     .where('team_members.team_id', '=', teamId)
 }
 
-/** Adds a member; false when the account is one already. */
+/** Adds a member; false if the account is one already. */
 export async function insertMember(
   db: Db,
   { teamId, userId }: { teamId: string; userId: string },
@@ -117,7 +117,7 @@ export async function insertMember(
   return (numInsertedOrUpdatedRows ?? 0n) > 0n
 }
 
-/** Changes a member's role, the owner's never; false when there is no such member. */
+/** Changes a member's role, the owner's never; false if there is no such member. */
 export async function updateMemberRole(
   db: Db,
   { teamId, userId }: { teamId: string; userId: string },

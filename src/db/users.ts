@@ -62,7 +62,7 @@ export async function updatePasswordHash(db: Db, user: User, passwordHash: strin
   return numUpdatedRows > 0n
 }
 
-/** Notes that an account has proven its address; false when the address is another by now. */
+/** Notes that an account has proven its address; false if the address is another by now. */
 export async function verifyEmail(db: Db, id: string, email: string): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('users')

@@ -115,7 +115,7 @@ export class FleetReader {
     }
   }
 
-  /** The queue of one API now; undefined when the catalog has no such API. */
+  /** The queue of one API now; undefined if the catalog has no such API. */
   async queueOf(slug: string): Promise<QueueView | undefined> {
     const { at, upstreams, processes } = await this.snapshot()
     const row = upstreams.find((each) => each.slug === slug)

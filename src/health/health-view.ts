@@ -24,15 +24,15 @@ export interface HealthView {
     ok: number
     fail: number
     failShare: number
-    /** Milliseconds; undefined when no answer is recent enough. */
+    /** Milliseconds; undefined if no answer is recent enough. */
     p95Ms: number | undefined
   }
   /**
-   * How long half of the answers take at most, milliseconds; undefined when no answer is recent
+   * How long half of the answers take at most, milliseconds; undefined if no answer is recent
    * enough.
    */
   usualMs: number | undefined
-  /** When the status began, milliseconds since the epoch; undefined when it never changed. */
+  /** When the status began, milliseconds since the epoch; undefined if it never changed. */
   since: number | undefined
   cause: string | undefined
   /**

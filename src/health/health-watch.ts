@@ -193,8 +193,8 @@ export class HealthCache {
   }
 
   /**
-   * Reads the upstreams that calls used since the last poll, those in trouble, and the next ones of
-   * the others.
+   * Reads the upstreams that calls used since the last poll, the upstreams in trouble, and the next
+   * few of the others.
    */
   async poll(): Promise<void> {
     const due = new Set(this.#used)

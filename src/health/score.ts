@@ -9,8 +9,8 @@ export type HealthStatus = 'Healthy' | 'Degraded' | 'Down'
 export const HALF_LIFE_MS = 120_000
 
 /**
- * Good attempts assumed besides the real ones, so that one failure of a quiet upstream is not "all
- * failed".
+ * Good attempts assumed besides the real attempts, so that one failure of a quiet upstream is not
+ * "all failed".
  */
 export const PRIOR_ATTEMPTS = 5
 
@@ -48,7 +48,7 @@ export function failShare(ok: number, fail: number): number {
   return fail / (ok + fail + PRIOR_ATTEMPTS)
 }
 
-/** 1 when answers are fast, 0 when they take 10 seconds or more; 1 when no latency is known. */
+/** 1 if answers are fast, 0 if they take 10 seconds or more; 1 if no latency is known. */
 export function latencyFactor(p95Ms: number | undefined): number {
   if (p95Ms === undefined) return 1
   return Math.min(Math.max((SLOW_MS - p95Ms) / (SLOW_MS - FAST_MS), 0), 1)
@@ -81,7 +81,7 @@ export function clampToBand(score: number, status: HealthStatus): number {
 
 /**
  * A quantile of a histogram over `LATENCY_BOUNDS_MS`, 0.95 for the 95th percentile, taken evenly
- * within its bucket; undefined when it is empty or too old to say anything. Milliseconds.
+ * within its bucket; undefined if it is empty or too old to say anything. Milliseconds.
  */
 export function quantileOfHistogram(weights: number[], quantile: number): number | undefined {
   const total = weights.reduce((sum, weight) => sum + weight, 0)

@@ -6,7 +6,7 @@ export interface LimitState {
   /** Redis time, milliseconds. */
   now: number
   plan: CallLimits
-  /** Of the last 60 s. `resetMs`: until a unit comes back; 0 when none is used. */
+  /** Of the last 60 s. `resetMs`: until a unit comes back; 0 if none is used. */
   minute: { used: number; resetMs: number }
   /** Absent for test calls. */
   month: { used: number; resetMs: number } | undefined

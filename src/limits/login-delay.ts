@@ -26,7 +26,7 @@ export interface LoginAttempt {
  * Makes an attempt that gives a password. After five wrong passwords of one client for one account
  * each further attempt waits: 1 s, 2 s, up to a quarter of an hour. Neither the owner elsewhere nor
  * other accounts wait. All failures of a client are bounded too, and first: anybody may make up
- * addresses, and what is refused there leaves no key of one. Fails open without Redis: bounded
+ * addresses, and a refusal there leaves no key for an address. Fails open without Redis: bounded
  * password hashing still limits a guesser.
  * @throws GatewayError LOGIN_THROTTLED; what the attempt throws
  */

@@ -22,7 +22,7 @@ const KNOWN_MAX = 10_000
  */
 const AT_ONCE_MAX = 20
 
-/** Whose month it is: the account's, or that of a key or a connection with a limit of its own. */
+/** Whose month it is: the account's, or the month of a key or a connection with its own limit. */
 interface Month {
   accountId: string
   credentialId: string | undefined

@@ -77,7 +77,7 @@ function isFresh({ health }: Row, since: number): boolean {
 }
 
 /**
- * `27 of 27 upstreams reachable.`; undefined while none was tried since then, milliseconds since the
+ * `27 of 27 upstreams reachable.` Undefined if none was tried since then, milliseconds since the
  * epoch.
  */
 export function reachabilityWords({ upstreams }: Pick<Overview, 'upstreams'>, since: number): string | undefined {

@@ -30,7 +30,7 @@ export async function loadSecrets(dataDir: string): Promise<Secrets> {
   return secrets
 }
 
-/** Reads a JSON file of the data folder; undefined when it is not there. */
+/** Reads a JSON file of the data folder; undefined if it is not there. */
 export async function readPrivateJson<T>(dataDir: string, name: string): Promise<T | undefined> {
   try {
     return JSON.parse(await readFile(join(dataDir, name), 'utf8'))

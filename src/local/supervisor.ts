@@ -48,7 +48,7 @@ export class Supervisor {
    * Starts a process and waits until it says that it is ready.
    *
    * @returns what it said
-   * @throws Error when it ends before that, or takes too long
+   * @throws Error if it ends before that, or takes too long
    */
   async start(plan: ProcessPlan): Promise<unknown> {
     if (this.#isEnding) throw new Error(`${plan.label} is not started: all are ending`)

@@ -140,7 +140,7 @@ function textOf(structuredContent: object): CallToolResult['content'] {
   return [{ type: 'text', text: JSON.stringify(structuredContent) }]
 }
 
-/** Every answer has a link to its terms: the one with `via` says which of two sources answered. */
+/** Every answer has a link to its terms: the link with `via` says which of two sources answered. */
 function sourceOf({ link }: Record<string, unknown>): Pick<AboutResult, 'link'> {
   return typeof link === 'string' && link.includes('rel="via"') ? { link } : {}
 }

@@ -137,7 +137,7 @@ const INPUTS = {
 }
 
 /**
- * What calls with the credential of the message would meet now; undefined when that cannot be read
+ * What calls with the credential of the message would meet now; undefined if that cannot be read
  * in time.
  */
 export interface Quotes {

@@ -12,7 +12,7 @@ export function taskIdOf(callId: string, selection: Selection): string {
   return `${callId}.${Buffer.from(JSON.stringify(selection)).toString('base64url')}`
 }
 
-/** Undefined when the id is not of a task. */
+/** Undefined if the id is not of a task. */
 export function readTaskId(taskId: string): { callId: string; selection: Selection } | undefined {
   const [callId = '', encoded, ...others] = taskId.split('.')
   if (others.length > 0) return undefined

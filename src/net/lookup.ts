@@ -30,7 +30,7 @@ export const lookup: LookupFunction = (hostname, options, callback) => {
   )
 }
 
-/** @throws LookupError when the name has no address of the family */
+/** @throws LookupError if the name has no address of the family */
 async function findAddresses(hostname: string, family: unknown): Promise<LookupAddress[]> {
   const addresses = await underWay.run(hostname.toLowerCase(), () => resolveName(hostname))
   const wanted = addresses.filter((address) => !FAMILIES.has(family) || address.family === FAMILIES.get(family))

@@ -88,7 +88,7 @@ export class ArtifactAdapter implements Adapter {
    * A refresh token counts as used with the access token, which is stored last. Until then nobody
    * got anything for it.
    *
-   * @throws InvalidGrant when another request was quicker: a code is good once, over all nodes
+   * @throws InvalidGrant if another request was quicker: a code is good once, over all nodes
    */
   async consume(id: string): Promise<void> {
     const idHash = artifactHash(id)

@@ -30,7 +30,7 @@ export interface AuthorizationDeps extends ArtifactDeps {
   /**
    * Begins a request of a client address that may fetch the document at a URL.
    *
-   * @returns what ends it; undefined when the address may not fetch the document now
+   * @returns what ends it; undefined if the address may not fetch the document now
    */
   beginFetch: (url: string, address: string) => Promise<(() => void) | undefined>
   /** The page that tells a user why a sign-in cannot go on. */

@@ -15,7 +15,7 @@ const STACKED_MARKS = /(\p{M}{2})\p{M}+/gu
 
 /**
  * A text of a stranger as one short line without characters that hide, reorder or overlay others;
- * empty when nothing of it can be seen. It is applied when a text is stored and when it is shown,
+ * empty if nothing of it can be seen. It is applied when a text is stored and when it is shown,
  * because older rows have the text as it came.
  */
 export function oneLine(text: string, charactersMax = CHARACTERS_MAX): string {

@@ -23,7 +23,7 @@ export interface DocumentFetches {
    * Takes one of the few places for a request that may fetch a document. A request for a document
    * that is being fetched shares the fetch and takes none.
    *
-   * @returns what the request calls when it ends; undefined when it may not fetch now
+   * @returns what the request calls when it ends; undefined if it may not fetch now
    */
   begin: (url: string, client: string) => (() => void) | undefined
   fetch: typeof fetch

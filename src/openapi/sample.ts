@@ -21,7 +21,7 @@ const BY_FORMAT: Record<string, string> = {
 interface SampleOptions {
   /** Name of the member that the value is for. */
   name?: string
-  /** Of a request: optional ids and times are left out, for a made-up one names nothing. */
+  /** Of a request: optional ids and times are left out, because a made-up id names nothing. */
   isRequest?: boolean
 }
 

@@ -115,7 +115,7 @@ async function plan(
 }
 
 /**
- * The stored key; null where there is none; undefined for a key that the secrets of this process do
+ * The stored key; null if there is none; undefined for a key that the secrets of this process do
  * not open, which any key replaces.
  */
 function keyOf(row: UpstreamSettingsRow | undefined, secrets: Secret[]): string | null | undefined {

@@ -119,7 +119,7 @@ function invalid(param: string, message: string): GatewayError {
   return new GatewayError('VALIDATION_ERROR', { message, tokens: { param } })
 }
 
-/** Settings as the audit log holds them: of a key only that there is one. */
+/** Settings as the audit log holds them. Of a key it holds only that there is a key. */
 export function audited({ enabled, tierRequired, caps, key }: NewUpstreamSettings): Record<string, unknown> {
   return { enabled, tierRequired, caps, key: key === null ? null : 'set' }
 }

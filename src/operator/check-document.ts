@@ -37,7 +37,7 @@ export interface CheckFolderAnswer {
  * Reads a document, or all documents of a folder, as a process of the gateway would, and needs
  * none. Documents of a folder that clash with each other have errors.
  *
- * @param overlay absent: the overlay beside the document, if there is one
+ * @param overlay absent: the overlay beside the document, if there is an overlay
  * @throws UsageError if `overlay` is given for a folder
  */
 export async function checkPath(

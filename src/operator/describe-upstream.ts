@@ -7,7 +7,10 @@ export const CapsAnswer = Type.Object({
   rates: Type.Array(Type.Object({ max: Type.Integer(), seconds: Type.Number() })),
 })
 
-/** An upstream as operators see it: what is in force now. Of a key only that there is one. */
+/**
+ * An upstream as operators see it, with the settings in force now. It only says whether there is a
+ * key.
+ */
 export const UpstreamAnswer = Type.Object({
   slug: Type.String(),
   displayName: Type.String(),

@@ -19,16 +19,16 @@ export interface Condition {
   healthWord?: ConditionWord
   /** 0 to 100; undefined if nothing was measured. */
   score: number | undefined
-  /** Since when, milliseconds since the epoch; undefined when the state never changed. */
+  /** Since when, milliseconds since the epoch; undefined if the state never changed. */
   since: number | undefined
   /**
    * From when on a Healthy in its past was seen, not assumed. Milliseconds since the epoch,
    * Infinity for never.
    */
   firstOkAt: number
-  /** Why it is not healthy, one sentence; empty when it is, or when nothing is known. */
+  /** Why it is not healthy, one sentence; empty if it is, or when nothing is known. */
   reason: string
-  /** What callers get meanwhile, in sentences; empty when there is nothing to say. */
+  /** What callers get meanwhile, in sentences; empty if there is nothing to say. */
   effect: string
 }
 

@@ -11,7 +11,7 @@ export interface Page {
   main: Html
   /** The header offers no sign-up if it is closed. */
   signup: SignupPolicy
-  /** What every visitor has to know now; empty when there is nothing. */
+  /** What every visitor has to know now; empty if there is nothing. */
   notice?: string
   /** Whether someone seems to be logged in; only what the header offers depends on it. */
   isLoggedIn?: boolean

@@ -153,7 +153,7 @@ const answerable = Compile(
 
 export class LaterVersionError extends Error {}
 
-/** @throws Error when it is not a call of this version */
+/** @throws Error if it is not a call of this version */
 function checkStored(data: unknown): StoredCall {
   if (oneCall.Check(data)) return data
   const { v } = Object(data)

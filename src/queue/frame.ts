@@ -14,7 +14,7 @@ export function encodeFrame(head: object, body: Buffer): Buffer {
   return frame
 }
 
-/** @throws Error when it is no frame */
+/** @throws Error if it is no frame */
 export function decodeFrame<Head>(frame: Buffer): { head: Head; body: Buffer } {
   const end = HEAD_LENGTH_BYTES + frame.readUInt32BE()
   return { head: JSON.parse(frame.toString('utf8', HEAD_LENGTH_BYTES, end)), body: frame.subarray(end) }

@@ -65,7 +65,7 @@ export async function enqueueProbe(
   await queues.of(apiSlugOf(slug)).add(PROBE_JOB, data, options)
 }
 
-/** @throws Error when it is no probe of this version */
+/** @throws Error if it is no probe of this version */
 export function parseProbeJob(data: unknown): ProbeJob {
   const { v, slug, isForced, isDecisive, endpoint, outcomeId } = Object(data)
   if (v !== 1 || typeof slug !== 'string') throw new Error('job data do not fit a probe of version 1')
@@ -102,7 +102,7 @@ export async function writeProbeOutcome(
   await redis.set(upstreamKeys.probeOutcome(slug, id), JSON.stringify(outcome), 'EX', OUTCOME_KEPT_SECONDS)
 }
 
-/** @returns null when nothing came in time: no worker, or no permit */
+/** @returns null if nothing came in time: no worker, or no permit */
 export async function awaitProbeOutcome(
   redis: RedisConnection,
   { slug, id }: { slug: string; id: string },

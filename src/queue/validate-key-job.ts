@@ -25,7 +25,7 @@ export type ValidateKeyJob = Static<typeof ValidateKeyJob>
 
 const validator = Compile(ValidateKeyJob)
 
-/** @throws Error when the data are not a job of this version */
+/** @throws Error if the data are not a job of this version */
 export function parseValidateKeyJob(data: unknown): ValidateKeyJob {
   if (validator.Check(data)) return data
   throw new Error('job data do not fit version 1 of validate-key')

@@ -64,7 +64,7 @@ function reasonOf(error: Error): string {
 const CAUSE_MS_MAX = 5_000
 
 /**
- * Why a Cluster is of no use, with the address of the first node that says it; undefined when none
+ * Why a Cluster is of no use, with the address of the first node that says it; undefined if none
  * does. Never throws.
  */
 async function findCause(urls: string[]): Promise<string | undefined> {

@@ -64,7 +64,7 @@ export const loadedScripts = new Map<string, { script: Script; files: string[] }
  *
  * ARGV[1] of a script that includes `clock.lua` is the time; an empty value means Redis' clock.
  *
- * @throws Error when a file is missing, or a constant is handed in that the script does not use
+ * @throws Error if a file is missing, or a constant is handed in that the script does not use
  */
 export function loadScript(url: URL, constants: ScriptConstants = {}): Script {
   const included = new Set<string>()

@@ -8,7 +8,7 @@ const REDIS_MIN = { major: 7, minor: 0 }
 /** How long a node may take to say what it is, milliseconds. */
 const PROBE_MS_MAX = 2_000
 
-/** Why a Redis cannot be used over this connection, by its own `INFO`; undefined when it can. */
+/** Why a Redis cannot be used over this connection, by its own `INFO`; undefined if it can. */
 export function problemOf(info: string, redis: RedisConnection): string | undefined {
   const version = /^redis_version:(\d+)\.(\d+)\S*/m.exec(info)
   const [major, minor] = [Number(version?.[1]), Number(version?.[2])]

@@ -180,7 +180,7 @@ function unacceptablePassword(member: string): GatewayError {
   })
 }
 
-/** @throws GatewayError INVALID_CREDENTIALS when the account's password is another by now */
+/** @throws GatewayError INVALID_CREDENTIALS if the account's password is another by now */
 async function startSession(
   { config, db, redis, health, log }: Context,
   userId: string,

@@ -124,7 +124,7 @@ class LinkMails {
     this.#context = context
   }
 
-  /** @throws GatewayError FORBIDDEN when this gateway sends no mail */
+  /** @throws GatewayError FORBIDDEN if this gateway sends no mail */
   requireMailer(): NonNullable<Context['mailer']> {
     const { mailer } = this.#context
     if (mailer) return mailer

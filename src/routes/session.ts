@@ -71,7 +71,7 @@ export async function sessionRoutes(app: App, context: Context): Promise<void> {
 }
 
 /**
- * @throws GatewayError INVALID_CREDENTIALS when the current password is wrong, LOGIN_THROTTLED
+ * @throws GatewayError INVALID_CREDENTIALS if the current password is wrong, LOGIN_THROTTLED
  *   after many changes
  */
 async function changePassword(

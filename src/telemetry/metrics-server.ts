@@ -15,7 +15,7 @@ export interface MetricsServerDeps {
 }
 
 /**
- * Serves `/metrics`, `/healthz` and `/readyz` of this process on METRICS_PORT; nothing when it is
+ * Serves `/metrics`, `/healthz` and `/readyz` of this process on METRICS_PORT; nothing if it is
  * 0.
  *
  * @returns how to stop

@@ -149,7 +149,7 @@ function codeRequest(code: string): UpstreamRequest {
 }
 
 /**
- * The records of an answer, which is a list for a name and one object for a code; undefined when it
+ * The records of an answer, which is a list for a name and one object for a code; undefined if it
  * is neither.
  */
 function readRecords(body: unknown): Source[] | undefined {

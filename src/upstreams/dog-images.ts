@@ -20,7 +20,7 @@ const picture = record({
 export default upstream({
   displayName: 'Dog images',
   category: 'animals',
-  description: 'Random dog pictures of any breed or of one, from the Dog CEO collection.',
+  description: 'Random dog pictures of any breed or of one breed, from the Dog CEO collection.',
   tags: ['dogs', 'animals', 'images', 'random', 'breeds'],
   keywords: words('puppy pet photo picture canine hound'),
   terms: {

@@ -33,7 +33,7 @@ const next = record({ upcoming: required.records('upcoming', 'Holidays of the ne
 export default upstream({
   displayName: 'Public holidays',
   category: 'calendar',
-  description: 'Public holidays of a country: those of a year, or those of the next 365 days.',
+  description: 'Public holidays of a country, of a year or of the next 365 days.',
   tags: ['holidays', 'calendar', 'country', 'dates'],
   keywords: words('bank holiday vacation christmas easter festival monday workday'),
   terms: {

@@ -16,7 +16,7 @@ const fact = record({
 export default upstream({
   displayName: 'Random facts',
   category: 'entertainment',
-  description: 'Useless facts, a random one or that of the day. Old trivia of doubtful truth, some of it crude.',
+  description: 'Useless facts: a random fact, or the fact of the day. Old trivia of doubtful truth, some of it crude.',
   tags: ['facts', 'trivia', 'random', 'fun'],
   keywords: words('funny joke useless curious bored'),
   terms: {

@@ -241,7 +241,7 @@ function secondsFresh(
   return isWhole ? lifetime.day : 300
 }
 
-/** The events of all answers; undefined when one of the answers has no list of them. */
+/** The events of all answers; undefined if one of the answers has no list of them. */
 function readEvents(bodies: unknown[]): Source[] | undefined {
   const lists = bodies.map((body) => members(body).events)
   return lists.every(Array.isArray) ? lists.flatMap(objects) : undefined

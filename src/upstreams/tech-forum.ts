@@ -45,7 +45,7 @@ export default upstream({
   caps: { concurrency: 16, rates: [{ max: 1_200, seconds: 60 }] },
   probe: { request: { path: path`/v0/maxitem.json` }, everySeconds: 60 },
   // The database's own options: keys, and options that change what an answer looks like or whether
-  // there is one.
+  // there is an answer.
   reservedParameters: words('auth access_token ns callback download format print shallow'),
   mayLack: words('title url text by score descendants'),
   endpoints: {

@@ -23,7 +23,7 @@ export interface RedisServer {
  * @param dir its folder, which is made
  * @param settings further lines of its configuration, given the port for clients
  * @param options of the client that comes with it
- * @throws Error with the last lines of its log when it does not start
+ * @throws Error with the last lines of its log if it does not start
  */
 export async function startClusterNode(
   dir: string,

@@ -71,8 +71,8 @@ function markdown(file: string): Prose['lines'] {
 }
 
 /**
- * Comments that stand on lines of their own. Comments behind code are rare here, and a URL in a text
- * looks like a comment.
+ * Comments that stand on lines of their own. Comments behind code are rare here, and a URL in a
+ * text looks like a comment.
  */
 function comments(file: string): Prose['lines'] {
   const isLua = file.endsWith('.lua')

@@ -7,7 +7,7 @@ import { startPostgres } from '../../src/local/embedded/postgres.ts'
 
 /**
  * `npm run test:mutations [word]`: breaks the Lua scripts one way at a time, in a copy of the
- * project, and reports which test caught it. Ends with 1 when one was not caught. A word runs only
+ * project, and reports which test caught it. Ends with 1 if one was not caught. A word runs only
  * the mutations whose file or name has it; a run of all that catches all writes `mutations.md`
  * beside this file.
  */
@@ -821,8 +821,8 @@ async function copyProject(): Promise<string> {
 const TEST_MS_MAX = 120_000
 
 /**
- * The first test that fails, or undefined. It ends its file, because after a mutation the tests that
- * follow may each wait as long as a test may take.
+ * The first test that fails, or undefined. It ends its file. If the file went on after a mutation,
+ * each test that follows might wait as long as a test may take.
  */
 async function failingTest(folder: string, tests: string[]): Promise<string | undefined> {
   for (const file of tests) {

@@ -54,7 +54,7 @@ export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: A
   return null
 }
 
-/** @throws DelayedError where a newer worker may run the job; Error when it cannot be read */
+/** @throws DelayedError where a newer worker may run the job; Error if it cannot be read */
 async function readCalls({ catalog }: ProcessorDeps, job: Job): Promise<CallJob[]> {
   try {
     const calls = parseCalls(job.data)
@@ -70,7 +70,7 @@ async function readCalls({ catalog }: ProcessorDeps, job: Job): Promise<CallJob[
 }
 
 /**
- * What a document allows is checked on an API node: a worker that has loaded another one would send
+ * An API node checks what a document allows. If a worker has loaded another document, it would send
  * something else.
  */
 function isSameDocument(catalog: Catalog, { slug, document }: CallJob): boolean {

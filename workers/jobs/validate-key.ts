@@ -33,7 +33,7 @@ type Verdict = { status: 'valid' | 'invalid' } | { code: ValidationFailureCode }
 
 /**
  * Sends the upstream's cheapest request with a caller's key, on the cap of keys that are not
- * proven, or on the key's own. Where the answer shows nothing of the key (down, limiting), the job
+ * proven, or on the key's own. If the answer shows nothing of the key (down, limiting), the job
  * notes why and runs again. Nothing is sent to an upstream that operators paused or switched off.
  * @returns null: a return value would be kept in Redis
  * @throws DelayedError for the next time; Error if this worker lacks the secret that opens the key:

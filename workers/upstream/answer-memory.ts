@@ -2,7 +2,7 @@ export interface MemoryShare {
   /**
    * For more of an answer.
    *
-   * @returns undefined when it is there; else what settles once it is.
+   * @returns undefined if it is there; else what settles once it is.
    * @throws the signal's reason
    */
   take: (bytes: number, signal: AbortSignal) => Promise<void> | undefined

@@ -46,7 +46,7 @@ export interface AttemptOptions {
 /**
  * One HTTP exchange, bounded in time and size. A redirect is an answer like any other. The permit
  * is checked right before the first byte is written.
- * @throws StalePermitError or EndedUnsentError when nothing was sent; AttemptError when no usable
+ * @throws StalePermitError or EndedUnsentError if nothing was sent; AttemptError when no usable
  *   answer came; the signal's reason when the call ended after that
  */
 export async function attempt(api: Api, request: WireRequest, options: AttemptOptions): Promise<HttpExchange> {

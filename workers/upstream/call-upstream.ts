@@ -145,7 +145,7 @@ function sendWithRetries(
       progress.lastFailure = undefined
       return exchange
     } catch (error) {
-      // Several requests may belong to one try, because a redirect takes another one.
+      // Several requests may belong to one try, because a redirect takes another request.
       const isAttemptUnsent = error instanceof AttemptError && times.attempts === attemptsBefore
       // The attempt before it says more.
       if (isAttemptUnsent && attemptNumber > 1 && progress.lastFailure) throw progress.lastFailure

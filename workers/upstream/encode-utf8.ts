@@ -1,6 +1,6 @@
 import { transcode } from 'node:buffer'
 
-/** Shorter texts `Buffer.from` encodes as quickly, characters: with wide ones, and without. */
+/** `Buffer.from` encodes shorter texts as quickly. Characters, with wide characters and without. */
 const WIDE_LENGTH_MIN = 2_048
 const NARROW_LENGTH_MIN = 8_192
 

@@ -69,7 +69,7 @@ export function mapAnswers(
   }
 }
 
-/** Undefined when the answer is to be mapped. */
+/** Undefined if the answer is to be mapped. */
 export function classifyResponse(sent: Sent, answer: UpstreamResponse): ResponseClass | undefined {
   const { upstream, endpoint, hasUndeclared, hasKey } = sent
   const own = endpoint?.classify?.(answer) ?? upstream.classify?.(answer)

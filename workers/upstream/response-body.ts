@@ -104,7 +104,7 @@ async function undoCoding(bytes: Buffer, name: string, bounds: BodyBounds): Prom
 /** Stateless, and costlier to make than a small body is to decode. */
 const DECODER = new TextDecoder('utf-8', { fatal: true })
 
-/** A byte order mark is ignored; undefined when it is no JSON in UTF-8. */
+/** A byte order mark is ignored; undefined if it is no JSON in UTF-8. */
 export function parseJson(bytes: Buffer): { text: string; value: unknown } | undefined {
   try {
     const text = DECODER.decode(bytes)

@@ -35,7 +35,7 @@ const EPOCH_SECONDS_MIN = 1_000_000_000
  * than the server asked for. Negative for a date in the past.
  *
  * @param now when the server answered, by its own clock, milliseconds
- * @returns undefined when nothing of the value can be read
+ * @returns undefined if nothing of the value can be read
  */
 export function readRetryAfter(value: string | undefined, now: number): number | undefined {
   // Dates have a comma behind the weekday; a header that came twice is joined by commas too.

@@ -78,7 +78,7 @@ export interface CallProgress {
 }
 
 export interface ClassifiedExchange extends HttpExchange {
-  /** Undefined when the answer is to be mapped. */
+  /** Undefined if the answer is to be mapped. */
   responseClass: ResponseClass | undefined
 }
 

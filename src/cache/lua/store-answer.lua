@@ -1,12 +1,11 @@
 --[[ Stores an answer and keeps the answers of its partition within their bytes. A full partition
-     evicts answers of the owner
-     that has most, those that end soonest first: nobody evicts the answers of an owner that has
-     less. It evicts some more
-     than it must while the same owner has most.
+     evicts answers of the owner that has most, those that end soonest first: nobody evicts the
+     answers of an owner that has less. It evicts some more than it must while the same owner has
+     most.
      If a request had the lead for the answer, its lead ends in the same step.
      Input:  KEYS entry, index (by end), sizes (`<bytes> <owner>`), owners (by bytes), answers by
-             owner and end, then
-             nothing or the key of the lead and the name of the queued call whose answer it is
+             owner and end, then nothing or the key of the lead and the name of the queued call
+             whose answer it is
              ARGV[1] frame  ARGV[2] life (ms)  ARGV[3] now (ms)  ARGV[4] bytes of the partition
                      ARGV[5] owner
              ARGV[6…] tokens of the request, by one of which it holds the lead

@@ -1,26 +1,23 @@
---[[ Releases permits and grants new ones to the waiters, of all workers, in the order of
-     `schedule`: the polling worker's
-     own get theirs in the reply, the workers of others are woken up. A waiter that is not in the
-     queue joins it, unless there
-     is room for it and for all calls of the queue.
+--[[ Releases permits and grants new permits to the waiters, of all workers, in the order of
+     `schedule`. The waiters of the polling worker get their permits in the reply, and the workers
+     of the other waiters are woken up. A waiter that is not in the queue joins it, unless there is
+     room for it and for all calls of the queue.
      Input:  KEYS[11] the worker's last reply  KEYS[12…] keys of coalesced calls
              ARGV[1] clock, the rules, then lease (ms), mean service time (ms) and number of
-                     released permits, number of waiters, how much later than the grant it is
-                     logged (ms; above 0 for a worker far from Redis), permits wanted ahead for
-                     calls that come later, unique name of the poll, the released permits, then of
-                     each waiter member, tag (empty: it never had a place), weight, deadline (ms)
-                     and which of the keys of coalesced calls is its own (0: none)
+                     released permits, number of waiters, how much later than the grant it is logged
+                     (ms; above 0 for a worker far from Redis), permits wanted ahead for calls that
+                     come later, unique name of the poll, the released permits, then of each waiter
+                     member, tag (empty: it never had a place), weight, deadline (ms) and which of
+                     the keys of coalesced calls is its own (0: none)
      Output: 'uninitialised'; 'needs-backfill'; or 'ok', ms until the rates let the next of the
-             waiters go (0: when
-             another request ends), how many more requests there is room for, then three lists:
-             member and permit of each
-             grant, member and tag of each waiter that joined the queue, and member, reason, ms
-             until it may come again and 1
-             (it had a place, and was evicted) or 0 of each that is refused. If every waiter has a
-             permit, the number of the
-             first permit stands in place of the first list: those of the others are the numbers
-             after it, in the order of
-             the waiters, and the last value is how many permits ahead follow them ]]
+             waiters go (0: when another request ends), how many more requests there is room for,
+             then three lists:
+             member and permit of each grant, member and tag of each waiter that joined the queue,
+             and member, reason, ms until it may come again and 1 (it had a place, and was evicted)
+             or 0 of each that is refused. If every waiter has a permit, the number of the first
+             permit stands in place of the first list: the numbers after it are the permits of the
+             other waiters, in their order, and the last value is how many permits ahead follow
+             them ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"
@@ -236,8 +233,9 @@ if #granted > 0 then
     redis.call('HSET', STATE, 'lastWasAsync', state.lastWasAsync and '1' or '0')
   end
 end
--- On a scarce cap, or where the upstream has few requests left, a worker that polled earlier, a call
--- that shares a place, or a share that has demand now may have taken the slot of a queued call.
+-- If the cap is scarce, or the upstream has few requests left, the slot of a queued call may have
+-- gone to a worker that polled earlier, to a call that shares a place, or to a share that has
+-- demand now.
 if (isScarce or state.leftUntil > now) and waitMs > 0 then
   local length = redis.call('ZCARD', QUEUE)
   if length > 0 and takePlanningTurn(length) then evictTooLate() end

@@ -1,7 +1,6 @@
 --[[ Holds the cap to what the upstream says of its own limiter.
      Input:  ARGV[1] clock, the rules, then closed for (ms; 0: not closed), requests left (empty:
-             not said), until they
-             are renewed (ms), permit of the request whose response said so
+             not said), until they are renewed (ms), permit of the request whose response said so
      Output: 1 ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/keys.lua"

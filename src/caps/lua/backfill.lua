@@ -1,6 +1,5 @@
 --[[ Puts back grants from before Redis lost its memory, and evicts the calls that joined without
-     them and are too late; a
-     second time does nothing.
+     them and are too late; a second time does nothing.
      Input:  ARGV[1] clock, the rules, then time (ms) and number of grants, in turn
      Output: 1 when it was done now ]]
 --- @include "../../redis/lua/clock.lua"

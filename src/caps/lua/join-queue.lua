@@ -1,14 +1,12 @@
 --[[ Queues calls, one after the other: each if its permit is expected before its deadline. Computes
-     its fair tag and from
-     that its slot. Calls that its place pushes past their deadlines are evicted.
+     its fair tag and from that its slot. Calls that its place pushes past their deadlines are
+     evicted.
      Input:  KEYS[11…] keys of coalesced calls  ARGV[1] clock, the rules, then of each call member,
-             weight, deadline (ms) and
-             which of these keys is its own (0: none)
+             weight, deadline (ms) and which of these keys is its own (0: none)
      Output: 'uninitialised'; 'needs-backfill'; or 'joined', then of each call a list: 'cap',
-             'share', 'closed', 'overloaded'
-             (refused), 'ok', 'follow' (shares another call's answer), 'ahead' (its slot comes
-             before the slot of the call whose
-             answer it could share), then the tag and ms until its slot ]]
+             'share', 'closed', 'overloaded' (refused), 'ok', 'follow' (shares another call's
+             answer), 'ahead' (its slot comes before the slot of the call whose answer it could
+             share), then the tag and ms until its slot ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"

@@ -1,8 +1,6 @@
 --[[ Takes a call that needs no permit any more out of the queue; harmless when it is not there. If
-     that leaves no
-     gap in its share's calls, the share's next call starts where this call would have. The groups
-     around the share get back
-     what the call took of them.
+     that leaves no gap in its share's calls, the share's next call starts where this call would
+     have. The groups around the share get back what the call took of them.
      Input:  KEYS[11] coalesced (may be absent)  ARGV[1] unused clock, the rules, then member,
              weight
      Output: 1 when it was queued ]]

@@ -1,12 +1,10 @@
 --[[ Reads the cap as it is now, for a queued call or for a call that would come now. What ended by
-     time, places of expired
-     calls and leases, is removed before.
+     time, places of expired calls and leases, is removed before.
      Input:  KEYS[11] coalesced (may be absent)  ARGV[1] clock, the rules, then the member (empty: a
              call that would come now)
-     Output: calls before it, or before the one whose answer it shares (-1: neither is queued), ms
-             until that slot, requests
-             under way, requests that may start now, ms until the upstream opens again, then what is
-             left of each rate ]]
+     Output: calls before it, or before the call whose answer it shares (-1: neither is queued), ms
+             until that slot, requests under way, requests that may start now, ms until the upstream
+             opens again, then what is left of each rate ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"

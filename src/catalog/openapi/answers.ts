@@ -36,7 +36,7 @@ const USUAL_REFUSALS = [400, 409, 412, 422]
 /** Longest message of an upstream's error that goes to a caller, characters. */
 const MESSAGE_MAX = 300
 
-/** @throws NotOffered when the answer is no JSON */
+/** @throws NotOffered if the answer is no JSON */
 export function readAnswers(document: OpenApiDocument, schemas: SchemaReader, operation: Located): Answers {
   const all = document.member(operation, 'responses')
   if (all.value !== undefined && !isObject(all.value)) {

@@ -22,7 +22,7 @@ const RESERVED =
 /** What came of one document. */
 export interface ReadDocument {
   slug: string
-  /** Undefined when the document has errors. */
+  /** Undefined if the document has errors. */
   upstream: Upstream | undefined
   findings: Findings
 }

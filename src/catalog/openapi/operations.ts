@@ -172,7 +172,7 @@ function checkTemplate(template: string, parameters: MappedParameter[], operatio
   if (unused !== undefined) throw new NotOffered(operation.path, `its path has no place for the parameter ${unused}`)
 }
 
-/** @throws NotOffered when the operation needs the body, which is no JSON */
+/** @throws NotOffered if the operation needs the body, which is no JSON */
 function readBody(
   document: OpenApiDocument,
   schemas: SchemaReader,

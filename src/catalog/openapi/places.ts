@@ -40,7 +40,7 @@ export function pointerOf(path: Path): string {
   return path.map((name) => `/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
 }
 
-/** The path that a JSON pointer names; undefined when the text is none. */
+/** The path that a JSON pointer names; undefined if the text is none. */
 export function pathOfPointer(pointer: string): string[] | undefined {
   if (pointer === '') return []
   if (!pointer.startsWith('/')) return undefined

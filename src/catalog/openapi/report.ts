@@ -3,7 +3,7 @@ import { type Path, placeOf, pointerOf } from './places.ts'
 /** What is wrong in a document, or what the gateway leaves out of it. */
 export interface Finding {
   file: string
-  /** Counted from 1; 0 when the finding is about the whole file. */
+  /** Counted from 1; 0 if the finding is about the whole file. */
   line: number
   /** JSON pointer into the document; empty for its root. */
   pointer: string

@@ -46,7 +46,7 @@ export class SchemaReader {
   }
 
   /**
-   * @throws Unreadable when a reference leads nowhere, or the schemas of the document exceed their
+   * @throws Unreadable if a reference leads nowhere, or the schemas of the document exceed their
    *   bound
    */
   read(schema: Located, direction: Direction): Schema {

@@ -24,7 +24,7 @@ export class TokenGuard {
   /** Values, or commas, with nothing between them that separates them. */
   #unseparated = 0
 
-  /** Why the text is not read any further; undefined when it is. */
+  /** Why the text is not read any further; undefined if it is. */
   problemAfter(lexeme: string): string | undefined {
     this.#tokens += 1
     if (this.#tokens > TOKENS_MAX) return `The file has more than ${VALUES_MAX} values.`

@@ -1,10 +1,8 @@
 --[[ Notes which members an answer lacks of those that the recorded answers of its endpoint have. A
-     member that is missing now
-     and there again is ordinary: it raises no alarm for days. When a member is missing in several
-     answers in a row, a probe
-     makes the recorded call, because a source may have no data for what the callers want. A member
-     that the answer to the
-     probe lacks is missing in all answers: an alarm, until several answers have the member again.
+     member that is missing now and there again is ordinary: it raises no alarm for days. When a
+     member is missing in several answers in a row, a probe makes the recorded call, because a
+     source may have no data for what the callers want. A member that the answer to the probe lacks
+     is missing in all answers: an alarm, until several answers have the member again.
      Input   noted, the JSON of the endpoint, the members that the answer lacks, and those known
              here that it has; or empty
      Output  lacking, the members of the alarms in words; isMemberNews, whether other processes must

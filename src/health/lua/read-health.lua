@@ -1,6 +1,6 @@
 --[[ The health hash of an upstream.
      Input   KEYS[1] health hash
-     Output  h, its fields; num(name), a field as a number, 0 when it is absent; text(number),
+     Output  h, its fields; num(name), a field as a number, 0 if it is absent; text(number),
              without loss ]]
 local key = KEYS[1]
 local h = {}

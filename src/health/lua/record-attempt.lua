@@ -4,9 +4,8 @@
      Input   KEYS[1] health hash; KEYS[2] stream of changes
              ARGV[1]  time
              ARGV[2]  result: ok · fail · hanging (a failure in a row; how it ends is not known) ·
-                      late (the end of one
-                      that was hanging: a failure, not in a row any more) · none (it only releases
-                      its half-open slot)
+                      late (the end of one that was hanging: a failure, not in a row any more) ·
+                      none (it only releases its half-open slot)
              ARGV[3]  latencies of good attempts, ms, with commas between
              ARGV[4]  code; ARGV[5] source: call or probe; ARGV[6] token of its half-open slot
              ARGV[7]  slug
@@ -17,9 +16,8 @@
                       more of the score
              ARGV[12] members that its answer lacks or has: see note-members.lua; empty: none that
                       matter
-     Output  {state, 1 when it changed, score, 1 when a probe must decide whether the breaker opens,
-             1 when it closed,
-             the endpoint that a probe must decide about, or empty} ]]
+     Output  {state, 1 if it changed, score, 1 if a probe must decide whether the breaker opens,
+             1 if it closed, the endpoint that a probe must decide about, or empty} ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./read-health.lua"
 local changes = KEYS[2]

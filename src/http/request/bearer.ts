@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { GatewayError } from '../../errors.ts'
 
 /**
- * The token of `Authorization: Bearer …` (RFC 6750, 2.1: one blank or more); undefined when there
+ * The token of `Authorization: Bearer …` (RFC 6750, 2.1: one blank or more); undefined if there
  * is no such header.
  *
  * @throws GatewayError INVALID_TOKEN for another scheme or form

@@ -22,8 +22,8 @@ const schemas = new WeakMap<FastifyInstance, CompileChecked[]>()
 /**
  * Has the schema of a route compiled by its first request instead of at the start: compiling the
  * schemas of all routes is a sixth of the processor time in which a node starts. The compilers stay
- * Fastify's own, without the check that a schema is one, which would compile the schema of schemas
- * first: {@link compileSchemas} makes it. To be called before a route is added.
+ * Fastify's own, without the check that a schema is valid, because that check would compile the
+ * schema of schemas first: {@link compileSchemas} makes it. Call it before a route is added.
  */
 export async function compileSchemasOnUse(app: FastifyInstance): Promise<void> {
   const { validatorCompiler, serializerCompiler } = await defaultCompilers({ validateSchema: false })

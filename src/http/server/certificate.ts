@@ -76,7 +76,7 @@ function readText(variable: string, file: string): string {
   }
 }
 
-/** What keeps a certificate from being used, naming the variable; undefined when nothing does. */
+/** What keeps a certificate from being used, naming the variable; undefined if nothing does. */
 function problemOf({ cert, key }: Certificate): string | undefined {
   if (!isUsable({ cert })) return 'TLS_CERT_FILE holds no certificate in PEM'
   if (!isUsable({ key })) return 'TLS_KEY_FILE holds no private key in PEM without a passphrase'

@@ -20,7 +20,7 @@ export class FairTurns {
 
   /**
    * @returns whether a client may begin another request in this turn; if not, `resume` is called in
-   *   a later one
+   *   a later turn
    */
   mayBegin(client: object, resume: () => void): boolean {
     const turn = this.#turns.get(client)

@@ -55,7 +55,7 @@ export function clientAddress(
 
 /**
  * The address in any notation that proxies write: with a port, in brackets or quotation marks, with
- * a zone, IPv4 in the form of IPv6. Undefined when it holds none.
+ * a zone, IPv4 in the form of IPv6. Undefined if it holds none.
  */
 export function plainAddress(written: string): string | undefined {
   const text = written.trim().replace(/^"(.*)"$/, '$1')

@@ -1,10 +1,8 @@
 --[[ One atomic step for the calls of one account. Each call takes a unit of the minute and of the
-     month, and a lease, which
-     makes it a call in flight; if the owner of the credential set limits, it takes the same of the
-     credential. The calls take
-     theirs in order, as many as fit. All calls after a refused call are refused by the same limit,
-     so the script computes how
-     many fit, and takes the units of all of them together.
+     month, and a lease, which makes it a call in flight; if the owner of the credential set limits,
+     it takes the same of the credential. The calls take theirs in order, as many as fit. All calls
+     after a refused call are refused by the same limit, so the script computes how many fit, and
+     takes the units of all of them together.
      A minute log has an entry for each call of the last 60 s, a rolling window; its scores are
      microseconds.
      Input:  KEYS version; of the account minute log, in-flight leases, month count, expected ends;
@@ -20,16 +18,13 @@
              credential; -1: no bound, and nothing is counted for it
              ARGV[13…] call ids; without ids the script only reads
      Output: 'stale' (version changed), 'other-month', 'no-month-count' or 'no-credential-count',
-             and the time; else the limit
-             that refuses the other calls ('ok': none; 'in-flight', 'minute' or 'month', of the
-             credential with 'credential-'
-             before it), the time, number of calls that have their units, number of calls that have
-             a lease; ms until the first call in flight is expected to end, if those refuse (0: at
-             any moment); and of the account
-             and then of the credential, as they were before: units of the minute, calls in flight,
-             units of the month, and ms
-             until a unit of the minute comes back (if the minute refuses a call: until that call
-             fits; if it refuses 'all':
+             and the time; else the limit that refuses the other calls ('ok': none; 'in-flight',
+             'minute' or 'month', of the credential with 'credential-' before it), the time, number
+             of calls that have their units, number of calls that have a lease; ms until the first
+             call in flight is expected to end, if those refuse (0: at any moment); and of the
+             account and then of the credential, as they were before: units of the minute, calls in
+             flight, units of the month, and ms until a unit of the minute comes back (if the minute
+             refuses a call: until that call fits; if it refuses 'all':
              until all fit) ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "../../redis/lua/set-back.lua"

@@ -1,9 +1,9 @@
 --[[ Takes an attempt to log in to one account from one client: after `free` failures each has to
-     wait, twice as long
-     every time. An attempt counts as failed from the start; a good attempt deletes the key.
+     wait, twice as long every time. An attempt counts as failed from the start; a good attempt
+     deletes the key.
      Input:  KEYS failures  ARGV[1] clock  ARGV[2] free  ARGV[3] longest wait (ms)  ARGV[4] memory
              of failures (ms)
-     Output: 0 when the attempt may be made, else ms until it may ]]
+     Output: 0 if the attempt may be made, else ms until it may ]]
 --- @include "../../redis/lua/clock.lua"
 local FAILURES, free, waitMax, keptMs = KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local nowMs = math.floor(now)

@@ -86,7 +86,7 @@ async function findManager(): Promise<Manager | undefined> {
   return undefined
 }
 
-/** What to put before a command of this manager, or undefined when we may not use it. */
+/** What to put before a command of this manager, or undefined if we may not use it. */
 async function findRights({ asRoot }: Manager): Promise<string[] | undefined> {
   const isRoot = process.getuid?.() === 0
   if (!asRoot) return isRoot ? undefined : []

@@ -30,8 +30,8 @@ export function addressOf(
  * Makes the service's role and database if they are missing, and gives it what an earlier version
  * made as the superuser. The role can neither read files of the machine nor run programs on it.
  *
- * @returns true when they are there; undefined while the server is not ready
- * @throws Error of the server when it refuses
+ * @returns true if they are there; undefined while the server is not ready
+ * @throws Error of the server if it refuses
  */
 export async function prepareRoles(address: ClusterAddress): Promise<true | undefined> {
   try {

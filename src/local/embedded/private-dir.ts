@@ -8,8 +8,8 @@ import { identifyProcess, isSameProcessRunning, type ProcessIdentity } from './p
 
 /**
  * `<dataDir>/<name>`, made when absent. New directories on the way may be passed through by other
- * accounts, because Postgres started by root runs as one; what is secret in them is closed by
- * itself.
+ * accounts, because Postgres started by root runs as another account. Anything secret in them is
+ * closed by itself.
  */
 export async function makePrivateDir(dataDir: string, name: string): Promise<string> {
   const dir = path.resolve(dataDir, name)

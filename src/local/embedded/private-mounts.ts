@@ -58,7 +58,7 @@ export async function withPrivateMounts({ uid, gid }: Account, { data, programs 
 }
 
 /**
- * The topmost directory above a path that the account cannot pass; undefined when it can pass all.
+ * The topmost directory above a path that the account cannot pass; undefined if it can pass all.
  */
 async function closedAbove(reached: string, { uid, gid }: Account): Promise<string | undefined> {
   const parts = path.dirname(reached).split(path.sep)

@@ -6,7 +6,7 @@ export type ProcessIdentity = { pid: number; startedAt: string }
 
 const PS_MS = 5000
 
-/** The identity of a running process, or undefined when none has this number. */
+/** The identity of a running process, or undefined if none has this number. */
 export async function identifyProcess(pid: number): Promise<ProcessIdentity | undefined> {
   if (!isRunning(pid)) return undefined
   const startedAt = readStat(pid)?.startedAt ?? (await runPs(pid, 'lstart='))

@@ -15,7 +15,7 @@ export type RedisContainer = {
   signal: (signal: NodeJS.Signals) => Promise<void>
 }
 
-/** Looks for a container engine and fetches the image; undefined when there is none. */
+/** Looks for a container engine and fetches the image; undefined if there is none. */
 export async function prepareContainer(
   data: string,
   print: (text: string) => void,

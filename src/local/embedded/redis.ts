@@ -165,7 +165,7 @@ async function stopLeftover(store: Store): Promise<void> {
 
 const urlOf = ({ password }: Store, port: number) => `redis://:${password}@127.0.0.1:${port}/0`
 
-/** True when it answers; undefined when it is not there, is still loading or is not ours. */
+/** True if it answers; undefined if it is not there, is still loading or is not ours. */
 async function answersPing(url: string): Promise<true | undefined> {
   try {
     return (await sendCommand(url, 'PING')) === 'PONG' ? true : undefined

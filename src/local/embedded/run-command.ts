@@ -1,6 +1,6 @@
 import { type SpawnOptions, spawn } from 'node:child_process'
 
-/** How a command ended. `code` is null when it could not be started or did not end in time. */
+/** How a command ended. `code` is null if it could not be started or did not end in time. */
 export type Outcome = { code: number | null; output: string }
 
 /**

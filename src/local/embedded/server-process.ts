@@ -73,7 +73,7 @@ export async function spawnServer({
 }
 
 /**
- * Polls until the answer is not undefined; undefined when the time is over or `isOver` says that no
+ * Polls until the answer is not undefined; undefined if the time is over or `isOver` says that no
  * answer will come.
  */
 export async function waitFor<T>(

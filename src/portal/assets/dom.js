@@ -75,7 +75,7 @@ export function moment(iso, none = 'never') {
 }
 
 /**
- * Asks before something that cannot be undone; true when the visitor says yes. `choice` stands
+ * Asks before something that cannot be undone; true if the visitor says yes. `choice` stands
  * below the question.
  */
 export function confirmed(question, yes, choice) {

@@ -39,7 +39,7 @@ export function startNavigation(startPage) {
   addEventListener('scroll', keepScrollSoon, { passive: true })
   addEventListener('popstate', async ({ state }) => {
     clearTimeout(scrollTimer)
-    // A jump within the page: the browser shows the right one already.
+    // A jump within the page: the browser shows the right page already.
     if (location.pathname + location.search === shownPage) return scrollTo(0, state?.scrollY ?? scrollY)
     if (await load(location.href)) scrollTo(0, state?.scrollY ?? 0)
   })

@@ -9,7 +9,7 @@ const COMMON = new Set(
 )
 
 /**
- * Why a password is easily guessed, in one sentence; empty when nothing speaks against it.
+ * Why a password is easily guessed, in one sentence; empty if nothing speaks against it.
  *
  * @param {string} password
  */

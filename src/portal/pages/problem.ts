@@ -9,7 +9,7 @@ export interface Wanted {
   /** Words of the address, for the search field. */
   sought: string
   nearest: Api[]
-  /** Whether the address was one of the documentation, where a search for APIs finds nothing. */
+  /** Whether the address belongs to the documentation. A search for APIs finds nothing there. */
   isOfDocs: boolean
 }
 

@@ -1,6 +1,5 @@
---[[ Keeps the body of a reply until its node takes it, within the bytes that the bodies of one
-     account may take. One
-     body always fits.
+--[[ Keeps the body of a reply until its node takes it, within the bytes that the bodies of an
+     account may take. A single body always fits.
      Input:  KEYS body, index of the account's bodies (`<bytes> <call id>` by when they end, ms)
              ARGV[1] clock  ARGV[2] body  ARGV[3] its member of the index  ARGV[4] life (ms)
      Output: 0; when it has to wait for others to be taken, ms until the first of them ends ]]

@@ -4,8 +4,7 @@
              ARGV[1] clock  ARGV[2] frame  ARGV[3] call id  ARGV[4] life (ms)  ARGV[5] bytes of all
                      results (-1: no bound)
      Output: 'kept', 'earlier' (another outcome is kept) or 'full' (nothing was done), ms until a
-             result ends, and 1 if
-             a worker has begun with the call ]]
+             result ends, and 1 if a worker has begun with the call ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/results.lua"
 local RESULT, INDEX, TOTAL, STARTED = unpack(KEYS)

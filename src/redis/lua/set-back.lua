@@ -1,7 +1,6 @@
 --[[ If the clock was set back, entries of a log that are later than `latest` (a score, as text)
-     were made before now: from
-     here on they count as of `latest`. So a window never has too much room, and too little for one
-     window at most.
+     were made before now: from here on they count as of `latest`. So a window never has too much
+     room, and has too little for the length of one window at most.
      Returns by how much the last entry was later; nil if the clock was not set back. ]]
 local function followSetBack(log, latest)
   local last = redis.call('ZREVRANGE', log, 0, 0, 'WITHSCORES')[2]

@@ -5,11 +5,10 @@
 --- @include "./forecast.lua"
 --- @include "./dequeue-expired.lua"
 --- @include "./key-life.lua"
---[[ Queues several calls at once if the cap has room for all of them: with the same outcome as one
-     after the other, but
-     what they need is read and written once. Returns nil if they must be judged one by one: on
-     scarce caps, in long
-     queues, and if a call might wait or be refused, or has its place already. ]]
+--[[ Queues several calls at once if the cap has room for all of them: with the same outcome as if
+     they came singly, but what they need is read and written once. Returns nil if they must be
+     judged singly: on scarce caps, in long queues, and if a call might wait or be refused, or has
+     its place already. ]]
 local function joinTogether(calls)
   if #calls == 1 or isScarce then return nil end
   local length = redis.call('ZCARD', QUEUE)

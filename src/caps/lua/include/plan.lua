@@ -2,14 +2,12 @@
 --- @include "./state.lua"
 --- @include "./slots.lua"
 --[[ A plan: the grants of the log and the grants that are planned after them, with the earliest
-     time of the next grant. On a scarce
-     cap a share is a path of groups, and two rules hold at each depth. While others in the group
-     around it (the whole window,
-     for the widest) have had demand lately, a group holds at most half of what that may hold; a
-     group named with `q` at most
-     a quarter of the window while anybody else has. Of a long window a part of what each group may
-     hold stays for groups in
-     it that have had little: for a share of no network unless it alone had demand in the last day.
+     time of the next grant. On a scarce cap a share is a path of groups, and two rules hold at each
+     depth. While others in the group around it (the whole window, for the widest) have had demand
+     lately, a group holds at most half of what that may hold; a group named with `q` at most a
+     quarter of the window while anybody else has. Of a long window a part of what each group may
+     hold stays for groups in it that have had little: for a share of no network unless it alone had
+     demand in the last day.
      ]]
 local CHUNK, NONE = 128, { count = 0 }
 
@@ -68,8 +66,9 @@ local function createPlan()
     return at
   end
 
-  -- For each group: the group in it that had demand last, when, and when another one in it had.
-  -- More askers than are read count as one other: that fails closed.
+  -- For each group: the group in it that had demand last, when, and when another group in it had
+  -- demand. If there are more groups with demand than are read, they count as one other group: that
+  -- fails closed.
   local demandIn
   local function readDemand()
     demandIn = {}

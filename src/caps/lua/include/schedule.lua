@@ -3,15 +3,12 @@
 --- @include "./members.lua"
 --- @include "./plan.lua"
 --[[ Goes through the members, which are in order of their tags, in the order in which they are
-     granted: the one with the
-     least tag whose share is open goes first; while synchronous calls wait, asynchronous ones get
-     at most every other grant,
-     and only before synchronous calls of a higher tag.
-     visit(member, at, ifQuietAt, isShareBound) returns true when the member is granted at that
-     time, false when it is
-     passed over, nil to stop. A call that waits for its share alone is share-bound; `ifQuietAt` is
-     when it would be granted if
-     the other shares had no more demand. ]]
+     granted. The member with the least tag whose share is open goes first. While synchronous calls
+     wait, asynchronous calls get at most every other grant, and only before synchronous calls of a
+     higher tag.
+     visit(member, at, ifQuietAt, isShareBound) returns true if the member is granted at that time,
+     false if it is passed over, nil to stop. A call that waits for its share alone is share-bound;
+     `ifQuietAt` is when it would be granted if the other shares had no more demand. ]]
 local function schedule(members, visit)
   local plan = createPlan()
   local lastWasAsync = state.lastWasAsync
