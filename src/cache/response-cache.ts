@@ -37,6 +37,8 @@ export interface CacheEntry {
   message?: string
   /** The fallback source of the API answered. */
   isFromFallback?: true
+  /** The `traceparent` of the call that it was fetched for; absent if that call is not traced. */
+  fetchedBy?: string | undefined
   body: Buffer
 }
 

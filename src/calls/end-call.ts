@@ -15,6 +15,7 @@ import type { CallLogWriter } from '../telemetry/call-log-writer.ts'
 import { countCall } from '../telemetry/ended-calls.ts'
 import { type CallArrival, type RecordDeps, recordCall } from '../telemetry/record-call.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
+import { traceIdOf } from '../telemetry/tracing.ts'
 import type { CallEnd, EndedCall } from './pending-call.ts'
 
 /** A call whose caller waits on this node, and what came of it. */
@@ -102,7 +103,7 @@ const NO_BODY = Buffer.alloc(0)
  */
 export async function endAsyncCall(
   { redis, telemetry, callLog, health, log }: EndDeps,
-  call: AccountCall & Pick<CallJob, 'endpoint' | 'origin'>,
+  call: AccountCall & Pick<CallJob, 'endpoint' | 'origin' | 'traceparent'>,
   { head, reach, times, bytes, reply }: AsyncCallEnd,
 ): Promise<void> {
   const { id, accountId, keyId, slug, endpoint, mode, origin } = call
@@ -116,7 +117,7 @@ export async function endAsyncCall(
       ...{ cacheStatus, times, totalMs, bytes },
     })
     const members = { callId: id, account: accountId, slug, endpoint, mode, status, code, reason, ...times }
-    log.info(members, 'asynchronous call ended')
+    log.info({ ...members, trace_id: traceIdOf(call.traceparent) }, 'asynchronous call ended')
   }
   await reply?.({ head: { id, times: times ?? head.times, storedFor: accountId, isStored: true }, body: NO_BODY })
 }

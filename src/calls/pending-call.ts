@@ -8,10 +8,13 @@ import type { CallerSocket } from '../http/request/caller-socket.ts'
 import { noteExpectedEnd } from '../limits/expected-ends.ts'
 import type { Log } from '../log.ts'
 import { recordAsyncCall } from '../queue/async-call.ts'
+import type { CallJob } from '../queue/call-job.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
 import { type Reply, reachOf } from '../queue/reply-head.ts'
 import { CALLER_LEFT_STATUS, type Verdict } from '../queue/verdict.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
+import { startSendSpan } from '../telemetry/spans.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
 import { awaitReach, type CallToWithdraw, type Withdrawal, type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
 
 export interface PendingDeps extends WithdrawDeps {
@@ -19,6 +22,7 @@ export interface PendingDeps extends WithdrawDeps {
   knownAnswers: Pick<KnownAnswers, 'learn'>
   spareRoom: Pick<SpareRoom, 'learn'>
   health: { usualMs: (slug: string) => number | undefined }
+  telemetry: Pick<Telemetry, 'tracing'>
   log: Log
 }
 
@@ -86,7 +90,7 @@ export async function runPendingCall(
   try {
     wait.throwIfOver()
     if (job.isAsync) await recordAsyncCall(deps.redis, job, waitEntry)
-    jobId = await deps.queues.enqueue({ call: job, mayShareJob })
+    jobId = await enqueue(deps, job, mayShareJob)
     isPending = !isAwaited
     if (isPending) return { kind: 'pending' }
     const answer = await Promise.race([reply, wait.over])
@@ -112,6 +116,25 @@ export async function runPendingCall(
     giveSpareRoomBack?.()
     if (verdict instanceof Promise) void verdict.finally(forget)
     else forget()
+  }
+}
+
+/** @throws as `CallQueues.enqueue` */
+async function enqueue(
+  { queues, telemetry: { tracing } }: PendingDeps,
+  job: CallJob,
+  mayShareJob: boolean,
+): Promise<string> {
+  const isTraced = tracing !== undefined && job.traceparent !== undefined
+  const span = isTraced ? startSendSpan(tracing, job, queues.of(job.slug).name) : undefined
+  if (!span) return await queues.enqueue({ call: job, mayShareJob })
+  try {
+    const jobId = await queues.enqueue({ call: { ...job, traceparent: span.traceparent }, mayShareJob })
+    span.end()
+    return jobId
+  } catch (error) {
+    span.end(toGatewayError(error).code)
+    throw error
   }
 }
 

@@ -12,6 +12,7 @@ import { weightOf } from '../limits/plans.ts'
 import type { CallOrigin } from '../queue/call-job.ts'
 import { refundOf } from '../queue/verdict.ts'
 import { noteArrival } from '../telemetry/record-call.ts'
+import type { TracedRequest } from '../telemetry/spans.ts'
 import { type AwaitedCall, endCall, errorOf, type NodeEndDeps } from './end-call.ts'
 import { DEADLINE_GRACE_MS, type EndedCall, type PendingDeps, runPendingCall } from './pending-call.ts'
 
@@ -22,10 +23,13 @@ export interface BatchDeps
   health: ForecastDeps['health']
   knownAnswers: ForecastDeps['knownAnswers']
   spareRoom: ForecastDeps['spareRoom']
+  telemetry: NodeEndDeps['telemetry']
 }
 
 export interface BatchRun {
   origin: CallOrigin
+  /** Of the request that brought the batch. */
+  headers: TracedRequest['headers']
   left: AbortSignal
   /**
    * Looks the caller up again because the account has changed.
@@ -137,7 +141,8 @@ async function runUnit(
   { batch, run, rights, end }: { batch: AdmittedBatch; run: BatchRun; rights: CurrentRights; end: AbortSignal },
 ): Promise<AwaitedCall & { end: EndedCall }> {
   const { principal: caller } = batch
-  const arrival = noteArrival(deps, run.origin, `/v1/call/${admitted.slug}${admitted.endpoint}`)
+  const { origin, headers } = run
+  const arrival = noteArrival(deps, origin, { url: `/v1/call/${admitted.slug}${admitted.endpoint}`, headers })
   // Its limits were taken when the batch came.
   const awaited = { arrival, job: admitted, caller }
   let admission: AwaitedCall['admission']

@@ -49,7 +49,7 @@ export interface CallClient {
 }
 
 /** Headers of the caller that its calls carry too. */
-const CARRIED = ['x-api-key', 'authorization', 'x-gateway-mode', 'x-gateway-scenario'] as const
+const CARRIED = ['x-api-key', 'authorization', 'x-gateway-mode', 'x-gateway-scenario', 'traceparent'] as const
 
 /** The gateway's own routes, for the sender of a request. */
 export function openCallClient(

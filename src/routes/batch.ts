@@ -202,6 +202,7 @@ async function run(
     const authenticateAgain = () => authenticateNow(context, request)
     const charged = await runBatch(context, batch, {
       origin,
+      headers: request.headers,
       left: left.signal,
       authenticateAgain,
       emit,

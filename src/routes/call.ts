@@ -60,14 +60,14 @@ async function checkCaller(context: Context, request: FastifyRequest, reply: Fas
     await identifyCaller(context, request)
   } catch (refusal) {
     await refuse(context, reply, {
-      arrival: noteArrival(context, originOf(request, 'call'), request.raw.url ?? ''),
+      arrival: noteArrival(context, originOf(request, 'call'), request.raw),
       refused: { refusal },
     })
   }
 }
 
 async function answerCall(context: Context, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  const arrival = noteArrival(context, originOf(request, 'call'), request.raw.url ?? '')
+  const arrival = noteArrival(context, originOf(request, 'call'), request.raw)
   const admission = await admitCall(context, request, arrival)
   if ('refusal' in admission) return await refuse(context, reply, { arrival, refused: admission })
   const admissionMs = performance.now() - arrival.startedAt

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import {
   type Context,
   defaultTextMapGetter,
-  defaultTextMapSetter,
+  isSpanContextValid,
   ROOT_CONTEXT,
-  type Span,
+  type SpanContext,
   SpanKind,
   SpanStatusCode,
   type Tracer,
@@ -28,11 +28,17 @@ import {
 import type { Log } from '../log.ts'
 import { lookup } from '../net/lookup.ts'
 import { VERSION } from './metrics.ts'
+import { addressAttributes } from './spans.ts'
 import type { CallSpan, SpanOptions, Tracing } from './tracing.ts'
+
+/** The version of the semantic conventions that `spans.ts` follows. */
+const SCHEMA_URL = 'https://opentelemetry.io/schemas/1.40.0'
 
 interface OtlpOptions {
   process: string
   traceRatio: number
+  /** At which callers reach the gateway. */
+  baseUrl: string
   log: Log
 }
 
@@ -56,7 +62,7 @@ const propagator = new W3CTraceContextPropagator()
  * headers, timeout and compression of the exporter, and the attributes of the resource. `process`
  * names the kind of process, `traceRatio` the share of traces that are sent.
  */
-export function openOtlpTracing({ process, traceRatio, log }: OtlpOptions): Tracing {
+export function openOtlpTracing({ process, traceRatio, baseUrl, log }: OtlpOptions): Tracing {
   setGlobalErrorHandler(warnOnce(log))
   const fromEnvironment = detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] })
   const named = resourceFromAttributes({
@@ -76,9 +82,10 @@ export function openOtlpTracing({ process, traceRatio, log }: OtlpOptions): Trac
       }),
     ],
   })
-  const tracer = provider.getTracer('agent-api-gateway')
+  const tracer = provider.getTracer('agent-api-gateway', VERSION, { schemaUrl: SCHEMA_URL })
   return {
-    start: (name, options = {}) => startSpan(tracer, name, options),
+    start: (name, options) => startSpan(tracer, name, options),
+    address: addressAttributes(baseUrl),
     // A collector that does not answer must not hold up the end of the process.
     close: async () => await provider.shutdown().catch(() => undefined),
   }
@@ -86,30 +93,40 @@ export function openOtlpTracing({ process, traceRatio, log }: OtlpOptions): Trac
 
 const KINDS = {
   server: SpanKind.SERVER,
+  internal: SpanKind.INTERNAL,
   producer: SpanKind.PRODUCER,
   consumer: SpanKind.CONSUMER,
   client: SpanKind.CLIENT,
 }
 
-function startSpan(tracer: Tracer, name: string, { kind = 'server', parent, attributes = {} }: SpanOptions): CallSpan {
-  const span = tracer.startSpan(name, { kind: KINDS[kind], attributes }, contextOf(parent))
+function startSpan(
+  tracer: Tracer,
+  name: string,
+  { kind, parent, link, attributes }: SpanOptions,
+): CallSpan | undefined {
+  const links = typeof link === 'string' ? linksTo(link) : []
+  const span = tracer.startSpan(name, { kind: KINDS[kind], attributes, links }, contextOf(parent))
+  if (!span.isRecording()) return undefined
+  const { traceId, spanId } = span.spanContext()
   return {
-    traceparent: traceparentOf(span),
+    // Recorded, and so sampled (https://www.w3.org/TR/trace-context/#traceparent-header).
+    traceparent: `00-${traceId}-${spanId}-01`,
     set: (more) => void span.setAttributes(more),
+    link: (traceparent) => void span.addLinks(linksTo(traceparent)),
     end: (code) => {
       if (code !== undefined) {
         span.setAttribute('error.type', code)
-        span.setStatus({ code: SpanStatusCode.ERROR, message: code })
+        span.setStatus({ code: SpanStatusCode.ERROR })
       }
       span.end()
     },
   }
 }
 
-function traceparentOf(span: Span): string | undefined {
-  const carrier: Record<string, string> = {}
-  propagator.inject(trace.setSpan(ROOT_CONTEXT, span), carrier, defaultTextMapSetter)
-  return carrier[TRACE_PARENT_HEADER]
+/** Anything that is no traceparent leads nowhere. */
+function linksTo(traceparent: string): { context: SpanContext }[] {
+  const context = trace.getSpanContext(contextOf(traceparent))
+  return context && isSpanContextValid(context) ? [{ context }] : []
 }
 
 /** Anything that is no traceparent starts a trace of its own. */

@@ -4,11 +4,12 @@ import type { Config } from '../config.ts'
 import type { GatewayError } from '../errors.ts'
 import { planOf } from '../limits/plans.ts'
 import type { CallJob, CallOrigin } from '../queue/call-job.ts'
-import type { Reply } from '../queue/reply-head.ts'
+import type { Reply, ReplyHead } from '../queue/reply-head.ts'
 import type { CallLines } from './call-lines.ts'
 import type { CallLogWriter } from './call-log-writer.ts'
+import { startCallSpan, type TracedRequest } from './spans.ts'
 import type { Telemetry } from './telemetry.ts'
-import type { CallSpan } from './tracing.ts'
+import { type CallSpan, traceIdOf } from './tracing.ts'
 
 export interface RecordDeps {
   telemetry: Telemetry
@@ -30,24 +31,18 @@ export interface CallArrival {
   span: CallSpan | undefined
 }
 
-/** `url` as it came; nothing of its query is kept. */
+/** `url` is the request's as it came, and nothing of its query is kept. */
 export function noteArrival(
-  { catalog, telemetry }: Pick<RecordDeps, 'catalog' | 'telemetry'>,
+  { catalog, telemetry: { tracing } }: Pick<RecordDeps, 'catalog'> & { telemetry: Pick<Telemetry, 'tracing'> },
   origin: CallOrigin,
-  url: string,
+  request: TracedRequest & { url?: string | undefined },
 ): CallArrival {
-  const [, name = '', path = ''] = /^\/v1\/call\/([a-z0-9-]+)(?:(\/[a-z0-9-]+)?(?:\?|$)|\/)/.exec(url) ?? []
+  const [, name = '', path = ''] =
+    /^\/v1\/call\/([a-z0-9-]+)(?:(\/[a-z0-9-]+)?(?:\?|$)|\/)/.exec(request.url ?? '') ?? []
   const slug = knownSlug(catalog, name)
-  // A root of its own: a caller's traceparent is not ours to believe.
-  const span = telemetry.tracing?.start('call', {
-    kind: 'server',
-    attributes: {
-      'http.route': '/v1/call/{apiSlug}/{endpoint}',
-      'agw.api': slug,
-      'agw.request_id': origin.requestId,
-    },
-  })
-  return { origin, startedAt: performance.now(), slug, endpoint: knownEndpoint(catalog, name, path), span }
+  const endpoint = knownEndpoint(catalog, name, path)
+  const span = tracing && startCallSpan(tracing, request, { origin, slug, endpoint })
+  return { origin, startedAt: performance.now(), slug, endpoint, span }
 }
 
 /** What came of a call on its node. */
@@ -82,11 +77,9 @@ export function recordCall(deps: RecordDeps, arrival: CallArrival, end: Recorded
   const slug = job?.slug ?? arrival.slug
   const status = error?.status ?? end.status ?? 200
   const code = error?.code
-  if (job) span?.set({ 'agw.call_id': job.id, 'agw.account_id': job.accountId, 'agw.endpoint': job.endpoint })
-  span?.set({ 'http.response.status_code': status })
-  span?.end(code)
   const { accountId: account, mode } = job ?? caller ?? {}
   const { times, cacheStatus, cause: reason } = reply?.head ?? {}
+  if (span) endSpan(span, { job, account, status, code, times, cacheStatus })
   const counted = { slug, mode, status, code: code ?? 'OK', accountId: account, times, cacheStatus }
   telemetry.endedCalls.add({ call: counted, answerMs, isCountedHere })
   const line = {
@@ -99,9 +92,38 @@ export function recordCall(deps: RecordDeps, arrival: CallArrival, end: Recorded
     upstreamMs: times && round(times.upstreamMs),
     attempts: times?.attempts,
     cache: cacheStatus,
+    // As OpenTelemetry names it in logs.
+    trace_id: traceIdOf(span?.traceparent),
   }
   callLines.write(line, { account, codes: { [code ?? status]: 1 }, message: 'call' })
   if (isCountedHere) writeRow(deps, arrival, { ...end, slug, status, answerMs })
+}
+
+interface TracedEnd {
+  times: ReplyHead['times'] | undefined
+  cacheStatus: string | undefined
+  job: CallJob | undefined
+  account: string | undefined
+  status: number
+  code: string | undefined
+}
+
+function endSpan(span: CallSpan, { job, account, status, code, times, cacheStatus }: TracedEnd): void {
+  span.set({
+    'http.response.status_code': status,
+    'agw.code': code ?? 'OK',
+    'agw.account_id': account,
+    'agw.call_id': job?.id,
+    'agw.endpoint': job?.endpoint,
+    'agw.mode': job?.mode,
+    'agw.cache_status': cacheStatus,
+    'agw.queue_ms': times?.queueMs,
+    'agw.permit_ms': times?.permitMs,
+    'agw.upstream_ms': times?.upstreamMs,
+    'agw.attempts': times?.attempts,
+  })
+  // A refusal of what the caller sent is no failure of the server.
+  span.end(status >= 500 ? (code ?? String(status)) : undefined)
 }
 
 function writeRow(

@@ -49,7 +49,7 @@ export async function openTelemetry(
   kind: string,
   { db, redis, log, inFlight, serves, catalog, now }: TelemetryDeps,
 ): Promise<Telemetry> {
-  const tracing = await openTracing(config.traces, { process: kind, log })
+  const tracing = await openTracing(config, { process: kind, log })
   const minutes = new MinuteStats({ redis, now, log })
   minutes.open()
   const readiness = new Readiness({ db, redis })

@@ -1,28 +1,40 @@
 import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
 
-/** Makes spans of one process and sends them to a collector. */
+/** Makes spans of one process and sends them to a collector. `spans.ts` has their names. */
 export interface Tracing {
-  /** Starts a span; `parent` is the `traceparent` (W3C) of the span it belongs to. */
-  start: (name: string, options?: SpanOptions) => CallSpan
+  /** @returns undefined if the sampler leaves the trace out */
+  start: (name: string, options: SpanOptions) => CallSpan | undefined
+  /** Attributes of the address at which callers reach this gateway. */
+  address: Attributes
   close: () => Promise<void>
 }
 
 export interface SpanOptions {
-  kind?: 'server' | 'producer' | 'consumer' | 'client'
+  kind: 'server' | 'internal' | 'producer' | 'consumer' | 'client'
+  /** The `traceparent` (W3C) of the span that it belongs to; absent: it begins a trace. */
   parent?: string | undefined
-  attributes?: Attributes
+  /** The `traceparent` of a span of another trace. Anything that is no traceparent is left out. */
+  link?: unknown
+  attributes: Attributes
 }
 
-type Attributes = Record<string, string | number>
+export type Attributes = Record<string, string | number>
 
 /** One span under way. */
 export interface CallSpan {
-  /** For the job, so that the worker's spans join; undefined if nothing is traced. */
-  traceparent: string | undefined
-  set: (attributes: Attributes) => void
+  /** For the spans below it, also in other processes. */
+  traceparent: string
+  set: (attributes: Record<string, string | number | undefined>) => void
+  /** Names a span of another trace that did work for this span. */
+  link: (traceparent: string) => void
   /** Ends it; a code marks it as failed. */
   end: (code?: string) => void
+}
+
+/** The id of the trace, for a log line. */
+export function traceIdOf(traceparent: string | undefined): string | undefined {
+  return traceparent?.split('-')[1]
 }
 
 /**
@@ -31,10 +43,10 @@ export interface CallSpan {
  * @returns undefined if nothing is traced
  */
 export async function openTracing(
-  { isTraced, traceRatio }: Config['traces'],
+  { traces, http }: Pick<Config, 'traces' | 'http'>,
   { process, log }: { process: string; log: Log },
 ): Promise<Tracing | undefined> {
-  if (!isTraced) return undefined
+  if (!traces.isTraced) return undefined
   const { openOtlpTracing } = await import('./otlp.ts')
-  return openOtlpTracing({ process, traceRatio, log })
+  return openOtlpTracing({ process, traceRatio: traces.traceRatio, baseUrl: http.baseUrl, log })
 }

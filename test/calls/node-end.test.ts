@@ -52,7 +52,11 @@ test('a node that ends completes the call whose caller just left, though its wor
   socket.destroy()
   const end = await ended
   assert.equal(end.kind, 'failed')
-  const arrival = noteArrival(context, { requestId: 'req_test', via: 'call' }, '/v1/call/currency/latest')
+  const arrival = noteArrival(
+    context,
+    { requestId: 'req_test', via: 'call' },
+    { url: '/v1/call/currency/latest', headers: {} },
+  )
   void endCall(context, { arrival, job, caller: principal, end })
   await closeContext(context)
   assert.equal(await redis.zscore(accountKeys.inFlight(accountId, 'live'), id), null)

@@ -62,6 +62,7 @@ function openNode(t: TestContext, redis = directly, queues = directQueues) {
     knownAnswers: new KnownAnswers(),
     spareRoom: new SpareRoom(),
     health: { usualMs: () => undefined },
+    telemetry: { tracing: undefined },
   }
 }
 

@@ -107,6 +107,7 @@ test('calls of a batch that were not made because Redis went away cost nothing w
   const codes: string[] = []
   const running = runBatch(context, batch, {
     origin: { requestId: 'req_test', via: 'batch' },
+    headers: {},
     authenticateAgain: () => assert.fail('the account has not changed'),
     left: new AbortController().signal,
     emit: (_unit, outcome) => codes.push(errorOf(outcome)?.code ?? 'answered'),
@@ -147,6 +148,7 @@ test('a call of a batch that joined the wait queue and could not be queued leave
   const codes: string[] = []
   await runBatch({ ...context, queues }, batch, {
     origin: { requestId: 'req_test', via: 'batch' },
+    headers: {},
     authenticateAgain: () => assert.fail('the account has not changed'),
     left: new AbortController().signal,
     emit: (_unit, outcome) => codes.push(errorOf(outcome)?.code ?? 'answered'),
@@ -162,6 +164,7 @@ test('a call of a batch waits for its upstream from when it is queued, not from 
   const { batch } = await admitBatch(node, { calls: 2, inFlight: 1, timeoutMs: 60_000 })
   const running = runBatch(context, batch, {
     origin: { requestId: 'req_test', via: 'batch' },
+    headers: {},
     authenticateAgain: () => assert.fail('the account has not changed'),
     left: new AbortController().signal,
     emit: () => undefined,
@@ -191,6 +194,7 @@ test('a call of a batch whose caller leaves is counted as one whose answer nobod
   const left = new AbortController()
   const running = runBatch(context, batch, {
     origin: { requestId: 'req_test', via: 'batch' },
+    headers: {},
     authenticateAgain: () => assert.fail('the account has not changed'),
     left: left.signal,
     emit: () => undefined,

@@ -7,17 +7,23 @@ import { after, before, describe, it } from 'node:test'
 import { freePort } from '../../src/local/embedded/free-port.ts'
 import { type Account, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { recorded } from '../support/recorded.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
 interface Span {
   name: string
+  kind: number
   traceId: string
   spanId: string
   parentSpanId?: string
+  links?: { traceId: string; spanId: string }[]
   service: string
   attributes: Record<string, unknown>
   failed: boolean
 }
+
+/** Kinds as OTLP numbers them. */
+const KINDS = ['unspecified', 'internal', 'server', 'client', 'producer', 'consumer']
 
 /** A collector that keeps the spans it is sent: OTLP over HTTP, as JSON. */
 async function startCollector(): Promise<{ url: string; spans: Span[]; server: Server }> {
@@ -44,6 +50,21 @@ function attributeOf(attributes: { key: string; value: Record<string, unknown> }
   return String(Object.values(attributes.find((attribute) => attribute.key === key)?.value ?? {})[0])
 }
 
+/** A span and the spans below it, each under the kind of its process. */
+function treeOf(spans: Span[], { name, kind, service, spanId, failed }: Span): object {
+  const process = service.replace('agent-api-gateway-', '')
+  const below = spans
+    .filter(({ parentSpanId }) => parentSpanId === spanId)
+    .toSorted((a, b) => Number(b.failed) - Number(a.failed))
+    .map((span) => treeOf(spans, span))
+  return { [process]: `${KINDS[kind]} ${name}${failed ? ', failed' : ''}`, ...(below.length > 0 && { below }) }
+}
+
+/** The attributes of a span whose names match. */
+function only(span: Span | undefined, names: RegExp): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(span?.attributes ?? {}).filter(([name]) => names.test(name)))
+}
+
 describe('what the service tells of itself', () => {
   let gateway: Gateway
   let upstream: UpstreamServer
@@ -58,7 +79,7 @@ describe('what the service tells of itself', () => {
     gateway = await startGateway({
       workers: 0,
       environment: {
-        ...upstream.environment('weather', 'ip-lookup', 'currency'),
+        ...upstream.environment('weather', 'ip-lookup', 'currency', 'development-indicators'),
         OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
       },
     })
@@ -77,38 +98,118 @@ describe('what the service tells of itself', () => {
 
   const call = (path: string, headers: Record<string, string> = {}) =>
     send(gateway, `/v1/call/${path}`, { key: account.live, headers })
+  const lines = () =>
+    gateway.output
+      .join('')
+      .split('\n')
+      .filter((line) => line.includes('"msg":"call"'))
+      .map((line) => JSON.parse(line))
   const metricsOf = async (url: string) => await (await fetch(url)).text()
   const spansOf = (callId: string | null) => {
     const root = collector.spans.find(({ attributes }) => attributes['agw.call_id'] === callId)
     return root ? collector.spans.filter(({ traceId }) => traceId === root.traceId) : []
   }
 
-  it('what the service tells of itself is one trace per call, from the HTTP request through the job to each attempt', async () => {
+  it('what the service tells of itself is one trace per call, from the HTTP request through the lane to each attempt', async () => {
     let failures = 1
     upstream.play('currency', (_arrival, response) => {
       if (failures-- > 0) return void response.writeHead(500).end()
       return { amount: 1, base: 'EUR', date: '2026-01-01', rates: { USD: 1.1 } }
     })
-    const strange = '00-11111111111111111111111111111111-2222222222222222-01'
-    const answer = await call('currency/latest', { traceparent: strange })
+    const [strangeTrace, strangeSpan] = ['1'.repeat(32), '2'.repeat(16)]
+    const answer = await call('currency/latest?token=canary-in-query', {
+      traceparent: `00-${strangeTrace}-${strangeSpan}-01`,
+    })
     assert.equal(answer.status, 200)
     const callId = answer.headers.get('x-call-id')
-    await until(() => spansOf(callId).length === 4)
+    await until(() => spansOf(callId).length === 5)
     const spans = spansOf(callId)
-    const [root, job] = ['call', 'job'].map((name) => spans.find((span) => span.name === name))
-    const attempts = spans.filter(({ name }) => name === 'attempt')
-    assert.equal(root?.service, 'agent-api-gateway-web')
-    assert.equal(job?.service, 'agent-api-gateway-worker')
-    assert.ok(!root?.parentSpanId && !strange.includes(root?.traceId ?? ''), 'a caller joins no trace of ours')
-    assert.equal(job?.parentSpanId, root?.spanId)
+    const root = spans.find(({ parentSpanId }) => !parentSpanId) ?? assert.fail()
+    assert.deepEqual(treeOf(spans, root), {
+      web: 'server GET /v1/call/{apiSlug}/{endpoint}',
+      below: [
+        {
+          web: 'producer send calls',
+          below: [
+            { worker: 'consumer process calls', below: [{ worker: 'client GET, failed' }, { worker: 'client GET' }] },
+          ],
+        },
+      ],
+    })
     assert.deepEqual(
-      attempts.map(({ parentSpanId, failed }) => [parentSpanId, failed]).toSorted(),
-      [
-        [job?.spanId, false],
-        [job?.spanId, true],
-      ].toSorted(),
+      root.links?.map(({ traceId, spanId }) => [traceId, spanId]),
+      [[strangeTrace, strangeSpan]],
+      'a caller joins no trace of ours, and is linked',
     )
-    assert.equal(root?.attributes['http.response.status_code'], '200')
+    assert.deepEqual(only(root, /^(http|url|server|error)\./), {
+      'http.request.method': 'GET',
+      'http.route': '/v1/call/{apiSlug}/{endpoint}',
+      'url.path': '/v1/call/currency/latest',
+      'url.scheme': 'http',
+      'server.address': 'localhost',
+      'server.port': root.attributes['server.port'],
+      'http.response.status_code': '200',
+    })
+    const processing = spans.find(({ name }) => name === 'process calls') ?? assert.fail()
+    assert.deepEqual(only(processing, /^(messaging|error)\./), {
+      'messaging.system': 'bullmq',
+      'messaging.operation.name': 'process',
+      'messaging.operation.type': 'process',
+      'messaging.destination.name': 'calls',
+      'messaging.message.id': callId,
+    })
+    const [failed, repeated] = ['500', '200'].map((status) =>
+      spans.find((span) => span.name === 'GET' && span.attributes['http.response.status_code'] === status),
+    )
+    const {
+      origin,
+      hostname,
+      port: upstreamPort,
+    } = new URL(upstream.environment('currency').UPSTREAM_CURRENCY_URL ?? '')
+    const request = {
+      'http.request.method': 'GET',
+      'url.scheme': 'http',
+      'server.address': hostname,
+      'server.port': upstreamPort,
+      'url.full': `${origin}/REDACTED`,
+    }
+    assert.deepEqual(only(failed, /^(http|url|server|error)\./), {
+      ...request,
+      'http.response.status_code': '500',
+      'error.type': 'UPSTREAM_ERROR',
+    })
+    assert.deepEqual(only(repeated, /^(http|url|server|error)\./), {
+      ...request,
+      'http.request.resend_count': '1',
+      'http.response.status_code': '200',
+    })
+    const line = () => lines().find((each) => each.callId === callId)
+    await until(() => line() !== undefined)
+    assert.equal(line()?.trace_id, root.traceId)
+  })
+
+  it('what the service tells of itself links a stored answer to the call that it was fetched for, and marks no refusal as a failure', async () => {
+    upstream.play('development-indicators', () => recorded('development-indicators'))
+    const gdp = () => call('development-indicators/gdp?country=US')
+    const [first, second] = [await gdp(), await gdp()].map(({ headers }) => headers.get('x-call-id'))
+    const processingOf = (callId: string | null | undefined) =>
+      spansOf(callId ?? null).find(({ name }) => name === 'process calls')
+    await until(() => processingOf(first) !== undefined && processingOf(second) !== undefined)
+    const { traceId, spanId } = processingOf(first) ?? assert.fail()
+    assert.deepEqual(
+      processingOf(second)?.links?.map((link) => [link.traceId, link.spanId]),
+      [[traceId, spanId]],
+    )
+    assert.deepEqual(processingOf(first)?.links ?? [], [])
+
+    const refused = await call('geocoding/search?q=x&limit=canary-in-query')
+    const requestId = refused.headers.get('x-request-id')
+    const spanOf = () => collector.spans.find(({ attributes }) => attributes['agw.request_id'] === requestId)
+    await until(() => spanOf() !== undefined)
+    assert.deepEqual([spanOf()?.failed, spanOf()?.attributes['agw.code']], [false, 'INVALID_PARAMETER'])
+    const all = JSON.stringify(collector.spans)
+    for (const secret of ['canary', account.live, account.live.slice(9, 40), account.token])
+      assert.ok(!all.includes(secret), secret.slice(0, 8))
   })
 
   it('what the service tells of itself is one log line per call with who, what, how it ended and its times, and no query or secret', async () => {
@@ -118,12 +219,6 @@ describe('what the service tells of itself', () => {
       await call('weather/current?latitude=north&longitude=2'),
       await call('nothing/here?password=canary-in-query'),
     ]
-    const lines = () =>
-      gateway.output
-        .join('')
-        .split('\n')
-        .filter((line) => line.includes('"msg":"call"'))
-        .map((line) => JSON.parse(line))
     for (const { headers, status, body } of answers) {
       await until(() => lines().some(({ requestId }) => requestId === headers.get('x-request-id')))
       const own = lines().filter(({ requestId }) => requestId === headers.get('x-request-id'))

@@ -25,7 +25,7 @@ test('the reply to a call whose worker was lost says that a request may have bee
   const runLeft = (isSecondRun: boolean) =>
     replyTo(async (call) => {
       deps.running.cancel(call.id)
-      await processCall(deps, { call, isSecondRun }, signal)
+      await processCall(deps, { call, lane: 'calls', isSecondRun }, signal)
     })
   assert.deepEqual(await runLeft(false), { code: 'CALL_CANCELLED', mayBeSent: false })
   assert.deepEqual(await runLeft(true), { code: 'CALL_CANCELLED', mayBeSent: true })
@@ -39,7 +39,7 @@ test('the reply to a call whose worker was lost says that a request may have bee
   // Too large to travel with its reply. If the room is full, there is none for it.
   const body = Buffer.from(JSON.stringify('x'.repeat(70_000)))
   await deps.cache.store(origin, key, { ...entry, body })
-  assert.deepEqual(await replyTo((call) => processCall(deps, { call, isSecondRun: true }, signal)), {
+  assert.deepEqual(await replyTo((call) => processCall(deps, { call, lane: 'calls', isSecondRun: true }, signal)), {
     code: undefined,
     mayBeSent: true,
   })
@@ -48,7 +48,7 @@ test('the reply to a call whose worker was lost says that a request may have bee
     if (reply.body.length > 0) throw new GatewayError('OVERLOADED')
     await send(address, reply)
   })
-  assert.deepEqual(await replyTo((call) => processCall(deps, { call, isSecondRun: true }, signal)), {
+  assert.deepEqual(await replyTo((call) => processCall(deps, { call, lane: 'calls', isSecondRun: true }, signal)), {
     code: 'OVERLOADED',
     mayBeSent: true,
   })
@@ -67,7 +67,7 @@ test('a call whose worker was lost is no refusal where it gets no permit then: a
   ]) {
     const call = callOf({ replyTo: replies.stream, ...fields })
     const { reply } = replies.awaitReply(call.id)
-    await processCall(deps, { call, isSecondRun }, new AbortController().signal)
+    await processCall(deps, { call, lane: 'calls', isSecondRun }, new AbortController().signal)
     const { code, reach } = (await reply).head
     assert.deepEqual([code, reach], ['UPSTREAM_CAP_EXHAUSTED', isSecondRun ? 'maybe-sent' : 'refused'])
   }
@@ -79,7 +79,7 @@ test('a call counts as queued from the end of its admission, or from its limits 
     const call = callOf({ replyTo: replies.stream, limitsAcquiredAt: Math.floor(deps.clock.now()) - 60_000, ...fields })
     const { reply } = replies.awaitReply(call.id)
     deps.running.cancel(call.id)
-    await processCall(deps, { call, isSecondRun: false }, new AbortController().signal)
+    await processCall(deps, { call, lane: 'calls', isSecondRun: false }, new AbortController().signal)
     return (await reply).head.times.queueMs
   }
   assert.ok((await queueMsOf({ admissionEndedAt: Math.ceil(deps.clock.now()) })) < 30_000)

@@ -28,6 +28,8 @@ export interface CachedOutcome {
   ageSeconds?: number
   /** How long identical calls need no request, milliseconds. */
   freshMs?: number
+  /** The `traceparent` of the call for which the answer was fetched, if that was another call. */
+  fetchedBy?: string | undefined
   /** Work after the reply, in the call's place of the wait queue: refreshes a stale answer. */
   afterwards?: () => Promise<unknown>
 }
@@ -67,7 +69,7 @@ export async function callThroughCache(deps: CachingDeps, upstreamCall: Upstream
     if (entry && isUsableWithoutUpstream(entry, now)) return served(deps, entry, { detail })
     return { outcome: { ...refusal, reach: 'refused' }, cacheStatus: 'agw; fwd=miss' }
   }
-  const { outcome, isCollapsed, freshMs, found } = await callOnce(deps, upstreamCall, keys)
+  const { outcome, fetchedBy, isCollapsed, freshMs, found } = await callOnce(deps, upstreamCall, keys)
   if (found) return served(deps, found)
   const isServerFailure = isFailure(outcome) && ERRORS[outcome.code].status >= 500
   if (isServerFailure && entry && isUsableWithoutUpstream(entry, deps.clock.now())) {
@@ -77,6 +79,7 @@ export async function callThroughCache(deps: CachingDeps, upstreamCall: Upstream
   }
   return {
     outcome,
+    fetchedBy,
     ...(freshMs === undefined ? {} : { freshMs }),
     cacheStatus: `agw; fwd=${entry ? 'stale' : 'miss'}${isCollapsed ? '; collapsed' : freshMs === undefined ? '' : '; stored'}`,
   }
@@ -93,6 +96,7 @@ function served(deps: CachingDeps, entry: CacheEntry, { kind = 'hit', detail }: 
   const ttl = Math.floor(freshMs / 1_000)
   return {
     outcome: storedOutcome(entry),
+    fetchedBy: entry.fetchedBy,
     ...(freshMs > 0 ? { freshMs } : {}),
     cacheStatus: `agw; ${kind}; ttl=${ttl}${detail === undefined ? '' : `; detail=${detail}`}`,
     ageSeconds: Math.max(0, Math.floor((now - entry.storedAt) / 1_000)),
@@ -189,7 +193,8 @@ async function fetchAnswer(
   const ofRequest = { progress, signal, remainingMs, ensureNeeded, callSignal: upstreamCall.signal }
   try {
     const outcome = await callWithFallback(deps, { ...upstreamCall, ...ofRequest })
-    return { outcome, freshMs: await store(deps, upstreamCall, { key: keys.entry, outcome, lead: request.lead }) }
+    const freshMs = await store(deps, upstreamCall, { key: keys.entry, outcome, lead: request.lead })
+    return { outcome, freshMs, fetchedBy: upstreamCall.call.traceparent }
   } catch (error) {
     if (error instanceof StoredMeanwhileError) return { outcome: storedOutcome(error.entry), found: error.entry }
     throw error
@@ -217,7 +222,12 @@ async function store(
   const rule = endpoint.cache
   if (!rule) return undefined
   const origin = { slug: call.slug, hasUndeclared: call.extra.length > 0, owner: call.group ?? call.accountId, lead }
-  const base = { storedAt: clock.now(), staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
+  const base = {
+    storedAt: clock.now(),
+    staleWhileRevalidateMs: 0,
+    staleIfErrorMs: 0,
+    fetchedBy: call.traceparent,
+  }
   if (isFailure(outcome)) {
     if (outcome.code !== 'UPSTREAM_NOT_FOUND' || !rule.notFoundSeconds) return undefined
     // After undeclared parameters a 404 may be anything: the upstream need not have said "not

@@ -62,6 +62,8 @@ export interface Answer {
   outcome: Outcome
   /** How long the answer is stored, milliseconds: the request's `lead` has ended then. */
   freshMs?: number | undefined
+  /** The `traceparent` of the call for which it was fetched; absent if that call is not traced. */
+  fetchedBy?: string | undefined
   /**
    * Instead of a request: the answer that another call had stored when this call took the lead, or
    * when its permit came.
@@ -139,7 +141,8 @@ export class RequestCoalescer {
     try {
       const { isLeader, ...answer } = await Promise.race([request.ended, rejectOnAbort(subscriber.signal)])
       const isCollapsed = shared !== undefined || !isLeader
-      return isCollapsed ? { outcome: answer.outcome, isCollapsed } : { ...answer, isCollapsed }
+      const { outcome, fetchedBy } = answer
+      return isCollapsed ? { outcome, fetchedBy, isCollapsed } : { ...answer, isCollapsed }
     } finally {
       unsubscribe(request, subscriber)
       if (request.subscribers.size === 0) void this.#endUnlessFollowed(request)

@@ -1,5 +1,6 @@
 import { DelayedError, type Job } from 'bullmq'
 import type { Catalog } from '../../src/catalog/catalog.ts'
+import { ERRORS } from '../../src/errors.ts'
 import { isInFlight } from '../../src/limits/end-calls.ts'
 import {
   type AnswerableCall,
@@ -10,6 +11,7 @@ import {
 } from '../../src/queue/call-job.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { furthest, type Reach } from '../../src/queue/verdict.ts'
+import { startProcessSpan } from '../../src/telemetry/spans.ts'
 import type { CachedOutcome } from '../cache/cached-call.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
 import { isFailure } from '../upstream/outcome.ts'
@@ -17,7 +19,6 @@ import type { CallProgress } from '../upstream/send-once.ts'
 import { type RunDeps, runCall, skipCall } from './run-call.ts'
 import type { RunningCalls } from './running-calls.ts'
 import { OtherDocumentError, type ReplyDeps, replyToLostCall, sendOutcome } from './send-outcome.ts'
-import { traceCall } from './trace-call.ts'
 
 export interface ProcessorDeps extends RunDeps, ReplyDeps {
   running: RunningCalls
@@ -40,14 +41,15 @@ const HAND_BACK_MS = 250
  */
 export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const isSecondRun = job.stalledCounter > 0
+  const { queueName: lane } = job
   const all = await readCalls(deps, job)
   const hasWaited = deps.clock.now() - (all[0]?.limitsAcquiredAt ?? 0) > WAITED_MS
   const calls = isSecondRun || hasWaited ? await stillWaitedFor(deps, all) : all
   if (calls.length < all.length) for (const call of all) if (!calls.includes(call)) skipCall(deps, call)
   const [only] = calls
-  if (only && calls.length === 1) return await processCall(deps, { call: only, isSecondRun }, cancelled)
+  if (only && calls.length === 1) return await processCall(deps, { call: only, lane, isSecondRun }, cancelled)
   const running: Promise<null>[] = []
-  for (const call of calls) running.push(processCall(deps, { call, isSecondRun }, cancelled))
+  for (const call of calls) running.push(processCall(deps, { call, lane, isSecondRun }, cancelled))
   const runs = await Promise.allSettled(running)
   const failed = runs.find((run) => run.status === 'rejected')
   if (failed) throw failed.reason
@@ -79,6 +81,8 @@ function isSameDocument(catalog: Catalog, { slug, document }: CallJob): boolean 
 
 export interface QueuedRun {
   call: CallJob
+  /** The name of the lane that carried it. */
+  lane: string
   /** An earlier worker was lost while it ran this call. */
   isSecondRun: boolean
 }
@@ -89,16 +93,31 @@ export interface QueuedRun {
  * @returns null: a return value would be kept in Redis
  */
 export async function processCall(deps: ProcessorDeps, run: QueuedRun, cancelled: AbortSignal): Promise<null> {
-  const { call } = run
-  if (call.traceparent === undefined) return await runAndReply(deps, run, cancelled)
-  return await traceCall(deps.telemetry, call, (traced) => runAndReply(deps, { ...run, call: traced }, cancelled))
+  const { tracing } = deps.telemetry
+  const { call, lane } = run
+  const isTraced = tracing !== undefined && call.traceparent !== undefined
+  const span = isTraced ? startProcessSpan(tracing, call, lane) : undefined
+  if (!span) {
+    await runAndReply(deps, run, cancelled)
+    return null
+  }
+  try {
+    const { traceparent } = span
+    const { outcome, fetchedBy } = await runAndReply(deps, { ...run, call: { ...call, traceparent } }, cancelled)
+    if (fetchedBy !== undefined && fetchedBy !== traceparent) span.link(fetchedBy)
+    span.end(isFailure(outcome) && ERRORS[outcome.code].status >= 500 ? outcome.code : undefined)
+  } catch (error) {
+    span.end('INTERNAL_ERROR')
+    throw error
+  }
+  return null
 }
 
 async function runAndReply(
   deps: ProcessorDeps,
   { call, isSecondRun }: QueuedRun,
   cancelled: AbortSignal,
-): Promise<null> {
+): Promise<CachedOutcome> {
   const { clock } = deps
   const times: CallTimes = {
     queueMs: Math.max(0, clock.now() - (call.admissionEndedAt ?? call.limitsAcquiredAt)),
@@ -118,7 +137,7 @@ async function runAndReply(
       .catch((error) =>
         deps.log.debug({ err: error, callId: call.id }, 'failed to revalidate a stale answer in the background'),
       )
-    return null
+    return result
   } finally {
     dispose()
   }

@@ -140,7 +140,7 @@ function sendWithRetries(
   const run = async (attemptNumber: number): Promise<ClassifiedExchange> => {
     const attemptsBefore = times.attempts
     try {
-      if (attemptNumber > 1) recorder.countRepeat()
+      recorder.beginTry(attemptNumber)
       const exchange = await sendAndCheck(deps, upstreamCall, currentWire)
       progress.lastFailure = undefined
       return exchange

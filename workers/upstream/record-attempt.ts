@@ -3,6 +3,7 @@ import { writeLastFailure } from '../../src/fleet/last-failure.ts'
 import type { FailureRow } from '../../src/fleet/snapshot.ts'
 import { FAILURES_TO_OPEN, HANGING_MS, HANGING_P95_TIMES, LEFT_MS } from '../../src/health/health-thresholds.ts'
 import { type AttemptRecord, recordAttempt } from '../../src/health/record.ts'
+import { startAttemptSpan } from '../../src/telemetry/spans.ts'
 import { AttemptError, EndedUnsentError, mayBeSent, StalePermitError } from './attempt-error.ts'
 import { isOfGateway, type ObservedResult, REDIRECT, resultOf } from './attempt-result.ts'
 import { BreakerGate, scheduleProbe } from './breaker-gate.ts'
@@ -11,6 +12,7 @@ import { describeFailure, type Seen } from './failure-words.ts'
 import { onHanging } from './hanging.ts'
 import type { HealthDeps } from './health-deps.ts'
 import { type Answered, membersSeen } from './lacking-members.ts'
+import type { WireRequest } from './upstream-request.ts'
 
 export interface RecordedRequest {
   slug: string
@@ -51,6 +53,7 @@ export class AttemptRecorder {
   #answered: ObservedAttempt[] = []
   #lastFailure: FailureWords | undefined
   #hasFailed = false
+  #resends = 0
   #counted: Promise<void> | undefined
 
   /** Before each attempt, and while it waits for a permit. */
@@ -71,14 +74,17 @@ export class AttemptRecorder {
   }
 
   /** @throws what `run` throws; BreakerOpenError */
-  async observe<T extends ObservedResult>(run: () => Promise<T>): Promise<T> {
-    const { slug, source, isPlain, voter, traceparent } = this.#request
+  async observe<T extends ObservedResult>(
+    run: () => Promise<T>,
+    request: Pick<WireRequest, 'origin' | 'method'>,
+  ): Promise<T> {
+    const { slug, source, isPlain, voter } = this.#request
     const slot = this.#isClosed() ? undefined : await this.#enterGate()
     this.#forgetRedirects()
     const startedAt = performance.now() - this.#ownMs()
     const tookMs = (): number => performance.now() - startedAt - this.#ownMs()
-    const attributes = { 'agw.api': slug, 'http.request.method': 'GET' }
-    const span = this.#deps.telemetry.tracing?.start('attempt', { kind: 'client', parent: traceparent, attributes })
+    const { tracing } = this.#deps.telemetry
+    const span = tracing && startAttemptSpan(tracing, request, { ...this.#request, resends: this.#resends })
     const record = (result: AttemptRecord['result'], code?: string, seen?: Omit<Seen, 'ms'>): ObservedAttempt => {
       const latencyMs = tookMs()
       const attempt = { result, ...(code === undefined ? {} : { code }), latencyMs, source, isPlain, voter, slot }
@@ -98,7 +104,7 @@ export class AttemptRecorder {
     } catch (error) {
       const code = this.#failureOf(error, tookMs())
       this.#trackUnanswered(error, code, tookMs())
-      span?.end(error instanceof AttemptError ? error.code : 'not finished')
+      span?.end(error instanceof AttemptError ? error.code : 'CALL_ENDED')
       const result = code === undefined ? 'none' : resultOf(code, this.#request)
       this.#recordAttempt(record(result === 'fail' && watch.isCounted() ? 'late' : result, code, { error }))
       throw error
@@ -144,8 +150,10 @@ export class AttemptRecorder {
     await this.#counted
   }
 
-  countRepeat(): void {
-    this.#deps.telemetry.metrics.retries.inc({ slug: this.#request.slug })
+  /** Counts a try of a request, the first of which is 1. */
+  beginTry(attemptNumber: number): void {
+    this.#resends = attemptNumber - 1
+    if (this.#resends > 0) this.#deps.telemetry.metrics.retries.inc({ slug: this.#request.slug })
   }
 
   get lastFailure(): FailureWords | undefined {

@@ -112,7 +112,7 @@ export async function sendOnce(
         const sent = { upstream: api.upstream, endpoint, hasUndeclared: !recorder.isPlain, hasKey }
         return { ...exchange, responseClass: classifyResponse(sent, exchange.answer) }
       }
-      const result = await recorder.observe(send)
+      const result = await recorder.observe(send, request)
       const tookMs = performance.now() - startedAt
       // Before the permit ends: the next request must find the cap as the upstream reported it.
       await heedReportedLimit(deps, sending, { request, result, observedBy: permit.id })
