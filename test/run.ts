@@ -17,11 +17,16 @@ import { SPARING_FLAGS } from './support/node-flags.ts'
 import { bundlePackages } from './support/package-bundles.ts'
 import { testsOf, unrecordedTests, writeRecord } from './tools/tests-of.ts'
 
-/**
- * `npm test`: types, lint, then every test on real services. Arguments name test files to run
- * alone. `--unit` runs the tests that need no service and are quick, and nothing else;
- * `--containers` those that need a Docker engine, which must answer.
- */
+const USAGE = `npm test                        types, style and every test on real services
+npm test -- <test file> …       the named files; options of node --test may follow
+npm test -- --durations         every test, and writes how long each slow file took
+npm run test:unit               the tests that need no service and are quick
+npm run test:for -- <file> …    the tests of a file, and why these
+npm run test:for -- --record    records which functions each test enters
+npm run test:containers         the tests that need a Docker engine, which must answer`
+
+const OPTIONS = ['--unit', '--containers', '--record', '--for', '--durations']
+
 const print = (text: string): void => console.log(`› ${text}`)
 
 async function run(command: string, args: string[], environment: Record<string, string> = {}): Promise<number> {
@@ -136,15 +141,22 @@ async function runInOrder(files: string[], seconds = new Map<string, number>()):
  */
 const SLOW = ['clients/clients', 'catalog/upstreams'].map((name) => `test/${name}.test.ts`)
 
+const startsNothing = (file: string): boolean => !file.startsWith('test/system/') && !needsService(file)
+
 /** Test files, those that need no service and are quick apart from the others. */
 function listTests(): { unit: string[]; others: string[] } {
   const files = globSync('test/**/*.test.ts').sort()
-  const isUnit = (file: string) => !file.startsWith('test/system/') && !SLOW.includes(file) && !needsService(file)
+  const isUnit = (file: string) => !SLOW.includes(file) && startsNothing(file)
   const { unit = [], others = [] } = Object.groupBy(files, (file) => (isUnit(file) ? 'unit' : 'others'))
   return { unit, others }
 }
 
 async function main(args: string[]): Promise<number> {
+  const named = args.filter((arg) => !arg.startsWith('--'))
+  if (named.length === 0 && args.some((arg) => !OPTIONS.includes(arg))) {
+    console.log(USAGE)
+    return args.includes('--help') ? 0 : 1
+  }
   await bundlePackages()
   const { unit, others } = listTests()
   if (args.includes('--unit')) return await runUnitTests(unit)
@@ -152,7 +164,6 @@ async function main(args: string[]): Promise<number> {
     const files = ['test/system/containers.test.ts', 'test/system/compose.test.ts']
     return await runTests(['--test-timeout=1800000', '--test-concurrency=1', ...files], { TEST_CONTAINERS: 'insist' })
   }
-  const named = args.filter((arg) => !arg.startsWith('--'))
   if (args.includes('--record')) return await recordTests(named)
   if (args.includes('--for')) return await runTestsFor(named)
   if (named.length > 0) return await withServices(() => runTests([CONCURRENCY, ...args]))
@@ -180,7 +191,10 @@ async function runTestsFor(files: string[]): Promise<number> {
   const unrecorded = unrecordedTests().length
   if (unrecorded > 0)
     print(`${unrecorded} tests have no record of what they enter: npm run test:for -- --record makes the records.`)
-  return chosen.size === 0 ? 1 : await withServices(() => runTests([CONCURRENCY, ...chosen.keys()]))
+  if (chosen.size === 0) return 1
+  const tests = [...chosen.keys()]
+  const runAll = () => runTests([CONCURRENCY, ...tests])
+  return await (tests.every(startsNothing) ? runUnitTests(tests) : withServices(runAll))
 }
 
 /**

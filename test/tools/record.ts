@@ -5,7 +5,7 @@
  */
 import { execFileSync } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import { queryOf } from '../../src/catalog/example-call.ts'
@@ -67,6 +67,7 @@ async function record(name: string, gateway: { url: string; key: string } | unde
   const answered = gateway ? await withAnswers(name, recordings, gateway) : recordings
   await writeFile(path, JSON.stringify(withData(source, answered)))
   execFileSync(join(ROOT, 'node_modules/.bin/biome'), ['format', '--write', path])
+  console.log(`${relative(ROOT, path)}: ${Object.keys(recordings).join(', ')} written; review it with git diff`)
 }
 
 if (import.meta.main) {

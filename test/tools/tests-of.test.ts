@@ -2,13 +2,31 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { it } from 'node:test'
 import { ROOT } from './sources.ts'
-import { testsOf } from './tests-of.ts'
+import { listTestFiles, testsOf } from './tests-of.ts'
 
 const namesOf = (file: string): string[] => testsOf(file).map(({ test }) => test)
 
 it('the first test of a file is the test with its name, and other tests are found by what they import', () => {
   assert.deepEqual(testsOf('src/redis/script.ts')[0], { test: 'test/redis/script.test.ts', why: 'has its name' })
   assert.ok(namesOf('workers/permits/permit-client.ts').includes('test/workers/permit-clients.test.ts'))
+})
+
+it('the tests of an upstream are also those that read all upstreams, and are all there', () => {
+  const names = namesOf('src/upstreams/weather.ts')
+  for (const test of [
+    'test/upstreams/weather.test.ts',
+    'test/catalog/upstream-files.test.ts',
+    'test/documents.test.ts',
+  ])
+    assert.ok(names.includes(test), test)
+  assert.deepEqual(
+    names.filter((name) => !listTestFiles().includes(name)),
+    [],
+  )
+})
+
+it('a file that hundreds of tests import has its own test alone', () => {
+  assert.deepEqual(namesOf('src/errors.ts'), ['test/errors.test.ts'])
 })
 
 it('the tests of a script are the tests that catch its mutations', () => {

@@ -23,8 +23,17 @@ const RECORDS = join(ROOT, 'node_modules/.cache/test-records')
 /** Imports between a file and a test, at most. Beyond them almost every test would be chosen. */
 const DISTANCE_MAX = 3
 
-/** Tests by imports, at most: hundreds of tests import the table of errors. */
+/** Tests by imports, at most. More say nothing: hundreds of tests import the table of errors. */
 const BY_IMPORTS_MAX = 8
+
+/** Tests that read all files of a kind, which no import shows. */
+const READ_BY: [kind: RegExp, tests: string[]][] = [
+  [
+    /^src\/upstreams\/(?:recordings\/)?[^/]+\.(?:ts|json)$/,
+    ['test/catalog/upstream-files.test.ts', 'test/catalog/upstreams.test.ts', 'test/documents.test.ts'],
+  ],
+  [/\.md$|^src\/config\/settings\.ts$/, ['test/documents.test.ts']],
+]
 
 /** Tests by coverage, at most, and the least share of the best score that each must have. */
 const BY_COVERAGE_MAX = 8
@@ -69,9 +78,10 @@ function testsByImports(file: string): ChosenTest[] {
     const tests = reached.filter(isTest)
     const why = distance === 1 ? 'imports it' : `${distance} imports lead to it`
     if (tests.length > 0)
-      return [...tests.filter((test) => isInFolderOf(test, file)), ...tests.filter((test) => !isInFolderOf(test, file))]
-        .slice(0, BY_IMPORTS_MAX)
-        .map((test) => ({ test, why }))
+      return [
+        ...tests.filter((test) => isInFolderOf(test, file)),
+        ...tests.filter((test) => !isInFolderOf(test, file)),
+      ].map((test) => ({ test, why }))
   }
   return []
 }
@@ -172,8 +182,13 @@ export function testsOf(file: string): ChosenTest[] {
     .map((test) => ({ test, why: 'has its name' }))
   const breaks = MUTATIONS.filter((mutation) => mutation.file === path).flatMap(({ tests }) => tests)
   const byMutation = [...new Set(breaks)].map((test) => ({ test, why: 'catches mutations of it' }))
+  const byKind = READ_BY.filter(([kind]) => kind.test(path)).flatMap(([, tests]) => tests)
+  const ofKind = byKind.map((test) => ({ test, why: 'reads all files of its kind' }))
+  const known = [...sameName, ...byMutation, ...ofKind, ...testsByCoverage(path)]
+  const byImports = testsByImports(path)
+  const isTelling = known.length === 0 || byImports.length <= BY_IMPORTS_MAX
   const chosen = new Map<string, ChosenTest>()
-  for (const choice of [...sameName, ...byMutation, ...testsByCoverage(path), ...testsByImports(path)])
+  for (const choice of isTelling ? [...known, ...byImports.slice(0, BY_IMPORTS_MAX)] : known)
     if (!chosen.has(choice.test)) chosen.set(choice.test, choice)
   return [...chosen.values()]
 }

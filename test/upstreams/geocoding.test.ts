@@ -167,10 +167,6 @@ test('a probe answer of 200 with a status that is not 0 is UPSTREAM_ERROR', () =
   assert.equal(probed({ status: 700, message: 'Database connection failed' }), 'UPSTREAM_ERROR')
 })
 
-test('never more than one request a second, one at a time', () => {
-  assert.deepEqual(geocoding.caps, { concurrency: 1, rates: [{ max: 1, seconds: 1 }] })
-})
-
 test('the probe stays far below 4 scheduled requests a minute', () => {
   assert.ok(geocoding.probe.everySeconds >= 180)
 })

@@ -225,7 +225,3 @@ test('an empty zip stays empty and a missing member is null', () => {
   assert.equal(result.data.lat, -27.4766)
   assert.equal(result.data.isp, null)
 })
-
-test('no more than 45 requests go out in any minute', () => {
-  assert.deepEqual(ipLookup.caps.rates, [{ max: 45, seconds: 60 }])
-})

@@ -160,7 +160,3 @@ test('an answer without the list is invalid', () => {
 test('bodies of a hundred events with all their markets fit', () => {
   assert.ok((predictionMarkets.bodyBytesMax ?? 0) > 20_000_000)
 })
-
-test('no more than 300 requests go out in any 10 seconds', () => {
-  assert.deepEqual(predictionMarkets.caps.rates, [{ max: 300, seconds: 10 }])
-})

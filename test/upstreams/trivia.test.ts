@@ -100,8 +100,7 @@ test('the probe’s list of categories, which has no code, is a sign of life', (
   )
 })
 
-test('never more than one request in 5 seconds, and probes take few of them', () => {
-  assert.deepEqual(trivia.caps, { concurrency: 1, rates: [{ max: 1, seconds: 5 }] })
+test('scheduled probes take few of the requests', () => {
   assert.ok(trivia.probe.everySeconds >= 300)
 })
 
