@@ -27,7 +27,11 @@ async function write(name: string, { files }: PackageFiles): Promise<string> {
 }
 
 async function read(path: string): Promise<string> {
-  const answer = await fetch(baseUrl + path)
+  const answer = await fetch(baseUrl + path).catch((error: Error) => {
+    throw new Error(
+      `no gateway answers at ${baseUrl} (${String(error.cause ?? error)}). Start it (npm start), or name its address: npm run clients -- http://localhost:3000`,
+    )
+  })
   if (!answer.ok) throw new Error(`${baseUrl}${path} answered ${answer.status}`)
   return await answer.text()
 }
@@ -42,6 +46,6 @@ try {
   console.log(`${npm}\n  npm pack, or npm install ${npm}\n${pypi}\n  python -m build, or pip install ${pypi}`)
 } catch (error) {
   const { message, stdout = '' } = error as Error & { stdout?: string }
-  console.error(`The packages were not written: ${message} ${stdout}`)
+  console.error(`The packages were not written: ${message}${stdout && `\n${stdout}`}`)
   process.exitCode = 1
 }

@@ -20,12 +20,15 @@ export function warnOfUnknownVariables(config: Config, catalog: Catalog, log: Lo
 /** Letters of a name for each typing error in it: `HOME` is no misspelt `HOST`. */
 const LETTERS_AN_ERROR = 5
 
+/** Names that OpenSSL, curl and Python read, on many machines set for every program. */
+const READ_BY_OTHERS = ['SSL_CERT_FILE', 'SSL_CERT_DIR']
+
 /**
  * Sentences on variables whose names differ from the name of a setting by a typing error or two.
  */
 export function misspeltSettings(names: string[], known: string[]): string[] {
   return names.flatMap((name) => {
-    if (!/^[A-Z][A-Z0-9_]+$/.test(name)) return []
+    if (!/^[A-Z][A-Z0-9_]+$/.test(name) || READ_BY_OTHERS.includes(name)) return []
     const errorsMax = Math.min(2, Math.floor(name.length / LETTERS_AN_ERROR))
     const meant = errorsMax > 0 ? known.find((setting) => isWithin(errorsMax, name, setting)) : undefined
     return meant === undefined ? [] : [`${name} is no setting; did you mean ${meant}?`]

@@ -23,7 +23,10 @@ export async function readOperatorClient(url: string | undefined, environment: E
   const { opsHost, opsPort } = readHttp(read)
   const given = read.text('OPERATOR_TOKEN', '')
   const token = given || (await keptOperatorToken(readDataDir(read)))
-  if (!token) throw new ConfigError('OPERATOR_TOKEN is required: the token that opens the operator API')
+  if (!token)
+    throw new ConfigError(
+      `OPERATOR_TOKEN is required: the token that opens the operator API. npm start keeps it in ${join(readDataDir(read), SECRETS_FILE)}, which has none: if npm start ran with another DATA_DIR, set it here too`,
+    )
   const name = read
     .text('USER', '')
     .replace(/[^\w.@-]/g, '')

@@ -55,8 +55,7 @@ export function loadGuides(
     const source = readFileSync(new URL(`./guides/${name}.md`, import.meta.url), 'utf8')
     const markdown = source.replace(/\{\{(\w+)\}\}/g, (_, value: string) => values[value] ?? value)
     const [, title = name] = /^# (.+)$/m.exec(markdown) ?? []
-    // A colon within a sentence does not end it: `Prefer: respond-async` is no summary up to there.
-    const [, summary = ''] = /^# .+\n\n(.+?(?:\.(?=\s)|[.:]$))/m.exec(markdown) ?? []
+    const [, summary = ''] = /^# .+\n\n(.+?\.)(?=\s)/m.exec(markdown) ?? []
     let written: Html | undefined
     return {
       name,

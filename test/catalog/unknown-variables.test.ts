@@ -17,7 +17,7 @@ describe('variables of upstreams', () => {
 
 describe('a variable that is nearly the name of a setting', () => {
   it('a variable that is nearly the name of a setting is warned of with that name, and names that only look alike are not', () => {
-    const known = ['PLAN_LIMITS', 'JWT_SECRET', 'HOST', 'PORT', 'SIGNUP', 'OPERATOR_TOKEN', 'CONTACT']
+    const known = ['PLAN_LIMITS', 'JWT_SECRET', 'HOST', 'PORT', 'SIGNUP', 'OPERATOR_TOKEN', 'CONTACT', 'TLS_CERT_FILE']
     assert.deepEqual(misspeltSettings(['PLAN_LIMIT', 'OPERATR_TOKEN', 'SINGUP', 'CONTACTS', 'JWTSECRET'], known), [
       'PLAN_LIMIT is no setting; did you mean PLAN_LIMITS?',
       'OPERATR_TOKEN is no setting; did you mean OPERATOR_TOKEN?',
@@ -26,7 +26,10 @@ describe('a variable that is nearly the name of a setting', () => {
       'JWTSECRET is no setting; did you mean JWT_SECRET?',
     ])
     assert.deepEqual(
-      misspeltSettings(['HOME', 'PATH', 'POST', 'LANG', 'npm_config_port', 'PWD', 'HOSTNAME'], known),
+      misspeltSettings(
+        ['HOME', 'PATH', 'POST', 'LANG', 'npm_config_port', 'PWD', 'HOSTNAME', 'SSL_CERT_FILE', 'SSL_CERT_DIR'],
+        known,
+      ),
       [],
     )
   })
