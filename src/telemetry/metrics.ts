@@ -10,6 +10,12 @@ export const { version: VERSION }: { version: string } = JSON.parse(
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
 /**
+ * Gauges of prom-client that end in `_total`, which Prometheus keeps for counters. Each is the sum of
+ * the gauge without the ending, which stays.
+ */
+const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
+
+/**
  * What one process measures. Labels hold names of the catalog and codes of the error table, never
  * what callers sent.
  */
@@ -23,6 +29,7 @@ export function createMetrics(process: string, { inFlight, busy }: { inFlight: (
   const registry = new Registry()
   registry.setDefaultLabels({ process })
   collectDefaultMetrics({ register: registry })
+  for (const name of MISNAMED) registry.removeSingleMetric(name)
   const registers = [registry]
   const beforeRead: (() => void)[] = []
   const callMetrics = createCallMetrics(registry, () => {

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { describe, it } from 'node:test'
 import { runCommand } from '../../src/local/embedded/run-command.ts'
 import { createFleetMetrics, createMetrics } from '../../src/telemetry/metrics.ts'
@@ -102,6 +105,19 @@ describe('the alert rules', () => {
     const [, , stuck = ''] = rules.find(([, alert]) => alert === 'QueueStuck') ?? assert.fail()
     // Synchronous callers leave after CALL_TIMEOUT_MS, 30 s if it is not set.
     assert.ok(Number(/agw_queue_oldest_seconds\) > (\d+)/.exec(stuck)?.[1]) < 30)
+  })
+})
+
+describe('the metrics', () => {
+  it('the metrics of the console, which has those of every process, are named and described as Prometheus wants', {
+    skip: promtool,
+  }, async () => {
+    const file = join(await mkdtemp(join(tmpdir(), 'agw-metrics-')), 'metrics.txt')
+    await writeFile(file, await registry.metrics())
+    const folder = new URL('.', import.meta.url)
+    const checking = ['-c', 'promtool check metrics < "$0"', file]
+    assert.deepEqual(await runCommand('sh', checking, { cwd: folder, timeoutMs: 60_000 }), { code: 0, output: '' })
+    await rm(dirname(file), { recursive: true })
   })
 })
 
