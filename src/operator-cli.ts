@@ -19,7 +19,7 @@ import {
   usersText,
   userText,
 } from './operator/answers-as-text.ts'
-import type { SettingsAnswer } from './operator/apply-settings.ts'
+import type { SettingsAnswer, StoredSettings } from './operator/apply-settings.ts'
 import type { UsersAnswer } from './operator/change-user.ts'
 import { type CommandName, HELP, readCommandLine, UsageError, type Values } from './operator/command-line.ts'
 import type { UpstreamAnswer } from './operator/describe-upstream.ts'
@@ -154,6 +154,11 @@ const COMMANDS: Record<Exclude<CommandName, 'check'>, Command> = {
     const { differences } = answer as SettingsResult
     if (values.check && differences.length > 0) process.exitCode = 2
     return { answer, text: settingsText(answer as SettingsResult) }
+  },
+  export: async ({ client }) => {
+    const { settingsFileText } = await import('./operator/settings-file.ts')
+    const stored = (await request(client, 'GET /v1/operator/settings')) as StoredSettings
+    return { answer: { upstreams: stored.upstreams }, text: settingsFileText(stored) }
   },
   audit: async ({ client, values }) => {
     const answer = await request(client, `GET /v1/operator/audit?limit=${encodeURIComponent(values.limit ?? '50')}`)

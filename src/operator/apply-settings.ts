@@ -9,7 +9,12 @@ import type { Secret } from '../config.ts'
 import { insertAuditRecord } from '../db/audit-log.ts'
 import type { Db } from '../db/database.ts'
 import type { UpstreamSettingsRow } from '../db/schema.ts'
-import { lockUpstreamSettings, savePausedMode, saveUpstreamSettings } from '../db/upstream-settings.ts'
+import {
+  listUpstreamSettings,
+  lockUpstreamSettings,
+  savePausedMode,
+  saveUpstreamSettings,
+} from '../db/upstream-settings.ts'
 import { audited, checkTogether, mergeChange, UpstreamChange } from './change-upstream.ts'
 
 /**
@@ -29,6 +34,7 @@ export const SettingsChange = Type.Object(
   { additionalProperties: false },
 )
 export type SettingsChange = Static<typeof SettingsChange>
+export type StoredSettings = Static<typeof StoredSettings>
 
 export const SettingsAnswer = Type.Object({
   applied: Type.Boolean({ description: 'False for a dry run, and where there is no difference' }),
@@ -42,6 +48,32 @@ export const SettingsAnswer = Type.Object({
   ),
 })
 export type SettingsDifference = Static<typeof SettingsAnswer>['differences'][number]
+
+/** What the operators have set, of every upstream that has settings of theirs. */
+export const StoredSettings = Type.Object({
+  ...SettingsChange.properties,
+  keys: Type.Array(Type.String(), { description: 'Upstreams with a key that an operator stored; no answer has it' }),
+})
+
+/** The settings that `applySettingsChange` takes back without a difference. */
+export async function readStoredSettings({ db, catalog }: { db: Db; catalog: Catalog }): Promise<StoredSettings> {
+  const stored: StoredSettings = { upstreams: {}, keys: [] }
+  const rows = await listUpstreamSettings(db)
+  for (const row of rows.toSorted((one, other) => (one.slug < other.slug ? -1 : 1))) {
+    const { slug, enabled, tier_required: tierRequired, caps, paused_mode: paused, key_sealed: key } = row
+    // The settings of an own API whose document is gone wait for it.
+    if (!catalog.has(slug)) continue
+    const settings = {
+      ...(enabled !== null && { enabled }),
+      ...(tierRequired !== null && { tierRequired }),
+      ...(caps !== null && { caps }),
+      ...(paused !== null && { paused }),
+    }
+    if (Object.keys(settings).length > 0) stored.upstreams[slug] = settings
+    if (key !== null) stored.keys.push(slug)
+  }
+  return stored
+}
 
 /**
  * Applies settings of several upstreams in one transaction, whole or not at all, as one act of the

@@ -34,6 +34,7 @@ Upstreams
   apply <file> [--check]                  settings of many upstreams from a YAML file, whole or not at all
                                           upstreams: { news: { enabled, tierRequired, caps, paused, key: { env | file } } }
                                           --check changes nothing: 0 no difference, 2 a difference, 1 a wrong file
+  export                                  the same file of what the operators have set; it names APIs with keys, and no key
 
 Own APIs
   check <file> [--overlay F]              what the gateway makes of an OpenAPI document: errors, what is left out, the
@@ -104,6 +105,7 @@ const TAKEN = {
   probe: { subject: true, options: [] },
   check: { subject: true, options: ['overlay'] },
   apply: { subject: true, options: ['check'] },
+  export: { subject: false, options: [] },
   status: { subject: false, options: [] },
   overview: { subject: false, options: [] },
   queue: { subject: true, options: [] },

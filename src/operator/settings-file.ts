@@ -2,11 +2,12 @@ import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import Type from 'typebox'
 import { Compile } from 'typebox/schema'
+import { stringify } from 'yaml'
 import { isObject } from '../catalog/json.ts'
 import { reportMisfits } from '../catalog/openapi/misfits.ts'
 import { readText } from '../catalog/openapi/read-text.ts'
 import { Findings, findingLine, Unreadable } from '../catalog/openapi/report.ts'
-import { SettingsChange } from './apply-settings.ts'
+import { SettingsChange, type StoredSettings } from './apply-settings.ts'
 import { UsageError } from './command-line.ts'
 
 /**
@@ -49,6 +50,15 @@ export async function readSettingsFile(
     if (!(error instanceof Unreadable)) throw error
   }
   throw new UsageError(['Nothing was changed.', ...findings.errors.map(findingLine)].join('\n'))
+}
+
+/** The file of settings that the operators have set; a key stays with the gateway that has it. */
+export function settingsFileText({ upstreams, keys }: StoredSettings): string {
+  const note =
+    keys.length === 0
+      ? ''
+      : `# Keys are not exported: ${keys.join(', ')}. Another gateway needs key: { env: NAME } or key: { file: PATH }.\n`
+  return note + stringify({ upstreams }).trimEnd()
 }
 
 /** The same settings with the keys themselves, which no message repeats. */

@@ -16,7 +16,13 @@ import { acceptIdsInAnyCase, SlugParams } from '../http/request/path-ids.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { refuseIllFormedQueries } from '../http/request/well-formed.ts'
 import { actorOf } from '../operator/actor.ts'
-import { applySettingsChange, SettingsAnswer, SettingsChange } from '../operator/apply-settings.ts'
+import {
+  applySettingsChange,
+  readStoredSettings,
+  SettingsAnswer,
+  SettingsChange,
+  StoredSettings,
+} from '../operator/apply-settings.ts'
 import { changeUpstream, UpstreamChange } from '../operator/change-upstream.ts'
 import { checkProbe } from '../operator/check-probe.ts'
 import { describeUpstream, UpstreamAnswer } from '../operator/describe-upstream.ts'
@@ -115,6 +121,14 @@ function settingsRoute(app: App, deps: OperatorDeps): void {
       response: { 200: SettingsAnswer },
     },
   }
+  const stored = {
+    schema: {
+      summary: 'Read what the operators have set, in the form that is applied',
+      tags,
+      response: { 200: StoredSettings },
+    },
+  }
+  app.get('/v1/operator/settings', stored, async () => await readStoredSettings({ db, catalog }))
   app.post('/v1/operator/settings', apply, async (request) => {
     const isDryRun = request.query.dryRun === 'true'
     const applying = { actor: actorOf(request), isDryRun }

@@ -16,6 +16,8 @@ const ROUTES: [string, string][] = [
   ['POST', '/v1/operator/users/1/password'],
   ['GET', '/v1/operator/upstreams'],
   ['PATCH', '/v1/operator/upstreams/weather'],
+  ['GET', '/v1/operator/settings'],
+  ['POST', '/v1/operator/settings'],
   ['GET', '/v1/operator/overview'],
   ['GET', '/v1/operator/audit'],
   ['GET', '/v1/operator/upstreams/weather/queue'],

@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { parse, stringify } from 'yaml'
 import { type Gateway, inheritedEnvironment, startGateway } from '../support/gateway.ts'
 import { SPARING_FLAGS } from '../support/node-flags.ts'
 
@@ -27,13 +28,17 @@ describe('operator apply', () => {
   async function apply(text: string, ...options: string[]): Promise<{ code: number; output: string }> {
     const file = join(gateway.services.folder, 'gateway.yaml')
     await writeFile(file, text)
+    return await operator('apply', file, ...options)
+  }
+
+  async function operator(...words: string[]): Promise<{ code: number; output: string }> {
     const env = {
       ...inheritedEnvironment(),
       OPERATOR_TOKEN: gateway.environment.OPERATOR_TOKEN,
       NEWS_KEY: 'secret-of-news',
     }
     return await new Promise((resolve) => {
-      const args = [...SPARING_FLAGS, CLI, 'apply', file, '--url', url, ...options]
+      const args = [...SPARING_FLAGS, CLI, ...words, '--url', url]
       execFile(process.execPath, args, { env }, (error, stdout, stderr) => {
         resolve({ code: Number(error?.code ?? 0), output: stdout + stderr })
       })
@@ -70,6 +75,28 @@ describe('operator apply', () => {
     assert.deepEqual([again.code, again.output.trim()], [0, 'Nothing differs.'])
     assert.equal((await apply(FILE)).code, 0)
     assert.equal((await read('/v1/operator/audit?limit=10')).records.length, records.length)
+  })
+
+  it('operator export writes what was set, which apply takes back without a difference and puts into a gateway without settings', async () => {
+    const { code, output } = await operator('export')
+    assert.equal(code, 0, output)
+    assert.doesNotMatch(output, /secret-of-news/)
+    assert.match(output, /^# Keys are not exported: news\./)
+    const expected = { ...parse(FILE).upstreams, news: { enabled: true } }
+    assert.deepEqual(parse(output).upstreams, expected)
+    assert.deepEqual(Object(JSON.parse((await operator('export', '--json')).output)).upstreams, expected)
+    const unchanged = await apply(output, '--check')
+    assert.deepEqual([unchanged.code, unchanged.output.trim()], [0, 'Nothing differs.'])
+
+    const cleared = Object.entries(expected).map(([slug, settings]) => [
+      slug,
+      Object.fromEntries(Object.keys(Object(settings)).map((member) => [member, null])),
+    ])
+    assert.equal((await apply(stringify({ upstreams: Object.fromEntries(cleared) }))).code, 0)
+    assert.deepEqual(parse((await operator('export')).output), { upstreams: {} })
+    assert.equal((await apply('upstreams: {}\n')).code, 0)
+    assert.equal((await apply(output)).code, 0)
+    assert.equal((await operator('export')).output, output)
   })
 
   it('operator apply changes nothing when one of the settings is wrong, and says where', async () => {
