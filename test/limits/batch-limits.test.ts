@@ -108,10 +108,11 @@ it('a batch that may be cut says which limit its other calls did not fit into', 
   assert.equal(await refusedBy(wide, { ...none, inFlight: 3 }), 'ok', 'the others wait for a lease')
 })
 
-it('a batch has as many calls in flight as the plan has left, and hands each lease to the next call once', async () => {
-  const account = await createAccount({ perMinute: 10, inFlight: 3, perMonth: 100 })
-  assert.deepEqual(await account.take('all', ['other']), [1, 1, 1, 1, 1])
-  assert.deepEqual(await account.take('all', ids(4)), [4, 2, 5, 3, 5])
+it('a batch has as many calls in flight as the plan has left, and hands each lease to the next call once, for its key too', async () => {
+  const key = { id: 'key', perMinute: null, perMonth: null, inFlight: 3 }
+  const account = await createAccount({ perMinute: 10, inFlight: 3, perMonth: 100 }, key)
+  assert.deepEqual(await account.take('all', ['other']), [1, 1, 1, 1, 1, 1])
+  assert.deepEqual(await account.take('all', ids(4)), [4, 2, 5, 3, 5, 3])
   const ended = [
     { callId: 'call-0', refund: 'nothing', next: 'call-2' },
     { callId: 'call-1', refund: 'month' },
@@ -119,7 +120,7 @@ it('a batch has as many calls in flight as the plan has left, and hands each lea
   // If a node heard no answer and writes the refund again, it has no further effect.
   for (let times = 0; times < 2; times += 1) {
     await account.end(...ended)
-    assert.deepEqual(await account.used(), [5, 2, 4])
+    assert.deepEqual(await account.used(), [5, 2, 4, 2])
   }
 })
 

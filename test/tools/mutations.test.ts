@@ -5,8 +5,9 @@ import { it } from 'node:test'
 import { MUTATIONS } from './mutations.ts'
 import { ROOT } from './sources.ts'
 
-it('every mutation of a script still finds the text that it breaks', () => {
-  const lost = MUTATIONS.filter(({ file, from }) => !readFileSync(join(ROOT, file), 'utf8').includes(from))
+// A text that a script has twice would be broken in the first place alone.
+it('every mutation of a script still finds the text that it breaks, and finds it once', () => {
+  const lost = MUTATIONS.filter(({ file, from }) => readFileSync(join(ROOT, file), 'utf8').split(from).length !== 2)
   assert.deepEqual(
     lost.map(({ file, name }) => `${file}: ${name}`),
     [],

@@ -60,15 +60,15 @@ for counter, count in pairs(units) do
 end
 if #handedOn > 0 then
 --- @include "../../redis/lua/clock.lua"
+  -- The end of its last lease deleted the key, and its life with it.
+  local function addLease(leases, callId)
+    redis.call('ZADD', leases, math.floor(now) + leaseMs, callId)
+    redis.call('PEXPIRE', leases, 2 * LEASE_MS_MAX)
+  end
   for _, handed in ipairs(handedOn) do
     local callId, itsLeases = handed[1], handed[2]
-    redis.call('ZADD', IN_FLIGHT, math.floor(now) + leaseMs, callId)
-    if itsLeases then
-      redis.call('ZADD', itsLeases, math.floor(now) + leaseMs, callId)
-      redis.call('PEXPIRE', itsLeases, 2 * LEASE_MS_MAX)
-    end
+    addLease(IN_FLIGHT, callId)
+    if itsLeases then addLease(itsLeases, callId) end
   end
-  -- The end of its last lease deleted the key, and its life with it.
-  redis.call('PEXPIRE', IN_FLIGHT, 2 * LEASE_MS_MAX)
 end
 return {ended, hasNext and redis.call('GET', VERSION) or ''}
