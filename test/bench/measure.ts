@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
+import type { ProcessKind } from '../../src/config.ts'
 import { openMonitor } from '../support/monitor.ts'
-import { type Footprint, measureFootprints } from './footprint.ts'
+import { type Footprint, type KindSeconds, measureFootprints } from './footprint.ts'
 import type { LoadGenerator, LoadResult } from './load.ts'
 import type { Target } from './scenario.ts'
 import type { PostgresWrites, Subject } from './subject.ts'
@@ -21,9 +22,8 @@ export interface Measurement extends LoadResult {
 const TICKS_PER_SECOND = 100
 
 interface Snapshot {
-  web: number
-  worker: number
-  redis: number
+  /** CPU time so far, seconds. */
+  cpu: KindSeconds & { redis: number }
   commands: Map<string, number>
 }
 
@@ -54,10 +54,15 @@ export async function measure(subject: Subject, load: LoadGenerator, options: Me
   const result = await run(seconds)
   const after = await snapshot(subject)
   const writtenAfter = await subject.postgres?.read()
-  const footprints = await measureFootprints(subject)
+  const used = (process: ProcessKind | 'redis') => (after.cpu[process] ?? 0) - (before.cpu[process] ?? 0)
+  const { web, worker } = { web: used('web'), worker: used('worker') }
+  const footprints = await measureFootprints(subject, {
+    cpu: { web, worker, ops: used('ops'), probe: used('probe') },
+    seconds,
+  })
   const wirePerCall = await countWire(subject, () => run(WIRE_SECONDS))
-  const per1000 = (process: 'web' | 'worker' | 'redis') => ((after[process] - before[process]) / result.calls) * 1_000
-  const cpu = { web: per1000('web'), worker: per1000('worker'), redis: per1000('redis') }
+  const per1000 = (used: number) => (used / result.calls) * 1_000
+  const cpu = { web: per1000(web), worker: per1000(worker), redis: per1000(used('redis')) }
   let all = 0
   for (const [name, calls] of after.commands) all += calls - (before.commands.get(name) ?? 0)
   return {
@@ -100,12 +105,9 @@ async function snapshot({ processes, redis }: Subject): Promise<Snapshot> {
   const commands = [...stats.matchAll(/^cmdstat_(\S+?):calls=(\d+)/gm)].map(
     ([, name = '', calls]): [string, number] => [name, Number(calls)],
   )
-  const [web, worker, server] = await Promise.all([
-    cpuOfAll(processes.web),
-    cpuOfAll(processes.worker),
-    redisPid(redis).then(cpuSeconds),
-  ])
-  return { web, worker, redis: server, commands: new Map(commands) }
+  const cpu: Snapshot['cpu'] = { redis: await redisPid(redis).then(cpuSeconds) }
+  for (const [kind, pids] of Object.entries(processes) as [ProcessKind, number[]][]) cpu[kind] = await cpuOfAll(pids)
+  return { cpu, commands: new Map(commands) }
 }
 
 async function cpuOfAll(pids: number[]): Promise<number> {

@@ -40,21 +40,19 @@ export function scenarioLines({ name, about, sizes }: Scenario, rounds: Rounds, 
 function footprintRows(rounds: Rounds): string[][] {
   return Object.entries(rounds).flatMap(([size, measurements]) => {
     const of = (read: (measurement: Measurement) => number) => median(measurements.map(read))
-    const core = (kind: 'web' | 'worker' | 'redis', processes: number) =>
-      of(({ cpu, callsPerSecond }) => (cpu[kind] * callsPerSecond) / processes / 10).toFixed(0)
     const kinds = measurements.at(-1)?.footprints ?? []
     return [
       ...kinds.map(({ kind, processes }, index) => {
-        const each = (figure: 'megabytes' | 'redisConnections' | 'postgresConnections') =>
+        const each = (figure: 'cpuPercent' | 'megabytes' | 'redisConnections' | 'postgresConnections') =>
           of(({ footprints }) => footprints[index]?.[figure] ?? 0).toFixed(0)
         const connections = [each('redisConnections'), each('postgresConnections')]
-        return [size, kind, String(processes), core(kind, processes), each('megabytes'), ...connections]
+        return [size, kind, String(processes), each('cpuPercent'), each('megabytes'), ...connections]
       }),
       [
         size,
         'redis',
         '1',
-        core('redis', 1),
+        of(({ cpu, callsPerSecond }) => (cpu.redis * callsPerSecond) / 10).toFixed(0),
         '',
         `${of((it) => it.commandsPerCall * it.callsPerSecond).toFixed(0)}/s`,
         '',

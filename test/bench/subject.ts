@@ -9,7 +9,7 @@ import { createApiKey } from '../../src/accounts/api-key.ts'
 import { NODE_FLAGS } from '../../src/config.ts'
 import { startRedis } from '../../src/local/embedded/redis.ts'
 import { send, signUp, sql } from '../support/client.ts'
-import { startGateway } from '../support/gateway.ts'
+import { type Gateway, startGateway } from '../support/gateway.ts'
 import { startServer } from './child.ts'
 import { FIXTURE_KEYS, type FixtureOptions } from './fixture-admission.ts'
 import { startNginx } from './nginx.ts'
@@ -21,8 +21,10 @@ import { gatewayRequest, type Keys, peerRequest, spreadSlugs, storedPaths, type 
 export interface Subject {
   name: string
   request: (target: Target) => Promise<TargetRequest>
-  /** Process ids whose CPU counts; the CPU of Redis is added. */
-  processes: { web: number[]; worker: number[] }
+  /**
+   * Process ids. The CPU of API nodes and workers counts for a call; the CPU of Redis is added.
+   */
+  processes: { web: number[]; worker: number[]; ops?: number[]; probe?: number[] }
   redis: Redis
   /** Its Postgres, and how much was written there so far; undefined if it has no Postgres. */
   postgres?: { port: number; read: () => Promise<PostgresWrites> }
@@ -66,6 +68,8 @@ export async function startOurs(
       ...(profileFolder === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profileFolder}` }),
     },
   })
+  // A size is a whole deployment, with a person who watches the overview.
+  const others = size ? await startOthers(gateway) : undefined
   const { live, test } = await signUp(gateway)
   const limited = await signUp(gateway)
   const keys: Keys = { live, test, limited: limited.live, unknown: createApiKey('live') }
@@ -82,7 +86,7 @@ export async function startOurs(
       }
       return await gatewayRequest(target, gateway.urls, keys)
     },
-    processes: { web: pidsOf(gateway.web), worker: pidsOf(gateway.workers) },
+    processes: { web: pidsOf(gateway.web), worker: pidsOf(gateway.workers), ...others?.processes },
     redis,
     postgres: {
       port: Number(new URL(gateway.services.databaseUrl).port),
@@ -99,9 +103,32 @@ export async function startOurs(
       // If a process ends in order, it writes its profile.
       if (profileFolder !== undefined) await endOrderly(processes)
       redis.disconnect()
+      others?.leave()
       await gateway.stop()
       if (ownFolder !== undefined) await rm(ownFolder, { recursive: true, force: true })
     },
+  }
+}
+
+/** Starts the console, with one open overview, and the probe process. */
+async function startOthers(
+  gateway: Gateway,
+): Promise<{ processes: { ops: number[]; probe: number[] }; leave: () => void }> {
+  const [ops, probe] = await Promise.all([
+    gateway.startProcess('src/ops.ts', { OPS_PORT: '0' }),
+    gateway.startProcess('workers/probe.ts'),
+  ])
+  const { listening } = ops.message as { listening: number }
+  const watching = new AbortController()
+  const events = await fetch(`http://127.0.0.1:${listening}/overview/events`, {
+    headers: { authorization: `Bearer ${gateway.environment.OPERATOR_TOKEN}` },
+    signal: watching.signal,
+  })
+  if (!events.ok) throw new Error(`the console answered ${events.status}`)
+  events.body?.pipeTo(new WritableStream()).catch(() => undefined)
+  return {
+    processes: { ops: pidsOf([ops.child]), probe: pidsOf([probe.child]) },
+    leave: () => watching.abort(),
   }
 }
 

@@ -2,12 +2,14 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { freePort } from '../../src/local/embedded/free-port.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
+import { connectionsOf } from '../support/connections.ts'
 import { type Gateway, inheritedEnvironment, startGateway, until } from '../support/gateway.ts'
 import { SPARING_FLAGS } from '../support/node-flags.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
@@ -118,19 +120,46 @@ describe('a process of any kind', () => {
     )
   })
 
-  it('a process of any kind ends when its supervisor was killed and nobody reads its log any more', async () => {
-    await Promise.all(
-      ENTRIES.map(async (entry) => {
-        const child = spawnProcess(entry, gateway.environment)
-        await child.ready
-        child.process.stdout?.destroy()
-        child.process.stderr?.destroy()
-        child.process.disconnect()
-        const startedAt = performance.now()
-        await ending(child.process)
-        assert.ok(performance.now() - startedAt < 25_000, entry)
-      }),
-    )
+  describe('that serves', () => {
+    const running = new Map<string, ReturnType<typeof spawnProcess>>()
+    before(async () => {
+      for (const entry of ENTRIES) running.set(entry, spawnProcess(entry, gateway.environment))
+      await Promise.all([...running.values()].map(({ ready }) => ready))
+    })
+
+    it('a process of any kind that serves has the connections that the table of sizes names', {
+      skip: process.platform === 'linux' ? false : 'connections are counted in /proc',
+    }, async () => {
+      const sizing = await readFile(new URL('../../src/docs/operators/sizing.md', import.meta.url), 'utf8')
+      const [redisPort, postgresPort] = [gateway.services.redisUrl, gateway.services.databaseUrl].map((url) =>
+        Number(new URL(url).port),
+      )
+      const rows = sizing.split('\n').map((line) => line.split('|').map((cell) => cell.trim()))
+      const kinds = ['web', 'ops', 'worker', 'probe']
+      for (const [index, { process: child }] of [...running.values()].entries()) {
+        // Process, connections to Redis, commands, connections to Postgres: idle and at most.
+        const row = rows.find((cells) => cells[1] === kinds[index] && cells.length === 6)
+        const [, , redis, , postgres = ''] = row ?? assert.fail(`no row of ${kinds[index]}`)
+        const [, besides] = postgres.split('+')
+        const connections = () => connectionsOf(child.pid ?? 0)
+        await until(async () => (await connections())(redisPort) === Number(redis), 20_000)
+        const toPostgres = (await connections())(postgresPort)
+        assert.ok(toPostgres <= 10 + Number(besides), `${kinds[index]}: ${toPostgres} connections to Postgres`)
+      }
+    })
+
+    it('a process of any kind ends when its supervisor was killed and nobody reads its log any more', async () => {
+      await Promise.all(
+        [...running].map(async ([entry, child]) => {
+          child.process.stdout?.destroy()
+          child.process.stderr?.destroy()
+          child.process.disconnect()
+          const startedAt = performance.now()
+          await ending(child.process)
+          assert.ok(performance.now() - startedAt < 25_000, entry)
+        }),
+      )
+    })
   })
 })
 
