@@ -156,7 +156,7 @@ describe('imports', () => {
 describe('an error', () => {
   // Texts of libraries change without notice. Only the code at the start of a reply of Redis is
   // part of its protocol.
-  it('an error is told from others by its class and code, never by its text', () => {
+  it('code distinguishes errors by class and code, never by text', () => {
     // If an upstream writes this in its answer, it is no error of a library.
     const own = sources.filter(({ path }) => !path.startsWith('src/upstreams/'))
     const readers = own.filter(({ text }) =>

@@ -44,7 +44,7 @@ describe('a document', () => {
     )
   })
 
-  it('a document names scripts of package.json that are there, and each of them stands in one', () => {
+  it('a document names only scripts of package.json that exist, and each script stands in a document', () => {
     const { scripts } = JSON.parse(read('package.json'))
     assert.deepEqual(
       untrue(/npm run ([\w:-]+)/g, (name) => name in scripts),

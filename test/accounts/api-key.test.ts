@@ -33,7 +33,7 @@ describe('an API key', () => {
     assert.ok(chiSquared < 140, `chi squared ${chiSquared}`)
   })
 
-  it('an API key is told from every near miss without a look-up', () => {
+  it('an API key is distinguished from every near miss without a look-up', () => {
     const key = createApiKey('live')
     for (let index = 0; index < key.length; index += 1) {
       for (const character of ['0', 'Z', '_', ' ', '\u0131']) {

@@ -55,7 +55,7 @@ describe('notices by mail', () => {
   }
   const mailsTo = ({ email }: { email: string }) => mail.mails.filter(({ to }) => to === email)
 
-  it('a key that expires is told of seven days and one day before, once each, whatever the number of nodes', async () => {
+  it('a mail announces the end of a key seven days and one day before, once each, whatever the number of nodes', async () => {
     const account = await makeAccount()
     const key = await makeKey(account.id)
     await Promise.all([sendExpiryNotices(deps), sendExpiryNotices(deps), sendExpiryNotices(deps)])

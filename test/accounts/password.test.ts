@@ -113,7 +113,7 @@ describe('a password', () => {
     assert.equal(await isPasswordOf(undefined, ''), false)
   })
 
-  it('a password waits its turn, and is refused with a time to come again when too many wait', async () => {
+  it('a password waits for a free hash, and is refused with a time to come again if too many wait', async () => {
     const stored = await cheapHash('right')
     const compare = (index: number) => isPasswordOf(stored, 'x', `192.0.2.${index % 10}`)
     const results = await Promise.allSettled(Array.from({ length: 130 }, (_, index) => compare(index)))

@@ -28,12 +28,12 @@ describe('the answer about a provider key', () => {
   })
   const failureOf = (key: ProviderKey) => providerKeyAnswer(catalog, key)?.validationFailure
 
-  it('a failure is told where it is the last that is known of the key', () => {
+  it('the answer shows a failure if it is the last that is known of the key', () => {
     assert.equal(failureOf(failed())?.code, 'UPSTREAM_ERROR')
     assert.equal(failureOf(failed({ status: 'valid', last_validated_at: at(9) }))?.at, at(10).toISOString())
   })
 
-  it('a failure is not told once the API has said something of the key, or the key was saved anew, by whatever version', () => {
+  it('the answer shows no failure after the API has judged the key, or after any version saved the key again', () => {
     for (const second of [10, 11]) {
       assert.equal(failureOf(failed({ status: 'valid', last_validated_at: at(second) })), null)
     }

@@ -171,7 +171,7 @@ describe('a session token', () => {
     ])
   })
 
-  it('a session token built here like the hostile ones, but right, is accepted', async () => {
+  it('a session token built here like the hostile tokens, but right, is accepted', async () => {
     assert.equal(await codeOf(token()), 'accepted')
     const inThePast = Math.floor(Date.now() / 1_000) - 3
     assert.equal(await codeOf(token({}, { exp: inThePast })), 'accepted', 'clocks may differ by 5 s')

@@ -34,7 +34,7 @@ describe('the share group of an account', () => {
     assert.ok(!group.includes('203'))
   })
 
-  it('the share group of an account stays that of its network however old and proven it is', () => {
+  it('the share group of an account stays the group of its network however old and proven the account is', () => {
     const proven = { created_at: new Date(NOW - 365 * 24 * HOUR_MS), email_verified_at: new Date(NOW) }
     assert.equal(groupOf(proven), groupOf())
   })
@@ -47,7 +47,7 @@ describe('the share group of an account', () => {
 })
 
 describe('live calls', () => {
-  it('an account that is disabled may make no calls at all, one that lacks something no live ones', () => {
+  it('an account that is disabled may make no calls at all, and an account that lacks something may make no live calls', () => {
     const disabled = { ...account({ approved_at: new Date(NOW) }), disabled_at: new Date(NOW) }
     assert.deepEqual(forbiddenModes(disabled, 'open'), ['live', 'test'])
     assert.deepEqual(forbiddenModes({ ...account(), disabled_at: null }, 'approval'), ['live'])

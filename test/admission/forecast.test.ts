@@ -52,7 +52,7 @@ test('a call that joined the wait queue without an acknowledgement of Redis leav
   await until(async () => (await waiting()) === 1)
 })
 
-test('a call without a place shares a request that is sent or about to be, and is refused where that one waits for its own permit', async (t) => {
+test('a call without a place shares a request that is sent or about to be sent, and is refused if that request waits for its own permit', async (t) => {
   const { context, stop } = await openTestConsole()
   t.after(stop)
   const { catalog, redis } = context

@@ -42,7 +42,7 @@ const isUnanswered = async (): Promise<never> => {
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('a credential that is used', () => {
-  it('a credential that is used and was forgotten is looked up at once, and not as that of a stranger', async () => {
+  it("a credential that was forgotten is looked up at once when it is used again, and not as a stranger's credential", async () => {
     const { cache, get, lookUps, store } = cacheAt()
     const stale = await get()
     store.answer = async () => principal('second')

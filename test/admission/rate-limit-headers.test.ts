@@ -25,7 +25,7 @@ test('the resets of RateLimit and X-RateLimit-Reset name the same instant howeve
   }
 })
 
-test('the limits of a key stand beside those of the plan, and the older headers tell of the tighter minute', () => {
+test('the limits of a key stand beside the limits of the plan, and the older headers show the tighter minute', () => {
   const credential = {
     minute: { used: 4, max: 5, resetMs: 30_000 },
     month: { used: 10, max: 50 },

@@ -14,7 +14,7 @@ function recordBatches(itemsMax: number) {
 }
 
 describe('a batcher', () => {
-  it('a batcher sends what came under one key in one turn together, and gives each item its own result', async () => {
+  it('a batcher sends the items of one key and one tick together, and gives each item its own result', async () => {
     const sent: [string, number[]][] = []
     const batcher = new Batcher<number, string>(
       async (key, items) => {

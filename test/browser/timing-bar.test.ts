@@ -30,7 +30,7 @@ it('a forecast that was longer than the call makes room for itself, and parts th
   assert.deepEqual([last.width, last.x], [0, 1_000])
 })
 
-it('the bar of a refused call has no forecast, and says what its caller was told', () => {
+it('the bar of a refused call has no forecast, and shows what its caller read', () => {
   const refused = { admissionMs: 2, queueMs: null, permitMs: null, upstreamMs: null, totalMs: 2.5, quotedMs: 7_000 }
   assert.equal(timingOf(refused).forecastX, undefined)
   assert.match(timingBar(refused), /told to wait 7\.0 s/)

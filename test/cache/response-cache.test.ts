@@ -68,7 +68,7 @@ describe('stored answers', () => {
     assert.equal(await cache.get(upstreamKeys.cacheEntry('rooms', 'made-up-0')), undefined)
   })
 
-  it('stored answers of an account that fills the room make way for those of others, and an account alone has all of it', async () => {
+  it('stored answers of an account that fills the room make way for answers of other accounts, and an account alone has all the room', async () => {
     const room = 16 * 1024 * 1024
     for (let index = 0; index < 20; index += 1) await store('shares', `other-${index}`, 100_000, { owner: 'other' })
     for (let index = 0; index < 60; index += 1) await store('shares', `many-${index}`, 500_000, { owner: 'greedy' })
@@ -108,7 +108,7 @@ describe('stored answers', () => {
     assert.equal(await redis.exists(...keys), 400)
   })
 
-  it('stored answers of a version that kept none by owner make way too, those that end soonest first', async () => {
+  it('stored answers of a version that kept none by owner make way too, the answers that end soonest first', async () => {
     const small = ['small-0', 'small-1', 'small-2']
     for (const name of small) await store('upgrade', name, 1_000, { owner: 'small', freshMs: 1_000_000 })
     for (let index = 0; index < 40; index += 1) {

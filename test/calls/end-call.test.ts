@@ -31,7 +31,7 @@ async function open() {
   }
 }
 
-it('an asynchronous call is counted once where the connection breaks between its release and the reply to it', async (t) => {
+it('an asynchronous call is counted once if the connection breaks between its release and the reply to it', async (t) => {
   const { call, counted, isInFlight } = await open()
   const { redis: worker, proxy } = await connectThroughProxy(t, url, 'blocking')
   proxy.delay(150)
@@ -43,7 +43,7 @@ it('an asynchronous call is counted once where the connection breaks between its
   assert.deepEqual(await counted(), [1])
 })
 
-it('an asynchronous call that two processes complete is counted once, and one of them is told that it was the first', async () => {
+it('an asynchronous call that two processes end is counted once, and one process learns that it was the first', async () => {
   const { call, counted, isInFlight } = await open()
   const outcomes = await Promise.all([
     completeCall(redis, call, { reach: 'answered' }),

@@ -115,7 +115,7 @@ test('an asynchronous call whose kept result its node cannot read is answered as
   assert.deepEqual(await ended, { kind: 'pending' })
 })
 
-test('a call whose node ends, or has ended before it came, is taken back, and its caller is told to send it again', async (t) => {
+test('a call whose node ends, or has ended before it came, is taken back, and the answer says to send it again', async (t) => {
   const node = openNode(t)
   const first = call(node)
   await until(first.isQueued)

@@ -125,7 +125,7 @@ it('calls that come together are queued, refused and ordered as if they came one
   for (const outcome of ['ok', 'follow', 'cap', 'overloaded']) assert.ok(outcomes[outcome], `no call was ${outcome}`)
 })
 
-it('calls whose places are acknowledged in vain have the same places when they are sent again', async () => {
+it('calls that are sent again because the acknowledgement of their places was lost have the same places', async () => {
   await redis.set(keys.rememberedSince, 0)
   for (const rules of CAPS) {
     const side = new Side(rules, true)
@@ -153,7 +153,7 @@ it('calls whose places are acknowledged in vain have the same places when they a
   }
 })
 
-it('a call that has had its permit and comes again for another one has a place, whoever comes with it', async () => {
+it('a call that has had its permit and comes again for another permit has a place, whoever comes with it', async () => {
   const [rules = assert.fail()] = CAPS
   const side = new Side(rules, true)
   await redis.set(keys.rememberedSince, 0)

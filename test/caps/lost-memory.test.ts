@@ -63,7 +63,7 @@ it('a cap whose past Redis lost stays closed at first, and then grants what Post
   assert.equal(await acquire(), 4)
 })
 
-it('a cap whose past Redis lost restores it for the calls that join its queue, which are told the true wait', async () => {
+it('a cap whose past Redis lost restores it for the calls that join its queue, which learn the true wait', async () => {
   const { lostAt, clock, cap } = await open('used up', { max: 110, sentBefore: 110 })
   const entry = { accountId: 'a', callId: 'late', isAsync: false, weight: 1, slug: 'used up', bucket: 'shared' }
   const early = { ...entry, callId: 'early' }
@@ -83,7 +83,7 @@ it('a cap whose past Redis lost restores it for the calls that join its queue, w
   assert.ok(eviction.retryAfterMs > 540_000, `${eviction.retryAfterMs} ms`)
 })
 
-it("the past of a cap is restored by Redis' clock when that of the worker is behind or ahead", async (t) => {
+it("the past of a cap is restored by Redis' clock even if the worker's clock is behind or ahead", async (t) => {
   t.after(() => mock.timers.reset())
   for (const wrongByMs of [-1_200_000, 1_200_000]) {
     const { lostAt, clock, acquire } = await open(`clock ${wrongByMs}`)
@@ -97,7 +97,7 @@ it("the past of a cap is restored by Redis' clock when that of the worker is beh
   }
 })
 
-it('the end of a permit ends no other one, although Redis lost its last writes and counts permits from an earlier number', async () => {
+it('the end of a permit ends no other permit, although Redis lost its last writes and counts permits from an earlier number', async () => {
   const bucket = 'shared'
   await redis.set(keys.rememberedSince, 0)
   const rules = { concurrency: 8, rates: [{ max: 1_000, seconds: 10 }] }

@@ -78,7 +78,7 @@ async function openSpentShare() {
   return world
 }
 
-it('a queued call whose share is spent has the slot that it was told when it joined, and is told it when it joins again', async () => {
+it('a queued call whose share is spent has the slot that it was quoted when it joined, and is quoted the same slot when it joins again', async () => {
   const world = await openSpentShare()
   const { entry, at } = await join(world, 'a')
   assert.equal(at - world.now, 20_500)
@@ -102,7 +102,7 @@ it('a call that shares the answer of a queued one has its place and slot', async
   assert.equal((await world.cap.read(follower.entry)).ahead, -1)
 })
 
-it('the slot of an asynchronous call is after that of a synchronous one that came later and takes its turn', async () => {
+it('the slot of an asynchronous call is after the slot of a later synchronous call that goes first', async () => {
   const world = await new World(redis, { concurrency: 4, rates: [{ max: 1, seconds: 5 }] }).open()
   const { granted } = await world.cap.acquire({
     waiters: [waiterOf('x|1', 0)],
@@ -116,7 +116,7 @@ it('the slot of an asynchronous call is after that of a synchronous one that cam
   assert.equal((await world.cap.read(second.entry)).nextSlotMs, 16_500)
 })
 
-it('a call in a queue too long to plan for each reader has the slot that it was told when it joined', async () => {
+it('a call in a queue too long to plan for each reader has the slot that it was quoted when it joined', async () => {
   const world = await new World(redis, { concurrency: 40, rates: [{ max: 20, seconds: 1 }] }).open()
   await join(world, 'b')
   const told: Awaited<ReturnType<typeof join>>[] = []

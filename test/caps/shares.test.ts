@@ -135,7 +135,7 @@ it('a call does not wait for the spent share of another call that is queued for 
   )
 })
 
-it('a call that would share an answer too late for it is told what that answer waits for', async () => {
+it('the refusal of a call that would share an answer too late for it says what that answer waits for', async () => {
   for (const account of ['a', 'c']) {
     const world = await open({ concurrency: 10, rates: [{ max: 10, seconds: 60 }] })
     for (const asker of ['b', 'b', 'b', 'b', 'b', 'a', 'a', 'a', 'a', 'a']) await world.join(call(asker))
@@ -156,7 +156,7 @@ it('a call that would share an answer too late for it is told what that answer w
   assert.deepEqual(refusal, { reason: 'share', retryAfterMs: 10 * SECOND + WINDOW_MARGIN_MS })
 })
 
-it('a call does not wait in the place of an asynchronous one for the same answer where its own comes before', async () => {
+it('a call does not wait in the place of an asynchronous call for the same answer if its own place comes first', async () => {
   const world = await open({ concurrency: 1, rates: [{ max: 1, seconds: 5 }] })
   await world.join(call('a'))
   await world.advance(0)
@@ -170,7 +170,7 @@ it('a call does not wait in the place of an asynchronous one for the same answer
   await assertJoins(world, call('c', { answer: '7' }), { isFollower: true, etaMs: slotMs })
 })
 
-it('a call does not wait in the place of another one for the same answer in a queue too long to plan for each call', async () => {
+it('a call does not wait in the place of another call for the same answer in a queue too long to plan for each call', async () => {
   const world = await open({ concurrency: 200, rates: [{ max: 110, seconds: 20 }] })
   for (let index = 0; index < 110; index += 1) await world.join(call('a'))
   await world.advance(0)
@@ -208,7 +208,7 @@ it('a call whose slot a repeated request takes is refused at once', async () => 
   assert.equal(world.lastEviction, 'cap')
 })
 
-it('a call that loses what its share has left to a repeated request of its account is told so', async () => {
+it('the refusal of a call that loses the rest of its share to a repeated request of its account says so', async () => {
   const world = await open({ concurrency: 4, rates: [{ max: 2, seconds: 5 }] })
   await world.join(call('a'))
   await world.advance(4 * SECOND)
@@ -290,7 +290,7 @@ it('an account with hundreds of calls in the queue has as many there as its half
   assert.equal(await world.join(call('guest')), undefined)
 })
 
-it('accounts of one group count as one, and a fifth of a long window stays for newcomers', async () => {
+it('accounts of one group count as a single account, and a fifth of a long window stays for newcomers', async () => {
   const world = await open({ concurrency: 8, rates: [{ max: 60, seconds: 3_600 }] })
   const takeAll = async (account: string, group?: string): Promise<string | undefined> => {
     for (let index = 0; index < 61; index += 1) {

@@ -42,7 +42,7 @@ it('a permit that is given back unused wakes the worker of the first waiter', as
   assert.equal((await acquire(['a|2'])).length, 1)
 })
 
-it('a call that leaves while it waits wakes the worker of the next waiter, for its own wake-up may be in vain', async () => {
+it('a call that leaves while it waits wakes the worker of the next waiter, because its own wake-up may have been sent already', async () => {
   const { world, acquire, woken } = await open()
   const leave = (callId: string) => {
     const entry = { callId, accountId: 'a', isAsync: false, weight: 1, slug: world.slug, bucket: 'shared' }

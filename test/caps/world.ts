@@ -372,7 +372,7 @@ export class World {
       this.evicted += 1
     }
     const left = this.#room() - (await this.#redis.zcard(this.#key('queue')))
-    assert.ok(room <= Math.max(0, left), `room for ${room} was told of, and there is room for ${left}`)
+    assert.ok(room <= Math.max(0, left), `the reply said room for ${room}, and there is room for ${left}`)
     if (room > 0) this.roomsTold += 1
     if (passed > 0) {
       this.passed += passed

@@ -40,7 +40,7 @@ test('a source that asks for a contact without a cap of its own is named too, an
   assert.deepEqual(catalog.get('geocoding')?.caps, (await apiOf('geocoding', true)).caps)
 })
 
-test('a contact is an address that reaches somebody, and not the one of the project', () => {
+test('a contact is an address that reaches somebody, and not the address of the project', () => {
   for (const contact of [
     'ops@example.org',
     'mailto:ops@example.org',

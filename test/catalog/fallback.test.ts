@@ -23,7 +23,7 @@ test('a fallback source is a source of its own, and no API of the catalog', asyn
   assert.equal(fallback.endpoints.get('/define')?.endpoint.data, api.endpoints.get('/define')?.endpoint.data)
 })
 
-test('a fallback source has an address and caps of its own in the environment, and none where the first alone has an address', async () => {
+test('a fallback source has an address and caps of its own in the environment, and none if only the first source has an address', async () => {
   const first: [string, UpstreamSettings] = ['dictionary', { url: 'http://127.0.0.1:1' }]
   const second: [string, UpstreamSettings] = [
     'dictionary-fallback',

@@ -129,13 +129,13 @@ test('a list of records leaves out what is no object, and objects in which a req
   assert.deepEqual(list.read({ list: { key: 'a' } }), { all: [], keyed: [] })
 })
 
-test('a list with a record of each item has one of nulls for what is no object', () => {
+test('a list with a record of each item has a record of nulls for an item that is no object', () => {
   const list = record({ of: required.recordOfEach('list', description, { key: field.text('key', description) }) })
   assert.deepEqual(list.read({ list: [{ key: 'a' }, 'b', null] }), { of: [{ key: 'a' }, { key: null }, { key: null }] })
   assert.equal(list.read({ list: {} }), undefined)
 })
 
-test('a nullable record is null where there is no object, a nested one then has fields that are null', () => {
+test('a nullable record is null if there is no object; a nested record then has fields that are null', () => {
   const empty = everyKind.read({ a: ['x'] })
   assert.equal(empty.maybe, null)
   assert.deepEqual(empty.nested, { text: null })
@@ -185,7 +185,7 @@ test('names lead to own members of objects alone', () => {
   })
 })
 
-test('whatever JSON is read gives data that fit the schema, or undefined where a field is required', () => {
+test('any JSON gives data that fit the schema, or undefined if a required field is missing', () => {
   const fitsEveryKind = Compile(everyKind.schema)
   const fitsStrict = Compile(strict.schema)
   const names = fc.constantFrom('a', 'id', 'name', 'entries', 'key', 'text', 'list', '__proto__', 'constructor')
@@ -207,7 +207,7 @@ test('whatever JSON is read gives data that fit the schema, or undefined where a
   )
 })
 
-test('the type of what is read is the type of the schema, with undefined only where a field is required', () => {
+test('the type of the data is the type of the schema, with undefined only if a field is required', () => {
   const isExact: Same<ReturnType<typeof everyKind.read>, Static<typeof everyKind.schema>> = true
   const isExactOrUndefined: Same<ReturnType<typeof strict.read>, Static<typeof strict.schema> | undefined> = true
   interface Strict {

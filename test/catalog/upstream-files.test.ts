@@ -66,7 +66,7 @@ describe('an upstream file', () => {
     }
   })
 
-  it('an upstream file has its members, and those of its endpoints, in the order in which upstream.ts and endpoint.ts document them', () => {
+  it('an upstream file has its members, and the members of its endpoints, in the order in which upstream.ts and endpoint.ts document them', () => {
     const ofUpstream = documentedMembers('Upstream')
     // A file says where the data are read from in place of how they are mapped.
     const ofEndpoint = documentedMembers('Endpoint').map((member) => (member === 'map' ? 'readFrom' : member))

@@ -4,7 +4,7 @@ import { dateIn, isCalendarDate, isTimeZone } from '../../src/catalog/calendar.t
 import { InvalidParameter, singleSpaced, trimmed } from '../../src/catalog/parameter-values.ts'
 import { path } from '../../src/catalog/upstream-request.ts'
 
-test('a date is one of the calendar, written YYYY-MM-DD', () => {
+test('a date exists in the calendar and is written YYYY-MM-DD', () => {
   for (const date of ['2026-10-15', '2024-02-29', '0001-01-01', '9999-12-31']) assert.ok(isCalendarDate(date), date)
   const others = [
     '2026-02-29',
@@ -29,7 +29,7 @@ test('a time zone is a name, in any letter case, and no offset', () => {
   }
 })
 
-test('the date is that of the zone', () => {
+test('the date is the date in the zone', () => {
   const time = Date.parse('2026-01-01T03:00:00Z')
   assert.equal(dateIn('UTC')(time), '2026-01-01')
   assert.equal(dateIn('America/New_York')(time), '2025-12-31')

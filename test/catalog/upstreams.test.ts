@@ -41,14 +41,14 @@ for (const slug of slugs) {
 
     const spec = specTable[slug]
     if (spec) {
-      await t.test('its endpoints are those of the specification', () => {
+      await t.test('its endpoints are the endpoints of the specification', () => {
         assert.deepEqual(Object.keys(upstream.endpoints).sort(), Object.keys(spec).sort())
       })
     }
 
     for (const path of Object.keys(upstream.endpoints)) {
       if (spec) {
-        await t.test(`${path}: its parameters and data are those of the specification`, () => {
+        await t.test(`${path}: its parameters and data match the specification`, () => {
           checkSpec(endpointAt(upstream, path), slug, path)
         })
       }

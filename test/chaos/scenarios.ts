@@ -157,7 +157,7 @@ export const SCENARIOS: ChaosScenario[] = [
 /** A short course of every kind of fault, for the test suite. */
 export const SHORT: ChaosScenario = {
   name: 'short',
-  about: 'a killed worker, reset connections to both stores, a node told to end',
+  about: 'a killed worker, reset connections to both stores, a node that gets SIGTERM',
   seconds: 6,
   perSecond: { weather: 15, 'air-quality': 1 },
   faults: async (rig) => {

@@ -225,7 +225,7 @@ describe('the clients', () => {
       assert.deepEqual(outcome, { result: 'NO_ANSWER', waits: 1 })
   })
 
-  it('the clients wait for an answer no longer than they are told', async () => {
+  it('the clients wait for an answer no longer than their timeout', async () => {
     for (const { result } of await inEach('timeout', ['hang'])) assert.equal(result, 'NO_ANSWER')
   })
 

@@ -147,7 +147,7 @@ describe('the settings of a process', () => {
     assert.deepEqual(bySlug.get('brand-new'), { url: 'https://brand.new' })
   })
 
-  it('the settings of a process of accounts: open sign-up, no mail, sign-in by OAuth where the address is safe', () => {
+  it('the settings of a process of accounts: open sign-up, no mail, sign-in by OAuth if the address is safe', () => {
     assert.deepEqual(load().accounts, {
       signup: 'open',
       smtpUrl: undefined,
@@ -202,7 +202,7 @@ describe('the settings of a process', () => {
     assert.equal(load({ PORT: '', BASE_URL: '', PLAN_LIMITS: '', UPSTREAM_NEWS_KEY: '' }).http.port, 3000)
   })
 
-  it('the settings of a process may list earlier secrets after the current one', () => {
+  it('the settings of a process may list earlier secrets after the current secret', () => {
     const [current, earlier] = [secret(), secret()]
     const { jwt } = load({ JWT_SECRET: `${current},${earlier}` }).secrets
     assert.deepEqual(

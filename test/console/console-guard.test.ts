@@ -58,7 +58,7 @@ describe('the guard of the console', () => {
     return response.headers.get('set-cookie') ?? ''
   }
 
-  it('the guard of the console marks its cookie Secure where the browser came by TLS, and only there: else nobody could log in', async () => {
+  it('the guard of the console marks its cookie Secure only if the browser came by TLS, because otherwise nobody could log in', async () => {
     assert.doesNotMatch(await logIn(), /Secure/)
     const attributes = (await logIn(url.replace('http:', 'https:'))).split('; ')
     for (const attribute of ['HttpOnly', 'SameSite=Strict', 'Secure'])
@@ -92,7 +92,7 @@ describe('the guard of the console', () => {
     }
   })
 
-  it('the guard of the console refuses every route without the token, with a wrong one, and with a forged or foreign cookie', async () => {
+  it('the guard of the console refuses every route without the token, with a wrong token, and with a forged or foreign cookie', async () => {
     const refused: Record<string, string>[] = [
       {},
       { authorization: `Basic ${Buffer.from(`operator:${token}`).toString('base64')}` },
@@ -153,7 +153,7 @@ describe('the guard of the console', () => {
     assert.match(page, /That is not the operator token: it is the value of OPERATOR_TOKEN, which npm start prints\./)
   })
 
-  it('the guard of the console shows a person who has the token a page where none is, and a program the code', async () => {
+  it('the guard of the console answers a missing page with a page for a person who has the token, and with the code for a program', async () => {
     const bearer = { authorization: `Bearer ${token}` }
     const person = { ...bearer, accept: 'text/html,*/*;q=0.8' }
     for (const [path, status, words, allow] of [

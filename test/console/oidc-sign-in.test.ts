@@ -96,7 +96,7 @@ describe('a sign-in to the console by an OIDC provider', () => {
     assert.match(cookies.find((each) => each.startsWith('agw_console=')) ?? '', /HttpOnly; SameSite=Strict/)
   })
 
-  it('a sign-in to the console by an OIDC provider takes groups and address from the user info where the ID token lacks them', async () => {
+  it('a sign-in to the console by an OIDC provider takes groups and address from the user info if the ID token lacks them', async () => {
     Object.assign(issuer, { person: ADA, isTerse: true })
     assert.equal((await signIn()).answer.statusCode, 200)
     assert.equal((await lastAudit()).actor, 'ada@example.org (oidc, 127.0.0.1)')
@@ -212,7 +212,7 @@ describe('a request that an access proxy sends', () => {
 describe('the operator token', () => {
   const form = { 'content-type': 'application/x-www-form-urlencoded', ...SAME_SITE }
 
-  it('the operator token opens the console while the provider is away, and the audit log says that somebody used it', async () => {
+  it('the operator token opens the console while the provider is unreachable, and the audit log says that somebody used it', async () => {
     const entered = await ask({ method: 'POST', url: '/login', headers: form, payload: `token=${console_.token}` })
     assert.equal(entered.statusCode, 303)
     const login = await lastAudit()
@@ -222,7 +222,7 @@ describe('the operator token', () => {
     assert.equal((await lastAudit()).actor, 'robin (127.0.0.1)')
   })
 
-  it('the operator token is taken as bearer alone where OPERATOR_TOKEN_LOGIN is off', async (t) => {
+  it('the operator token is taken as bearer alone if OPERATOR_TOKEN_LOGIN is off', async (t) => {
     const closed = await openTestConsole({
       ...{ OIDC_ISSUER: issuer.url, OIDC_CLIENT_ID: issuer.clientId, OIDC_CLIENT_SECRET: issuer.clientSecret },
       ...{ OIDC_OPERATOR_GROUPS: 'o', OPERATOR_TOKEN_LOGIN: 'off' },

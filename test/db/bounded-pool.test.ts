@@ -83,7 +83,7 @@ describe('a Postgres that is silent', () => {
 })
 
 describe('a Postgres that has no connection left', () => {
-  it('a Postgres that has no connection left for more than one of the pool serves all requests one after the other over that one', async (t) => {
+  it('a Postgres that has only one connection left for the pool serves all requests over it, one after the other', async (t) => {
     const { pathname } = new URL(services.databaseUrl)
     const name = pathname.slice(1)
     // The role of the tests is a superuser, to whom the limit of a database does not apply.

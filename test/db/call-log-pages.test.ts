@@ -82,7 +82,7 @@ describe('the log of calls', () => {
     for (const { at } of calls) assert.ok(at >= from && at < to)
   })
 
-  it('a call is found by its id and by that of its request, by its own account alone', async () => {
+  it('a call is found by its id and by the id of its request, and only by its own account', async () => {
     const { calls } = await listCalls(db, { accountId: ANN }, { limit: 1, after: undefined })
     const [{ id, request_id: requestId } = assert.fail()] = calls
     const found = async (kind: 'call' | 'req', uuid: string | null, viewer: CallViewer) =>

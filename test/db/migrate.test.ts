@@ -28,7 +28,7 @@ function run(databaseUrl: string): { output: () => string; ended: Promise<number
 }
 
 describe('the command that migrates', () => {
-  it('the command that migrates says in one sentence that it waits for a Postgres that does not answer, and ends when it is told to', async () => {
+  it('the command that migrates says in one sentence that it waits for a Postgres that does not answer, and ends on a signal', async () => {
     const port = await freePort()
     const { output, ended, kill } = run(`postgres://user:hunter2@127.0.0.1:${port}/gateway`)
     const deadline = performance.now() + 20_000
@@ -41,7 +41,7 @@ describe('the command that migrates', () => {
     )
   })
 
-  it('the command that migrates ends at once where the certificate of Postgres is not of the authority that it was given', async (t) => {
+  it('the command that migrates ends at once if the certificate of Postgres is not of the authority that it was given', async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'agw-migrate-'))
     t.after(() => rm(folder, { recursive: true, force: true }))
     const [own, other] = await Promise.all([makeCertificate(folder, 'own'), makeCertificate(folder, 'other')])

@@ -30,7 +30,7 @@ describe('the workflow of the images', () => {
     assert.match(found?.message ?? '', /quick-strat/)
   })
 
-  it('the workflow of the images pins every action to a commit, and pushes only for a tag and where the owner has set IMAGE', async () => {
+  it('the workflow of the images pins every action to a commit, and pushes only for a tag and only if the owner has set IMAGE', async () => {
     const { jobs, permissions } = parse(await read(WORKFLOW)) as {
       permissions: object
       jobs: Record<string, { steps: Step[]; 'timeout-minutes': number }>
@@ -113,7 +113,7 @@ describe('the entry of the image with the stores', () => {
     return { child, said: () => text }
   }
 
-  it('the entry of the image with the stores lets one container at a time onto a volume, and the next one when that has ended or was killed', async () => {
+  it('the entry of the image with the stores lets one container at a time onto a volume, and the next container when the first has ended or was killed', async () => {
     const [volume, another] = await Promise.all([newFolder(), newFolder()])
     const first = await enter(volume)
     assert.equal(first.said(), 'running src/local/start.ts\n')

@@ -105,7 +105,7 @@ describe('the manifests for Kubernetes', () => {
     assert.match(starts ?? '', /^kubectl apply -k \S+ --selector step!=release$/)
   })
 
-  it('the manifests for Kubernetes leave the number of pods to an autoscaler where there is one', async () => {
+  it('the manifests for Kubernetes leave the number of pods to an autoscaler if there is an autoscaler', async () => {
     const manifests = (await readManifests()) as (Manifest & {
       spec?: { scaleTargetRef?: { name: string }; replicas?: number }
     })[]
@@ -120,7 +120,7 @@ describe('the manifests for Kubernetes', () => {
     }
   })
 
-  it('the manifests for Kubernetes take no pod out of service because a store that all pods share is away', async () => {
+  it('the manifests for Kubernetes take no pod out of service because a store that all pods share is unreachable', async () => {
     interface Probed {
       startupProbe: { httpGet: { path: string } }
       readinessProbe: { httpGet: { path: string } }

@@ -83,7 +83,7 @@ async function upgrade(made: string, { fails = 'nothing', words = [] as string[]
   return { code, errors, asked: asked?.trim().split('\n') ?? [], image: image?.trim() ?? '' }
 }
 
-it('an upgrade changes nothing and says what to do where the network of the containers is not that of the compose file', async () => {
+it('an upgrade changes nothing and says what to do if the network of the containers is not the network of the compose file', async () => {
   const { code, errors, asked } = await upgrade('172.18.0.0/16')
   assert.equal(code, 1)
   assert.match(errors, /172\.18\.0\.0\/16.* 10\.201\.0\.0\/24/s)
@@ -94,7 +94,7 @@ it('an upgrade changes nothing and says what to do where the network of the cont
   )
 })
 
-it('an upgrade builds and migrates where the network of the containers is that of the compose file, or is not made yet', async () => {
+it('an upgrade builds and migrates if the network of the containers is the network of the compose file, or does not exist yet', async () => {
   for (const made of ['10.201.0.0/24', 'fd00::/64 10.201.0.0/24', '']) {
     const { code, errors, asked } = await upgrade(made)
     assert.equal(code, 0, errors)

@@ -162,7 +162,7 @@ describe('the fleet as operators read it', () => {
     assert.equal((await overview('timezone')).queue.waiting, 4)
   })
 
-  it('the fleet as operators read it has an open breaker where there is one, not where an API is down by its score', async () => {
+  it('the fleet as operators read it shows an open breaker only if a breaker is open, not if an API is down by its score', async () => {
     const { redis } = console_.context
     const breaker = async () => /^agw_breaker_open\{slug="trivia".*\} (\d)$/m.exec((await get('/metrics')).body)?.[1]
     const state = { state: 'Down', at: String(Date.now()), ok: '1', fail: '9' }
@@ -240,7 +240,7 @@ describe('the fleet as operators read it', () => {
     assert.ok(!(await labels()).includes('Approval '))
   })
 
-  it('the fleet as operators read it has the accounts that wait for approval, and says where it leaves some out', async () => {
+  it('the fleet as operators read it has the accounts that wait for approval, and says if it leaves some out', async () => {
     const { db } = console_.context
     const users = async (query: string) => (await get(`/v1/operator/users?email=%40waits.example${query}`)).json()
     const account = (name: string) => ({ id: randomUUID(), email: `${name}@waits.example`, password_hash: '-' })
@@ -316,7 +316,7 @@ describe('the fleet as operators read it', () => {
     )
   })
 
-  it('the fleet as operators read it has Redis from the start, also where Postgres says nothing', async () => {
+  it('the fleet as operators read it has Redis from the start, even if Postgres says nothing', async () => {
     const { context, config } = console_
     const proxy = await startPostgresProxy(config.databaseUrl)
     proxy.isSilent = true

@@ -107,14 +107,14 @@ function page(facts: Facts): Record<string, string> {
 
 const brief = (facts: Facts) => findProblems(facts).map(({ rank, label, slug }) => [rank, label, slug])
 
-describe('what an operator is told', () => {
-  it('what an operator is told is nothing only when all is known and well', () => {
+describe('what an operator reads', () => {
+  it('what an operator reads is nothing only when all is known and well', () => {
     assert.deepEqual(findProblems(well), [])
     assert.match(page(well).attention ?? '', /Nothing needs you\.</)
     assert.match(page(well).headline ?? '', /All 4 enabled APIs are healthy/)
   })
 
-  it('what an operator is told is how many calls have no row in the log of calls, why, and when that is over', () => {
+  it('what an operator reads is how many calls have no row in the log of calls, why, and when that is over', () => {
     const dropped = (reason: 'postgres' | 'size' | 'account', lastAt: number, rows: number) => [
       { reason, lastAt, rows },
     ]
@@ -137,7 +137,7 @@ describe('what an operator is told', () => {
     assert.equal(isFailing({ problems: over } as never), false)
   })
 
-  it('what an operator is told is that calls of an API fail at its source, while its health shows it and while not', () => {
+  it('what an operator reads is that calls of an API fail at its source, while its health shows it and while not', () => {
     const facts = (failed: number, health = healthy) => ({
       ...well,
       upstreams: [row('currency', { recent: calls({ OK: 10, UPSTREAM_INVALID_RESPONSE: failed }), health })],
@@ -154,7 +154,7 @@ describe('what an operator is told', () => {
     assert.deepEqual(brief(facts(0, { ...healthy, status: 'Degraded' })), [[2, 'Degraded', 'currency']])
   })
 
-  it('what an operator is told follows what callers get: from a twentieth of calls on an API is failing, whatever the codes', () => {
+  it('what an operator reads follows what callers get: from a twentieth of calls on an API is failing, whatever the codes', () => {
     const of = (codes: Record<string, number>) => {
       const problems = findProblems({ ...well, upstreams: [row('weather', { recent: calls(codes) }), row('trivia')] })
       return [isFailing({ problems } as never), headlineOf({ ...well, problems, upstreams: [row('weather')] }).text]
@@ -171,7 +171,7 @@ describe('what an operator is told', () => {
     assert.equal(of({ OK: 10, API_NOT_ENABLED: 90 })[0], false, 'before it was enabled')
   })
 
-  it('what an operator is told in the drill "the source answers 429" is that the source limits us, not that the cap is used up', () => {
+  it('what an operator reads in the drill "the source answers 429" is that the source limits us, not that the cap is used up', () => {
     const cap = {
       ...(row('weather').cap ?? assert.fail()),
       nextSlotMs: 36_000,
@@ -203,7 +203,7 @@ describe('what an operator is told', () => {
     assert.match(unnoticed.shown.headline ?? '', /1 of 2 APIs are healthy, 1 limited by the source/)
   })
 
-  it('what an operator is told in the drill "a cap is used up" is the cap, and only while a rate has nothing left', () => {
+  it('what an operator reads in the drill "a cap is used up" is the cap, and only while a rate has nothing left', () => {
     const cap = { ...(row('a').cap ?? assert.fail()), nextSlotMs: 36_000, rates: [{ max: 10, seconds: 60, left: 0 }] }
     const queue = { ...(row('a').queue ?? assert.fail()), waiting: 2, oldestMs: 4_000 }
     assert.deepEqual(brief({ ...well, upstreams: [row('a', { cap, queue })] }), [[2, 'Cap used up', 'a']])
@@ -218,7 +218,7 @@ describe('what an operator is told', () => {
     )
   })
 
-  it('what an operator is told in the drill "a slow source" is that its answers take long, not that the cap is used up', () => {
+  it('what an operator reads in the drill "a slow source" is that its answers take long, not that the cap is used up', () => {
     const cap = { ...(row('a').cap ?? assert.fail()), rates: [{ max: 60, seconds: 60, left: 40 }] }
     const codes = { OK: 19, UPSTREAM_CAP_EXHAUSTED: 31 }
     const slow = { ...well, upstreams: [row('a', { cap, recent: { ...calls(codes), upstreamP95: 6_000 } })] }
@@ -233,7 +233,7 @@ describe('what an operator is told', () => {
     assert.match(page(timeouts).headline ?? '', /Failing.*9 of 19 calls .* failed \(47 %\): UPSTREAM_TIMEOUT/)
   })
 
-  it('what an operator is told in the drill "an API is paused" is who paused it, and that callers are refused once they are', () => {
+  it('what an operator reads in the drill "an API is paused" is who paused it, and that callers are refused once they are', () => {
     const paused = (recent: RecentCalls) => ({ ...well, upstreams: [row('a', { paused: 'refuse', recent }), row('b')] })
     assert.deepEqual(brief(paused(noCalls)), [[1, 'Paused', 'a']])
     assert.match(page(paused(noCalls)).headline ?? '', /1 of 2 APIs are healthy, 1 paused/)
@@ -242,7 +242,7 @@ describe('what an operator is told', () => {
     assert.match(page(refusing).headline ?? '', /a is paused by an operator; 12 of 12 calls .* were refused \(100 %\)/)
   })
 
-  it('what an operator is told of trouble that is over comes last, in grey, with its time, and is no failure of now', () => {
+  it('what an operator reads of trouble that is over comes last, in grey, with its time, and is no failure of now', () => {
     const cap = { ...(row('a').cap ?? assert.fail()), rates: [{ max: 10, seconds: 60, left: 10 }] }
     const over = (agoMs: number, codes: Record<string, number>, changes: Partial<UpstreamRow> = {}) => ({
       ...well,
@@ -282,7 +282,7 @@ describe('what an operator is told', () => {
     ])
   })
 
-  it('what an operator is told as the reason is what came of the last attempt, never one that a newer attempt refuted', () => {
+  it('what an operator reads as the reason is the outcome of the last attempt, never an outcome that a newer attempt refuted', () => {
     const words = 'DNS: no such host'
     const lastFailure = { at: NOW - 5_000, code: 'UPSTREAM_ERROR', words, isNetwork: true }
     const text = (changes: Partial<HealthRow>) => {
@@ -300,7 +300,7 @@ describe('what an operator is told', () => {
     )
   })
 
-  it('what an operator is told is that Redis is away, and no state, queue or count that nobody knows', () => {
+  it('what an operator reads is that Redis is unreachable, and no state, queue or count that nobody knows', () => {
     const unknown = { health: null, queue: null, cap: null, recent: null }
     const facts = {
       ...well,
@@ -316,7 +316,7 @@ describe('what an operator is told', () => {
     assert.doesNotMatch(shown.tiles ?? '', />0</)
   })
 
-  it('what an operator is told is that Redis is full, evicts keys, keeps no file or cannot write it', () => {
+  it('what an operator reads is that Redis is full, evicts keys, keeps no file or cannot write it', () => {
     const redis = well.stores.redis ?? assert.fail()
     const of = (changes: Partial<typeof redis>) =>
       findProblems({ ...well, stores: { ...well.stores, redis: { ...redis, ...changes } } }).map(
@@ -359,7 +359,7 @@ describe('what an operator is told', () => {
     )
   })
 
-  it('what an operator is told is what callers of an API were refused with, its share, its cause and what to do', () => {
+  it('what an operator reads is what callers of an API were refused with, its share, its cause and what to do', () => {
     const recent = { ...calls({ OVERLOADED: 165, OK: 63 }), upstreamP95: 6_000 }
     const [overloaded] = findProblems({ ...well, upstreams: [row('sports-scores', { recent })] })
     assert.match(
@@ -391,7 +391,7 @@ describe('what an operator is told', () => {
     assert.match(todo(false), /takes no key: .*User-Agent/)
   })
 
-  it('what an operator is told does not depend on how often accounts over their limits are refused meanwhile', () => {
+  it('what an operator reads does not depend on how often accounts over their limits are refused meanwhile', () => {
     const told = (code: string, refused: number) => {
       const recent = calls({ OK: 10, [code]: 10, RATE_LIMIT_EXCEEDED: refused })
       return findProblems({ ...well, upstreams: [row('weather', { recent })] }).map(({ text }) => text)
@@ -402,7 +402,7 @@ describe('what an operator is told', () => {
     }
   })
 
-  it('what an operator is told names every code with which calls fail', () => {
+  it('what an operator reads names every code with which calls fail', () => {
     // A pause and an API that is not enabled have lines of their own.
     const saidAsState = ['API_PAUSED', 'API_NOT_ENABLED']
     const codes = Object.entries(ERRORS).flatMap(([code, { status }]) => (status >= 500 ? [code] : []))
@@ -420,7 +420,7 @@ describe('what an operator is told', () => {
     )
   })
 
-  it('what an operator is told names the cause that failing APIs share before each of them', () => {
+  it('what an operator reads names the cause that failing APIs share before each of them', () => {
     const words = 'DNS: no such host'
     const lastFailure = { at: NOW, code: 'UPSTREAM_ERROR', words, isNetwork: true }
     const health: HealthRow = { ...healthy, status: 'Down', since: NOW - 60_000, halfOpenInMs: 5_000, lastFailure }
@@ -435,7 +435,7 @@ describe('what an operator is told', () => {
     assert.ok(own.every(({ label }) => label === 'Down'))
   })
 
-  it('what an operator is told of an API that is down by its score alone is that calls are sent and many fail', () => {
+  it('what an operator reads of an API that is down by its score alone is that calls are sent and many fail', () => {
     const told = (halfOpenInMs: number | null) => {
       const health: HealthRow = { ...healthy, status: 'Down', score: 30, halfOpenInMs }
       const [problem] = findProblems({ ...well, upstreams: [row('weather', { health })] })
@@ -448,33 +448,33 @@ describe('what an operator is told', () => {
     )
   })
 
-  it('what an operator is told says of an API that was never tried that it was not checked, not that it is healthy', () => {
+  it('what an operator reads says of an API that was never tried that it was not checked, not that it is healthy', () => {
     const facts = { ...well, upstreams: [row('weather', { health: { ...healthy, checkedAt: null } }), row('trivia')] }
     assert.match(page(facts)['weather health'] ?? '', /not checked yet/)
     assert.doesNotMatch(page(facts)['weather health'] ?? '', /Healthy/)
     assert.match(page(facts).attention ?? '', /1 APIs? (is|are) not checked yet/)
   })
 
-  it('what an operator is told says what callers of a paused API get', () => {
+  it('what an operator reads says what callers of a paused API get', () => {
     const paused = (mode: 'hold' | 'refuse') => findProblems({ ...well, upstreams: [row('a', { paused: mode })] })[0]
     assert.match(paused('refuse')?.callers ?? '', /API_PAUSED/)
     assert.match(paused('hold')?.callers ?? '', /DEADLINE_EXCEEDED/)
   })
 
-  it('what an operator is told leaves the pause of an API out that is switched off, not that of one for callers with keys', () => {
+  it('what an operator reads leaves out the pause of an API that is switched off, but not the pause of an API for callers with keys', () => {
     const told = (isSwitchedOff: boolean) =>
       brief({ ...well, upstreams: [row('a', { paused: 'refuse', enabled: false, isSwitchedOff })] })
     assert.deepEqual([told(true), told(false)], [[], [[1, 'Paused', 'a']]])
   })
 
-  it('what an operator is told is what naming a contact would give, while the API is enabled', () => {
+  it('what an operator reads is what naming a contact would give, while the API is enabled', () => {
     const lacking = (enabled: boolean) => ({ ...well, upstreams: [row('a', { enabled, lackedContact: 'a: a rule' })] })
     assert.deepEqual(brief(lacking(true)), [[3, 'No contact', 'a']])
     assert.match(findProblems(lacking(true))[0]?.todo ?? '', /Set CONTACT/)
     assert.deepEqual(brief(lacking(false)), [])
   })
 
-  it('what an operator is told is what no process can be ready without, a key that cannot be opened, and who waits', () => {
+  it('what an operator reads is what no process can be ready without, a key that cannot be opened, and who waits', () => {
     const schema = 'the schema of the database is older than this version: run the migrations'
     const unready = { ...well, unready: [schema] }
     assert.deepEqual(brief(unready), [[0, 'Not ready', null]])
@@ -503,7 +503,7 @@ describe('what an operator is told', () => {
     assert.match(sealed(0).todo, /take them out; if the last value is the next, put it first/)
   })
 
-  it('what an operator is told is which kind of process is missing, first those without which calls fail', () => {
+  it('what an operator reads is which kind of process is missing, first those without which calls fail', () => {
     const without = (kind: string) => ({
       ...well,
       processes: well.processes?.filter((each) => each.kind !== kind) ?? [],
@@ -525,7 +525,7 @@ describe('what an operator is told', () => {
     )
   })
 
-  it('what an operator is told of an API shows its last hour, and folds the API while nobody needs it', () => {
+  it('what an operator reads of an API shows its last hour, and folds the API while nobody needs it', () => {
     const hour = {
       calls: [...Array(58).fill(0), 40, 4],
       failed: [...Array(59).fill(0), 4],
@@ -546,7 +546,7 @@ describe('what an operator is told', () => {
     )
   })
 
-  it('what an operator is told never puts a mistake of callers among failures', () => {
+  it('what an operator reads never puts a mistake of callers among failures', () => {
     const classes = Object.fromEntries(
       [
         'OK',

@@ -109,7 +109,7 @@ describe('the health score', () => {
     )
   })
 
-  it('the health score takes a p95 that lies in the bucket where the true one is', () => {
+  it('the health score takes a p95 that lies in the bucket of the true p95', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 9_999 }), { minLength: 1, maxLength: 200 }), (samples) => {
         const weights = LATENCY_BOUNDS_MS.map(() => 0)
@@ -368,7 +368,7 @@ describe('health in Redis', () => {
     assert.equal((await view(repeated, START + 2_000)).isOpen, true)
   })
 
-  it('health in Redis is looked at again within a minute while it is in trouble, ever later where the source asks for few probes', () => {
+  it('health in Redis is checked again within a minute while it is in trouble, and ever later if the source wants few probes', () => {
     assert.equal(recheckPauseMs({ isRare: false, troubledForMs: 1_000_000 }), 45_000)
     const probes: number[] = []
     for (let at = 0; at < 1_800_000; at += recheckPauseMs({ isRare: true, troubledForMs: at })) probes.push(at)
@@ -423,7 +423,7 @@ describe('health in Redis', () => {
       const { status, unclampedScore } = await view(name, START + 40)
       assert.deepEqual([status, unclampedScore < 40], ['Degraded', true])
     }
-    assert.equal(asked, 2, 'a probe is asked for at once, and once a minute')
+    assert.equal(asked, 2, 'a probe is requested at once, and once a minute')
     await fail(probed, START + 50, 1, { source: 'probe' })
     for (const voter of ['c', 'd', 'e']) await fail(joined, START + 50, 1, { voter })
     for (const name of [probed, joined]) assert.equal((await view(name, START + 50)).status, 'Down')
@@ -463,7 +463,7 @@ describe('health in Redis', () => {
     }
   })
 
-  it('health in Redis opens the breaker for requests that hang while they are under way, fewer where the upstream takes fewer at once', async () => {
+  it('health in Redis opens the breaker for requests that hang before they end, and for fewer if the upstream takes fewer at once', async () => {
     const name = slug()
     await succeed(name, START, 40)
     await fail(name, START + 3_000, 2, { result: 'hanging', failuresToOpen: 2 })
@@ -474,7 +474,7 @@ describe('health in Redis', () => {
     assert.deepEqual([run, Number(failed)], ['-2', 2])
   })
 
-  it('health in Redis gives the half-open slot of an open breaker to one attempt, again when that one is lost', async () => {
+  it('health in Redis gives the half-open slot of an open breaker to one attempt, and to another if that attempt is lost', async () => {
     const name = slug()
     await fail(name, START, 5)
     const early = await acquireHalfOpenSlot(redis, name, { token: 'early', now: START + 600 })

@@ -9,7 +9,7 @@ import { createLog } from '../../src/log.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
 import { connectOwnRedis } from '../support/services.ts'
 
-it("limits go by Redis' clock when that of the node is in another month", async (t) => {
+it("limits go by Redis' clock if the clock of the node is in another month", async (t) => {
   const { redis, stop } = await connectOwnRedis()
   t.after(async () => {
     mock.timers.reset()

@@ -68,7 +68,7 @@ async function createAccount(
 
 const ids = (count: number): string[] => Array.from({ length: count }, (_, index) => `call-${index}`)
 
-it('a batch of which all calls must fit takes the units of all or none, and one that may be cut those that are left', async () => {
+it('a batch of which all calls must fit takes the units of all or none, and a batch that may be cut takes the units that are left', async () => {
   const minute = await createAccount({ perMinute: 10, inFlight: 20, perMonth: 100 })
   assert.deepEqual(await minute.take('all', ids(6)), [6, 6, 6, 6, 6])
   assert.equal(await minute.take('all', ids(11).slice(6)), 'RATE_LIMIT_EXCEEDED')
@@ -81,7 +81,7 @@ it('a batch of which all calls must fit takes the units of all or none, and one 
   assert.deepEqual(await month.take('fit', ids(4)), [3, 3, 3, 3, 3])
 })
 
-it('a batch of which all calls must fit comes again when they do, and one that may be cut when one does', async () => {
+it('a batch of which all calls must fit comes again when they fit, and a batch that may be cut when one call fits', async () => {
   const account = await createAccount({ perMinute: 10, inFlight: 20, perMonth: 100 })
   await account.take('all', ids(4))
   // Those four were made half a minute ago.

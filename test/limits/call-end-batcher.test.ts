@@ -63,7 +63,7 @@ it('the calls of a batch whose acquisition had no acknowledgement cost nothing, 
   assert.deepEqual(await used(), [0, 0, 0])
 })
 
-it('an acquisition without acknowledgement is undone in its own month, though its node noticed that in the next one', async () => {
+it('an acquisition without acknowledgement is undone in its own month, even if its node notices that in the next month', async () => {
   const midnight = Date.UTC(2031, 1)
   for (const isBatch of [false, true]) {
     const { account, callIds, used, node } = await open({ calls: isBatch ? 2 : 1, isBatch, now: () => midnight - 100 })

@@ -52,7 +52,7 @@ it('wrong passwords of one client for one account wait 1, 2, 4 seconds and up to
   assert.equal(await attempt(), 0, 'a good log-in forgets them')
 })
 
-it('a log-in that failed for want of a database leaves no count without an end beside one that went well', async () => {
+it('a log-in that failed because the database is unreachable leaves no count without an end beside a log-in that succeeded', async () => {
   const deps = { redis, log, config }
   const [going, failing] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const logIn = (attempt: Promise<void>) =>
@@ -87,7 +87,7 @@ it('log-ins that the throttle of their client refuses leave nothing in Redis, wh
   assert.deepEqual(await failureKeys(), wrong)
 })
 
-it('log-ins that wait for their account, and good ones, take nothing from the throttle of their client', async () => {
+it('log-ins that wait for their account, and good log-ins, take nothing from the throttle of their client', async () => {
   const few = { ...config, throttles: { ...config.throttles, loginFailuresPerMinute: 6 } }
   const attempt = (email: string, isRight: boolean) =>
     limitGuesses({ redis, log, config: few }, { email, address: '203.0.113.10' }, async () => {

@@ -269,7 +269,7 @@ test('a Node that stands in for the pinned one is not taken for good while npm l
   }
 })
 
-test('the Node that runs is the one that the lock covers, with install scripts and without', async (t) => {
+test('the Node that runs is the Node that the lock covers, with install scripts and without', async (t) => {
   for (const skipScripts of [false, true]) {
     const root = await createProject(t, { locked: true, skipScripts })
     const run = start(root)
@@ -373,7 +373,7 @@ test('a script that dies by a signal makes us die by it', async (t) => {
   assert.deepEqual(await start(root, ['die']).ended, { code: null, signal: 'SIGTERM' })
 })
 
-test('the script is told when the bootstrap is killed', async (t) => {
+test('the script gets a signal when the bootstrap is killed', async (t) => {
   const root = await createProject(t)
   const run = start(root, ['wait'])
   await says(run, 'ready')
@@ -400,7 +400,7 @@ async function startThroughNpm(root: string, way = 'directly') {
 }
 
 for (const way of ['directly', 'through a shell']) {
-  test(`the script is stopped when the npm that runs it ${way} is told to end`, { skip: noProc }, async (t) => {
+  test(`the script is stopped when the npm that runs it ${way} gets a signal`, { skip: noProc }, async (t) => {
     const root = await createProject(t)
     await start(root).ended
     const { npm, ended, output } = await startThroughNpm(root, way)
@@ -416,7 +416,7 @@ for (const way of ['directly', 'through a shell']) {
   })
 }
 
-test('the script is told once when its terminal is closed, which ends npm too', { skip: noProc }, async (t) => {
+test('the script gets one signal when its terminal is closed, which ends npm too', { skip: noProc }, async (t) => {
   const root = await createProject(t)
   await start(root).ended
   const { npm, ended, output } = await startThroughNpm(root)

@@ -15,7 +15,7 @@ const shown = (line: string, isVerbose = false) => {
 }
 
 describe('the lines of a terminal', () => {
-  it('the lines of a terminal are calls and warnings; every line where somebody set LOG_LEVEL', () => {
+  it('the lines of a terminal are calls and warnings, and every line if LOG_LEVEL is set', () => {
     const listening = entry({ msg: 'listening', port: 3000 })
     assert.equal(shown(listening), undefined)
     assert.equal(shown(listening, true), 'web-1    listening port=3000')
@@ -36,7 +36,7 @@ describe('the lines of a terminal', () => {
     assert.equal(shown(entry(failed)), 'web-1    weather/current 502 UPSTREAM_ERROR (DNS: no such host) in 31 ms')
   })
 
-  it('the lines of a terminal are the JSON lines as they came where no terminal is', () => {
+  it('the lines of a terminal are the JSON lines unchanged if there is no terminal', () => {
     const line = entry({ msg: 'listening' })
     const output = { isTerminal: false, isVerbose: false }
     assert.equal(formatLogLine('web-1', line, output), line)
@@ -57,7 +57,7 @@ describe('the welcome', () => {
     })
   }
 
-  it('the welcome links to the console, and has the operator token where this machine alone reaches it', () => {
+  it('the welcome links to the console, and has the operator token if this machine alone reaches it', () => {
     for (const [opsHost, address, isLocal] of [
       ['127.0.0.1', '127.0.0.1', true],
       ['localhost', 'localhost', true],
@@ -75,13 +75,13 @@ describe('the welcome', () => {
     }
   })
 
-  it('the welcome says what CONTACT would give where it is not set, and nothing else of it', () => {
+  it('the welcome says what CONTACT would give if it is not set, and nothing else about it', () => {
     assert.doesNotMatch(welcome('::1'), /CONTACT/)
     const words = 'encyclopedia: Wikimedia allows 10 requests a minute'
     assert.match(welcome('::1', undefined, [words]), /CONTACT .*is not set:\n {4}encyclopedia: Wikimedia allows 10/)
   })
 
-  it('the welcome has the password of the demo account, or says how to get another where it was changed', () => {
+  it('the welcome has the password of the demo account, or says how to get another if it was changed', () => {
     const demo = { email: 'demo@localhost', live: 'LIVE', test: 'TEST' }
     assert.match(welcome('::1', { ...demo, password: 'PASSWORD' }), /log in as demo@localhost with PASSWORD\n/)
     assert.match(
@@ -111,7 +111,7 @@ describe('the sentence on what is reachable', () => {
     assert.equal(words(row('DNS: no such host'), row('DNS: no such host')), none)
   })
 
-  it('the sentence on what is reachable counts what was tried since the start alone: a network that is back is no network that is away', () => {
+  it('the sentence on what is reachable counts only attempts since the start, so a network that is back does not look like a lost network', () => {
     const before = row('DNS: no such host', '2025-12-31T00:00:00.000Z')
     assert.equal(words(before, row(null)), '1 of 1 upstreams reachable so far.')
     assert.equal(words(before), undefined)

@@ -38,7 +38,7 @@ async function open(t: TestContext) {
   }
 }
 
-test('the demo account is the same at each start, and its password is told as long as it opens the account', async (t) => {
+test('the demo account is the same at each start, and its password is shown as long as it opens the account', async (t) => {
   const { load, userOf, setPassword } = await open(t)
   const first = await load()
   const { email, password = '' } = first
@@ -50,7 +50,7 @@ test('the demo account is the same at each start, and its password is told as lo
   assert.deepEqual(await load(), first)
 })
 
-test('the demo account whose file was lost gets new keys, and no password is told that does not open it', async (t) => {
+test('the demo account whose file was lost gets new keys, and no password is shown that does not open it', async (t) => {
   const { load, forget } = await open(t)
   const first = await load()
   await forget()

@@ -257,7 +257,7 @@ for (const [what, start] of [
   ['postgres', startPostgres],
   ['redis', startRedis],
 ] as const) {
-  test(`a second start of ${what} on the same directory is told who runs it, and disturbs nothing`, async (t) => {
+  test(`a second start of ${what} on the same directory learns who runs it, and disturbs nothing`, async (t) => {
     const dataDir = await makeDirOf(what, t)
     const first = await startElsewhere(what, dataDir)
     await assert.rejects(start({ dataDir, print: silent }), new RegExp(`already run by process ${first.child.pid};`))
@@ -351,7 +351,7 @@ test('without Redis but with a package manager that does not ask, it is installe
   assert.doesNotMatch(server.output(), /Press any key/)
 })
 
-test('nothing is installed where the setting says no', async (t) => {
+test('nothing is installed if the setting says no', async (t) => {
   const dataDir = await makeDataDir(t)
   const bin = await makeBin(dataDir, { sudo: 'exit 0', 'apt-get': `echo "$@" >> ${dataDir}/apt-calls` })
   const code = `

@@ -54,7 +54,7 @@ test('the secrets of a data folder are the same for all of several starts at onc
   assert.deepEqual(await readdir(join(folder, 'new')), ['secrets.json'])
 })
 
-test('the secrets of a data folder are not lost where one is to be added and the disk is full', async (t) => {
+test('the secrets of a data folder are not lost if a secret has to be added and the disk is full', async (t) => {
   const folder = await makeFolder(t)
   const { OPERATOR_TOKEN: _added, ...earlier } = await loadSecrets(folder)
   await writeFile(join(folder, 'secrets.json'), JSON.stringify(earlier))
@@ -63,7 +63,7 @@ test('the secrets of a data folder are not lost where one is to be added and the
   assert.deepEqual({ ...(await loadSecrets(folder)), OPERATOR_TOKEN: '' }, { ...earlier, OPERATOR_TOKEN: '' })
 })
 
-test('the password of an embedded server is made once the disk has room, also where an empty file is left of it', async (t) => {
+test('the password of an embedded server is made once the disk has room, even if an empty file is left of it', async (t) => {
   const folder = await makeFolder(t)
   const file = join(folder, 'password')
   await assert.rejects(runOnFullDisk('embedded/private-dir.ts', `loadSecret(${JSON.stringify(file)})`), /EFBIG/)

@@ -42,7 +42,7 @@ describe('a selection', () => {
     assert.equal(hasTopList(Type.Object({ base: Type.String() })), false)
   })
 
-  it('a path that the schema does not know is refused with the nearest one, or with the members that there are', () => {
+  it('a path that the schema does not know is refused with the nearest path, or with the existing members', () => {
     assert.equal(unknownField({ fields: ['base', 'rates.USD', 'results[].place.lon', 'tags[]'] }, Data), undefined)
     const nearest = {
       'results[].titel': 'results[].title',

@@ -5,7 +5,7 @@ import { errorBody } from '../../src/http/answer/error-answer.ts'
 import { resultOf } from '../../src/mcp/call-tool.ts'
 import { isUnseen } from '../../src/mcp/tasks.ts'
 
-test('a look-up that failed is told from a call that failed by the form of its answer', () => {
+test('the form of the answer distinguishes a failed look-up from a failed call', () => {
   const answer = (code: 'DEPENDENCY_UNAVAILABLE' | 'UPSTREAM_TIMEOUT' | 'CALL_NOT_FOUND', isCall: boolean) => {
     const error = new GatewayError(code)
     return { status: error.status, body: JSON.stringify(errorBody(error, 'http://gateway', isCall)) }

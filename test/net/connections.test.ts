@@ -42,7 +42,7 @@ test('Postgres and Redis are found by our look-up of their names', async () => {
   await closeRedis(redis)
 })
 
-test('a store whose name servers are silent is away, and keeps no other store away', async () => {
+test('a store whose name servers are silent is unreachable, and other stores stay reachable', async () => {
   const slow = openDatabase('postgres://u:p@slow-postgres.example/db', log)
   const waiting = Array.from({ length: 20 }, () =>
     assert.rejects(sql`select 1`.execute(slow), { code: 'DEPENDENCY_UNAVAILABLE' }),

@@ -65,7 +65,7 @@ test('connections that want a name at the same time share its queries', async ()
   assert.equal(asked(), before + 4, 'nothing is kept')
 })
 
-test('a name that nobody has is told from a name of which no server says anything', async () => {
+test('a name that nobody has is distinguished from a name about which no server says anything', async () => {
   await assert.rejects(find('nobody.example'), { code: 'ENOTFOUND' })
   await assert.rejects(find('a..b'), { code: 'ENOTFOUND' })
   await assert.rejects(find('broken.example'), { code: 'EAI_AGAIN' })

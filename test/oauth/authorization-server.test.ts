@@ -130,7 +130,7 @@ describe('the authorization server', () => {
     mayFetch = true
   })
 
-  it('the authorization server answers an application that a document describes with 503 while the database is away', async () => {
+  it('the authorization server answers an application that a document describes with 503 while the database is unreachable', async () => {
     const form = { grant_type: 'refresh_token', client_id: 'any', refresh_token: 'any' }
     const response = await fetch(`${away.url}/oauth/token`, { method: 'POST', body: new URLSearchParams(form) })
     assert.equal(response.status, 503)

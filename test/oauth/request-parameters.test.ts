@@ -7,7 +7,7 @@ const signIn = (query: string) => decodeURIComponent(String(adaptSignIn(new URLS
 const tokenForm = (form: string) => decodeURIComponent(String(adaptTokenForm(new URLSearchParams(form), BASE)))
 
 describe('the parameters of a sign-in', () => {
-  it('the parameters of a sign-in that mean nothing here are left out, and wrong ones stay, so that they are refused', () => {
+  it('the parameters of a sign-in that mean nothing here are left out, and wrong parameters stay, so that they are refused', () => {
     for (const [given, adapted] of [
       ['', 'scope=call'],
       ['scope=', 'scope=call'],
@@ -37,7 +37,7 @@ describe('the parameters of a sign-in', () => {
     }
   })
 
-  it('the parameters of a refresh have no scope; those of a code keep what the library does not look at', () => {
+  it('the parameters of a refresh have no scope; the parameters of a code keep members that the library ignores', () => {
     assert.equal(
       tokenForm('grant_type=refresh_token&refresh_token=a&scope=x+y'),
       'grant_type=refresh_token&refresh_token=a',

@@ -70,7 +70,7 @@ describe('an address of a resource', () => {
     for (const [base, address, path] of spelled) assert.equal(resourceOf(address, base), base + path, address)
   })
 
-  it('an address of a resource is none where it has another host, scheme or port, a user, a fragment, or a path that is not served', () => {
+  it('an address names no resource if it has another host, scheme or port, a user, a fragment, or a path that is not served', () => {
     const foreign = [
       'https://gateway.example:3000/mcp',
       'http://gateway.example/mcp',

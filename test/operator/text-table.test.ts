@@ -11,7 +11,7 @@ it('a table fits the terminal: the widest columns are cut, and never those that 
   assert.match(lines[1] ?? '', /^2026-11-23 09:07 {2}operator.*…$/)
 })
 
-it('a table is whole where no terminal shows it, and where the terminal does not know its width', (t) => {
+it('a table is whole if no terminal shows it, or if the terminal does not know its width', (t) => {
   const known = Object.getOwnPropertyDescriptor(process.stdout, 'columns')
   t.after(() => {
     if (known) Object.defineProperty(process.stdout, 'columns', known)

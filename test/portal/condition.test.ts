@@ -72,7 +72,7 @@ describe('the condition of an API', () => {
     )
   })
 
-  it('the condition of an API says that the changes of the day are not known, where nobody can tell them', () => {
+  it('the condition of an API says that the changes of the day are not known if nobody knows them', () => {
     const { text } = healthOfTheDay(conditionOf(weather, view({ state: 'Healthy', since: '1' })), undefined, NOW)
     assert.match(text, /are not known/)
     assert.doesNotMatch(text, /No change/)
@@ -123,7 +123,7 @@ describe('the condition of an API', () => {
     assert.equal(label({ ...down, okAt }, [toDown]), 'Healthy, then Down')
   })
 
-  it('the condition of an API takes a change of before the day as a check, where Redis has forgotten the first one', () => {
+  it('the condition of an API takes an earlier change as a check if Redis has forgotten the first check', () => {
     const at = (hours: number) => new Date(NOW - hours * HOUR_MS).toISOString()
     const okAt = String(NOW - HOUR_MS)
     const healthy = conditionOf(weather, view({ at: okAt, okAt, firstOkAt: okAt, probeAt: okAt }))

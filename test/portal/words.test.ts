@@ -16,7 +16,7 @@ describe('the portal’s words for failures', () => {
     }
   })
 
-  it('the portal’s words for failures leave a message that is not the usual one of its code as it is', () => {
+  it('the portal’s words for failures keep a message that differs from the usual message of its code', () => {
     for (const code of [
       'INVALID_API_KEY',
       'INVALID_TOKEN',

@@ -13,7 +13,7 @@ import {
 
 const ALL: Reach[] = ['refused', 'unsent', 'maybe-sent', 'sent', 'answered']
 
-it('how far a call got goes from a refusal to an answer, and the furthest of two is the later one', () => {
+it('how far a call got goes from a refusal to an answer, and the further of two is the later', () => {
   for (const [index, reach] of ALL.entries()) {
     for (const [other, least] of ALL.entries()) {
       assert.equal(hasReached(reach, least), index >= other)
@@ -38,7 +38,7 @@ it('a call costs its account a unit of the month unless it failed on this side o
     assert.deepEqual(cost({ reach, code: 'CALL_CANCELLED' }), [499, 499, 'nothing'])
 })
 
-it('a reply of the version before says how far its call got, and that version reads it in replies of this one', () => {
+it('a reply of the earlier version says how far its call got, and that version reads it in replies of this version', () => {
   const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
   const before = (head: Partial<ReplyHead>) => reachOf({ times, ...head })
   assert.equal(before({}), 'unsent')

@@ -98,7 +98,7 @@ describe('the rights that deploy/redis.acl grants', () => {
     assert.deepEqual(refused, [])
   })
 
-  it('the rights that deploy/redis.acl grants are those of commands that the scripts and the code use, and no other', () => {
+  it('deploy/redis.acl grants the commands that the scripts and the code use, and no others', () => {
     const scripts = globSync(['src/**/*.lua', 'workers/**/*.lua', 'node_modules/bullmq/dist/cjs/commands/**/*.lua'], {
       cwd: ROOT,
     })

@@ -39,7 +39,7 @@ it('a step of the machine’s clock does not move the clock of Redis as this pro
   }
 })
 
-it('a slow answer of Redis corrects the clock of a machine that is ahead, and a quicker one is asked for soon', async (t) => {
+it('a slow answer of Redis corrects the clock of a machine that is ahead, and the process soon requests a quicker answer', async (t) => {
   const { redis: slow, proxy } = await connectThroughProxy(t, services.redisUrl, 'blocking')
   const samples = async () => Number(/^cmdstat_time:calls=(\d+)/m.exec(await redis.info('commandstats'))?.[1])
   const machineNow = Date.now

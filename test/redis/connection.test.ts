@@ -121,7 +121,7 @@ describe('a Redis connection', () => {
     producer.disconnect()
   })
 
-  it('a Redis connection of a producer fails at once when Redis is away; of a waiter waits for it', async () => {
+  it('a Redis connection of a producer fails at once if Redis is unreachable, and a connection of a waiter waits for it', async () => {
     const away = 'redis://127.0.0.1:1'
     const producer = openRedis([away], 'producer', log)
     const waiter = openRedis([away], 'blocking', log)

@@ -61,7 +61,7 @@ describe('accounts', () => {
     assert.equal(body.termsAcceptedAt, null)
   })
 
-  it('accounts are told the same for an unknown address, a wrong password and one that cannot be', async () => {
+  it('accounts give the same answer to an unknown address, a wrong password and an impossible password', async () => {
     const answers = await Promise.all([
       logIn(`${randomUUID()}@example.com`, 'some password'),
       logIn(account.email, 'some password'),
@@ -133,7 +133,7 @@ describe('accounts', () => {
     assert.equal((await send(gateway, '/v1/me', { token: account.token })).status, 200)
   })
 
-  it('accounts change the password: other sessions end, this one stays, only the new password logs in', async () => {
+  it('accounts change the password: other sessions end, this session stays, only the new password logs in', async () => {
     const person = await signUp(gateway)
     const other = (await logIn(person.email, person.password, second)).body.token
     const change = (currentPassword: string, newPassword: string) =>
@@ -287,7 +287,7 @@ describe('accounts', () => {
     )
   })
 
-  it('accounts keep their sessions when the secret is rotated, until the old one is taken away', async () => {
+  it('accounts keep their sessions when the secret is rotated, until the old secret is taken away', async () => {
     const current = gateway.environment.JWT_SECRET ?? ''
     const next = Buffer.from(randomUUID() + randomUUID()).toString('base64url')
     const rotated = await gateway.startWeb({ JWT_SECRET: `${next},${current}` })
@@ -474,7 +474,7 @@ describe('API keys', () => {
     assert.equal(await listed(), before)
   })
 
-  it('accounts take further members of a body where none narrows what is made', async () => {
+  it('accounts accept further members of a body if none of them narrows what is made', async () => {
     const { token, password } = await signUp(gateway)
     const team = { name: 'A team', description: 'of no use here' }
     assert.equal((await send(gateway, '/v1/teams', { token, body: team })).status, 201)
@@ -510,7 +510,7 @@ describe('API keys', () => {
     }
   })
 
-  it('API keys are at most 50 live ones an account, exactly, team keys included; revoking makes room', async () => {
+  it('an account has at most 50 live API keys, exactly, team keys included; revoking makes room', async () => {
     const person = await signUp(gateway)
     const { body } = await send(gateway, '/v1/teams', { token: person.token, body: { name: 'T' } })
     const make = async (index: number, repeatsMax = 3): Promise<Answer> => {

@@ -326,7 +326,7 @@ describe('an asynchronous call', () => {
     assert.deepEqual([upstream.arrivalsOf('dog-images').length, await used(account)], [arrivals, usedBefore])
   })
 
-  it('an asynchronous call that is cancelled while it runs ends at the upstream, and who waits for it is told', async () => {
+  it('an asynchronous call that is cancelled while it runs ends at the upstream, and whoever waits for it learns that', async () => {
     const closed = Promise.withResolvers<void>()
     upstream.play('dog-images', (_arrival, response) => void response.once('close', closed.resolve))
     const seen = new Set(await redis.keys('agw:{a:*}:call:*'))
@@ -466,7 +466,7 @@ describe('an asynchronous call', () => {
       assert.equal(dogsHeld.count(), 1)
     })
 
-    it('an asynchronous call of an MCP client that was cancelled as a task ends at the upstream, and is told to be', async () => {
+    it('an asynchronous call of an MCP client that was cancelled as a task ends at the upstream, and its state says so', async () => {
       const dogsHeld = holdDogs()
       const { body } = await send(gateway, '/mcp/dog-images', {
         key: account.live,

@@ -62,7 +62,7 @@ describe('one caller', () => {
     assert.ok(isPassed, JSON.stringify(figures))
   }
 
-  it('one caller that asks for help with the attacks is told each and starts none', async () => {
+  it('one caller that asks the attacks for help gets a list of all and starts none', async () => {
     const program = [...SPARING_FLAGS, 'test/attack/run.ts']
     const { stdout } = await promisify(execFile)(process.execPath, [...program, '--help'], { cwd: ROOT })
     for (const { name, claim } of scenarios) assert.ok(stdout.includes(`  ${name} `) && stdout.includes(claim), name)

@@ -195,7 +195,7 @@ describe('a batch', () => {
     assert.deepEqual([total.failed, total.deduplicated], [3, 2])
   })
 
-  it('a batch is refused as a whole where not all fit, with the time at which they do, or takes what fits', async () => {
+  it('a batch is refused as a whole if not all calls fit, with the time at which they fit, or takes the calls that fit', async () => {
     const caller = await signUp(gateway)
     await batch(breeds(3), { key: caller.live })
     const all = await open(breeds(8, 3), { key: caller.live })

@@ -54,7 +54,7 @@ describe('the benchmark', () => {
     assert.equal(second?.verdict, 'exceeded')
   })
 
-  it('the benchmark refuses to judge where the base spreads by more than 25 %, but for counts', () => {
+  it('the benchmark refuses to judge if the base spreads by more than 25 %, but for counts', () => {
     const rounds: Rounds = {
       direct: [measurement(1, 1), measurement(1.3, 1), measurement(1, 1)],
       naive: [measurement(1, 1), measurement(1, 1), measurement(1, 1)],
@@ -71,7 +71,7 @@ describe('the benchmark', () => {
     assert.deepEqual(verdicts, ['not judged', 'exceeded'])
   })
 
-  it('the benchmark takes the middle, or the mean of the two middle ones', () => {
+  it('the benchmark takes the middle figure, or the mean of the two middle figures', () => {
     assert.equal(median([3, 1, 2]), 2)
     assert.equal(median([4, 1, 2, 3]), 2.5)
   })

@@ -117,7 +117,7 @@ describe('stored answers', () => {
     assert.equal((await call('/currency/latest')).status, 502)
   })
 
-  it('stored answers are told apart in a batch: fresh, past their time, or none, whatever the upstream did', async () => {
+  it('stored answers in a batch say what they are: fresh, past their time, or none, whatever the upstream did', async () => {
     const cacheOf = async (base: string): Promise<unknown> => {
       const batch = { calls: [{ api: 'currency', endpoint: '/latest', parameters: { base } }] }
       const headers = { accept: 'application/json' }

@@ -54,7 +54,7 @@ describe('a call', () => {
     assert.deepEqual([misspelt.status, misspelt.body.error.code], [400, 'INVALID_PARAMETER'])
   })
 
-  it('a call whose large answer finds no room, because a node died with others of its account, is told so and when to come again', async (t) => {
+  it('a call whose large answer finds no room, because a node died with other answers of its account, is answered so, with the time to come again', async (t) => {
     const redis = openOperatorRedis(gateway)
     t.after(() => redis.disconnect())
     const page = 'x'.repeat(80_000)
@@ -75,7 +75,7 @@ describe('a call', () => {
     assert.equal((await call(2)).status, 200)
   })
 
-  it('a call to an API that is not enabled is told of its parameters first, and then when to come again', async () => {
+  it('a call to an API that is not enabled is refused for its parameters first, and then with the time to come again', async () => {
     const pro = await signUp(gateway, 'pro')
     const codes = []
     for (const query of ['max=99', 'max=5']) {
@@ -88,7 +88,7 @@ describe('a call', () => {
     ])
   })
 
-  it('a call with a misspelled name is told the nearest one there is, and nothing where none is near', async () => {
+  it('the refusal of a call with a misspelled name suggests the nearest name, and none if no name is near', async () => {
     const messageOf = async (path: string) => {
       const { body } = await send(gateway, `/v1/call/${path}`, { key: account.test })
       assert.equal(body.status, 'error')

@@ -130,7 +130,7 @@ async function slotOf(slug: string): Promise<number> {
 }
 
 describe('on a Redis Cluster of which one node is named', { timeout: 120_000 }, () => {
-  it('on a Redis Cluster of which one node is named, calls are served by both nodes, asynchronous ones are found at the other, and limits hold over both', async () => {
+  it('on a Redis Cluster of which one node is named, calls are served by both nodes, asynchronous calls are found at the other node, and limits hold over both', async () => {
     for (let number = 0; number < 6; number += 1) assert.equal((await call(number)).status, 200)
     const nonce = randomUUID()
     const [first, second] = [await call(0, nonce), await call(1, nonce)]

@@ -83,7 +83,7 @@ describe('in Redis', () => {
   const assertCost = ({ wire, all, byName }: CommandCount, expected: { wire: number; all: number }) =>
     assert.deepEqual({ wire, all }, expected, JSON.stringify(byName, null, 2))
 
-  it('a call alone costs these commands, where the reply before it told that its cap has room', async () => {
+  it('a call alone costs these commands if the reply before it said that its cap has room', async () => {
     assertCost(await cost(() => one(FACT)), { wire: 9, all: 59 })
   })
 

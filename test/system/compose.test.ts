@@ -127,7 +127,7 @@ describe('the compose file', { skip: obstacle, timeout: 1_800_000 }, () => {
     assert.equal(await call(), '200')
   })
 
-  it('the compose file goes on serving the old version when a migration of the new one fails', async () => {
+  it('the compose file still serves the old version if a migration of the new version fails', async () => {
     const failing = join(folder, 'migrations', '20991231T000000Z-fails.ts')
     await writeFile(failing, 'export const up = () => Promise.reject(new Error("made to fail"))')
     const nodes = await containersOf('web')

@@ -212,7 +212,7 @@ describe('the console in a browser', { skip }, () => {
     }
   })
 
-  it('the console in a browser reloads its page once where a proxy goes on refusing its news alone', async () => {
+  it('the console in a browser reloads its page once if a proxy refuses only its live updates', async () => {
     const proxy = await openProxy()
     const behindProxy = await context.newPage()
     await behindProxy.goto(`http://127.0.0.1:${proxy.port}`)
@@ -349,7 +349,7 @@ describe('the console in a browser', { skip }, () => {
     await press('resume', 'timezone')
   })
 
-  it('the console in a browser asked no other host for anything and broke nothing', () => {
+  it('the console in a browser requested nothing from another host and broke nothing', () => {
     assert.deepEqual(
       [
         ...new Set(

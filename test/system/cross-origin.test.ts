@@ -74,7 +74,7 @@ describe('pages of other origins', () => {
     assert.equal((await ask(CALL, { headers: cookie })).status, 401, 'a cookie is no credential of another origin')
   })
 
-  it('pages of other origins than the named ones, and all where none is named, are allowed nothing', async () => {
+  it('pages of origins that are not named may do nothing, and so may all pages if no origin is named', async () => {
     for (const origin of [
       'https://evil.example',
       'https://app.example.com.evil.example',

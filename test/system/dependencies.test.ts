@@ -98,8 +98,8 @@ async function killRedis(): Promise<void> {
   await redis.stop()
 }
 
-describe('while Redis is away', () => {
-  it('while Redis is away, calls are refused with 503 at once, other routes serve, and calls are answered again without a restart', async () => {
+describe('while Redis is unreachable', () => {
+  it('while Redis is unreachable, calls are refused with 503 at once, other routes serve, and calls are answered again without a restart', async () => {
     assert.equal((await call()).status, 200)
     for (let round = 0; round < 2; round += 1) {
       await killRedis()
@@ -140,7 +140,7 @@ describe('while Redis is away', () => {
     assert.ok(isRunning())
   })
 
-  it('while Redis is away, a call whose progress an MCP client hears of goes on, and the client has its answer when Redis is back', async (t) => {
+  it('while Redis is unreachable, a call whose progress an MCP client hears of goes on, and the client has its answer when Redis is back', async (t) => {
     const held: (() => void)[] = []
     upstream.play('currency', (_arrival, response) => void held.push(() => response.end(JSON.stringify(RATES))))
     t.after(() => upstream.play('currency', () => RATES))
@@ -252,8 +252,8 @@ describe('while Redis is full', () => {
   })
 })
 
-describe('while Postgres is away', () => {
-  it('while Postgres is away, who is known may go on calling, the rest is refused with 503, and all serve again without a restart', async () => {
+describe('while Postgres is unreachable', () => {
+  it('while Postgres is unreachable, known callers may go on calling, others are refused with 503, and all are served again without a restart', async () => {
     assert.equal((await call()).status, 200)
     const { take, takeAll } = await stepsOfSignIn()
     await postgres.stop()

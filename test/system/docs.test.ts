@@ -49,7 +49,7 @@ describe('the documentation', () => {
   }
   const local = (address: string): string => address.replace(BASE_URL, '')
 
-  it('the documentation has a place for every error code, where the docs link of an error leads', async () => {
+  it('the documentation has a place for every error code, to which the docs link of an error leads', async () => {
     const { text } = await read('/docs/errors')
     for (const code of Object.keys(ERRORS)) assert.ok(text.includes(`id="${code}"`), code)
     const account = await signUp(gateway)
@@ -278,7 +278,7 @@ describe('the documentation', () => {
     )
   })
 
-  it('the documentation names no other host in its pages than those of the sources', async () => {
+  it('the documentation names no hosts in its pages but the hosts of the sources', async () => {
     for (const path of ['/', '/agents', '/docs', '/docs/reference', '/docs/errors', '/signup']) {
       const { text } = await read(path)
       for (const [, address = ''] of text.matchAll(/(?:src|href)="(https?:[^"]+)"/g))

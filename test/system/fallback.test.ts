@@ -64,7 +64,7 @@ describe('a fallback source', () => {
 
   afterEach(forget)
 
-  it('a fallback source is not asked while the first source answers or knows no such word, and the answer says which one answered', async () => {
+  it('a fallback source gets no request while the first source answers or knows no such word, and the answer says which source answered', async () => {
     answerFirst()
     answerSecond()
     const answer = await define('first')

@@ -78,7 +78,7 @@ describe('the forecast of a call', () => {
     assert.equal((await call(path)).status, 200)
   })
 
-  it('a call that was to share an answer which nobody brings is refused at once, free of charge, where its own slot is late', async () => {
+  it('a call that waits for a shared answer which nobody brings is refused at once, free of charge, if its own slot is too late', async () => {
     upstream.play('dictionary', () => [{ word: 'polenta', meanings: [], phonetics: [] }])
     const first = await call('/v1/call/dictionary/define?word=polenta')
     assert.equal(first.status, 200, first.text)
@@ -189,7 +189,7 @@ describe('the forecast of a call', () => {
     }
   })
 
-  it('a call that waits when its upstream closes for longer than it can wait is told so at once, and is not sent', async () => {
+  it('a call that waits when its upstream closes for longer than it can wait is refused at once, and is not sent', async () => {
     const held: ServerResponse[] = []
     upstream.play('mock-data', (_arrival, response) => void held.push(response))
     const posts = [1, 2, 3].map((id) => call(`/v1/call/mock-data/posts?id=${id}`))

@@ -56,7 +56,7 @@ describe('the health of an upstream', () => {
     await redis.publish(channels.health, slug)
   }
 
-  it('the health of an upstream is 100 and Healthy where nothing was tried', async () => {
+  it('the health of an upstream is 100 and Healthy if nothing was tried', async () => {
     const { health, health_score, limits, terms, docs } = await detail('sunrise-sunset')
     assert.equal(health_score, 100)
     assert.deepEqual(
@@ -267,7 +267,7 @@ describe('the health of an upstream', () => {
     assert.deepEqual([health.parts.fail, health.status, health.score], [0, 'Healthy', 100])
   })
 
-  it('the health of an upstream is kept by probes where no caller asks, and probes stay out of the way where one did', async () => {
+  it('probes keep the health of an upstream if nobody calls it, and stay away if somebody does', async () => {
     const row = () => redis.hgetall(healthKey('tech-forum'))
     // The probe process started its scheduler when it started. The answer to a probe shows that it
     // runs.

@@ -387,7 +387,7 @@ describe('hostile input', () => {
     })
   })
 
-  it('hostile input in the path is decoded once and refused where it names nothing', async () => {
+  it('hostile input in the path is decoded once and refused if it names nothing', async () => {
     await withoutEffect(async () => {
       for (const segment of [
         '%00',

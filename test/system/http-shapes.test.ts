@@ -232,7 +232,7 @@ describe('a request the framework refuses', () => {
       checkRefusal(await run(), code, shape))
   }
 
-  it('a request the framework refuses for a method is answered 405 with the methods there are, exotic ones included', async () => {
+  it('a request the framework refuses for a method is answered 405 with the methods there are, exotic methods included', async () => {
     for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY', 'SEARCH', 'LINK']) {
       for (const [path, shape, allow, words] of [
         ['/v1/catalog', 'A', 'GET, HEAD', 'GET'],
@@ -249,7 +249,7 @@ describe('a request the framework refuses', () => {
     checkRefusal(withBody, 'METHOD_NOT_ALLOWED', 'A')
   })
 
-  it('a request the framework refuses is told what to change in it', async () => {
+  it('the answer to a request that the framework refuses says what to change', async () => {
     for (const [bytes, words] of [
       [`GET /healthz?q=ü HTTP/1.1\r\n${HEAD}\r\n`, /Percent-encode the address/],
       [`BREW /healthz HTTP/1.1\r\n${HEAD}\r\n`, /its method is not one of HTTP/],
@@ -272,7 +272,7 @@ describe('a request the framework refuses', () => {
     }
   })
 
-  it('a credential without a value is absent, and a token that is none is told what to send', async () => {
+  it('a credential without a value is absent, and the refusal of a text that is no token says what to send', async () => {
     const path = '/v1/call/weather/current?latitude=1&longitude=1'
     const bearer = `Authorization: Bearer ${account.test}\r\n`
     for (const empty of ['X-Api-Key:\r\n', 'X-Api-Key:  \r\n', 'X-Api-Key:\r\nX-Api-Key: \r\n'])
@@ -358,7 +358,7 @@ describe('an answer', () => {
     assert.equal((await ask('HEAD', '/v1/call/weather/current', '')).status, 401)
   })
 
-  it('an answer to an address in absolute form is that of its path', async () => {
+  it('an address in absolute form gets the same answer as its path', async () => {
     const catalog = await ask('GET', 'http://169.254.169.254/v1/catalog')
     assert.equal(catalog.status, 200)
     checkRefusal(await ask('GET', 'http://169.254.169.254/v1/call/nope/x', key()), 'API_NOT_FOUND', 'B')
@@ -428,7 +428,7 @@ describe('the checks of a call', () => {
       checkRefusal(await run(), code, 'B'))
   }
 
-  it('the checks of a call take the minute’s unit only where all before them pass, and end there with RATE_LIMIT_EXCEEDED', async () => {
+  it('the checks of a call take the unit of the minute only if all checks before it pass, and end there with RATE_LIMIT_EXCEEDED', async () => {
     const fresh = await signUp(gateway)
     const path = `/v1/call/weather/current?${good}`
     for (const refused of ['/v1/call/nope/x', `/v1/call/weather/current?${bad}`, '/v1/call/news/top']) {

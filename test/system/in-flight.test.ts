@@ -67,7 +67,7 @@ describe('calls in flight', () => {
     }
   })
 
-  it('a call over the number in flight is told when a call of the account is expected to end, by the forecast of its wait', async (t) => {
+  it('the refusal of a call over the number in flight says when a call of the account is expected to end, by the forecast of its wait', async (t) => {
     const stage = await startStage({
       isLocal: true,
       caps: { currency: 'concurrency=4,1/6' },

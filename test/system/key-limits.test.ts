@@ -313,7 +313,7 @@ describe('a month that is nearly used', () => {
     await mail.close()
   })
 
-  it('is told of by mail at 80 and at 100 %, once each, that of a key too, and to nobody who wants none', async () => {
+  it('a mail tells of it at 80 and at 100 %, once each, for a key too, and goes to nobody who wants none', async () => {
     const [account, quiet] = [await signUp(stage.gateway), await signUp(stage.gateway)]
     for (const { id } of [account, quiet])
       await sql(stage.gateway, 'update users set email_verified_at = now() where id = $1', [id])

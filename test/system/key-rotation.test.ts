@@ -51,7 +51,7 @@ describe('a key that is changed or rotated', () => {
     assert.deepEqual(await statusesOf(first.key), [401, 401])
   })
 
-  it('of two rotations at once one wins and the other is told so', async () => {
+  it('of two rotations at once one wins and the other gets 409', async () => {
     const account = await signUp(gateway)
     const { id } = await createKey(gateway, account.token, 'test')
     const answers = await Promise.all(gateway.urls.map((url) => rotate(account, id, {}, url)))

@@ -128,7 +128,7 @@ describe('a caller that leaves', () => {
     await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 0)
   })
 
-  it('a caller that leaves is charged only where a request was sent for its call', async () => {
+  it('a caller that leaves is charged only if a request was sent for its call', async () => {
     upstream.play('dog-images', () => undefined)
     const used = async () => {
       const { body } = await send(gateway, '/v1/billing/status', { token: account.token })

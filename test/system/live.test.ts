@@ -125,7 +125,7 @@ describe('live calls', () => {
     assert.equal(lines.at(-1), '2 calls: 1 answered, 1 failed, 0 skipped, 0 drifted.')
   })
 
-  it('live calls tell drift, which is a failure when it is asked for', async () => {
+  it('live calls report drift, which is a failure if an option says so', async () => {
     const { example } = endpointOf('weather', '/current')
     play = () => success({ ...example.data, temperature_c: null, windspeed_kmh: '6.6' })
     const { code, output } = await run(['weather'])

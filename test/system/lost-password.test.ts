@@ -134,7 +134,7 @@ describe('a lost password', () => {
     assert.deepEqual(statuses, [...Array(20).fill(204), 429])
   })
 
-  it('where no mail is sent, the page says whom to ask, and an operator prints a link that proves no address', async () => {
+  it('if the gateway sends no mail, the page says whom to ask, and an operator prints a link that proves no address', async () => {
     const silent = await gateway.startWeb({ SMTP_URL: '' })
     const account = await signUpThroughApi(gateway)
     const refused = await askFor(account.email, silent)

@@ -176,7 +176,7 @@ describe('the MCP servers', () => {
     assert.equal((await inCatalog('dog-images', { 'x-api-key': '' })).body.now, undefined)
   })
 
-  it('the MCP servers offer no API that waits for the operator, and say what to do where nothing matches', async () => {
+  it('the MCP servers offer no API that waits for the operator, and say what to do if nothing matches', async () => {
     await withClient('/mcp', withKey(), async (client) => {
       const all: Result = await client.callTool({ name: 'search_apis', arguments: { limit: 50 } })
       const names = all.structuredContent.apis.map(({ api }: { api: string }) => api)
@@ -357,7 +357,7 @@ describe('the MCP servers', () => {
     })
   })
 
-  it('the MCP servers speak the newest protocol revision and the one before', async () => {
+  it('the MCP servers speak the newest protocol revision and the revision before it', async () => {
     assert.equal(LATEST_PROTOCOL_VERSION, SUPPORTED_PROTOCOL_VERSIONS[0])
     for (const version of SUPPORTED_PROTOCOL_VERSIONS.slice(0, 2)) {
       const { status, body, headers } = await send(gateway, '/mcp', {
@@ -533,7 +533,7 @@ describe('the MCP servers', () => {
     })
   })
 
-  it('the MCP servers answer with the part of the data that is asked for, and refuse a part that the data do not have', async () => {
+  it('the MCP servers answer with the requested part of the data, and refuse a part that the data do not have', async () => {
     const fields = ['comments[].email', 'comments[].id']
     await withClient('/mcp', withKey(), async (client) => {
       const call: Result = await client.callTool({
@@ -637,7 +637,7 @@ describe('the MCP servers', () => {
     assert.deepEqual(await redis.keys(accountKeys.toolCalls(caller.id, '*', '*').replace(/[{}]/g, '?')), [])
   })
 
-  it('the MCP servers answer whatever form of answer a client accepts, and 406 where it accepts neither', async () => {
+  it('the MCP servers answer in the form that a client accepts, and with 406 if it accepts neither form', async () => {
     for (const message of [
       { headers: { 'content-type': 'application/json' }, body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } },
       modernMessage('tools/list'),
@@ -668,7 +668,7 @@ describe('the MCP servers', () => {
     assert.equal(neither.status, 406)
   })
 
-  it('the MCP servers ask for a credential with 401 and a challenge, and refuse a wrong one', async () => {
+  it('the MCP servers ask for a credential with 401 and a challenge, and refuse a wrong credential', async () => {
     const none = await send(gateway, '/mcp', { headers: accept, body: initialize(LATEST_PROTOCOL_VERSION) })
     assert.equal(none.status, 401)
     assert.equal(none.body.code, 'AUTH_REQUIRED')

@@ -180,7 +180,7 @@ describe('a refresh', () => {
     assert.deepEqual(await statuses(thief.tokens), [200, 200])
   })
 
-  it('a refresh whose tokens Postgres stored while its answer was lost is told to come again, and then gets tokens', async (t) => {
+  it('a refresh whose tokens Postgres stored while its answer was lost gets 503 first, and tokens when it comes again', async (t) => {
     const proxy = await startPostgresProxy(gateway.services.databaseUrl)
     t.after(() => proxy.close())
     const node = await gateway.startWeb({ PORT: '0', DATABASE_URL: proxy.url })

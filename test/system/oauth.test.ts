@@ -215,7 +215,7 @@ describe('an application that signs in', () => {
     assert.equal((await call(token)).status, 429)
   })
 
-  it('an application that signs in gets its unit of the month back for a call that fails upstream, and is told what it has left', async () => {
+  it('an application that signs in gets its unit of the month back for a call that fails upstream, and reads what it has left', async () => {
     const caller = await signUp(gateway)
     const decision = { allow: true, perMonth: 2 }
     const { access_token: token } = await (await signIn(url, caller.token, { app, resource: url, decision })).tokens()
@@ -244,7 +244,7 @@ describe('an application that signs in', () => {
     assert.deepEqual([second.status, left(second)], [200, '0'], second.text)
   })
 
-  it('an application that signs in is told of a batch that it is the bound of its user that some calls did not fit into', async () => {
+  it('an application that signs in reads in a batch that some calls did not fit into the limit of its user', async () => {
     const caller = await signUp(gateway)
     const decision = { allow: true, perMonth: 1 }
     const { access_token: token } = await (await signIn(url, caller.token, { app, resource: url, decision })).tokens()
@@ -322,7 +322,7 @@ describe('an application that signs in', () => {
     assert.equal((await call(tokens.access_token, other)).status, 401)
   })
 
-  it('an application that signs in can give its token back, also where Postgres has it and its answer is lost', async (t) => {
+  it('an application that signs in can give its token back, even if Postgres has it and its answer is lost', async (t) => {
     const proxy = await startPostgresProxy(gateway.services.databaseUrl)
     t.after(() => proxy.close())
     const node = await gateway.startWeb({ PORT: '0', DATABASE_URL: proxy.url })

@@ -71,7 +71,7 @@ describe('an upstream whose key operators replace', () => {
     assert.equal(await statusOf(), 200)
   })
 
-  it('what it said of its limit holds on where the settings are put back and no key was stored', async () => {
+  it('what the source said of its limit still holds if the settings are reset and no key was stored', async () => {
     await store(null)
     upstream.play('code-host-user', (_arrival, response) => {
       response.writeHead(429, { 'retry-after': '300' }).end()
@@ -113,7 +113,7 @@ describe('an upstream whose key operators replace', () => {
     assert.deepEqual(sentKeys(), ['Bearer first', 'Bearer second'])
   })
 
-  it('what it says of the limit of the old key afterwards does not hold for the new one', async () => {
+  it('what it says of the limit of the old key afterwards does not hold for the new key', async () => {
     const { promise: replaced, resolve } = Promise.withResolvers<void>()
     upstream.play('code-host-user', async ({ headers }, response) => {
       if (headers.authorization === 'Bearer second') return void response.writeHead(200).end(PROFILE)

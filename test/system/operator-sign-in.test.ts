@@ -88,7 +88,7 @@ describe('an operator in a browser', () => {
     assert.ok(!actors.some((actor) => actor.startsWith('upstream.pause eve')))
   })
 
-  it('an operator in a browser who is in no group that counts is told so, and has no session', async (t) => {
+  it('an operator in a browser who is in no group that counts reads that, and has no session', async (t) => {
     if (!browser) return t.skip('no browser')
     const context = await browser.newContext()
     t.after(() => context.close())

@@ -247,7 +247,7 @@ describe('the operator API', () => {
     await until(async () => (await send(gateway, `${path}2`, { key: account.live })).status === 200, 5_000)
   })
 
-  it('the operator API gives an account that lost its password a new one, which ends its sessions and no key', async () => {
+  it('the operator API gives an account that lost its password a new password, which ends its sessions and no key', async () => {
     const account = await signUp(gateway)
     const [, password = ''] = /shown this once: (\S+)$/m.exec(await cli('new-password', account.email)) ?? []
     const logIn = (given: string) =>

@@ -54,7 +54,7 @@ describe('an own API', () => {
   const call = (path: string, body?: object, key = writer) =>
     send(gateway, `/v1/call/orders/${path}`, { key, ...(body === undefined ? {} : { body }) })
 
-  it('an own API is in the catalog beside the built-in ones that the operator chose', async () => {
+  it('an own API is in the catalog beside the built-in APIs that the operator chose', async () => {
     const { body } = await send(gateway, '/v1/catalog')
     assert.deepEqual(
       body.data.map(({ api_name: name }: { api_name: string }) => name),
@@ -253,7 +253,7 @@ describe('an own API', () => {
     assert.ok(body.paths['/v1/call/orders/list-orders'].get)
   })
 
-  it('models get typed tools with the hints of their operation, and change_api only where they may change something', async () => {
+  it('models get typed tools with the hints of their operation, and change_api only if they may change something', async () => {
     const headers = { 'x-api-key': writer }
     await withMcpClient(`${gateway.url}/mcp/orders`, headers, {}, async ({ client }) => {
       const { tools } = await client.listTools()
@@ -389,7 +389,7 @@ describe('an own API', () => {
     assert.equal(await read('list-mine', reader), mine)
   })
 
-  it('a caller’s own key goes out in the form of the document, and its answers are not those of the operator’s key', async () => {
+  it('a caller’s own key goes out in the form of the document, and its answers are kept apart from answers to the operator’s key', async () => {
     const person = await signUp(gateway)
     const token = person.token
     const read = () => send(gateway, '/v1/call/depot/list-stock?page=3', { token })

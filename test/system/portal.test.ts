@@ -279,7 +279,7 @@ describe('the portal', () => {
     })
   })
 
-  it('the portal shows the plan, what was called, and keeps a provider key without showing it, which a source that is away cannot check', async (t) => {
+  it('the portal shows the plan and the calls, and keeps a provider key without showing it, even if its source is unreachable and cannot check it', async (t) => {
     await withPage(t, async (page) => {
       await signUpIn(page)
       await page.getByText('0 of 1,000 calls').waitFor()

@@ -72,7 +72,7 @@ function holdUpstream(): { held: () => number; letGo: () => void } {
 }
 
 describe('a worker', () => {
-  it('a worker that is killed in the middle of a call loses none: another one runs it', async () => {
+  it('a worker that is killed in the middle of a call loses no call, because another worker runs it', async () => {
     const { held, letGo } = holdUpstream()
     const calls = Array.from({ length: 5 }, () => call())
     await until(() => held() >= 5)
@@ -82,7 +82,7 @@ describe('a worker', () => {
     for (const answer of await Promise.all(calls)) assert.equal(answer.status, 200, answer.text)
   })
 
-  it('a worker told to end finishes the call it has, and exits with 0', async () => {
+  it('a worker that gets SIGTERM finishes the call it has, and exits with 0', async () => {
     const { held, letGo } = holdUpstream()
     const active = call()
     await until(() => held() === 1)
@@ -102,7 +102,7 @@ describe('a worker', () => {
 describe('a process of any kind', () => {
   const ENTRIES = ['src/server.ts', 'src/ops.ts', 'workers/worker.ts', 'workers/probe.ts']
 
-  it('a process of any kind ends with 0 when Redis is away, without waiting for it, whether it has started or not', async () => {
+  it('a process of any kind ends with 0 if Redis is unreachable, without waiting for it, whether it has started or not', async () => {
     const environment = { ...gateway.environment, REDIS_URL: `redis://127.0.0.1:${await freePort()}` }
     await Promise.all(
       ENTRIES.map(async (entry) => {
@@ -164,7 +164,7 @@ describe('a process of any kind', () => {
 })
 
 describe('an API node', () => {
-  it('an API node told to end says so first, fails no call under load, and exits with 0', async () => {
+  it('an API node that gets SIGTERM says so first, fails no call under load, and exits with 0', async () => {
     upstream.play('currency', async () => {
       await delay(20)
       return RATES
@@ -202,7 +202,7 @@ describe('an API node', () => {
     await assert.rejects(fetch(`${url}/healthz`))
   })
 
-  it('an API node told to end while a call runs answers it before it goes', async () => {
+  it('an API node that gets SIGTERM while a call runs answers it before it exits', async () => {
     const { held, letGo } = holdUpstream()
     const url = await gateway.startWeb()
     const node = gateway.web.at(-1) ?? assert.fail()
@@ -221,7 +221,7 @@ describe('an API node', () => {
     assert.equal(await ending(node), 0)
   })
 
-  it('an API node told to end waits for no connection over which nothing came, as browsers open them in advance', async () => {
+  it('an API node that gets SIGTERM waits for no connection over which nothing came, as browsers open them in advance', async () => {
     const { child, message } = await gateway.startProcess('src/server.ts')
     const port = (message as { listening: number }).listening
     const unused = connect(port, '127.0.0.1')
@@ -236,7 +236,7 @@ describe('an API node', () => {
     assert.equal(await ending(child), 0)
   })
 
-  it('an API node told twice ends at once', async () => {
+  it('an API node that gets a second signal ends at once', async () => {
     const { held, letGo } = holdUpstream()
     const url = await gateway.startWeb()
     const node = gateway.web.at(-1) ?? assert.fail()
@@ -290,7 +290,7 @@ describe('an API node', () => {
 })
 
 describe('an API node and the only worker', () => {
-  it('an API node and the only worker told to end together answer every call that the node still takes', async () => {
+  it('an API node and the only worker that get SIGTERM together answer every call that the node still takes', async () => {
     upstream.play('currency', () => RATES)
     await gateway.startWorker()
     const [worker, ...others] = gateway.workers.reverse()

@@ -195,7 +195,7 @@ describe('provider keys', () => {
     assert.equal(validations() - before, 1)
   })
 
-  it('provider keys stay as they are while the upstream is away, and their owner is told that they could not be checked', async () => {
+  it('provider keys stay as they are while the upstream is unreachable, and their owner reads that they could not be checked', async () => {
     const key = secret('waiting')
     taken.add(key)
     upstream.play('news', (_, response) => void response.writeHead(503).end())

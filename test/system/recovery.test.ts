@@ -109,7 +109,7 @@ describe('a call', () => {
     for (let time = 0; time < 5; time += 1) assert.equal((await call(DOG)).status, 200)
   })
 
-  it('a call of the version before is run beside those of this one, and each node gets the replies that it reads', async () => {
+  it('a call of the earlier version runs beside calls of this version, and each node gets the replies that it reads', async () => {
     upstream.play('mock-data', () => ({ id: 7, userId: 1, title: 't', body: 'b' }))
     const replyTo = keys.replies(randomUUID())
     const [old = '', ...bundled] = Array.from({ length: 3 }, () => `call_${randomUUID().replaceAll('-', '')}`)

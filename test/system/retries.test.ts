@@ -55,7 +55,7 @@ describe('a call', () => {
     assert.equal(upstream.arrivalsOf('mock-data').length, 3)
   })
 
-  it('a call is not tried again where that cannot help', async () => {
+  it('a call is not tried again if that cannot help', async () => {
     for (const [status, expected] of [
       [400, 502],
       [404, 502],
@@ -93,7 +93,7 @@ describe('a call', () => {
     assert.equal(upstream.arrivalsOf('dog-images').length - before, 3)
   })
 
-  it('a call is answered at once with its failure where the cap has no room for another try before its deadline', async () => {
+  it('a call is answered at once with its failure if the cap has no room for another attempt before its deadline', async () => {
     upstream.play('currency', (_arrival, response) => void response.writeHead(500).end())
     const startedAt = performance.now()
     const { status, body, headers } = await call('/v1/call/currency/latest')
@@ -103,7 +103,7 @@ describe('a call', () => {
     assert.ok(performance.now() - startedAt < 10_000)
   })
 
-  it('a call is one of many when all fail: the breaker ends them, and few are sent in vain', async () => {
+  it('a call is one of many if all fail: the breaker ends them, and few of them are sent', async () => {
     // As many callers as the breaker needs to open.
     const callers = await Promise.all(Array.from({ length: 5 }, () => signUp(gateway)))
     const underWay: (() => void)[] = []

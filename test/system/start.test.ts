@@ -246,7 +246,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     await until(async () => (await probedByStart()).length === 3)
   })
 
-  it('npm start told to end leaves no process behind, and exits with 0', async () => {
+  it('npm start leaves no process behind when it gets a signal, and exits with 0', async () => {
     const child = running?.child ?? assert.fail()
     assert.ok((await processesOfFolder()).length >= 5)
     child.kill('SIGTERM')
@@ -256,7 +256,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     assert.deepEqual(await processesOfFolder(), [])
   })
 
-  it('npm start told to end while its processes start stops what runs, exits with 0, and calls it no failure', async () => {
+  it('npm start that gets a signal while its processes start stops what runs, exits with 0, and calls it no failure', async () => {
     const { child, output } = run()
     await until(() => output().includes('Starting web-1'), 60_000)
     child.kill('SIGINT')

@@ -167,7 +167,11 @@ describe('teams', () => {
     const own = Array.from({ length: 10 }, () => as(person, 'POST', '/v1/teams', { name: 'Mine' }))
     const [first] = await Promise.all(own)
     const stranger = await transfer()
-    assert.deepEqual([stranger.status, stranger.body.code], [404, 'MEMBER_NOT_FOUND'], 'how many it owns is not told')
+    assert.deepEqual(
+      [stranger.status, stranger.body.code],
+      [404, 'MEMBER_NOT_FOUND'],
+      'the answer does not say how many it owns',
+    )
     await as(owner, 'POST', `/v1/teams/${teamId}/members`, { email: person.email })
     const refused = await transfer()
     assert.deepEqual([refused.status, refused.body.code], [409, 'TEAM_LIMIT_REACHED'], refused.text)

@@ -241,7 +241,7 @@ describe('a call whose upstream', () => {
     ['answers 429', 429],
     ['answers 403 with a time to wait', 403],
   ] as const) {
-    it(`a call whose upstream ${what} is UPSTREAM_RATE_LIMITED with that time, nobody asks it meanwhile, and then it is asked again`, async () => {
+    it(`a call whose upstream ${what} is UPSTREAM_RATE_LIMITED with that time, and the upstream gets no request until the time is over`, async () => {
       // Calls with undeclared parameters follow another rule.
       const call = (latitude: number) =>
         send(gateway, `/v1/call/weather/current?latitude=${latitude}&longitude=${status}e-1`, { key: account.live })
@@ -333,7 +333,7 @@ describe('an odd but usable answer', () => {
     }
   })
 
-  it('an odd but usable answer with 5 000 levels costs nothing where they are left out, and is no failure of ours where they are passed on', async () => {
+  it('an odd but usable answer with 5 000 levels costs nothing if they are left out, and is no failure of ours if they are passed on', async () => {
     const deep = `${'['.repeat(5_000)}${']'.repeat(5_000)}`
     await dataOf(withBody(`{"deep":${deep},${GOOD.slice(1)}`))
     const place = `{"display_name":"x","lat":"1","lon":"1","address":{"city":"x","deep":${`{"a":`.repeat(20_000)}1${'}'.repeat(20_000)}}}`

@@ -51,7 +51,7 @@ describe('usage', () => {
       }),
     )
 
-  it('usage is told per day, API, key and status, of this account alone', async () => {
+  it('usage is listed per day, API, key and status, of this account alone', async () => {
     const account = await signUp(gateway)
     const second = await createKey(gateway, account.token)
     const { body } = await send(gateway, '/v1/keys', { token: account.token })

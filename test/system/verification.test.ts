@@ -6,7 +6,7 @@ import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { signUpIn, visitPortal } from '../support/portal.ts'
 
-describe('where there is a mail server', () => {
+describe('if there is a mail server', () => {
   let mail: MailServer
   let gateway: Gateway
 
@@ -23,7 +23,7 @@ describe('where there is a mail server', () => {
   const linkOf = (email: string): URL =>
     new URL(/http:\/\/localhost:3000\/verify\?token=[\w.-]+/.exec(mailsTo(email).at(-1)?.text ?? '')?.[0] ?? 'none:')
 
-  it('where there is a mail server, an address is proven by a person who opens the mailed link, and live calls and keys that are tried need it', async () => {
+  it('if there is a mail server, an address is proven by a person who opens the mailed link, and live calls and keys that are tried need it', async () => {
     const account = await signUpThroughApi(gateway)
     await until(() => mailsTo(account.email).length === 1)
     const call = async () =>
@@ -50,7 +50,7 @@ describe('where there is a mail server', () => {
     assert.deepEqual(await status(), { emailVerified: true, liveCallsNeed: null })
   })
 
-  it('where there is a mail server, the portal says before the sign-up that a mail comes, and sends it again', async (t) => {
+  it('if there is a mail server, the portal says before the sign-up that a mail comes, and sends it again', async (t) => {
     const browser = await launchBrowser()
     try {
       await visitPortal(t, { gateway, browser }, async (page) => {
@@ -67,7 +67,7 @@ describe('where there is a mail server', () => {
     }
   })
 
-  it('where sign-up is closed, pages and guide name whom to ask in place of a form that fails', async () => {
+  it('if sign-up is closed, pages and guide name whom to ask in place of a form that fails', async () => {
     const closed = await gateway.startWeb({ SIGNUP: 'closed', CONTACT: 'ops@example.org' })
     const read = async (url: string, path: string) => await (await fetch(url + path)).text()
     const page = await read(closed, '/signup')
@@ -88,7 +88,7 @@ describe('where there is a mail server', () => {
     assert.doesNotMatch(account, /github\.com/)
   })
 
-  it('where sign-up is closed, no page offers it, and the log-in stays', async () => {
+  it('if sign-up is closed, no page offers it, and the log-in stays', async () => {
     const closed = await gateway.startWeb({ SIGNUP: 'closed' })
     const read = async (url: string, path: string) =>
       await (await fetch(url + path, { headers: { accept: 'text/html' } })).text()
@@ -105,7 +105,7 @@ describe('where there is a mail server', () => {
     assert.match(home, /href="\/login\?next=\/account\/keys">Log in</)
   })
 
-  it('where there is a mail server, the link is sent again three times an hour, and a forged or changed token proves nothing', async () => {
+  it('if there is a mail server, the link is sent again three times an hour, and a forged or changed token proves nothing', async () => {
     const account = await signUpThroughApi(gateway)
     const again = () => send(gateway, '/v1/auth/verification', { method: 'POST', token: account.token })
     const statuses = []
@@ -121,7 +121,7 @@ describe('where there is a mail server', () => {
     assert.equal((await verify(token)).status, 204)
   })
 
-  it('where there is a mail server that takes no mail for now, the answer says so and the hour has as many as before', async () => {
+  it('if there is a mail server that takes no mail for now, the answer says so and the hour has as many as before', async () => {
     const account = await signUpThroughApi(gateway)
     await until(() => mailsTo(account.email).length === 1)
     const again = () => send(gateway, '/v1/auth/verification', { method: 'POST', token: account.token })
@@ -143,7 +143,7 @@ describe('where there is a mail server', () => {
     assert.deepEqual(statuses, [204, 204, 429])
   })
 
-  it('where the mails of an hour came, however often more are asked for, the answer speaks of them and not of the mail server', async () => {
+  it('if the mails of an hour were sent, further requests get an answer about these mails and not about the mail server', async () => {
     const account = await signUpThroughApi(gateway)
     const hints = []
     for (let count = 0; count < 24; count += 1) {
@@ -154,7 +154,7 @@ describe('where there is a mail server', () => {
     assert.deepEqual(new Set(hints), new Set(['Look for the mails that arrived, or wait.']))
   })
 
-  it('where no mail server answers, or there is none, the answer says which, and sends to an operator only who needs one', async () => {
+  it('if no mail server answers, or there is none, the answer says which, and names an operator only if one is needed', async () => {
     const account = await signUpThroughApi(gateway)
     const ask = async (environment: Record<string, string>) => {
       const url = await gateway.startWeb({ SIGNUP: 'open', ...environment })
@@ -170,7 +170,7 @@ describe('where there is a mail server', () => {
     assert.match(waiting.body.hint, /^Ask the operator to approve the account/)
   })
 
-  it('where there is a mail server, only accounts with a proven address can be added to a team', async () => {
+  it('if there is a mail server, only accounts with a proven address can be added to a team', async () => {
     const [owner, colleague] = [await signUpThroughApi(gateway), await signUpThroughApi(gateway)]
     const { team } = (await send(gateway, '/v1/teams', { token: owner.token, body: { name: 'Team' } })).body
     const add = () =>

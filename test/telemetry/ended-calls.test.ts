@@ -39,7 +39,7 @@ test('calls that ended are counted by the time their metrics are read, each once
   assert.equal(await figure(seconds), 202)
 })
 
-test('an answer counts as stale where its time was over when it was served, whatever was done about it', async () => {
+test('an answer counts as stale if its time was over when it was served, even if it is being refreshed', async () => {
   const minutes = new MinuteStats({ redis, log, now: Date.now })
   const resultOf = async (cacheStatus: string) => {
     const metrics = createMetrics('web', { inFlight: () => 0, busy: () => 0 })
@@ -64,7 +64,7 @@ test('an answer counts as stale where its time was over when it was served, what
     assert.equal(await resultOf(cacheStatus), result, cacheStatus)
 })
 
-test('a call with a test key is no call of the fleet, also where it was refused before it had a job', async () => {
+test('a call with a test key is no call of the fleet, even if it was refused before it had a job', async () => {
   const now = Date.now()
   const minutes = new MinuteStats({ redis, log, now: () => now })
   const metrics = createMetrics('web', { inFlight: () => 0, busy: () => 0 })

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { BOUNDS, COLUMNS_MAX, countByFolder, RULES, type Rule, rateOf, readProse } from './language.ts'
 
-/** A sum of the counts of all folders. */
-function total() {
-  const counts = [...countByFolder(readProse(['src', 'workers'])).values()]
+/** A sum of the counts of these folders. */
+function total(folders: string[]) {
+  const counts = [...countByFolder(readProse(folders)).values()]
   const uses = { if: 0, where: 0, one: 0, thoseOf: 0 }
   for (const rule of Object.keys(RULES) as Rule[]) {
     for (const count of counts) uses[rule] += count.uses[rule]
@@ -15,11 +15,14 @@ function total() {
 
 describe('the language of comments and pages', () => {
   it('conditions begin with if and nouns are repeated: node test/tools/language.ts --lines names every place', () => {
-    const count = total()
-    for (const rule of Object.keys(RULES) as Rule[]) {
-      const { min = 0, max = Number.POSITIVE_INFINITY } = BOUNDS[rule]
-      const rate = rateOf(count, rule)
-      assert.ok(rate >= min && rate <= max, `${rule}: ${rate.toFixed(2)} uses in 1,000 words (${min} to ${max})`)
+    for (const folders of [['src', 'workers'], ['test']]) {
+      const count = total(folders)
+      for (const rule of Object.keys(RULES) as Rule[]) {
+        const { min = 0, max = Number.POSITIVE_INFINITY } = BOUNDS[rule]
+        const rate = rateOf(count, rule)
+        const words = `${folders.join(', ')}: ${rule}: ${rate.toFixed(2)} uses in 1,000 words (${min} to ${max})`
+        assert.ok(rate >= min && rate <= max, words)
+      }
     }
   })
 

@@ -1,6 +1,8 @@
 /**
- * Counts the words by which prose gets hard to read, per 1,000 words of comments and pages of each
- * folder. Usage: `node test/tools/language.ts [folder …]`; with `--lines` it prints every place
+ * Counts the words by which prose gets hard to read, per 1,000 words of comments, test names and
+ * pages of each folder.
+ *
+ * Usage: `node test/tools/language.ts [folder …]`; with `--lines` it prints every place
  * that counts against a rule.
  */
 import { readdirSync, readFileSync } from 'node:fs'
@@ -49,7 +51,7 @@ export interface Prose {
 const FOLDERS = ['src', 'workers', 'test']
 const NO_PROSE = /node_modules|\.min\.|\/assets\/vendor\/|\/conformance\//
 
-/** The comments of all code files, and the text of all Markdown files, by file. */
+/** The comments and test names of all code files, and the text of all Markdown files, by file. */
 export function readProse(folders: string[] = FOLDERS): Prose[] {
   const files = folders.flatMap((folder) =>
     readdirSync(ROOT + folder, { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`),
@@ -70,9 +72,12 @@ function markdown(file: string): Prose['lines'] {
   })
 }
 
+/** The name of a test, or of a statement that a table of tests has. */
+const TEST_NAME = /^(?:(?:it|test|describe)\(|says: )(['`])(.*?)\1/
+
 /**
- * Comments that stand on lines of their own. Comments behind code are rare here, and a URL in a
- * text looks like a comment.
+ * Names of tests, and comments that stand on lines of their own. Comments behind code are rare
+ * here, and a URL in a text looks like a comment.
  */
 function comments(file: string): Prose['lines'] {
   const isLua = file.endsWith('.lua')
@@ -84,6 +89,8 @@ function comments(file: string): Prose['lines'] {
       isInBlock || begins || (isLua ? text.startsWith('--') && !text.startsWith('--- @') : text.startsWith('//'))
     if (begins) isInBlock = true
     if (isInBlock && (isLua ? text.includes(']]') : text.includes('*/'))) isInBlock = false
+    const [, , name] = TEST_NAME.exec(text) ?? []
+    if (name !== undefined) return [{ number: index + 1, text: `${name}.`, length: 0 }]
     if (!isComment || /^\/\/ biome-ignore|^\/\/\/ </.test(text)) return []
     const words = text.replace(/^(\/\*\*?|\*\/|\*|\/\/|--\[\[|--)\s?/, '').replace(/(\*\/|\]\])$/, '')
     return [{ number: index + 1, text: words.replaceAll(/`[^`]*`/g, 'X'), length: line.length }]

@@ -208,7 +208,7 @@ export const MUTATIONS: Mutation[] = [
   caps('acquire', 'leases are not kept', "  redis.call('ZADD', LEASES, unpack(leased))\n"),
   caps('acquire', 'concurrency is not looked at', '  if freeLeases <= 0 then return nil end\n'),
   {
-    name: 'a queued call whose slot was taken is not told',
+    name: 'a queued call whose slot was taken gets no refusal',
     file: 'src/caps/lua/acquire.lua',
     from: 'if (isScarce or state.leftUntil > now) and waitMs > 0 then',
     to: 'if false then',
@@ -220,7 +220,7 @@ export const MUTATIONS: Mutation[] = [
     'isRoomFor(queued + #unplaced)',
     'isRoomFor(#waiters)',
   ),
-  caps('acquire', 'the room of queued calls is told of', 'free - queued - #unplaced', 'free - #waiters'),
+  caps('acquire', 'the room of queued calls counts as room', 'free - queued - #unplaced', 'free - #waiters'),
   joins('acquire', 'a call without a place never passes', 'isRoomFor(queued + #unplaced) or ', ''),
   joins(
     'acquire',
@@ -643,7 +643,7 @@ export const MUTATIONS: Mutation[] = [
   queuedSlot('calls of its share delay no call of a long queue', '(counts[group] or 0) + 1', '0'),
   queuedSlot('a queued call waits for no connection', ", congestionMs(redis.call('ZCARD', LEASES), rank))", ')'),
   {
-    ...queuedSlot('a call that comes again is told no wait', 'member), queuedWaitMs(member, rank)', 'member), 0'),
+    ...queuedSlot('a call that comes again is quoted no wait', 'member), queuedWaitMs(member, rank)', 'member), 0'),
     file: 'src/caps/lua/include/join.lua',
   },
   caps('read', 'calls past their deadline count as before', 'dequeueExpired()\n'),

@@ -14,13 +14,13 @@ test('the request names the eight variables of the data', () => {
   )
 })
 
-test("the position is that of the model's grid cell, not the one asked for", () => {
+test("the position is the position of the model's grid cell, not the requested position", () => {
   const data = dataOf(airQuality, '/current', { body: recorded }, { latitude: 52.52, longitude: 13.41 })
   assert.equal(data.latitude, 52.549995)
   assert.equal(data.longitude, 13.450001)
 })
 
-test('time is local to the timezone beside it: GMT unless one is asked for', () => {
+test('time is local to the timezone beside it: GMT unless a zone is requested', () => {
   const body = { timezone: 'GMT', current: { time: '2024-02-21T15:00' } }
   const data = dataOf(airQuality, '/current', { body })
   assert.equal(data.time, '2024-02-21T15:00')

@@ -103,7 +103,7 @@ test('topics that an older server leaves out are an empty list', () => {
   assert.deepEqual(interpretRepository({ topics: ['java', 'test'] }).topics, ['java', 'test'])
 })
 
-test('a license is its SPDX id, null where there is none', () => {
+test('a license is its SPDX id, or null if there is no license', () => {
   assert.equal(interpretRepository({ license: null }).license, null)
   assert.equal(interpretRepository({ license: { key: 'other', spdx_id: 'NOASSERTION' } }).license, 'NOASSERTION')
 })

@@ -98,7 +98,7 @@ test('of several names that start so the most populous is meant', () => {
   assert.equal(chosen('United States', records), 'United States of America')
 })
 
-test('a part of a name is enough where one country alone has it, and means no country where several have it', () => {
+test('a part of a name is enough if only one country has it, and means no country if several have it', () => {
   assert.equal(chosen('finl', [{ name: 'Finland' }]), 'Finland')
   const records = [{ name: 'Åland Islands' }, { name: 'Finland' }]
   assert.deepEqual(interpret(info, records, { name: 'lan' }), { responseClass: notFound() })

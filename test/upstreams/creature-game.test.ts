@@ -88,7 +88,7 @@ test('what the games print is a valid name', () => {
   assert.deepEqual(creature.complete?.({ name: '25.0' }, context), { name: '25-0' }, 'never the creature 250')
 })
 
-test('a species without a form of its name is asked for by its number', () => {
+test('a species without a form of its name is requested by its number', () => {
   for (const [given, sent] of [
     ['Deoxys', '386'],
     ['mimikyu', '778'],
@@ -161,7 +161,7 @@ test('what a creature lacks is null or empty', () => {
   )
 })
 
-test('the effect is the English one, in whatever order the languages come', () => {
+test('the effect is in English, in whatever order the languages come', () => {
   const entry = (name: string, effect: string) => ({ effect, short_effect: `${effect} short`, language: { name } })
   const data = dataOf(ability, { id: 1, effect_entries: [entry('fr', 'un'), entry('en', 'one'), entry('de', 'eins')] })
   assert.deepEqual([data.effect, data.short_effect], ['one', 'one short'])

@@ -40,7 +40,7 @@ test('the recorded answers map to the recorded data', () => {
   }
 })
 
-test('prices are asked for in US dollars with all figures, by ids alone', () => {
+test('prices are requested in US dollars with all figures, by ids alone', () => {
   assert.deepEqual(price.request({ ids: 'bitcoin' }, context), {
     path: '/api/v3/simple/price',
     query: {
@@ -56,7 +56,7 @@ test('prices are asked for in US dollars with all figures, by ids alone', () => 
   assert.ok(cryptoPrices.reservedParameters?.includes('names'))
 })
 
-test('a coin is asked for without translations, tickers and community data', () => {
+test('a coin is requested without translations, tickers and community data', () => {
   assert.deepEqual(coin.request({ id: 'bitcoin' }, context), {
     path: '/api/v3/coins/bitcoin',
     query: {
@@ -70,7 +70,7 @@ test('a coin is asked for without translations, tickers and community data', () 
   })
 })
 
-test('ids are trimmed, lower-cased and asked for once', () => {
+test('ids are trimmed, lower-cased and requested once', () => {
   assert.deepEqual(price.complete?.({ ids: ' Bitcoin, usd-coin,,bitcoin ,' }, context), { ids: 'bitcoin,usd-coin' })
   assert.deepEqual(coin.complete?.({ id: ' Bitcoin ' }, context), { id: 'bitcoin' })
 })
@@ -112,7 +112,7 @@ test('an object that is not about the coins of the call is no answer, and is kep
     assert.equal(classOf(200, body).code, 'UPSTREAM_INVALID_RESPONSE')
 })
 
-test('ids without a price are listed as missing beside those with one', () => {
+test('ids without a price are listed as missing beside the ids with a price', () => {
   const result = interpret(price, { ids: 'bitcoin,nonesuch,dai' }, 200, { dai: { usd: 1 }, bitcoin: { usd: 76975 } })
   assert.ok('data' in result)
   assert.deepEqual(Object.keys(Object(result.data.prices)), ['bitcoin', 'dai'])

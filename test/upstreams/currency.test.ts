@@ -29,7 +29,7 @@ test('the recorded pair maps to the recorded data', () => {
   assert.deepEqual(answered(pair, usdToInr, 200, pair.example.response), pair.example.data)
 })
 
-test('a pair is asked for under the documented names base and symbols', () => {
+test('a pair is requested under the documented names base and symbols', () => {
   assert.deepEqual(pair.request(usdToInr, context), {
     path: '/v1/latest',
     query: { base: 'USD', symbols: 'INR' },
@@ -47,7 +47,7 @@ test('a currency against itself is refused before it costs a 422', () => {
   )
 })
 
-test('the date is that of the fix, not of the day asked', () => {
+test('the date is the date of the fix, not the requested date', () => {
   const sunday = { amount: 1, base: 'USD', date: '2026-09-11', rates: { INR: 95.56 } }
   assert.deepEqual(answered(pair, usdToInr, 200, sunday), { to: 'INR', date: '2026-09-11', from: 'USD', rate: 95.56 })
 })
@@ -85,7 +85,7 @@ test('an overrun request deadline, a 503, is UPSTREAM_ERROR', () => {
   assert.equal(answered(pair, usdToInr, 503, undefined), 'UPSTREAM_ERROR')
 })
 
-test('a success without the rate asked for is UPSTREAM_INVALID_RESPONSE', () => {
+test('a success without the requested rate is UPSTREAM_INVALID_RESPONSE', () => {
   assert.equal(answered(pair, usdToInr, 200, { base: 'USD', rates: { EUR: 0.9 } }), 'UPSTREAM_INVALID_RESPONSE')
   assert.equal(answered(pair, usdToInr, 200, {}), 'UPSTREAM_INVALID_RESPONSE')
   assert.equal(answered(latest, {}, 200, []), 'UPSTREAM_INVALID_RESPONSE')

@@ -14,7 +14,7 @@ const row = (date: string, value: unknown) => ({
 })
 const failure = (id: string) => [{ message: [{ id, key: 'Invalid value', value: 'The provided … is not valid' }] }]
 
-test('JSON and the most recent published value are asked for', () => {
+test('JSON and the most recent published value are requested', () => {
   assert.equal(
     addressOf(developmentIndicators, '/gdp', { country: 'MX' }),
     'https://api.worldbank.org/v2/country/MX/indicator/NY.GDP.MKTP.CD?format=json&mrnev=1',

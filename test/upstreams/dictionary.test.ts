@@ -76,7 +76,7 @@ test('a definition without example, synonyms or antonyms has null and empty list
   ])
 })
 
-test('the phonetic of an entry comes before those of its phonetics, and empty ones do not count', () => {
+test('the phonetic of an entry comes before its list of phonetics, and empty phonetics do not count', () => {
   const phonetics = [{ audio: 'https://x/a.mp3' }, { text: '' }, { text: '/b/' }]
   assert.equal(
     interpretData([

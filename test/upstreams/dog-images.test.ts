@@ -58,7 +58,7 @@ test('a 200 of another shape is UPSTREAM_INVALID_RESPONSE', () => {
   }
 })
 
-test('a breed without sub-breeds has none, and a file name with a dash is not taken for one', () => {
+test('a breed without sub-breeds has none, and a file name with a dash does not count as a sub-breed', () => {
   const data = pictureData('https://images.dog.ceo/breeds/pug/n02110958-1975.jpg')
   assert.deepEqual([data.breed, data.sub_breed], ['pug', null])
 })

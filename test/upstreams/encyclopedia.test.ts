@@ -27,7 +27,7 @@ test('a title is trimmed and its spaces are underscores', () => {
   assert.equal(pathOf('Albert_Einstein_'), 'Albert_Einstein')
 })
 
-test('the case of the first letter does not matter, that of the others does', () => {
+test('the case of the first letter does not matter, but the case of the others does', () => {
   assert.equal(pathOf('earth'), 'Earth')
   assert.equal(pathOf('iPhone'), 'IPhone')
   assert.equal(pathOf('éclair'), '%C3%89clair')
@@ -87,7 +87,7 @@ test('the title is the canonical one after redirects', () => {
   assert.equal(dataOf(encyclopedia, '/summary', { body }, { title: 'UK' }).title, 'United Kingdom')
 })
 
-test('title and extract are the plain ones, not those with HTML', () => {
+test('title and extract are plain, without HTML', () => {
   const body = { ...recorded, title: 'IPhone', displaytitle: '<i>iPhone</i>', extract: 'A & B', extract_html: '<p>A' }
   const data = dataOf(encyclopedia, '/summary', { body })
   assert.equal(data.title, 'IPhone')
@@ -129,7 +129,7 @@ test('an unknown title in the older form is UPSTREAM_NOT_FOUND', () => {
   assert.equal(codeOf(encyclopedia, '/summary', { status: 404, body }), 'UPSTREAM_NOT_FOUND')
 })
 
-test('over the limit, the wait that is asked for is kept', () => {
+test('over the limit, the wait that the upstream requests is kept', () => {
   assert.equal(waitOf(encyclopedia, '/summary', { status: 429, headers: { 'retry-after': '17' } }), 17_000)
 })
 

@@ -81,7 +81,7 @@ test('an empty name is replaced by the first part of the display name', () => {
   assert.equal(found({}).name, null)
 })
 
-test('the main tag is read from class where category is missing', () => {
+test('the main tag is read from class if category is missing', () => {
   assert.equal(found({ class: 'place' }).category, 'place')
   assert.equal(found({ class: 'place', category: 'boundary' }).category, 'boundary')
 })
@@ -197,7 +197,7 @@ test('a query is trimmed and its white space folded, and a blank one is refused'
   )
 })
 
-test('limit is 1 to 10 and coordinates are those of the earth', () => {
+test('limit is 1 to 10 and coordinates are on the earth', () => {
   const searches = (limit: unknown) => Value.Check(search.parameters, { q: 'x', limit })
   assert.deepEqual([0, 1, 10, 11, 2.5].map(searches), [false, true, true, false, false])
   const reverses = (lat: unknown, lon: unknown) => Value.Check(reverse.parameters, { lat, lon })

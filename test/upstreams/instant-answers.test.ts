@@ -65,7 +65,7 @@ test('202 without JSON is a throttling challenge', () => {
   assert.equal(responseClass.retryAfterMs, 60_000)
 })
 
-test('a query is asked for without HTML and redirects', () => {
+test('a query is requested without HTML and redirects', () => {
   const parameters = search.complete?.({ q: ' Rust programming language ' }, context) ?? {}
   assert.deepEqual(search.request(parameters, context), {
     path: '/',
@@ -73,7 +73,7 @@ test('a query is asked for without HTML and redirects', () => {
   })
 })
 
-test('blank queries and those of 500 characters are refused', () => {
+test('blank queries and queries of 500 characters are refused', () => {
   assert.throws(() => search.complete?.({ q: '  ' }, context), InvalidParameter)
   assert.ok(!Value.Check(search.parameters, { q: '' }))
   assert.ok(Value.Check(search.parameters, { q: 'x'.repeat(499) }))
@@ -134,7 +134,7 @@ test('sizes and infoboxes of any type are ignored', () => {
   assert.deepEqual(dataOf({ ...nothing, ImageHeight: '', ImageIsLogo: 0, Infobox: { content: [] } }), dataOf(nothing))
 })
 
-test('the abstract falls back to the one with markup', () => {
+test('the abstract falls back to the abstract with markup', () => {
   assert.equal(dataOf({ ...nothing, Abstract: 'long', AbstractText: '' }).abstract, 'long')
   assert.equal(dataOf({ ...nothing, Abstract: '<b>long</b>', AbstractText: 'long' }).abstract, 'long')
 })

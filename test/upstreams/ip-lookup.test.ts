@@ -62,7 +62,7 @@ test('an omitted address is refused when the caller has no public one', () => {
   refused(undefined, undefined)
 })
 
-test('a given address wins over that of the caller', () => {
+test("a given address wins over the caller's address", () => {
   assert.equal(completed(' 8.8.8.8 ', '155.248.192.115'), '8.8.8.8')
 })
 
@@ -198,7 +198,7 @@ test('the home page answered for an unknown path is an invalid response', () => 
   assert.equal(classOf(200, {}).code, 'UPSTREAM_INVALID_RESPONSE')
 })
 
-test('HTTPS without a key, which only we could have asked for, is a failure', () => {
+test('HTTPS without a key, which only we could have requested, is a failure', () => {
   const body = {
     status: 'fail',
     message: 'SSL unavailable for this endpoint, order a key at https://members.ip-api.com/',

@@ -66,7 +66,7 @@ test('what cannot be a ticker is refused before anything is spent', () => {
   assert.ok(!Value.Check(quote.parameters, { symbol: '' }))
 })
 
-test('ranges and intervals are those of the catalog', () => {
+test('ranges and intervals match the catalog', () => {
   assert.ok(Value.Check(quote.parameters, { symbol: 'A', range: '5y', interval: '1wk' }))
   assert.ok(!Value.Check(quote.parameters, { symbol: 'A', range: 'max' }))
   assert.ok(!Value.Check(quote.parameters, { symbol: 'A', interval: '2m' }))
@@ -230,7 +230,7 @@ test('a time that no date can hold is null', () => {
     assert.equal(dataOf({ currency: 'USD', regularMarketTime }).market_time, null)
 })
 
-test('range and interval are the ones of the call', () => {
+test("range and interval are the call's", () => {
   const data = dataOf({ currency: 'USD', range: 'max', dataGranularity: '1d' }, { range: '5d', interval: '15m' })
   assert.deepEqual([data.range, data.interval], ['5d', '15m'])
 })

@@ -32,7 +32,7 @@ test('the recorded answers map to the recorded data', () => {
   }
 })
 
-test('headlines are asked for with category, language and number said, whatever the upstream defaults are', () => {
+test('headlines are requested with category, language and number said, whatever the upstream defaults are', () => {
   const parameters = top.complete?.(withDefaults(top, {}), context) ?? {}
   assert.deepEqual(top.request(withDefaults(top, parameters), context), {
     path: '/api/v4/top-headlines',
@@ -44,7 +44,7 @@ test('headlines are asked for with category, language and number said, whatever 
   })
 })
 
-test('a search is asked for in English with the number of articles said', () => {
+test('a search is requested in English with the number of articles said', () => {
   const parameters = search.complete?.(withDefaults(search, { q: '  google ' }), context) ?? {}
   assert.deepEqual(search.request(withDefaults(search, parameters), context), {
     path: '/api/v4/search',
@@ -160,7 +160,7 @@ test('total counts the matches, not the articles, and members that older answers
   ])
 })
 
-test('no key is sent by any name but the one of the credential', () => {
+test('no key is sent under any name but the name of the credential', () => {
   assert.ok(news.reservedParameters?.includes('token'))
   assert.equal(news.credential?.name, 'apikey')
   assert.equal(news.credential?.required, true)
@@ -170,7 +170,7 @@ test("a caller's own key has the caps of the gateway's key", () => {
   assert.deepEqual(news.credential?.caps, news.caps)
 })
 
-test('without a category general headlines are asked for, though none is declared as the default', () => {
+test('without a category general headlines are requested, though none is declared as the default', () => {
   assert.equal(Reflect.get(top.parameters.properties.category ?? {}, 'default'), undefined)
   assert.equal(top.complete?.(withDefaults(top, {}), context).category, 'general')
 })

@@ -35,7 +35,7 @@ test('the recorded answers map to the recorded data', () => {
   }
 })
 
-test('the keyset lists are asked for, open items first by volume and never closed ones', () => {
+test('the keyset lists are requested, open items first by volume and never closed items', () => {
   const query = { limit: 1, closed: 'false', order: 'volume24hr', ascending: 'false' }
   assert.deepEqual(markets.request(withDefaults(markets, { limit: 1 }), context), { path: '/markets/keyset', query })
   assert.deepEqual(events.request(withDefaults(events, { limit: 1 }), context), { path: '/events/keyset', query })
@@ -60,7 +60,7 @@ test('bare lists of the deprecated endpoints are read too', () => {
   assert.equal(itemsOf(events, [{ id: '1' }])[0]?.id, '1')
 })
 
-test('no more items than asked for are given, whatever the upstream sends', () => {
+test('no more items than requested are given, whatever the upstream sends', () => {
   const list = Array.from({ length: 25 }, (_, index) => ({ id: String(index) }))
   assert.equal(itemsOf(markets, { markets: list }, { limit: 3 }).length, 3)
   assert.equal(itemsOf(events, { events: list }, { limit: 3 }).length, 3)
@@ -94,7 +94,7 @@ test('outcomes that cannot be decoded are none, and a missing price is null', ()
   assert.deepEqual(absent?.outcomes, [])
 })
 
-test('volume and liquidity of markets are numbers, also where only their text form is sent', () => {
+test('volume and liquidity of markets are numbers, even if only their text form is sent', () => {
   const [both, textOnly] = itemsOf(markets, [
     { volume: '1.5', volumeNum: 2.5, liquidity: '3.5', liquidityNum: 4.5 },
     { volume: '1.5', liquidity: '3.5' },

@@ -5,16 +5,16 @@ import { addressOf, codeOf, dataOf, endpointAt } from '../support/upstream-call.
 
 const paths = ['/random', '/today']
 
-test('English facts are asked for', () => {
+test('English facts are requested', () => {
   assert.equal(addressOf(randomFacts, '/random', {}), 'https://uselessfacts.jsph.pl/api/v2/facts/random?language=en')
   assert.equal(addressOf(randomFacts, '/today', {}), 'https://uselessfacts.jsph.pl/api/v2/facts/today?language=en')
 })
 
-test('JSON is asked for', () => {
+test('JSON is requested', () => {
   assert.equal(randomFacts.headers?.accept, 'application/json')
 })
 
-test('a random fact is never cached, that of the day for an hour', () => {
+test('a random fact is never cached, and the fact of the day is cached for an hour', () => {
   assert.equal(endpointAt(randomFacts, '/random').cache, undefined)
   assert.equal(endpointAt(randomFacts, '/today').cache?.seconds, 3_600)
 })

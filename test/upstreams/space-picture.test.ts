@@ -22,7 +22,7 @@ test('years of two digits are 19xx and 20xx', () => {
   assert.match(at('2000-01-01'), /\/000101$/)
 })
 
-test('without a date the newest of the list is asked for, one alone', () => {
+test('without a date only the newest picture of the list is requested', () => {
   assert.equal(at(undefined), 'https://science.nasa.gov/wp-json/wp/v2/apod-basic?per_page=1')
 })
 
@@ -35,7 +35,7 @@ test('an empty list is UPSTREAM_INVALID_RESPONSE', () => {
   assert.equal(codeOf(spacePicture, '/today', { body: [] }, {}), 'UPSTREAM_INVALID_RESPONSE')
 })
 
-test('the picture of another date than the one asked for is UPSTREAM_INVALID_RESPONSE', () => {
+test('the picture of another date than the requested date is UPSTREAM_INVALID_RESPONSE', () => {
   assert.equal(codeOf(spacePicture, '/today', { body: recorded }, { date: '2026-09-15' }), 'UPSTREAM_INVALID_RESPONSE')
   assert.equal(codeOf(spacePicture, '/today', { body: { title: 'x' } }, {}), 'UPSTREAM_INVALID_RESPONSE')
 })
@@ -45,7 +45,7 @@ test('dates before the first picture and after today are refused before the call
   assert.throws(() => at('2026-10-16'), isInvalidDate)
 })
 
-test('today is that of US Eastern time, in summer and winter', () => {
+test('today is today in US Eastern time, in summer and winter', () => {
   assert.throws(() => at('2026-07-02', '2026-07-02T03:59:00Z'), isInvalidDate)
   assert.match(at('2026-07-02', '2026-07-02T04:00:00Z'), /260702$/)
   assert.throws(() => at('2026-12-02', '2026-12-02T04:59:00Z'), isInvalidDate)
@@ -120,7 +120,7 @@ test('a copyright that is absent, blank or only tags is null', () => {
   for (const copyright of [undefined, null, '', ' \n', '<br>']) assert.equal(dataWith({ copyright }).copyright, null)
 })
 
-test('all members are present where the upstream has only a date', () => {
+test('all members are present even if the upstream has only a date', () => {
   assert.deepEqual(dataOf(spacePicture, '/today', { body: [{ date: '2026-10-15' }] }, {}), {
     date: '2026-10-15',
     title: null,
@@ -146,7 +146,7 @@ test('what WordPress takes for another form of the answer is reserved', () => {
   }
 })
 
-test('the picture of today is kept for minutes, those of past days for a week', () => {
+test('the picture of today is kept for minutes, and pictures of past days for a week', () => {
   const seconds = today.cache?.seconds
   assert.ok(typeof seconds === 'function')
   const now = Date.parse('2026-09-17T03:00:00Z') // 23:00 of the 16th in New York

@@ -69,7 +69,7 @@ test('an answer without events is UPSTREAM_INVALID_RESPONSE', () => {
   assert.deepEqual(interpret(nfl, bodies, { dates: '20250930-20251001' }), { responseClass: invalid() })
 })
 
-test('without dates the NFL is asked for no day, which is its current week', () => {
+test('without dates no day is requested of the NFL, which means its current week', () => {
   assert.equal(complete(nfl, undefined)?.dates, undefined)
   assert.deepEqual(nfl.request(withDefaults(nfl, { limit: 10 }), { now: 0 }), {
     path: '/apis/site/v2/sports/football/nfl/scoreboard',
@@ -77,7 +77,7 @@ test('without dates the NFL is asked for no day, which is its current week', () 
   })
 })
 
-test('without dates the NBA and MLB are asked for today in US Eastern time, which may be yesterday in UTC', () => {
+test('without dates today in US Eastern time is requested of the NBA and MLB, which may be yesterday in UTC', () => {
   for (const endpoint of [nba, mlb]) {
     assert.equal(complete(endpoint, undefined, Date.parse('2026-05-03T03:59:00Z'))?.dates, '20260502')
     assert.equal(complete(endpoint, undefined, Date.parse('2026-05-03T04:00:00Z'))?.dates, '20260503')
@@ -279,7 +279,7 @@ test('the name of a team is its display name, and a guest team may have no logo 
   assert.deepEqual([home.name, home.logo, home.record], ['Athletics', null, null])
 })
 
-test('the record of a team is the total one', () => {
+test('the record of a team is its total record', () => {
   const records = [
     { type: 'home', summary: '5-1' },
     { type: 'total', summary: '9-3' },

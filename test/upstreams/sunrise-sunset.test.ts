@@ -42,7 +42,7 @@ test('formatted=0 is always sent: it decides the shape of times and day length',
   })
 })
 
-test('no time zone is sent when none is asked for', () => {
+test('no time zone is sent when none is requested', () => {
   const request = times.request({ lat: 1, lng: 2, date: '2026-08-04' }, context)
   assert.ok(!Array.isArray(request))
   assert.equal(request.query?.tzid, undefined)
@@ -52,7 +52,7 @@ test('without a date, today in UTC is sent', () => {
   assert.deepEqual(times.complete?.({ lat: 1, lng: 2 }, lateEvening), { lat: 1, lng: 2, date: '2026-10-01' })
 })
 
-test('without a date, today in the time zone asked for is sent', () => {
+test('without a date, today in the requested time zone is sent', () => {
   const dayIn = (tzid: string, { now }: { now: number }) => times.complete?.({ lat: 1, lng: 2, tzid }, { now })?.date
   assert.equal(dayIn('Asia/Tokyo', lateEvening), '2026-10-02')
   assert.equal(dayIn('Pacific/Honolulu', context), '2026-10-01')

@@ -29,7 +29,7 @@ test('the recorded clock maps to the recorded data', () => {
   assert.deepEqual(answered(200, recorded), current.example.data)
 })
 
-test('the zone is asked for as timeZone', () => {
+test('the zone is requested as timeZone', () => {
   assert.deepEqual(current.request(amsterdam, context), {
     path: '/api/time/current/zone',
     query: { timeZone: 'Europe/Amsterdam' },
@@ -102,7 +102,7 @@ test('an answer without a time is UPSTREAM_INVALID_RESPONSE', () => {
   }
 })
 
-test('an attempt is short, so that one that hangs leaves time for another', () => {
+test('an attempt is short, so that an attempt that hangs leaves time for another', () => {
   assert.ok((timezone.attemptTimeoutMs ?? 10_000) <= 5_000)
 })
 

@@ -60,7 +60,7 @@ test('a text is decoded once: an encoded ampersand does not start another refere
   assert.equal(data.results[0].question, 'What is &lt; in HTML?')
 })
 
-test('fewer questions than asked for, code 1, is a success with none', () => {
+test('fewer questions than requested, code 1, is a success with none', () => {
   assert.deepEqual(answered(200, { response_code: 1, results: [] }), { response_code: 1, results: [] })
 })
 

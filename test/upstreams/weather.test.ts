@@ -15,7 +15,7 @@ test('the request asks for the legacy block, in default units', () => {
   )
 })
 
-test("the position is that of the model's grid cell, not the one asked for", () => {
+test("the position is the position of the model's grid cell, not the requested position", () => {
   const data = dataOf(weather, '/current', { body: recorded }, { latitude: 40.71, longitude: -74.01 })
   assert.equal(data.latitude, 40.710335)
   assert.equal(data.longitude, -73.99308)

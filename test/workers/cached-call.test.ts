@@ -97,7 +97,7 @@ test('a call with time left is not answered with the timeout of other calls, how
   assert.match((await running).cacheStatus ?? '', /^agw; hit; /)
 })
 
-test('a call that shares the refusal of other calls is not told of the share of their accounts', async (t) => {
+test('a call that shares the refusal of other calls reads nothing of the share of their accounts', async (t) => {
   const { redis, keys, running, follows } = await follow(t)
   const message = 'You have used your fair share of this API for now. Other accounts are waiting for it.'
   for (let leader = 1; leader <= 3; leader += 1) {

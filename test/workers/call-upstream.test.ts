@@ -61,7 +61,7 @@ test('a call that follows one with little time left sends a request of its own w
   assert.equal(paths.length, 2)
 })
 
-test('calls whose time is over with that of the request that they share send none of their own', async (t) => {
+test('calls whose time ends together with the request that they share send no request of their own', async (t) => {
   const { deps, call, paths } = await open(t, () => undefined)
   const coalescer = new RequestCoalescer(deps.redis)
   const outcomes = await Promise.all(['one', 'two', 'three'].map((id) => call(id, { timeMs: 1_500, coalescer })))
@@ -72,7 +72,7 @@ test('calls whose time is over with that of the request that they share send non
   assert.equal(paths.length, 1)
 })
 
-test('a call whose time is over with that of a request in another process sends none of its own', async (t) => {
+test('a call whose time ends together with a request in another process sends no request of its own', async (t) => {
   const { deps, call, paths } = await open(t, () => undefined)
   const startedAt = performance.now()
   const first = call('first', { timeMs: 2_500 })
@@ -122,7 +122,7 @@ test('a request that was redirected and waits for its next permit has begun, for
   await assert.rejects(redirected, /left/)
 })
 
-test('a call that waits for the permit of its next request is not told of a failure that was made good', async (t) => {
+test('a call that waits for the permit of its next request does not report a failure that a later request repaired', async (t) => {
   const { api, call, paths } = await open(t, (_request, response) => {
     if (paths.length === 1) response.writeHead(500).end()
     else response.writeHead(302, MOVED).end()
@@ -132,7 +132,7 @@ test('a call that waits for the permit of its next request is not told of a fail
   assert.equal(paths.length, 2)
 })
 
-test('a call whose repeat joined the queue late, and is evicted, is told of the failure before', async (t) => {
+test('a call whose repeat joined the queue late, and is evicted, reports the failure before', async (t) => {
   const { deps, api, call, paths } = await open(t, (_request, response) => response.writeHead(500).end())
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 5 }] } })
   const failed = call('failed', { joinsLate: true })

@@ -24,7 +24,7 @@ test('text of any length and kind has the bytes that Buffer.from gives it', () =
   }
 })
 
-test('bytes of one text stay as they are when another one is encoded', () => {
+test('bytes of one text stay as they are when another text is encoded', () => {
   const [first, second] = ['é', '日'].map((character) => character.repeat(20_000))
   const encoded = encodeUtf8(first ?? '')
   encodeUtf8(second ?? '')

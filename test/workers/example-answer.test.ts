@@ -40,7 +40,7 @@ describe('the answer to a test key', () => {
     return outcome
   }
 
-  it('the answer to a test key is the recorded data where the call is the recorded one, for every endpoint', async () => {
+  it('the answer to a test key is the recorded data if the call is the recorded call, for every endpoint', async () => {
     for (const { slug, endpoints } of catalog.values()) {
       for (const { path, endpoint } of endpoints.values()) {
         const { parameters, data } = endpoint.example
@@ -62,7 +62,7 @@ describe('the answer to a test key', () => {
     assert.equal((await answer('tech-forum', '/story', { id: '1' })).id, 1)
   })
 
-  it('the answer to a test key says for which parameters it was recorded, unless it is right for those of the call', async () => {
+  it('the answer to a test key says for which parameters it was recorded, unless it is right for the parameters of the call', async () => {
     const recordedFor = async (slug: string, path: string, parameters: Members, options?: Partial<CallJob>) =>
       (await outcomeOf(slug, path, parameters, options)).recordedFor
     for (const { slug, endpoints } of catalog.values()) {
@@ -106,7 +106,7 @@ describe('the answer to a test key', () => {
     assert.equal((await clockIn('America/New_York')).dst_active, true)
   })
 
-  it('the answer to a test key has as many items as are asked for, of the kind that is asked for', async () => {
+  it('the answer to a test key has as many items as the call requests, of the requested kind', async () => {
     const count = async (slug: string, path: string, parameters: Members, name: string) =>
       ((await answer(slug, path, parameters))[name] as Members[]).length
     assert.equal(await count('news', '/search', { q: 'google', max: 1 }, 'articles'), 1)

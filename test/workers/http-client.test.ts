@@ -122,7 +122,7 @@ describe('a connection to an upstream', () => {
     assert.equal(await ask('127.0.0.1', true), 200)
   })
 
-  it('a connection to an upstream speaks HTTP/1.1 where HTTP/2 is offered: no request is sent twice under one permit', async () => {
+  it('a connection to an upstream speaks HTTP/1.1 even if HTTP/2 is offered, so no request is sent twice under one permit', async () => {
     const folder = await mkdtemp(path.join(tmpdir(), 'http-client-'))
     const { certFile, keyFile } = await makeCertificate(folder, 'upstream')
     const cert = await readFile(certFile, 'utf8')

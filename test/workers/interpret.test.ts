@@ -133,7 +133,7 @@ test('a status that the endpoint accepts is mapped whatever it is', () => {
   )
 })
 
-test('404 and 410 are no such thing where the endpoint looks something up and the body says so', () => {
+test('404 and 410 mean "not found" if the endpoint looks something up and the body says so', () => {
   const lookUp = { ...thing, isNotFound: ({ body }: UpstreamResponse) => members(body).error === 'unknown thing' }
   for (const status of [404, 410]) {
     const codeWith = (body: unknown) => codeOfSent({ endpoint: lookUp }, { status, body })
@@ -282,7 +282,7 @@ test('a 403 with nothing remaining of another limit refuses the key', () => {
   assert.equal(codeOf({ status: 403, headers: told }, plain(ofSearches)), 'UPSTREAM_RATE_LIMITED')
 })
 
-test('what is left is told by any answer that has both headers', () => {
+test('any answer that has both headers says what is left', () => {
   const left = (headers: Record<string, string>, rateHeaders?: RateHeaders) =>
     rateLeft(plain(rateHeaders), headers, NOW)
   assert.deepEqual(left({ 'x-left': '41', 'x-reset': '7' }, seconds), { remaining: 41, resetMs: 7_000 })
@@ -336,7 +336,7 @@ test('the first answer that is no success decides for all', () => {
   assert.deepEqual(interpret({}, { status: 429 }, { status: 500 }), { responseClass: overLimit() })
 })
 
-test('data that do not fit their schema are UPSTREAM_INVALID_RESPONSE, and the log is told where', () => {
+test('data that do not fit their schema are UPSTREAM_INVALID_RESPONSE, and the log says where', () => {
   const result = interpret({ body: { name: 7 } })
   assert.ok('responseClass' in result && result.responseClass instanceof ResponseClass)
   assert.equal(result.responseClass.code, 'UPSTREAM_INVALID_RESPONSE')

@@ -90,7 +90,7 @@ it('a call that has its permit is served while others wait for theirs to fill th
   assert.deepEqual([pool.requests, pool.waiting], [1, 0])
 })
 
-it('a call whose permit comes while its pool is filled sends no request, and waits for its permit again where too few items came', async () => {
+it('a call whose permit comes while its pool is filled sends no request, and waits for its permit again if too few items came', async () => {
   const pool = open('beside')
   const { promise, resolve } = Promise.withResolvers<void>()
   pool.answered = promise
@@ -106,7 +106,7 @@ it('a call whose permit comes while its pool is filled sends no request, and wai
   assert.deepEqual([await first, await second, pool.requests], [[1, 2, 3, 4], [6, 7], 2])
 })
 
-it('a fill of a pool that lost its marker leaves that of another one alone', async () => {
+it('a fill of a pool that lost its marker leaves the marker of another fill alone', async () => {
   const pool = open('lost')
   const { promise, resolve } = Promise.withResolvers<void>()
   pool.answered = promise

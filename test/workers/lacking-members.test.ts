@@ -38,7 +38,7 @@ test('a recorded answer lacks nothing, whatever the upstream', () => {
   }
 })
 
-test('an answer lacks a member that is null, and one that is not there', () => {
+test('an answer lacks a member that is null, and a member that is absent', () => {
   assert.deepEqual(
     lacks('weather', '/current', (data: { temperature_c: null }) => (data.temperature_c = null)),
     ['temperature_c'],

@@ -97,7 +97,7 @@ test('what an upstream says is left is not raised by an answer that was slow', a
   assert.equal(await left(), '1')
 })
 
-test('permits that are wanted and that end in one turn of the event loop are one command each', async (t) => {
+test('permits that are wanted and permits that end in one tick of the event loop are one command each', async (t) => {
   const { redisUrl, acquire, count } = await openWide(await open(t), 10)
   const leases = () => count('leases')
   const first = await acquire('first')
@@ -305,7 +305,7 @@ test('a permit for another request of a call is refused at once if it would come
   await until(async () => (await queue()).length === 0)
 })
 
-test('calls for which a closed upstream opens too late get the reason that new ones get, and cost something only if they had a place', async (t) => {
+test('calls for which a closed upstream opens too late get the reason that new calls get, and cost something only if they had a place', async (t) => {
   const { redis, db } = await open(t)
   const { catalog, caps, clients } = await openClients({ redis, db })
   const api = catalog.get('weather') ?? assert.fail()
@@ -458,7 +458,7 @@ test('permits that ended while their cap has much room wait longer for the next 
   await until(async () => (await count('leases')) === 0)
 })
 
-test('a permit that ended goes to Redis at once while calls of other workers wait for one', async (t) => {
+test('a permit that ended goes to Redis at once while calls of other workers wait for a permit', async (t) => {
   const stores = await open(t)
   const { client, acquire, count } = await openWide(stores, 3)
   const { acquire: acquireElsewhere } = await openWide(stores, 3)

@@ -68,7 +68,7 @@ describe('the schedule of probes', () => {
     assert.deepEqual(await scheduled('news'), { hasScheduler: false, next: undefined, jobs: 0 })
   })
 
-  it('the schedule of probes is that of the files under their own caps, and leaves a cap that operators lower to the calls', async () => {
+  it('the schedule of probes follows the files under their own caps, and leaves a cap that operators lower to the calls', async () => {
     const everySeconds = async (slug: string) =>
       ((await queues.of(slug).getJobScheduler(probeScheduler(slug)))?.every ?? Number.NaN) / 1_000
     for (const { slug, upstream, enabled } of catalog.values()) {

@@ -128,7 +128,7 @@ it('a request whose call now runs in another worker ends for that reason, althou
   assert.equal(ended?.reason, LOCK_LOST)
 })
 
-it('a process that lost the lead of a request while it stood still leaves it to the one that has it', async (t) => {
+it('a process that lost the lead of a request while it stood still leaves it to the process that has it', async (t) => {
   const keys = keysOf('lost')
   const leading = await lead(t, keys)
   await redis.set(keys.leader, 'another', 'PX', 60_000)

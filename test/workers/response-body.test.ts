@@ -92,7 +92,7 @@ test('a small body that unpacks to a large one waits for memory before it is dec
   assert.ok(askedFor > large.length)
 })
 
-test('a call that ends while its body is decoded is not told that the body does not decode', async () => {
+test('a call that ends while its body is decoded does not fail with a body that does not decode', async () => {
   const left = new AbortController()
   const memory = {
     take: () => {

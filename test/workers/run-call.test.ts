@@ -22,7 +22,7 @@ async function useUp({ api, cap }: Pick<Awaited<ReturnType<typeof openWorkerPart
   await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
 }
 
-test('a call that was to share an answer and needs a permit after all is refused at once where its place is too late', async (t) => {
+test('a call that first shares an answer and then needs a permit is refused at once if its place is too late', async (t) => {
   const { deps, api, endpoint, cap, callOf } = await openWorkerParts(t)
   await useUp({ api, cap })
   // Another call has the next place, so that the script has to judge the call after it.
@@ -122,7 +122,7 @@ test('the place of a call whose worker was lost is kept while another call waits
   await until(async () => (await places()).length === 0)
 })
 
-test('a call that gets no permit says how long it waited for one, whether it met its deadline or was refused', async (t) => {
+test('a call that gets no permit says how long it waited for a permit, whether it met its deadline or was refused', async (t) => {
   const { deps, api, cap, callOf } = await openWorkerParts(t)
   await useUp({ api, cap })
   const queue = capKeys.of(api.slug, SHARED_BUCKET, 'queue')

@@ -54,7 +54,7 @@ test('the reply to a call whose worker was lost says that a request may have bee
   })
 })
 
-test('a call whose worker was lost is no refusal where it gets no permit then: a request may have been sent', async (t) => {
+test('a call whose worker was lost is no refusal even if it then gets no permit, because a request may have been sent', async (t) => {
   const { deps, replies, api, cap, callOf } = await openWorkerParts(t)
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 60 }] } })
   const waiters = [waiterOf('other|sent', 0)]
@@ -73,7 +73,7 @@ test('a call whose worker was lost is no refusal where it gets no permit then: a
   }
 })
 
-test('a call counts as queued from the end of its admission, or from its limits where its node is of an earlier version', async (t) => {
+test('a call counts as queued from the end of its admission, or from its limits if its node is of an earlier version', async (t) => {
   const { deps, replies, callOf } = await openWorkerParts(t)
   const queueMsOf = async (fields: Partial<CallJob>) => {
     const call = callOf({ replyTo: replies.stream, limitsAcquiredAt: Math.floor(deps.clock.now()) - 60_000, ...fields })

@@ -115,7 +115,7 @@ test('a validation that a pause of the API holds until its time is over says so,
   assert.ok(next_validation_at)
 })
 
-test('the last try of a validation leaves the time at which another one tries the key again, and not its own', async (t) => {
+test('the last try of a validation leaves the time at which another validation tries the key again, and not its own', async (t) => {
   const { upstream, key, enqueue, validate, delayed } = await open(t)
   upstream.play(NEWS, (_, response) => void response.writeHead(503).end())
   await enqueue()
@@ -154,7 +154,7 @@ test('failed validations of two accounts that count as one are failures of one c
 
 const CRYPTO = 'crypto-prices'
 
-test('a key is not valid where a made-up key is answered in the same way, whatever it was before', async (t) => {
+test('a key is not valid if a made-up key gets the same answer, even if it was valid before', async (t) => {
   const { upstream, key, enqueue, validate, delayed } = await open(t, CRYPTO)
   const sent: unknown[] = []
   upstream.play(CRYPTO, (request, response) => {
@@ -174,7 +174,7 @@ test('a key is not valid where a made-up key is answered in the same way, whatev
   assert.deepEqual(await delayed(), [])
 })
 
-test('a key is valid where a made-up key is refused, and invalid where it is refused itself', async (t) => {
+test('a key is valid if a made-up key is refused, and invalid if the key itself is refused', async (t) => {
   const { upstream, key, enqueue, validate } = await open(t, CRYPTO)
   let good = 'key'
   upstream.play(CRYPTO, (request, response) => {
@@ -206,7 +206,7 @@ test('a key that was valid is no longer when the upstream begins to take any key
   assert.equal((await key()).status, 'unvalidated')
 })
 
-test('a key is not valid where the made-up key found a limit, and is tried again', async (t) => {
+test('a key is not valid if the made-up key found a limit, and is tried again', async (t) => {
   const { upstream, key, enqueue, validate } = await open(t, CRYPTO)
   upstream.play(CRYPTO, (request, response) => {
     response.writeHead(request.headers['x-cg-demo-api-key'] === 'key' ? 200 : 429, { 'retry-after': '1' }).end('{}')
@@ -216,7 +216,7 @@ test('a key is not valid where the made-up key found a limit, and is tried again
   assert.deepEqual([(await key()).status, (await key()).failure_code], ['unvalidated', 'UPSTREAM_RATE_LIMITED'])
 })
 
-test('an API whose check is known to fail with a wrong key is asked once', async (t) => {
+test('an API whose check is known to fail with a wrong key gets one request', async (t) => {
   const { upstream, key, enqueue, validate } = await open(t)
   upstream.play(NEWS, (_, response) => void response.writeHead(200, { 'content-type': 'application/json' }).end('{}'))
   await enqueue()

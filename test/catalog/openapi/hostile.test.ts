@@ -260,7 +260,7 @@ describe('a hostile document', () => {
     )
   })
 
-  it('what stands where something else belongs is an error with its pointer, and is never taken for nothing', async () => {
+  it('a value where another type belongs is an error with its pointer, and is never ignored', async () => {
     const operation = (members: object) => document({ operation: members })
     await expectWords(
       [

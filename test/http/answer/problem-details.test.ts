@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import { GatewayError } from '../../../src/errors.ts'
 import { prefersProblem, problemDetails } from '../../../src/http/answer/problem-details.ts'
 
-it('problem details are preferred where Accept names them and names no JSON above them', () => {
+it('problem details are preferred if Accept names them and names no JSON above them', () => {
   for (const accept of [
     'application/problem+json',
     'application/json, application/problem+json',

@@ -8,7 +8,7 @@ import { onBehalfOf } from '../../../src/http/request/caller-socket.ts'
 const REFUSED = { code: 'RATE_LIMIT_EXCEEDED' }
 
 describe('the requests of an account', () => {
-  it('the requests of an account are refused beyond a burst, and those of another are not', () => {
+  it('the requests of an account are refused beyond a burst, and the requests of another account are not', () => {
     const requests = new AccountRequests(0.001)
     requests.take('a')
     assert.throws(() => requests.take('a'), REFUSED)
@@ -39,7 +39,7 @@ describe('the requests of an account', () => {
     requests.checkRefusedCalls('b')
   })
 
-  it('the requests of an account have no bound where the operator set none', () => {
+  it('the requests of an account have no bound if the operator has set no bound', () => {
     const requests = new AccountRequests(0)
     for (let count = 0; count < 1_000; count += 1) requests.take('a')
   })

@@ -10,7 +10,7 @@ describe('the units of a body', () => {
     assert.equal(unitsOfBody({ 'content-length': '65537' }, 512 * 1024), 2)
   })
 
-  it('the units of a body of unknown length, or of one that is too large, are those of the largest', () => {
+  it('a body of unknown length, or a body that is too large, takes as many units as the largest body', () => {
     assert.equal(unitsOfBody({ 'transfer-encoding': 'chunked' }, 512 * 1024), 8)
     assert.equal(unitsOfBody({ 'content-length': '9'.repeat(15) }, 512 * 1024), 8)
   })

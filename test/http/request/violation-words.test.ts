@@ -25,7 +25,7 @@ async function refusalOf(
   return (await app.inject({ ...request, headers, ...(payload === undefined ? {} : { payload }) })).json()
 }
 
-test('a request that does not fit its schema is told what would', async () => {
+test('the refusal of a request that does not fit its schema says what would fit', async () => {
   const member = (schema: TSchema, value: unknown) => answerTo(Type.Object({ a: schema }), { a: value })
   for (const [schema, value, words] of [
     [Type.Enum(['live', 'test']), 'prod', 'Member a must be one of live, test.'],
@@ -55,7 +55,7 @@ test('a request that does not fit its schema is told what would', async () => {
   }
 })
 
-test('a body that is missing or no object is told what it must be, and how it is sent', async () => {
+test('the refusal of a body that is missing or no object says what it must be, and how to send it', async () => {
   const body = Type.Object({ email: Type.String(), password: Type.String() })
   for (const payload of [undefined, '[]', 'null', '"x"']) {
     const { message, hint } = await refusalOf({ body }, { method: 'POST', url: '/', ...(payload && { payload }) })
@@ -64,7 +64,7 @@ test('a body that is missing or no object is told what it must be, and how it is
   }
 })
 
-test('a parameter of a query that is sent twice is told to be sent once', async () => {
+test('the refusal of a query parameter that is sent twice says to send it once', async () => {
   const querystring = Type.Object({ q: Type.Optional(Type.String()) })
   const { message } = await refusalOf({ querystring }, { method: 'GET', url: '/?q=a&q=b' })
   assert.equal(message, 'Parameter q must be given once.')
@@ -93,7 +93,7 @@ test('a member that is not known is named, with the nearest one that is, or else
   assert.equal(await answerTo(call, { parameters: { any: 1 } }), 'Member api is required.')
 })
 
-test('a member that is missing and there under another name is told so', async () => {
+test('the refusal of a missing member names the member that was sent in its place', async () => {
   const body = Type.Object({ email: Type.String(), password: Type.String() })
   assert.equal(await answerTo(body, { emial: 'x', password: 'x' }), 'Member email is required; emial is not known.')
 })

@@ -54,7 +54,7 @@ describe('the address of a client', () => {
     })
   }
 
-  it('the address of a client is that of its connection when no trusted proxy wrote another, in its plain form', () => {
+  it('the address of a client is the address of its connection, in plain form, if no trusted proxy wrote another', () => {
     for (const forwarded of [undefined, '203.0.113.10', 'unknown'])
       assert.equal(client(forwarded, '::ffff:198.51.100.7'), '198.51.100.7')
     assert.equal(client(undefined, 'fe80::1%eth0'), 'fe80::1')

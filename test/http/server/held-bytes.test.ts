@@ -110,7 +110,7 @@ describe('the bytes that are held', () => {
     for (let sweeps = 0; sweeps < 10; sweeps += 1) assert.equal(held.sweep(), 0)
   })
 
-  it('the bytes that are held of a body that many answers share are those of one body, paid by an answer that holds it', () => {
+  it('the bytes that are held of a body that many answers share count once, for an answer that holds it', () => {
     const held = new HeldBytes(80 * MB)
     const body = Buffer.alloc(2 * MB)
     const connections = Array.from({ length: 100 }, (_, index) => new Connection(held, index < 50 ? 'a' : 'b'))
@@ -125,7 +125,7 @@ describe('the bytes that are held', () => {
     assert.equal(held.total, 0)
   })
 
-  it('the bytes that are held of a shared body are those of each copy where connections are encrypted', () => {
+  it('the bytes that are held of a shared body are the bytes of each copy if connections are encrypted', () => {
     const held = new HeldBytes(80 * MB)
     const body = Buffer.alloc(MB)
     for (let count = 0; count < 5; count += 1) new Connection(held, 'a', true).hold(0).addBody(body)

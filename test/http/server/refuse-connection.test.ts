@@ -79,7 +79,7 @@ describe('a request head that is too long', () => {
     assert.equal(await answerTo([post, ...inPackets(long, 4_000)]), '414 URI_TOO_LONG')
   })
 
-  it('a request head that is too long is refused for its header fields where these are what is too long, however they arrive', async () => {
+  it('a request head that is too long is refused for its header fields if the header fields are too long, however they arrive', async () => {
     for (const size of [4_000, 200_000]) {
       const request = `GET /short HTTP/1.1\r\nHost: test\r\nAuthorization: DPOP ${'x'.repeat(20_000)}\r\n\r\n`
       assert.equal(await answerTo(inPackets(request, size)), '431 HEADERS_TOO_LARGE', `${size}`)

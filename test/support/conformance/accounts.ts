@@ -138,7 +138,7 @@ export const ACCOUNT_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'a key label of 255 characters is taken and one of 256 is 400',
+    says: 'a key label of 255 characters is accepted, and a label of 256 is 400',
     holds: async ({ send, free }) => {
       const make = (length: number) => send('/v1/keys', { token: free.token, body: { label: 'x'.repeat(length) } })
       assert.equal((await make(255)).status, 201)

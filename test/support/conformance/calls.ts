@@ -197,7 +197,7 @@ export const CALL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'Prefer: wait=1 answers 200 where the answer comes in time, and 202 for the same call where it does not',
+    says: 'Prefer: wait=1 answers 200 if the answer comes in time, and 202 for the same call if it does not',
     holds: async ({ send, elite }) => {
       const headers = { prefer: 'wait=1' }
       assert.equal((await send(WEATHER, { key: elite.test, headers })).status, 200)

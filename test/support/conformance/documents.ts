@@ -47,7 +47,7 @@ export const DOCUMENT_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'there is no security.txt where the operator named no contact',
+    says: 'there is no security.txt if the operator named no contact',
     holds: async ({ send }) => assertFailure(await send('/.well-known/security.txt'), 404, 'NOT_FOUND'),
   },
   {

@@ -198,7 +198,7 @@ export const REFUSAL_STATEMENTS: Statement[] = [
     holds: async ({ send }) => assert.match((await send('/v1/me')).body.hint, /^[A-Z][^.]*\.( \w+=\S+)*$/),
   },
   {
-    says: 'a failure is problem details where Accept prefers them (RFC 9457)',
+    says: 'a failure is problem details if Accept prefers them (RFC 9457)',
     holds: async ({ send, elite }) => {
       const headers = { accept: 'application/problem+json' }
       const answer = await send('/v1/call/weather/current', { key: elite.test, headers })

@@ -50,7 +50,7 @@ export const TEAM_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'a team name of 100 characters is taken; one of 101, and none at all, is 400',
+    says: 'a team name of 100 characters is accepted; a name of 101, and no name, is 400',
     holds: async ({ send, free }) => {
       const make = (body: object) => send('/v1/teams', { token: free.token, body })
       assert.equal((await make({ name: 'x'.repeat(100) })).status, 201)
