@@ -81,7 +81,7 @@ async function finish({ log, finish: finishWork, close }: Running, signal: strin
   log.info({ signal }, 'closing')
   try {
     if (finishWork && (await within(FINISH_MS_MAX, finishWork())) === 'late') {
-      log.error('failed to finish what was under way in time')
+      log.error('failed to finish running work in time')
       return 1
     }
     if ((await within(CLOSE_MS_MAX, close())) === 'late') log.warn('failed to close some connections in time')

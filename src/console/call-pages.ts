@@ -71,8 +71,7 @@ export function callsPage({ calls, filter, next }: CallList, assets: Assets): st
     ...callCells(call),
     link(`/accounts/${call.account.id}`, call.account.email ?? call.account.id),
   ])
-  const empty =
-    next === undefined ? 'No call fits.' : 'None of the calls that were looked through fits. Look further back.'
+  const empty = next === undefined ? 'No call fits.' : 'None of the calls searched so far matches. Look further back.'
   const main = html`<h1>Calls <small>newest first, UTC</small></h1>
 <form class="bar" method="get" action="/calls">
 <label>API <input type="search" name="api" value="${filter.api ?? ''}" maxlength="64" autocomplete="off"></label>

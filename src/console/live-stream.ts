@@ -40,7 +40,7 @@ export function streamLive(response: ServerResponse, { log, snapshot, isAllowed 
   const check = (): void => {
     isAllowed().then(
       (is) => is || end(),
-      (error) => log.warn({ err: error }, 'failed to look at the session of a live stream'),
+      (error) => log.warn({ err: error }, 'failed to check the session of a live stream'),
     )
   }
   const timers = [setInterval(send, SNAPSHOT_EVERY_MS), setInterval(check, SESSION_CHECK_MS)]

@@ -110,7 +110,7 @@ export class BoundedPool implements PostgresPool {
       if (pool !== this.#pool) return await this.#checkOut(until)
       if (performance.now() < until && this.#makesDo(pool, cause)) return await this.#checkOut(until)
       if (this.#access.learn(cause)) {
-        this.#options.log.info({ reason: String(cause) }, 'postgres is connected to in another way')
+        this.#options.log.info({ reason: String(cause) }, 'connecting to postgres in another way')
         this.#pool = this.#openPool()
         return await this.#checkOut(until)
       }

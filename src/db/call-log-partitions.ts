@@ -49,7 +49,7 @@ export class CallLogPartitions {
     try {
       await keepPartitions(db, days)
     } catch (error) {
-      log.warn({ err: error }, 'failed to look after the partitions of the log of calls; the next try is in a minute')
+      log.warn({ err: error }, 'failed to maintain the partitions of the log of calls; the next try is in a minute')
       nextMs = RETRY_MS
     }
     if (!this.#isClosed) this.#timer = setTimeout(() => this.open(), nextMs)

@@ -113,7 +113,7 @@ function redisProblems(redis: RedisState): Present[] {
       rank: 0,
       text: 'cannot write its append-only file and refuses writes',
       callers: 'Callers get 503 OVERLOADED.',
-      todo: 'Check the disk it writes to.',
+      todo: 'Check its disk.',
       runbook: 'redis-disk',
     })
   }

@@ -16,7 +16,7 @@ export function processProblems({ processes, upstreams }: Facts): Omit<Problem, 
       slug: null,
       text: 'No worker is alive; calls wait in their queues',
       callers: 'Callers wait, and get 503 DEADLINE_EXCEEDED at their deadline.',
-      todo: 'Start a worker and look at the log of the last one.',
+      todo: 'Start a worker and look at the log of the last worker.',
       runbook: 'no-worker',
     })
   }
@@ -42,7 +42,7 @@ export function processProblems({ processes, upstreams }: Facts): Omit<Problem, 
       slug: null,
       text: 'No API node is alive',
       callers: 'Callers cannot connect.',
-      todo: 'Start an API node and look at the log of the last one.',
+      todo: 'Start an API node and look at the log of the last API node.',
       runbook: 'no-api-node',
     })
   }
@@ -53,7 +53,7 @@ export function processProblems({ processes, upstreams }: Facts): Omit<Problem, 
       slug: null,
       text: 'No probe process is alive. Nothing records changes of health, and only calls try an API that is down',
       callers: 'Callers may wait longer until an API that was down serves again.',
-      todo: 'Start one and look at the log of the last one.',
+      todo: 'Start a probe process and look at the log of the last probe process.',
       runbook: 'no-probe-process',
     })
   }

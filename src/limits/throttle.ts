@@ -115,7 +115,7 @@ export async function checkThrottle({ redis, log, now }: ThrottleDeps, throttle:
     waitMs = Number(await takeUnit.run(redis, [keys.throttle(name, subject)], [now?.() ?? '', max, '', windowMs]))
   } catch (error) {
     // Fails open, as `takeThrottle`.
-    log.warn({ err: error, throttle: name }, 'failed to look at a throttle; the attempt is let through')
+    log.warn({ err: error, throttle: name }, 'failed to read a throttle; the attempt is let through')
   }
   if (waitMs > 0) throw new GatewayError(code, { retryAfterMs: waitMs })
 }

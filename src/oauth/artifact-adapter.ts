@@ -156,7 +156,7 @@ export function openStored(
 ): AdapterPayload | undefined {
   const { encryption } = config.secrets
   if (!encryption.some(({ id }) => id === secretId)) {
-    log.warn({ secretId }, 'failed to open a record of OAuth: its secret is not among ENCRYPTION_KEY')
+    log.warn({ secretId }, 'failed to open a record of OAuth: ENCRYPTION_KEY lacks its secret')
     return undefined
   }
   return JSON.parse(open(encryption, record, { secretId, bytes: sealed }))

@@ -131,7 +131,7 @@ export function usersText({ users, more }: { users: User[]; more: boolean }): st
   if (users.length === 0) return 'No account fits.'
   const rows = users.map((user) => [user.email, user.plan, accountState(user), user.createdAt.slice(0, 10), user.id])
   const table = textTable(['Email', 'Plan', 'State', 'Created', 'Id'], rows, { whole: ['Email', 'Created', 'Id'] })
-  return more ? `${table}\n\n${users.length} shown, more exist: name a part of the address.` : table
+  return more ? `${table}\n\n${users.length} shown, and there are more. Give a part of the address.` : table
 }
 
 function accountState({ disabled, approved, emailVerified }: User): string {
@@ -149,7 +149,7 @@ function mayDo({ disabled, approved, emailVerified, liveCallsNeed }: User): stri
   if (disabled) return 'It cannot log in, and its calls are refused.'
   if (liveCallsNeed === 'approval') return 'Its live calls are refused until it is approved (--approve).'
   if (liveCallsNeed === 'verification')
-    return 'Its live calls are refused until its address is proven, or it is approved (--approve).'
+    return 'Its live calls are refused until its address is verified, or it is approved (--approve).'
   const unproven = approved && !emailVerified
   return `Its live calls are answered.${unproven ? ' Its address is not proven by that: where the gateway sends mail, nobody can add it to a team before it has opened the link of its mail.' : ''}`
 }

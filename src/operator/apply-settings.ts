@@ -37,12 +37,12 @@ export type SettingsChange = Static<typeof SettingsChange>
 export type StoredSettings = Static<typeof StoredSettings>
 
 export const SettingsAnswer = Type.Object({
-  applied: Type.Boolean({ description: 'False for a dry run, and where there is no difference' }),
+  applied: Type.Boolean({ description: 'False for a dry run, and if there is no difference' }),
   differences: Type.Array(
     Type.Object({
       slug: Type.String(),
       member: Type.String({ description: 'enabled, tierRequired, caps, paused or key' }),
-      before: Type.Unknown({ description: 'Null: the default. Of a key only whether there is one' }),
+      before: Type.Unknown({ description: 'Null: the default. For a key only whether there is a key' }),
       after: Type.Unknown(),
     }),
   ),

@@ -28,8 +28,8 @@ const Text = (description: string) => Type.String({ maxLength: 100, description 
 export const AuditQuery = Type.Object({
   from: Type.Optional(Moment),
   to: Type.Optional(Moment),
-  actor: Type.Optional(Text('A part of who did it')),
-  action: Type.Optional(Text('upstream.pause, or upstream for all that was done to upstreams')),
+  actor: Type.Optional(Text('A part of the name of who did it')),
+  action: Type.Optional(Text('upstream.pause, or upstream for everything done to upstreams')),
   subject: Type.Optional(Text('Slug of the upstream, or id of the account or key')),
   limit: Type.Optional(
     Type.String({
@@ -38,7 +38,7 @@ export const AuditQuery = Type.Object({
     }),
   ),
   cursor: Type.Optional(
-    Type.String({ pattern: '^\\d{0,18}$', description: 'Where the page before ended: the Link header has it' }),
+    Type.String({ pattern: '^\\d{0,18}$', description: 'Where the previous page ended; the Link header has it' }),
   ),
 })
 export type AuditQuery = Static<typeof AuditQuery>

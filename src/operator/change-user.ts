@@ -21,7 +21,7 @@ export const UserAnswer = Type.Object({
   disabled: Type.Boolean(),
   approved: Type.Boolean({
     description:
-      'An operator stands for it: live calls need no proof of its address. It proves none: where mail is sent, teams wait for that',
+      'An operator stands for it: live calls need no proof of its address. It verifies no address: if the gateway sends mail, teams still need a verified address',
   }),
   emailVerified: Type.Boolean({ description: 'It has proven that it receives mail at its address' }),
   liveCallsNeed: nullable(

@@ -49,7 +49,8 @@ export async function checkPath(
     () => false,
   )
   if (!isFolder) return await checkDocument(path, overlay)
-  if (overlay !== undefined) throw new UsageError('--overlay belongs to one document, and this is a folder of them.')
+  if (overlay !== undefined)
+    throw new UsageError('--overlay belongs to one document, and this is a folder of documents.')
   return await checkFolder(path)
 }
 

@@ -7,18 +7,18 @@ export const HELP = `The operator's command line: a client of the operator API.
 
 Accounts
   users [part of an address] [--unapproved]
-                                          find accounts, newest first, or those neither approved nor disabled
+                                          find accounts, newest first, or accounts neither approved nor disabled
                                           state: unproven (address), proven, approved or disabled
   user <id or address> [--tier T] [--disable | --enable] [--approve | --disapprove]
                                           without an option: show it; T: developer, pro, business, enterprise
                                           approved: its live calls need no proof of its address
-  user <id or address> --reset-link       print a link with which it sets a new password, once, in 30 minutes
+  user <id or address> --reset-link       print a link that sets a new password, once, within 30 minutes
   new-password <id or address>            give it a new password, shown once, and end its sessions
   account <id or address>                 what it does: calls by API, last failures, keys, connections
   revoke-key <id>                         revoke a key of any account, on every node at once
 
 Calls
-  call <id>                               what became of a call, and where its time went, by X-Call-Id or
+  call <id>                               the outcome of a call, and where its time went, by X-Call-Id or
                                           X-Request-Id; exit code 1 if the log has none
 
 Upstreams
@@ -28,9 +28,9 @@ Upstreams
                                           C: concurrency=4,60/3600,10/60 (calls/seconds)
                                           F: file that holds the key; - reads it from standard input
   reset <slug>                            back to what its file and the environment say
-  pause <slug> [--hold]                   refuse its calls (503 API_PAUSED), or with --hold let them wait
-  resume <slug>                           let them go on
-  probe <slug>                            probe it now, and say what came of it
+  pause <slug> [--hold]                   refuse its calls (503 API_PAUSED), or let them wait with --hold
+  resume <slug>                           serve its calls again
+  probe <slug>                            probe it now, and print the result
   apply <file> [--check]                  settings of many upstreams from a YAML file, whole or not at all
                                           upstreams: { news: { enabled, tierRequired, caps, paused, key: { env | file } } }
                                           --check changes nothing: 0 no difference, 2 a difference, 1 a wrong file
@@ -38,15 +38,15 @@ Upstreams
 
 Own APIs
   check <file> [--overlay F]              what the gateway makes of an OpenAPI document: errors, what is left out, the
-                                          catalog entry; needs no running gateway; exit code 1 when it has errors
+                                          catalog entry; needs no running gateway; exit code 1 if it has errors
                                           F: else <name>.overlay.yaml or .json beside the file
   check <folder>                          the same of all documents of a folder, and where they clash
 
 Fleet
   status                                  what needs you, and nothing else; exit code 1 while callers fail
   overview                                health, queues, caps left and failures of each API
-  queue <slug>                            its calls in the order in which they are served, and probes
-  top                                     the accounts with most calls in the last hour
+  queue <slug>                            its calls in the order in which they run, and probes
+  top                                     the accounts with the most calls in the last hour
   audit [--limit N]                       the latest changes
 
 Options
@@ -54,7 +54,7 @@ Options
   --url http://host:port                  operator address (else OPS_HOST and OPS_PORT, or where
                                           npm start with the same data folder listens)
 
-The token is OPERATOR_TOKEN, or the one that npm start keeps in the data folder.
+The token is OPERATOR_TOKEN, or the token that npm start keeps in the data folder.
 `
 
 /** What the person at the terminal did wrong; printed without a stack. */

@@ -115,7 +115,7 @@ function effectOf(api: Api, { status, isOpen, isServedByFallback, cause }: Healt
   // By its score alone an API may be down while its breaker is closed.
   const often = status === 'Down' ? 'many of them fail or take' : 'may fail or take'
   if (!isOpen) return `Live calls go through, but ${often} longer. ${testCalls(api)}`
-  const stored = servesStored(api) ? ' Stored answers are still served where there are any.' : ''
+  const stored = servesStored(api) ? ' Stored answers are still served if there are any.' : ''
   return `Live calls are refused at once with UPSTREAM_UNAVAILABLE; the source is tried again after a pause that grows from a second to five minutes.${stored} ${testCalls(api)}`
 }
 

@@ -90,7 +90,7 @@ export async function authRoutes(app: App, context: Context): Promise<void> {
     if (mailer) {
       // Nobody waits for the mail server; the link can be sent again.
       mailVerification({ ...context, mailer }, user).catch((error) => {
-        request.log.warn({ err: error, accountId: user.id }, 'failed to mail the proof of an address')
+        request.log.warn({ err: error, accountId: user.id }, 'failed to mail the link that verifies an address')
       })
     }
     const token = await startSession(context, user.id, passwordHash)

@@ -38,7 +38,7 @@ const UsageQuery = Type.Object({
     Type.String({
       pattern: '^[\\w-]+(~[\\w-]+)*$',
       maxLength: 255,
-      description: 'Where the page before ended: the Link header has it',
+      description: 'Where the previous page ended; the Link header has it',
     }),
   ),
 })

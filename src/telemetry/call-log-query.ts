@@ -29,7 +29,7 @@ export const CallLogQuery = Type.Object({
   cursor: Type.Optional(
     Type.String({
       pattern: '^\\d{1,15}_[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$',
-      description: 'Where the page before ended: the Link header has it',
+      description: 'Where the previous page ended; the Link header has it',
     }),
   ),
 })

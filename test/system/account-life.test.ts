@@ -67,7 +67,7 @@ describe('the life of an account in the portal', () => {
       await page.getByRole('button', { name: 'Change First key' }).click()
       await page.getByRole('dialog').getByLabel('Label').fill('Robot')
       await page.getByRole('dialog').getByLabel('Expires').selectOption('30')
-      await page.getByRole('dialog').getByLabel('Calls a minute, at most').fill('7')
+      await page.getByRole('dialog').getByLabel('Maximum calls a minute').fill('7')
       await page.getByRole('dialog').getByLabel('APIs it may call').fill('weather, countries')
       await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
       await page.getByText('countries, weather; 7 a minute').waitFor()
@@ -99,7 +99,7 @@ describe('the life of an account in the portal', () => {
       const notices = page.getByLabel('When 80 and 100 % of a month are used')
       assert.equal(await notices.isChecked(), true)
       await notices.uncheck()
-      await page.getByText('You get no notices any more').waitFor()
+      await page.getByText('You no longer get notices').waitFor()
       const [download] = await Promise.all([
         page.waitForEvent('download'),
         page.getByRole('button', { name: 'Download my data' }).click(),
@@ -116,7 +116,7 @@ describe('the life of an account in the portal', () => {
       await leave('not the password')
       await page.getByText('The password is wrong').waitFor()
       await leave(`new ${password}`)
-      await page.getByText('The account is deleted').waitFor()
+      await page.getByText('The account has been deleted').waitFor()
       await page.getByRole('link', { name: 'Log in' }).first().waitFor()
       await page.goto('/login')
       await page.getByLabel('Email').fill(email)

@@ -553,7 +553,7 @@ describe('an application that signs in', () => {
         ] as const) {
           await page.setViewportSize({ width, height })
           for (const shown of [
-            page.getByText('Go on only if you started this'),
+            page.getByText('Continue only if you started this'),
             page.locator('[data-redirect-host]'),
             page.getByRole('button', { name: 'Allow' }),
             page.getByRole('button', { name: 'Refuse' }),
@@ -598,7 +598,7 @@ describe('an application that signs in', () => {
       assert.equal(await page.locator('[data-redirect-host]').textContent(), new URL(redirectUri).host)
       await page.getByLabel('Only these').check()
       await page.getByLabel('Dog images').check()
-      await page.getByLabel('Calls a month, at most').fill('5')
+      await page.getByLabel('Maximum calls a month').fill('5')
       await page.getByRole('button', { name: 'Allow' }).click()
       await page.getByText('You can close this page.').waitFor()
       const { searchParams } = await landed.promise

@@ -335,7 +335,7 @@ describe('an own API', () => {
       await tick.waitFor({ state: 'hidden' })
       await page.getByLabel('APIs it may call').fill('weather, orders')
       await page.getByLabel('It may change data at orders').check()
-      await page.getByLabel('Calls a minute, at most').fill('7')
+      await page.getByLabel('Maximum calls a minute').fill('7')
       await page.getByRole('button', { name: 'Create key' }).click()
       await page.getByText('orders, weather; may change data; 7 a minute').waitFor()
       assert.deepEqual(await keys(), [{ apis: ['orders', 'weather'], per_minute: 7, may_write: true }])

@@ -61,7 +61,7 @@ describe('the portal', () => {
       assert.equal(await page.locator('[data-new-key]').count(), 0)
       await page.getByRole('button', { name: 'Revoke by hand' }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
-      await page.getByText('The key is revoked').waitFor()
+      await page.getByText('The key has been revoked').waitFor()
 
       await page.getByRole('link', { name: 'APIs', exact: true }).click()
       await page.getByRole('link', { name: 'Weather' }).click()
@@ -234,7 +234,7 @@ describe('the portal', () => {
       await team.getByLabel('Email').fill(colleague.email)
       await team.getByRole('button', { name: 'Add member' }).click()
       await team.getByLabel(`Role of ${colleague.email}`).selectOption('admin')
-      await page.getByText('The role is changed').waitFor()
+      await page.getByText('The role has been changed').waitFor()
       await team.getByRole('button', { name: 'Create key' }).click()
       assert.match((await page.locator('[data-new-key]').textContent()) ?? '', /^agw_test_/)
       const teams = await send(gateway, '/v1/teams', { token: colleague.token })
@@ -263,7 +263,7 @@ describe('the portal', () => {
       await send(gateway, `${address}/transfer`, { token: colleague.token, body: { memberId } })
       await page.reload()
       await team.getByLabel(`Role of ${colleague.email}`).selectOption('admin')
-      await page.getByText('The role is changed').waitFor()
+      await page.getByText('The role has been changed').waitFor()
       const body = { teamId: teams.body.teams[0].id, environment: 'test' }
       const { key } = (await send(gateway, '/v1/keys', { token: colleague.token, body })).body
       await page.reload()
@@ -353,7 +353,7 @@ describe('the portal', () => {
       await page.getByText('The current password is wrong. Enter it again.').waitFor()
       await page.getByLabel('Current password').fill(password)
       await page.getByRole('button', { name: 'Change password' }).click()
-      await page.getByText('The password is changed').waitFor()
+      await page.getByText('The password has been changed').waitFor()
       const login = { email, password: 'another long password' }
       assert.equal((await send(gateway, '/v1/auth/login', { body: login })).status, 200)
 

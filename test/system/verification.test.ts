@@ -55,7 +55,7 @@ describe('if there is a mail server', () => {
     try {
       await visitPortal(t, { gateway, browser }, async (page) => {
         await page.goto('/signup')
-        await page.getByText('A mail comes with a link that proves the address').waitFor()
+        await page.getByText('You get a mail with a link that verifies your address').waitFor()
         const { email } = await signUpIn(page)
         await page.getByText('Until then live calls are refused').waitFor()
         await page.getByRole('button', { name: 'Send it again' }).click()

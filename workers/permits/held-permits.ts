@@ -44,7 +44,7 @@ export class HeldPermits {
     try {
       return (await this.#cap.release({ ...this.drainReleased(), unused })).isWaitedFor
     } catch (error) {
-      this.#log.warn({ err: error, permits: unused.length }, 'failed to give back unused permits; they count as used')
+      this.#log.warn({ err: error, permits: unused.length }, 'failed to release unused permits; they count as used')
       return false
     }
   }

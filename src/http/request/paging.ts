@@ -18,7 +18,7 @@ export const PageQuery = Type.Object({
   cursor: Type.Optional(
     Type.String({
       pattern: CURSOR,
-      description: 'Where the page before ended: the Link header has it; or the id of its last item',
+      description: 'Where the previous page ended; the Link header has it; or the id of its last item',
     }),
   ),
 })

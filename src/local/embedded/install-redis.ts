@@ -75,7 +75,7 @@ export async function installRedis<T>({
     const found = code === 0 ? await find() : undefined
     if (found !== undefined) return { found }
   }
-  return { problem: problem || `${manager.tool} installed no Redis of a version that will do` }
+  return { problem: problem || `${manager.tool} installed no Redis that is new enough` }
 }
 
 async function findManager(): Promise<Manager | undefined> {

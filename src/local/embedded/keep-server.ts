@@ -76,7 +76,7 @@ async function watch(
         const server = await start()
         state.server = server
         if (state.isStopped) return undefined
-        if (server.url !== url) return new Error(`The port of the embedded ${name} is taken by another program.`)
+        if (server.url !== url) return new Error(`The port of the embedded ${name} is in use by another program.`)
         break
       } catch (error) {
         if (state.isStopped) return undefined

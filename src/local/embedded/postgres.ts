@@ -87,7 +87,7 @@ async function initialise({ dir, data, binaries, print }: Cluster): Promise<void
   if (major === binaries.major) return
   if (major !== undefined) {
     throw new Error(
-      `${data} was written by Postgres ${major} and this is ${binaries.major}; dump it with the old one, or set another DATA_DIR.`,
+      `${data} was written by Postgres ${major} and this is ${binaries.major}; dump it with the old version, or set another DATA_DIR.`,
     )
   }
   print('Preparing the embedded Postgres (first run) …')

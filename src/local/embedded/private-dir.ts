@@ -18,7 +18,7 @@ export async function makePrivateDir(dataDir: string, name: string): Promise<str
   try {
     await access(dir, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch (cause) {
-    throw new Error(`${dir} belongs to another account; start as that one, or set another DATA_DIR.`, { cause })
+    throw new Error(`${dir} belongs to another account; start as that account, or set another DATA_DIR.`, { cause })
   }
   return realpath(dir)
 }
@@ -39,7 +39,7 @@ export async function claimDir(dir: string, what: string): Promise<() => void> {
       const owner = readOwner(file)
       if (owner !== undefined && (await isSameProcessRunning(owner))) {
         throw new Error(
-          `${what} in ${dir} is already run by process ${owner.pid}; stop that one first, or set another DATA_DIR.`,
+          `${what} in ${dir} is already run by process ${owner.pid}; stop that process first, or set another DATA_DIR.`,
         )
       }
       removeClaim(file, owner)

@@ -29,7 +29,7 @@ export async function showAccount(view, build) {
 /** What could not be had, and what to do. */
 export function failureCard(error) {
   if (error.status === 404 && error.code === 'NOT_FOUND') {
-    return el('p', { class: 'notice' }, 'This gateway does not offer this part yet.')
+    return el('p', { class: 'notice' }, 'This gateway does not offer this yet.')
   }
   return el('p', { class: 'failure', role: 'alert' }, forPeople(error))
 }

@@ -1,6 +1,6 @@
 /** What the gateway refused, in its own words. */
 export class ApiError extends Error {
-  constructor(status, { code = 'UNKNOWN', message = 'No answer that can be read.', hint = '', docs = '' } = {}) {
+  constructor(status, { code = 'UNKNOWN', message = 'The answer cannot be read.', hint = '', docs = '' } = {}) {
     super(message)
     this.status = status
     this.code = code

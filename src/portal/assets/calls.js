@@ -130,7 +130,7 @@ const cameBy = ({ via, tool }) => (via === 'mcp' ? `MCP${tool ? `, ${tool}` : ''
 
 function noCalls(next, filter) {
   const text = next
-    ? 'None of the calls that were looked through fits. Look further back.'
+    ? 'None of the calls searched so far matches. Look further back.'
     : filter.size > 0
       ? 'No call fits.'
       : 'No calls in the last days. A call shows about a second after its end.'

@@ -36,7 +36,7 @@ export async function copyText(text, word = 'Copied') {
     await navigator.clipboard.writeText(text)
     toast(word)
   } catch {
-    toast('The browser did not let this page copy: select the text and copy it')
+    toast('The browser blocked the copy. Select the text and copy it')
   }
 }
 

@@ -35,7 +35,7 @@ export async function startConnect(view) {
  */
 function whoAsks({ clientName, clientHost, redirectHost, resource }) {
   return [
-    el('p', { class: 'notice' }, 'Go on only if you started this in that application a moment ago.'),
+    el('p', { class: 'notice' }, 'Continue only if you started this in that application a moment ago.'),
     el(
       'dl',
       { class: 'facts' },
@@ -150,9 +150,9 @@ async function consentForm({ resource }, { email }, onLoggedOut) {
     }),
     one ? el('p', {}, 'It may call the API ', el('code', {}, one), ' and no other.') : apiChoice(data),
     tick,
-    limitField('perMonth', 'Calls a month, at most'),
-    limitField('perMinute', 'Calls a minute, at most'),
-    limitField('inFlight', 'Calls at once, at most'),
+    limitField('perMonth', 'Maximum calls a month'),
+    limitField('perMinute', 'Maximum calls a minute'),
+    limitField('inFlight', 'Maximum calls at once'),
     el(
       'p',
       { class: 'small' },

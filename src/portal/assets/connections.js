@@ -36,7 +36,7 @@ function changeButton(connection, refresh) {
     const { fields, read } = await allowedFields(connection)
     if (!(await confirmed(`What may ${connection.clientName} call?`, 'Save', fields))) return
     await api(`/v1/connections/${connection.id}`, { method: 'PATCH', body: read() })
-    toast('The application is changed')
+    toast('The application has been changed')
     await refresh()
   })
 }
@@ -46,7 +46,7 @@ function endButton(connection, refresh) {
     const question = `End the connection of ${connection.clientName}? It is refused from the next request on.`
     if (!(await confirmed(question, 'End'))) return
     await api(`/v1/connections/${connection.id}`, { method: 'DELETE' })
-    toast('The application is signed out')
+    toast('The application has been signed out')
     await refresh()
   })
 }

@@ -81,7 +81,7 @@ export function createdCard({ key }) {
     'section',
     { class: 'card fresh', tabindex: '-1', 'aria-label': 'Your new key' },
     el('h2', {}, 'Your new key'),
-    el('p', {}, 'It is shown this once. Copy it now and keep it where secrets are kept.'),
+    el('p', {}, 'It is shown only once. Copy it now and store it with your secrets.'),
     el(
       'div',
       { class: 'code' },
@@ -150,7 +150,7 @@ function changeButton(key, onChanged) {
       ...(days.value === 'keep' ? {} : { expiresAt: expiryIn(days.value) }),
     }
     await api(`/v1/keys/${key.id}`, { method: 'PATCH', body })
-    toast('The key is changed')
+    toast('The key has been changed')
     await onChanged()
   })
 }
@@ -163,7 +163,7 @@ function rotateButton(key, onMade) {
       ['604800', 'for seven days'],
       ['0', 'no longer: it is refused at once'],
     ])
-    const question = `Make a new key in place of ${nameOf(key)}? It has the same label and limits, and both are counted together.`
+    const question = `Replace ${nameOf(key)} with a new key? The new key has the same label and limits, and both keys count together.`
     if (!(await confirmed(question, 'Rotate', field('The old key works', overlap)))) return
     const body = { overlapSeconds: Number(overlap.value) }
     const made = await api(`/v1/keys/${key.id}/rotate`, { method: 'POST', body })
@@ -176,7 +176,7 @@ function revokeButton(key, onRevoked) {
   return actionButton('Revoke', { 'aria-label': `Revoke ${fullNameOf(key)}` }, async () => {
     if (!(await confirmed(revokeWords(key), 'Revoke'))) return
     await api(`/v1/keys/${key.id}`, { method: 'DELETE' })
-    toast('The key is revoked')
+    toast('The key has been revoked')
     await onRevoked(key.id)
   })
 }

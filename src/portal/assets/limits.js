@@ -16,9 +16,9 @@ export function allowedWords({ apis, limits: { perMinute, perMonth, inFlight }, 
 }
 
 const FIELDS = [
-  ['perMinute', 'Calls a minute, at most'],
-  ['perMonth', 'Calls a month, at most'],
-  ['inFlight', 'Calls at once, at most'],
+  ['perMinute', 'Maximum calls a minute'],
+  ['perMonth', 'Maximum calls a month'],
+  ['inFlight', 'Maximum calls at once'],
 ]
 
 /** Slugs of the APIs that have an endpoint which changes something at its source. */
@@ -62,9 +62,9 @@ export async function allowedFields({ apis = null, limits = {}, mayWrite = false
   const fields = el(
     'div',
     { class: 'stack' },
-    field('APIs it may call', slugs, 'Names as in the addresses, with commas between them. Empty: all.'),
+    field('APIs it may call', slugs, 'Names as in the addresses, separated by commas. Leave empty for all.'),
     tick,
-    ...inputs.map(([, label, input]) => field(label, input, 'Empty: as many as the plan allows.')),
+    ...inputs.map(([, label, input]) => field(label, input, "Leave empty for your plan's limit.")),
   )
   const read = () => ({
     apis: names().length === 0 ? null : names(),

@@ -72,6 +72,6 @@ function planFacts({ plan, limits, usage }) {
 const NEARLY_USED = 0.8
 
 function usageWarning(used, perMonth) {
-  if (used >= perMonth) return 'The calls of this month are used up: live calls are refused until they reset.'
-  return `${Math.floor((used / perMonth) * 100)} % of this month’s calls are used.`
+  if (used >= perMonth) return 'You have used all calls of this month. Live calls are refused until the month resets.'
+  return `${Math.floor((used / perMonth) * 100)} % of this month’s calls used.`
 }

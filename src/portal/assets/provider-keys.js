@@ -31,7 +31,7 @@ export function startProviderKeys(view) {
       async ({ slug, key }, form) => {
         const { validationFailure } = await api(`/v1/provider-keys/${slug}${query}`, { method: 'PUT', body: { key } })
         form.reset()
-        toast(validationFailure ? 'The key is saved, and is not checked yet' : 'The key is saved and is being checked')
+        toast(validationFailure ? 'The key is saved but not checked yet' : 'The key is saved and is being checked')
         await refresh()
       },
       field('API', select({ name: 'slug' }, names)),
@@ -43,14 +43,14 @@ export function startProviderKeys(view) {
     )
     show(records)
     followChecks({ list, show, records, query }).catch(() =>
-      toast('What came of the check could not be read. Load the page again.'),
+      toast('The result of the check could not be read. Reload the page.'),
     )
     return [
       el(
         'p',
         {},
         query === ''
-          ? 'Where a source takes your own key, your calls use it and its limits. Keys are stored encrypted and never shown again.'
+          ? 'If a source accepts your own key, your calls use that key and its limits. Keys are stored encrypted and never shown again.'
           : 'The keys of the team use these provider keys and their limits. They are stored encrypted and never shown again.',
       ),
       el('section', { class: 'card' }, el('h2', {}, 'Save a key'), save),
@@ -76,8 +76,8 @@ const isBeingChecked = ({ status, validationFailure }) => status === 'unvalidate
 /** What the last check of a key came to. */
 function outcome({ displayName: name, status, validationFailure: failure }) {
   if (failure) return 'The key could not be checked'
-  if (status === 'unvalidated') return 'The check takes long. Load the page again in a minute.'
-  return status === 'valid' ? `${name} takes the key` : `${name} refuses the key: save another one`
+  if (status === 'unvalidated') return 'The check is taking a while. Reload the page in a minute.'
+  return status === 'valid' ? `${name} accepts the key` : `${name} refuses the key. Save another key.`
 }
 
 function row(record, { query, refresh }) {

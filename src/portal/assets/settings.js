@@ -49,7 +49,7 @@ function passwordForm(email) {
     async (body, form) => {
       await api('/v1/auth/password', { method: 'POST', body })
       form.reset()
-      toast('The password is changed; every other session has ended')
+      toast('The password has been changed; every other session has ended')
     },
     // Password managers want to know whose it is.
     el('input', { type: 'email', value: email, autocomplete: 'username', hidden: true, readonly: true }),
@@ -68,7 +68,7 @@ function noticesForm({ byMail }) {
   box.addEventListener('change', async () => {
     try {
       await api('/v1/me/notices', { method: 'PUT', body: { byMail: box.checked } })
-      toast(box.checked ? 'You get notices by mail' : 'You get no notices any more')
+      toast(box.checked ? 'You get notices by mail' : 'You no longer get notices')
     } catch (error) {
       box.checked = !box.checked
       toast(error.message)
@@ -87,7 +87,7 @@ function dataParts() {
     el(
       'p',
       {},
-      'One JSON file with all that is stored of the account, and no secret. ',
+      'One JSON file with everything stored about the account, without secrets. ',
       el('a', { href: '/docs/guides/your-data' }, 'What is kept, and for how long'),
       '.',
     ),
@@ -105,17 +105,17 @@ function leaveForm(email) {
   return actionForm(
     { class: 'stack' },
     async (body) => {
-      const question = `Delete the account of ${email}? Its keys and connected apps stop at once. Nobody can bring it back.`
+      const question = `Delete the account of ${email}? Its keys and connected apps stop working at once. This cannot be undone.`
       if (!(await confirmed(question, 'Delete the account'))) return
       await api('/v1/me', { method: 'DELETE', body })
       await api('/portal/logout', { method: 'POST' })
-      toast('The account is deleted')
+      toast('The account has been deleted')
       await visit('/')
     },
     el(
       'p',
       {},
-      'Teams that you own are handed over or deleted first, on ',
+      'Hand over or delete the teams that you own first, on ',
       el('a', { href: '/account/teams' }, 'Teams'),
       '.',
     ),

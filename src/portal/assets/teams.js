@@ -99,7 +99,7 @@ function deleteButton(team, refresh) {
     const question = `Delete ${team.name}? Its keys are refused at once; apps using them stop working.`
     if (!(await confirmed(question, 'Delete'))) return
     await api(`/v1/teams/${team.id}`, { method: 'DELETE' })
-    toast('The team is deleted')
+    toast('The team has been deleted')
     await refresh()
   })
 }
@@ -107,10 +107,10 @@ function deleteButton(team, refresh) {
 /** Hands the team over: the visitor stays in it as a plain member. */
 function ownerButton(team, member, refresh) {
   return actionButton('Make owner', { 'aria-label': `Make ${member.email} the owner` }, async () => {
-    const question = `Make ${member.email} the owner of ${team.name}? Keys that ${member.email} has not made end, and everybody else becomes a plain member, you too.`
+    const question = `Make ${member.email} the owner of ${team.name}? Keys that ${member.email} did not make stop working, and everybody else, including you, becomes a plain member.`
     if (!(await confirmed(question, 'Make owner'))) return
     await api(`/v1/teams/${team.id}/transfer`, { method: 'POST', body: { memberId: member.id } })
-    toast('The team has another owner')
+    toast('The team has a new owner')
     await refresh()
   })
 }
@@ -120,7 +120,7 @@ function renameForm(team, refresh) {
     { class: 'inline' },
     async ({ name }) => {
       await api(`/v1/teams/${team.id}`, { method: 'PUT', body: { name } })
-      toast('The team is renamed')
+      toast('The team has been renamed')
       await refresh()
     },
     field(
@@ -136,7 +136,7 @@ function addForm(team, refresh) {
     { class: 'inline' },
     async (body) => {
       await api(`/v1/teams/${team.id}/members`, { method: 'POST', body })
-      toast('The member is added')
+      toast('The member has been added')
       await refresh()
     },
     field('Email', el('input', { name: 'email', type: 'email', required: true, autocomplete: 'off' })),
@@ -190,7 +190,7 @@ function roleSelect(member, path, refresh) {
   control.addEventListener('change', async () => {
     try {
       await api(path, { method: 'PUT', body: { role: control.value } })
-      toast('The role is changed')
+      toast('The role has been changed')
     } catch (error) {
       toast(forPeople(error))
     }

@@ -47,7 +47,7 @@ function startMadeKey(place) {
       el(
         'p',
         {},
-        `Your ${isTest ? 'test' : 'live'} key, shown until this page is loaded again: `,
+        `Your ${isTest ? 'test' : 'live'} key, shown until you reload this page: `,
         el('code', { 'data-new-key': true }, key),
       ),
       isTest &&
@@ -135,7 +135,7 @@ async function send(form, section, { sendAs, waits }) {
   hint.hidden = true
   markWrong(form, undefined)
   if (sendAs === 'key' && currentKey() === '') {
-    outcome.textContent = 'Put in an API key above, or log in to send without one.'
+    outcome.textContent = 'Enter an API key above, or log in to send without a key.'
     /** @type {HTMLInputElement} */
     const field = document.querySelector('[data-key]')
     field.focus()

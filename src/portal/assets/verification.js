@@ -16,7 +16,7 @@ export async function verificationNotice(view) {
   const until =
     liveCallsNeed === 'verification'
       ? 'Until then live calls are refused; test calls work.'
-      : 'Until then nobody can add you to a team.'
+      : 'Until then, nobody can add you to a team.'
   return el(
     'div',
     { class: 'notice' },

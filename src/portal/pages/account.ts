@@ -60,7 +60,7 @@ ${below ?? ''}
  */
 export function plansCard(plans: Visit['plans'], contact: string | undefined): Html {
   return html`<section class="card" aria-labelledby="plans-title"><h2 id="plans-title">Plans</h2>
-${planTable(plans, 'Calls over all APIs. Test calls have the same limits a minute and none a month.')}
+${planTable(plans, 'Calls over all APIs. Test calls have the same limits per minute and no monthly limit.')}
 <p>${contact === undefined ? 'To change plan, contact the operator of this gateway.' : html`To change plan, contact ${contactLink(contact)}`}</p></section>`
 }
 
@@ -72,8 +72,9 @@ function contactLink(contact: string): Html {
 /** What a new account can do, as the operator set it; empty if nothing is held back. */
 const AFTER_SIGNUP: Record<SignupPolicy, string> = {
   open: '',
-  verified: 'A mail comes with a link that proves the address. Live calls work from then on, test calls at once.',
-  approval: 'An operator approves each account. Live calls work from then on, test calls at once.',
+  verified:
+    'You get a mail with a link that verifies your address. Test calls work at once, live calls after you open the link.',
+  approval: 'An operator approves each account. Test calls work at once, live calls after the approval.',
   closed: '',
 }
 

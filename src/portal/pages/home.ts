@@ -76,8 +76,8 @@ function wayToKey({ isLoggedIn, signup }: Pick<Visit, 'isLoggedIn' | 'signup'>):
 
 const SIGN_UP: Record<SignupPolicy, string> = {
   open: 'An email and a password.',
-  verified: 'An email and a password; live calls wait for the link of a mail.',
-  approval: 'An email and a password; live calls wait for the operator’s approval.',
+  verified: 'An email and a password. Live calls work after you open the link in a mail.',
+  approval: 'An email and a password. Live calls work after the operator approves the account.',
   closed: 'Sign-up is closed. Ask the operator of this gateway to open it.',
 }
 
