@@ -1,4 +1,5 @@
-# Two images. `gateway`, the last target, is one image for every process; the command says which (see docker-compose.yml), and Postgres
+# Two images. `gateway`, the last target, is one image for every process. The command says which process (see
+# docker-compose.yml), and Postgres
 # and Redis run elsewhere. `all` is the whole service in one container, stores included:
 #
 #   docker build --target all --tag agent-api-gateway:all .
@@ -19,8 +20,8 @@ COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --no-audit --no-fund && rm -rf node_modules/node node_modules/node-linux-* && chmod -R a+rX node_modules
 
 FROM ${NODE_IMAGE} AS all
-# Valkey, or Redis where the distribution of the base image has no Valkey yet. tini collects what the stores leave behind and hands
-# signals on.
+# Valkey, or Redis if the distribution of the base image has no Valkey yet. tini reaps processes that the stores leave behind and
+# forwards signals.
 RUN apt-get update && \
   apt-get install --yes --no-install-recommends tini && \
   (apt-get install --yes --no-install-recommends valkey-server || apt-get install --yes --no-install-recommends redis-server) && \
@@ -36,13 +37,13 @@ COPY migrations migrations
 USER node
 VOLUME /data
 EXPOSE 3000 3001
-# /readyz of the first API node: with the stores in the same container, a store that is away is its own failure.
+# /readyz of the first API node: the stores are in the same container, so an unreachable store is a failure of the container.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=120s CMD \
   ["node", "-e", "require('http').get(`http://127.0.0.1:${process.env.METRICS_PORT}/readyz`, (r) => process.exit(r.statusCode === 200 ? 0 : 1)).on('error', () => process.exit(1))"]
 ENTRYPOINT ["tini", "--", "src/local/container.sh"]
 
 FROM ${NODE_IMAGE} AS gateway
-# A container's own network: what is published of it is decided where it is run.
+# The container's own network. Whoever runs the container decides which ports are published.
 # Freed buffers of large bodies go back to the system (glibc).
 ENV MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072
 # Hashes of passwords take as many threads as there are cores; files and compression need others.

@@ -1,5 +1,5 @@
-# Both images for both architectures: `docker buildx bake --file docker-bake.hcl`. Nothing is pushed: IMAGE is empty until the owner of a registry sets it, and a
-# push is asked for by `--push` alone.
+# Both images for both architectures: `docker buildx bake --file docker-bake.hcl`. Nothing is pushed, because IMAGE is empty until the owner of a registry sets it, and
+# only `--push` pushes.
 
 variable "IMAGE" {
   default = ""

@@ -1,12 +1,12 @@
 #!/bin/sh
 # Upgrades the service of docker-compose.yml without an outage: builds, migrates, then starts a new worker or API node
-# beside the old ones before one of those ends. A build, a migration or a new container that fails ends it there and
-# leaves the old version serving, now and after the next `docker compose up`.
+# beside the old ones before an old one ends. If a build, a migration or a new container fails, the upgrade stops there and
+# the old version still serves, now and after the next `docker compose up`.
 #
 #   deploy/upgrade.sh                builds this checkout
-#   deploy/upgrade.sh --to IMAGE     takes an image that is on this machine, in place of a build
+#   deploy/upgrade.sh --to IMAGE     takes an image that is on this machine instead of a build
 #
-# The image that was replaced is kept with the tag `previous`: `deploy/upgrade.sh --to agent-api-gateway:previous` rolls
+# The replaced image keeps the tag `previous`: `deploy/upgrade.sh --to agent-api-gateway:previous` rolls
 # back. The older version runs on the newer schema.
 set -eu
 case "${1-}" in
@@ -19,8 +19,8 @@ case "${1-}" in
 esac
 cd "$(dirname "$0")/.."
 
-# The network stays as it was made, and API nodes trust SUBNET alone: in another network the proxy would be the one client that they
-# have. Compose cannot make the network anew without stopping what is in it.
+# The network stays as it was made, and API nodes trust only SUBNET. In another network every call would seem to come from the proxy.
+# Compose cannot make a new network without stopping the containers in it.
 config=$(docker compose config)
 project=$(printf '%s\n' "$config" | sed -n 's/^name: *//p')
 subnet=$(printf '%s\n' "$config" | tr -d '"' |
@@ -57,14 +57,14 @@ trap 'exit 1' INT TERM
 if [ -n "$wanted" ]; then docker tag "$wanted" "$image"; else docker compose build; fi
 docker compose run --rm release
 
-# replace <service>: one container after the other, so that the machine needs room for one more than usual.
+# replace <service>: one container after the other, so that the machine needs room for only one more container than usual.
 replace() {
   old=$(docker compose ps --quiet "$1")
   count=$(echo "$old" | grep -c . || true)
   for container in $old; do
     before=$(docker compose ps --all --quiet "$1")
     docker compose up --detach --wait --no-deps --no-recreate --scale "$1=$((count + 1))" "$1" || give_up "$1" "$before"
-    # It finishes what it has; callers are on the others by then.
+    # It finishes its calls; new calls go to the others by then.
     docker stop --time 40 "$container"
     docker rm "$container"
   done
