@@ -1,6 +1,5 @@
 # Two images. `gateway`, the last target, is one image for every process. The command says which process (see
-# docker-compose.yml), and Postgres
-# and Redis run elsewhere. `all` is the whole service in one container, stores included:
+# docker-compose.yml), and Postgres and Redis run elsewhere. `all` is the whole service in one container, stores included:
 #
 #   docker build --target all --tag agent-api-gateway:all .
 #   docker run --detach --name agw -p 3000:3000 -p 127.0.0.1:3001:3001 -v agw:/data --stop-timeout 60 agent-api-gateway:all

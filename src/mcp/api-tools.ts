@@ -101,7 +101,7 @@ export async function runEndpointTool(
 function endpointTool({ slug, upstream }: Api, apiEndpoint: ApiEndpoint): EndpointTool {
   const { path, endpoint } = apiEndpoint
   const { attribution, url } = upstream.terms
-  // Some sources ask that whoever offers them to models points to their terms.
+  // Some sources demand that a gateway for models points to their terms.
   const terms = [attribution && `${attribution}.`, url && `Terms: ${url}`].filter(Boolean).join(' ')
   const parameters = objectSchema(endpoint.parameters)
   const own = selectionOf(apiEndpoint)

@@ -116,8 +116,8 @@ export function openCallClient(
 }
 
 /**
- * The id of the call that an answer belongs to; undefined for a call that was refused before it had
- * one.
+ * The id of the call that an answer belongs to; undefined if the call was refused before it had an
+ * id.
  */
 export function callIdOf({ headers }: CallOutcome): string | undefined {
   const id = headers['x-call-id']

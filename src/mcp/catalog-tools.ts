@@ -99,7 +99,7 @@ export const CATALOG_TOOLS: Tool[] = [
   },
 ]
 
-/** Listed for credentials that may change something, when the catalog has something to change. */
+/** Listed for credentials that may change something, if the catalog has something to change. */
 export const CHANGE_TOOL: Tool = {
   name: 'change_api',
   title: 'Change something through an API',

@@ -65,7 +65,7 @@ interface Offer {
   websiteUrl: string
   tools: Tool[]
   run: (name: string, input: Record<string, unknown>, senders: Senders) => Promise<CallToolResult | undefined>
-  /** The form of a call's result; undefined for a call that no tool of this server makes. */
+  /** The form of a call's result; undefined if no tool of this server makes the call. */
   formOf: (call: AsyncCall) => ResultForm | undefined
   resources: { uri: string; name: string; description: string; mimeType: string; read: () => string }[]
 }

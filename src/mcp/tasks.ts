@@ -20,8 +20,8 @@ const PROGRESS_EVERY_MS = 1_000
 const PROGRESS_MS_MIN = 200
 
 /**
- * How long a call that cannot be looked up is taken to go on as it was, milliseconds: Redis may be
- * back by then.
+ * If a call cannot be looked up, it is taken to go on as before for so long, milliseconds. Redis
+ * may be back by then.
  */
 const UNSEEN_MS_MAX = 15_000
 
@@ -189,7 +189,7 @@ export async function taskOf(client: CallClient, outcome: CallOutcome): Promise<
   const callId = callIdOf(outcome) ?? ''
   const forecast = forecastOf(outcome)
   return {
-    // Without Redis it is a task all the same: the client asks again.
+    // Without Redis it is still a task, and the client asks again.
     ...times(callId, await client.find(callId).catch(() => undefined)),
     status: 'working',
     statusMessage: describeProgress(forecast),

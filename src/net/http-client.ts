@@ -11,8 +11,8 @@ export class BlockedAddressError extends Error {
 }
 
 /**
- * Whether an address is one of the public Internet: nothing private, local, reserved, or wrapped
- * around such.
+ * Whether an address is on the public Internet. It is not if it is private, local, reserved, or
+ * wrapped around such an address.
  */
 export function isPublicAddress(address: string): boolean {
   if (isIP(address) === 0) return false
@@ -25,7 +25,7 @@ export function isPublicAddress(address: string): boolean {
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3')
 
 export interface HttpClientOptions {
-  /** Undefined: as many as requests are under way. */
+  /** Undefined: as many as there are requests at once. */
   connections: number | undefined
   allowPrivate: boolean
   /** Longest look-up and handshakes of a connection, milliseconds. */
@@ -42,8 +42,8 @@ export function openHttpClient(options: HttpClientOptions): Dispatcher {
   return new Agent({
     ...(options.connections === undefined ? {} : { connections: options.connections }),
     pipelining: 1,
-    // By HTTP/2 undici repeats refused requests without a permit, and one dead connection fails
-    // every request.
+    // If undici speaks HTTP/2, it repeats refused requests without a permit, and one dead
+    // connection fails every request.
     allowH2: false,
     keepAliveTimeout: 30_000,
     headersTimeout: 0,
@@ -56,7 +56,7 @@ function publicConnector(timeout: number): buildConnector.connector {
   const connect = buildConnector({ timeout, lookup: publicLookup, allowH2: false })
   return (options, callback) => {
     const host = options.hostname.replace(/^\[|\]$/g, '')
-    // An address is not looked up, so its check is here.
+    // If the host is an address, nothing looks it up, so it is checked here.
     if (isIP(host) === 0 || isPublicAddress(host)) connect(options, callback)
     else callback(new BlockedAddressError(`${host} is not public`), null)
   }

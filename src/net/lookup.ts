@@ -66,7 +66,7 @@ async function addressesOf(hostname: string): Promise<string[]> {
       return await queryAddresses(name, deadline)
     } catch (error) {
       if (!(error instanceof LookupError)) throw error
-      // A name that nobody has said not to exist may exist.
+      // If nobody has said that a name does not exist, it may exist.
       if (failure.code === 'ENOTFOUND') failure = new LookupError(error.code, hostname, error)
     }
     if (deadline.aborted) break

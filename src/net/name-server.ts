@@ -24,8 +24,8 @@ export function useNameServers(addresses: string[]): void {
 }
 
 /**
- * No address, as the system's look-up says it: ENOTFOUND for a name that has none, EAI_AGAIN when
- * no server says so.
+ * No address, in the words of the system's look-up: ENOTFOUND if a name has none, EAI_AGAIN if no
+ * server says so.
  */
 export class LookupError extends Error {
   readonly code: 'ENOTFOUND' | 'EAI_AGAIN'

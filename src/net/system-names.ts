@@ -31,12 +31,12 @@ export function parseSearchList(text: string): SearchList {
   return list
 }
 
-/** Addresses of a name in the hosts file; none when the file does not name it. */
+/** Addresses of a name in the hosts file; none if the file does not name it. */
 export function hostsFileAddresses(hostname: string): string[] {
   return hosts().get(hostname.toLowerCase().replace(/\.$/, '')) ?? []
 }
 
-/** The names to query for a name, in this order. A name that ends with a dot is complete. */
+/** The names to query for a name, in this order. If a name ends with a dot, it is complete. */
 export function completeNames(hostname: string, { domains, dots }: SearchList = searchList()): string[] {
   if (hostname.endsWith('.')) return [hostname]
   const longer = domains.map((domain) => `${hostname}.${domain.replace(/\.$/, '')}`)
@@ -57,8 +57,8 @@ function fieldsOf(text: string): string[][] {
 }
 
 /**
- * What a small file says, parsed again when the file has changed. A file that cannot be read says
- * nothing.
+ * The content of a small file, parsed again if the file has changed. If a file cannot be read, it
+ * is empty.
  */
 function followFile<T>(path: string, parse: (text: string) => T): () => T {
   let version = ''
@@ -71,7 +71,7 @@ function followFile<T>(path: string, parse: (text: string) => T): () => T {
     try {
       parsed = parse(readFileSync(path, 'utf8'))
     } catch {
-      // No such file, or none that this user may read: the system knows no such names.
+      // If there is no such file, or this user may not read it, the system knows no such names.
       parsed = parse('')
     }
     return parsed

@@ -33,7 +33,10 @@ export interface ArtifactDeps {
 /** How long what says nothing of its end is kept, seconds. */
 const DEFAULT_SECONDS = 3_600
 
-/** Tokens and ids of artifacts are kept as hashes: who reads the table cannot use them. */
+/**
+ * Tokens and ids of artifacts are kept as hashes. If somebody reads the table, they cannot use
+ * them.
+ */
 export function artifactHash(id: string): Buffer {
   return hash('sha256', id, 'buffer')
 }
@@ -108,8 +111,8 @@ export class ArtifactAdapter implements Adapter {
   }
 
   /**
-   * Ends the connection: a code was used twice, a refresh token was replayed, or the application
-   * asks for it.
+   * Ends the connection if a code was used twice, if a refresh token was replayed, or if the
+   * application requests it.
    */
   async revokeByGrantId(grantId: string): Promise<void> {
     const { db } = this.#deps
@@ -179,7 +182,7 @@ export class ClientAdapter extends ArtifactAdapter {
 
   override async find(id: string): Promise<AdapterPayload | undefined> {
     const { db } = this.#clients
-    // Postgres takes no NUL: an id with a NUL belongs to no application.
+    // Postgres accepts no NUL. If an id has a NUL, it belongs to no application.
     if (!isWellFormed(id)) return undefined
     const client = await findClient(db, id)
     if (!client) return undefined

@@ -125,7 +125,7 @@ function configurationOf(deps: AuthorizationDeps): Configuration {
     },
     issueRefreshToken: async (_context, client) => client.grantTypeAllowed('refresh_token'),
     loadExistingGrant: async ({ oidc }) => {
-      // Each sign-in is agreed to anew: what was agreed before is another connection.
+      // Each sign-in needs its own consent. If a user consented before, that is another connection.
       const grantId = oidc.result?.consent?.grantId
       return grantId === undefined ? undefined : await oidc.provider.Grant.find(grantId)
     },
@@ -199,8 +199,8 @@ function featuresOf(deps: AuthorizationDeps): NonNullable<Configuration['feature
 }
 
 /**
- * A sign-in and a decision are asked for each time: an earlier log-in is no consent to this
- * application.
+ * The gateway requests a sign-in and a decision each time, because an earlier log-in is no consent
+ * to this application.
  */
 function policyOf(): interactionPolicy.DefaultPolicy {
   const policy = interactionPolicy.base()

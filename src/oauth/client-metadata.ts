@@ -35,8 +35,7 @@ const LINKS = ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri'] as const
  * the registration says what holds. Ways of signing in that this server does not have are left out
  * beside those that it has; empty members are taken as absent.
  *
- * @throws InvalidClientMetadata for a text that Postgres does not take, or an address that is none
- *   of the web
+ * @throws InvalidClientMetadata if Postgres does not accept a text, or an address is no web address
  */
 export function adaptMetadata(metadata: ClientMetadata): void {
   for (const value of Object.values(metadata))
@@ -60,7 +59,7 @@ export function adaptMetadata(metadata: ClientMetadata): void {
   keepSupported(metadata, 'response_types', RESPONSE_TYPES)
 }
 
-/** A list without one value that is supported stays as it is: the library refuses it. */
+/** If a list has no supported value, it stays as it is, and the library refuses it. */
 function keepSupported(
   metadata: ClientMetadata,
   name: 'grant_types' | 'response_types',

@@ -31,7 +31,7 @@ export function createCacheable(content: string | Buffer, type: string): Cacheab
 }
 
 /**
- * Sends it, or 304 when the client has these bytes (RFC 9110, 13.1.2). `cacheControl` says how long
+ * Sends it, or 304 if the client has these bytes (RFC 9110, 13.1.2). `cacheControl` says how long
  * it may be kept.
  */
 export async function sendCacheable(reply: FastifyReply, file: Cacheable, cacheControl: string): Promise<FastifyReply> {

@@ -40,7 +40,7 @@ export function errorBody(error: GatewayError, baseUrl: string, isCall: boolean)
 }
 
 /**
- * Answers a failure in JSON, as problem details if the caller prefers them; whatever was thrown,
+ * Answers a failure in JSON, as problem details if the caller prefers them. Whatever was thrown,
  * the failure has a code of our codes.
  */
 export function sendError(reply: FastifyReply, thrown: unknown, baseUrl: string): FastifyReply {
@@ -71,7 +71,7 @@ export function writeFailure(
 export function prepareError(reply: FastifyReply, thrown: unknown): GatewayError {
   const { request } = reply
   const error = fromFramework(thrown, request) ?? toGatewayError(thrown)
-  // A refused call has a line of its own, which says why.
+  // If a call is refused, it has a line of its own, which says why.
   if (error.status === 500 || (error.status > 500 && !isCallRoute(request.url)))
     request.log[error.status === 500 ? 'error' : 'info'](
       { requestId: request.id, code: error.code, err: error.cause },
@@ -117,8 +117,8 @@ function fromFramework(thrown: unknown, request: FastifyRequest): GatewayError |
     const hint = `Send at most ${Math.floor((request.routeOptions.bodyLimit ?? 0) / 1_024)} KiB`
     return new GatewayError('PAYLOAD_TOO_LARGE', { hint, cause: thrown })
   }
-  // The caller left before its body was there, or before a stream that answers it has begun: no
-  // failure of ours, and nobody reads the answer.
+  // If the caller left before its body arrived, or before a stream that answers it began, that is
+  // no failure of ours, and nobody reads the answer.
   const isUploadBroken = code === 'ECONNRESET' && request.raw.destroyed && !request.raw.complete
   const isAnswerBroken = code === 'ERR_STREAM_PREMATURE_CLOSE' && callerSocket(request).destroyed
   if (isUploadBroken || isAnswerBroken) return new GatewayError('REQUEST_TIMEOUT', { cause: thrown })

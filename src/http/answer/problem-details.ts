@@ -19,8 +19,8 @@ export const ProblemDetails = Type.Object(
 )
 
 /**
- * Whether a request prefers problem details to our own form of a failure: they must be named, and
- * not be second.
+ * Whether a request prefers problem details to our own form of a failure. It does if it names them
+ * and does not rank them second.
  */
 export function prefersProblem(accept = ''): boolean {
   const problem = qualityOf(accept, PROBLEM_TYPE)

@@ -39,9 +39,7 @@ export class AccountRequests {
     this.#buckets.charge(accountId, units, this.#owedMax)
   }
 
-  /**
-   * A call that was refused: the account's plan does not count it, and it costs work all the same.
-   */
+  /** A call that was refused. The account's plan does not count it, but it costs work. */
   countRefusedCall(accountId: string, units = 1): void {
     if (!isInProcess()) this.#buckets.charge(refusedCalls(accountId), units)
   }
@@ -65,7 +63,7 @@ export class AccountRequests {
   }
 }
 
-/** Counted apart: an account that polls without end can still make calls. */
+/** They are counted apart. If an account polls without end, it can still make calls. */
 function refusedCalls(accountId: string): string {
   return `refused:${accountId}`
 }

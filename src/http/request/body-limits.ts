@@ -3,7 +3,9 @@ import type { IncomingHttpHeaders } from 'node:http'
 /** Largest body of a route that does not say how much it needs, bytes. */
 export const BODY_BYTES_MAX = 16 * 1024
 
-/** Largest body that holds credentials, bytes: parsing costs time, and anybody can send one. */
+/**
+ * Largest body that holds credentials, bytes. Parsing costs time, and anybody can send such a body.
+ */
 export const CREDENTIALS_BYTES_MAX = 4 * 1024
 
 /**

@@ -51,7 +51,7 @@ function canonical(text: string): string {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:e([-+]?\d+))?$/i.exec(text) ?? []
   const digits = whole + fraction
-  // By hand: a regular expression takes quadratic time for zeros that are not at the end.
+  // By hand, because a regular expression takes quadratic time if zeros are not at the end.
   let end = digits.length
   while (end > 0 && digits[end - 1] === '0') end -= 1
   let start = 0

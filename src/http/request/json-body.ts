@@ -20,7 +20,7 @@ const spellings = new WeakMap<object, Map<string, string>>()
 
 /** A number of a body that a double cannot hold. */
 export class InexactNumber extends GatewayError {
-  /** The member that holds it, when the name may stand in a sentence. */
+  /** The member that holds it, if the name may stand in a sentence. */
   readonly member: string | undefined
   readonly reason: string
 
@@ -143,8 +143,8 @@ function checkMembers(text: string): boolean {
     } else if (character === '"') {
       const end = endOfString(text, index)
       const inner = text.slice(index + 1, end)
-      // A body may be a hundred thousand short strings: only those with an escape are parsed once
-      // more.
+      // A body may have a hundred thousand short strings. Only a string with an escape is parsed
+      // once more.
       const value: string = inner.includes('\\') ? JSON.parse(`"${inner}"`) : inner
       if (!isWellFormed(value)) throw new GatewayError('INVALID_ENCODING')
       if (isMember) {

@@ -1,7 +1,10 @@
 import Type from 'typebox'
 import type { App } from './typed-app.ts'
 
-/** Parameters of a path. Any text fits: a malformed id names nothing, which is a 404, not a 400. */
+/**
+ * Parameters of a path. Any text fits. If an id is malformed, it names nothing, which is a 404, not
+ * a 400.
+ */
 export const IdParams = Type.Object({ id: Type.String() })
 export const SlugParams = Type.Object({ slug: Type.String() })
 export const NameParams = Type.Object({ name: Type.String() })

@@ -13,8 +13,8 @@ export function isWellFormed(text: string): boolean {
 }
 
 /**
- * The routes of a scope take no ill-formed text in their query: Postgres refuses NUL, which would
- * be a failure of ours.
+ * The routes of a scope refuse ill-formed text in their query. If NUL reached Postgres, its refusal
+ * would be a failure of ours.
  */
 export function refuseIllFormedQueries(scope: App): void {
   scope.addHook('preValidation', async ({ query }) => {

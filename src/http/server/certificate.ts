@@ -49,8 +49,8 @@ export function followCertificate(server: Server, files: CertificateFiles, log: 
       log.info({ ...files }, 'certificate replaced')
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
-      // Two files cannot be replaced in one moment: a failure counts when it is still there at the
-      // next look.
+      // Two files cannot be replaced at the same moment. A failure counts only if it is still there
+      // at the next look.
       if (reason === refused) return
       if (refused === '') refused = `${PENDING}${reason}`
       else if (refused === `${PENDING}${reason}`) {

@@ -34,7 +34,7 @@ export type AllowOrigin = (request: FastifyRequest, reply: FastifyReply) => bool
  * 3.2). They send a key or a token themselves: no answer allows credentials, so no cookie comes
  * with a request that a page can read.
  *
- * @returns undefined if the operator names no origin: then nothing is allowed
+ * @returns undefined if the operator names no origin; then nothing is allowed
  */
 export function allowOrigins(named: readonly string[]): AllowOrigin | undefined {
   const origins = new Set(named)

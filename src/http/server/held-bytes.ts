@@ -64,7 +64,10 @@ export class HeldBytes implements HoldingLedger {
     this.#connections.delete(connection)
   }
 
-  /** Begins to hold bytes on a connection. They are its client's, unless that is not known yet. */
+  /**
+   * Begins to hold bytes on a connection. They belong to its client, if the client is known
+   * already.
+   */
   hold(connection: HeldConnection, bytes: number, client?: Owner): Holding {
     const holding = new Holding(this, connection, client)
     client?.holdings.add(holding)
@@ -101,8 +104,8 @@ export class HeldBytes implements HoldingLedger {
   }
 
   /**
-   * Whether an owner may start nothing new, the largest of its answers left aside: one of any size
-   * may come.
+   * Whether an owner may start nothing new. The largest of its answers does not count, because an
+   * answer of any size may come.
    */
   isFull(owner: Owner): boolean {
     const bytesMax = this.#ownerBytesMax * REFUSED_SHARE
@@ -131,7 +134,7 @@ export class HeldBytes implements HoldingLedger {
     if (!known) holding.add(body.length)
   }
 
-  /** @internal The next answer pays for a body when the answer that paid for it is gone. */
+  /** @internal The next answer pays for a body if the answer that paid for it is gone. */
   unshare(body: Buffer, holding: Holding): void {
     const shared = this.#bodies.get(body)
     if (!shared?.holders.delete(holding)) return

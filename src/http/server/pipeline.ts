@@ -158,8 +158,8 @@ class PipelineGate implements HeldConnection {
   }
 
   /**
-   * Hands bytes to the parser. Bytes of the body of a request that was answered before are thrown
-   * away.
+   * Hands bytes to the parser. If they belong to the body of a request that was answered before,
+   * they are thrown away.
    */
   #parseChunk(chunk: Buffer): void {
     const heads = this.#heads
@@ -209,7 +209,7 @@ class PipelineGate implements HeldConnection {
       const chunk = end < bytes.length ? bytes.subarray(0, end) : bytes
       this.#unparsed = end < bytes.length ? bytes.subarray(end) : undefined
       this.#parseChunk(chunk)
-      // Node paused it: a body or the answers have no room. It resumes the socket itself.
+      // Node paused it, because a body or the answers have no room. Node resumes the socket itself.
       if (this.#unparsed && this.#socket.isPaused()) return
     }
   }

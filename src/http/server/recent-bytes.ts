@@ -1,6 +1,6 @@
 /**
- * Bytes kept besides the newest packet: a head that is longer is refused before the next packet is
- * read.
+ * Bytes kept besides the newest packet. If a head is longer, it is refused before the next packet
+ * is read.
  */
 const KEPT_MAX = 16 * 1024
 

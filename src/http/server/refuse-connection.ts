@@ -115,7 +115,7 @@ export function refuseConnection(cause: Error & ParseError, socket: Socket, base
   setTimeout(() => socket.destroy(), LINGER_MS).unref()
 }
 
-/** From this length on an address is refused for it, whatever else is wrong. */
+/** If an address is at least this long, it is refused for its length, whatever else is wrong. */
 export const URL_LENGTH_MAX = 8 * 1024
 
 interface ParseError {
@@ -146,8 +146,8 @@ function addressOf({ rawPacket }: ParseError, socket: Socket): string {
 }
 
 /**
- * Exactly one `Host` (RFC 9112, 3.2): with two, a proxy before us and we could each believe a
- * different host.
+ * Exactly one `Host` (RFC 9112, 3.2). If there were two, a proxy before us and we could each
+ * believe a different host.
  *
  * @throws GatewayError VALIDATION_ERROR
  */
