@@ -79,7 +79,7 @@ export interface Config extends StoresConfig {
     signupPerHour: number
     signupPerDay: number
     loginFailuresPerMinute: number
-    /** Look-ups of API keys that nobody has, for each client address. */
+    /** Look-ups of unknown API keys, for each client address. */
     unknownKeysPerMinute: number
     /** Requests of an account outside the proxy route, on each node. */
     accountRequestsPerSecond: number

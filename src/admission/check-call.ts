@@ -68,7 +68,7 @@ export function checkCall(
   return { ...target, ...allowed, providerKey, raw, scenario, preference }
 }
 
-/** Which workers are alive; absent if none are to be asked about. */
+/** Which workers are alive; absent if the caller does not need to know. */
 export interface ServedDeps {
   lanes?: Pick<LaneDirectory, 'isServed'> | undefined
 }

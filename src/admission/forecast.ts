@@ -145,8 +145,9 @@ async function isPooled({ redis }: ForecastDeps, { endpoint }: ApiEndpoint, job:
 }
 
 /**
- * A call may share the request of an identical call that has begun it, or that is about to because
- * it has no place in the wait queue (no coalesced key). A call with a place may wait long.
+ * True if an identical call will bring the answer soon: its request has been sent, or it leads
+ * without a place in the wait queue (no coalesced key). If the leader has a place it may wait for
+ * minutes, so do not share with it.
  */
 async function hasLeaderThatNeedsNoSlot({ redis }: ForecastDeps, { leader, coalesced }: CacheKeys): Promise<boolean> {
   const [token, queued] = await redis.mget(leader, coalesced)
@@ -154,8 +155,8 @@ async function hasLeaderThatNeedsNoSlot({ redis }: ForecastDeps, { leader, coale
 }
 
 /**
- * A place that Redis gave without saying so would hold up others until its deadline: it is given
- * back.
+ * If the node loses Redis' reply, the call may be in the queue without the node knowing it. Leave
+ * the queue, or the place delays other calls until its deadline.
  */
 async function joinAcknowledged(deps: ForecastDeps, waitEntry: WaitQueueEntry, deadline: number) {
   try {

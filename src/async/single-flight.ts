@@ -1,6 +1,6 @@
 /**
- * Runs work that is wanted several times at once only once: all that ask while it is under way
- * share its outcome.
+ * Deduplicates concurrent work by key. If work for a key is already running, callers get its
+ * promise.
  */
 export class SingleFlight<Value> {
   readonly #underWay = new Map<string, Promise<Value>>()

@@ -91,7 +91,7 @@ export function timingBar(call) {
 
 function forecastText({ queueMs, permitMs, quotedMs }, forecastX) {
   if (quotedMs === null) return ''
-  if (queueMs === null) return `<p>The caller was told to wait ${durationWords(quotedMs)}.</p>`
+  if (queueMs === null) return `<p>The refusal quoted a wait of ${durationWords(quotedMs)}.</p>`
   const waited = durationWords(queueMs + permitMs)
   const mark = forecastX === undefined ? '' : ', the dashed line'
   return `<p>The forecast wait was ${durationWords(quotedMs)}${mark}; the call waited ${waited} (queue and permit).</p>`

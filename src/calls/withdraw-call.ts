@@ -63,8 +63,9 @@ export async function withdrawCall(
 }
 
 /**
- * How far the requests of a withdrawn call got: the worker's reply says so, if one comes. After a
- * removal only a reply counts that is there already, because the call ended meanwhile.
+ * Tells how far the requests of a withdrawn call got. If the worker's reply comes, it decides. If
+ * the job was removed from the queue, do not wait for a reply; use a reply only if it has already
+ * arrived.
  */
 export async function awaitReach({ isRemoved, reach }: Withdrawal, reply: Promise<Reply>): Promise<Reach> {
   const replied = reply.then(

@@ -163,10 +163,10 @@ export class Cap {
   }
 
   /**
-   * Ends permits, and acquires new permits for all waiters of this worker, in one step. They are
-   * logged `logLaterMs` later than now: a worker far from Redis uses them so much later than
-   * others. `aheadMax`: so many permits more, for calls that come later, if nothing waits and the
-   * cap has room for many requests.
+   * Ends permits, and acquires new permits for all waiters of this worker, in one step. The log
+   * counts them as granted `logLaterMs` from now, because a worker with a slow connection to Redis
+   * sends its requests that much later. `aheadMax`: so many permits more, for calls that come
+   * later, if nothing waits and the cap has room for many requests.
    */
   async acquire({
     waiters,

@@ -16,8 +16,8 @@ const CODES: Record<RefusalReason, ErrorCode> = {
 }
 
 /**
- * A refusal as its caller is told. `retryAfterMs` is exact but for `share` (if others stop asking)
- * and `overloaded`.
+ * A refusal in the form for its caller. `retryAfterMs` is exact but for `share` (it changes if
+ * others stop calling) and `overloaded`.
  */
 export function refusalOf({ reason, retryAfterMs }: { reason: RefusalReason; retryAfterMs: number }): {
   code: ErrorCode
@@ -37,13 +37,13 @@ function slowWords(retryAfterMs: number): string {
 
 const SHARE_USED = 'You have used your fair share of this API for now. Other accounts are waiting for it.'
 
-/** For a call whose own key the upstream has not taken yet. */
+/** For a call whose own key the upstream has not accepted yet. */
 export const UNPROVEN_KEYS_USED =
   'Your provider key is not verified yet, and the quota for unverified keys is used up for now.'
 
 /**
- * What a call is told more whose own key the upstream has not taken yet: another cap is used up
- * than the catalog shows.
+ * Extra text for a call with an unverified provider key. Such calls count against a cap of their
+ * own, which the catalog does not show.
  */
 export function refusalWithUnprovenKey({ reason }: { reason: RefusalReason }): { message?: string; hint?: string } {
   if (reason !== 'cap' && reason !== 'share') return {}

@@ -133,7 +133,7 @@ function npmReadme(baseUrl: string): string {
     `| \`baseUrl\` | the gateway; by default ${baseUrl} |`,
     '| `timeoutMs` | longest wait for one answer |',
     '| `retriesMax`, `retryWaitMsMax` | retries of a call, and the longest wait before one |',
-    '| `onRetry`, `onAnswer` | are told of waits, and of what each answer says about itself |',
+    '| `onRetry`, `onAnswer` | are called before each wait, and with what each answer says about itself |',
     '| `fetch` | sends the requests |',
     '',
     ...BEHAVIOUR,

@@ -31,8 +31,8 @@ const optionsWith = (callTimeoutMs: number): string[] => [
   '        retries_max: retries of a call that failed for a while.',
   '        retry_wait_max: longest wait before a retry, seconds; a longer Retry-After is raised at once.',
   '        timeout: longest wait for an answer, seconds.',
-  '        on_retry: is told of each wait for a retry: why, how many seconds, how many retries came before.',
-  '        on_answer: is told what each answer says about itself, of failures too.',
+  '        on_retry: called before each wait for a retry: why, how many seconds, how many retries came before.',
+  '        on_answer: called with what each answer says about itself, even if the call failed.',
   '        """',
   '        super().__init__(key, base_url, retries_max, retry_wait_max, timeout, on_retry, on_answer)',
 ]

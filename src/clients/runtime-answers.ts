@@ -27,9 +27,11 @@ export interface GatewayOptions {
    * the gateway.
    */
   timeoutMs?: number
-  /** Is told of each wait for a retry: why, how long in milliseconds, and how many came before. */
+  /**
+   * Called before each wait for a retry: why, how long in milliseconds, and how many came before.
+   */
   onRetry?: (error: GatewayError, waitMs: number, retries: number) => void
-  /** Is told what each answer says about itself, of failures too. */
+  /** Called with what each answer says about itself, even if the call failed. */
   onAnswer?: (meta: AnswerMeta) => void
   /** Sends the requests; Default: the global fetch. */
   fetch?: (url: string, init: RequestInit) => Promise<Response>

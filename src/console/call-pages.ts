@@ -142,9 +142,7 @@ ${
   return page(assets, { title: `Account ${user.email}`, skipTo: ['account', 'Skip to the calls'], main })
 }
 
-/**
- * The question comes before the deed: the button that revokes is not there until it is asked for.
- */
+/** The question comes before the deed. The button that revokes appears only after a click. */
 function revokeForm(accountId: string, { id, label, lastFour }: AccountReport['keys'][number]): Html {
   const name = `${label ?? 'no label'} (…${lastFour})`
   return html`<details><summary aria-label="Revoke ${name}">Revoke</summary><form method="post" action="/accounts/${accountId}/keys/${id}/revoke"><p>Applications that use ${name} stop working at once.</p><button type="submit">Revoke it now</button></form></details>`

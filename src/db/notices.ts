@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Db } from './database.ts'
 import type { Environment } from './schema.ts'
 
-/** What an account is told once: a kind, and what it is about. */
+/** A notice that an account gets once: its kind, and what it is about. */
 export interface Notice {
   kind: 'month-80' | 'month-100' | 'key-expires-7d' | 'key-expires-1d'
   /** The month, or the key and its expiry, to which the notice belongs. */

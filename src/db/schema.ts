@@ -189,7 +189,7 @@ interface CallLogTable {
   key_id: string | null
   status: number
   attempts: number | null
-  /** The wait that admission forecast, or that a refusal told its caller. */
+  /** The wait that admission forecast, or that a refusal quoted. */
   quoted_ms: number | null
   admission_ms: number | null
   queue_ms: number | null

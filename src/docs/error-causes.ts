@@ -79,7 +79,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'The access token of an application has expired, or its connection was ended.',
     'The Authorization header lacks the word Bearer, or has another scheme.',
     'An API key or an access token was sent to an account route, which takes session tokens alone.',
-    'The operator API was asked with another token than the value of OPERATOR_TOKEN.',
+    'A request to the operator API had another token than the value of OPERATOR_TOKEN.',
     'The account keeps its 20 newest sessions: a log-in more ends the oldest.',
     DISABLED,
   ),

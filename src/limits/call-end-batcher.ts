@@ -139,8 +139,8 @@ export class CallEndBatcher {
       if (this.#refusals >= REFUSALS_MAX) return
       this.#refusals += 1
     }
-    // An asynchronous call that could not be queued may have reached a worker all the same: under
-    // the call's id both count it once.
+    // If adding the job of an asynchronous call failed, Redis may still have queued it, and a
+    // worker may run it. Both sides record usage under the call's id, so it is counted once.
     const id = call.isAsync && verdict.reach !== 'refused' ? call.id : undefined
     void this.#used.add(id ?? ANY_ID, { call, verdict })
   }

@@ -57,10 +57,10 @@ export class ToolCalls {
   }
 
   /**
-   * The call that a request waits for. Undefined if there is none, or if there are several: clients
-   * that share a credential and a network count their requests alike, and which of them cancels
-   * cannot be told. Calls of nodes that are gone are not among the several: every client begins
-   * with the same ids, and would meet them for as long as they last.
+   * The call that a request waits for. Undefined if there is none, or if there are several. Clients
+   * that share a credential and a network count their requests alike, so nothing says which of them
+   * cancels. Calls of nodes that are gone do not count, because every client begins with the same
+   * ids, and would meet them for as long as they last.
    */
   async find(requestId: unknown): Promise<string | undefined> {
     const { calls, seen } = this.#keysOf(requestId)

@@ -40,8 +40,8 @@ function tryAgainLater(context: Answering): void {
 }
 
 /**
- * An application whose document cannot be read now is not an unknown application: told
- * `invalid_client`, programs throw away the tokens that they have.
+ * If an application's document cannot be read now, the application is not unknown. If the answer
+ * were `invalid_client`, programs would throw away their tokens.
  */
 export function tellOfDocument(context: Answering): void {
   const { error, error_description: words } = Object(context.body)

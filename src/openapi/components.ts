@@ -97,7 +97,7 @@ export const headers: Record<string, JsonSchema> = {
   ),
   CacheStatus: text('Whether a stored answer was used (RFC 9211)', 'agw; hit; ttl=240'),
   ServerTiming: text('Where the time went, milliseconds', 'queue;dur=1.2, upstream;dur=84.0'),
-  Challenge: text('Which credential is asked for (RFC 6750)', 'Bearer realm="agent-api-gateway"'),
+  Challenge: text('Which credential the route needs (RFC 6750)', 'Bearer realm="agent-api-gateway"'),
   RetryAfter: { description: 'Seconds until it may be tried again', schema: { type: 'integer', minimum: 1 } },
 }
 

@@ -88,7 +88,7 @@ function catalogExamples(api: Api, baseUrl: string): Record<string, MediaExample
     terms: { summary, url, attribution },
     fallback: null,
     docs: `${baseUrl}/apis/${api.slug}`,
-    // As asked with a credential.
+    // Requested with a credential.
     now: {
       ...{ waitMs: 0, limitedBy: null, minuteLeft: 9, monthLeft: 993, inFlightLeft: 5 },
       ...{ stored: [], health: 'Healthy' },

@@ -4,8 +4,8 @@ import type { Db } from '../db/database.ts'
 import { lockUpstreamSettings, savePausedMode } from '../db/upstream-settings.ts'
 
 /**
- * Notes that an upstream is paused, or with null that it is not, and writes the change down with
- * what was before.
+ * Pauses an upstream, or resumes it if `mode` is null, and writes the change with the state before
+ * it to the audit log.
  */
 export function changePause(
   db: Db,

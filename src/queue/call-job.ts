@@ -8,7 +8,7 @@ const CallOrigin = Type.Object({
   via: Type.Enum(['call', 'batch', 'mcp']),
   /** Of a call by MCP. */
   tool: Type.Optional(Type.String()),
-  /** The wait that admission forecast, or that a refusal told its caller, milliseconds. */
+  /** The wait that admission forecast, or that a refusal quoted, milliseconds. */
   quotedMs: Type.Optional(Type.Number()),
   admissionMs: Type.Optional(Type.Number()),
 })

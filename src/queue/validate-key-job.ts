@@ -17,7 +17,7 @@ export const ValidateKeyJob = Type.Object({
   group: Type.Optional(Type.String()),
   /** Set if someone waits for the result. */
   reply: Type.Optional(Type.Object({ id: Type.String(), to: Type.String() })),
-  /** When it was to run again, as the key's owner was told. Milliseconds since the epoch. */
+  /** When the check should run again, as the key's owner reads it. Milliseconds since the epoch. */
   nextAt: Type.Optional(Type.Number()),
 })
 

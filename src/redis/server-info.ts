@@ -18,7 +18,7 @@ export function problemOf(info: string, redis: RedisConnection): string | undefi
   if (isClusterNode(info) && !(redis instanceof Cluster)) {
     return 'Redis is a node of a Cluster and is used as a single one'
   }
-  // A Cluster is asked through any of its nodes, which sends each write on by itself.
+  // Any node of a Cluster can be queried, because it sends each write on by itself.
   if (/^role:slave/m.test(info) && !(redis instanceof Cluster)) {
     return 'Redis is a replica and takes no writes: REDIS_URL must lead to the primary'
   }

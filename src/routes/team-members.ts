@@ -21,7 +21,7 @@ import { guardWithSession, sessionOf } from './session-guard.ts'
  */
 const UNKNOWN_EMAILS_PER_MINUTE = 20
 
-/** Additions of one account a minute: nobody is asked whether to be in a team. */
+/** Additions of one account a minute, because a person joins a team without being consulted. */
 const ADDITIONS_PER_MINUTE = 100
 
 const Role = Type.Enum(['admin', 'member'], { description: 'What the member may do from now on' })

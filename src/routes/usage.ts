@@ -132,7 +132,7 @@ const positionOf = (line: UsageLine, groupBy: UsageGroup[]): string =>
   groupBy.map((group) => String(line[group])).join('~')
 
 /**
- * The days asked for, both included; by default the last thirty.
+ * The requested days, both included. The default is the last thirty.
  *
  * @throws GatewayError VALIDATION_ERROR
  */

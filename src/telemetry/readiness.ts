@@ -76,8 +76,8 @@ export class Readiness {
 
   async #findRedisProblems(): Promise<string[]> {
     const { redis } = this.#stores
-    // All of it, because a Redis that is too old takes no two sections at once and could not be
-    // told that it is.
+    // All of it. If a Redis is too old, it accepts no two sections at once, and the check could not
+    // say so.
     const problem = problemOf(await redis.info(), redis)
     return [...(problem === undefined ? [] : [problem]), ...missingRights(redis)]
   }

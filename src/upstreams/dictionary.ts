@@ -141,7 +141,7 @@ function joined(entries: Source[], word: string): Source {
   }
 }
 
-/** An entry without a language counts as of the language that was asked for. */
+/** If an entry has no language, it counts as an entry of the requested language. */
 function isEnglish({ language }: Source): boolean {
   const { code, name } = members(language)
   const written = filledText(code) ?? filledText(language) ?? filledText(name)

@@ -24,7 +24,7 @@ export default upstream({
   tags: ['dogs', 'animals', 'images', 'random', 'breeds'],
   keywords: words('puppy pet photo picture canine hound'),
   terms: {
-    summary: 'Free. Pictures of the Stanford Dogs data set and of users; no attribution is asked for.',
+    summary: 'Free. Pictures of the Stanford Dogs data set and of users; no attribution is required.',
     url: 'https://dog.ceo/dog-api/',
   },
   baseUrl: 'https://dog.ceo',

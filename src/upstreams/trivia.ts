@@ -21,7 +21,7 @@ const SPACING_SECONDS = 5
 const AMOUNT_MAX = 50
 
 const round = record({
-  response_code: required.integer('response_code', '0, or 1 when there are fewer questions than asked for: then none'),
+  response_code: required.integer('response_code', '0, or 1 if there are fewer questions than requested: then none'),
   // Texts are HTML-encoded, categories too; blanks at their ends are the upstream's own.
   results: required.recordOfEach('results', 'Questions', {
     category: field.htmlDecoded('category', 'Name of the category'),

@@ -73,5 +73,8 @@ it('accounts as text show address and id whole, because commands take them, and 
   assert.ok(text.includes(email) && text.includes(user.id), text)
   assert.match(text, / Elite \(contract\) +unproven +2026-01-01 /)
   assert.doesNotMatch(text, /more/)
-  assert.match(usersText({ users: [user, user], more: true }), /\n2 shown, and there are more\. Give a part of the address\.$/)
+  assert.match(
+    usersText({ users: [user, user], more: true }),
+    /\n2 shown, and there are more\. Give a part of the address\.$/,
+  )
 })

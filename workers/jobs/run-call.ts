@@ -177,8 +177,8 @@ function outcomeAtDeadline(progress: CallProgress): Failure {
 }
 
 /**
- * The call leaves the wait queue once neither its own work after the reply nor a request that goes
- * on in its place can use a permit.
+ * Leaves the wait queue when nothing can use the place any more: neither the work of the call after
+ * its reply, nor a shared request that still runs in its place.
  */
 function leaveWhenSettled(
   deps: RunDeps,

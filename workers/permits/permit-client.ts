@@ -48,7 +48,7 @@ export interface Permit {
 
 interface LocalWaiter extends Waiter {
   request: PermitRequest
-  /** A poll has told it to wait. */
+  /** The reply to a poll said that it has to wait. */
   hasWaited: boolean
   /** A poll joined the queue for it: it leaves the queue when it stops waiting. */
   hasJoined: boolean

@@ -20,9 +20,9 @@ export interface QueueWorkerOptions extends Omit<WorkerOptions, 'connection' | '
 }
 
 /**
- * A BullMQ worker whose own loop runs a job as soon as it is taken, and then takes the marker that
- * wakes workers off an empty queue; BullMQ's loop looks two more times for a job that came alone. A
- * worker with `concurrency` jobs leaves the marker to others.
+ * A BullMQ worker with its own fetch loop. It starts a job as soon as Redis returns it, then
+ * removes BullMQ's wake-up marker if the queue is empty. (BullMQ's loop polls twice more for a job
+ * that came alone.) A worker with `concurrency` jobs leaves the marker to others.
  */
 export class QueueWorker extends Worker {
   readonly #redis: RedisConnection

@@ -123,7 +123,7 @@ function exchangeBytes(
     }
     timeout.start()
     client.dispatch(
-      // Of others than GET undici is told that they may not be sent twice.
+      // For methods other than GET, this says to undici that it may not send them twice.
       { origin, path, method, headers, body: body ?? null, idempotent: method === 'GET' },
       {
         onRequestStart: (started) => {

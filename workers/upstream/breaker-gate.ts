@@ -39,7 +39,7 @@ export class BreakerGate {
     return waitMs !== undefined && (isForced || this.#slot !== undefined) ? 0 : waitMs
   }
 
-  /** Why it is in vain to wait for a permit: the breaker is open. */
+  /** Why a wait for a permit is useless: the breaker is open. */
   refusal(): BreakerOpenError | undefined {
     const waitMs = this.#waitMs()
     return waitMs ? new BreakerOpenError(waitMs) : undefined

@@ -41,8 +41,8 @@ export interface Sending {
    */
   ensureOpen?: () => void
   /**
-   * Asked last before the request is sent, if another call may make the request needless. If it
-   * throws, the permit is given back unused.
+   * Last check before the request is sent, if another call may make the request needless. If it
+   * throws, the permit is released unused.
    */
   ensureNeeded?: (permit: Permit) => Promise<void>
   /** Ends only the wait for a permit. */

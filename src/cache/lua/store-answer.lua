@@ -46,7 +46,7 @@ local function drop(keys)
   return freed
 end
 
--- Answers of the owner that has most, until they take `enough` or another owner has as much.
+-- Answers of the owner with the most bytes, until they free `enough` or another owner has as many.
 local function nextToEvict(enough)
   local first = redis.call('ZREVRANGE', OWNERS, 0, 1, 'WITHSCORES')
   local largest, surplus = first[1] or '', tonumber(first[2] or 0) - tonumber(first[4] or 0)

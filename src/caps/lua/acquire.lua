@@ -182,8 +182,8 @@ if #joined > 0 then
   queued = redis.call('ZCARD', QUEUE)
 end
 if #placed == 0 then
-  -- What ended here, or was free for a call that is evicted now, goes to waiters of other workers:
-  -- unless told, they find it only with their next polls.
+  -- Permits that ended here, or were free for a call that is evicted now, go to waiters of other
+  -- workers. Without a wake-up these would find them only with their next polls.
   local count = math.min(#released + evictedCount, freeNow())
   if count > 0 then notifyFirst(count) end
   return remembered()

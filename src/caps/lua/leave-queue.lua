@@ -13,7 +13,7 @@ local COALESCED, member, weight = KEYS[11], ARGV[afterRules], tonumber(ARGV[afte
 local wasWaiting = redis.call('ZREM', WAITERS, member) == 1
 redis.call('ZREM', WAITER_EXPIRIES, member)
 redis.call('ZREM', EVICTED, member)
--- It may have been woken up for a permit that it has not asked for yet.
+-- It may have been woken up for a permit that it has not requested yet.
 if wasWaiting then notifyFirst(1) end
 if COALESCED and redis.call('GET', COALESCED) == member then redis.call('DEL', COALESCED) end
 local tag = tonumber(redis.call('ZSCORE', QUEUE, member))

@@ -182,7 +182,7 @@ const STALE_MS = 4_000
  */
 const RECONNECT_MS = 15_000
 
-/** How often a console without news is asked for its page, milliseconds. */
+/** How often a console without updates requests its page, milliseconds. */
 const ASK_EVERY_MS = 1_000
 
 let events

@@ -20,7 +20,7 @@ export function reloadOnce() {
   return true
 }
 
-/** What the page asked for came. */
+/** The page that was requested has arrived. */
 export function noteNews() {
   sessionStorage.removeItem(RELOADED)
 }

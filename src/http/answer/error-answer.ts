@@ -88,7 +88,7 @@ export function prepareError(reply: FastifyReply, thrown: unknown): GatewayError
   return error
 }
 
-/** RFC 6750, 3: which scheme is asked for, and what was wrong with the token. */
+/** RFC 6750, 3: which scheme the route needs, and what was wrong with the token. */
 function challenge(code: ErrorCode): string {
   return code === 'AUTH_REQUIRED' || code === 'INVALID_CREDENTIALS'
     ? 'Bearer realm="agent-api-gateway"'

@@ -31,7 +31,7 @@ const CODES: Record<string, ErrorCode> = {
 }
 
 /**
- * What the parser of HTTP found wrong, for whoever wrote the request. Other codes are told without
+ * What the parser of HTTP found wrong, for whoever wrote the request. Other codes are answered without
  * a reason.
  */
 const REASONS: Record<string, string> = {

@@ -1,7 +1,7 @@
 import { readFileSync, readlinkSync } from 'node:fs'
 import { runCommand } from './run-command.ts'
 
-/** A process that is told apart from a later process with the same number. */
+/** Distinguishes a process from a later process with the same number. */
 export type ProcessIdentity = { pid: number; startedAt: string }
 
 const PS_MS = 5000

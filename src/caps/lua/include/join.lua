@@ -99,7 +99,8 @@ local function findSlot(call, queue, ahead, identical)
   local function takeSlot(at, ifQuietAt, isShareBound)
     slot, refusal = at, isLate(at) and refuseLate(ifQuietAt, isShareBound) or nil
   end
-  -- What another share waits for is told to this caller as the cap, and its slot as it is.
+  -- If the identical call waits for its own share, this caller gets the reason `cap`, with the real
+  -- slot of that call.
   local function shareSlot(at, ifQuietAt, isShareBound)
     local isOwnShare = isShareBound and shareOf(identical) == call.share
     identicalSlot, refusal = at, isLate(at) and refuseLate(isOwnShare and ifQuietAt or at, isOwnShare) or nil

@@ -194,8 +194,8 @@ local function createPlan()
 
   -- What `shareOpensAt` says after `count` grants to the share, each as early as it may be. A grant
   -- depends on few of those before it, such as the one half a window's requests before it: the
-  -- others are not calculated. All that is planned from here on is the share's, so a plan that was
-  -- asked this can be asked nothing else.
+  -- others are not calculated. All that is planned from here on is the share's, so a plan
+  -- that has answered this question can answer no other.
   function plan.shareOpensBehind(share, count)
     for _, group in ipairs(pathOf(share)) do plannedOf[group] = planned end
     for _, rule in ipairs(rules) do
