@@ -41,7 +41,8 @@ export interface Endpoint<Parameters extends TObject = TObject, Data extends TOb
   /** What a request does. Default: read. */
   effect?: Effect
   /**
-   * Of a write: whether it may remove or overwrite something. The tool's hints say so, and models ask their users.
+   * Of a write: whether it may remove or overwrite something. The tool's hints say so, and models
+   * ask their users.
    */
   isDestructive?: boolean
   /**

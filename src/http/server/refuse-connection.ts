@@ -31,8 +31,8 @@ const CODES: Record<string, ErrorCode> = {
 }
 
 /**
- * What the parser of HTTP found wrong, for whoever wrote the request. Other codes are answered without
- * a reason.
+ * What the parser of HTTP found wrong, for whoever wrote the request. Other codes are answered
+ * without a reason.
  */
 const REASONS: Record<string, string> = {
   HPE_INVALID_METHOD: 'its method is not one of HTTP',
