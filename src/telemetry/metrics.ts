@@ -10,8 +10,8 @@ export const { version: VERSION }: { version: string } = JSON.parse(
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
 /**
- * Gauges of prom-client that end in `_total`, which Prometheus keeps for counters. Each is the sum of
- * the gauge without the ending, which stays.
+ * Gauges of prom-client that end in `_total`, which Prometheus keeps for counters. Each is the sum
+ * of the gauge without the ending, which stays.
  */
 const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
 

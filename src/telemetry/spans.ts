@@ -12,8 +12,8 @@ import type { Attributes, CallSpan, Tracing } from './tracing.ts'
  * - each request to the upstream (client).
  *
  * Each is the child of the span above it. One request may answer several calls: a call that shares
- * it, or gets its stored answer, links to the processing of the call that it was sent for. A caller's
- * own trace is linked and not joined, because callers must not choose what is sampled.
+ * it, or gets its stored answer, links to the processing of the call that it was sent for. A
+ * caller's own trace is linked and not joined, because callers must not choose what is sampled.
  *
  * Attributes never hold what a caller sent: no query, no value in a path, no key.
  */
