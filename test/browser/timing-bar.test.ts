@@ -33,7 +33,7 @@ it('a forecast that was longer than the call makes room for itself, and parts th
 it('the bar of a refused call has no forecast, and shows what its caller read', () => {
   const refused = { admissionMs: 2, queueMs: null, permitMs: null, upstreamMs: null, totalMs: 2.5, quotedMs: 7_000 }
   assert.equal(timingOf(refused).forecastX, undefined)
-  assert.match(timingBar(refused), /told to wait 7\.0 s/)
+  assert.match(timingBar(refused), /quoted a wait of 7\.0 s/)
 })
 
 it('durations have the unit in which they are read best', () => {
