@@ -16,7 +16,7 @@ it('the tests of an upstream are also those that read all upstreams, and are all
   for (const test of [
     'test/upstreams/weather.test.ts',
     'test/catalog/upstream-files.test.ts',
-    'test/documents.test.ts',
+    'test/catalog/readme.test.ts',
   ])
     assert.ok(names.includes(test), test)
   assert.deepEqual(

@@ -30,9 +30,9 @@ const BY_IMPORTS_MAX = 8
 const READ_BY: [kind: RegExp, tests: string[]][] = [
   [
     /^src\/upstreams\/(?:recordings\/)?[^/]+\.(?:ts|json)$/,
-    ['test/catalog/upstream-files.test.ts', 'test/catalog/upstreams.test.ts', 'test/documents.test.ts'],
+    ['test/catalog/upstream-files.test.ts', 'test/catalog/upstreams.test.ts', 'test/catalog/readme.test.ts'],
   ],
-  [/\.md$|^src\/config\/settings\.ts$/, ['test/documents.test.ts']],
+  [/\.md$|^src\/config\/settings\.ts$/, ['test/documents.test.ts', 'test/catalog/readme.test.ts']],
 ]
 
 /** Tests by coverage, at most, and the least share of the best score that each must have. */
