@@ -1,11 +1,19 @@
 import { type AccountsConfig, readAccounts } from './config/accounts.ts'
 import { type Environment, EnvironmentReader } from './config/environment-reader.ts'
 import { type HttpConfig, readHttp } from './config/http.ts'
-import { ACCESS_SECRETS, NO_ACCESS, type OperatorAccess, readOperatorAccess } from './config/operator-access.ts'
+import { readAccountsProvider } from './config/oidc-provider.ts'
+import { NO_ACCESS, type OperatorAccess, readOperatorAccess } from './config/operator-access.ts'
 import { type OperatorClient, readOperatorClient } from './config/operator-client.ts'
 import { type PlanLimits, type PlanName, readPlans } from './config/plans.ts'
 import { withSecretFiles } from './config/secret-files.ts'
-import { type ProcessKind, ProcessSecrets, SECRET_NAMES, SECRETS_OF, type SecretName } from './config/secrets.ts'
+import {
+  ACCESS_SECRETS,
+  type ProcessKind,
+  ProcessSecrets,
+  SECRET_NAMES,
+  SECRETS_OF,
+  type SecretName,
+} from './config/secrets.ts'
 import {
   type ProcessCounts,
   readDataDir,
@@ -35,6 +43,7 @@ export type { SignupPolicy } from './config/accounts.ts'
 export { ConfigError, type Secret } from './config/environment-reader.ts'
 export { isLocalAddress, isLocalListener } from './config/http.ts'
 export { type ListenerAddress, orNaming } from './config/listener.ts'
+export type { OidcProvider } from './config/oidc-provider.ts'
 export type { OperatorClient } from './config/operator-client.ts'
 export type { CallLimits, PlanLimits, PlanName } from './config/plans.ts'
 export { type ProcessKind, SECRETS_OF } from './config/secrets.ts'
@@ -139,7 +148,11 @@ function readConfig(environment: Environment, secretNames: readonly SecretName[]
     },
     callTimeoutMs: read.integer('CALL_TIMEOUT_MS', 30_000, [100, 600_000]),
     plans: readPlans(read),
-    accounts: readAccounts(read, http.baseUrl),
+    accounts: {
+      ...readAccounts(read, http.baseUrl),
+      // Of a process that makes sessions.
+      oidc: secretNames.includes('JWT_SECRET') ? readAccountsProvider(read, http.baseUrl) : undefined,
+    },
     throttles: {
       signupPerMinute: read.integer('SIGNUP_PER_MINUTE', 60, [0, 1_000_000]),
       signupPerHour: read.integer('SIGNUP_PER_HOUR', 5, [0, 1_000_000]),
@@ -213,7 +226,11 @@ export const NODE_FLAGS = ['--no-incremental-marking-task']
 export function childEnvironment(kind: ProcessKind, additions: Record<string, string>): NodeJS.ProcessEnv {
   const environment: NodeJS.ProcessEnv = { ...ALLOCATOR, ...THREADS, ...process.env, ...additions }
   for (const name of SECRET_NAMES) if (!SECRETS_OF[kind].includes(name)) delete environment[name]
-  if (!SECRETS_OF[kind].includes('OPERATOR_TOKEN')) for (const name of ACCESS_SECRETS) delete environment[name]
+  for (const [name, kinds] of Object.entries(ACCESS_SECRETS)) {
+    if (kinds.includes(kind)) continue
+    delete environment[name]
+    delete environment[`${name}_FILE`]
+  }
   // It was read from its file already.
   for (const name of [...SECRET_NAMES, ...Object.keys(additions)]) delete environment[`${name}_FILE`]
   return environment

@@ -1,5 +1,6 @@
 import { ConfigError, type EnvironmentReader } from './environment-reader.ts'
 import { isLocalAddress } from './http.ts'
+import type { OidcProvider } from './oidc-provider.ts'
 
 /**
  * Under which condition an account that signs up can make live calls: see the configuration page of
@@ -18,12 +19,14 @@ export interface AccountsConfig {
   isOauthOn: boolean
   /** How long an access token of an application is good for, hours. */
   accessTokenHours: number
+  /** The provider at which accounts sign in beside their passwords. */
+  oidc: OidcProvider | undefined
 }
 
 const SIGNUP_POLICIES: readonly SignupPolicy[] = ['open', 'verified', 'approval', 'closed']
 
 /** @throws ConfigError naming the variable that cannot be used */
-export function readAccounts(read: EnvironmentReader, baseUrl: string): AccountsConfig {
+export function readAccounts(read: EnvironmentReader, baseUrl: string): Omit<AccountsConfig, 'oidc'> {
   const isSafe = baseUrl.startsWith('https:') || isLocalAddress(baseUrl)
   const signup = read.choice('SIGNUP', SIGNUP_POLICIES, 'open')
   const smtpUrl = readSmtpUrl(read)

@@ -1,12 +1,5 @@
 import { ConfigError, type EnvironmentReader } from './environment-reader.ts'
-import { isLocalAddress } from './http.ts'
-
-/** An OpenID Connect provider, and as what it knows the gateway. */
-export interface OidcProvider {
-  issuer: URL
-  clientId: string
-  clientSecret: string
-}
+import { isOidcForAccounts, type OidcProvider, readOidcProvider } from './oidc-provider.ts'
 
 /** The headers with which an access proxy in front of the console says who sends a request. */
 export interface TrustedHeader {
@@ -39,39 +32,29 @@ export const NO_ACCESS: OperatorAccess = {
   ...{ groupsClaim: 'groups', operatorGroups: [], viewerGroups: [] },
 }
 
-/** Secrets that the console alone needs, and it only where they are set. */
-export const ACCESS_SECRETS = ['OIDC_CLIENT_SECRET', 'TRUSTED_HEADER_SECRET'] as const
-
 /** @throws ConfigError naming the variable that is missing or cannot be used */
 export function readOperatorAccess(read: EnvironmentReader, trustProxy: string[]): OperatorAccess {
-  const access: OperatorAccess = {
-    oidc: readOidc(read),
-    trustedHeader: readTrustedHeader(read, trustProxy),
-    groupsClaim: read.text('OIDC_GROUPS_CLAIM', 'groups'),
+  const groups = {
     operatorGroups: read.list('OIDC_OPERATOR_GROUPS', () => true),
     viewerGroups: read.list('OIDC_VIEWER_GROUPS', () => true),
+  }
+  const hasGroups = groups.operatorGroups.length + groups.viewerGroups.length > 0
+  const access: OperatorAccess = {
+    // A provider for accounts alone lets nobody into the console.
+    oidc: hasGroups || !isOidcForAccounts(read) ? readOidcProvider(read) : undefined,
+    trustedHeader: readTrustedHeader(read, trustProxy),
+    groupsClaim: read.text('OIDC_GROUPS_CLAIM', 'groups'),
+    ...groups,
     isTokenLoginOn: read.choice('OPERATOR_TOKEN_LOGIN', ['on', 'off'], 'on') === 'on',
   }
   const isOpen = access.oidc !== undefined || access.trustedHeader !== undefined
-  if (isOpen && access.operatorGroups.length + access.viewerGroups.length === 0) {
+  if (isOpen && !hasGroups) {
     throw new ConfigError('OIDC_OPERATOR_GROUPS is required: the groups whose members may use the console')
   }
   if (!isOpen && !access.isTokenLoginOn) {
     throw new ConfigError('OPERATOR_TOKEN_LOGIN must be on where neither OIDC_ISSUER nor TRUSTED_USER_HEADER is set')
   }
   return access
-}
-
-function readOidc(read: EnvironmentReader): OidcProvider | undefined {
-  const issuer = read.text('OIDC_ISSUER', '')
-  if (issuer === '') return undefined
-  if (!URL.canParse(issuer) || !(issuer.startsWith('https:') || (issuer.startsWith('http:') && isLocalAddress(issuer))))
-    throw new ConfigError('OIDC_ISSUER must be an https: address')
-  return {
-    issuer: new URL(issuer),
-    clientId: read.required('OIDC_CLIENT_ID', 'as what the OIDC provider knows the gateway'),
-    clientSecret: read.required('OIDC_CLIENT_SECRET', 'the secret that the OIDC provider gave the gateway'),
-  }
 }
 
 function readTrustedHeader(read: EnvironmentReader, trustProxy: string[]): TrustedHeader | undefined {

@@ -1,17 +1,24 @@
 /** Who gets into the operator console: a group of `SETTING_GROUPS`. */
 export const OPERATOR_SETTINGS = {
-  title: 'Operators',
+  title: 'Operators and the OIDC provider',
   settings: [
     {
-      names: ['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'],
-      byDefault: 'unset',
-      about: 'Sign-in to the console by an OpenID Connect provider. Only `ops` needs them.',
+      names: ['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_NAME'],
+      byDefault: "unset, unset, unset, the issuer's host",
+      about:
+        'Sign-in by an OpenID Connect provider. `ops` needs them, and API nodes if `OIDC_ACCOUNTS` is on. The fourth setting is what the buttons call the provider.',
+    },
+    {
+      names: ['OIDC_ACCOUNTS'],
+      byDefault: 'off',
+      about:
+        '`on`: accounts sign in by the provider too, beside addresses and passwords. Everybody whose address the provider has proven gets an account that may make live calls, whatever `SIGNUP` says, so switch it on only for a provider whose people you know. It needs an `https:` `BASE_URL`, except on localhost.',
     },
     {
       names: ['OIDC_OPERATOR_GROUPS', 'OIDC_VIEWER_GROUPS', 'OIDC_GROUPS_CLAIM'],
       byDefault: 'unset, unset, `groups`',
       about:
-        'Groups whose members may do everything, and groups whose members may only read, comma-separated, for the trusted headers too. The third setting is the claim that lists the groups of a person. Nobody else gets in.',
+        'Groups whose members may do everything, and groups whose members may only read, comma-separated, for the trusted headers too. The third setting is the claim that lists the groups of a person. Nobody else gets in. Without groups a provider of `OIDC_ACCOUNTS` opens no console.',
     },
     {
       names: ['TRUSTED_USER_HEADER', 'TRUSTED_GROUPS_HEADER', 'TRUSTED_HEADER_SECRET'],

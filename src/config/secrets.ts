@@ -19,6 +19,12 @@ export const SECRETS_OF: Record<ProcessKind, readonly SecretName[]> = {
   ops: ['ENCRYPTION_KEY', 'OPERATOR_TOKEN'],
 }
 
+/** Secrets of people's sign-in, and the kinds of processes that may have them. */
+export const ACCESS_SECRETS: Record<string, readonly ProcessKind[]> = {
+  OIDC_CLIENT_SECRET: ['web', 'ops'],
+  TRUSTED_HEADER_SECRET: ['ops'],
+}
+
 /**
  * The secrets of a process. Reading a secret that its kind does not have throws: an empty secret
  * would let everybody in.

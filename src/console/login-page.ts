@@ -38,7 +38,7 @@ interface LoginPage {
 export function loginPage({ access, next = '/', name = '', problem }: LoginPage): string {
   const alert = problem === undefined ? '' : `<p class="bad" role="alert">${problem}</p>`
   const provider = access.oidc
-    ? `<p><a class="button" href="/login/oidc?next=${escapeHtml(encodeURIComponent(next))}">Sign in with ${escapeHtml(access.oidc.issuer.hostname)}</a></p>`
+    ? `<p><a class="button" href="/login/oidc?next=${escapeHtml(encodeURIComponent(next))}">Sign in with ${escapeHtml(access.oidc.name)}</a></p>`
     : ''
   const form = access.isTokenLoginOn ? tokenForm({ next, name, isOnlyWay: access.oidc === undefined }) : ''
   return page(

@@ -8,6 +8,7 @@ import { type App, NoContent } from '../http/request/typed-app.ts'
 import { operatorThrottle, type ThrottleDeps, takeThrottle } from '../limits/throttle.ts'
 import { isOperatorName, NAME_COOKIE, TOKEN_OPERATOR } from '../operator/actor.ts'
 import { recordLogin } from '../operator/record-login.ts'
+import { ownPath } from '../sign-in/own-path.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
 import { refuseForeignOrigin } from './operator-guard.ts'
 import { COOKIE, consoleCookie, isSameSecret, type OperatorSessions } from './operator-session.ts'
@@ -81,18 +82,6 @@ const NAME_SECONDS = 365 * 86_400
 function nameCookie(name: string, isSecure: boolean): string[] {
   if (!isOperatorName(name)) return []
   return [writeSessionCookie({ name: NAME_COOKIE, value: name, lifeSeconds: NAME_SECONDS, isSecure })]
-}
-
-/**
- * The page of the console that a form names, and the overview for anything else: a log-in leads to
- * no other site.
- */
-export function ownPath(next = '/'): string {
-  const base = 'http://console'
-  const url = next.startsWith('/') && URL.canParse(next, base) ? new URL(next, base) : undefined
-  // A path that begins with two slashes would name a host.
-  const isOwn = url?.origin === base && !url.pathname.startsWith('//') && url.pathname !== '/login'
-  return isOwn ? url.pathname + url.search : '/'
 }
 
 /** Counts a wrong token and says so; a client that keeps guessing gets 429. */

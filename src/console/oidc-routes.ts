@@ -2,14 +2,14 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import type { Config } from '../config.ts'
 import type { Db } from '../db/database.ts'
-import { readCookie, writeCookie } from '../http/request/cookies.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
 import { operatorThrottle, type ThrottleDeps, takeThrottle } from '../limits/throttle.ts'
-import { setOperator } from '../operator/actor.ts'
+import { type Operator, provenName, roleIn, setOperator } from '../operator/actor.ts'
 import { recordLogin } from '../operator/record-login.ts'
+import { OidcSignIn, type Person } from '../sign-in/oidc-sign-in.ts'
+import { ownPath } from '../sign-in/own-path.ts'
+import { type PendingCookie, readPending, writePending } from '../sign-in/pending-cookie.ts'
 import { enteringPage, loginPage, PAGE_HEADERS } from './login-page.ts'
-import { ownPath } from './login-routes.ts'
-import { NoGroupError, OidcSignIn, SIGN_IN_SECONDS } from './oidc-sign-in.ts'
 import { consoleCookie, type OperatorSessions } from './operator-session.ts'
 
 export interface OidcRoutesDeps extends ThrottleDeps {
@@ -18,20 +18,20 @@ export interface OidcRoutesDeps extends ThrottleDeps {
   db: Db
 }
 
-/**
- * The cookie of a sign-in under way. It comes back with a person whom another site sends: Lax, not
- * Strict.
- */
-const PENDING = 'agw_console_sign_in'
-
 const FAILED = 'The sign-in did not work. Try again; the log of the console says why.'
+
+/** A person whom the provider knows and who is in no group that may use the console. */
+class NoGroupError extends Error {}
 
 /** Sign-in by the OIDC provider, if the operator has set a provider. */
 export async function oidcRoutes(app: App, deps: OidcRoutesDeps): Promise<void> {
   const { config, sessions, db } = deps
   const access = config.operatorAccess
   if (access.oidc === undefined) return
-  const signIn = new OidcSignIn(access, access.oidc, config.secrets.encryption)
+  const signIn = new OidcSignIn({
+    ...{ provider: access.oidc, secrets: config.secrets.encryption, purpose: 'console sign-in' },
+    neededClaims: ['email', access.groupsClaim],
+  })
   app.addHook('onClose', async () => await signIn.close())
   const answers = {
     schema: { response: { 200: Type.String(), 303: NoContent, '4xx': Type.String(), '5xx': Type.String() } },
@@ -39,11 +39,14 @@ export async function oidcRoutes(app: App, deps: OidcRoutesDeps): Promise<void> 
 
   const Begin = Type.Object({ next: Type.Optional(Type.String({ maxLength: 2_000 })) })
   app.get('/login/oidc', { schema: { ...answers.schema, querystring: Begin } }, async (request, reply) => {
+    const pending = pendingCookie(request)
     try {
-      const next = ownPath(request.query.next)
-      const { url, cookie } = await signIn.begin(`${originOf(request)}/login/callback`, next)
+      const { url, cookie } = await signIn.begin({
+        ...{ redirectUri: `${originOf(request)}/login/callback`, next: ownPath(request.query.next) },
+        cookie: readPending(request, pending),
+      })
       return reply
-        .header('set-cookie', pendingCookie(request, cookie))
+        .header('set-cookie', writePending(pending, cookie))
         .header('cache-control', 'no-store')
         .redirect(url, 303)
     } catch (error) {
@@ -57,23 +60,48 @@ export async function oidcRoutes(app: App, deps: OidcRoutesDeps): Promise<void> 
   })
 
   app.get('/login/callback', answers, async (request, reply) => {
-    const pending = readCookie(request.headers.cookie, PENDING)
+    const pending = pendingCookie(request)
+    const cookie = readPending(request, pending)
     const query = request.url.slice(request.url.indexOf('?'))
+    const rest = writePending(pending, signIn.rest(query, cookie))
     try {
-      const { subject, next, ...operator } = await signIn.finish(query, pending ?? '')
+      const { next, ...person } = await signIn.finish(query, cookie)
+      const operator = operatorOf(person, access)
       setOperator(request, operator)
-      await recordLogin(db, request, { subject, role: operator.role })
+      await recordLogin(db, request, { subject: person.subject, role: operator.role })
       const session = consoleCookie(await sessions.begin(operator), request.protocol === 'https')
-      page(reply, 200).header('set-cookie', [session, pendingCookie(request, undefined)])
+      page(reply, 200).header('set-cookie', [session, rest])
       return enteringPage(next)
     } catch (error) {
       request.log.warn({ err: error, address: request.ip }, 'operator sign-in refused')
       await takeThrottle(deps, operatorThrottle(request.ip))
       const isKnown = error instanceof NoGroupError
-      page(reply, isKnown ? 403 : 401).header('set-cookie', pendingCookie(request, undefined))
+      page(reply, isKnown ? 403 : 401).header('set-cookie', rest)
       return loginPage({ access, problem: isKnown ? 'Your account is in no group that may use the console.' : FAILED })
     }
   })
+}
+
+/** @throws NoGroupError */
+function operatorOf({ subject, claims, userInfo }: Person, access: Config['operatorAccess']): Operator {
+  const person: Record<string, unknown> = { ...userInfo, ...claims }
+  const role = roleIn(groupsIn(person[access.groupsClaim]), access)
+  const name = nameIn(person) ?? provenName(subject)
+  if (role === undefined || name === undefined) throw new NoGroupError(`${name ?? 'a person'} is in no group`)
+  return { name, role, by: 'oidc' }
+}
+
+function groupsIn(value: unknown): string[] {
+  const groups: unknown[] = Array.isArray(value) ? value : [value]
+  return groups.filter((group) => typeof group === 'string')
+}
+
+/**
+ * By which name the person goes: an address that the provider does not call unproven, else the name
+ * at the provider.
+ */
+function nameIn({ email, email_verified: isVerified, preferred_username: username }: Record<string, unknown>) {
+  return isVerified === false ? provenName(username) : (provenName(email) ?? provenName(username))
 }
 
 function page(reply: FastifyReply, status: number): FastifyReply {
@@ -88,9 +116,6 @@ function originOf({ protocol, host }: FastifyRequest): string {
   return `${protocol}://${host}`
 }
 
-function pendingCookie(request: FastifyRequest, value: string | undefined): string {
-  return writeCookie({
-    ...{ name: PENDING, value, lifeSeconds: SIGN_IN_SECONDS, path: '/login', sameSite: 'lax' },
-    isSecure: request.protocol === 'https',
-  })
+function pendingCookie({ protocol }: Pick<FastifyRequest, 'protocol'>): PendingCookie {
+  return { name: 'agw_console_sign_in', isSecure: protocol === 'https' }
 }

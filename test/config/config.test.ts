@@ -154,6 +154,7 @@ describe('the settings of a process', () => {
       mailFrom: 'agent-api-gateway@localhost',
       isOauthOn: true,
       accessTokenHours: 8,
+      oidc: undefined,
     })
     assert.equal(load({ BASE_URL: 'http://api.example.org' }).accounts.isOauthOn, false)
     assert.equal(load({ BASE_URL: 'https://api.example.org' }).accounts.isOauthOn, true)
@@ -191,6 +192,22 @@ describe('the settings of a process', () => {
     assert.throws(() => secrets.operatorToken, /OPERATOR_TOKEN/)
     assert.throws(() => loadProcessConfig('web', rest), /JWT_SECRET/)
     assert.throws(() => loadProcessConfig('ops', rest), /OPERATOR_TOKEN/)
+    const provider = {
+      OIDC_ISSUER: 'https://id.example',
+      OIDC_CLIENT_ID: 'x',
+      OIDC_CLIENT_SECRET: 'y',
+      OIDC_ACCOUNTS: 'on',
+    }
+    const kinds = ['web', 'ops', 'worker', 'probe'] as const
+    const given = kinds.map((kind) => childEnvironment(kind, provider).OIDC_CLIENT_SECRET)
+    assert.deepEqual(given, ['y', 'y', undefined, undefined])
+    // A provider for accounts alone opens no console, and a worker knows of none.
+    assert.equal(loadProcessConfig('web', { ...REQUIRED, ...provider }).accounts.oidc?.name, 'id.example')
+    assert.equal(loadProcessConfig('ops', { ...REQUIRED, ...provider }).operatorAccess.oidc, undefined)
+    assert.equal(loadProcessConfig('worker', { ...rest, ...provider, OIDC_CLIENT_SECRET: '' }).accounts.oidc, undefined)
+    const unsafe = { ...REQUIRED, ...provider, BASE_URL: 'http://gateway.example' }
+    assert.throws(() => loadProcessConfig('web', unsafe), /BASE_URL must be an https: address/)
+    assert.throws(() => loadProcessConfig('web', { ...REQUIRED, OIDC_ACCOUNTS: 'on' }), /OIDC_ISSUER is required/)
     const child = childEnvironment('worker', { ...REQUIRED, X: '1' })
     assert.deepEqual(
       [child.X, child.JWT_SECRET, child.KEY_PEPPER, child.OPERATOR_TOKEN],

@@ -47,7 +47,7 @@ const cookiesOf = ({ headers }: { headers: Record<string, unknown> }): string =>
  * @returns the answer of the console, and the query with which the person returned
  */
 async function signIn({ query: givenQuery, cookie }: { query?: string; cookie?: string } = {}) {
-  const begun = await ask({ url: '/login/oidc' })
+  const begun = await ask({ url: '/login/oidc', ...(cookie === undefined ? {} : { headers: { cookie } }) })
   assert.equal(begun.statusCode, 303)
   const atProvider = await fetch(String(begun.headers.location), { redirect: 'manual' })
   const back = new URL(atProvider.headers.get('location') ?? '')
@@ -175,6 +175,42 @@ describe('a sign-in to the console by an OIDC provider', () => {
     assert.equal(first.answer.statusCode, 200)
     const again = await ask({ url: `/login/callback${first.query}`, headers: { cookie: first.pending } })
     assert.equal(again.statusCode, 401)
+  })
+
+  it('a sign-in to the console by an OIDC provider goes on in each of two tabs of a browser', async () => {
+    issuer.person = ADA
+    const begin = async (cookie: string) => {
+      const begun = await ask({ url: '/login/oidc', headers: { cookie } })
+      const back = await fetch(String(begun.headers.location), { redirect: 'manual' })
+      return { cookie: cookiesOf(begun), url: `/login/callback${new URL(back.headers.get('location') ?? '').search}` }
+    }
+    const first = await begin('')
+    const second = await begin(first.cookie)
+    const ended = await ask({ url: first.url, headers: { cookie: second.cookie } })
+    assert.equal(ended.statusCode, 200)
+    const left = cookiesOf(ended)
+    assert.equal((await ask({ url: first.url, headers: { cookie: left } })).statusCode, 401)
+    assert.equal((await ask({ url: second.url, headers: { cookie: left } })).statusCode, 200)
+    // However many tabs there are, a browser takes the cookie.
+    let cookie = ''
+    for (let tab = 0; tab < 12; tab += 1) cookie = (await begin(cookie)).cookie
+    assert.ok(cookie.length < 4_000, `${cookie.length} bytes`)
+  })
+
+  it('a sign-in to the console by an OIDC provider fails when the answer of the provider is too long', async () => {
+    issuer.person = { ...ADA, groups: ['gateway-operators', 'x'.repeat(300_000)] }
+    assert.equal((await signIn()).answer.statusCode, 401)
+    issuer.person = { ...ADA, sub: 'x'.repeat(256) }
+    assert.equal((await signIn()).answer.statusCode, 401)
+  })
+
+  it('a sign-in to the console by an OIDC provider works again a minute after the provider changed its keys', async (t) => {
+    issuer.person = ADA
+    assert.equal((await signIn()).answer.statusCode, 200)
+    await issuer.rotateKey()
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 61_000 })
+    const answers = [await signIn(), await signIn()].map(({ answer }) => answer.statusCode)
+    assert.equal(answers[1], 200, answers.join())
   })
 })
 

@@ -19,6 +19,8 @@ export interface OidcIssuer {
   isTerse: boolean
   /** Requests to the token endpoint. */
   exchanges: number
+  /** Signs with another key, under the same id, which replaces the key that was published. */
+  rotateKey: () => Promise<void>
   close: () => Promise<void>
 }
 
@@ -29,8 +31,8 @@ interface Grant {
 }
 
 export async function startOidcIssuer(): Promise<OidcIssuer> {
-  const [own, foreign] = await Promise.all([generateKeyPair('RS256'), generateKeyPair('RS256')])
-  const jwk = { ...(await exportJWK(own.publicKey)), kid: 'own', alg: 'RS256', use: 'sig' }
+  let [own, foreign] = await Promise.all([generateKeyPair('RS256'), generateKeyPair('RS256')])
+  const published = async () => ({ ...(await exportJWK(own.publicKey)), kid: 'own', alg: 'RS256', use: 'sig' })
   const grants = new Map<string, Grant>()
   const server = createServer((request, response) => {
     answer(request, response).catch((error) => response.writeHead(500).end(String(error)))
@@ -41,6 +43,9 @@ export async function startOidcIssuer(): Promise<OidcIssuer> {
   const issuer: OidcIssuer = {
     ...{ url, clientId: 'gateway', clientSecret: 'a secret of the test/with+signs' },
     ...{ person: {}, wrong: {}, hasWrongKey: false, isTerse: false, exchanges: 0 },
+    rotateKey: async () => {
+      ;[own, foreign] = [await generateKeyPair('RS256'), own]
+    },
     close: async () => {
       server.closeAllConnections()
       server.close()
@@ -58,7 +63,7 @@ export async function startOidcIssuer(): Promise<OidcIssuer> {
         ...{ subject_types_supported: ['public'], id_token_signing_alg_values_supported: ['RS256'] },
       })
     }
-    if (pathname === '/jwks') return json(response, 200, { keys: [jwk] })
+    if (pathname === '/jwks') return json(response, 200, { keys: [await published()] })
     if (pathname === '/me') return json(response, 200, issuer.person)
     if (pathname === '/authorize') {
       const code = randomUUID()
