@@ -51,6 +51,7 @@ import { portalAssetRoutes } from './routes/portal-assets.ts'
 import { portalSessionRoutes } from './routes/portal-session.ts'
 import { profileRoutes } from './routes/profile.ts'
 import { providerKeyRoutes } from './routes/provider-keys.ts'
+import { providerSignInRoutes } from './routes/provider-sign-in.ts'
 import { resetRoutes } from './routes/reset.ts'
 import { sessionRoutes } from './routes/session.ts'
 import { teamMemberRoutes } from './routes/team-members.ts'
@@ -200,7 +201,8 @@ async function registerRoutes(
     async (scope) =>
       await docsSearchRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), context, { assets, listRoutes }),
   )
-  for (const route of [docsRoutes, portalRoutes, portalAssetRoutes, oauthRoutes, verificationRoutes, resetRoutes]) {
+  const pages = [docsRoutes, portalRoutes, portalAssetRoutes, oauthRoutes, verificationRoutes, resetRoutes]
+  for (const route of [...pages, providerSignInRoutes]) {
     await app.register(async (scope) => await route(scope.withTypeProvider<TypeBoxTypeProvider>(), context, assets))
   }
 }

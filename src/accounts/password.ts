@@ -52,18 +52,32 @@ export function hashPassword(password: string, client = ''): Promise<string> {
 }
 
 /**
- * Compares a password with the hash of an account, or with a decoy when there is no account.
+ * Compares a password with the hash of an account, or with a decoy when there is no account or no
+ * password.
  *
  * @throws GatewayError LOGIN_THROTTLED if too many wait already
  */
-export async function isPasswordOf(passwordHash: string | undefined, password: string, client = ''): Promise<boolean> {
+export async function isPasswordOf(
+  passwordHash: string | null | undefined,
+  password: string,
+  client = '',
+): Promise<boolean> {
   decoy ??= hash('no account has this password', OPTIONS)
   const against = passwordHash ?? (await decoy)
   const isOf = (form: string): Promise<boolean> => withHashSlot(client, () => verify(against, form))
   const form = normalised(password)
   // Hashes of earlier versions are of the raw text.
   const matches = (await isOf(form)) || (form !== password && (await isOf(password)))
-  return matches && passwordHash !== undefined
+  return matches && typeof passwordHash === 'string'
+}
+
+/** Refuses what takes a password for an account whose person signs in at the provider alone. */
+export function noPassword(member: string): GatewayError {
+  return new GatewayError('INVALID_CREDENTIALS', {
+    message: 'The account has no password.',
+    hint: 'Have a link mailed that sets a password (Forgot your password?), or ask the operator of this gateway for the link',
+    tokens: { param: member },
+  })
 }
 
 /**

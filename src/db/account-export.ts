@@ -10,6 +10,7 @@ export interface AccountRows {
   keys: ApiKey[]
   connections: Connection[]
   sessions: { createdAt: Date; expiresAt: Date; revokedAt: Date | null }[]
+  identities: { issuer: string; subject: string; createdAt: Date }[]
   teams: (Team & { role: Role })[]
   providerKeys: ProviderKey[]
 }
@@ -28,6 +29,11 @@ export async function readAccountRows(db: Db, userId: string): Promise<AccountRo
       .select(['created_at as createdAt', 'expires_at as expiresAt', 'revoked_at as revokedAt'])
       .where('user_id', '=', userId)
       .orderBy('created_at')
+      .execute(),
+    identities: await db
+      .selectFrom('identities')
+      .select(['issuer', 'subject', 'created_at as createdAt'])
+      .where('user_id', '=', userId)
       .execute(),
     teams: await db
       .selectFrom('teams')

@@ -25,7 +25,7 @@ export function deleteAccount(db: Db, user: User): Promise<Obstacle | undefined>
     const { numDeletedRows } = await transaction
       .deleteFrom('users')
       .where('id', '=', user.id)
-      .where('password_hash', '=', user.password_hash)
+      .where('password_hash', 'is not distinct from', user.password_hash)
       .executeTakeFirst()
     if (numDeletedRows === 0n) return 'another password'
     await insertAuditRecord(transaction, { actor: 'the account itself', action: 'user.delete', subject: user.id })

@@ -9,6 +9,7 @@ export interface Database {
   users: UsersTable
   sessions: SessionsTable
   account_links: AccountLinksTable
+  identities: IdentitiesTable
   notices: NoticesTable
   api_keys: ApiKeysTable
   teams: TeamsTable
@@ -32,7 +33,8 @@ type Timestamp = ColumnType<Date, Date | undefined, Date>
 interface UsersTable {
   id: string
   email: string
-  password_hash: string
+  /** Null for an account whose person signs in at the provider alone. */
+  password_hash: string | null
   tier: Generated<Tier>
   disabled_at: Date | null
   terms_accepted_at: Date | null
@@ -65,6 +67,15 @@ interface AccountLinksTable {
   /** Whether the link went to the account's address alone, so that its use proves the address. */
   proves_address: boolean
   expires_at: Date
+}
+
+/** To which account the sign-in of a person at an OIDC provider leads. */
+interface IdentitiesTable {
+  issuer: string
+  /** The name that the provider gives to nobody else. */
+  subject: string
+  user_id: string
+  created_at: Timestamp
 }
 
 export type Environment = 'live' | 'test'

@@ -11,11 +11,11 @@ export interface SessionUser extends Trust {
   terms_accepted_at: Date | null
 }
 
-/** A session to be, and the password hash that was matched for it. */
+/** A session to be, and the password hash of the account when it was decided; null: no password. */
 export interface NewSession {
   id: string
   userId: string
-  passwordHash: string
+  passwordHash: string | null
   expiresAt: Date
 }
 
@@ -38,7 +38,7 @@ export async function insertSession(db: Db, session: NewSession): Promise<boolea
           build.cast<Date>(build.val(session.expiresAt), 'timestamptz').as('expires_at'),
         ])
         .where('users.id', '=', session.userId)
-        .where('users.password_hash', '=', session.passwordHash)
+        .where('users.password_hash', 'is not distinct from', session.passwordHash)
         .where('users.disabled_at', 'is', null)
         // Waits for a change under way, and then looks at what it wrote.
         .forShare(),

@@ -17,7 +17,8 @@ export const TRUST_COLUMNS = [
 export interface NewUser {
   id: string
   email: string
-  passwordHash: string
+  /** Null: the account has no password. */
+  passwordHash: string | null
   /** Public network of the sign-up; null for others. */
   signupNetwork: string | null
   /** Whether an operator stands for the account. */
@@ -57,7 +58,7 @@ export async function updatePasswordHash(db: Db, user: User, passwordHash: strin
     .updateTable('users')
     .set({ password_hash: passwordHash, updated_at: sql<Date>`now()` })
     .where('id', '=', user.id)
-    .where('password_hash', '=', user.password_hash)
+    .where('password_hash', 'is not distinct from', user.password_hash)
     .executeTakeFirst()
   return numUpdatedRows > 0n
 }

@@ -67,8 +67,9 @@ const KEYS: Record<string, MediaExamples> = {
 const EXPORT: Record<string, MediaExamples> = {
   exportAccount: json({
     exportedAt: USED_AT,
-    profile: { id: ADA, email: 'ada@example.com', tier: 'developer', createdAt: MADE_AT },
+    profile: { id: ADA, email: 'ada@example.com', tier: 'developer', hasPassword: true, createdAt: MADE_AT },
     sessions: [{ createdAt: MADE_AT, expiresAt: '2026-11-03T09:30:00.000Z', revokedAt: null }],
+    identities: [],
     keys: [{ ...KEY, revokedAt: null }],
     connections: [],
     teams: [],

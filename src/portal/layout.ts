@@ -13,6 +13,8 @@ export interface Page {
   signup: SignupPolicy
   /** What every visitor has to know now; empty if there is nothing. */
   notice?: string
+  /** What the page has in its head besides. */
+  head?: Html
   /** Whether someone seems to be logged in; only what the header offers depends on it. */
   isLoggedIn?: boolean
 }
@@ -42,7 +44,7 @@ function isWithin(path: string, href: string): boolean {
 /** A page of the portal: head, header, main, footer. */
 export function layout(
   assets: Assets,
-  { title, description, path, main, signup, notice = '', isLoggedIn = false }: Page,
+  { title, description, path, main, signup, notice = '', isLoggedIn = false, head }: Page,
 ): string {
   const link = ([href, name]: readonly [string, string]) =>
     html`<a href="${href}"${isWithin(path, href) ? html` aria-current="page"` : ''}>${name}</a>`
@@ -50,7 +52,7 @@ export function layout(
 <meta property="og:title" content="${title}">
 <meta property="og:description" content="${description}">
 <meta property="og:type" content="website">
-<link rel="icon" type="image/svg+xml" href="${assets.href('portal/assets/icon.svg')}">`
+<link rel="icon" type="image/svg+xml" href="${assets.href('portal/assets/icon.svg')}">${head ?? ''}`
   return html`<!doctype html>
 <html lang="en">
 ${pageHead(assets, { title, styles: STYLES, script: 'portal/assets/app.js', more })}

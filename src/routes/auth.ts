@@ -8,24 +8,19 @@ import {
   isOutdatedHash,
   isPasswordOf,
 } from '../accounts/password.ts'
-import { SESSION_MS, signSessionToken } from '../accounts/session-token.ts'
 import { mailVerification } from '../accounts/verification-mail.ts'
 import type { Context } from '../context.ts'
 import { sqlState, UNIQUE_VIOLATION } from '../db/database.ts'
 import { asciiEmail } from '../db/email-address.ts'
-import { deleteSurplusSessions, insertSession } from '../db/sessions.ts'
 import { findUser, findUserByEmail, insertUser, updatePasswordHash } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import { CREDENTIALS_BYTES_MAX } from '../http/request/body-limits.ts'
 import { OPEN_BODY } from '../http/request/closed-bodies.ts'
 import type { App } from '../http/request/typed-app.ts'
-import { announced } from '../limits/account-version.ts'
+import { SESSIONS_MAX, startSession } from '../identity/start-session.ts'
 import { limitGuesses } from '../limits/login-delay.ts'
 import { limitSignups, type SignupClient } from '../limits/signup-limits.ts'
 import { accountThrottle, checkThrottle, clientOf, takeThrottle } from '../limits/throttle.ts'
-
-/** Sessions an account keeps; an older session ends when a newer session begins. */
-const SESSIONS_MAX = 20
 
 const SESSION_WORDS = `Session token (JWT), good for 24 hours at most; an account keeps its ${SESSIONS_MAX} newest sessions`
 
@@ -93,7 +88,7 @@ export async function authRoutes(app: App, context: Context): Promise<void> {
         request.log.warn({ err: error, accountId: user.id }, 'failed to mail the link that verifies an address')
       })
     }
-    const token = await startSession(context, user.id, passwordHash)
+    const token = await startSession(context, { id: user.id, password_hash: passwordHash })
     return reply.status(201).header('cache-control', 'no-store').send({ token, user })
   })
 
@@ -158,18 +153,18 @@ async function logIn(
   const throttle = accountThrottle('login-account', context.config, user?.id ?? NOBODY)
   await checkThrottle(context, throttle)
   const matches = await isPasswordOf(user?.password_hash, password, client)
-  if (!user || !matches || user.disabled_at) throw new GatewayError('INVALID_CREDENTIALS')
+  if (!user?.password_hash || !matches || user.disabled_at) throw new GatewayError('INVALID_CREDENTIALS')
   await takeThrottle(context, throttle)
   const isCurrent =
     !isOutdatedHash(user.password_hash) && !(await isHashOfRawText(user.password_hash, password, client))
-  if (isCurrent) return await startSession(context, user.id, user.password_hash)
+  if (isCurrent) return await startSession(context, user)
   const passwordHash = await hashPassword(password, client)
   // Another log-in may have done so just before.
   const isUpdated = await updatePasswordHash(db, user, passwordHash)
   const current = isUpdated ? passwordHash : (await findUser(db, user.id))?.password_hash
   if (current !== passwordHash && !(await isPasswordOf(current, password, client)))
     throw new GatewayError('INVALID_CREDENTIALS')
-  return await startSession(context, user.id, current ?? '')
+  return await startSession(context, { id: user.id, password_hash: current ?? '' })
 }
 
 /** A password that is too short or too long, counted in code points as a person counts. */
@@ -178,19 +173,4 @@ function unacceptablePassword(member: string): GatewayError {
     message: `Member ${member} must have 8 to 256 characters.`,
     tokens: { param: member },
   })
-}
-
-/** @throws GatewayError INVALID_CREDENTIALS if the account's password is another by now */
-async function startSession(
-  { config, db, redis, health, log }: Context,
-  userId: string,
-  passwordHash: string,
-): Promise<string> {
-  const session = { id: randomUUID(), userId, passwordHash, expiresAt: new Date(health.now() + SESSION_MS) }
-  if (!(await insertSession(db, session))) throw new GatewayError('INVALID_CREDENTIALS')
-  // The calls of a session that had to go are refused from now on.
-  await announced({ redis, log }, [userId], async (accountIds) => {
-    if (!(await deleteSurplusSessions(db, userId, SESSIONS_MAX))) accountIds.clear()
-  })
-  return await signSessionToken(config.secrets.jwt, { userId, sessionId: session.id }, session.expiresAt)
 }

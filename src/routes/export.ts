@@ -24,6 +24,7 @@ const Export = Type.Object(
     exportedAt: Type.String({ format: 'date-time', description: 'When the export began' }),
     profile: Type.Object({}, { additionalProperties: true, description: 'The account itself' }),
     sessions: Rows('Log-ins of the last 30 days'),
+    identities: Rows('Who you are at the OIDC provider whose sign-in leads to the account'),
     keys: Rows('API keys that count against your plan, with those that ended in the last 30 days; never a key itself'),
     connections: Rows('Applications that signed in, with those that ended in the last 30 days'),
     teams: Rows('Teams, and your role in each'),
@@ -79,6 +80,7 @@ async function sendExport(reply: FastifyReply, { db, reportsDb }: Context, userI
     exportedAt: new Date().toISOString(),
     profile: profileOf(user),
     sessions: rows.sessions,
+    identities: rows.identities,
     keys: rows.keys.map((key) => ({ ...toKeyAnswer(key), revokedAt: key.revoked_at })),
     connections: rows.connections.map((row) => ({
       id: row.id,
@@ -129,6 +131,7 @@ function profileOf(user: User): object {
   return {
     id: user.id,
     email: user.email,
+    hasPassword: user.password_hash !== null,
     tier: user.tier,
     createdAt: user.created_at,
     emailVerifiedAt: user.email_verified_at,

@@ -145,7 +145,12 @@ function fixedPages(catalog: Catalog, { accounts, http, plans, upstreams }: Conf
   const { operatorContact } = upstreams
   const { signup } = accounts
   const provesAddresses = accounts.smtpUrl !== undefined
-  const consent: FixedPage = ['/connect/:uid', 'Connect an application', () => connectPage(signup !== 'closed')]
+  const provider = accounts.oidc?.name
+  const consent: FixedPage = [
+    '/connect/:uid',
+    'Connect an application',
+    () => connectPage(signup !== 'closed', provider),
+  ]
   return [
     ['/agents', 'For agents', () => agentsPage({ baseUrl: http.baseUrl, isOauthOn: accounts.isOauthOn })],
     [
@@ -153,10 +158,14 @@ function fixedPages(catalog: Catalog, { accounts, http, plans, upstreams }: Conf
       'Sign up',
       () =>
         signup === 'closed'
-          ? signupClosedPage(operatorContact)
-          : credentialsPage('signup', { start: firstPage(catalog), signup, mails: provesAddresses }),
+          ? signupClosedPage(operatorContact, provider)
+          : credentialsPage('signup', { start: firstPage(catalog), signup, mails: provesAddresses, provider }),
     ],
-    ['/login', 'Log in', () => credentialsPage('login', { start: '/account', signup, mails: provesAddresses })],
+    [
+      '/login',
+      'Log in',
+      () => credentialsPage('login', { start: '/account', signup, mails: provesAddresses, provider }),
+    ],
     [
       '/account',
       'Account',

@@ -1,6 +1,6 @@
 import Type from 'typebox'
-import { isPasswordOf } from '../accounts/password.ts'
-import { cancelAccountCalls } from '../calls/cancel-account-calls.ts'
+import { isPasswordOf, noPassword } from '../accounts/password.ts'
+import { forgetAccount } from '../calls/forget-account.ts'
 import type { Context } from '../context.ts'
 import { deleteAccount } from '../db/delete-account.ts'
 import { findUser } from '../db/users.ts'
@@ -11,7 +11,6 @@ import { type App, NoContent } from '../http/request/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
 import { limitGuesses } from '../limits/login-delay.ts'
 import { clientOf } from '../limits/throttle.ts'
-import { forgetResults } from '../queue/results.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const Profile = Type.Object(
@@ -65,11 +64,7 @@ export async function profileRoutes(app: App, context: Context): Promise<void> {
         leaveWith(context, { userId: user.id, password, client: clientOf(request.ip) }),
       ),
     )
-    await cancelAccountCalls(context, user.id)
-    // What is not found is gone within 15 minutes.
-    await forgetResults(context.redis, user.id).catch((error) =>
-      request.log.warn({ err: error, accountId: user.id }, 'failed to delete the kept results of an account that left'),
-    )
+    await forgetAccount(context, user.id)
     return reply.status(204).send()
   })
 }
@@ -87,6 +82,7 @@ async function leaveWith(
   const obstacle = matches ? await deleteAccount(db, user) : 'another password'
   if (obstacle === undefined) return
   if (obstacle === 'another password') {
+    if (user?.password_hash === null) throw noPassword('password')
     throw new GatewayError('INVALID_CREDENTIALS', {
       message: 'The password is wrong.',
       hint: 'Enter it again',

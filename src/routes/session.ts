@@ -1,6 +1,7 @@
 import Type from 'typebox'
-import { hashPassword, isAcceptablePassword, isPasswordOf } from '../accounts/password.ts'
+import { hashPassword, isAcceptablePassword, isPasswordOf, noPassword } from '../accounts/password.ts'
 import type { Context } from '../context.ts'
+import type { User } from '../db/schema.ts'
 import { revokeSession, revokeSessions } from '../db/sessions.ts'
 import { findUser, updatePasswordHash } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
@@ -84,7 +85,7 @@ async function changePassword(
   await checkThrottle(context, throttle)
   const user = await findUser(db, session.user.id)
   const matches = user && (await isPasswordOf(user.password_hash, currentPassword, client))
-  if (!matches) throw wrongPassword()
+  if (!matches) throw wrongPassword(user)
   await takeThrottle(context, throttle)
   const passwordHash = await hashPassword(newPassword, client)
   const isChanged = await db.transaction().execute(async (transaction) => {
@@ -92,11 +93,12 @@ async function changePassword(
     await revokeSessions(transaction, user.id, session.id)
     return true
   })
-  if (!isChanged) throw wrongPassword()
+  if (!isChanged) throw wrongPassword(user)
 }
 
 /** Whoever asks is logged in: neither the address nor the log-in is what is wrong. */
-function wrongPassword(): GatewayError {
+function wrongPassword(user: User | undefined): GatewayError {
+  if (user?.password_hash === null) return noPassword('currentPassword')
   return new GatewayError('INVALID_CREDENTIALS', {
     message: 'The current password is wrong.',
     hint: 'Enter it again',

@@ -164,6 +164,7 @@ describe('the settings of a process', () => {
       mailFrom: 'agent-api-gateway@localhost',
       isOauthOn: false,
       accessTokenHours: 8,
+      oidc: undefined,
     })
     assert.throws(() => load({ SIGNUP: 'verified' }), /SMTP_URL is required/)
   })

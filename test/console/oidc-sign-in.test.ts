@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import type { InjectOptions } from 'fastify'
 import { ConfigError, loadConfig } from '../../src/config.ts'
+import { insertUser } from '../../src/db/users.ts'
+import { listRoutes } from '../../src/http/server/method-not-allowed.ts'
 import { openTestConsole, type TestConsole } from '../support/console.ts'
-import { testSecrets } from '../support/gateway.ts'
+import { testSecrets, until } from '../support/gateway.ts'
 import { type OidcIssuer, startOidcIssuer } from '../support/oidc-issuer.ts'
 
 const HOST = 'console.example:3001'
@@ -212,6 +214,48 @@ describe('a sign-in to the console by an OIDC provider', () => {
     const answers = [await signIn(), await signIn()].map(({ answer }) => answer.statusCode)
     assert.equal(answers[1], 200, answers.join())
   })
+})
+
+/** Every act of an operator: a body, and what the audit log calls it. */
+const ACTS: Record<string, { body?: object; action: string }> = {
+  'PATCH /v1/operator/upstreams/:slug': { body: { tierRequired: 'pro' }, action: 'upstream.update' },
+  'POST /v1/operator/settings': { body: { upstreams: { weather: { tierRequired: null } } }, action: 'settings.apply' },
+  'POST /v1/operator/upstreams/:slug/pause': { action: 'upstream.pause' },
+  'POST /v1/operator/upstreams/:slug/resume': { action: 'upstream.resume' },
+  'PATCH /v1/operator/users/:id': { body: { approved: true }, action: 'user.update' },
+  'POST /v1/operator/users/:id/password': { action: 'user.password' },
+  'POST /v1/operator/users/:id/reset-link': { action: 'user.reset-link' },
+  'DELETE /v1/operator/keys/:id': { action: 'key.revoke' },
+  'POST /accounts/:id/keys/:key/revoke': { action: 'key.revoke' },
+  'POST /v1/operator/upstreams/:slug/probe': { action: 'upstream.probe' },
+}
+
+it('every act of an operator in the console and its API is in the audit log under the name that the provider proves', async () => {
+  issuer.person = ADA
+  const cookie = cookiesOf((await signIn()).answer)
+  const { db } = console_.context
+  const userId = randomUUID()
+  await insertUser(db, { id: userId, email: 'ann@example.org', passwordHash: null, signupNetwork: null })
+  const safe = ['GET', 'HEAD', 'OPTIONS']
+  const acts = listRoutes(console_.app)
+    .filter(({ method, url }) => !safe.includes(method) && !['/login', '/logout'].includes(url))
+    .map(({ method, url }) => `${method} ${url}`)
+  assert.deepEqual(new Set(acts), new Set(Object.keys(ACTS)))
+  for (const [act, { body, action }] of Object.entries(ACTS)) {
+    const key = randomUUID()
+    const row = { id: key, user_id: userId, environment: 'live', key_hash: randomBytes(32), last_four: '0000' } as const
+    await db.insertInto('api_keys').values(row).execute()
+    const id = act.includes('/keys/:id') ? key : userId
+    const [method = '', path = ''] = act.split(' ')
+    const url = path.replace(':slug', 'weather').replace(':id', id).replace(':key', key)
+    const headers = { cookie, ...SAME_SITE, 'x-operator': 'somebody-else' }
+    const answer = ask({ method: method as 'POST', url, headers, ...(body ? { payload: body } : {}) })
+    // No worker is here that would send the probe.
+    if (action === 'upstream.probe') await until(async () => (await lastAudit()).action === action)
+    else assert.ok((await answer).statusCode < 400, act)
+    const record = await lastAudit()
+    assert.deepEqual([record.action, record.actor], [action, 'ada@example.org (oidc, 127.0.0.1)'], act)
+  }
 })
 
 describe('a request that an access proxy sends', () => {

@@ -205,6 +205,8 @@ export const PUBLIC = new Set([
   'POST /verify',
   'POST /v1/auth/reset',
   ...['/forgot', '/reset'].flatMap((path) => [`GET ${path}`, `POST ${path}`]),
+  // Sign-in at the OIDC provider: a sealed cookie, or a sealed claim, says whose.
+  ...['GET /login/oidc', 'GET /login/callback', 'POST /login/claim'],
   'GET /favicon.ico',
   'GET /robots.txt',
   'GET /sitemap.txt',

@@ -17,6 +17,8 @@ export interface OidcIssuer {
   hasWrongKey: boolean
   /** True if only the user info has the groups and the address. */
   isTerse: boolean
+  /** Whether the token endpoint fails. */
+  isAway: boolean
   /** Requests to the token endpoint. */
   exchanges: number
   /** Signs with another key, under the same id, which replaces the key that was published. */
@@ -42,7 +44,7 @@ export async function startOidcIssuer(): Promise<OidcIssuer> {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const issuer: OidcIssuer = {
     ...{ url, clientId: 'gateway', clientSecret: 'a secret of the test/with+signs' },
-    ...{ person: {}, wrong: {}, hasWrongKey: false, isTerse: false, exchanges: 0 },
+    ...{ person: {}, wrong: {}, hasWrongKey: false, isTerse: false, isAway: false, exchanges: 0 },
     rotateKey: async () => {
       ;[own, foreign] = [await generateKeyPair('RS256'), own]
     },
@@ -81,6 +83,7 @@ export async function startOidcIssuer(): Promise<OidcIssuer> {
 
   async function exchange(request: IncomingMessage, response: ServerResponse): Promise<void> {
     issuer.exchanges += 1
+    if (issuer.isAway) return void response.writeHead(503).end()
     const form = new URLSearchParams(Buffer.concat(await request.toArray()).toString())
     const grant = grants.get(form.get('code') ?? '')
     grants.delete(form.get('code') ?? '')

@@ -29,7 +29,13 @@ describe('authorisation', () => {
   let node = 0
 
   before(async () => {
-    gateway = await startGateway({ isLocal: true, webNodes: 2, workers: 0 })
+    const provider = {
+      OIDC_ISSUER: 'http://127.0.0.1:9',
+      OIDC_CLIENT_ID: 'x',
+      OIDC_CLIENT_SECRET: 'y',
+      OIDC_ACCOUNTS: 'on',
+    }
+    gateway = await startGateway({ isLocal: true, webNodes: 2, workers: 0, environment: provider })
     jwt = loadConfig(gateway.environment).secrets.jwt
     database = new pg.Client({ connectionString: gateway.services.databaseUrl })
     await database.connect()

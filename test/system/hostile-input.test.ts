@@ -54,6 +54,7 @@ const ELSEWHERE = new Set([
   'POST /verify',
   'POST /forgot',
   'POST /reset',
+  'POST /login/claim',
   'POST /oauth/register',
   'POST /oauth/token',
   'POST /oauth/revoke',
@@ -82,6 +83,7 @@ describe('hostile input', () => {
       isLocal: true,
       environment: {
         ...upstream.environment('code-host-user'),
+        ...{ OIDC_ISSUER: 'http://127.0.0.1:9', OIDC_CLIENT_ID: 'x', OIDC_CLIENT_SECRET: 'y', OIDC_ACCOUNTS: 'on' },
         PLAN_LIMITS: '{"Free":{"perMinute":100000,"perMonth":1000000}}',
       },
     })

@@ -7,7 +7,7 @@ import Provider from 'oidc-provider'
 import type { Browser } from 'playwright-core'
 import { launchBrowser } from '../support/browser.ts'
 import { send } from '../support/client.ts'
-import { type Gateway, startGateway } from '../support/gateway.ts'
+import { type Gateway, reachableAddress, startGateway } from '../support/gateway.ts'
 
 const CLIENT = { client_id: 'gateway', client_secret: 'the-secret-that-the-provider-gave' }
 
@@ -32,11 +32,12 @@ describe('an operator in a browser', () => {
       environment: {
         ...{ OIDC_ISSUER: issuer, OIDC_CLIENT_ID: CLIENT.client_id, OIDC_CLIENT_SECRET: CLIENT.client_secret },
         ...{ OIDC_OPERATOR_GROUPS: 'operators', OIDC_VIEWER_GROUPS: 'staff', OPS_PORT: '0' },
+        ...{ ...(await reachableAddress()), OIDC_ACCOUNTS: 'on' },
       },
     })
     url = await gateway.startConsole()
     const provider = new Provider(issuer, {
-      clients: [{ ...CLIENT, redirect_uris: [`${url}/login/callback`] }],
+      clients: [{ ...CLIENT, redirect_uris: [url, gateway.url].map((each) => `${each}/login/callback`) }],
       claims: { openid: ['sub', 'groups'], email: ['email', 'email_verified'], profile: ['preferred_username'] },
       findAccount: (_context, id) => ({
         accountId: id,
@@ -101,5 +102,29 @@ describe('an operator in a browser', () => {
     await page.waitForSelector('[role=alert]')
     assert.match((await page.textContent('[role=alert]')) ?? '', /in no group/)
     assert.equal((await page.goto(url))?.status(), 401)
+  })
+
+  it('an operator in a browser is no account before they sign in to the portal too, which makes one and leads to the page that was wanted', async (t) => {
+    if (!browser) return t.skip('no browser')
+    const context = await browser.newContext()
+    t.after(() => context.close())
+    const page = await context.newPage()
+    await page.goto(`${gateway.url}/account/settings`)
+    await page.click('text=Sign in with 127.0.0.1')
+    await page.fill('input[name=login]', 'ada')
+    await page.fill('input[name=password]', 'any')
+    await page.click('button[type=submit]')
+    await page.click('text=Continue')
+    await page.waitForURL(`${gateway.url}/account/settings`)
+    await page.waitForSelector('text=ada@example.org')
+    const cookies = await context.cookies(gateway.url)
+    assert.ok(!cookies.some(({ name }) => name === 'agw_sign_in'))
+    // The same person signs in again without a word at the provider, and stays logged out without.
+    await page.click('[data-logout]')
+    await page.waitForURL(`${gateway.url}/`)
+    await page.goto(`${gateway.url}/account/keys`)
+    await page.click('text=Sign in with 127.0.0.1')
+    await page.waitForURL(`${gateway.url}/account/keys`)
+    await page.waitForSelector('text=Create')
   })
 })

@@ -70,7 +70,12 @@ function credentialForms(onDone) {
       ),
     )
   const takesSignups = document.querySelector('[data-takes-signups]')
+  /** @type {HTMLElement | null} */
+  const atProvider = document.querySelector('[data-provider-name]')
+  const next = encodeURIComponent(location.pathname)
+  const words = `Sign in with ${atProvider?.dataset.providerName}`
   return [
+    ...(atProvider ? [el('p', {}, el('a', { class: 'button big', href: `/login/oidc?next=${next}` }, words))] : []),
     form('login', 'Log in', 'current-password'),
     ...(takesSignups ? [form('signup', 'Create account', 'new-password')] : []),
   ]

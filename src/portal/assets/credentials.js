@@ -13,6 +13,8 @@ export function startCredentials(view) {
   form.querySelector('[data-show-password]').addEventListener('change', ({ target }) => {
     password.type = target.checked ? 'text' : 'password'
   })
+  const provider = view.querySelector('[data-provider]')
+  if (provider) provider.href = `/login/oidc?next=${encodeURIComponent(nextPage(form.dataset.start))}`
   if (form.dataset.credentials === 'signup') warnOfWeak(password, form.querySelector('[data-weak]'))
   form.addEventListener('submit', async (event) => {
     event.preventDefault()

@@ -79,26 +79,39 @@ const AFTER_SIGNUP: Record<SignupPolicy, string> = {
 }
 
 /** In place of the form, which could not be sent with success. */
-export function signupClosedPage(contact: string | undefined): Html {
+export function signupClosedPage(contact: string | undefined, provider: string | undefined): Html {
   return html`<div class="wrap narrow">
 <h1>Sign up</h1>
+${providerButton(provider)}
 <p class="notice">Sign-up is closed. ${contact === undefined ? 'Ask the operator of this gateway to open it.' : html`Ask the operator to open it: ${contactLink(contact)}`}</p>
 <p class="small">You have an account? <a href="/login">Log in</a></p>
 </div>`
 }
 
+/** Leads to the OIDC provider, if accounts sign in there. @param provider its name */
+function providerButton(provider: string | undefined): Html | '' {
+  if (provider === undefined) return ''
+  return html`<p><a class="button big" href="/login/oidc" data-provider>Sign in with ${provider}</a></p>`
+}
+
 /**
- * Sign-up and log-in. `start` is the page that a newcomer is led to; `mails`: whether the gateway
- * sends mail.
+ * Sign-up and log-in. `provider` is the name of the OIDC provider, if accounts sign in there.
+ * `start` is the page that a newcomer is led to; `mails`: whether the gateway sends mail.
  */
 export function credentialsPage(
   action: 'signup' | 'login',
-  { start, signup, mails }: { start: string; signup: SignupPolicy; mails: boolean },
+  {
+    start,
+    signup,
+    mails,
+    provider,
+  }: { start: string; signup: SignupPolicy; mails: boolean; provider: string | undefined },
 ): Html {
   const isNew = action === 'signup'
   const after = isNew ? AFTER_SIGNUP[signup] : ''
   return html`<div class="wrap narrow" data-view="credentials">
 <h1>${isNew ? 'Sign up' : 'Log in'}</h1>
+${providerButton(provider)}
 ${after === '' ? '' : html`<p>${after}</p>`}
 <form class="card" data-credentials="${action}" data-start="${start}" method="post" action="/${action}">
 <div class="field"><label for="email">Email</label><input id="email" name="email" type="email" autocomplete="email" required maxlength="254"></div>

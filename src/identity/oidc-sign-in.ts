@@ -43,7 +43,7 @@ export interface Person {
   issuer: string
   /** The name that the provider gives to nobody else. */
   subject: string
-  /** What the ID token says, and what the user info says; the latter is empty if nobody needed it. */
+  /** What the ID token says, and what the user info says; empty if nobody needed the user info. */
   claims: Record<string, unknown>
   userInfo: Record<string, unknown>
 }

@@ -14,9 +14,10 @@ export interface PendingCookie {
 }
 
 /**
- * `Set-Cookie` of sign-ins under way; of their end without a value. It comes back with a person whom
- * another site sends: Lax, not Strict. Over HTTPS its prefix binds it to this host (RFC 6265bis,
- * 4.1.3.2), so that no other host of the domain puts a sign-in of somebody else into the browser.
+ * `Set-Cookie` of sign-ins under way; of their end without a value. It comes back with a person
+ * whom another site sends: Lax, not Strict. Over HTTPS its prefix binds it to this host (RFC
+ * 6265bis, 4.1.3.2), so that no other host of the domain puts a sign-in of somebody else into the
+ * browser.
  */
 export function writePending({ name, isSecure }: PendingCookie, value: string | undefined): string {
   return writeCookie({

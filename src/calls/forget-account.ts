@@ -1,0 +1,14 @@
+import { forgetResults } from '../queue/results.ts'
+import { type CancelAccountDeps, cancelAccountCalls } from './cancel-account-calls.ts'
+
+/**
+ * Ends what is under way for an account that is gone, and deletes the results that it has not
+ * fetched. Call it after the change is announced.
+ */
+export async function forgetAccount(deps: CancelAccountDeps, accountId: string): Promise<void> {
+  await cancelAccountCalls(deps, accountId)
+  // What is not found is gone within 15 minutes.
+  await forgetResults(deps.redis, accountId).catch((error) =>
+    deps.log.warn({ err: error, accountId }, 'failed to delete the kept results of an account that is gone'),
+  )
+}

@@ -1,0 +1,36 @@
+import type { Db } from './database.ts'
+import type { User } from './schema.ts'
+
+/** A person as an OIDC provider names them, whatever address they have. */
+export interface IdentityName {
+  issuer: string
+  subject: string
+}
+
+/** The account to which a person's sign-in leads. */
+export function findUserByIdentity(db: Db, { issuer, subject }: IdentityName): Promise<User | undefined> {
+  return db
+    .selectFrom('identities')
+    .innerJoin('users', 'users.id', 'identities.user_id')
+    .selectAll('users')
+    .where('identities.issuer', '=', issuer)
+    .where('identities.subject', '=', subject)
+    .executeTakeFirst()
+}
+
+/** Whether somebody at a provider has an account already. */
+export async function hasIdentity(db: Db, userId: string, issuer: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('identities')
+    .select('subject')
+    .where('user_id', '=', userId)
+    .where('issuer', '=', issuer)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Lets a person's sign-in lead to an account, in place of whoever else at the provider had it. */
+export async function setIdentity(transaction: Db, userId: string, { issuer, subject }: IdentityName): Promise<void> {
+  await transaction.deleteFrom('identities').where('user_id', '=', userId).where('issuer', '=', issuer).execute()
+  await transaction.insertInto('identities').values({ issuer, subject, user_id: userId }).execute()
+}

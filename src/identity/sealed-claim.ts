@@ -1,0 +1,35 @@
+import { open, seal } from '../accounts/secret-box.ts'
+import type { Secret } from '../config.ts'
+import { GatewayError } from '../errors.ts'
+import type { Claim } from './account-of-person.ts'
+import { SIGN_IN_SECONDS } from './pending-cookie.ts'
+
+/** A claim, and the page to which the person wanted. */
+export interface ClaimOnTheWay {
+  claim: Claim
+  next: string
+}
+
+const RECORD = 'claim of an account'
+
+/** As a page holds it: whoever sends it back is the person whom the provider has signed in. */
+export function sealClaim(secrets: Secret[], onTheWay: ClaimOnTheWay): string {
+  const endsAt = Date.now() + SIGN_IN_SECONDS * 1_000
+  const { secretId, bytes } = seal(secrets, RECORD, JSON.stringify({ ...onTheWay, endsAt }))
+  return `${secretId}.${bytes.toString('base64url')}`
+}
+
+/** @throws GatewayError INVALID_TOKEN for what was not sealed here, or is over */
+export function openClaim(secrets: Secret[], text: string): ClaimOnTheWay {
+  const [secretId = '', bytes = ''] = text.split('.')
+  const over = (cause?: unknown) =>
+    new GatewayError('INVALID_TOKEN', { message: 'The sign-in is over.', hint: 'Sign in again', cause })
+  let opened: ClaimOnTheWay & { endsAt: number }
+  try {
+    opened = JSON.parse(open(secrets, RECORD, { secretId, bytes: Buffer.from(bytes, 'base64url') }))
+  } catch (error) {
+    throw over(error)
+  }
+  if (opened.endsAt < Date.now()) throw over()
+  return opened
+}

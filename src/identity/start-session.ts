@@ -1,0 +1,41 @@
+import { randomUUID } from 'node:crypto'
+import { SESSION_MS, signSessionToken } from '../accounts/session-token.ts'
+import type { Config } from '../config.ts'
+import type { Db } from '../db/database.ts'
+import type { User } from '../db/schema.ts'
+import { deleteSurplusSessions, insertSession } from '../db/sessions.ts'
+import { GatewayError } from '../errors.ts'
+import { announced } from '../limits/account-version.ts'
+import type { Log } from '../log.ts'
+import type { RedisConnection } from '../redis/connection.ts'
+
+/** Sessions an account keeps; an older session ends when a newer session begins. */
+export const SESSIONS_MAX = 20
+
+export interface SessionDeps {
+  config: Config
+  db: Db
+  redis: RedisConnection
+  health: { now: () => number }
+  log: Log
+}
+
+/**
+ * Begins a session of an account. @returns its token
+ *
+ * @param user as the password was compared with it, or as the provider's sign-in led to it
+ * @throws GatewayError INVALID_CREDENTIALS when the account is disabled, or its password is another
+ *   by now
+ */
+export async function startSession(
+  { config, db, redis, health, log }: SessionDeps,
+  { id: userId, password_hash: passwordHash }: Pick<User, 'id' | 'password_hash'>,
+): Promise<string> {
+  const session = { id: randomUUID(), userId, passwordHash, expiresAt: new Date(health.now() + SESSION_MS) }
+  if (!(await insertSession(db, session))) throw new GatewayError('INVALID_CREDENTIALS')
+  // The calls of a session that had to go are refused from now on.
+  await announced({ redis, log }, [userId], async (accountIds) => {
+    if (!(await deleteSurplusSessions(db, userId, SESSIONS_MAX))) accountIds.clear()
+  })
+  return await signSessionToken(config.secrets.jwt, { userId, sessionId: session.id }, session.expiresAt)
+}

@@ -1,0 +1,62 @@
+import { type Html, html } from '../../pages/html.ts'
+
+/**
+ * Leads a person who comes back from the provider on. A redirect would belong to the provider's
+ * page, for which no browser sends the cookie of the session.
+ */
+export function refreshTo(next: string): Html {
+  return html`<meta http-equiv="refresh" content="0;url=${next}">`
+}
+
+export function signedInPage(next: string): Html {
+  return html`<div class="wrap narrow">
+<h1>You are signed in</h1>
+<p><a href="${next}">Go on</a></p>
+</div>`
+}
+
+export interface ClaimWords {
+  email: string
+  /** Name of the provider. */
+  provider: string
+  /** What the forms send back. */
+  sealed: string
+  hasPassword: boolean
+  mayStartAnew: boolean
+  /** What was wrong with the password before. */
+  failure?: string
+}
+
+/** An account has the address of a person who signed in, and is not theirs without more. */
+export function claimPage({ email, provider, sealed, hasPassword, mayStartAnew, failure = '' }: ClaimWords): Html {
+  const why = mayStartAnew
+    ? html`An account with the address <strong>${email}</strong> exists, and nobody has proven the address to this gateway. So the account may be yours, or somebody else made it.`
+    : html`The account with the address <strong>${email}</strong> belongs to somebody else at ${provider}.`
+  return html`<div class="wrap narrow">
+<h1>Is this account yours?</h1>
+<p>${why}</p>
+${failure === '' ? '' : html`<p class="failure" role="alert">${failure}</p>`}
+${hasPassword ? passwordForm(sealed, provider) : ''}
+${mayStartAnew ? anewForm(sealed) : ''}
+${hasPassword || mayStartAnew ? '' : html`<p class="notice">It has no password. Ask the operator of this gateway for a link that sets one, and sign in again.</p>`}
+</div>`
+}
+
+function passwordForm(sealed: string, provider: string): Html {
+  return html`<form class="card" method="post" action="/login/claim">
+<h2>You know its password</h2>
+<p>Enter it once. From then on your sign-in by ${provider} leads to this account.</p>
+<input type="hidden" name="claim" value="${sealed}">
+<div class="field"><label for="password">Password of the account</label><input id="password" name="password" type="password" autocomplete="current-password" required></div>
+<button class="button big" type="submit">Link the account</button>
+</form>`
+}
+
+function anewForm(sealed: string): Html {
+  return html`<form class="card" method="post" action="/login/claim">
+<h2>You do not know its password</h2>
+<p>Start anew: that account is deleted with its keys, connected apps and teams, and you get an account of your own with the same address and plan.</p>
+<input type="hidden" name="claim" value="${sealed}">
+<button class="button danger" type="submit">Start anew</button>
+</form>`
+}
