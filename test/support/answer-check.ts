@@ -5,6 +5,8 @@ import formats from 'ajv-formats'
 export interface CheckedAnswer {
   /** Address of the API node. */
   node: string
+  /** First API node of the same gateway, whose nodes have one document. Default: `node`. */
+  gateway?: string | undefined
   method: string
   /** With the query. */
   path: string
@@ -53,7 +55,11 @@ const REFUSAL = {
   CallError: { $ref: '#/components/schemas/CallError' },
 }
 
-let described: Promise<Described> | undefined
+/** By gateway: files that share a process have several. */
+const described = new Map<string, Promise<Described>>()
+
+/** By text: most gateways have the same document, and its schemas are compiled once. */
+const documents = new Map<string, Described>()
 
 /**
  * Checks an answer against the gateway's own OpenAPI document: status, media type, body and error
@@ -64,9 +70,11 @@ let described: Promise<Described> | undefined
 export async function checkAnswer(answer: CheckedAnswer): Promise<void> {
   // Redirects to https and revalidations are answered before any route is chosen.
   if (answer.status === 308 || answer.status === 304 || answer.method === 'HEAD') return
-  described ??= loadDocument(answer.node)
-  const document = await described.catch((error) => {
-    described = undefined
+  const gateway = answer.gateway ?? answer.node
+  const loading = described.get(gateway) ?? loadDocument(answer.node)
+  described.set(gateway, loading)
+  const document = await loading.catch((error) => {
+    described.delete(gateway)
     throw error
   })
   const path = decodePath(answer.path)
@@ -191,6 +199,9 @@ async function loadDocument(node: string): Promise<Described> {
   // HTTPS would redirect us there.
   const answer = await fetch(`${node}/openapi.json`, { headers: { 'x-forwarded-proto': 'https' } })
   const { paths, components } = (await answer.json()) as OpenApiDocument
+  const text = JSON.stringify([paths, components])
+  const known = documents.get(text)
+  if (known) return known
   // A test of the document itself checks whether its schemas are valid.
   const ajv = new Ajv2020({ strict: false, validateSchema: false, meta: false })
   formats.default(ajv)
@@ -198,7 +209,9 @@ async function loadDocument(node: string): Promise<Described> {
     .filter((path) => path.includes('{'))
     .map((path) => ({ path, pattern: new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`) }))
   const { responses, schemas } = components
-  return { paths, responses, schemas, templates, ajv, known: new Set(), validators: new Map() }
+  const document = { paths, responses, schemas, templates, ajv, known: new Set<string>(), validators: new Map() }
+  documents.set(text, document)
+  return document
 }
 
 /**

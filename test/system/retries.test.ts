@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
+import { accountKeys } from '../../src/redis/keys.ts'
 import { AttemptError } from '../../workers/upstream/attempt-error.ts'
 import { RetryBudget, withRetries } from '../../workers/upstream/retry.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
@@ -115,6 +116,9 @@ describe('a call', () => {
     const answers = Array.from({ length: 200 }, (_, index) =>
       send(gateway, `${MEALS}-${index}`, { key: callers[index % 5]?.live ?? '' }),
     )
+    // A call that comes when the breaker is open would be refused at once.
+    const inFlight = () => Promise.all(callers.map(({ id }) => stage.redis.zcard(accountKeys.inFlight(id, 'live'))))
+    await until(async () => (await inFlight()).reduce((sum, calls) => sum + calls) === answers.length)
     // The source answers one request after another, as many as the test needs.
     await until(async () => {
       underWay.shift()?.()
