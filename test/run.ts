@@ -3,18 +3,18 @@ import { once } from 'node:events'
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, tmpdir } from 'node:os'
-import { dirname, join, relative, resolve } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { run as runFiles } from 'node:test'
 import { spec } from 'node:test/reporters'
 import pg from 'pg'
-import { memoize } from '../src/async/memoize.ts'
 import { loadInstallPolicy } from '../src/config.ts'
 import { migrate } from '../src/db/migrate.ts'
 import { startPostgres } from '../src/local/embedded/postgres.ts'
 import { startRedis } from '../src/local/embedded/redis.ts'
 import { SPARING_FLAGS } from './support/node-flags.ts'
 import { bundlePackages } from './support/package-bundles.ts'
+import { joinQuickFiles, reaches } from './tools/joined-files.ts'
 import { testsOf, unrecordedTests, writeRecord } from './tools/tests-of.ts'
 
 const USAGE = `npm test                        types, style and every test on real services
@@ -63,22 +63,12 @@ async function runUnitTestsBeside(files: string[]): Promise<number> {
   return code ?? 1
 }
 
-const importsOf = memoize(
-  (file: string) => file,
-  (file) =>
-    [...readFileSync(file, 'utf8').matchAll(/ from '(\.[^']+)'/g)].map(([, path = '']) => join(dirname(file), path)),
-)
-
 /**
  * Whether a test file, or what it imports of the tests, starts Postgres, Redis, a gateway or a
  * browser.
  */
-function needsService(file: string, seen = new Set<string>()): boolean {
-  if (file.startsWith('src/local/embedded/') || file === 'test/support/browser.ts') return true
-  if (!file.startsWith('test/') || seen.has(file)) return false
-  seen.add(file)
-  return importsOf(file).some((path) => needsService(path, seen))
-}
+const needsService = (file: string): boolean =>
+  reaches(file, (path) => path.startsWith('src/local/embedded/') || path === 'test/support/browser.ts')
 
 /**
  * Files at one time. There are more than processors, because each file waits for windows and leases
@@ -98,11 +88,16 @@ const SLOW_SECONDS_MIN = 5
 
 const durationKey = (file: string): string => relative(import.meta.dirname, file).replace(/\.test\.ts$/, '')
 
-/** The slowest files first, so that none of them runs on alone at the end. */
-function slowestFirst(files: string[]): string[] {
-  const seconds: Record<string, number> = JSON.parse(readFileSync(DURATIONS, 'utf8'))
-  const secondsOf = (file: string): number => seconds[durationKey(resolve(file))] ?? 0
-  return files.toSorted((one, other) => secondsOf(other) - secondsOf(one))
+/**
+ * The slowest files first, so that none of them runs on alone at the end.
+ *
+ * @param folder gets the files that import several test files
+ */
+function slowestFirst(files: string[], folder?: string): string[] {
+  const known: Record<string, number> = JSON.parse(readFileSync(DURATIONS, 'utf8'))
+  const all = files.map((file) => ({ file, seconds: known[durationKey(resolve(file))] ?? SLOW_SECONDS_MIN / 2 }))
+  const runs = folder === undefined ? all : joinQuickFiles(all, folder)
+  return runs.toSorted((one, other) => other.seconds - one.seconds).map(({ file }) => file)
 }
 
 function writeDurations(seconds: Map<string, number>): void {
@@ -175,9 +170,12 @@ async function main(args: string[]): Promise<number> {
   ]
   if (Math.max(...(await Promise.all(checks))) !== 0) return 1
   const seconds = new Map<string, number>()
-  const codes = [runUnitTestsBeside(unit), withServices(() => runInOrder(slowestFirst(others), seconds))]
-  const code = Math.max(...(await Promise.all(codes)))
-  if (args.includes('--durations')) writeDurations(seconds)
+  // Each file is measured by itself.
+  const isMeasured = args.includes('--durations')
+  const runOthers = (folder: string): Promise<number> =>
+    runInOrder(slowestFirst(others, isMeasured ? undefined : folder), seconds)
+  const code = Math.max(...(await Promise.all([runUnitTestsBeside(unit), withServices(runOthers)])))
+  if (isMeasured) writeDurations(seconds)
   return code
 }
 
@@ -240,8 +238,12 @@ async function prepareDatabases(serverUrl: string): Promise<void> {
   await migrate(template.href)
 }
 
-/** Runs tests with a Postgres for all of them, whose address they inherit. */
-async function withServices(runAll: () => Promise<number>): Promise<number> {
+/**
+ * Runs tests with a Postgres for all of them, whose address they inherit.
+ *
+ * @param runAll gets a folder that is removed afterwards
+ */
+async function withServices(runAll: (folder: string) => Promise<number>): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'agw-run-'))
   print('Starting Postgres for the tests …')
   const postgres = await startPostgres({ dataDir: folder, print })
@@ -252,7 +254,7 @@ async function withServices(runAll: () => Promise<number>): Promise<number> {
     await (await startRedis({ dataDir: folder, print, install: loadInstallPolicy() })).stop()
     process.env.TEST_DATABASE_URL = postgres.superuserUrl
     process.env.TEST_DATABASE_TEMPLATE = TEMPLATE
-    return await runAll()
+    return await runAll(folder)
   } finally {
     await postgres.stop()
     await rm(folder, { recursive: true, force: true })
