@@ -1,7 +1,7 @@
 import type { Db } from '../db/database.ts'
 import { type HealthChange, insertHealthChanges } from '../db/health-changes.ts'
 import type { RedisConnection } from '../redis/connection.ts'
-import { healthChangesKey } from './health-keys.ts'
+import { upstreamKeys } from '../redis/keys.ts'
 
 const BATCH = 100
 
@@ -13,7 +13,7 @@ const BATCH = 100
  * @returns how many records were there
  */
 export async function drainHealthChanges(redis: RedisConnection, db: Db, slug: string): Promise<number> {
-  const key = healthChangesKey(slug)
+  const key = upstreamKeys.healthChanges(slug)
   let count = 0
   for (;;) {
     const entries = await redis.xrange(key, '-', '+', 'COUNT', BATCH)

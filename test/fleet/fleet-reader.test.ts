@@ -11,14 +11,13 @@ import { FleetReader } from '../../src/fleet/fleet-reader.ts'
 import { writeLastFailure } from '../../src/fleet/last-failure.ts'
 import { readStores } from '../../src/fleet/stores.ts'
 import { UpstreamRowReader } from '../../src/fleet/upstream-rows.ts'
-import { healthKey } from '../../src/health/health-keys.ts'
 import { UsageFlusher } from '../../src/limits/usage-flusher.ts'
 import { recordUsage } from '../../src/limits/usage-ledger.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { CALL_JOB } from '../../src/queue/call-queue.ts'
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
-import { keys } from '../../src/redis/keys.ts'
+import { keys, upstreamKeys } from '../../src/redis/keys.ts'
 import { openTestConsole, type TestConsole } from '../support/console.ts'
 import { until } from '../support/gateway.ts'
 import { LANE } from '../support/lane.ts'
@@ -166,10 +165,10 @@ describe('the fleet as operators read it', () => {
     const { redis } = console_.context
     const breaker = async () => /^agw_breaker_open\{slug="trivia".*\} (\d)$/m.exec((await get('/metrics')).body)?.[1]
     const state = { state: 'Down', at: String(Date.now()), ok: '1', fail: '9' }
-    await redis.hset(healthKey('trivia'), { ...state, open: '0' })
+    await redis.hset(upstreamKeys.health('trivia'), { ...state, open: '0' })
     await until(async () => (await overview('trivia')).health.status === 'Down')
     assert.equal(await breaker(), '0')
-    await redis.hset(healthKey('trivia'), { ...state, open: '1', trialAt: '1' })
+    await redis.hset(upstreamKeys.health('trivia'), { ...state, open: '1', trialAt: '1' })
     await until(async () => (await breaker()) === '1')
 
     // If it is switched off, there is no alert, because nobody can fix it.

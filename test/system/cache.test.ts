@@ -3,7 +3,6 @@ import type { ServerResponse } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { healthKey } from '../../src/health/health-keys.ts'
 import { accountKeys, channels, upstreamKeys } from '../../src/redis/keys.ts'
 import { ageAnswers, isCapQuiet } from '../support/cap-state.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
@@ -230,7 +229,7 @@ describe('stored answers', () => {
   it('stored answers serve calls while the breaker is open, and what has none is refused', async () => {
     const path = '/crypto-prices/price?ids=bitcoin'
     // As the script that opens a breaker writes it, with fractions of a millisecond.
-    await redis.hset(healthKey('crypto-prices'), { open: '1', trialAt: `${Date.now() + 60_000}.125` })
+    await redis.hset(upstreamKeys.health('crypto-prices'), { open: '1', trialAt: `${Date.now() + 60_000}.125` })
     await redis.publish(channels.health, 'crypto-prices')
     await until(async () => (await call('/crypto-prices/price?ids=solana')).text.includes('UPSTREAM_UNAVAILABLE'))
     const stored = await call(path)
@@ -247,7 +246,7 @@ describe('stored answers', () => {
     assert.equal((await call('/mock-data/posts?id=80')).body.data.title, 'again')
     assert.equal(count('mock-data') - before, 1)
     // Its cap of one an hour is used up, and no stored answer could serve instead.
-    await redis.del(healthKey('crypto-prices'))
+    await redis.del(upstreamKeys.health('crypto-prices'))
     await redis.publish(channels.health, 'crypto-prices')
     await until(async () => (await call('/crypto-prices/price?ids=solana')).text.includes('UPSTREAM_CAP_EXHAUSTED'))
     await forget('crypto-prices')

@@ -8,9 +8,9 @@ import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
-import { healthKey } from '../../src/health/health-keys.ts'
 import { createLog } from '../../src/log.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
+import { upstreamKeys } from '../../src/redis/keys.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { type Account, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
@@ -280,7 +280,7 @@ describe('the console in a browser', { skip }, () => {
     await shows('dictionary health', /Degraded/)
     await shows('changes', /Degraded dictionary three attempts in a row succeeded/)
     // The failures are forgotten, as they are after some minutes.
-    await redis.hset(healthKey('dictionary'), 'fail', '0')
+    await redis.hset(upstreamKeys.health('dictionary'), 'fail', '0')
     await press('probe', 'dictionary')
     await shows('dictionary health', /Healthy/)
   })

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { after, afterEach, before, describe, it } from 'node:test'
 import type { Redis } from 'ioredis'
-import { healthKey } from '../../src/health/health-keys.ts'
-import { channels } from '../../src/redis/keys.ts'
+import { channels, upstreamKeys } from '../../src/redis/keys.ts'
 import { type Account, send } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
 import { modernMessage } from '../support/mcp-client.ts'
@@ -55,7 +54,7 @@ describe('a fallback source', () => {
     answerSecond()
     await until(async () => {
       for (const slug of ['dictionary', 'dictionary.fallback']) {
-        await redis.del(healthKey(slug))
+        await redis.del(upstreamKeys.health(slug))
         await redis.publish(channels.health, slug)
       }
       return (await detail()).health.status === 'Healthy'

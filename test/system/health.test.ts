@@ -2,11 +2,10 @@ import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
-import { healthKey } from '../../src/health/health-keys.ts'
 import { createLog } from '../../src/log.ts'
 import { probeScheduler } from '../../src/queue/probe-job.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
-import { channels } from '../../src/redis/keys.ts'
+import { channels, upstreamKeys } from '../../src/redis/keys.ts'
 import { type Account, type Answer, send, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { laneKey } from '../support/lane.ts'
@@ -52,7 +51,7 @@ describe('the health of an upstream', () => {
     upstream.play(slug, (_arrival, response) => void response.writeHead(status, headers).end('{}'))
   /** The breaker's pause is over, as if its time had passed. */
   const endPause = async (slug: string) => {
-    await redis.hset(healthKey(slug), 'trialAt', '1')
+    await redis.hset(upstreamKeys.health(slug), 'trialAt', '1')
     await redis.publish(channels.health, slug)
   }
 
@@ -268,7 +267,7 @@ describe('the health of an upstream', () => {
   })
 
   it('probes keep the health of an upstream if nobody calls it, and stay away if somebody does', async () => {
-    const row = () => redis.hgetall(healthKey('tech-forum'))
+    const row = () => redis.hgetall(upstreamKeys.health('tech-forum'))
     // The probe process started its scheduler when it started. The answer to a probe shows that it
     // runs.
     await until(async () => (await row()).probeAt !== undefined)

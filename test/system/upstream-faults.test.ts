@@ -8,7 +8,7 @@ import { Redis } from 'ioredis'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import type { Upstream } from '../../src/catalog/upstream.ts'
 import { ERRORS, type ErrorCode } from '../../src/errors.ts'
-import { HEALTH_CHANNEL, healthKey } from '../../src/health/health-keys.ts'
+import { channels, upstreamKeys } from '../../src/redis/keys.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { type Play, startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
@@ -82,8 +82,8 @@ function callTo(slug: string, headers: Record<string, string> = {}): Promise<Ans
 
 /** Makes an upstream's breaker forget its failures, so that each fault finds a healthy upstream. */
 async function heal(slug: string): Promise<void> {
-  await redis.del(healthKey(slug))
-  await redis.publish(HEALTH_CHANNEL, slug)
+  await redis.del(upstreamKeys.health(slug))
+  await redis.publish(channels.health, slug)
 }
 
 async function checkNormal(slug: string): Promise<void> {

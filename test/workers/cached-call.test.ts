@@ -3,9 +3,8 @@ import { type TestContext, test } from 'node:test'
 import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { applySettings } from '../../src/catalog/catalog.ts'
-import { healthKey } from '../../src/health/health-keys.ts'
 import { encodeFrame } from '../../src/queue/frame.ts'
-import { capKeys, channels } from '../../src/redis/keys.ts'
+import { capKeys, channels, upstreamKeys } from '../../src/redis/keys.ts'
 import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
 import { runCall } from '../../workers/jobs/run-call.ts'
 import { until } from '../support/gateway.ts'
@@ -140,7 +139,7 @@ test('calls that share a request which was never sent say why, and not that the 
   const following = [start(), start(new RequestCoalescer(deps.redis))]
   await until(async () => (await deps.redis.exists(keys.followed)) === 1)
   const open = { state: 'Down', open: '1', trialAt: String(Date.now() + 60_000), trialBy: '', pause: '60000', good: 0 }
-  await deps.redis.hset(healthKey(api.slug), open)
+  await deps.redis.hset(upstreamKeys.health(api.slug), open)
   await deps.redis.publish(channels.health, api.slug)
   for (const { cacheStatus = '' } of await Promise.all([leading, ...following])) {
     assert.match(cacheStatus, /^agw; hit; ttl=-\d+; detail=upstream-down$/)

@@ -4,9 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { BEGUN } from '../../src/cache/cache-key.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { applySettings } from '../../src/catalog/catalog.ts'
-import { healthKey } from '../../src/health/health-keys.ts'
 import { HANGING_MS } from '../../src/health/health-thresholds.ts'
-import { capKeys } from '../../src/redis/keys.ts'
+import { capKeys, upstreamKeys } from '../../src/redis/keys.ts'
 import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
 import { AnswerMemory } from '../../workers/upstream/answer-memory.ts'
 import { until } from '../support/gateway.ts'
@@ -21,7 +20,7 @@ test('a half-open attempt whose connection takes longer than a permit lasts is m
   const outcome = await call('slow')
   assert.ok('body' in outcome, JSON.stringify(outcome))
   assert.equal(paths.length, 1)
-  await until(async () => (await deps.redis.hget(healthKey(SLUG), 'good')) === '1')
+  await until(async () => (await deps.redis.hget(upstreamKeys.health(SLUG), 'good')) === '1')
 })
 
 test('a half-open attempt that is redirected follows in its own slot, which its last answer decides about', async (t) => {
@@ -35,15 +34,15 @@ test('a half-open attempt that is redirected follows in its own slot, which its 
   assert.ok('body' in outcome, JSON.stringify(outcome))
   assert.equal(paths.length, 2)
   const health = async () => {
-    const { good, trialBy } = await deps.redis.hgetall(healthKey(SLUG))
+    const { good, trialBy } = await deps.redis.hgetall(upstreamKeys.health(SLUG))
     return trialBy === '' ? good : undefined
   }
   await until(async () => (await health()) === '1')
   last = 'not JSON'
   await openBreaker()
   assert.equal(Reflect.get(await call('invalid', { title: 'Moon' }), 'code'), 'UPSTREAM_INVALID_RESPONSE')
-  await until(async () => (await deps.redis.hget(healthKey(SLUG), 'trialBy')) === '')
-  const { good, pause } = await deps.redis.hgetall(healthKey(SLUG))
+  await until(async () => (await deps.redis.hget(upstreamKeys.health(SLUG), 'trialBy')) === '')
+  const { good, pause } = await deps.redis.hgetall(upstreamKeys.health(SLUG))
   assert.deepEqual([good, pause], ['0', '2000'])
 })
 
@@ -101,8 +100,8 @@ test('the time for which a large answer waits for memory of the worker is no fai
   await holding
   const outcome = await calling
   assert.ok('body' in outcome, JSON.stringify(outcome))
-  await until(async () => (await deps.redis.exists(healthKey(SLUG))) === 1)
-  const { ok, failBefore } = await deps.redis.hgetall(healthKey(SLUG))
+  await until(async () => (await deps.redis.exists(upstreamKeys.health(SLUG))) === 1)
+  const { ok, failBefore } = await deps.redis.hgetall(upstreamKeys.health(SLUG))
   assert.deepEqual({ ok, failBefore }, { ok: '1', failBefore: '0' })
 })
 

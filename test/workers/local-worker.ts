@@ -9,9 +9,8 @@ import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
 import type { Upstream } from '../../src/catalog/upstream.ts'
 import { loadConfig } from '../../src/config.ts'
-import { healthKey } from '../../src/health/health-keys.ts'
 import { createLog } from '../../src/log.ts'
-import { channels, keys } from '../../src/redis/keys.ts'
+import { channels, keys, upstreamKeys } from '../../src/redis/keys.ts'
 import { callThroughCache } from '../../workers/cache/cached-call.ts'
 import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
 import type { UpstreamCall } from '../../workers/upstream/call-upstream.ts'
@@ -117,7 +116,7 @@ export async function openLocalWorker(
   }
   /** An open breaker whose pause is over. */
   const openBreaker = async () => {
-    await deps.redis.hset(healthKey(SLUG), {
+    await deps.redis.hset(upstreamKeys.health(SLUG), {
       state: 'Down',
       open: '1',
       trialAt: '1',

@@ -9,9 +9,9 @@ import type { PausedMode } from '../../src/catalog/catalog.ts'
 import { findProviderKey, saveProviderKey } from '../../src/db/provider-keys.ts'
 import { savePausedMode } from '../../src/db/upstream-settings.ts'
 import { insertUser } from '../../src/db/users.ts'
-import { healthKey } from '../../src/health/health-keys.ts'
 import { announceSettings } from '../../src/operator/upstream-settings.ts'
 import { enqueueValidateKey, VALIDATE_KEY } from '../../src/queue/validate-key-job.ts'
+import { upstreamKeys } from '../../src/redis/keys.ts'
 import { validateKey } from '../../workers/jobs/validate-key.ts'
 import { until } from '../support/gateway.ts'
 import { LANE } from '../support/lane.ts'
@@ -143,11 +143,11 @@ test('failed validations of two accounts that count as one are failures of one c
   const group = 'network/narrower'
   for (const providerKeyId of [await saveKey(), await saveKey()]) {
     await enqueue({ providerKeyId, group })
-    const before = await redis.hget(healthKey(NEWS), 'run')
+    const before = await redis.hget(upstreamKeys.health(NEWS), 'run')
     await validate()
-    await until(async () => (await redis.hget(healthKey(NEWS), 'run')) !== before)
+    await until(async () => (await redis.hget(upstreamKeys.health(NEWS), 'run')) !== before)
   }
-  const { run, voters, rowPlain } = await redis.hgetall(healthKey(NEWS))
+  const { run, voters, rowPlain } = await redis.hgetall(upstreamKeys.health(NEWS))
   assert.deepEqual({ run, rowPlain }, { run: '-2', rowPlain: '0' })
   assert.match(voters ?? '', /^network@\d+(\.\d+)?$/)
 })

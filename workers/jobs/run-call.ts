@@ -4,7 +4,7 @@ import { UNPROVEN_KEYS_USED } from '../../src/caps/refusal.ts'
 import type { ApiEndpoint } from '../../src/catalog/api-endpoint.ts'
 import { type Api, type Catalog, isOpen, PAUSED_RETRY_MS, withCallerKey } from '../../src/catalog/catalog.ts'
 import type { Db } from '../../src/db/database.ts'
-import { GatewayError, toGatewayError } from '../../src/errors.ts'
+import { type ErrorCode, GatewayError, toGatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { startCall } from '../../src/queue/results.ts'
@@ -13,13 +13,13 @@ import { hasReached } from '../../src/queue/verdict.ts'
 import { type WaitQueueEntry, waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
 import { type CachedOutcome, type CachingDeps, callThroughCache } from '../cache/cached-call.ts'
 import { ofSharedCap, type PermitRequest } from '../permits/permit-request.ts'
+import { StatusError } from '../upstream/attempt-error.ts'
 import { CALLER_LEFT, DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
 import { attemptFailure, type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { ProviderKeys } from '../upstream/provider-keys.ts'
 import type { CallProgress } from '../upstream/send-once.ts'
 import { answerFromExample } from './example-answer.ts'
 import type { HeldCalls } from './held-calls.ts'
-import { outcomeOfOnce } from './once.ts'
 
 export interface RunDeps extends CachingDeps {
   catalog: Catalog
@@ -37,11 +37,34 @@ export interface CallRun {
   signal: AbortSignal
 }
 
+/** Failures that the upstream itself stated, in an answer below 500: nothing was changed. */
+const STATED: ReadonlySet<ErrorCode> = new Set([
+  'UPSTREAM_NOT_FOUND',
+  'UPSTREAM_REJECTED',
+  'UPSTREAM_RATE_LIMITED',
+  'UPSTREAM_AUTH_FAILED',
+  'UPSTREAM_REDIRECT_BLOCKED',
+  'PROVIDER_KEY_INVALID',
+  // Nobody waits for its outcome.
+  'CALL_CANCELLED',
+])
+
 /** Of a request that is never repeated, a failure says whether the change may have happened. */
 function inKnownTerms({ endpoint }: KnownCall, { progress }: CallRun, result: CachedOutcome): CachedOutcome {
   // Nobody shares such a request: its progress is the call's own.
   if (endpoint.endpoint.effect !== 'once' || !hasReached(progress.reach, 'sent')) return result
   return { ...result, outcome: outcomeOfOnce(result.outcome) }
+}
+
+/**
+ * The outcome of a request that was written and is never repeated. "Never sent" and "sent, and the
+ * answer was lost" must not look alike: callers repeat the former.
+ */
+function outcomeOfOnce(outcome: Outcome): Outcome {
+  if (!isFailure(outcome) || STATED.has(outcome.code)) return outcome
+  const { cause } = outcome
+  if (cause instanceof StatusError && cause.status < 500) return outcome
+  return { code: 'OUTCOME_UNKNOWN', cause: cause ?? new Error(outcome.code) }
 }
 
 /** Never throws: an error becomes the outcome. */
