@@ -98,12 +98,13 @@ describe('what the service tells of itself', () => {
 
   const call = (path: string, headers: Record<string, string> = {}) =>
     send(gateway, `/v1/call/${path}`, { key: account.live, headers })
-  const lines = () =>
+  const linesOf = (message: string) =>
     gateway.output
       .join('')
       .split('\n')
-      .filter((line) => line.includes('"msg":"call"'))
+      .filter((line) => line.includes(`"msg":"${message}"`))
       .map((line) => JSON.parse(line))
+  const lines = () => linesOf('call')
   const metricsOf = async (url: string) => await (await fetch(url)).text()
   const spansOf = (callId: string | null) => {
     const root = collector.spans.find(({ attributes }) => attributes['agw.call_id'] === callId)
@@ -210,6 +211,41 @@ describe('what the service tells of itself', () => {
     const all = JSON.stringify(collector.spans)
     for (const secret of ['canary', account.live, account.live.slice(9, 40), account.token])
       assert.ok(!all.includes(secret), secret.slice(0, 8))
+  })
+
+  it('what the service tells of itself has a whole trace of a call of a batch and of an asynchronous call too', async () => {
+    upstream.play('development-indicators', () => recorded('development-indicators'))
+    const traceparent = `00-${'3'.repeat(32)}-${'4'.repeat(16)}-01`
+    const calls = [{ api: 'development-indicators', endpoint: '/gdp', parameters: { country: 'FR' } }]
+    const headers = { 'x-api-key': account.live, 'content-type': 'application/json', traceparent }
+    const answer = await fetch(`${gateway.url}/v1/batch`, { method: 'POST', headers, body: JSON.stringify({ calls }) })
+    assert.match(await answer.text(), /"status":200/)
+    const later = await call('development-indicators/gdp?country=DE', { prefer: 'respond-async' })
+    const below = [
+      { web: 'producer send calls', below: [{ worker: 'consumer process calls', below: [{ worker: 'client GET' }] }] },
+    ]
+    const rootOf = (name: string, status: number) =>
+      collector.spans.find(
+        (span) => span.name === name && span.attributes['http.response.status_code'] === String(status),
+      )
+    for (const { name, kind, status } of [
+      { name: 'call development-indicators', kind: 'internal', status: 200 },
+      { name: 'GET /v1/call/{apiSlug}/{endpoint}', kind: 'server', status: 202 },
+    ]) {
+      const spans = () => collector.spans.filter(({ traceId }) => traceId === rootOf(name, status)?.traceId)
+      await until(() => spans().length === 4)
+      const root = rootOf(name, status) ?? assert.fail()
+      assert.deepEqual(treeOf(spans(), root), { web: `${kind} ${name}`, below })
+      const links = status === 200 ? ['3'.repeat(32)] : []
+      assert.deepEqual(
+        (root.links ?? []).map(({ traceId }) => traceId),
+        links,
+      )
+    }
+    assert.equal(later.status, 202)
+    const ended = () => linesOf('asynchronous call ended').find(({ callId }) => callId === later.body.id)
+    await until(() => ended() !== undefined)
+    assert.equal(ended()?.trace_id, rootOf('GET /v1/call/{apiSlug}/{endpoint}', 202)?.traceId)
   })
 
   it('what the service tells of itself is one log line per call with who, what, how it ended and its times, and no query or secret', async () => {
