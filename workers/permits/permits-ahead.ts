@@ -68,7 +68,7 @@ export class PermitsAhead {
     this.#ids = ids
     this.#usableUntil = usableUntil
     this.#mayBeUsed = mayBeUsed
-    this.#timer = setTimeout(() => this.giveBack(), usableUntil - SENDING_MS - performance.now())
+    this.#timer = setTimeout(() => this.giveBack(), Math.max(0, usableUntil - SENDING_MS - performance.now()))
   }
 
   giveBack(): void {

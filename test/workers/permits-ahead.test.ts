@@ -1,0 +1,16 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import type { PermitId } from '../../src/caps/cap.ts'
+import { PermitsAhead } from '../../workers/permits/permits-ahead.ts'
+
+it('permits whose poll took longer than they may wait go back at once, without a warning of Node', async () => {
+  const warnings: string[] = []
+  const note = ({ name }: Error): number => warnings.push(name)
+  process.on('warning', note)
+  const { promise: returned, resolve } = Promise.withResolvers<PermitId[]>()
+  const late: PermitId[] = ['late']
+  new PermitsAhead(1, resolve).keep(late, { usableUntil: performance.now() - 1_000, mayBeUsed: () => true })
+  assert.deepEqual(await returned, ['late'])
+  process.off('warning', note)
+  assert.ok(!warnings.includes('TimeoutNegativeWarning'))
+})
