@@ -28,7 +28,7 @@ export const KeyAnswer = Type.Object(
       Type.String({ format: 'uuid', description: 'The key that replaced it: it works until expiresAt; null: none' }),
     ),
     createdBy: nullable(
-      Type.String({ format: 'uuid', description: 'The account that made it; null where that is not known any more' }),
+      Type.String({ format: 'uuid', description: 'The account that made it; null if that is no longer known' }),
     ),
   },
   { title: 'ApiKey' },

@@ -12,7 +12,7 @@ const CatalogEndpoint = Type.Object({
       required: Type.Boolean({ description: 'Whether a call must give it' }),
       description: Type.String({ description: 'Meaning and bounds' }),
       aliases: Type.Optional(Type.Array(Type.String(), { description: 'Other names that a call may use for it' })),
-      default: Type.Optional(Type.Unknown({ description: 'Value where a call gives none' })),
+      default: Type.Optional(Type.Unknown({ description: 'Value if a call gives none' })),
     }),
     { description: 'Parameters by name' },
   ),
@@ -82,9 +82,7 @@ const Health = Type.Object(
           'What callers get while the API is not healthy, is paused, is not enabled or is limited by its source; null: nothing to say',
       }),
     ),
-    since: nullable(
-      Type.String({ format: 'date-time', description: 'Begin of this state; null where it never changed' }),
-    ),
+    since: nullable(Type.String({ format: 'date-time', description: 'Begin of this state; null if it never changed' })),
     checkedAt: nullable(
       Type.String({
         format: 'date-time',

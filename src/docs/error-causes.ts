@@ -10,7 +10,7 @@ const help = (fix: string, ...causes: string[]): ErrorHelp => ({ causes, fix })
 
 const DISABLED = 'The operator disabled the account: ask the operator.'
 
-const BACK_OFF = 'Wait for Retry-After, then send the call again; back off further when it fails again.'
+const BACK_OFF = 'Wait for Retry-After, then send the call again; back off further if it fails again.'
 
 /** Help for each code; a new failure needs its line here. */
 export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
@@ -23,7 +23,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   INVALID_JSON: help(
     'Serialise the body with a JSON library and send Content-Type: application/json.',
     'The body was cut off or built by joining texts.',
-    'A member stands twice in one object.',
+    'A member appears twice in one object.',
   ),
   INVALID_ENCODING: help(
     'Encode texts as UTF-8 and values in the address with encodeURIComponent or urlencode.',
@@ -39,11 +39,11 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   EMAIL_IN_USE: help(
     'Log in, or sign up with another address.',
     'The address has an account already.',
-    'An earlier sign-up was answered 503 and carried out all the same: log in with its password.',
+    'An earlier sign-up got a 503 but succeeded. Log in with its password.',
   ),
   PROVIDER_KEY_REQUIRED: help(
     'Save your key under Account, Provider keys, or with PUT /v1/provider-keys/{apiSlug}.',
-    'The source gives data only to keys of its own, and the operator offers none.',
+    'The source gives data only to callers with a key, and the operator has set no key.',
   ),
   PROVIDER_KEY_INVALID: help(
     'Check the key at the provider, then save the new one.',
@@ -63,7 +63,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   INVALID_CREDENTIALS: help(
     'Check both; addresses are compared in any letter case.',
     'A typing error in email or password.',
-    'A change of the password with another current password than the account has.',
+    'A change of the password with a wrong current password.',
     DISABLED,
   ),
   INVALID_API_KEY: help(
@@ -75,12 +75,12 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   ),
   INVALID_TOKEN: help(
     'Log in again and use the new token; an application refreshes its access token at POST /oauth/token.',
-    'The session was ended by a log-out or a new password.',
+    'A log-out or a new password ended the session.',
     'The access token of an application has expired, or its connection was ended.',
     'The Authorization header lacks the word Bearer, or has another scheme.',
     'An API key or an access token was sent to an account route, which takes session tokens alone.',
     'A request to the operator API had another token than the value of OPERATOR_TOKEN.',
-    'The account keeps its 20 newest sessions: a log-in more ends the oldest.',
+    'The account keeps its 20 newest sessions, so one more log-in ends the oldest session.',
     DISABLED,
   ),
   TOKEN_EXPIRED: help('Log in again; a session lasts at most 24 hours.', 'The session is older than 24 hours.'),
@@ -127,37 +127,37 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   KEY_NOT_FOUND: help(
     'List the keys and use an id of the list.',
     'The key was revoked before.',
-    'The key is another account’s.',
+    'The key belongs to another account.',
   ),
   TEAM_NOT_FOUND: help('List your teams and use an id of the list.', 'You are not a member, or no longer one.'),
   MEMBER_NOT_FOUND: help('Read the team and use an id of its members.', 'The member left or was removed.'),
   USER_NOT_FOUND: help(
-    'Ask the person to sign up, where sign-up is open, and to open the link of the mail where one comes, then add them.',
+    'Ask the person to sign up, if sign-up is open, and to open the link of the mail, if a mail comes. Then add them.',
     'Nobody signed up with this address.',
     'The gateway sends mail, and the person has not proven the address yet.',
   ),
   CALL_NOT_FOUND: help(
     'Fetch results within 15 minutes, under the account that made the call.',
     'The result is older than 15 minutes.',
-    'The call was not asynchronous, or is another account’s.',
+    'The call was not asynchronous, or belongs to another account.',
   ),
   UPSTREAM_NOT_FOUND: help(
     'Treat it as an answer. Do not retry, because the source has nothing under these values.',
     'A name, code or id that the source does not know.',
   ),
-  METHOD_NOT_ALLOWED: help('Use a method of the Allow header.', 'GET where the route takes POST, or the reverse.'),
+  METHOD_NOT_ALLOWED: help('Use a method of the Allow header.', 'GET instead of POST, or the reverse.'),
   REQUEST_TIMEOUT: help('Send header and body at once.', 'The connection is very slow or stopped midway.'),
   ALREADY_MEMBER: help('Change the role instead.', 'The person was added before.'),
   TEAM_LIMIT_REACHED: help(
     'Delete teams that nobody uses with DELETE /v1/teams/{id}.',
     'An account owns at most 20 teams.',
-    'One that owns 10 or more gets no other by transfer.',
+    'An account that owns 10 or more receives no other team by transfer.',
   ),
   KEY_LIMIT_REACHED: help(
     'Revoke keys that nobody uses; the list says when each was used last.',
-    'The account has 50 keys that are neither revoked nor expired: live and test keys, those of its teams included.',
-    'Other members have made 25 of them in the teams that the account owns.',
-    'A team was to pass to a member whose own keys and those of the team are more than 50 together.',
+    'The account has 50 keys that are neither revoked nor expired: live and test keys, including keys of its teams.',
+    'Other members have made 25 keys in the teams that the account owns.',
+    'A transfer was to a member whose own keys and the keys of the team are more than 50 together.',
   ),
   KEY_ALREADY_ROTATED: help(
     'Look for the key in replacedBy, and use, rotate or change that key.',
@@ -180,7 +180,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   ),
   URI_TOO_LONG: help(
     'Send the parameters as JSON in a POST to the same address.',
-    'The address is longer than 8 KiB, that of a sign-in than 4 KiB.',
+    'The address is longer than 8 KiB, or the address of a sign-in is longer than 4 KiB.',
   ),
   UNSUPPORTED_MEDIA_TYPE: help(
     'Send Content-Type: application/json, not compressed.',
@@ -209,7 +209,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   RESULT_STORAGE_FULL: help(
     'Wait for Retry-After: results end after 15 minutes. Ask for less at once, or call without Prefer, which keeps nothing.',
     'Large results of asynchronous calls in the last 15 minutes; the guide to asynchronous calls says how much each plan keeps.',
-    'A call that had been made when its result no longer fitted is answered so too.',
+    'A call that ran, but whose result no longer fitted, gets the same answer.',
   ),
   LOGIN_THROTTLED: help(
     'Wait for Retry-After. A session is good for a day: keep its token instead of logging in for each request.',
@@ -231,7 +231,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   ),
   UPSTREAM_TIMEOUT: help(BACK_OFF, 'The source accepted the request and did not answer in time.'),
   OUTCOME_UNKNOWN: help(
-    'Read the thing that the call was to change, and send the call again only where the change is missing.',
+    'Read the thing that the call was to change, and send the call again only if the change is missing.',
     'An endpoint that changes something was called. Its source was sent the request and did not answer, answered with a failure of its own, or the worker that had the call was lost.',
   ),
   UPSTREAM_INVALID_RESPONSE: help(

@@ -81,7 +81,7 @@ export const DescribeOutput = Type.Object({
       example: Type.Object({
         parameters: Type.Record(Type.String(), Type.Unknown()),
         data: Type.Optional(
-          Type.Record(Type.String(), Type.Unknown(), { description: 'Recorded, where it is short enough' }),
+          Type.Record(Type.String(), Type.Unknown(), { description: 'Recorded, if it is short enough' }),
         ),
       }),
     }),

@@ -15,7 +15,7 @@ export const SearchInput = closedObject({
 export const SearchOutput = Type.Object({
   total: Type.Integer({ description: 'APIs that match, of which the first are listed' }),
   categories: Type.Array(Type.String()),
-  hint: Type.Optional(Type.String({ description: 'What to do where nothing matches' })),
+  hint: Type.Optional(Type.String({ description: 'What to do if nothing matches' })),
   now: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
       description: 'Calls left: minuteLeft, monthLeft, inFlightLeft',

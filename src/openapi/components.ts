@@ -86,7 +86,7 @@ export const headers: Record<string, JsonSchema> = {
     'Terms and licence of the data (RFC 8288)',
     '<https://open-meteo.com/en/terms>; rel="terms-of-service"',
   ),
-  GatewayMode: text('`test` where the answer comes from an example', 'test'),
+  GatewayMode: text('`test` if the answer comes from an example', 'test'),
   GatewayRecordedFor: text(
     'Parameters for which the example was recorded, as a query string; absent when the data are right for those of the call, or nothing was recorded',
     'latitude=40.71&longitude=-74.01',

@@ -36,7 +36,7 @@ function anySuccess(named: NamedSchemas, { mapped, raw }: DocumentExamples['call
 export function failureResponse(named: NamedSchemas): JsonSchema {
   const problem = toDocumentSchema(ProblemDetails, named)
   return {
-    description: 'Any other failure; each failure is written as problem details where Accept prefers them',
+    description: 'Any other failure; each failure is written as problem details if Accept prefers them',
     headers: { 'X-Request-Id': { $ref: '#/components/headers/RequestId' } },
     content: {
       'application/json': { schema: { $ref: '#/components/schemas/CallError' } },
