@@ -15,7 +15,7 @@ const ValidationFailure = Type.Object(
   },
   {
     description:
-      'Why the last validation could not be made, such as an API that does not answer. It says nothing of the key, whose status stays. Null where the API said something of the key, or no validation has ended',
+      'Why the last validation could not be made, such as an API that does not answer. It says nothing of the key, whose status stays. Null if the API said something of the key, or no validation has ended',
   },
 )
 

@@ -74,7 +74,7 @@ const Change = Type.Object({
 
 const Health = Type.Object(
   {
-    status: status('State; the nearest one where it was not checked yet'),
+    status: status('State; the nearest state if it was not checked yet'),
     score: Type.Integer({ minimum: 0, maximum: 100, description: 'Score, 0 to 100' }),
     meanwhile: nullable(
       Type.String({

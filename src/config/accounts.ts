@@ -31,7 +31,7 @@ export function readAccounts(read: EnvironmentReader, baseUrl: string): Omit<Acc
   const signup = read.choice('SIGNUP', SIGNUP_POLICIES, 'open')
   const smtpUrl = readSmtpUrl(read)
   if (signup === 'verified' && smtpUrl === undefined) {
-    throw new ConfigError('SMTP_URL is required where SIGNUP is verified: addresses are proven by mail')
+    throw new ConfigError('SMTP_URL is required if SIGNUP is verified, because addresses are verified by mail')
   }
   return {
     signup,

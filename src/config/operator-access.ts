@@ -52,7 +52,7 @@ export function readOperatorAccess(read: EnvironmentReader, trustProxy: string[]
     throw new ConfigError('OIDC_OPERATOR_GROUPS is required: the groups whose members may use the console')
   }
   if (!isOpen && !access.isTokenLoginOn) {
-    throw new ConfigError('OPERATOR_TOKEN_LOGIN must be on where neither OIDC_ISSUER nor TRUSTED_USER_HEADER is set')
+    throw new ConfigError('OPERATOR_TOKEN_LOGIN must be on if neither OIDC_ISSUER nor TRUSTED_USER_HEADER is set')
   }
   return access
 }
@@ -61,9 +61,9 @@ function readTrustedHeader(read: EnvironmentReader, trustProxy: string[]): Trust
   const user = readHeaderName(read, 'TRUSTED_USER_HEADER')
   if (user === undefined) return undefined
   const groups = readHeaderName(read, 'TRUSTED_GROUPS_HEADER')
-  if (groups === undefined) throw new ConfigError('TRUSTED_GROUPS_HEADER is required where TRUSTED_USER_HEADER is set')
+  if (groups === undefined) throw new ConfigError('TRUSTED_GROUPS_HEADER is required if TRUSTED_USER_HEADER is set')
   if (trustProxy.length === 0) {
-    throw new ConfigError('TRUST_PROXY is required where TRUSTED_USER_HEADER is set: the address of the access proxy')
+    throw new ConfigError('TRUST_PROXY is required if TRUSTED_USER_HEADER is set: the address of the access proxy')
   }
   return { user, groups, secret: read.token('TRUSTED_HEADER_SECRET') }
 }

@@ -151,7 +151,7 @@ function mayDo({ disabled, approved, emailVerified, liveCallsNeed }: User): stri
   if (liveCallsNeed === 'verification')
     return 'Its live calls are refused until its address is verified, or it is approved (--approve).'
   const unproven = approved && !emailVerified
-  return `Its live calls are answered.${unproven ? ' Its address is not proven by that: where the gateway sends mail, nobody can add it to a team before it has opened the link of its mail.' : ''}`
+  return `Its live calls are answered.${unproven ? ' That does not verify its address: if the gateway sends mail, nobody can add it to a team before it has opened the link of its mail.' : ''}`
 }
 
 export function upstreamsText(upstreams: Upstream[]): string {

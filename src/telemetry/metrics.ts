@@ -77,7 +77,7 @@ function createCallMetrics(registry: Registry, collect: () => void) {
   return {
     calls: counter(
       'agw_calls_total',
-      'Calls that ended, by API, mode (live, test; - where the credential is not known), HTTP status and error code (OK for none); asynchronous ones at the worker',
+      'Calls that ended, by API, mode (live, test; - if the credential is not known), HTTP status and error code (OK for none); asynchronous ones at the worker',
       ...(['slug', 'mode', 'status', 'code'] as const),
     ),
     callSeconds: seconds('agw_call_duration_seconds', 'From request to answer, calls with test keys aside'),

@@ -54,7 +54,7 @@ const coin = record({
   price_change_percentage_24h: field.number('market_data.price_change_percentage_24h', 'Percent'),
   market_cap_rank: field.wholeNumber('market_cap_rank', '1 for the largest'),
   circulating_supply: field.number('market_data.circulating_supply', 'Coins in circulation'),
-  max_supply: field.number('market_data.max_supply', 'Coins that can ever exist; null where unbounded'),
+  max_supply: field.number('market_data.max_supply', 'Coins that can ever exist; null if unbounded'),
   image_url: field.text('image.large', 'Logo of the coin'),
   homepage: field.text(
     ({ links }) => texts(members(links).homepage).find((url) => url !== ''),

@@ -13,7 +13,7 @@ const picture = record({
   breed: field.text(({ message }) => folderOf(message)[1], 'Breed in the picture, lower case'),
   sub_breed: field.text(
     ({ message }) => folderOf(message)[2],
-    'Sub-breed in the picture, lower case; null where the breed has none',
+    'Sub-breed in the picture, lower case; null if the breed has none',
   ),
 })
 

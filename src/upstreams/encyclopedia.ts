@@ -21,7 +21,7 @@ const summary = record({
   lang: field.text('lang', 'Language of the article, ISO 639-1'),
   updated_at: field.text('timestamp', 'ISO 8601'),
   image_url: field.text('originalimage.source', 'Picture of the article in full size'),
-  coordinates: field.nullableRecord('coordinates', 'Place of the subject, where it has one', {
+  coordinates: field.nullableRecord('coordinates', 'Place of the subject, if it has a place', {
     lat: required.number('lat', 'Degrees north'),
     lon: required.number('lon', 'Degrees east'),
   }),

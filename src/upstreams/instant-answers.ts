@@ -26,7 +26,7 @@ const answer = record({
   answer_type: field.text('AnswerType', 'Kind of direct answer, such as calc or ip; empty without one'),
   definition: field.text(written('Definition'), 'Dictionary definition; empty without one'),
   definition_url: field.text('DefinitionURL', 'Page the definition comes from'),
-  entity: field.text('Entity', 'Kind of subject, such as programming language; empty where unknown'),
+  entity: field.text('Entity', 'Kind of subject, such as programming language; empty if unknown'),
   redirect: field.text('Redirect', 'Where a !bang query leads'),
   related_topics: field.records(
     ({ RelatedTopics }) => ungrouped(RelatedTopics),

@@ -38,7 +38,7 @@ const location = record({
   country_code: field.text('countryCode', 'ISO 3166-1 alpha-2'),
   region: field.text('region', 'Code of the region within the country'),
   region_name: field.text('regionName', 'Name of the region'),
-  zip: field.text('zip', 'Empty where unknown'),
+  zip: field.text('zip', 'Empty if unknown'),
   timezone: field.text('timezone', 'IANA name'),
   org: field.text('org', 'Organization the address belongs to'),
   as: field.text('as', 'Number and name of the autonomous system'),
@@ -84,7 +84,7 @@ export default upstream({
       complete: ({ ip }, { callerAddress }) => {
         if (ip !== undefined) return { ip: publicAddress(ip, 'it is not a public address') }
         if (callerAddress === undefined)
-          throw new InvalidParameter('ip', 'it is needed where the address of the caller is unknown')
+          throw new InvalidParameter('ip', 'it is needed if the address of the caller is unknown')
         return { ip: publicAddress(callerAddress, 'it is needed, as your own address is not a public one') }
       },
       request: ({ ip }) => ({ path: path`/json/${ip ?? ''}` }),

@@ -13,7 +13,7 @@ import recordings from './recordings/sunrise-sunset.json' with { type: 'json' }
 const sunTime = (name: string, what: string) =>
   field.text(
     ({ results }) => happening(members(results)[name]),
-    `${what}; ISO 8601 with offset, null where it does not happen that day`,
+    `${what}; ISO 8601 with offset, null if it does not happen that day`,
   )
 
 const times = record({
