@@ -51,7 +51,7 @@ it('an account as text says what it may do: an approval lets its live calls go a
     userText({ ...user, liveCallsNeed: null, ...change }).replaceAll('\n', ' ')
   assert.match(words({ liveCallsNeed: 'approval' }), /refused until it is approved \(--approve\)\.$/)
   assert.match(words({ liveCallsNeed: 'verification' }), /refused until its address is verified, or it is approved/)
-  assert.match(words({ approved: true }), /live calls are answered\. Its address is not proven by that: .* to a team/)
+  assert.match(words({ approved: true }), /live calls are answered\. That does not verify its address: .* to a team/)
   assert.match(words({ approved: true, emailVerified: true }), /live calls are answered\.$/)
   assert.match(words({}), /live calls are answered\.$/)
   assert.match(words({ disabled: true, liveCallsNeed: 'approval' }), /cannot log in, and its calls are refused\.$/)

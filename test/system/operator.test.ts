@@ -311,7 +311,7 @@ describe('the operator API', () => {
     assert.match(await cli('user', account.email), /Free +unproven/)
     const { body } = await patch(`/users/${account.id}`, { approved: true })
     assert.deepEqual([body.user.approved, body.user.emailVerified], [true, false])
-    assert.match(await cli('user', account.email), /Free +approved[\s\S]+Its address is not proven by that/)
+    assert.match(await cli('user', account.email), /Free +approved[\s\S]+That does not verify its address/)
     assert.notEqual((await call(account.live)).status, 403)
     await cli('user', account.email, '--disapprove')
     assert.equal((await call(account.live)).status, 403)
