@@ -469,7 +469,7 @@ export const MUTATIONS: Mutation[] = [
   ),
   members('no member is ordinary', 'members[key] = { ordinary = now }\n  else', 'members[key] = nil\n  else'),
   members('a member is ordinary for good', ' > ORDINARY_MS then', ' > ORDINARY_MS * 1e6 then'),
-  members('an alarm ends with one answer', 'member.good >= GOOD_TO_RECOVER', 'member.good >= 1'),
+  members('an alarm ends with one answer', '>= GOOD_TO_RECOVER', '>= GOOD_TO_RECOVER - 2'),
   members(
     'an alarm goes on when members come and go',
     'members[key], isMemberNews = { ordinary = now }, true',
