@@ -26,7 +26,7 @@ export function startSettings(view) {
             : [el('div', {}, el('dt', {}, 'Terms accepted'), el('dd', {}, moment(me.termsAcceptedAt)))]),
         ),
       ),
-      el('section', { class: 'card' }, el('h2', {}, 'Password'), passwordForm(me.email)),
+      el('section', { class: 'card' }, el('h2', {}, 'Password'), passwordForm(me.email), noPasswordWords(sendsMail)),
       notices && el('section', { class: 'card' }, el('h2', {}, 'Notices by mail'), noticesForm(notices)),
       el('section', { class: 'card' }, el('h2', {}, 'Your data'), ...dataParts()),
       el('section', { class: 'card' }, el('h2', {}, 'Delete the account'), leaveForm(me.email)),
@@ -60,6 +60,18 @@ function passwordForm(email) {
     field('New password', next, '8 characters or more. All other sessions end.'),
     warning,
     el('button', { class: 'button', type: 'submit' }, 'Change password'),
+  )
+}
+
+/** Who signs in at a provider may have no password, which a change and the end of the account ask for. */
+function noPasswordWords(sendsMail) {
+  return el(
+    'p',
+    { class: 'small' },
+    'You have none, or do not know it? ',
+    ...(sendsMail
+      ? [el('a', { href: '/forgot' }, 'Have a link mailed that sets a password'), '.']
+      : ['Whoever runs this gateway can give you a link that sets a password.']),
   )
 }
 
