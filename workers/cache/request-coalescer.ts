@@ -142,7 +142,7 @@ export class RequestCoalescer {
       const { isLeader, ...answer } = await Promise.race([request.ended, rejectOnAbort(subscriber.signal)])
       const isCollapsed = shared !== undefined || !isLeader
       const { outcome, fetchedBy } = answer
-      return isCollapsed ? { outcome, fetchedBy, isCollapsed } : { ...answer, isCollapsed }
+      return isCollapsed ? { outcome, isCollapsed, ...(fetchedBy && { fetchedBy }) } : { ...answer, isCollapsed }
     } finally {
       unsubscribe(request, subscriber)
       if (request.subscribers.size === 0) void this.#endUnlessFollowed(request)
