@@ -221,7 +221,12 @@ describe('a refresh', () => {
     const by = await signUp(gateway)
     const tokens = await signedIn(by)
     const nodes = Array.from({ length: 25 }, (_, index) => (index % 2 ? other : url))
-    const answers = await Promise.all(nodes.map((node) => post(tokens.refresh_token, node)))
+    const answers: Response[] = []
+    // Each refresh locks the connection: a few at once, so that none waits for the others too long.
+    for (let from = 0; from < nodes.length; from += 5) {
+      const group = nodes.slice(from, from + 5)
+      answers.push(...(await Promise.all(group.map((node) => post(tokens.refresh_token, node)))))
+    }
     const counts = Map.groupBy(answers, ({ status }) => status)
     assert.deepEqual([counts.get(200)?.length, counts.get(429)?.length], [20, 5])
     for (const answer of counts.get(429) ?? []) {
