@@ -69,8 +69,8 @@ async function runWrk(request: LoadRequest): Promise<LoadResult> {
 }
 
 /**
- * Reads what wrk prints. It tells only 2xx and 3xx from other statuses. If a refusal is expected,
- * it counts as any other.
+ * Reads what wrk prints, which tells only 2xx and 3xx from other statuses. If the run expects
+ * refusals, each refusal counts as a call, and each success as a failure.
  */
 export function readWrk(text: string, expectsSuccess = true): LoadResult {
   const [, requests = '0', seconds = '1', unit = 's'] = /(\d+) requests in ([\d.]+)(m?s)/.exec(text) ?? []

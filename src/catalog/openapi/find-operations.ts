@@ -20,7 +20,7 @@ export interface FoundOperation {
   settings: OperationSettings
 }
 
-/** All operations of the document but those that its settings skip, in its order. */
+/** The operations of a document, in its order, without the operations that its settings skip. */
 export function findOperations(document: OpenApiDocument): FoundOperation[] {
   const { findings } = document
   const paths = document.member({ value: document.root, path: [] }, 'paths')

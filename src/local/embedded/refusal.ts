@@ -7,7 +7,7 @@ const INTERRUPT = '\u0003'
 
 /**
  * Gives the person at the terminal ten seconds to press a key, which says no. If nobody can answer
- * nothing is asked, and the setting is the answer.
+ * there, this process asks nothing and does what the setting says.
  */
 export async function isRefused(
   print: (text: string) => void,
