@@ -39,7 +39,7 @@ function card(code: ErrorCode, baseUrl: string): Html {
 <dl>
 <div><dt>Causes</dt><dd>${causes.length === 1 ? causes[0] : html`<ul>${causes.map((cause) => html`<li>${cause}</li>`)}</ul>`}</dd></div>
 <div><dt>Fix</dt><dd>${fix}</dd></div>
-<div><dt>Retry?</dt><dd>${retryable ? 'Yes, after Retry-After where it is sent.' : 'No: the same request fails again.'}</dd></div>
+<div><dt>Retry?</dt><dd>${retryable ? 'Yes, after Retry-After if the answer has it.' : 'No: first do what the fix says.'}</dd></div>
 </dl>
 <details><summary>Example body</summary>${codeBlock(JSON.stringify(body, null, 2), `Body of ${code}`)}</details>
 </article>`

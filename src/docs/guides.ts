@@ -39,7 +39,7 @@ const NAMES = [
 
 /** Reads the guides and fills in what this deployment is set to. */
 export function loadGuides(
-  config: Pick<Config, 'http' | 'plans' | 'callTimeoutMs' | 'accounts' | 'upstreams'>,
+  config: Pick<Config, 'http' | 'plans' | 'callTimeoutMs' | 'callLog' | 'accounts' | 'upstreams'>,
 ): Guide[] {
   const values: Record<string, string> = {
     baseUrl: config.http.baseUrl,
@@ -48,6 +48,7 @@ export function loadGuides(
     accountRoute: config.accounts.signup === 'closed' ? 'login' : 'signup',
     contact: contactWords(config.upstreams.operatorContact),
     resultStorage: storageWords(config.plans),
+    callLogDays: `${numberWords(config.callLog.days)} ${config.callLog.days === 1 ? 'day' : 'days'}`,
     accessTokenSeconds: String(config.accounts.accessTokenHours * 3_600),
     timeoutSeconds: String(Math.round(config.callTimeoutMs / 1_000)),
   }
@@ -76,10 +77,10 @@ export function loadGuides(
 const ACCOUNT_WORDS: Record<Config['accounts']['signup'], string> = {
   open: '[Sign up](/signup) with an email and a password',
   verified:
-    '[Sign up](/signup) with an email and a password, open the link of the mail that comes (live calls wait for it)',
+    '[Sign up](/signup) with an email and a password, and open the link in the mail that you get (live calls are refused until then)',
   approval:
-    '[Sign up](/signup) with an email and a password (live calls wait until the operator has approved the account)',
-  closed: 'Sign-up is closed. Ask the operator of this gateway to open it, then [log in](/login)',
+    '[Sign up](/signup) with an email and a password (live calls are refused until the operator has approved the account)',
+  closed: 'Sign-up is closed. If you have an account, [log in](/login). If not, ask the operator of this gateway',
 }
 
 /** Whom to ask; an address is a link. */

@@ -79,7 +79,7 @@ describe('if there is a mail server', () => {
     assert.match(await read(gateway.url, '/apis/weather'), />Sign up<\/a> or <a [^>]+>log in<\/a> to send/)
     assert.match(
       await read(closed, '/docs/guides/quickstart.md'),
-      /Sign-up is closed. Ask the operator of this gateway to open it/,
+      /Sign-up is closed. If you have an account, \[log in\]\(\/login\). If not, ask the operator of this gateway/,
     )
     assert.match(await read(closed, '/account'), /To change plan, contact <a href="mailto:ops@example.org"/)
     // Without CONTACT the project's own address stands for nobody who could help.
