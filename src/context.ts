@@ -1,6 +1,5 @@
 import { Mailer } from './accounts/mailer.ts'
 import { PrincipalCache } from './admission/principal-cache.ts'
-import { UnknownKeys } from './admission/unknown-keys.ts'
 import { SingleFlight } from './async/single-flight.ts'
 import { KnownAnswers } from './cache/known-answers.ts'
 import { ResponseCache } from './cache/response-cache.ts'
@@ -28,6 +27,7 @@ import { closeRedis, openRedis, type RedisConnection } from './redis/connection.
 import { CallLines } from './telemetry/call-lines.ts'
 import { type CallLogWriter, openCallLog } from './telemetry/call-log-writer.ts'
 import { openTelemetry, type Telemetry } from './telemetry/telemetry.ts'
+import { UnknownKeys } from './throttles/unknown-keys.ts'
 
 /** The long-lived things of an API node. */
 export interface Context {

@@ -3,7 +3,6 @@ import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest }
 import type { Context } from './context.ts'
 import { GatewayError } from './errors.ts'
 import { isCallRoute } from './http/answer/error-answer.ts'
-import { ClientLimits } from './http/server/client-limits.ts'
 import { allowOrigins } from './http/server/cross-origin.ts'
 import { checkHeld, holdAnswer } from './http/server/holding.ts'
 import { collectMethods, refuseUnrouted } from './http/server/method-not-allowed.ts'
@@ -12,6 +11,7 @@ import { checkExpectation, checkHost, noteRequest, URL_LENGTH_MAX } from './http
 import type { IsProxy } from './http/server/trusted-proxies.ts'
 import { challengeFor, mcpAddress, originForm } from './oauth/resources.ts'
 import { acceptPortalSession } from './portal/session-cookie.ts'
+import { ClientLimits } from './throttles/client-limits.ts'
 
 /**
  * The address as it is routed. A call without an API is a call all the same, and refused in the

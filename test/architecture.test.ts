@@ -240,7 +240,7 @@ describe('what is kept for an earlier version', () => {
   /** Stored data that may be of any age, so no version ends the need to read it. */
   const WITHOUT_END = [
     'src/accounts/password.ts',
-    'src/accounts/client-network.ts',
+    'src/throttles/client-network.ts',
     'src/console/operator-session.ts',
     'src/db/schema-version.ts',
     'src/local/embedded/postgres-roles.ts',

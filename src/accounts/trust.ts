@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import type { SignupPolicy } from '../config.ts'
 import type { User } from '../db/schema.ts'
 import type { Trust } from '../db/users.ts'
-import { type Network, networksAround } from './client-network.ts'
+import { type Network, networksAround } from '../throttles/client-network.ts'
 
 /**
  * The name under which an account shares scarce upstreams with others. Accounts, addresses and

@@ -14,8 +14,8 @@ import { GatewayError } from '../errors.ts'
 import type { HealthCache } from '../health/health-watch.ts'
 import { readAccountVersion } from '../limits/account-version.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import type { UnknownKeys } from '../throttles/unknown-keys.ts'
 import type { Credential, Principal, SentCredential } from './authenticate.ts'
-import type { UnknownKeys } from './unknown-keys.ts'
 
 export interface LookUpDeps {
   config: Config

@@ -1,6 +1,6 @@
 import { errors, type KoaContextWithOIDC } from 'oidc-provider'
 import { GatewayError, retryAfterSeconds } from '../errors.ts'
-import { takeThrottle } from '../limits/throttle.ts'
+import { takeThrottle } from '../throttles/throttle.ts'
 import type { ArtifactDeps } from './artifact-adapter.ts'
 
 /**

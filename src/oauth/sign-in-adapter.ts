@@ -1,8 +1,8 @@
 import Provider, { type Adapter, type AdapterPayload } from 'oidc-provider'
 import { seal } from '../accounts/secret-box.ts'
-import { clientOf } from '../limits/throttle.ts'
 import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
+import { clientOf } from '../throttles/client-network.ts'
 import { type ArtifactDeps, artifactHash, openStored } from './artifact-adapter.ts'
 
 /**

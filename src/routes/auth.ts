@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import Type from 'typebox'
-import { publicNetworkOf } from '../accounts/client-network.ts'
 import {
   hashPassword,
   isAcceptablePassword,
@@ -18,9 +17,10 @@ import { CREDENTIALS_BYTES_MAX } from '../http/request/body-limits.ts'
 import { OPEN_BODY } from '../http/request/closed-bodies.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { SESSIONS_MAX, startSession } from '../identity/start-session.ts'
-import { limitGuesses } from '../limits/login-delay.ts'
-import { limitSignups, type SignupClient } from '../limits/signup-limits.ts'
-import { accountThrottle, checkThrottle, clientOf, takeThrottle } from '../limits/throttle.ts'
+import { clientOf, publicNetworkOf } from '../throttles/client-network.ts'
+import { limitGuesses } from '../throttles/login-delay.ts'
+import { limitSignups, type SignupClient } from '../throttles/signup-limits.ts'
+import { accountThrottle, checkThrottle, takeThrottle } from '../throttles/throttle.ts'
 
 const SESSION_WORDS = `Session token (JWT), good for 24 hours at most; an account keeps its ${SESSIONS_MAX} newest sessions`
 

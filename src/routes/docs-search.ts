@@ -8,13 +8,13 @@ import { docsPlaces, searchDocs } from '../docs/search.ts'
 import { QUERY_LENGTH_MAX, searchMarkdown, searchPage } from '../docs/search-page.ts'
 import { openToAnyOrigin } from '../http/request/any-origin.ts'
 import type { App } from '../http/request/typed-app.ts'
-import { PAGE_UNITS } from '../http/server/client-limits.ts'
 import { createDocument } from '../openapi/document.ts'
 import type { DocumentedRoute } from '../openapi/route-list.ts'
 import type { Assets } from '../pages/assets.ts'
 import { sendPage } from '../pages/page-headers.ts'
 import { layout } from '../portal/layout.ts'
 import { readSessionCookie } from '../portal/session-cookie.ts'
+import { PAGE_UNITS } from '../throttles/client-limits.ts'
 
 const Query = Type.Object({
   q: Type.String({

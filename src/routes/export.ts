@@ -10,8 +10,8 @@ import type { User } from '../db/schema.ts'
 import { findUser } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import type { App } from '../http/request/typed-app.ts'
-import { HOUR_MS } from '../limits/mail-limit.ts'
-import { takeThrottle } from '../limits/throttle.ts'
+import { HOUR_MS } from '../throttles/mail-limit.ts'
+import { takeThrottle } from '../throttles/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /** A download that breaks off may be started again. */

@@ -15,7 +15,7 @@ import { IdParams } from '../http/request/path-ids.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
 import { forgetAfterLimit, forgetBeforeLimit, type LimitChange } from '../limits/changed-limits.ts'
-import { limitCredentials } from '../limits/credential-limit.ts'
+import { limitCredentials } from '../throttles/credential-limit.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const OVERLAP_SECONDS_MAX = 604_800

@@ -16,7 +16,7 @@ import { PageQuery, readPage, sendablePage } from '../http/request/paging.ts'
 import { IdParams } from '../http/request/path-ids.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
-import { limitCredentials } from '../limits/credential-limit.ts'
+import { limitCredentials } from '../throttles/credential-limit.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /** Of them, those that other accounts may make in the account's teams. */

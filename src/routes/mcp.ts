@@ -13,11 +13,11 @@ import { MESSAGES_BYTES_MAX } from '../http/request/body-limits.ts'
 import { requireOwnOrigin } from '../http/request/own-origin.ts'
 import { SlugParams } from '../http/request/path-ids.ts'
 import type { App } from '../http/request/typed-app.ts'
-import { clientOf } from '../limits/throttle.ts'
 import { openCallClient } from '../mcp/call-client.ts'
 import type { McpDeps } from '../mcp/server.ts'
 import type { MessageSender } from '../mcp/tool-calls.ts'
 import { Renderings } from '../pages/rendering.ts'
+import { clientOf } from '../throttles/client-network.ts'
 
 const Message = Type.Object(
   {

@@ -7,7 +7,6 @@ import { GatewayError } from '../errors.ts'
 import { type SharedRoute, shareRoutes } from '../http/request/any-origin.ts'
 import { readBearer } from '../http/request/bearer.ts'
 import type { App } from '../http/request/typed-app.ts'
-import { clientOf, takeThrottle } from '../limits/throttle.ts'
 import { type Replacement, requestForLibrary } from '../oauth/library-request.ts'
 import { adaptSignIn, adaptTokenForm } from '../oauth/request-parameters.ts'
 import {
@@ -22,6 +21,8 @@ import { html } from '../pages/html.ts'
 import { PAGE_POLICY } from '../pages/page-headers.ts'
 import { layout } from '../portal/layout.ts'
 import { isPortalRequest } from '../portal/session-cookie.ts'
+import { clientOf } from '../throttles/client-network.ts'
+import { takeThrottle } from '../throttles/throttle.ts'
 
 /**
  * Applications that one client address may register, and documents that are fetched for it. Fails

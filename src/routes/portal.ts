@@ -9,7 +9,6 @@ import { LastDayReader, latencyOf } from '../fleet/last-hour.ts'
 import { publicStateOf } from '../health/public-state.ts'
 import { SlugParams } from '../http/request/path-ids.ts'
 import type { App } from '../http/request/typed-app.ts'
-import { PAGE_UNITS } from '../http/server/client-limits.ts'
 import type { Assets } from '../pages/assets.ts'
 import type { Html } from '../pages/html.ts'
 import { sendPage } from '../pages/page-headers.ts'
@@ -25,6 +24,7 @@ import { connectPage } from '../portal/pages/connect.ts'
 import { homePage } from '../portal/pages/home.ts'
 import { readSessionCookie } from '../portal/session-cookie.ts'
 import { QUARTER_MS } from '../telemetry/minute-stats.ts'
+import { PAGE_UNITS } from '../throttles/client-limits.ts'
 
 /** While Redis is away. */
 const UNAVAILABLE =

@@ -9,8 +9,8 @@ import { CREDENTIALS_BYTES_MAX } from '../http/request/body-limits.ts'
 import { OPEN_BODY } from '../http/request/closed-bodies.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
-import { limitGuesses } from '../limits/login-delay.ts'
-import { clientOf } from '../limits/throttle.ts'
+import { clientOf } from '../throttles/client-network.ts'
+import { limitGuesses } from '../throttles/login-delay.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const Profile = Type.Object(

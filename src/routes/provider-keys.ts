@@ -28,8 +28,8 @@ import { GatewayError } from '../errors.ts'
 import { OPEN_BODY } from '../http/request/closed-bodies.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
-import { takeThrottle } from '../limits/throttle.ts'
 import { enqueueRevalidateKey, enqueueValidateKey, type ValidateKeyJob } from '../queue/validate-key-job.ts'
+import { takeThrottle } from '../throttles/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /**

@@ -1,6 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
-import { publicNetworkOf } from '../accounts/client-network.ts'
 import { forgetAccount } from '../calls/forget-account.ts'
 import type { OidcProvider, Secret } from '../config.ts'
 import type { Context } from '../context.ts'
@@ -17,13 +16,14 @@ import { type PendingCookie, readPending, writePending } from '../identity/pendi
 import { openClaim, sealClaim } from '../identity/sealed-claim.ts'
 import { startSession } from '../identity/start-session.ts'
 import { announced } from '../limits/account-version.ts'
-import { limitGuesses } from '../limits/login-delay.ts'
-import { clientOf, passwordThrottle, throttleFailures } from '../limits/throttle.ts'
 import type { Assets } from '../pages/assets.ts'
 import { sendPage } from '../pages/page-headers.ts'
 import { layout, type Page } from '../portal/layout.ts'
 import { claimPage, refreshTo, signedInPage } from '../portal/pages/sign-in.ts'
 import { sessionCookie } from '../portal/session-cookie.ts'
+import { clientOf, publicNetworkOf } from '../throttles/client-network.ts'
+import { limitGuesses } from '../throttles/login-delay.ts'
+import { passwordThrottle, throttleFailures } from '../throttles/throttle.ts'
 
 /** Each is a look at the provider and several into Postgres, for whoever asks. */
 const costly = { config: { anonymousUnits: 10 }, bodyLimit: CREDENTIALS_BYTES_MAX }

@@ -12,14 +12,15 @@ import { takeForms } from '../http/request/form-body.ts'
 import { requireOwnOrigin } from '../http/request/own-origin.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
-import { forgetGuesses } from '../limits/login-delay.ts'
-import { HOUR_MS, takeMail } from '../limits/mail-limit.ts'
-import { clientOf, takeThrottle } from '../limits/throttle.ts'
 import type { Assets } from '../pages/assets.ts'
 import type { Html } from '../pages/html.ts'
 import { sendPage } from '../pages/page-headers.ts'
 import { layout } from '../portal/layout.ts'
 import { forgotPage, linkOnItsWayPage, passwordIsSetPage, resetPage } from '../portal/pages/reset.ts'
+import { clientOf } from '../throttles/client-network.ts'
+import { forgetGuesses } from '../throttles/login-delay.ts'
+import { HOUR_MS, takeMail } from '../throttles/mail-limit.ts'
+import { takeThrottle } from '../throttles/throttle.ts'
 
 /**
  * Links that one client may ask for in an hour, whatever the addresses: 20 accounts get 3 mails

@@ -9,8 +9,9 @@ import { CREDENTIALS_BYTES_MAX } from '../http/request/body-limits.ts'
 import { OPEN_BODY } from '../http/request/closed-bodies.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
-import { limitGuesses } from '../limits/login-delay.ts'
-import { accountThrottle, checkThrottle, clientOf, takeThrottle } from '../limits/throttle.ts'
+import { clientOf } from '../throttles/client-network.ts'
+import { limitGuesses } from '../throttles/login-delay.ts'
+import { accountThrottle, checkThrottle, takeThrottle } from '../throttles/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const PasswordBody = Type.Object(

@@ -12,7 +12,7 @@ import { GatewayError } from '../errors.ts'
 import { IdParams } from '../http/request/path-ids.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
-import { takeThrottle } from '../limits/throttle.ts'
+import { takeThrottle } from '../throttles/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /**

@@ -12,11 +12,11 @@ import { OPEN_BODY } from '../http/request/closed-bodies.ts'
 import { takeForms } from '../http/request/form-body.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
-import { HOUR_MS, takeMail } from '../limits/mail-limit.ts'
 import type { Assets } from '../pages/assets.ts'
 import { html } from '../pages/html.ts'
 import { sendPage } from '../pages/page-headers.ts'
 import { layout } from '../portal/layout.ts'
+import { HOUR_MS, takeMail } from '../throttles/mail-limit.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const VerificationStatus = Type.Object(

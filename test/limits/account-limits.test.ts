@@ -4,9 +4,9 @@ import { GatewayError } from '../../src/errors.ts'
 import { AccountLimits, ANY_VERSION, LEASE_MS_MAX, type LimitRequest, STALE } from '../../src/limits/account-limits.ts'
 import { LimitRefusedError } from '../../src/limits/limit-refusal.ts'
 import { monthOf } from '../../src/limits/month.ts'
-import { takeThrottle } from '../../src/limits/throttle.ts'
 import { createLog } from '../../src/log.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
+import { takeThrottle } from '../../src/throttles/throttle.ts'
 import { connectOwnRedis } from '../support/services.ts'
 
 it("limits go by Redis' clock if the clock of the node is in another month", async (t) => {

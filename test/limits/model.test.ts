@@ -5,10 +5,10 @@ import { AccountLimits, acquireTogether, STALE } from '../../src/limits/account-
 import { endCalls } from '../../src/limits/end-calls.ts'
 import type { LimitState } from '../../src/limits/limit-state.ts'
 import { monthOf } from '../../src/limits/month.ts'
-import { takeThrottle } from '../../src/limits/throttle.ts'
 import { createLog } from '../../src/log.ts'
 import type { Refund } from '../../src/queue/verdict.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
+import { takeThrottle } from '../../src/throttles/throttle.ts'
 import { fc, propertyRuns } from '../support/property.ts'
 import { redisOfThisFile } from '../support/services.ts'
 

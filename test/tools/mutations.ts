@@ -63,8 +63,8 @@ const limits = inFolder('src/limits/lua', 'limits/model')
 const batch = inFolder('src/limits/lua', 'limits/batch-limits')
 const replies = inFolder('src/queue/lua', 'queue/reply')
 const usage = inFolder('src/limits/lua', 'limits/usage-ledger', 'system/usage')
-const login = inFile('src/limits/lua/take-login', 'limits/login-delay')
-const giveBackLogin = inFile('src/limits/lua/give-back-login', 'limits/login-delay')
+const login = inFile('src/throttles/lua/take-login', 'throttles/login-delay')
+const giveBackLogin = inFile('src/throttles/lua/give-back-login', 'throttles/login-delay')
 const health = inFolder('src/health/lua', 'health/health')
 const members = inFile('src/health/lua/note-members', 'health/lacking-members')
 const results = inFolder('src/queue/lua', 'queue/results')
@@ -77,7 +77,7 @@ const marker = inFile('workers/queue/lua/clear-marker', 'workers/queue-worker')
 const setBack = inFolder('src', 'caps/set-back')
 const expectedEnds = inFolder('src/limits/lua', 'limits/expected-ends')
 const clockBack = inFile('src/limits/lua/acquire', 'limits/account-limits')
-const throttle = inFile('src/limits/lua/take-throttle', 'limits/account-limits')
+const throttle = inFile('src/throttles/lua/take-throttle', 'limits/account-limits')
 const filled = inFile('workers/upstream/lua/store-prefetched', 'workers/item-pool')
 const signIns = inFile('src/oauth/lua/keep-sign-in', 'oauth/sign-in-adapter')
 const beat = inFile('src/telemetry/lua/write-beat', 'telemetry/heartbeat')
@@ -731,7 +731,7 @@ export const MUTATIONS: Mutation[] = [
   ),
   life('limits/lua/acquire', 'the life of keys is renewed at each call', "redis.call('PTTL', key) < lifeMs", 'true'),
   life('limits/lua/end', 'leases that are handed on are gone after a second', '2 * LEASE_MS_MAX', 'LEASE_MS_MAX / 900'),
-  life('limits/lua/take-throttle', 'a throttle is kept for ever', "redis.call('PEXPIRE', LOG, windowMs)\n"),
+  life('throttles/lua/take-throttle', 'a throttle is kept for ever', "redis.call('PEXPIRE', LOG, windowMs)\n"),
   giveBackLogin('an attempt that is given back stays counted', "redis.call('HINCRBY', FAILURES, 'count', -1)", '1'),
   giveBackLogin('a count of none is kept', "redis.call('DEL', FAILURES)\n"),
   login('failures are remembered for ever', "redis.call('PEXPIRE', FAILURES, keptMs)\n"),

@@ -1,5 +1,5 @@
 import { GatewayError } from '../../errors.ts'
-import { TokenBuckets } from '../../limits/token-buckets.ts'
+import { TokenBuckets } from '../../throttles/token-buckets.ts'
 import { isInProcess } from './caller-socket.ts'
 
 /** Seconds of requests that may come at once. */

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
 import { GatewayError } from '../../errors.ts'
-import { clientOf } from '../../limits/throttle.ts'
+import { clientOf } from '../../throttles/client-network.ts'
 
 /** Bodies from this size on are counted once, however many answers they are part of. */
 const SHARED_BYTES_MIN = 16 * 1024

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
 import type { Socket } from 'node:net'
-import { clientOf } from '../../limits/throttle.ts'
+import { clientOf } from '../../throttles/client-network.ts'
 import { FairTurns } from './fair-turns.ts'
 import type { HeldBytes } from './held-bytes.ts'
 import { type HeldConnection, type Holding, noteHolding } from './holding.ts'

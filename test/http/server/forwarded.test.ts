@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import Fastify from 'fastify'
-import { publicNetworkOf } from '../../../src/accounts/client-network.ts'
 import { clientAddress, plainAddress, readForwarded, UNNAMED_CLIENT } from '../../../src/http/server/forwarded.ts'
 import { trustProxies } from '../../../src/http/server/trusted-proxies.ts'
+import { publicNetworkOf } from '../../../src/throttles/client-network.ts'
 
 const isProxy = trustProxies(['loopback', '10.0.0.0/8', 'fd00::/8'])
 

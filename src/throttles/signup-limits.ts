@@ -1,7 +1,7 @@
-import { type Network, networksAround } from '../accounts/client-network.ts'
 import type { Config } from '../config.ts'
 import { GatewayError } from '../errors.ts'
-import { clientOf, type Throttle, type ThrottleDeps, takeThrottle } from './throttle.ts'
+import { clientOf, type Network, networksAround } from './client-network.ts'
+import { type Throttle, type ThrottleDeps, takeThrottle } from './throttle.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { UnknownKeys } from '../../src/admission/unknown-keys.ts'
 import { GatewayError } from '../../src/errors.ts'
+import { UnknownKeys } from '../../src/throttles/unknown-keys.ts'
 
 const nobody = async () => undefined
 

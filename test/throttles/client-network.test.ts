@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { networksAround, publicNetworkOf } from '../../src/accounts/client-network.ts'
+import { networksAround, publicNetworkOf } from '../../src/throttles/client-network.ts'
 
 it('the network of a public address is the address, or the /64 of an IPv6 one; others have none', () => {
   assert.equal(publicNetworkOf('198.51.100.7'), '198.51.100.7')

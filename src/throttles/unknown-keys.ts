@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { GatewayError } from '../errors.ts'
-import { clientOf } from '../limits/throttle.ts'
-import { TokenBuckets } from '../limits/token-buckets.ts'
+import { clientOf } from './client-network.ts'
+import { TokenBuckets } from './token-buckets.ts'
 
 const REMEMBERED_MS = 60_000
 const REMEMBERED_MAX = 10_000

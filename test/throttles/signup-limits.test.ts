@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { publicNetworkOf } from '../../src/accounts/client-network.ts'
 import { loadConfig } from '../../src/config.ts'
 import { type ErrorCode, GatewayError } from '../../src/errors.ts'
-import { limitSignups } from '../../src/limits/signup-limits.ts'
 import { createLog } from '../../src/log.ts'
+import { publicNetworkOf } from '../../src/throttles/client-network.ts'
+import { limitSignups } from '../../src/throttles/signup-limits.ts'
 import { testSecrets } from '../support/gateway.ts'
 import { redisOfThisFile } from '../support/services.ts'
 

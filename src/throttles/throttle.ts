@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import ipaddr from 'ipaddr.js'
 import type { Config } from '../config.ts'
 import { type ErrorCode, GatewayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
+import { clientOf } from './client-network.ts'
 
 const MINUTE_MS = 60_000
 
@@ -149,15 +149,4 @@ export function passwordThrottle(config: Config, address: string): Throttle {
 /** Only wrong tokens count, so that the right token is never refused. */
 export function operatorThrottle(address: string): Throttle {
   return { name: 'operator', subject: clientOf(address), max: OPERATOR_FAILURES_MAX, code: 'LOGIN_THROTTLED' }
-}
-
-/**
- * IPv4 as it is, IPv6 by /64, which one subscriber has. Never by account alone: nobody locks an
- * owner out.
- */
-export function clientOf(address: string): string {
-  if (!ipaddr.isValid(address)) return address
-  const parsed = ipaddr.process(address)
-  if (parsed.kind() === 'ipv4') return parsed.toString()
-  return `${parsed.toByteArray().slice(0, 8).join('.')}/64`
 }

@@ -4,7 +4,8 @@ import { comparableEmail } from '../db/email-address.ts'
 import { GatewayError } from '../errors.ts'
 import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
-import { clientOf, passwordThrottle, type ThrottleDeps, throttleFailures } from './throttle.ts'
+import { clientOf } from './client-network.ts'
+import { passwordThrottle, type ThrottleDeps, throttleFailures } from './throttle.ts'
 
 /** Wrong passwords without a wait. */
 const FREE_FAILURES = 5

@@ -17,6 +17,18 @@ export interface Network {
 }
 
 /**
+ * The client that an address counts as for throttles, in this process and in Redis: an IPv4 address
+ * itself, an IPv6 address by its /64, which one subscriber has. Accounts are never throttled by
+ * name alone, so nobody locks an owner out.
+ */
+export function clientOf(address: string): string {
+  if (!ipaddr.isValid(address)) return address
+  const parsed = ipaddr.process(address)
+  if (parsed.kind() === 'ipv4') return parsed.toString()
+  return `${parsed.toByteArray().slice(0, 8).join('.')}/64`
+}
+
+/**
  * The narrowest network of a public address, as accounts store it: an IPv4 address, or the first
  * eight bytes of an IPv6 address and `/64`. Undefined for addresses of this machine and of private
  * networks. An IPv6 address that stands for a public IPv4 address counts as the IPv4 address:

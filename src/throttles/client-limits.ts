@@ -2,10 +2,9 @@ import type { Server } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
 import { Socket } from 'node:net'
 import type { FastifyRequest } from 'fastify'
-import { GatewayError } from '../../errors.ts'
-import { clientOf } from '../../limits/throttle.ts'
-import { TokenBuckets } from '../../limits/token-buckets.ts'
-import type { IsProxy } from './trusted-proxies.ts'
+import { GatewayError } from '../errors.ts'
+import { clientOf } from '../throttles/client-network.ts'
+import { TokenBuckets } from '../throttles/token-buckets.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -25,7 +24,7 @@ export interface ClientLimitOptions {
   /** Units that requests without an account of one client address take a second; 0 is no bound. */
   anonymousPerSecond: number
   /** The connections of a proxy are many clients'. */
-  isProxy: IsProxy
+  isProxy: (address: string) => boolean
 }
 
 /** Seconds of anonymous requests that may come at once. */
@@ -40,7 +39,7 @@ export const PAGE_UNITS = 3
  */
 export class ClientLimits {
   readonly #connectionsMax: number
-  readonly #isProxy: IsProxy
+  readonly #isProxy: (address: string) => boolean
   readonly #connections = new Map<string, number>()
   readonly #surplus = new WeakSet<Socket>()
   readonly #anonymous: TokenBuckets

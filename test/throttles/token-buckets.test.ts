@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { TokenBuckets } from '../../src/limits/token-buckets.ts'
+import { TokenBuckets } from '../../src/throttles/token-buckets.ts'
 
 describe('a token bucket', () => {
   it('a token bucket gives its burst at once and then so many a second, to each subject for itself', () => {
