@@ -125,23 +125,25 @@ describe('imports', () => {
     )
   })
 
-  it('imports make no circle of files, nor of folders', () => {
+  it('imports of values make no circle of files, nor of folders', () => {
     assert.deepEqual(importCircles(sources), [])
     assert.deepEqual(importCircles(sources, folderOf), [])
   })
 
-  it('imports run down the list of src/README.md only', async () => {
-    const folders = await listFolders()
-    const entries = await readdir(join(ROOT, 'src'), { withFileTypes: true })
-    assert.deepEqual(
-      folders.toSorted(),
-      entries
-        .filter((entry) => entry.isDirectory() && entry.name !== 'decisions')
-        .map(({ name }) => name)
-        .toSorted(),
-    )
-    assert.deepEqual(upwardImports(sources, folders), [])
-  })
+  for (const root of ['src', 'workers'] as const) {
+    it(`imports lead to folders above in the list of ${root}/README.md, which has every folder`, async () => {
+      const folders = await listFolders(root)
+      const entries = await readdir(join(ROOT, root), { withFileTypes: true })
+      assert.deepEqual(
+        folders.toSorted(),
+        entries
+          .filter((entry) => entry.isDirectory() && entry.name !== 'decisions')
+          .map(({ name }) => name)
+          .toSorted(),
+      )
+      assert.deepEqual(upwardImports(sources, folders, root), [])
+    })
+  }
 
   it('imports of Node’s own modules have the node: prefix', () => {
     const builtin =

@@ -11,12 +11,12 @@ import { type RedisConnection, unlessAway } from '../src/redis/connection.ts'
 import { channels } from '../src/redis/keys.ts'
 import { closeWorkers, serveDrainingNodes } from './drain.ts'
 import { EarlierQueues } from './earlier-queues.ts'
+import { LOCK_LOST } from './errors/abort-reasons.ts'
 import type { ProcessorDeps } from './jobs/process-job.ts'
 import { processCallJob, replyToLostJob } from './jobs/process-job.ts'
 import { processProbe } from './jobs/process-probe.ts'
 import { validateKey } from './jobs/validate-key.ts'
 import { QueueWorker } from './queue/queue-worker.ts'
-import { LOCK_LOST } from './upstream/call-end.ts'
 import { openWorkerContext } from './worker-context.ts'
 
 /**

@@ -58,27 +58,32 @@ export function offences(files: SourceFile[], isAllowed: (from: string, to: stri
   )
 }
 
-/** The folders of `src` from the ground up, as src/README.md lists them. */
-export async function listFolders(): Promise<string[]> {
-  const readme = await readFile(join(ROOT, 'src/README.md'), 'utf8')
+/** The folders of `src` from the ground up as src/README.md lists them; those of `workers` likewise. */
+export async function listFolders(root: 'src' | 'workers' = 'src'): Promise<string[]> {
+  const readme = await readFile(join(ROOT, root, 'README.md'), 'utf8')
   return [...readme.matchAll(/^\| `([a-z]+)` \|/gm)].map(([, folder = '']) => folder)
 }
 
 /**
- * Imports from a folder of `src` to one above it. Imports of types count: a folder that names a
- * type of one above it cannot be read without it. Loose files stand between the folders: errors.ts,
- * log.ts and node-http.ts at the bottom, context.ts below mcp, the entry files on top.
+ * Imports from a folder of `src` or `workers` to a folder below it in its README. Imports of types count: a folder that
+ * names a type of another folder cannot be read without it. Loose files of `src` stand between the folders: errors.ts,
+ * log.ts and node-http.ts above catalog, context.ts above mcp, the entry files at the end.
  */
-export function upwardImports(files: SourceFile[], folders: string[]): string[] {
+export function upwardImports(files: SourceFile[], folders: string[], root: 'src' | 'workers' = 'src'): string[] {
   const order = [...folders]
-  order.splice(order.indexOf('catalog'), 0, 'errors', 'log', 'node-http')
-  order.splice(order.indexOf('mcp'), 0, 'context')
-  const layerOf = (path: string): string => /^src\/([a-z-]+)(?:\/|\.ts$)/.exec(path)?.[1] ?? 'entry'
+  if (root === 'src') {
+    order.splice(order.indexOf('catalog'), 0, 'errors', 'log', 'node-http')
+    order.splice(order.indexOf('mcp'), 0, 'context')
+  }
+  const layerOf = (path: string): string => new RegExp(`^${root}/([a-z-]+)(?:/|\\.ts$)`).exec(path)?.[1] ?? 'entry'
   const rank = (path: string): number => (order.includes(layerOf(path)) ? order.indexOf(layerOf(path)) : order.length)
   return offences(
-    files.filter(({ path }) => path.startsWith('src/')),
+    files.filter(({ path }) => path.startsWith(`${root}/`)),
     (from, to) =>
-      !to.startsWith('src/') || layerOf(from) === layerOf(to) || rank(to) < rank(from) || rank(from) === order.length,
+      !to.startsWith(`${root}/`) ||
+      layerOf(from) === layerOf(to) ||
+      rank(to) < rank(from) ||
+      rank(from) === order.length,
   )
 }
 

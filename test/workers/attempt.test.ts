@@ -7,9 +7,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, buildConnector } from 'undici'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
 import type { Reach } from '../../src/queue/verdict.ts'
+import { EndedUnsentError, StalePermitError } from '../../workers/errors/attempt-error.ts'
 import { AnswerMemory, type MemoryShare } from '../../workers/upstream/answer-memory.ts'
 import { attempt } from '../../workers/upstream/attempt.ts'
-import { EndedUnsentError, StalePermitError } from '../../workers/upstream/attempt-error.ts'
 
 const catalog = await loadCatalog(new Map())
 const api = catalog.get('mock-data') ?? assert.fail()

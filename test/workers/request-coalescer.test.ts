@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it, type TestContext } from 'node:test'
 import { type Answer, RequestCoalescer, type Subscriber } from '../../workers/cache/request-coalescer.ts'
-import { LOCK_LOST } from '../../workers/upstream/call-end.ts'
+import { LOCK_LOST } from '../../workers/errors/abort-reasons.ts'
 import type { Outcome } from '../../workers/upstream/outcome.ts'
 import { until } from '../support/gateway.ts'
 import { connectThroughProxy } from '../support/proxied-redis.ts'

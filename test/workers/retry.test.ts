@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it, type TestContext } from 'node:test'
-import { AttemptError } from '../../workers/upstream/attempt-error.ts'
+import { AttemptError } from '../../workers/errors/attempt-error.ts'
 import { RetryBudget, withRetries } from '../../workers/upstream/retry.ts'
 
 /**

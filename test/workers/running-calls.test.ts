@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { CALLER_LEFT } from '../../workers/errors/abort-reasons.ts'
 import { RunningCalls } from '../../workers/jobs/running-calls.ts'
-import { CALLER_LEFT } from '../../workers/upstream/call-end.ts'
 
 describe('the calls that run in a worker', () => {
   it('the calls that run in a worker are cancelled one by one', () => {

@@ -7,7 +7,7 @@ import { decodeFrame, encodeFrame } from '../../src/queue/frame.ts'
 import { hasReached } from '../../src/queue/verdict.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { extendLock, releaseLock } from '../../src/redis/lock.ts'
-import { LOCK_LOST } from '../upstream/call-end.ts'
+import { LOCK_LOST } from '../errors/abort-reasons.ts'
 import { type Failure, isCutShort, isFailure, isOfOneCall, type Outcome } from '../upstream/outcome.ts'
 import type { CallProgress } from '../upstream/send-once.ts'
 

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { CALLER_LEFT } from '../upstream/call-end.ts'
+import { CALLER_LEFT } from '../errors/abort-reasons.ts'
 
 /**
  * How long the cancel of a call is kept that is not here yet: it may have overtaken the job.

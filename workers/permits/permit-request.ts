@@ -2,7 +2,7 @@ import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import type { QueueRefusal } from '../../src/caps/cap.ts'
 import { refusalOf } from '../../src/caps/refusal.ts'
 import type { WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
-import { AttemptError } from '../upstream/attempt-error.ts'
+import { AttemptError } from '../errors/attempt-error.ts'
 
 /**
  * What a call asks of a cap. If no permit is free, the call waits in the queue, which it joins if

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { acquireHalfOpenSlot } from '../../src/health/record.ts'
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
-import { BreakerOpenError } from './attempt-error.ts'
+import { BreakerOpenError } from '../errors/attempt-error.ts'
 import type { HealthDeps } from './health-deps.ts'
 import type { RecordedRequest } from './record-attempt.ts'
 

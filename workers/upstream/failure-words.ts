@@ -1,5 +1,5 @@
 import { ERRORS, isTlsCode } from '../../src/errors.ts'
-import { StatusError } from './attempt-error.ts'
+import { StatusError } from '../errors/attempt-error.ts'
 
 const CAUSE_LENGTH_MAX = 120
 

@@ -2,7 +2,7 @@ import type { ExampleOrigin } from '../../src/catalog/endpoint.ts'
 import type { ResponseClass } from '../../src/catalog/response-class.ts'
 import type { ErrorCode } from '../../src/errors.ts'
 import { hasReached, type Reach } from '../../src/queue/verdict.ts'
-import type { AttemptError } from './attempt-error.ts'
+import type { AttemptError } from '../errors/attempt-error.ts'
 import { encodeUtf8 } from './encode-utf8.ts'
 
 /** `body` as it goes to the caller. */

@@ -1,6 +1,6 @@
 import { rejectOnAbort } from '../../src/async/abort.ts'
 import { memoize } from '../../src/async/memoize.ts'
-import { AttemptError } from './attempt-error.ts'
+import { AttemptError } from '../errors/attempt-error.ts'
 
 const RETRIES_MAX = 2
 
