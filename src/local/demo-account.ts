@@ -1,10 +1,13 @@
 import { randomBytes, randomUUID } from 'node:crypto'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { createApiKey, hashApiKey } from '../accounts/api-key.ts'
 import { hashPassword, isPasswordOf } from '../accounts/password.ts'
 import { findKeyOwner, insertApiKey } from '../db/api-keys.ts'
 import type { Db } from '../db/database.ts'
 import type { Environment, User } from '../db/schema.ts'
 import { findUserByEmail, insertUser } from '../db/users.ts'
+import { changeUser } from '../operator/change-user.ts'
 import { readPrivateJson, writePrivateJson } from './secrets.ts'
 
 /** An account to try the service with, and a key of each environment. */
@@ -19,9 +22,28 @@ export interface DemoAccount {
 const EMAIL = 'demo@localhost.localdomain'
 const FILE = 'demo.json'
 
+/** The name that the audit log has for what a start does to the account. */
+const ACTOR = 'npm start'
+
+/**
+ * Disables the demo account of this data folder, because its keys and its password are in the log of
+ * earlier starts, and the service now has a public address. It does so once: an operator who
+ * enables the account again means it.
+ *
+ * @returns the address of the account that was disabled
+ */
+export async function closeDemoAccount(db: Db, dataDir: string): Promise<string | undefined> {
+  const kept = await readPrivateJson<DemoAccount>(dataDir, FILE)
+  if (!kept) return undefined
+  const user = await findUserByEmail(db, EMAIL)
+  if (user) await changeUser(db, user.id, { actor: ACTOR, disabled: true })
+  await rm(join(dataDir, FILE))
+  return user && EMAIL
+}
+
 /**
  * The demo account of this data folder: made once, and again if database and folder no longer
- * belong together.
+ * belong together, or if a start with a public address disabled it.
  */
 export async function loadDemoAccount(db: Db, dataDir: string, pepper: Buffer): Promise<DemoAccount> {
   const kept = await readPrivateJson<DemoAccount>(dataDir, FILE)
@@ -34,6 +56,8 @@ export async function loadDemoAccount(db: Db, dataDir: string, pepper: Buffer): 
     password ??= randomBytes(15).toString('base64url')
     const passwordHash = await hashPassword(password)
     await insertUser(db, { id: userId, email: EMAIL, passwordHash, signupNetwork: null, isApproved: true })
+  } else if (user.disabled_at && !kept) {
+    await changeUser(db, userId, { actor: ACTOR, disabled: false })
   }
   const account = {
     email: EMAIL,

@@ -12,7 +12,7 @@ import { createLog, formatLogLine } from '../log.ts'
 import { useNameServers } from '../net/name-server.ts'
 import { print, welcomeText } from './console-output.ts'
 import { openDataDir } from './data-dir.ts'
-import { type DemoAccount, loadDemoAccount } from './demo-account.ts'
+import { closeDemoAccount, type DemoAccount, loadDemoAccount } from './demo-account.ts'
 import type { EmbeddedServer } from './embedded/embedded-server.ts'
 import { type KeptServer, keepServer } from './embedded/keep-server.ts'
 import { startPostgres } from './embedded/postgres.ts'
@@ -94,9 +94,7 @@ async function start(): Promise<void> {
   print('Bringing the database schema up to date …')
   useNameServers(config.nameServers)
   await migrate(config.databaseUrl)
-  // Keys that everybody can read in the log are for the person who tries the service on this
-  // machine.
-  const demo = isLocalAddress(settings.baseUrl) ? await openDemo(config, settings.dataDir) : undefined
+  const demo = await openDemo(config, settings)
   throwIfEnding()
   const consolePort = await startProcesses(settings, environment)
   setStarted()
@@ -201,10 +199,17 @@ async function startEmbedded(name: string, start: () => Promise<EmbeddedServer>)
   return server.url
 }
 
-async function openDemo(config: Config, dataDir: string): Promise<DemoAccount> {
+/**
+ * Keys that everybody can read in the log are for the person who tries the service on this machine.
+ * At a public address there is no demo account, and a demo account of earlier starts ends.
+ */
+async function openDemo(config: Config, { dataDir, baseUrl }: StartConfig): Promise<DemoAccount | undefined> {
   const db = openDatabase(config.databaseUrl, createLog(config.log, 'start'))
   try {
-    return await loadDemoAccount(db, dataDir, config.secrets.keyPepper)
+    if (isLocalAddress(baseUrl)) return await loadDemoAccount(db, dataDir, config.secrets.keyPepper)
+    const closed = await closeDemoAccount(db, dataDir)
+    if (closed) print(`The demo account ${closed} is disabled, because BASE_URL is a public address.`)
+    return undefined
   } finally {
     await db.destroy()
   }

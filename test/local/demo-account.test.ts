@@ -4,11 +4,14 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { hashApiKey } from '../../src/accounts/api-key.ts'
 import { hashPassword, isPasswordOf } from '../../src/accounts/password.ts'
+import { findKeyOwner } from '../../src/db/api-keys.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { findUserByEmail, updatePasswordHash } from '../../src/db/users.ts'
-import { loadDemoAccount } from '../../src/local/demo-account.ts'
+import { closeDemoAccount, loadDemoAccount } from '../../src/local/demo-account.ts'
 import { createLog } from '../../src/log.ts'
+import { changeUser } from '../../src/operator/change-user.ts'
 import { startServices } from '../support/services.ts'
 
 const log = createLog({ level: 'silent', pretty: false }, 'test')
@@ -32,6 +35,10 @@ async function open(t: TestContext) {
   return {
     load,
     userOf,
+    close: () => closeDemoAccount(db, folder),
+    enable: async (email: string) =>
+      changeUser(db, (await userOf(email)).id, { actor: 'an operator', disabled: false }),
+    isKeyRefused: async (key: string) => (await findKeyOwner(db, hashApiKey(pepper, key)))?.disabledAt !== null,
     forget: () => rm(join(folder, 'demo.json')),
     setPassword: async (email: string, password: string) =>
       assert.ok(await updatePasswordHash(db, await userOf(email), await hashPassword(password))),
@@ -58,4 +65,19 @@ test('the demo account whose file was lost gets new keys, and no password is sho
   assert.notEqual(again.live, first.live)
   assert.equal(again.password, undefined)
   assert.deepEqual(await load(), again)
+})
+
+test('the demo account of earlier starts is disabled at a start with a public address, once, and comes back at a local start', async (t) => {
+  const { load, close, enable, isKeyRefused } = await open(t)
+  assert.equal(await close(), undefined, 'there is none')
+  const { email, live } = await load()
+  assert.equal(await isKeyRefused(live), false)
+  assert.equal(await close(), email)
+  assert.equal(await isKeyRefused(live), true)
+  await enable(email)
+  assert.equal(await close(), undefined)
+  assert.equal(await isKeyRefused(live), false, 'an operator enabled it again')
+  await load()
+  await close()
+  assert.equal(await isKeyRefused((await load()).live), false)
 })
