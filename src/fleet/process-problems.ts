@@ -79,7 +79,7 @@ function differingApis(processes: ProcessRow[]): Problem[] {
       slug: null,
       text: `${first} differs: ${words.join(', ')}${more}`,
       callers:
-        'Calls for it get 503 when no worker has loaded it, and may be checked by one document and sent by another.',
+        'A call waits for a worker with the document that its API node checked it by. If there is none, callers get 503 API_NOT_ENABLED.',
       todo: 'Give all processes the same UPSTREAMS_DIR and BUILTIN_UPSTREAMS, and restart the others, workers first.',
       runbook: 'documents-differ',
       endedAt: null,

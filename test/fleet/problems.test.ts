@@ -402,6 +402,16 @@ describe('what an operator reads', () => {
     }
   })
 
+  it('what an operator reads of processes with different documents is that no call is sent by another document', () => {
+    const processes = ['web', 'worker', 'probe'].map((kind, index) => ({
+      ...process_(kind),
+      apis: { stock: `${index}abcd` },
+    }))
+    const [problem] = findProblems({ ...well, processes })
+    assert.match(problem?.text ?? '', /^stock differs: web 1 0abc, worker 1 1abc, probe 1 2abc$/)
+    assert.match(problem?.callers ?? '', /waits for a worker with the document .* 503 API_NOT_ENABLED\.$/)
+  })
+
   it('what an operator reads names every code with which calls fail', () => {
     // A pause and an API that is not enabled have lines of their own.
     const saidAsState = ['API_PAUSED', 'API_NOT_ENABLED']
