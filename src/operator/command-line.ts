@@ -4,6 +4,9 @@ import { nearestName } from '../catalog/nearest-name.ts'
 export const HELP = `The operator's command line: a client of the operator API.
 
   npm run operator -- <command> [arguments]
+                                          npm prints two lines of its own first; for a file or a program without them:
+                                          npm run --silent operator -- export > gateway.yaml
+                                          in a container: node src/operator-cli.ts <command> [arguments]
 
 Accounts
   users [part of an address] [--unapproved]
@@ -34,6 +37,7 @@ Upstreams
   apply <file> [--check]                  settings of many upstreams from a YAML file, whole or not at all
                                           upstreams: { news: { enabled, tierRequired, caps, paused, key: { env | file } } }
                                           --check changes nothing: 0 no difference, 2 a difference, 1 a wrong file
+                                          - reads the file from standard input
   export                                  the same file of what the operators have set; it names APIs with keys, and no key
 
 Own APIs

@@ -1,5 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
+import { stdin } from 'node:process'
+import { buffer } from 'node:stream/consumers'
 import Type from 'typebox'
 import { Compile } from 'typebox/schema'
 import { stringify } from 'yaml'
@@ -25,6 +27,7 @@ const referenceCheck = Compile(KeyReference)
 /**
  * Reads a file of settings, with the keys that it refers to.
  *
+ * @param file `-` stands for standard input
  * @param variable reads a variable of the environment
  * @throws UsageError with a line for each error
  */
@@ -32,9 +35,10 @@ export async function readSettingsFile(
   file: string,
   variable: (name: string) => string | undefined,
 ): Promise<SettingsChange> {
-  const name = basename(file)
+  const isStdin = file === '-'
+  const name = isStdin ? 'standard input' : basename(file)
   const findings = new Findings(name)
-  const bytes = await readFile(file).catch((cause) => {
+  const bytes = await (isStdin ? buffer(stdin) : readFile(file)).catch((cause) => {
     throw new UsageError(`${file} cannot be read.`, { cause })
   })
   try {

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { UsageError } from '../../src/operator/command-line.ts'
 import { readSettingsFile } from '../../src/operator/settings-file.ts'
 
@@ -46,6 +48,14 @@ describe('a file of settings', () => {
       news: { caps, key: 'from-env', paused: null },
       trivia: { key: 'k3y', tierRequired: 'pro' },
     })
+  })
+
+  it('a file of settings may come from standard input, for a command line that runs in a container', () => {
+    const cli = fileURLToPath(new URL('../../src/operator-cli.ts', import.meta.url))
+    const options = { input: 'upstream: {}', encoding: 'utf8', env: { OPERATOR_TOKEN: 'x'.repeat(32) } } as const
+    const { stderr, status } = spawnSync(process.execPath, [cli, 'apply', '-'], options)
+    assert.match(stderr, /^Nothing was changed\.\n.*standard input.*The file has no member upstream here/)
+    assert.equal(status, 1)
   })
 
   it('a file of settings with a mistake is refused with a line, a pointer and a sentence', async () => {
