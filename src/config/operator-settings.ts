@@ -18,7 +18,7 @@ export const OPERATOR_SETTINGS = {
       names: ['OIDC_OPERATOR_GROUPS', 'OIDC_VIEWER_GROUPS', 'OIDC_GROUPS_CLAIM'],
       byDefault: 'unset, unset, `groups`',
       about:
-        'Groups whose members may do everything, and groups whose members may only read, comma-separated, for the trusted headers too. The third setting is the claim that lists the groups of a person. Nobody else gets in. Without groups a provider of `OIDC_ACCOUNTS` opens no console.',
+        'Groups whose members may do everything, and groups whose members may only read, comma-separated, for the trusted headers too. The third setting is the claim that lists the groups of a person. Nobody else gets in. Unless a group is set, the provider lets nobody into the console.',
     },
     {
       names: ['TRUSTED_USER_HEADER', 'TRUSTED_GROUPS_HEADER', 'TRUSTED_HEADER_SECRET'],
@@ -28,7 +28,7 @@ export const OPERATOR_SETTINGS = {
     {
       names: ['OPERATOR_TOKEN_LOGIN'],
       byDefault: 'on',
-      about: '`off` takes the form of the token from the log-in page. As bearer the token counts in any case.',
+      about: '`off` removes the token form from the log-in page. The token still works as a bearer token.',
     },
   ],
 }

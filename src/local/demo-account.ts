@@ -26,8 +26,8 @@ const FILE = 'demo.json'
 const ACTOR = 'npm start'
 
 /**
- * Disables the demo account of this data folder, because its keys and its password are in the log of
- * earlier starts, and the service now has a public address. It does so once: an operator who
+ * Disables the demo account of this data folder, because its keys and its password are in the log
+ * of earlier starts, and the service now has a public address. It does so once: an operator who
  * enables the account again means it.
  *
  * @returns the address of the account that was disabled
