@@ -130,6 +130,23 @@ describe('the problems that the console lists', () => {
     assert.ok(known.length >= 14, known.join())
     for (const name of known) assert.ok(anchors.has(name), `no runbook ${name}`)
   })
+
+  it('each label and each alert is the name of a runbook, or the table at the head leads to its runbook', () => {
+    const [, head = ''] = /^## Labels and alerts$([\s\S]*?)^## /m.exec(read('src/docs/operators/runbooks.md')) ?? []
+    const rows = [...head.matchAll(/^\| (.*?) ?\| (.*?) ?\| (.*) \|$/gm)]
+    const labels = new Set([...fleetSources().matchAll(/label: '([^']+)'/g)].map(([, label = '']) => label))
+    assert.ok(labels.size >= 18)
+    for (const label of [...labels, 'Down', 'Degraded']) {
+      const isNamed = anchors.has(label.toLowerCase().replaceAll(' ', '-'))
+      assert.ok(isNamed || rows.some(([, name]) => name === label), label)
+    }
+    const rules = read('src/console/grafana/alerts.yaml').matchAll(/alert: (\w+)$[\s\S]*?\/runbooks#?([\w-]*)"/gm)
+    for (const [, alert = '', section = ''] of rules) {
+      const isNamed = section === alert.replaceAll(/(?<!^)(?=[A-Z])/g, '-').toLowerCase()
+      const row = rows.find(([, , names = '']) => names.includes(`\`${alert}\``))
+      assert.ok(isNamed || section === '' || row?.[3]?.includes(`(#${section})`), alert)
+    }
+  })
 })
 
 describe('the Grafana dashboard', () => {
