@@ -27,13 +27,13 @@ export const allowedMembers = {
           perMonth: Limit('Live calls in a UTC month; null: as many as the plan'),
           inFlight: Limit('Calls at once; null: as many as the plan'),
         },
-        { description: 'Limits of its own, beside those of the plan; null: none. The smaller number counts' },
+        { description: 'Its own limits, in addition to the limits of the plan; null: none. The smaller number counts' },
       ),
     ),
   ),
   mayWrite: Type.Optional(
     Type.Boolean({
-      description: 'Whether it may call endpoints that change something at their source; at first it only reads',
+      description: 'Whether it may call endpoints that change something at their source; by default it may only read',
     }),
   ),
 }
@@ -49,7 +49,7 @@ export const allowedAnswerMembers = {
       perMonth: nullable(Type.Integer({ description: 'Live calls in a UTC month; null: as many as the plan' })),
       inFlight: nullable(Type.Integer({ description: 'Calls at once; null: as many as the plan' })),
     },
-    { description: 'Limits of its own, beside those of the plan' },
+    { description: 'Its own limits, in addition to the limits of the plan' },
   ),
   mayWrite: Type.Boolean({ description: 'Whether it may call endpoints that change something at their source' }),
 }

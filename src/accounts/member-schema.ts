@@ -12,7 +12,7 @@ export const MemberAnswer = Type.Object(
     role: Type.Enum(['owner', 'admin', 'member'], { description: 'What the member may do' }),
     joinedAt: Type.String({ format: 'date-time', description: 'When the member was added' }),
     emailVerified: Type.Boolean({
-      description: 'Whether the account has proven that it receives mail at this address',
+      description: 'Whether the account has verified this email address',
     }),
   },
   { title: 'TeamMember' },

@@ -6,7 +6,9 @@ import type { ErrorCode } from '../errors.ts'
 
 const ValidationFailure = Type.Object(
   {
-    code: Type.String({ description: 'As a call would have failed; KEY_NOT_CHECKABLE: the API takes any key' }),
+    code: Type.String({
+      description: 'Code with which a call would have failed; KEY_NOT_CHECKABLE: the API takes any key',
+    }),
     message: Type.String({ description: 'What happened, and what to do' }),
     at: Type.String({ format: 'date-time', description: 'When it was tried' }),
     nextAt: nullable(
@@ -24,7 +26,7 @@ export const ProviderKeyAnswer = Type.Object(
     apiSlug: Type.String({ description: 'Slug of the API' }),
     displayName: Type.String({ description: 'Name of the API' }),
     accessMode: Type.Enum(['platform_managed', 'byok_available', 'byok_required'], {
-      description: 'Who supplies the key: the operator alone, you if you like, or you in any case',
+      description: 'Whose key calls use: only the operator’s, yours if you save one, or always yours',
     }),
     status: Type.Enum(['valid', 'invalid', 'unvalidated'], {
       description: 'What the API said of the key; unvalidated: nothing yet',
@@ -79,7 +81,7 @@ function failureAnswer(api: Api, key: ProviderKey): Static<typeof ValidationFail
 }
 
 const notCheckable = (name: string): string =>
-  `${name} answers a made-up key as it answers yours, so nothing shows whether your key is good. The key is saved and sent with your calls, which share the small limit of keys that are not proven. Delete it to use the gateway's own access.`
+  `${name} answers a made-up key as it answers yours, so nothing shows whether your key is good. The key is saved and sent with your calls, which share the small limit of all unverified keys. Delete it to use the gateway's own access.`
 
 interface FailureWords {
   cause: string

@@ -14,7 +14,7 @@ export async function mailVerification(
   const token = await signAddressProof(config.secrets.jwt, { userId: id, email })
   await mailer.send({
     to: email,
-    subject: 'Prove that this address is yours',
+    subject: 'Verify your email address',
     text: [
       `An account was made with this address at ${config.http.baseUrl}.`,
       'If it was you, open this link within a day:',

@@ -34,7 +34,8 @@ export function postmanCollection(apis: ClientApi[], baseUrl: string): PostmanCo
   return {
     info: {
       name: 'Agent API Gateway',
-      description: 'Set the variable apiKey to a test or live key, or run the requests of Account in their order.',
+      description:
+        'Set the variable apiKey to a test or live key. If you have none, run the requests of the folder Account in order: they make an account and a test key, and set the variable.',
       schema: 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json',
     },
     variable: [

@@ -39,7 +39,7 @@ export class EnvironmentReader {
     const missing = names.filter((name) => !this.#get(name))
     if (missing.length < 2) return
     throw new ConfigError(
-      `${missing.join(', ').replace(/, ([^,]*)$/, ' and $1')} are required: see README, Configuration`,
+      `${missing.join(', ').replace(/, ([^,]*)$/, ' and $1')} are required: see src/docs/operators/configuration.md`,
     )
   }
 

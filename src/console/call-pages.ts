@@ -150,7 +150,7 @@ function revokeForm(accountId: string, { id, label, lastFour }: AccountReport['k
 
 function stateOf({ disabled, approved, emailVerified }: AccountReport['user']): string {
   if (disabled) return 'disabled'
-  return approved ? 'approved' : emailVerified ? 'address proven' : 'address not proven'
+  return approved ? 'approved' : emailVerified ? 'address verified' : 'address not verified'
 }
 
 function callTable(label: string, calls: LoggedCallAnswer[]): Html {

@@ -57,7 +57,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   AUTH_REQUIRED: help(
     'Send X-Api-Key: agw_… on calls, or Authorization: Bearer with the session token on account routes.',
     'No credential was sent.',
-    'An API key was sent to an account route, which takes session tokens alone.',
+    'An API key was sent to an account route, which takes only session tokens.',
     'A proxy or a redirect dropped the header.',
   ),
   INVALID_CREDENTIALS: help(
@@ -78,7 +78,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'A log-out or a new password ended the session.',
     'The access token of an application has expired, or its connection was ended.',
     'The Authorization header lacks the word Bearer, or has another scheme.',
-    'An API key or an access token was sent to an account route, which takes session tokens alone.',
+    'An API key or an access token was sent to an account route, which takes only session tokens.',
     'A request to the operator API had another token than the value of OPERATOR_TOKEN.',
     'The account keeps its 20 newest sessions, so one more log-in ends the oldest session.',
     DISABLED,
@@ -91,12 +91,13 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   FORBIDDEN: help(
     'The message says what is not permitted, and the hint who can permit it.',
     'The role in the team does not permit the action.',
-    'The operator’s rules for sign-up: it is closed, or live calls wait for a proof of the address or an approval.',
+    'The operator’s rules for sign-up: it is closed, or live calls wait until the email address is verified or the operator approves the account.',
     'The route is for pages of the portal, or the gateway sends no mail.',
   ),
   KEY_API_FORBIDDEN: help(
     'Call one of the APIs that the hint lists, or connect the application anew and allow more.',
     'An application signed in, and its user let it call certain APIs only.',
+    'The key has a list of APIs, and this API is not in it.',
   ),
   CONNECTION_NOT_FOUND: help(
     'List the connected applications with GET /v1/connections.',
@@ -116,9 +117,9 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   ),
   NOT_FOUND: help('Compare method and path with the reference.', 'A typing error in the path, or a missing /v1.'),
   API_NOT_FOUND: help(
-    'Take the name that the message comes near, or search GET /v1/catalog?q= for it.',
+    'Use the name that the message suggests, or search GET /v1/catalog?q= for it.',
     'A typing error in the API’s name.',
-    'The operator switched the API off.',
+    'The API was removed from the catalog, or MCP or the catalog was asked for an API that the operator switched off.',
   ),
   ENDPOINT_NOT_FOUND: help(
     'Take one of the endpoints that the message lists.',
@@ -134,12 +135,13 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   USER_NOT_FOUND: help(
     'Ask the person to sign up, if sign-up is open, and to open the link of the mail, if a mail comes. Then add them.',
     'Nobody signed up with this address.',
-    'The gateway sends mail, and the person has not proven the address yet.',
+    'The gateway sends mail, and the person has not verified the email address yet.',
   ),
   CALL_NOT_FOUND: help(
-    'Fetch results within 15 minutes, under the account that made the call.',
+    'Fetch results within 15 minutes, with the credential that made the call.',
     'The result is older than 15 minutes.',
     'The call was not asynchronous, or belongs to another account.',
+    'An application, a team’s key, or a key with its own limits or list of APIs asked for a call that it did not make.',
   ),
   UPSTREAM_NOT_FOUND: help(
     'Treat it as an answer. Do not retry, because the source has nothing under these values.',
@@ -195,7 +197,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'More calls refused in a second than a client that reads the errors makes.',
     'More answers that were not read, or bodies that have not arrived, than one address or account may have.',
     'More than 200 API keys and connections of applications made in a day.',
-    'More than 3 mails to prove an address in an hour.',
+    'More than 3 mails in an hour to verify an email address.',
   ),
   MONTHLY_QUOTA_EXCEEDED: help(
     'Wait for the first of the next month (UTC), or ask for a higher plan. Test keys have no monthly quota.',
@@ -212,7 +214,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'A call that ran, but whose result no longer fitted, gets the same answer.',
   ),
   LOGIN_THROTTLED: help(
-    'Wait for Retry-After. A session is good for a day: keep its token instead of logging in for each request.',
+    'Wait for Retry-After. A session lasts a day: keep its token instead of logging in for each request.',
     'Many wrong passwords from one address.',
     'More than ten log-ins to one account in a minute.',
     'So many log-ins and sign-ups are under way on the node that another would wait for seconds.',
@@ -227,6 +229,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     BACK_OFF,
     'The source answered with a server error, or the connection to it broke.',
     'The source has moved the address, or refuses the gateway: a 404 that is not its own “not found”, or a 403 to a request without a key.',
+    'The source sent 100 Continue although the gateway had not asked for it, which ends the connection.',
     'Retries within the call’s time failed as well.',
   ),
   UPSTREAM_TIMEOUT: help(BACK_OFF, 'The source accepted the request and did not answer in time.'),
@@ -261,6 +264,8 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   API_NOT_ENABLED: help(
     'Ask the operator. Test keys work if the plan includes the API.',
     'The source needs a key that the operator has not set.',
+    'The operator switched the API off.',
+    'No worker that runs now has loaded the API; the message says so.',
   ),
   API_PAUSED: help(
     'Wait until the operator resumes it. Test keys are refused too.',
@@ -279,7 +284,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   DEPENDENCY_UNAVAILABLE: help(
     BACK_OFF,
     'Redis or Postgres of the gateway does not answer.',
-    'A proof of an address was to be mailed, and the mail server does not answer or does not take the mail; the message says which.',
+    'A mail to verify an email address was to be sent, and the mail server does not answer or does not take the mail; the message says which.',
   ),
   DRAINING: help('Send the request again: another node answers it.', 'The node is being restarted.'),
 }

@@ -13,7 +13,7 @@ export function llmsText(catalog: Catalog, baseUrl: string, guides: Guide[] = []
     '',
     '> One HTTP layer over many public data APIs: one key, one response format, errors that say what to do next.',
     '',
-    `Every endpoint is a GET under ${baseUrl}/v1/call/{api}/{endpoint} with the API key in the header X-Api-Key (or Authorization: Bearer).`,
+    `A call is GET ${baseUrl}/v1/call/{api}/{endpoint}?{parameters} with the API key in the header X-Api-Key (or Authorization: Bearer). An endpoint that changes something takes POST with a JSON object of its parameters.`,
     'A success is `{"status":"success","data":{…}}`, a failure `{"status":"error","error":{"code","message","hint","docs"}}`; follow the hint.',
     'A test key (agw_test_…) is answered from recorded examples and costs nothing; a live key (agw_live_…) reaches the real APIs.',
     '',

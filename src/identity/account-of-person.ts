@@ -48,8 +48,8 @@ export async function accountOfPerson(db: Db, person: Person, signupNetwork: str
   const email = provenAddress(person)
   if (email === undefined) {
     throw new GatewayError('FORBIDDEN', {
-      message: 'The sign-in provider does not say that it has proven your address.',
-      hint: 'Prove your address there, or log in with address and password',
+      message: 'The sign-in provider does not say that it has verified your email address.',
+      hint: 'Verify your email address there, or log in with email and password',
     })
   }
   try {

@@ -18,7 +18,7 @@ import { type Selection, SelectionInput, unknownField } from './selection.ts'
 const DescribeInput = closedObject({
   api: Type.String({ description: 'As search_apis names it, such as weather' }),
   endpoint: Type.Optional(
-    Type.String({ description: 'Only this endpoint, in full, such as /current; all of them when left out' }),
+    Type.String({ description: 'Only this endpoint, in full, such as /current; all endpoints if left out' }),
   ),
 })
 const CallInput = closedObject({
@@ -35,7 +35,7 @@ const CallOutput = Type.Object({
   api: Type.String(),
   endpoint: Type.String(),
   ...About,
-  data: Type.Record(Type.String(), Type.Unknown(), { description: 'As describe_api says of the endpoint' }),
+  data: Type.Record(Type.String(), Type.Unknown(), { description: 'As describe_api says for the endpoint' }),
 })
 
 const BatchInput = closedObject({
@@ -43,7 +43,7 @@ const BatchInput = closedObject({
   take: Type.Optional(
     Type.Enum(['all', 'fit'], {
       default: 'all',
-      description: 'all: an error when not all calls fit into your limits; fit: as many as fit are made',
+      description: 'all: an error if not all calls fit into your limits; fit: as many as fit are made',
     }),
   ),
 })
@@ -74,7 +74,7 @@ export const CATALOG_TOOLS: Tool[] = [
     name: 'describe_api',
     title: 'Describe an API',
     description:
-      'Endpoints of one API with their parameters, data and an example, and how it stands: health, plan, limits, terms, and in now what a call would meet at this moment. Read it before the first call_api.',
+      'Endpoints of one API with their parameters, data and an example, and the state of the API: health, plan, limits, terms, and in `now` what a call would meet at this moment, such as its wait. Counts against no limit. Read it before the first call_api.',
     inputSchema: objectSchema(DescribeInput),
     outputSchema: objectSchema(DescribeOutput),
     annotations: LOCAL_HINTS,
@@ -104,7 +104,7 @@ export const CHANGE_TOOL: Tool = {
   name: 'change_api',
   title: 'Change something through an API',
   description:
-    'Calls an endpoint that changes something at its source, as describe_api says of it. OUTCOME_UNKNOWN means that the change may have happened: look before you call again.',
+    'Calls an endpoint that changes something at its source; describe_api says which endpoints do. OUTCOME_UNKNOWN means that the change may have happened: check before you call again.',
   inputSchema: objectSchema(CallInput),
   outputSchema: objectSchema(CallOutput),
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },

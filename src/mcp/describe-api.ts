@@ -26,7 +26,7 @@ export interface Observer {
 export const Standing = {
   status: Type.Enum([...CONDITIONS, 'Needs your key'], {
     description:
-      'Of the source and the gateway now. Limited: the source itself takes no calls of the gateway for a while. Not checked: nothing is known of it at the moment. Needs your key: calls with a live key are refused until the account has a valid key of its own for this source',
+      'State of the source now. Limited: the source itself takes no calls of the gateway for a while. Not checked: nothing is known about it at the moment. Needs your key: calls with a live key are refused until the account has a valid key of its own for this source',
   }),
   meanwhile: Type.Optional(Type.String({ description: 'What calls get while the status is not Healthy' })),
   tier_required: Type.String(),
@@ -62,8 +62,8 @@ export const DescribeOutput = Type.Object({
   name: Type.String(),
   description: Type.String(),
   ...Standing,
-  source_limits: Type.String({ description: 'What the source allows all callers together; calls over it wait' }),
-  terms: Type.String({ description: 'With their address and the attribution that is to be shown' }),
+  source_limits: Type.String({ description: 'How much the source allows all callers together; further calls wait' }),
+  terms: Type.String({ description: 'With their address and the attribution that you must show' }),
   docs: Type.String(),
   /** As `Quote` says, whose schema would be a tenth of the list of tools. */
   now: Type.Optional(

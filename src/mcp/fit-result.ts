@@ -27,7 +27,7 @@ export const Truncated = Type.Object(
     shown: Type.Integer(),
     hint: Type.String(),
   },
-  { description: 'Present when the data were too long and are not whole' },
+  { description: 'Present if the data were too long and were cut' },
 )
 export type Truncated = Static<typeof Truncated>
 

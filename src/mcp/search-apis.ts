@@ -7,7 +7,7 @@ import { closedObject } from './invalid-arguments.ts'
 
 export const SearchInput = closedObject({
   query: Type.Optional(
-    Type.String({ maxLength: 200, description: 'What you need, in a few words; all APIs when left out' }),
+    Type.String({ maxLength: 200, description: 'What you need, in a few words; all APIs if left out' }),
   ),
   category: Type.Optional(Type.String({ maxLength: 60, description: 'Only this category' })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 50, default: 10, description: 'APIs in the answer' })),

@@ -12,11 +12,15 @@ export const SelectionInput = {
   fields: Type.Optional(
     Type.Array(Type.String({ maxLength: FIELD_LENGTH_MAX }), {
       maxItems: FIELDS_MAX,
-      description: 'Only these members of the data: name, capital.city, results[].title',
+      description: 'Only these parts of the data: name, capital.city, results[].title',
     }),
   ),
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: ITEMS_MAX, description: 'At most so many items of each list of the data' }),
+    Type.Integer({
+      minimum: 1,
+      maximum: ITEMS_MAX,
+      description: 'At most this many items of each top-level list of the data',
+    }),
   ),
 }
 export const SelectionSchema = Type.Object(SelectionInput, { additionalProperties: false })

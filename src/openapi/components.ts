@@ -78,27 +78,27 @@ export const headers: Record<string, JsonSchema> = {
     '"minute";q=10;w=60, "month";q=1000, "in-flight";q=5;qu="concurrent-requests"',
   ),
   LimitPerMinute: { description: 'Calls a minute that the plan allows', schema: { type: 'integer' } },
-  RemainingThisMinute: { description: 'Of them, left now', schema: { type: 'integer' } },
+  RemainingThisMinute: { description: 'Calls left of this limit now', schema: { type: 'integer' } },
   MinuteReset: { description: 'When the minute is free again, seconds since 1970', schema: { type: 'integer' } },
   Age: { description: 'Age of a stored answer, seconds', schema: { type: 'integer', minimum: 0 } },
-  PreferenceApplied: text('The preference of `Prefer` that was heeded (RFC 7240)', 'respond-async'),
+  PreferenceApplied: text('The preference of `Prefer` that was applied (RFC 7240)', 'respond-async'),
   TermsLink: text(
     'Terms and licence of the data (RFC 8288)',
     '<https://open-meteo.com/en/terms>; rel="terms-of-service"',
   ),
   GatewayMode: text('`test` if the answer comes from an example', 'test'),
   GatewayRecordedFor: text(
-    'Parameters for which the example was recorded, as a query string; absent when the data are right for those of the call, or nothing was recorded',
+    'Parameters for which the example was recorded, as a query string; absent if the data are right for the parameters of the call, or nothing was recorded',
     'latitude=40.71&longitude=-74.01',
   ),
   GatewayExample: text(
-    'What answers a test call for which nothing was recorded, whatever its parameters are: `document`, an example of the document of the API; `made`, a value made from its schema',
+    'Where the answer to a test call comes from if nothing was recorded: `document`, an example in the document of the API; `made`, a value generated from its schema. Neither depends on the parameters',
     'document',
   ),
   CacheStatus: text('Whether a stored answer was used (RFC 9211)', 'agw; hit; ttl=240'),
   ServerTiming: text('Where the time went, milliseconds', 'queue;dur=1.2, upstream;dur=84.0'),
   Challenge: text('Which credential the route needs (RFC 6750)', 'Bearer realm="agent-api-gateway"'),
-  RetryAfter: { description: 'Seconds until it may be tried again', schema: { type: 'integer', minimum: 1 } },
+  RetryAfter: { description: 'Seconds until the request may be sent again', schema: { type: 'integer', minimum: 1 } },
 }
 
 export const parameters: Record<string, JsonSchema> = {
@@ -157,6 +157,6 @@ export const pendingCall: JsonSchema = {
     id: { type: 'string', description: 'The call' },
     location: { type: 'string', description: 'Where its result will be' },
     position: { type: 'integer', description: 'Calls before this one at the upstream' },
-    etaMs: { type: 'integer', description: 'When its turn is expected, milliseconds from now' },
+    etaMs: { type: 'integer', description: 'When the call is expected to be sent, milliseconds from now' },
   },
 }

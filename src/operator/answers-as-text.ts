@@ -137,7 +137,7 @@ export function usersText({ users, more }: { users: User[]; more: boolean }): st
 function accountState({ disabled, approved, emailVerified }: User): string {
   if (disabled) return 'disabled'
   if (approved) return 'approved'
-  return emailVerified ? 'proven' : 'unproven'
+  return emailVerified ? 'verified' : 'unverified'
 }
 
 /** One account, and what it may do as it is now: an approval proves no address. */

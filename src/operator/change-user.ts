@@ -21,12 +21,12 @@ export const UserAnswer = Type.Object({
   disabled: Type.Boolean(),
   approved: Type.Boolean({
     description:
-      'An operator stands for it: live calls need no proof of its address. It verifies no address: if the gateway sends mail, teams still need a verified address',
+      'An operator stands for it: live calls need no verified address. It verifies no address: if the gateway sends mail, teams still need a verified address',
   }),
-  emailVerified: Type.Boolean({ description: 'It has proven that it receives mail at its address' }),
+  emailVerified: Type.Boolean({ description: 'Whether its email address is verified' }),
   liveCallsNeed: nullable(
     Type.Enum(['verification', 'approval'], {
-      description: 'What live calls wait for under SIGNUP: the proof of the address, or an approval; null: nothing',
+      description: 'What live calls wait for under SIGNUP: a verified address, or an approval; null: nothing',
     }),
   ),
   createdAt: Type.String({ format: 'date-time' }),

@@ -11,10 +11,10 @@ export const HELP = `The operator's command line: a client of the operator API.
 Accounts
   users [part of an address] [--unapproved]
                                           find accounts, newest first, or accounts neither approved nor disabled
-                                          state: unproven (address), proven, approved or disabled
+                                          state: unverified (address), verified, approved or disabled
   user <id or address> [--tier T] [--disable | --enable] [--approve | --disapprove]
                                           without an option: show it; T: developer, pro, business, enterprise
-                                          approved: its live calls need no proof of its address
+                                          approved: its live calls need no verified address
   user <id or address> --reset-link       print a link that sets a new password, once, within 30 minutes
   new-password <id or address>            give it a new password, shown once, and end its sessions
   account <id or address>                 what it does: calls by API, last failures, keys, connections

@@ -32,7 +32,7 @@ const Pending = Type.Object({
   status: Type.Literal('pending', { description: 'Always pending: the call waits or runs' }),
   id: Type.String({ description: 'Id of the call' }),
   position: Type.Optional(Type.Integer({ description: 'Calls before this one at the upstream' })),
-  etaMs: Type.Optional(Type.Integer({ description: 'When its turn is expected, milliseconds from now' })),
+  etaMs: Type.Optional(Type.Integer({ description: 'When the call is expected to be sent, milliseconds from now' })),
 })
 
 type CallRequest = FastifyRequest<{ Params: Static<typeof IdParams> }>
@@ -115,7 +115,8 @@ async function findCallOf(
   const { connection, credential, isTeamKey, accountId, keyId } = principal
   const isId = /^call_[0-9a-f]{32}$/.test(id)
   const call = isId ? await readAsyncCall(redis, { id, accountId }) : undefined
-  // An application and a team's key have their own calls, not all of the account's.
+  // An application, a team's key, and a key with its own limits or APIs find only calls that they
+  // made.
   if (!call || ((connection || credential || isTeamKey) && call.keyId !== keyId))
     throw new GatewayError('CALL_NOT_FOUND')
   return call

@@ -22,7 +22,7 @@ import { limitGuesses } from '../throttles/login-delay.ts'
 import { limitSignups, type SignupClient } from '../throttles/signup-limits.ts'
 import { accountThrottle, checkThrottle, takeThrottle } from '../throttles/throttle.ts'
 
-const SESSION_WORDS = `Session token (JWT), good for 24 hours at most; an account keeps its ${SESSIONS_MAX} newest sessions`
+const SESSION_WORDS = `Session token (JWT), valid for 24 hours, or less if ${SESSIONS_MAX} newer sessions are started`
 
 const SignupBody = Type.Object(
   {

@@ -39,7 +39,7 @@ const BatchBody = Type.Object({
   take: Type.Optional(
     Type.Enum(['all', 'fit'], {
       default: 'all',
-      description: 'all: refused when not all calls fit into your limits; fit: as many as fit are made',
+      description: 'all: the batch is refused if not all calls fit into your limits; fit: as many as fit are made',
     }),
   ),
 })
@@ -65,7 +65,7 @@ const Results = Type.Object(
           cache: Type.Optional(
             Type.Enum(['hit', 'stale', 'miss'], {
               description:
-                'Whether a stored answer served the call: hit is a fresh one, stale one past its time, miss none. Absent where nothing is stored',
+                'Whether a stored answer served the call: hit (stored and fresh), stale (stored and past its time), miss (from the source). Absent if answers are not stored',
             }),
           ),
           recordedFor: Type.Optional(
@@ -89,7 +89,7 @@ const Results = Type.Object(
     ok: Type.Integer({ description: 'Calls that succeeded' }),
     failed: Type.Integer({ description: 'Calls that failed' }),
     charged: Type.Integer({ description: 'Units of your monthly quota that the batch cost' }),
-    deduplicated: Type.Integer({ description: 'Calls that were answered, or refused, together with an equal one' }),
+    deduplicated: Type.Integer({ description: 'Calls that were answered or refused together with an equal call' }),
   },
   { title: 'BatchResults' },
 )
@@ -105,7 +105,7 @@ export async function batchRoutes(app: App, context: Context): Promise<void> {
     schema: {
       summary: 'Many calls at once',
       description:
-        'One line of JSON for each call as it ends, then one that says what the batch cost. With Accept: application/json one object, results in order. `Prefer: wait=5` gives the calls five seconds: those that would come later are refused at once, those that have not ended then are taken back. `respond-async` is ignored, because the lines are the answer.',
+        'One line of JSON for each call as it ends, then a line that says what the batch cost. With Accept: application/json, one object with the results in order. `Prefer: wait=5` gives the calls five seconds: calls that would take longer are refused at once, and calls that have not ended by then are withdrawn. `respond-async` is ignored, because the lines are the answer.',
       tags: ['Calls'],
       operationId: 'batch',
       body: BatchBody,

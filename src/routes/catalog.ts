@@ -64,7 +64,7 @@ function routeListing(app: App, context: Context): void {
     config: { anonymousUnits: 2 },
     schema: {
       summary: 'List all active APIs',
-      description: 'With a key or an access token that its owner narrowed to some APIs, these alone.',
+      description: 'With a key or an access token that has a list of APIs, only these APIs.',
       tags: ['Catalog'],
       querystring: CatalogQuery,
       response: { 200: CatalogAnswer },
@@ -97,7 +97,7 @@ function routeDetail(app: App, context: Context): void {
     config: { errors: ['API_NOT_FOUND', 'INVALID_ENCODING', ...CREDENTIAL_ERRORS] as const },
     schema: {
       summary: 'One API with its health, limits and terms',
-      description: 'With a credential, `now` says what a call with it would meet at this moment.',
+      description: 'With a credential, `now` says what a call with it would meet at this moment, such as its wait.',
       tags: ['Catalog'],
       params: Type.Object({ slug: Type.String({ description: 'An api_name of the catalog' }) }),
       response: { 200: ApiDetail },

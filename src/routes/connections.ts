@@ -18,7 +18,7 @@ const ConnectionAnswer = Type.Object(
     clientId: Type.String({ description: 'Id of the application' }),
     clientName: Type.String({ description: 'Free text of the application' }),
     redirectHost: Type.String({ description: 'Where the application took its code' }),
-    resource: Type.String({ description: 'What its tokens are good for' }),
+    resource: Type.String({ description: 'The resource for which its tokens are valid' }),
     ...allowedAnswerMembers,
     perMonth: Nullable(Type.Integer({ description: 'As in limits' })),
     createdAt: Type.String({ format: 'date-time', description: 'When it signed in' }),
@@ -93,7 +93,7 @@ function routeChange(app: App, context: Context): void {
       operationId: 'updateConnection',
       summary: 'Change the APIs, the limits or the right to write of an application',
       description:
-        'A member that is absent stays as it is, null lifts it. The change holds on every node from the next request on.',
+        'A field that is absent stays as it is, and null removes a limit. The change holds on every node from the next request on.',
       tags: ['Connections'],
       params: Type.Object({ id: Type.String({ description: 'Id of the connection' }) }),
       body: ChangeBody,

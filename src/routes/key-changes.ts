@@ -74,7 +74,7 @@ function routeChange(app: App, context: Context): void {
       operationId: 'updateKey',
       summary: 'Change the label, the expiry, the APIs, the limits or the right to write of an API key',
       description:
-        'A member that is absent stays as it is, null lifts it. The change holds on every node from the next request on. Keys of one rotation share what they may do.',
+        'A field that is absent stays as it is, and null removes it. The change holds on every node from the next request on. Keys of one rotation share what they may do.',
       tags: ['Keys'],
       params: IdParams,
       body: ChangeBody,
@@ -123,9 +123,9 @@ function routeRotation(app: App, context: Context): void {
     },
     schema: {
       operationId: 'rotateKey',
-      summary: 'Replace an API key by a new one; the old key goes on for a while',
+      summary: 'Replace an API key by a new key; the old key goes on for a while',
       description:
-        'The new key has the label, environment, team and limits of the old key, and both are counted together. Meanwhile both work: lastUsedAt of the old key shows whether anybody still uses it.',
+        'The new key has the label, environment, team and limits of the old key, and both are counted together. Until the old key ends, both work, and its lastUsedAt shows whether anybody still uses it.',
       tags: ['Keys'],
       params: IdParams,
       body: RotateBody,

@@ -54,7 +54,7 @@ export async function keyRoutes(app: App, context: Context): Promise<void> {
 function routeListing(app: App, { db }: Context): void {
   const list = {
     schema: {
-      summary: 'List your API keys and those of the teams you manage',
+      summary: 'List your API keys and the keys of teams that you manage',
       tags: ['Keys'],
       querystring: PageQuery,
       response: {

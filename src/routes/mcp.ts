@@ -78,7 +78,7 @@ const ALL_APIS = {
   bodyLimit: MESSAGES_BYTES_MAX,
   config: { guard: 'call', errors: ['FORBIDDEN', 'API_NOT_FOUND'] as const } as const,
   schema: {
-    summary: 'MCP server of all APIs, or of those that apis names',
+    summary: 'MCP server of all APIs, or of the APIs that the parameter apis names',
     description:
       'Tools: search_apis, describe_api, call_api, call_apis; with `?apis=weather,currency` one typed tool per endpoint of those APIs. Stateless Streamable HTTP.',
     querystring: Chosen,

@@ -7,7 +7,7 @@ import { guardWithSession, sessionOf } from './session-guard.ts'
 const members = {
   byMail: Type.Boolean({
     description:
-      'Whether you are mailed when 80 and 100 % of a month are used, and seven days and one day before a key expires; your address must be proven',
+      'Whether you get a mail when 80 and 100 % of a month’s calls are used, and seven days and one day before a key expires; your email address must be verified',
   }),
 }
 const Notices = Type.Object(members, { title: 'Notices' })
@@ -18,7 +18,7 @@ export async function noticeRoutes(app: App, { db, ...context }: Context): Promi
   const read = {
     schema: {
       operationId: 'readNotices',
-      summary: 'Whether you are mailed notices',
+      summary: 'Whether you get notices by mail',
       tags: ['Accounts'],
       response: { 200: Notices },
     },

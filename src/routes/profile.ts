@@ -48,7 +48,7 @@ export async function profileRoutes(app: App, context: Context): Promise<void> {
       operationId: 'deleteAccount',
       summary: 'Delete your account: its sessions, keys and applications are refused from now on',
       description:
-        'Calls under way are cancelled. Teams that you own are handed over or deleted first. Counts of calls stay under an id that names nobody.',
+        'Calls under way are cancelled. Hand over or delete the teams that you own first. Counts of calls stay under an anonymous id.',
       tags: ['Accounts'],
       body: LeaveBody,
       response: { 204: NoContent },

@@ -95,7 +95,7 @@ function routeListing(app: App, { db, catalog }: Context): void {
   const list = {
     config: { errors: ['TEAM_NOT_FOUND', 'FORBIDDEN'] as const },
     schema: {
-      summary: 'List your upstream keys, or those of a team',
+      summary: 'List your provider keys, or the provider keys of a team',
       tags: ['Provider keys'],
       querystring: OwnerQuery,
       response: {

@@ -51,8 +51,8 @@ export async function resetRoutes(app: App, context: Context, assets: Assets): P
       operationId: 'mailResetLink',
       summary: 'Have a link mailed that sets a new password',
       description:
-        `The answer is the same whether an account has the address or not. The link is good for ${RESET_LINK_MINUTES} minutes and ` +
-        'once; an account gets three mails an hour. Setting the password ends all sessions, and leaves keys and applications as they are.',
+        `The answer is the same whether an account has the address or not. The link is valid for ${RESET_LINK_MINUTES} minutes and ` +
+        'usable once. An account gets at most three mails an hour. Setting the password ends all sessions, and leaves keys and applications as they are.',
       tags: ['Accounts'],
       body: EmailBody,
       response: { 204: NoContent },

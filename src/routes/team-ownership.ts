@@ -60,8 +60,8 @@ function routeTransfer(app: App, { db, redis }: Context): void {
     schema: {
       summary: 'Make another member the owner of a team',
       description:
-        'The keys of the team count against the plan of the new owner: those that it has not made end, and you and every ' +
-        'other member become plain members until it gives roles.',
+        'Every key of the team that the new owner did not make is revoked. The other keys count against the plan of the new owner. ' +
+        'You and every other member become plain members until the new owner gives roles.',
       tags: ['Teams'],
       params: IdParams,
       body: TransferBody,

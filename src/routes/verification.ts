@@ -21,11 +21,11 @@ import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const VerificationStatus = Type.Object(
   {
-    emailVerified: Type.Boolean({ description: 'Whether you have proven that you receive mail at your address' }),
+    emailVerified: Type.Boolean({ description: 'Whether your email address is verified' }),
     liveCallsNeed: nullable(
       Type.Enum(['verification', 'approval'], {
         description:
-          'What live calls wait for: the proof of the address, or the approval of an operator; null: nothing',
+          'What live calls wait for: until you verify your email address, or until an operator approves the account; null: nothing',
       }),
     ),
   },
@@ -44,7 +44,7 @@ export async function verificationRoutes(app: App, context: Context, assets: Ass
     config: { errors: ['INVALID_TOKEN'] as const },
     schema: {
       operationId: 'verifyAddress',
-      summary: 'Prove an address with the token of the mailed link',
+      summary: 'Verify an email address with the token of the mailed link',
       tags: ['Accounts'],
       body: TokenBody,
       response: { 204: NoContent },
@@ -61,7 +61,7 @@ function statusAndMailRoutes(app: App, context: Context): void {
   const status = {
     schema: {
       operationId: 'readVerification',
-      summary: 'Whether your address is proven, and what live calls wait for',
+      summary: 'Whether your email address is verified, and what live calls wait for',
       tags: ['Accounts'],
       response: { 200: VerificationStatus },
     },
@@ -75,7 +75,7 @@ function statusAndMailRoutes(app: App, context: Context): void {
     config: { errors: ['FORBIDDEN', 'RATE_LIMIT_EXCEEDED', 'DEPENDENCY_UNAVAILABLE'] as const },
     schema: {
       operationId: 'mailVerification',
-      summary: 'Have the link that proves your address mailed again',
+      summary: 'Have the link that verifies your email address mailed again',
       tags: ['Accounts'],
       response: { 204: NoContent },
     },
@@ -86,7 +86,9 @@ function statusAndMailRoutes(app: App, context: Context): void {
     // If live calls wait for nothing, no operator has to be asked.
     const isNeeded = missingForLiveCalls(user, context.config.accounts.signup) !== undefined
     if (!mailer) {
-      const hint = isNeeded ? 'Ask the operator to approve the account' : 'Nothing waits for a proof of your address'
+      const hint = isNeeded
+        ? 'Ask the operator to approve the account'
+        : 'Nothing waits until you verify your email address'
       throw new GatewayError('FORBIDDEN', { message: 'This gateway sends no mail.', hint })
     }
     const refund = await takeMail(context, user.id)
@@ -128,8 +130,8 @@ function pageRoutes(app: App, context: Context, assets: Assets): void {
   takeForms(app)
   const page = (main: ReturnType<typeof html>): string =>
     layout(assets, {
-      title: 'Prove your address · Agent API Gateway',
-      description: 'Prove that the address of an account is yours.',
+      title: 'Verify your email address · Agent API Gateway',
+      description: 'Verify that the email address of an account is yours.',
       path: '/verify',
       main,
       signup: context.config.accounts.signup,
@@ -139,7 +141,7 @@ function pageRoutes(app: App, context: Context, assets: Assets): void {
     querystring: Type.Object({ token: Type.String({ maxLength: 2_000, description: 'Token of the mail' }) }),
   }
   app.get('/verify', { schema }, async (request, reply) => {
-    const form = html`<h1>Prove your address</h1>
+    const form = html`<h1>Verify your email address</h1>
 <p>Confirm that the account of this mail is yours. If you have not signed up, close this page.</p>
 <form method="post" action="/verify"><input type="hidden" name="token" value="${request.query.token}">
 <button type="submit">This account is mine</button></form>`
@@ -152,7 +154,7 @@ function pageRoutes(app: App, context: Context, assets: Assets): void {
       await prove(context, request.body.token)
       return sendPage(
         reply,
-        page(html`<h1>Your address is proven</h1><p><a href="/account">Go to your account</a></p>`),
+        page(html`<h1>Your email address is verified</h1><p><a href="/account">Go to your account</a></p>`),
       )
     },
   )

@@ -446,7 +446,7 @@ describe('a secret in a file', () => {
 
 it('several secrets that are missing are named in one sentence', () => {
   assert.throws(() => loadProcessConfig('web', { REDIS_URL: 'redis://x', KEY_PEPPER: secret() }), {
-    message: 'JWT_SECRET, ENCRYPTION_KEY and DATABASE_URL are required: see README, Configuration',
+    message: 'JWT_SECRET, ENCRYPTION_KEY and DATABASE_URL are required: see src/docs/operators/configuration.md',
   })
 })
 

@@ -229,7 +229,7 @@ describe('the sign-in of an account by the OIDC provider', () => {
     const answer = await signIn(person)
     assert.equal(answer.status, 200)
     assert.equal(answer.token, undefined)
-    assert.match(answer.body, /nobody has proven the address/)
+    assert.match(answer.body, /nobody has verified this address/)
     const claim = claimOf(answer)
     const wrong = await browse('/login/claim', { form: { claim, password: 'a guess' } })
     assert.equal(wrong.status, 401)

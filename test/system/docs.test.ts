@@ -16,7 +16,7 @@ const QUESTIONS: [question: string, page: string, answer: RegExp][] = [
   ['What does it cost?', '/docs/guides/usage', /decides what a plan costs/],
   ['How do I add my own API?', '/docs/guides/self-hosting', /UPSTREAMS_DIR/],
   ['What happens at the end of the month?', '/docs/guides/usage', /Nothing is charged beyond the plan/],
-  ['Do failed calls count?', '/docs/guides/usage', /gives its unit of the month back/],
+  ['Do failed calls count?', '/docs/guides/usage', /5xx does not count against the month/],
   ['How do I make 50 calls at once?', '/docs/guides/batch', /\/v1\/batch/],
   ['Does CORS work?', '/docs/guides/browsers', /CORS_ORIGINS/],
   [

@@ -308,7 +308,7 @@ describe('the operator API', () => {
     assert.deepEqual([refused.status, refused.body.error.code], [403, 'FORBIDDEN'])
     assert.match(refused.body.error.message, /approved/)
     assert.equal((await call(account.test)).status, 200)
-    assert.match(await cli('user', account.email), /Free +unproven/)
+    assert.match(await cli('user', account.email), /Free +unverified/)
     const { body } = await patch(`/users/${account.id}`, { approved: true })
     assert.deepEqual([body.user.approved, body.user.emailVerified], [true, false])
     assert.match(await cli('user', account.email), /Free +approved[\s\S]+That does not verify its address/)
@@ -477,7 +477,7 @@ describe('the operator API', () => {
     assert.match(await cli('overview'), /^trivia /m)
     assert.match(await cli('queue', 'trivia'), /^trivia: 0 calls here, \d workers? serves? it\./)
     assert.match(await cli('upstream', 'trivia'), /^trivia +enabled +developer/m)
-    assert.match(await cli('user', account.email), /^[^ ]+ +Pro +unproven/m)
+    assert.match(await cli('user', account.email), /^[^ ]+ +Pro +unverified/m)
     await assert.rejects(cli('upstream', 'trivia', '--key-file', '/nope'), /--key-file: \/nope cannot be read\.\n$/)
     await cli('pause', 'trivia')
     // Calls of the tests before were refused. So the command says that callers fail, and ends with

@@ -20,7 +20,11 @@ export async function verificationNotice(view) {
   return el(
     'div',
     { class: 'notice' },
-    el('p', {}, `Your address is not proven yet: open the link in the mail of this gateway. ${until}`),
+    el(
+      'p',
+      {},
+      `Your email address is not verified yet. Open the link in the mail that this gateway sent you. ${until}`,
+    ),
     actionButton('Send it again', {}, async () => {
       await api('/v1/auth/verification', { method: 'POST' })
       toast('The mail is on its way')

@@ -6,9 +6,9 @@ import { codeBlock, codeTabs } from './parts.ts'
 export function agentsPage({ baseUrl, isOauthOn }: { baseUrl: string; isOauthOn: boolean }): Html {
   return html`<div class="wrap prose">
 <h1>For agents</h1>
-<p class="lead">An agent needs one address and a key. It finds the API itself, reads the parameters, calls, and corrects its call from the hint when something is wrong.</p>
+<p class="lead">An agent needs one address and a key. It finds the API itself, reads the parameters, calls, and corrects its call by the hint if something is wrong.</p>
 <h2>Set up your client</h2>
-<p>${isOauthOn ? html`With an <a href="/account/keys">API key</a>, or without one by signing in: clients that know OAuth ask you in the browser.` : html`You need an <a href="/account/keys">API key</a>.`} A key that you made or pasted in this tab is put in when you copy.</p>
+<p>${isOauthOn ? html`With an <a href="/account/keys">API key</a>, or without one by signing in: clients that know OAuth ask you in the browser.` : html`You need an <a href="/account/keys">API key</a>.`} A key that you made or pasted in this tab is inserted when you copy.</p>
 ${codeTabs('client', clientSetups(`${baseUrl}/mcp`))}
 <p class="small">Claude Code: in a terminal. Cursor: <code>~/.cursor/mcp.json</code>. VS Code: <code>.vscode/mcp.json</code>. Codex: <code>~/.codex/config.toml</code>.</p>
 <p>${hostedClients({ baseUrl, isOauthOn })}</p>
@@ -16,9 +16,9 @@ ${codeTabs('client', clientSetups(`${baseUrl}/mcp`))}
 <ul>
 <li><code>${baseUrl}/mcp</code>: four tools for all APIs, <code>search_apis</code>, <code>describe_api</code>, <code>call_api</code> and <code>call_apis</code> for up to 20 calls at once</li>
 <li><code>${baseUrl}/mcp?apis=weather,currency</code>: one typed tool per endpoint of the APIs you name</li>
-<li><code>${baseUrl}/mcp/weather</code>: those of one API</li>
+<li><code>${baseUrl}/mcp/weather</code>: one typed tool per endpoint of one API</li>
 </ul>
-<p>Streamable HTTP, no session to keep. With a test key every result says that its data are recorded.</p>
+<p>Streamable HTTP, no session. With a test key, every result says that its data are recorded.</p>
 <h2>Without MCP</h2>
 <ul>
 <li><a href="/llms.txt">/llms.txt</a>: the catalog and the guides in plain text, with a Markdown page per API</li>
@@ -53,8 +53,8 @@ ${codeBlock(
  */
 function hostedClients({ baseUrl, isOauthOn }: { baseUrl: string; isOauthOn: boolean }): Html {
   const name = 'Claude.ai, ChatGPT and other hosted clients'
-  if (!isOauthOn) return html`${name} take OAuth alone, and sign-in for agents is off on this gateway.`
+  if (!isOauthOn) return html`${name} sign in only by OAuth, which is switched off on this gateway.`
   if (!baseUrl.startsWith('https:'))
-    return html`${name} sign in by OAuth, but reach public <code>https:</code> addresses alone.`
+    return html`${name} sign in by OAuth, but reach only public <code>https:</code> addresses, and the address of this gateway is <code>${baseUrl}</code>.`
   return html`${name}: add a custom connector with the address <code>${baseUrl}/mcp</code> and sign in.`
 }

@@ -15,7 +15,7 @@ export function forgotPage(): Html {
 export function linkOnItsWayPage(minutes: number): Html {
   return html`<div class="wrap narrow">
 <h1>Look at your mail</h1>
-<p class="notice">If an account has this address, a link is on its way. It is good for ${minutes} minutes and once; an account gets three mails an hour.</p>
+<p class="notice">If an account has this address, a link is on its way. It is valid for ${minutes} minutes and usable once. An account gets at most three mails an hour.</p>
 </div>`
 }
 

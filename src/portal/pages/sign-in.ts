@@ -30,7 +30,7 @@ export interface ClaimWords {
 /** An account has the address of a person who signed in, and is not theirs without more. */
 export function claimPage({ email, provider, sealed, hasPassword, mayStartAnew, failure = '' }: ClaimWords): Html {
   const why = mayStartAnew
-    ? html`An account with the address <strong>${email}</strong> exists, and nobody has proven the address to this gateway. So the account may be yours, or somebody else made it.`
+    ? html`An account with the address <strong>${email}</strong> exists, and nobody has verified this address. So the account may be yours, or somebody else made it.`
     : html`The account with the address <strong>${email}</strong> belongs to somebody else at ${provider}.`
   return html`<div class="wrap narrow">
 <h1>Is this account yours?</h1>
