@@ -183,11 +183,6 @@ export const keys = {
   /** Stream: replies to one API node. 120 s after the node's end. */
   replies: (node: string): string => `${PREFIX}:{reply-${node}}`,
   /**
-   * Hash: wrong passwords of one client for one account, and the time of the last. An hour after
-   * it.
-   */
-  loginFailures: (account: string, client: string): string => `${PREFIX}:{login:${account}:${client}}`,
-  /**
    * Sorted set: units that one client took of a throttle, by millisecond. As long as the throttle's
    * window.
    */

@@ -10,8 +10,7 @@ import type { User } from '../db/schema.ts'
 import { findUser } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import type { App } from '../http/request/typed-app.ts'
-import { HOUR_MS } from '../throttles/mail-limit.ts'
-import { takeThrottle } from '../throttles/throttle.ts'
+import { HOUR_MS, makeThrottled, type Throttle } from '../throttles/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /** A download that breaks off may be started again. */
@@ -51,20 +50,16 @@ export async function exportRoutes(app: App, context: Context): Promise<void> {
   }
   app.get('/v1/me/export', options, async (request, reply) => {
     const { id } = sessionOf(request).user
-    const refund = await takeThrottle(context, {
+    const throttle: Throttle = {
       name: 'export',
       subject: id,
       max: EXPORTS_PER_HOUR,
       windowMs: HOUR_MS,
       code: 'RATE_LIMIT_EXCEEDED',
       hint: 'Use the export that you have, or wait',
-    })
-    try {
-      return await sendExport(reply as FastifyReply, context, id)
-    } catch (error) {
-      refund()
-      throw error
     }
+    const send = () => sendExport(reply as FastifyReply, context, id)
+    return await makeThrottled(context, { throttles: [throttle], counted: ['success'] }, send)
   })
 }
 

@@ -22,7 +22,7 @@ import { PAGE_POLICY } from '../pages/page-headers.ts'
 import { layout } from '../portal/layout.ts'
 import { isPortalRequest } from '../portal/session-cookie.ts'
 import { clientOf } from '../throttles/client-network.ts'
-import { takeThrottle } from '../throttles/throttle.ts'
+import { DAY_MS, takeThrottle } from '../throttles/throttle.ts'
 
 /**
  * Applications that one client address may register, and documents that are fetched for it. Fails
@@ -123,7 +123,7 @@ async function passThrough(app: App, context: Context, open: () => Promise<Provi
   const register = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const throttle = { subject: clientOf(request.ip), code: 'REGISTRATION_THROTTLED' } as const
     await takeThrottle(context, { ...throttle, name: 'client-register', max: REGISTRATIONS_PER_MINUTE })
-    const day = { name: 'client-register-day', max: REGISTRATIONS_PER_DAY, windowMs: 86_400_000 } as const
+    const day = { name: 'client-register-day', max: REGISTRATIONS_PER_DAY, windowMs: DAY_MS } as const
     await takeThrottle(context, { ...throttle, ...day })
     return await passBody(request, reply)
   }

@@ -29,7 +29,7 @@ import { OPEN_BODY } from '../http/request/closed-bodies.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
 import { enqueueRevalidateKey, enqueueValidateKey, type ValidateKeyJob } from '../queue/validate-key-job.ts'
-import { takeThrottle } from '../throttles/throttle.ts'
+import { HOUR_MS, takeThrottle } from '../throttles/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /**
@@ -37,7 +37,6 @@ import { guardWithSession, sessionOf } from './session-guard.ts'
  * an hour by saving a key or asking: each is a request of the shared cap.
  */
 const VALIDATIONS_PER_HOUR = 10
-const HOUR_MS = 3_600_000
 
 /** How long a validation is waited for, milliseconds; it goes on after that. */
 const VALIDATE_WAIT_MS = 10_000

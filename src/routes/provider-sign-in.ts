@@ -23,7 +23,7 @@ import { claimPage, refreshTo, signedInPage } from '../portal/pages/sign-in.ts'
 import { sessionCookie } from '../portal/session-cookie.ts'
 import { clientOf, publicNetworkOf } from '../throttles/client-network.ts'
 import { limitGuesses } from '../throttles/login-delay.ts'
-import { passwordThrottle, throttleFailures } from '../throttles/throttle.ts'
+import { makeThrottled, passwordThrottle } from '../throttles/throttle.ts'
 
 /** Each is a look at the provider and several into Postgres, for whoever asks. */
 const costly = { config: { anonymousUnits: 10 }, bodyLimit: CREDENTIALS_BYTES_MAX }
@@ -171,8 +171,8 @@ function mailLinked({ context, provider: { name } }: Deps, { id, email }: User):
  * @throws GatewayError INVALID_CREDENTIALS, or LOGIN_THROTTLED for a client whose sign-ins fail
  */
 async function finish<T>(context: Context, request: FastifyRequest, attempt: () => Promise<T>): Promise<T> {
-  const throttle = { ...passwordThrottle(context.config, request.ip), counted: 'INVALID_CREDENTIALS' } as const
-  return await throttleFailures(context, throttle, async () => {
+  const throttles = [passwordThrottle(context.config, request.ip)]
+  return await makeThrottled(context, { throttles, counted: ['INVALID_CREDENTIALS'] }, async () => {
     try {
       return await attempt()
     } catch (cause) {

@@ -19,8 +19,8 @@ import { layout } from '../portal/layout.ts'
 import { forgotPage, linkOnItsWayPage, passwordIsSetPage, resetPage } from '../portal/pages/reset.ts'
 import { clientOf } from '../throttles/client-network.ts'
 import { forgetGuesses } from '../throttles/login-delay.ts'
-import { HOUR_MS, takeMail } from '../throttles/mail-limit.ts'
-import { takeThrottle } from '../throttles/throttle.ts'
+import { takeMail } from '../throttles/mail-limit.ts'
+import { HOUR_MS, takeThrottle } from '../throttles/throttle.ts'
 
 /**
  * Links that one client may ask for in an hour, whatever the addresses: 20 accounts get 3 mails

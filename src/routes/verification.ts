@@ -16,7 +16,8 @@ import type { Assets } from '../pages/assets.ts'
 import { html } from '../pages/html.ts'
 import { sendPage } from '../pages/page-headers.ts'
 import { layout } from '../portal/layout.ts'
-import { HOUR_MS, takeMail } from '../throttles/mail-limit.ts'
+import { takeMail } from '../throttles/mail-limit.ts'
+import { HOUR_MS, MINUTE_MS } from '../throttles/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const VerificationStatus = Type.Object(
@@ -117,7 +118,7 @@ function notMailed(
   return new GatewayError('DEPENDENCY_UNAVAILABLE', {
     message: NOT_MAILED[failure],
     hint: isNeeded ? `${advice}, or ask the operator to approve the account` : advice,
-    retryAfterMs: isForGood ? HOUR_MS : 60_000,
+    retryAfterMs: isForGood ? HOUR_MS : MINUTE_MS,
     cause,
   })
 }

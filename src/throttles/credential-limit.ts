@@ -1,4 +1,4 @@
-import { type ThrottleDeps, takeThrottle } from './throttle.ts'
+import { DAY_MS, makeThrottled, type Throttle, type ThrottleDeps } from './throttle.ts'
 
 const CREDENTIALS_PER_DAY = 200
 
@@ -10,18 +10,13 @@ const CREDENTIALS_PER_DAY = 200
  * @throws GatewayError RATE_LIMIT_EXCEEDED; what `make` throws, and then nothing counts
  */
 export async function limitCredentials<T>(deps: ThrottleDeps, userId: string, make: () => Promise<T>): Promise<T> {
-  const refund = await takeThrottle(deps, {
+  const throttle: Throttle = {
     name: 'credential',
     subject: userId,
     max: CREDENTIALS_PER_DAY,
-    windowMs: 86_400_000,
+    windowMs: DAY_MS,
     code: 'RATE_LIMIT_EXCEEDED',
     hint: 'Use the keys and connections that exist, or wait before making more',
-  })
-  try {
-    return await make()
-  } catch (error) {
-    refund()
-    throw error
   }
+  return await makeThrottled(deps, { throttles: [throttle], counted: ['success'] }, make)
 }

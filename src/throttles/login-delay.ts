@@ -1,21 +1,21 @@
 import { createHash } from 'node:crypto'
 import type { Config } from '../config.ts'
 import { comparableEmail } from '../db/email-address.ts'
-import { GatewayError } from '../errors.ts'
-import { keys } from '../redis/keys.ts'
-import { loadScript } from '../redis/script.ts'
 import { clientOf } from './client-network.ts'
-import { passwordThrottle, type ThrottleDeps, throttleFailures } from './throttle.ts'
+import {
+  clearThrottle,
+  HOUR_MS,
+  makeThrottled,
+  passwordThrottle,
+  type Throttle,
+  type ThrottleDeps,
+} from './throttle.ts'
 
 /** Wrong passwords without a wait. */
 const FREE_FAILURES = 5
 
-/** Also how long failures are remembered after the last, milliseconds. */
+/** Milliseconds. */
 const WAIT_MS_MAX = 900_000
-const REMEMBERED_MS = 3_600_000
-
-const takeLogin = loadScript(new URL('./lua/take-login.lua', import.meta.url))
-const giveBackLogin = loadScript(new URL('./lua/give-back-login.lua', import.meta.url))
 
 /** The address as it was given, and the address of the client's network. */
 export interface LoginAttempt {
@@ -36,52 +36,29 @@ export async function limitGuesses<T>(
   guess: LoginAttempt,
   attempt: () => Promise<T>,
 ): Promise<T> {
-  const throttle = passwordThrottle(deps.config, guess.address)
-  return await throttleFailures(deps, { ...throttle, counted: 'INVALID_CREDENTIALS' }, () =>
-    delayFailures(deps, guess, attempt),
-  )
+  const throttles = [passwordThrottle(deps.config, guess.address), failures(deps.config, guess)]
+  const result = await makeThrottled(deps, { throttles, counted: ['INVALID_CREDENTIALS'] }, attempt)
+  await forgetGuesses(deps, guess)
+  return result
 }
 
 /**
- * Forgets the wrong passwords of a client for an account: it has proven in another way whose the
- * account is.
+ * Forgets the wrong passwords of a client for an account: it has proven whose the account is, by
+ * the password or in another way.
  */
-export async function forgetGuesses({ redis, log }: ThrottleDeps, guess: LoginAttempt): Promise<void> {
-  await redis
-    .del(failuresKey(guess))
-    .catch((error) => log.debug({ err: error }, 'failed to forget wrong passwords; they are forgotten after an hour'))
+export async function forgetGuesses(deps: ThrottleDeps & { config: Config }, guess: LoginAttempt): Promise<void> {
+  await clearThrottle(deps, failures(deps.config, guess))
 }
 
 /** A password may be typed as the address: only its hash goes into a key. */
-function failuresKey({ email, address }: LoginAttempt): string {
+function failures(config: Config, { email, address }: LoginAttempt): Throttle {
   const account = createHash('sha256').update(comparableEmail(email)).digest('base64url').slice(0, 22)
-  return keys.loginFailures(account, clientOf(address))
-}
-
-async function delayFailures<T>(
-  { config, redis, log, now }: ThrottleDeps & { config: Config },
-  { email, address }: LoginAttempt,
-  attempt: () => Promise<T>,
-): Promise<T> {
-  if (config.throttles.loginFailuresPerMinute === 0) return await attempt()
-  const key = failuresKey({ email, address })
-  let waitMs = 0
-  try {
-    waitMs = Number(await takeLogin.run(redis, [key], [now?.() ?? '', FREE_FAILURES, WAIT_MS_MAX, REMEMBERED_MS]))
-  } catch (error) {
-    log.warn({ err: error }, 'failed to count a log-in; it is let through')
-  }
-  if (waitMs > 0) throw new GatewayError('LOGIN_THROTTLED', { retryAfterMs: waitMs })
-  const correct = (command: () => Promise<number>) =>
-    command().catch((error) => log.debug({ err: error }, 'failed to correct the count of wrong passwords'))
-  try {
-    const result = await attempt()
-    await correct(() => redis.del(key))
-    return result
-  } catch (error) {
-    // An outage is no wrong password.
-    const isWrong = error instanceof GatewayError && error.code === 'INVALID_CREDENTIALS'
-    if (!isWrong) await correct(async () => Number(await giveBackLogin.run(redis, [key], [])))
-    throw error
+  return {
+    name: 'login-failures',
+    subject: `${account}:${clientOf(address)}`,
+    max: config.throttles.loginFailuresPerMinute === 0 ? 0 : FREE_FAILURES,
+    windowMs: HOUR_MS,
+    waitMsMax: WAIT_MS_MAX,
+    code: 'LOGIN_THROTTLED',
   }
 }

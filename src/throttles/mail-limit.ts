@@ -1,6 +1,4 @@
-import { type ThrottleDeps, takeThrottle } from './throttle.ts'
-
-export const HOUR_MS = 3_600_000
+import { HOUR_MS, type ThrottleDeps, takeThrottles } from './throttle.ts'
 
 /** Mails that an account may have sent to its address in an hour. */
 const MAILS_PER_HOUR = 3
@@ -20,14 +18,9 @@ const MAIL_ATTEMPTS_PER_HOUR = 20
  */
 export async function takeMail(deps: ThrottleDeps, subject: string): Promise<() => void> {
   const throttle = { subject, windowMs: HOUR_MS, code: 'RATE_LIMIT_EXCEEDED' } as const
-  const mails = { name: 'mail', max: MAILS_PER_HOUR, hint: 'Look for the mails that arrived, or wait' } as const
-  const refund = await takeThrottle(deps, { ...throttle, ...mails })
-  const hint = 'Wait: the mail server is tried later'
-  await takeThrottle(deps, { ...throttle, name: 'mail-attempt', max: MAIL_ATTEMPTS_PER_HOUR, hint }).catch(
-    (error: unknown) => {
-      refund()
-      throw error
-    },
-  )
+  const [refund = () => undefined] = await takeThrottles(deps, [
+    { ...throttle, name: 'mail', max: MAILS_PER_HOUR, hint: 'Look for the mails that arrived, or wait' },
+    { ...throttle, name: 'mail-attempt', max: MAIL_ATTEMPTS_PER_HOUR, hint: 'Wait: the mail server is tried later' },
+  ])
   return refund
 }

@@ -1,10 +1,6 @@
 import type { Config } from '../config.ts'
-import { GatewayError } from '../errors.ts'
 import { clientOf, type Network, networksAround } from './client-network.ts'
-import { type Throttle, type ThrottleDeps, takeThrottle } from './throttle.ts'
-
-const HOUR_MS = 3_600_000
-const DAY_MS = 86_400_000
+import { DAY_MS, HOUR_MS, makeThrottled, type Throttle, type ThrottleDeps } from './throttle.ts'
 
 /** The network from which a sign-up comes; no network: an address that is not public. */
 export interface SignupClient {
@@ -22,15 +18,8 @@ export async function limitSignups<T>(
   client: SignupClient,
   signUp: () => Promise<T>,
 ): Promise<T> {
-  const refunds: (() => void)[] = []
-  try {
-    for (const throttle of throttlesOf(deps.config, client)) refunds.push(await takeThrottle(deps, throttle))
-    return await signUp()
-  } catch (error) {
-    const isCounted = error instanceof GatewayError && error.code === 'EMAIL_IN_USE'
-    if (!isCounted) for (const refund of refunds) refund()
-    throw error
-  }
+  const throttles = throttlesOf(deps.config, client)
+  return await makeThrottled(deps, { throttles, counted: ['success', 'EMAIL_IN_USE'] }, signUp)
 }
 
 function throttlesOf({ throttles }: Config, { address, network }: SignupClient): Throttle[] {

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { Config } from '../config.ts'
 import { type ErrorCode, GatewayError } from '../errors.ts'
 import type { Log } from '../log.ts'
@@ -7,7 +7,9 @@ import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
 import { clientOf } from './client-network.ts'
 
-const MINUTE_MS = 60_000
+export const MINUTE_MS = 60_000
+export const HOUR_MS = 60 * MINUTE_MS
+export const DAY_MS = 24 * HOUR_MS
 
 const OPERATOR_FAILURES_MAX = 30
 
@@ -26,6 +28,7 @@ export interface Throttle {
     | 'signup-hour'
     | 'signup-day'
     | 'login'
+    | 'login-failures'
     | 'login-account'
     | 'password-change'
     | 'member-add'
@@ -46,59 +49,33 @@ export interface Throttle {
   max: number
   /** Milliseconds. Default: a minute. */
   windowMs?: number
+  /**
+   * Longest wait, milliseconds. If set, units after `max` wait a second, two, four and so on up to
+   * it, and a window after the last unit all are forgotten.
+   */
+  waitMsMax?: number
   code: ErrorCode
   /** Set if the code's own hint does not help. */
   hint?: string
 }
 
+/** Gives a unit back, in the background. */
+type Refund = () => void
+
 /**
  * Before the work, so that concurrent attempts count too.
  *
  * @returns refunds the unit
- * @throws GatewayError
+ * @throws GatewayError with the throttle's code
  */
-export async function takeThrottle(
-  { redis, log, now }: ThrottleDeps,
-  { name, subject, max, windowMs = MINUTE_MS, code, hint }: Throttle,
-): Promise<() => void> {
-  if (max === 0) return () => undefined
-  const key = keys.throttle(name, subject)
-  const unit = randomUUID()
-  let waitMs: number
-  try {
-    waitMs = Number(await takeUnit.run(redis, [key], [now?.() ?? '', max, unit, windowMs]))
-  } catch (error) {
-    // Fails open: accounts must work without Redis, and bounded password hashing still limits a
-    // guesser.
-    log.warn({ err: error, throttle: name }, 'failed to count a throttle; the attempt is let through')
-    return () => undefined
-  }
-  if (waitMs > 0) throw new GatewayError(code, { retryAfterMs: waitMs, ...(hint === undefined ? {} : { hint }) })
+export async function takeThrottle(deps: ThrottleDeps, throttle: Throttle): Promise<Refund> {
+  const unit = randomBytes(6).toString('base64url')
+  await take(deps, throttle, unit)
   return () => {
-    redis
-      .zrem(key, unit)
-      .catch((error) => log.debug({ err: error, throttle: name }, 'failed to give back a throttle unit'))
-  }
-}
-
-/**
- * An attempt that fails with `counted` keeps its unit; an outage locks nobody out.
- *
- * @throws GatewayError
- */
-export async function throttleFailures<T>(
-  deps: ThrottleDeps,
-  { counted, ...throttle }: Throttle & { counted: ErrorCode },
-  attempt: () => Promise<T>,
-): Promise<T> {
-  const refund = await takeThrottle(deps, throttle)
-  try {
-    const result = await attempt()
-    refund()
-    return result
-  } catch (error) {
-    if (!(error instanceof GatewayError) || error.code !== counted) refund()
-    throw error
+    if (throttle.max === 0) return
+    deps.redis
+      .zrem(keyOf(throttle), unit)
+      .catch((error) => deps.log.debug({ err: error, throttle: throttle.name }, 'failed to give back a throttle unit'))
   }
 }
 
@@ -107,17 +84,77 @@ export async function throttleFailures<T>(
  *
  * @throws GatewayError with the throttle's code
  */
-export async function checkThrottle({ redis, log, now }: ThrottleDeps, throttle: Throttle): Promise<void> {
-  const { name, subject, max, windowMs = MINUTE_MS, code } = throttle
+export async function checkThrottle(deps: ThrottleDeps, throttle: Throttle): Promise<void> {
+  await take(deps, throttle, '')
+}
+
+/** Forgets the units of a throttle. */
+export async function clearThrottle({ redis, log }: ThrottleDeps, throttle: Throttle): Promise<void> {
+  await redis
+    .del(keyOf(throttle))
+    .catch((error) => log.debug({ err: error, throttle: throttle.name }, 'failed to clear a throttle; its units end'))
+}
+
+/**
+ * Takes a unit of each throttle, or of none if one of them refuses.
+ *
+ * @returns refunds the units, in the order of the throttles
+ * @throws GatewayError with the code of the throttle that refuses
+ */
+export async function takeThrottles(deps: ThrottleDeps, throttles: Throttle[]): Promise<Refund[]> {
+  const refunds: Refund[] = []
+  try {
+    for (const throttle of throttles) refunds.push(await takeThrottle(deps, throttle))
+    return refunds
+  } catch (error) {
+    for (const refund of refunds) refund()
+    throw error
+  }
+}
+
+/** How an attempt ended: it did its work, or it failed with this code. */
+type Outcome = 'success' | ErrorCode
+
+/**
+ * Makes an attempt that takes a unit of each throttle. It keeps the units if its outcome is counted,
+ * and gives them back otherwise, so an outage locks nobody out.
+ *
+ * @throws GatewayError with the code of a throttle that refuses; what the attempt throws
+ */
+export async function makeThrottled<T>(
+  deps: ThrottleDeps,
+  { throttles, counted }: { throttles: Throttle[]; counted: Outcome[] },
+  attempt: () => Promise<T>,
+): Promise<T> {
+  const refunds = await takeThrottles(deps, throttles)
+  const end = (outcome: Outcome | undefined) => {
+    if (outcome === undefined || !counted.includes(outcome)) for (const refund of refunds) refund()
+  }
+  try {
+    const result = await attempt()
+    end('success')
+    return result
+  } catch (error) {
+    end(error instanceof GatewayError ? error.code : undefined)
+    throw error
+  }
+}
+
+const keyOf = ({ name, subject }: Throttle): string => keys.throttle(name, subject)
+
+async function take({ redis, log, now }: ThrottleDeps, throttle: Throttle, unit: string): Promise<void> {
+  const { name, max, windowMs = MINUTE_MS, waitMsMax = 0, code, hint } = throttle
   if (max === 0) return
   let waitMs = 0
   try {
-    waitMs = Number(await takeUnit.run(redis, [keys.throttle(name, subject)], [now?.() ?? '', max, '', windowMs]))
+    const values = [now?.() ?? '', max, unit, windowMs, waitMsMax]
+    waitMs = Number(await takeUnit.run(redis, [keyOf(throttle)], values))
   } catch (error) {
-    // Fails open, as `takeThrottle`.
-    log.warn({ err: error, throttle: name }, 'failed to read a throttle; the attempt is let through')
+    // Fails open: accounts must work without Redis, and bounded password hashing still limits a
+    // guesser.
+    log.warn({ err: error, throttle: name }, 'failed to count a throttle; the attempt is let through')
   }
-  if (waitMs > 0) throw new GatewayError(code, { retryAfterMs: waitMs })
+  if (waitMs > 0) throw new GatewayError(code, { retryAfterMs: waitMs, ...(hint === undefined ? {} : { hint }) })
 }
 
 /** Good log-ins and changes of the password of one account. */

@@ -10,6 +10,7 @@ import { redisOfThisFile } from '../support/services.ts'
 
 const { redis } = await redisOfThisFile()
 const config = loadConfig({ ...testSecrets(), DATABASE_URL: 'postgres://none', REDIS_URL: 'redis://none', PORT: '0' })
+const FAILURES = keys.throttle('login-failures', '*').replace(/[{}]/g, '?')
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 
 it('wrong passwords of one client for one account wait 1, 2, 4 seconds and up to a quarter of an hour, after five', async () => {
@@ -31,7 +32,7 @@ it('wrong passwords of one client for one account wait 1, 2, 4 seconds and up to
     }
   }
   for (let count = 0; count < 5; count += 1) assert.equal(await attempt(), 0)
-  const [key = assert.fail()] = await redis.keys(keys.loginFailures('*', '*').replace(/[{}]/g, '?'))
+  const [key = assert.fail()] = await redis.keys(FAILURES)
   const keptMs = await redis.pttl(key)
   assert.ok(keptMs > 3_540_000 && keptMs <= 3_600_000, `failures are remembered for ${keptMs} ms`)
   const waits: number[] = []
@@ -45,6 +46,9 @@ it('wrong passwords of one client for one account wait 1, 2, 4 seconds and up to
   }
   assert.deepEqual(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900])
   assert.equal(await attempt(), 900_000)
+  now += 3_599_999
+  assert.equal(await attempt(), 0)
+  assert.equal(await attempt(), 900_000, 'all failures count until an hour after the last')
   now -= 3_600_000
   assert.equal(await attempt(), 900_000)
   now += 900_000
@@ -63,11 +67,10 @@ it('a log-in that failed because the database is unreachable leaves no count wit
   await good
   failing.reject(new GatewayError('DEPENDENCY_UNAVAILABLE'))
   await assert.rejects(bad)
-  for (const key of await redis.keys(keys.loginFailures('*', '*').replace(/[{}]/g, '?')))
-    assert.ok((await redis.pttl(key)) > 0, key)
+  for (const key of await redis.keys(FAILURES)) assert.ok((await redis.pttl(key)) > 0, key)
 })
 
-const failureKeys = async () => (await redis.keys(keys.loginFailures('*', '*').replace(/[{}]/g, '?'))).sort()
+const failureKeys = async () => (await redis.keys(FAILURES)).sort()
 
 it('log-ins that the throttle of their client refuses leave nothing in Redis, whatever address they name', async () => {
   const few = { ...config, throttles: { ...config.throttles, loginFailuresPerMinute: 3 } }

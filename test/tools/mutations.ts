@@ -63,8 +63,7 @@ const limits = inFolder('src/limits/lua', 'limits/model')
 const batch = inFolder('src/limits/lua', 'limits/batch-limits')
 const replies = inFolder('src/queue/lua', 'queue/reply')
 const usage = inFolder('src/limits/lua', 'limits/usage-ledger', 'system/usage')
-const login = inFile('src/throttles/lua/take-login', 'throttles/login-delay')
-const giveBackLogin = inFile('src/throttles/lua/give-back-login', 'throttles/login-delay')
+const login = inFile('src/throttles/lua/take-throttle', 'throttles/login-delay')
 const health = inFolder('src/health/lua', 'health/health')
 const members = inFile('src/health/lua/note-members', 'health/lacking-members')
 const results = inFolder('src/queue/lua', 'queue/results')
@@ -77,7 +76,8 @@ const marker = inFile('workers/queue/lua/clear-marker', 'workers/queue-worker')
 const setBack = inFolder('src', 'caps/set-back')
 const expectedEnds = inFolder('src/limits/lua', 'limits/expected-ends')
 const clockBack = inFile('src/limits/lua/acquire', 'limits/account-limits')
-const throttle = inFile('src/throttles/lua/take-throttle', 'limits/account-limits')
+const throttle = inFile('src/throttles/lua/take-throttle', 'limits/model')
+const throttleSetBack = inFile('src/throttles/lua/take-throttle', 'limits/account-limits')
 const filled = inFile('workers/upstream/lua/store-prefetched', 'workers/item-pool')
 const signIns = inFile('src/oauth/lua/keep-sign-in', 'oauth/sign-in-adapter')
 const beat = inFile('src/telemetry/lua/write-beat', 'telemetry/heartbeat')
@@ -356,8 +356,8 @@ export const MUTATIONS: Mutation[] = [
     "redis.call('ZREM', IN_FLIGHT, unpack(",
     "redis.call('ZREM', MINUTE, unpack(",
   ),
-  limits('take-throttle', 'a throttle admits one more', '>= max', '> max'),
-  limits('take-throttle', 'a throttle forgets early', 'nowMs - windowMs)', 'nowMs - windowMs + 1)'),
+  throttle('a throttle admits one more', 'surplus >= 0', 'surplus > 0'),
+  throttle('a throttle forgets early', 'nowMs - windowMs)', 'nowMs - windowMs + 1)'),
   caps('release', 'a release ends no permit', 'releasePermits(used, meanMs)\n'),
   wakeUp('release', 'a release wakes nobody', 'notifyFirst(#used + #unused)', '0'),
   ends(
@@ -477,10 +477,12 @@ export const MUTATIONS: Mutation[] = [
   ),
   health('acquire-half-open-slot', 'a closed breaker gives a slot', "if h.open ~= '1' then return {'closed', 0} end\n"),
   batch('end', 'a step of a batch does not say that the rights have changed', "redis.call('GET', VERSION) or ''", "''"),
-  login('one more password may be wrong', 'if count >= free then', 'if count > free then'),
-  login('the wait after a wrong password stays the same', '1000 * 2 ^ math.min(count - free, 30)', '1000'),
-  login('the wait has no longest', 'waitMax)', 'waitMax * 100)'),
-  login('the wait ends a millisecond early', 'nowMs - at < waitMs', 'nowMs - at < waitMs - 1'),
+  login('one more password may be wrong', 'surplus >= 0', 'surplus > 0'),
+  login('the wait after a wrong password stays the same', '1000 * 2 ^ surplus', '1000'),
+  login('the wait has no longest', 'waitMsMax) end', 'waitMsMax * 100) end'),
+  login('the wait ends a millisecond early', 'endsAt > nowMs', 'endsAt > nowMs + 1'),
+  login('the wait counts from the first wrong password', 'from, waitMs = -1,', 'from, waitMs = 0,'),
+  login('wrong passwords are forgotten one by one', 'if waitMsMax == 0 then', 'if true then'),
   usage('record-usage', 'calls repeated under the same id count twice', "'NX', ", ''),
   usage(
     'seal-usage-batch',
@@ -732,9 +734,7 @@ export const MUTATIONS: Mutation[] = [
   life('limits/lua/acquire', 'the life of keys is renewed at each call', "redis.call('PTTL', key) < lifeMs", 'true'),
   life('limits/lua/end', 'leases that are handed on are gone after a second', '2 * LEASE_MS_MAX', 'LEASE_MS_MAX / 900'),
   life('throttles/lua/take-throttle', 'a throttle is kept for ever', "redis.call('PEXPIRE', LOG, windowMs)\n"),
-  giveBackLogin('an attempt that is given back stays counted', "redis.call('HINCRBY', FAILURES, 'count', -1)", '1'),
-  giveBackLogin('a count of none is kept', "redis.call('DEL', FAILURES)\n"),
-  login('failures are remembered for ever', "redis.call('PEXPIRE', FAILURES, keptMs)\n"),
+  login('failures are remembered for ever', "redis.call('PEXPIRE', LOG, windowMs)\n"),
   life(
     'limits/lua/record-usage',
     'usage counts again after three seconds',
@@ -791,11 +791,14 @@ export const MUTATIONS: Mutation[] = [
     'if false',
   ),
   clockBack('a minute does not see that the clock was set back', 'if its.resetMs > MINUTE_MS', 'if false'),
-  throttle(
+  throttleSetBack(
     'a throttle does not see that the clock was set back',
     "  followSetBack(LOG, string.format('%.0f', nowMs))\n",
   ),
-  login('a wait for a log-in does not see that the clock was set back', 'if at > nowMs then', 'if false then'),
+  login(
+    'a wait for a log-in does not see that the clock was set back',
+    "  followSetBack(LOG, string.format('%.0f', nowMs))\n",
+  ),
   beat('a full Redis takes no heartbeat', '#!lua flags=allow-oom', '#!lua'),
   beat('a heartbeat is not written', "redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])"),
   signIns('a sign-in stays for ever', "sealed, 'PX', lifeMs)", 'sealed)'),
