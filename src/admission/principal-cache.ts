@@ -1,5 +1,4 @@
 import { LRUCache } from 'lru-cache'
-import { SingleFlight } from '../async/single-flight.ts'
 import { isDependencyAway } from '../errors.ts'
 import type { Principal } from './authenticate.ts'
 
@@ -17,7 +16,10 @@ const FRESH_MS = 60_000
 /** The same while Postgres does not answer. */
 const PRINCIPAL_MS_MAX = 2 * FRESH_MS
 
-/** Pause after a renewal that failed, milliseconds. */
+/**
+ * Pause after a renewal that failed, milliseconds. An entry of lru-cache is stale once more than its
+ * ttl has passed.
+ */
 const RENEW_AGAIN_MS = 1_000
 
 type LookUp = (isKnown: boolean) => Promise<Principal>
@@ -25,19 +27,38 @@ type LookUp = (isKnown: boolean) => Promise<Principal>
 interface Entry {
   principal: Principal
   lookedUpAt: number
-  lookUpNumber: number
-  /** When the last renewal failed; undefined: it did not. */
-  failedAt: number | undefined
+  /** Postgres did not answer the last renewal, so the entry stayed. */
+  isKept: boolean
 }
 
 export class PrincipalCache {
-  readonly #entries = new LRUCache<string, Entry>({ max: PRINCIPALS_MAX })
-  readonly #lookUps = new SingleFlight<Principal>()
   readonly #now: () => number
-  #lookUpCount = 0
+  readonly #entries: LRUCache<string, Entry, LookUp>
 
   constructor(now: () => number = Date.now) {
     this.#now = now
+    this.#entries = new LRUCache({
+      max: PRINCIPALS_MAX,
+      ttl: RENEW_MS,
+      ttlResolution: 0,
+      perf: { now },
+      // Whoever waits for a look-up that `forget` has overtaken gets its outcome; no later call does.
+      ignoreFetchAbort: true,
+      fetchMethod: async (_key, known, { context: lookUp, options }) => {
+        try {
+          return { principal: await lookUp(known !== undefined), lookedUpAt: this.#now(), isKept: false }
+        } catch (error) {
+          if (known === undefined || !isDependencyAway(error)) throw error
+          // The credential still counts as known.
+          options.noDeleteOnFetchRejection = true
+          if (!this.#isUsable(known)) throw error
+          // Fails open for a bounded time: the account's version, which Redis keeps, is compared on
+          // every call.
+          options.ttl = RENEW_AGAIN_MS - 1
+          return { ...known, isKept: true }
+        }
+      },
+    })
   }
 
   /**
@@ -45,47 +66,14 @@ export class PrincipalCache {
    * fail with DEPENDENCY_UNAVAILABLE, a known principal is kept for a minute at least.
    */
   async get(key: string, lookUp: LookUp): Promise<Principal> {
-    const entry = this.#entries.get(key)
-    const now = this.#now()
-    if (!entry || now >= entry.principal.expiresAt || now - entry.lookedUpAt >= PRINCIPAL_MS_MAX) {
-      return await this.#renew(key, lookUp)
-    }
-    const ageMs = now - entry.lookedUpAt
-    if (ageMs < RENEW_MS) return entry.principal
-    const hasJustFailed = entry.failedAt !== undefined && now - entry.failedAt < RENEW_AGAIN_MS
-    if (ageMs < FRESH_MS || entry.failedAt !== undefined) {
-      // The entry has the outcome: a failure keeps it, a credential that ended removes it.
-      if (!hasJustFailed) void this.#renew(key, lookUp).catch(() => undefined)
-      return entry.principal
-    }
-    try {
-      return await this.#renew(key, lookUp)
-    } catch (error) {
-      // Fails open for a bounded time: the account's version, which Redis keeps, is compared on
-      // every call.
-      if (isDependencyAway(error)) return entry.principal
-      throw error
-    }
-  }
-
-  #renew(key: string, lookUp: LookUp): Promise<Principal> {
-    return this.#lookUps.run(key, async () => {
-      this.#lookUpCount += 1
-      const lookUpNumber = this.#lookUpCount
-      const isOvertaken = () => (this.#entries.peek(key)?.lookUpNumber ?? 0) > lookUpNumber
-      try {
-        const principal = await lookUp(this.#entries.has(key))
-        const entry = { principal, lookedUpAt: this.#now(), lookUpNumber, failedAt: undefined }
-        if (!isOvertaken()) this.#entries.set(key, entry)
-        return principal
-      } catch (error) {
-        if (isOvertaken()) throw error
-        const entry = this.#entries.peek(key)
-        if (entry && isDependencyAway(error)) entry.failedAt = this.#now()
-        else this.#entries.delete(key)
-        throw error
-      }
+    const known = this.#entries.peek(key, { allowStale: true })
+    const isUsable = known !== undefined && this.#isUsable(known)
+    const { principal } = await this.#entries.forceFetch(key, {
+      context: lookUp,
+      forceRefresh: !isUsable,
+      allowStale: isUsable && (known.isKept || this.#now() - known.lookedUpAt < FRESH_MS),
     })
+    return principal
   }
 
   /**
@@ -94,14 +82,18 @@ export class PrincipalCache {
    * shared.
    */
   forget(key: string, stale: Principal | undefined): void {
-    const entry = this.#entries.peek(key)
+    const entry = this.#entries.peek(key, { allowStale: true })
     if (!entry || entry.principal !== stale || entry.lookedUpAt === Number.NEGATIVE_INFINITY) return
-    entry.lookedUpAt = Number.NEGATIVE_INFINITY
-    this.#lookUps.forget(key)
+    this.#entries.set(key, { ...entry, lookedUpAt: Number.NEGATIVE_INFINITY })
   }
 
   /** Without Redis no change is announced: forget everything when the connection is lost. */
   clear(): void {
     this.#entries.clear()
+  }
+
+  #isUsable({ principal, lookedUpAt }: Entry): boolean {
+    const now = this.#now()
+    return now < principal.expiresAt && now - lookedUpAt < PRINCIPAL_MS_MAX
   }
 }

@@ -8,15 +8,8 @@ export class SingleFlight<Value> {
   run(key: string, work: () => Promise<Value>): Promise<Value> {
     const known = this.#underWay.get(key)
     if (known) return known
-    const underWay = (async () => await work())().finally(() => {
-      if (this.#underWay.get(key) === underWay) this.#underWay.delete(key)
-    })
+    const underWay = (async () => await work())().finally(() => this.#underWay.delete(key))
     this.#underWay.set(key, underWay)
     return underWay
-  }
-
-  /** Whoever asks from now on does not share what is under way. */
-  forget(key: string): void {
-    this.#underWay.delete(key)
   }
 }

@@ -137,4 +137,31 @@ describe('a credential that ended', () => {
     await settled()
     await assert.rejects(get(), { code: 'INVALID_API_KEY' })
   })
+
+  it('a credential that ended at a time that was known is not served past it, although look-ups are not answered', async () => {
+    const { get, pass, store } = cacheAt()
+    store.answer = async () => ({ ...principal('first'), expiresAt: 1_010_000 })
+    await get()
+    store.answer = isUnanswered
+    pass(9)
+    assert.equal((await get()).version, 'first')
+    pass(1)
+    await assert.rejects(get(), { code: 'DEPENDENCY_UNAVAILABLE' })
+  })
+})
+
+it('what a look-up found that began before everything was forgotten is not kept, because its version may be older', async () => {
+  const { cache, get, lookUps, store } = cacheAt()
+  const before = Promise.withResolvers<Principal>()
+  store.answer = () => before.promise
+  const gets = [get(), get()]
+  cache.clear()
+  before.resolve(principal('before'))
+  assert.deepEqual(
+    (await Promise.all(gets)).map(({ version }) => version),
+    ['before', 'before'],
+  )
+  store.answer = async () => principal('second')
+  assert.equal((await get()).version, 'second')
+  assert.equal(lookUps.length, 2)
 })
