@@ -22,6 +22,6 @@ end
 if unit == '' then return 0 end
 redis.call('ZADD', LOG, nowMs, unit)
 -- The longest wait is reached long before: the log of somebody who never stops has an end.
-redis.call('ZREMRANGEBYRANK', LOG, 0, -max - 32)
+if waitMsMax > 0 then redis.call('ZREMRANGEBYRANK', LOG, 0, -max - 32) end
 redis.call('PEXPIRE', LOG, windowMs)
 return 0
