@@ -6,11 +6,16 @@ import { consolePage, consoleStyles } from './console-page.ts'
 
 const FOLDER = new URL('../docs/operators/', import.meta.url)
 
+/** The file of the first page. */
+const FIRST = 'README'
+
 /**
  * Names of the pages of the operators' book, as their addresses end. The first page, the list of
  * all pages, has none.
  */
-export const BOOK_PAGES = readdirSync(FOLDER).flatMap((file) => (file === 'README.md' ? [] : file.replace(/\.md$/, '')))
+export const BOOK_PAGES = readdirSync(FOLDER).flatMap((file) =>
+  file === `${FIRST}.md` ? [] : file.replace(/\.md$/, ''),
+)
 
 /**
  * The page of the runbooks: what each alert and each line under "Needs attention" means, and what
@@ -24,7 +29,7 @@ const RUNBOOKS = 'runbooks'
  * @param name one of `BOOK_PAGES`; undefined for the list of all pages
  */
 export function bookPage(assets: Assets, name?: string): string {
-  const markdown = readFileSync(new URL(`${name ?? 'README'}.md`, FOLDER), 'utf8')
+  const markdown = readFileSync(new URL(`${name ?? FIRST}.md`, FOLDER), 'utf8')
   const title = /^# (.+)$/m.exec(markdown)?.[1] ?? ''
   const main = html`<article class="text" id="text" tabindex="-1">
 ${markdownToHtml(withContents(withAddresses(withPictures(markdown, assets))))}
@@ -55,8 +60,8 @@ function withAddresses(markdown: string): string {
   return markdown.replaceAll(/(?<!!)\[([^\]]+)\]\((?!https?:|#)([^)]+)\)/g, (_, text: string, target: string) => {
     const [file = '', anchor] = target.split('#')
     const page = file.replace(/\.md$/, '')
-    if (!BOOK_PAGES.includes(page)) return text
-    const path = page === RUNBOOKS ? '/runbooks' : `/book/${page}`
+    if (page !== FIRST && !BOOK_PAGES.includes(page)) return text
+    const path = page === FIRST ? '/book' : page === RUNBOOKS ? '/runbooks' : `/book/${page}`
     return `[${text}](${path}${anchor === undefined ? '' : `#${anchor}`})`
   })
 }

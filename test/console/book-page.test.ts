@@ -27,4 +27,9 @@ describe("the operators' book in the console", () => {
       }
     }
   })
+
+  it('a link to a section of the first page leads there', () => {
+    const [, anchor = ''] = /href="\/book#([\w-]+)"/.exec(bookPage(assets, 'tasks')) ?? assert.fail()
+    assert.match(bookPage(assets), new RegExp(`id="${anchor}"`))
+  })
 })
