@@ -40,6 +40,7 @@ import {
 } from './config/upstream-variables.ts'
 
 export type { SignupPolicy } from './config/accounts.ts'
+export type { Environment } from './config/environment-reader.ts'
 export { ConfigError, type Secret } from './config/environment-reader.ts'
 export { isLocalAddress, isLocalListener } from './config/http.ts'
 export { type ListenerAddress, orNaming } from './config/listener.ts'

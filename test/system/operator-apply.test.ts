@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { parse, stringify } from 'yaml'
-import { type Gateway, inheritedEnvironment, startGateway } from '../support/gateway.ts'
-import { SPARING_FLAGS } from '../support/node-flags.ts'
-
-const CLI = fileURLToPath(new URL('../../src/operator-cli.ts', import.meta.url))
+import { isOfUser, operate } from '../../src/operator/commands.ts'
+import { type Gateway, startGateway } from '../support/gateway.ts'
 
 const FILE = `upstreams:
   weather: { caps: { concurrency: 3, rates: [{ max: 7, seconds: 1 }] }, tierRequired: pro }
@@ -32,17 +28,14 @@ describe('operator apply', () => {
   }
 
   async function operator(...words: string[]): Promise<{ code: number; output: string }> {
-    const env = {
-      ...inheritedEnvironment(),
-      OPERATOR_TOKEN: gateway.environment.OPERATOR_TOKEN,
-      NEWS_KEY: 'secret-of-news',
+    const environment = { ...gateway.environment, NEWS_KEY: 'secret-of-news' }
+    try {
+      const { code, text } = await operate([...words, '--url', url], environment)
+      return { code, output: text }
+    } catch (error) {
+      assert.ok(isOfUser(error), String(error))
+      return { code: 1, output: error.message }
     }
-    return await new Promise((resolve) => {
-      const args = [...SPARING_FLAGS, CLI, ...words, '--url', url]
-      execFile(process.execPath, args, { env }, (error, stdout, stderr) => {
-        resolve({ code: Number(error?.code ?? 0), output: stdout + stderr })
-      })
-    })
   }
 
   const read = async (path: string) => {

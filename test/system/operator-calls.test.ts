@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
-import { promisify } from 'node:util'
+import { operate } from '../../src/operator/commands.ts'
 import { checkLook } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { type Account, createKey, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
-import { SPARING_FLAGS } from '../support/node-flags.ts'
-
-const run = promisify(execFile)
 
 describe('operators who look for a call or an account', () => {
   let gateway: Gateway
@@ -28,13 +24,7 @@ describe('operators who look for a call or an account', () => {
 
   const operator = (path: string, options: { method?: string; headers?: Record<string, string> } = {}) =>
     send(gateway, `/v1/operator${path}`, { ...options, token: gateway.environment.OPERATOR_TOKEN ?? '', url: ops })
-  const env = { ...process.env }
-  const cli = async (...args: string[]) => {
-    const token = { OPERATOR_TOKEN: gateway.environment.OPERATOR_TOKEN }
-    return await run(process.execPath, [...SPARING_FLAGS, 'src/operator-cli.ts', '--url', ops, ...args], {
-      env: { ...env, ...token },
-    })
-  }
+  const cli = (...args: string[]) => operate(['--url', ops, ...args], gateway.environment)
 
   /** A call that failed, once the log has it. */
   async function failedCall(): Promise<{ callId: string; requestId: string }> {
@@ -45,18 +35,16 @@ describe('operators who look for a call or an account', () => {
     return { callId, requestId: answer.headers.get('x-request-id') ?? '' }
   }
 
-  it('a call of any account is found by either id, in the API and by the command, whose exit code says when there is none', async () => {
+  it('a call of any account is found by either id, in the API and by the command, which says when there is none', async () => {
     const { callId, requestId } = await failedCall()
     const { body } = await operator(`/calls/${callId}`)
     assert.equal(body.calls[0].account.email, account.email)
     assert.deepEqual((await operator(`/calls/${requestId}`)).body, body)
-    const { stdout } = await cli('call', requestId)
-    assert.match(stdout, new RegExp(`Call +${callId}`))
-    assert.match(stdout, /Answer +502 UPSTREAM_ERROR/)
-    assert.match(stdout, /Account .*@example\.com/)
-    const missing = await cli('call', `call_${'0'.repeat(32)}`).catch((error) => error)
-    assert.equal(missing.code, 1)
-    assert.match(missing.stderr, /The log has no call with this id/)
+    const { text } = await cli('call', requestId)
+    assert.match(text, new RegExp(`Call +${callId}`))
+    assert.match(text, /Answer +502 UPSTREAM_ERROR/)
+    assert.match(text, /Account .*@example\.com/)
+    await assert.rejects(cli('call', `call_${'0'.repeat(32)}`), /The log has no call with this id/)
     assert.equal((await operator('/calls/nonsense')).status, 404)
   })
 
@@ -86,17 +74,17 @@ describe('operators who look for a call or an account', () => {
     assert.equal(accounts[0].email, account.email)
     assert.equal((await operator('/upstreams/none/accounts')).status, 404)
     assert.equal((await operator(`/users/${randomUUID()}`)).status, 404)
-    const { stdout } = await cli('account', account.email)
-    assert.match(stdout, /trivia +\d+ +0 +\d+/)
-    assert.match(stdout, new RegExp(callId))
+    const { text } = await cli('account', account.email)
+    assert.match(text, /trivia +\d+ +0 +\d+/)
+    assert.match(text, new RegExp(callId))
   })
 
   it('a key that an operator revokes is refused by the next request, and the audit log says who did it', async () => {
     const { key, id } = await createKey(gateway, account.token, 'test')
     const call = () => send(gateway, '/v1/call/trivia/questions', { key })
     assert.equal((await call()).status, 200)
-    const { stdout } = await cli('revoke-key', id)
-    assert.match(stdout, /is revoked/)
+    const { text } = await cli('revoke-key', id)
+    assert.match(text, /is revoked/)
     assert.equal((await call()).status, 401)
     const [record] = (await operator('/audit?limit=1')).body.records
     assert.deepEqual([record.action, record.subject, record.before.accountId], ['key.revoke', id, account.id])

@@ -165,12 +165,15 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     assert.equal(answered.body.data.temperature_c, 1.5)
   })
 
-  it('npm start tells the command line where its console is, which says whether callers fail', async () => {
+  it('npm start tells the command line where its console is, which says whether callers fail, and in one line what is wrong', async () => {
     const cli = join(import.meta.dirname, '../../src/operator-cli.ts')
     const env = { ...inheritedEnvironment(), DATA_DIR: folder }
     // The exit code is 1 if APIs are Down, as most are here.
-    const ask = async () =>
-      await promisify(execFile)(process.execPath, [cli, 'status'], { env }).catch((error) => error)
+    const ask = async (command = 'status') =>
+      await promisify(execFile)(process.execPath, [cli, command], { env }).catch((error) => error)
+    const wrong = await ask('stats')
+    assert.deepEqual([wrong.code, wrong.stdout], [1, ''])
+    assert.match(wrong.stderr, /^There is no command stats; did you mean status\?[^\n]*\n$/)
     let answer = await ask()
     // The console may not have read the fleet yet.
     await until(async () => {

@@ -1,0 +1,312 @@
+import { readFile } from 'node:fs/promises'
+import { stdin } from 'node:process'
+import { text } from 'node:stream/consumers'
+import type { Static } from 'typebox'
+import { ConfigError, type Environment, loadOperatorClient, type OperatorClient, parseCaps } from '../config.ts'
+import type { OverviewAnswer } from '../fleet/overview-schema.ts'
+import type { QueueAnswer } from '../fleet/queue-schema.ts'
+import { accountText, callsText } from './account-as-text.ts'
+import type { AccountReport } from './account-report.ts'
+import {
+  auditText,
+  isFailing,
+  overviewText,
+  queueText,
+  settingsText,
+  statusText,
+  topText,
+  upstreamsText,
+  usersText,
+  userText,
+} from './answers-as-text.ts'
+import type { SettingsAnswer, StoredSettings } from './apply-settings.ts'
+import type { UsersAnswer } from './change-user.ts'
+import { type CommandName, HELP, readCommandLine, UsageError, type Values } from './command-line.ts'
+import type { UpstreamAnswer } from './describe-upstream.ts'
+
+type Users = Static<typeof UsersAnswer>
+type SettingsResult = Static<typeof SettingsAnswer>
+type User = Users['users'][number]
+
+const TIERS = ['developer', 'pro', 'business', 'enterprise']
+
+/**
+ * Does what a command line of the operator says.
+ *
+ * @param environment where the address and the token of the operator API are. Default: that of the
+ *   process
+ * @throws UsageError, ConfigError or a parse error for what the person at the terminal can mend
+ */
+export async function operate(args: string[], environment?: Environment): Promise<Done> {
+  const commandLine = readCommandLine(args)
+  if (commandLine === undefined) return { text: HELP, code: 0 }
+  const { command, subject, values } = commandLine
+  const { answer, text, code = 0 } = await run(command, { subject, values, environment })
+  return { text: values.json ? JSON.stringify(answer, null, 2) : text, code }
+}
+
+/** What the command line prints, and its exit code. */
+export interface Done {
+  text: string
+  code: number
+}
+
+/** Whether the person at the terminal needs the message of an error alone, and not its stack. */
+export function isOfUser(error: unknown): error is Error {
+  return error instanceof UsageError || error instanceof ConfigError || isParseError(error)
+}
+
+async function run(
+  command: CommandName,
+  { subject, values, environment }: Omit<Invocation, 'client'> & { environment: Environment | undefined },
+): Promise<Result> {
+  if (command === 'check') return await check(required(subject, 'a file or folder'), values)
+  return await COMMANDS[command]({ client: await loadOperatorClient(values.url, environment), subject, values })
+}
+
+/** The only command that needs no gateway. */
+async function check(path: string, { overlay }: Values): Promise<Result> {
+  // Imported here: the reader of documents is a large package, which no other command needs.
+  const { checkPath } = await import('./check-document.ts')
+  const checked = await checkPath(path, overlay)
+  return { ...checked, code: checked.answer.ok ? 0 : 1 }
+}
+
+interface Invocation {
+  client: OperatorClient
+  subject: string | undefined
+  values: Values
+}
+
+/** What came of a command: the answer for programs, and as text. */
+interface Result {
+  answer: unknown
+  text: string
+  /** Exit code. Default: 0. */
+  code?: number
+}
+
+type Command = (invocation: Invocation) => Promise<Result>
+
+const COMMANDS: Record<Exclude<CommandName, 'check'>, Command> = {
+  status: async ({ client }) => {
+    const answer = await readOverview(client)
+    return { answer, text: statusText(answer), code: isFailing(answer) ? 1 : 0 }
+  },
+  overview: async ({ client }) => {
+    const answer = await readOverview(client)
+    return { answer, text: overviewText(answer) }
+  },
+  top: async ({ client }) => {
+    const answer = await readOverview(client)
+    return { answer: { accounts: answer.accounts }, text: topText(answer) }
+  },
+  queue: async ({ client, subject }) => {
+    const answer = (await request(client, `GET ${upstreamPath(subject)}/queue`)) as Static<typeof QueueAnswer>
+    return { answer, text: queueText(answer) }
+  },
+  users: async ({ client, subject, values }) => {
+    const answer = await listUsers(client, subject ?? '', values.unapproved)
+    return { answer, text: usersText(answer) }
+  },
+  user: async ({ client, subject, values }) => {
+    const account = required(subject, 'an id or address')
+    if (values['reset-link']) return await makeResetLink(client, account, values)
+    const user = await changeUser(client, account, values)
+    return { answer: { user }, text: userText(user) }
+  },
+  'new-password': async ({ client, subject }) => await resetPassword(client, required(subject, 'an id or address')),
+  account: async ({ client, subject }) => {
+    const { id } = await findUser(client, required(subject, 'an id or address'))
+    const answer = (await request(client, `GET /v1/operator/users/${encodeURIComponent(id)}`)) as AccountReport
+    return { answer, text: accountText(answer) }
+  },
+  'revoke-key': async ({ client, subject }) => {
+    const id = required(subject, 'the id of a key')
+    const answer = await request(client, `DELETE /v1/operator/keys/${encodeURIComponent(id)}`)
+    return { answer, text: `The key ${id} is revoked: it is refused from now on.` }
+  },
+  call: async ({ client, subject }) => {
+    const id = required(subject, 'the id of a call or of a request')
+    const answer = await request(client, `GET /v1/operator/calls/${encodeURIComponent(id)}`)
+    return { answer, text: callsText(Object(answer).calls) }
+  },
+  upstreams: async ({ client }) => {
+    const upstreams = await listUpstreams(client)
+    return { answer: { upstreams }, text: upstreamsText(upstreams) }
+  },
+  upstream: async ({ client, subject, values }) => {
+    const change = await upstreamChange(values)
+    if (Object.keys(change).length > 0) return await patchUpstream(client, subject, change)
+    const slug = required(subject, 'a slug')
+    const upstream = (await listUpstreams(client)).find((candidate) => candidate.slug === slug)
+    if (!upstream) throw new UsageError(`There is no API ${slug}; the command upstreams lists them.`)
+    return { answer: { upstream }, text: upstreamsText([upstream]) }
+  },
+  reset: async ({ client, subject }) =>
+    await patchUpstream(client, subject, { enabled: null, tierRequired: null, caps: null, key: null }),
+  pause: async ({ client, subject, values }) => {
+    const mode = values.hold ? 'hold' : 'refuse'
+    const answer = await request(client, `POST ${upstreamPath(subject)}/pause`, { mode })
+    const callers = mode === 'hold' ? 'its calls wait' : 'its calls are refused with 503 API_PAUSED'
+    return { answer, text: `${subject} is paused: ${callers}.` }
+  },
+  resume: async ({ client, subject }) => {
+    const answer = await request(client, `POST ${upstreamPath(subject)}/resume`)
+    return { answer, text: `${subject} is resumed.` }
+  },
+  probe: async ({ client, subject }) => {
+    const answer = await request(client, `POST ${upstreamPath(subject)}/probe`)
+    const { outcome } = Object(answer)
+    const text = outcome
+      ? `${subject}: ${outcome.words}${outcome.code === null ? '' : ` (${outcome.code})`}`
+      : `${subject}: no result yet. Check that a worker is running and that the cap has room.`
+    return { answer, text, code: outcome?.code === null ? 0 : 1 }
+  },
+  apply: async ({ client, subject, values }) => {
+    // Imported here: the reader of YAML is a large package, which few commands need.
+    const { readSettingsFile } = await import('./settings-file.ts')
+    const settings = await readSettingsFile(required(subject, 'a file'), client.variable)
+    const answer = await request(client, `POST /v1/operator/settings?dryRun=${values.check === true}`, settings)
+    const { differences } = answer as SettingsResult
+    const code = values.check && differences.length > 0 ? 2 : 0
+    return { answer, text: settingsText(answer as SettingsResult), code }
+  },
+  export: async ({ client }) => {
+    const { settingsFileText } = await import('./settings-file.ts')
+    const stored = (await request(client, 'GET /v1/operator/settings')) as StoredSettings
+    return { answer: { upstreams: stored.upstreams }, text: settingsFileText(stored) }
+  },
+  audit: async ({ client, values }) => {
+    const answer = await request(client, `GET /v1/operator/audit?limit=${encodeURIComponent(values.limit ?? '50')}`)
+    return { answer, text: auditText(Object(answer).records) }
+  },
+}
+
+async function readOverview(client: OperatorClient): Promise<Static<typeof OverviewAnswer>> {
+  return (await request(client, 'GET /v1/operator/overview')) as Static<typeof OverviewAnswer>
+}
+
+async function listUpstreams(client: OperatorClient): Promise<Static<typeof UpstreamAnswer>[]> {
+  return Object(await request(client, 'GET /v1/operator/upstreams')).upstreams
+}
+
+function upstreamPath(subject: string | undefined): string {
+  return `/v1/operator/upstreams/${encodeURIComponent(required(subject, 'a slug'))}`
+}
+
+async function patchUpstream(client: OperatorClient, subject: string | undefined, change: object): Promise<Result> {
+  const answer = await request(client, `PATCH ${upstreamPath(subject)}`, change)
+  return { answer, text: upstreamsText([Object(answer).upstream]) }
+}
+
+async function changeUser(client: OperatorClient, subject: string, values: Values): Promise<User> {
+  const change = userChange(values)
+  const isChange = Object.keys(change).length > 0
+  if (isChange && !subject.includes('@')) return await patchUser(client, subject, change)
+  const user = await findUser(client, subject)
+  return isChange ? await patchUser(client, user.id, change) : user
+}
+
+function userChange(values: Values): object {
+  return {
+    ...tierOf(values, 'tier'),
+    ...(onOff(values) === undefined ? {} : { disabled: onOff(values) === false }),
+    ...(values.approve || values.disapprove ? { approved: values.approve === true } : {}),
+  }
+}
+
+async function resetPassword(client: OperatorClient, subject: string): Promise<Result> {
+  const { id, email } = await findUser(client, subject)
+  const answer = await request(client, `POST /v1/operator/users/${encodeURIComponent(id)}/password`)
+  const { user, password } = Object(answer)
+  const text = `New password of ${email}, shown this once: ${password}`
+  const note = `The account is disabled. It logs in once it is enabled: user ${email} --enable`
+  return { answer, text: user.disabled ? `${text}\n${note}` : text }
+}
+
+async function makeResetLink(client: OperatorClient, subject: string, values: Values): Promise<Result> {
+  if (Object.keys(userChange(values)).length > 0) throw new UsageError('Nothing was done: --reset-link stands alone.')
+  const { id, email } = await findUser(client, subject)
+  const answer = await request(client, `POST /v1/operator/users/${encodeURIComponent(id)}/reset-link`)
+  const text = `${email} sets a new password here, once, within 30 minutes:\n${Object(answer).link}`
+  return { answer, text }
+}
+
+async function patchUser(client: OperatorClient, id: string, change: object): Promise<User> {
+  return Object(await request(client, `PATCH /v1/operator/users/${encodeURIComponent(id)}`, change)).user
+}
+
+async function listUsers(client: OperatorClient, text: string, unapproved = false): Promise<Users> {
+  const query = new URLSearchParams({ email: text, ...(unapproved ? { unapproved: 'true' } : {}) })
+  return (await request(client, `GET /v1/operator/users?${query}`)) as Users
+}
+
+async function findUser(client: OperatorClient, subject: string): Promise<User> {
+  const { users } = await listUsers(client, subject)
+  const wanted = subject.toLowerCase()
+  const user = users.find(({ id, email: address }) => id === wanted || address.toLowerCase() === wanted)
+  if (!user) throw new UsageError(`No account has the ${subject.includes('@') ? 'address' : 'id'} ${subject}.`)
+  return user
+}
+
+async function upstreamChange(values: Values): Promise<object> {
+  const file = values['key-file']
+  const key = file === undefined ? undefined : await readKey(file)
+  return {
+    ...tierOf(values, 'tierRequired'),
+    ...(onOff(values) === undefined ? {} : { enabled: onOff(values) }),
+    ...(values.caps === undefined ? {} : { caps: parseCaps('--caps', values.caps) }),
+    ...(key === undefined ? {} : { key }),
+  }
+}
+
+async function readKey(file: string): Promise<string> {
+  try {
+    return (await (file === '-' ? text(stdin) : readFile(file, 'utf8'))).trim()
+  } catch (cause) {
+    throw new UsageError(`--key-file: ${file} cannot be read.`, { cause })
+  }
+}
+
+function tierOf({ tier }: Values, member: string): object {
+  if (tier === undefined) return {}
+  if (!TIERS.includes(tier)) throw new UsageError(`--tier must be one of ${TIERS.join(', ')}.`)
+  return { [member]: tier }
+}
+
+function onOff({ enable, disable }: Values): boolean | undefined {
+  if (enable && disable) throw new UsageError('--enable and --disable exclude each other.')
+  return enable ? true : disable ? false : undefined
+}
+
+function required(value: string | undefined, what: string): string {
+  if (value === undefined) throw new UsageError(`This command needs ${what}; --help shows how.`)
+  return value
+}
+
+async function request(
+  { url, token, tokenFrom, name }: OperatorClient,
+  route: `${'GET' | 'POST' | 'PATCH' | 'DELETE'} ${string}`,
+  body?: object,
+): Promise<unknown> {
+  const [method = '', path = ''] = route.split(' ', 2)
+  const headers = { authorization: `Bearer ${token}`, 'x-operator': name }
+  const response = await fetch(url + path, {
+    method,
+    headers: body ? { ...headers, 'content-type': 'application/json' } : headers,
+    ...(body ? { body: JSON.stringify(body) } : {}),
+  }).catch((cause) => {
+    throw new UsageError(`The operator API at ${url} does not answer. Is the service running?`, { cause })
+  })
+  const answer = Object(await response.json().catch(() => ({})))
+  if (response.status === 401) {
+    throw new UsageError(`The operator API at ${url} does not take the token of ${tokenFrom}: 401 ${answer.code}.`)
+  }
+  if (!response.ok) throw new UsageError(`${response.status} ${answer.code ?? ''}: ${answer.message ?? 'refused'}`)
+  return answer
+}
+
+function isParseError(error: unknown): error is Error {
+  return error instanceof TypeError && String(Reflect.get(error, 'code')).startsWith('ERR_PARSE_ARGS')
+}
