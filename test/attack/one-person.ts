@@ -1,4 +1,5 @@
-import { send, sql } from '../support/client.ts'
+import { publicNetworkOf } from '../../src/throttles/client-network.ts'
+import { send, signUp, sql } from '../support/client.ts'
 import type { Gateway } from '../support/gateway.ts'
 import type { UpstreamServer } from '../support/upstream-server.ts'
 import type { Outcome, Scenario } from './scenario.ts'
@@ -119,17 +120,13 @@ export interface Caller {
 }
 
 /**
- * A sign-up from an address, and a live key. A verified account looks as if it was made two days
- * ago.
+ * An account whose sign-up came from an address, and its live key. A verified account looks as if
+ * it was made two days ago.
  */
 export async function signUpFrom(gateway: Gateway, address: string, isProven = false): Promise<Caller> {
-  const headers = { 'x-forwarded-for': address }
-  const email = `${crypto.randomUUID()}@example.com`
-  const { body } = await send(gateway, '/v1/auth/signup', { headers, body: { email, password: 'correct horse 12' } })
-  if (isProven) {
-    const proof = "update users set email_verified_at = now(), created_at = now() - interval '2 days' where email = $1"
-    await sql(gateway, proof, [email])
-  }
-  const { body: created } = await send(gateway, '/v1/keys', { headers, token: body.token, body: {} })
-  return { key: created.key, token: body.token, address }
+  const { id, live: key, token } = await signUp(gateway)
+  await sql(gateway, 'update users set signup_network = $1 where id = $2', [publicNetworkOf(address) ?? null, id])
+  const proof = "update users set email_verified_at = now(), created_at = now() - interval '2 days' where id = $1"
+  if (isProven) await sql(gateway, proof, [id])
+  return { key, token, address }
 }

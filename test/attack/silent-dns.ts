@@ -20,7 +20,8 @@ export const silentDns: Scenario = {
   run: async (gateway): Promise<Outcome> => {
     const server = await startNameServer({ 'stores.example': ['127.0.0.1'] })
     const { token } = await signUp(gateway)
-    const url = await gateway.startWeb({
+    // A process has one resolver of names, which reads the environment of the process.
+    const { url } = await gateway.startWebProcess({
       DNS_SERVERS: server.address,
       DATABASE_URL: named(gateway.services.databaseUrl),
       REDIS_URL: named(gateway.services.redisUrl),

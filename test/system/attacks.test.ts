@@ -1,30 +1,24 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
-import { promisify } from 'node:util'
-import { Redis } from 'ioredis'
 import { createApiKey } from '../../src/accounts/api-key.ts'
 import { memoize } from '../../src/async/memoize.ts'
 import { closeApi } from '../attack/close-api.ts'
+import { choose, HELP, SCENARIOS } from '../attack/command-line.ts'
 import { halfOpen } from '../attack/half-open.ts'
 import { manyAccounts, takeWholeCap } from '../attack/many-accounts.ts'
 import { mcpWork } from '../attack/mcp-work.ts'
 import { onePersonShort } from '../attack/one-person.ts'
-import { pipelining } from '../attack/pipelining.ts'
 import { provokedLimit } from '../attack/provoked-limit.ts'
 import { redisMemory } from '../attack/redis-memory.ts'
 import type { Scenario } from '../attack/scenario.ts'
 import { signIns } from '../attack/sign-ins.ts'
 import { silentDns } from '../attack/silent-dns.ts'
-import { usageRows } from '../attack/usage-rows.ts'
-import { outputUntilNow, send, signUp } from '../support/client.ts'
-import { type Gateway, startGateway, until } from '../support/gateway.ts'
-import { SPARING_FLAGS } from '../support/node-flags.ts'
+import { send, signUp } from '../support/client.ts'
+import { type Gateway, startGateway } from '../support/gateway.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
-import { ROOT } from '../tools/sources.ts'
 
 const FEW_OF_STRANGERS = { CLIENT_CONNECTIONS_MAX: '3', CLIENT_ANONYMOUS_PER_SECOND: '5' }
 const ONE_REQUEST_A_SECOND = { ACCOUNT_REQUESTS_PER_SECOND: '1' }
@@ -35,13 +29,14 @@ describe('one caller', () => {
   let upstream: UpstreamServer
   const scenarios = [
     ...[closeApi, manyAccounts, onePersonShort, halfOpen, provokedLimit],
-    ...[redisMemory, pipelining, silentDns, signIns],
+    ...[redisMemory, silentDns, signIns],
   ]
 
   before(async () => {
     upstream = await startUpstreamServer()
     const slugs = scenarios.flatMap((scenario) => scenario.slugs ?? [])
     gateway = await startGateway({
+      isLocal: true,
       environment: Object.assign(
         upstream.environment(...slugs, ...(mcpWork.slugs ?? []), 'code-host-search'),
         { UPSTREAM_CODE_HOST_SEARCH_CAPS: 'concurrency=4,12/3600' },
@@ -62,19 +57,10 @@ describe('one caller', () => {
     assert.ok(isPassed, JSON.stringify(figures))
   }
 
-  it('one caller that asks the attacks for help gets a list of all and starts none', async () => {
-    const program = [...SPARING_FLAGS, 'test/attack/run.ts']
-    const { stdout } = await promisify(execFile)(process.execPath, [...program, '--help'], { cwd: ROOT })
-    for (const { name, claim } of scenarios) assert.ok(stdout.includes(`  ${name} `) && stdout.includes(claim), name)
-    const refused = promisify(execFile)(process.execPath, [...program, 'close'], { cwd: ROOT })
-    await assert.rejects(refused, { code: 2, stderr: 'attack: there is no scenario "close" (--help lists them)\n' })
-  })
-
-  it('one caller that pipelines without reading slows no other and takes no memory', async () => {
-    // Each call was answered. Only the long form measures how soon, on a machine that does nothing
-    // else.
-    const { figures } = await pipelining.run(gateway, 1.5)
-    assert.ok(Number(figures.calls) > 0 && Number(figures['memory at most MB']) < 600, JSON.stringify(figures))
+  it('one caller that asks the attacks for help gets a list of all, and a misspelt attack is named', () => {
+    for (const { name, claim } of SCENARIOS) assert.ok(HELP.includes(`  ${name} `) && HELP.includes(claim), name)
+    assert.deepEqual([choose(['--help']), choose([]), choose(['close-api'])], [undefined, SCENARIOS, [closeApi]])
+    assert.throws(() => choose(['close']), { message: 'there is no scenario "close" (--help lists them)' })
   })
 
   it('one caller whose own parameters make an upstream fail takes it from nobody', () => assertHeld(closeApi, 2))
@@ -132,17 +118,10 @@ describe('one caller', () => {
     for (const socket of idle) socket.destroy()
   })
 
-  it('one caller makes a bounded number of usage rows a day, and its reports keep no other account from Postgres', async () => {
-    const { figures } = await usageRows.run(gateway, 1)
-    assert.ok(Number(figures['rows of the day']) <= 240, JSON.stringify(figures))
-    assert.ok(Number(figures['reports answered']) > 0, JSON.stringify(figures))
-    assert.equal(figures['of them not 200'], 0, JSON.stringify(figures))
-  })
-
   it('one account’s MCP messages cost units by their work, and its large task is answered in part', async () => {
     // So few units that even a slow machine reaches the limit.
     const url = await gateway.startWeb({ ...mcpWork.environment, ACCOUNT_REQUESTS_PER_SECOND: '5' })
-    const { figures } = await mcpWork.run({ ...gateway, url }, 1, upstream)
+    const { figures } = await mcpWork.run(Object.create(gateway, { url: { value: url } }), 1, upstream)
     assert.ok(Number(figures['refused with 429']) > 0, JSON.stringify(figures))
     assert.ok(Number(figures['messages answered']) > 0, JSON.stringify(figures))
     assert.ok(Number(figures['longest answer, characters']) < 150_000, JSON.stringify(figures))
@@ -224,55 +203,6 @@ describe('one caller', () => {
     }
   })
 
-  it('one caller writes no error into the log by breaking an upload off', async () => {
-    const head = `POST /v1/auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n`
-    for (let count = 0; count < 10; count += 1) {
-      const socket = await open(gateway.url, '127.0.0.1')
-      socket.write(`${head}Content-Length: 100\r\n\r\n{"email":`)
-      // The node reads the body now.
-      await once(socket, 'data')
-      socket.resetAndDestroy()
-    }
-    assert.equal((await send(gateway, '/v1/auth/login', { body: { email: 'a', password: 'b' } })).status, 401)
-    assert.doesNotMatch(await outputUntilNow(gateway), /"level":"error"/)
-  })
-
-  it('one caller writes no error into the log by leaving an answer that has not begun', async () => {
-    const { test } = await signUp(gateway)
-    const call = { api: 'dictionary', endpoint: '/define', parameters: { word: 'slow' } }
-    const callTool = { name: 'call_apis', arguments: { calls: [call] } }
-    const requests = [
-      ['/v1/batch', { calls: [call] }],
-      ['/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params: callTool }],
-      ['/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'call_api', arguments: call } }],
-    ] as const
-    for (const [path, body] of requests) {
-      const text = JSON.stringify(body)
-      const socket = await open(gateway.url, '127.0.0.1')
-      const head = `POST ${path} HTTP/1.1\r\nHost: a\r\nX-Api-Key: ${test}\r\nX-Gateway-Scenario: slow-3000\r\n`
-      const accept = 'Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n'
-      socket.write(`${head}${accept}Content-Length: ${text.length}\r\n\r\n${text}`)
-      await until(async () => (await inFlightOf(gateway)) > 0)
-      socket.destroy()
-      await until(async () => (await inFlightOf(gateway)) === 0)
-    }
-    assert.doesNotMatch(await outputUntilNow(gateway), /"level":"error"/)
-  })
-
-  it('one caller floods the log with refused calls no more than others, and the rest is counted', async () => {
-    const { id, test } = await signUp(gateway)
-    await Promise.all(Array.from({ length: 300 }, () => send(gateway, '/v1/call/nosuch/x', { key: test })))
-    const linesOf = async (message: string) =>
-      (await outputUntilNow(gateway))
-        .split('\n')
-        .filter((line) => line.includes(id) && line.includes(`"msg":"${message}"`))
-    const counted = async () =>
-      (await linesOf('further calls')).reduce((sum, line) => sum + JSON.parse(line).codes.API_NOT_FOUND, 0)
-    const written = (await linesOf('call')).length
-    assert.ok(written < 200, `${written} lines`)
-    await until(async () => (await counted()) + (await linesOf('call')).length === 300)
-  })
-
   it('one caller sends unknown keys until they are refused without a look-up, while known keys of its network go on', async () => {
     const { test } = await signUp(gateway)
     const url = await gateway.startWeb({ UNKNOWN_KEYS_PER_MINUTE: '2' })
@@ -290,17 +220,6 @@ describe('one caller', () => {
   })
 })
 
-/** Calls in flight of all accounts. */
-async function inFlightOf({ services }: Gateway): Promise<number> {
-  const redis = new Redis(services.redisUrl)
-  try {
-    const keys = await redis.keys('agw:{a:*}:test:inflight')
-    const counts = await Promise.all(keys.map((key) => redis.zcard(key)))
-    return counts.reduce((sum, count) => sum + count, 0)
-  } finally {
-    redis.disconnect()
-  }
-}
 /** Status of a request from one of this machine's addresses, on a connection of its own. */
 async function status(url: string, path: string, localAddress: string, headers: object = {}): Promise<number> {
   const sent = request(url + path, { localAddress, headers: { ...headers }, agent: new Agent({ keepAlive: false }) })

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { storedCalls } from '../../src/queue/call-job.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
+import { pipelining } from '../attack/pipelining.ts'
 import { capTraces, isCapQuiet } from '../support/cap-state.ts'
-import { type Account, send } from '../support/client.ts'
+import { type Account, outputUntilNow, send } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
 import { LANE, laneKey } from '../support/lane.ts'
 import { recorded } from '../support/recorded.ts'
@@ -219,6 +220,43 @@ describe('a caller that leaves', () => {
     await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 0)
   })
 
+  it('a caller that leaves in the middle of an upload, or before its answer has begun, writes no error into the log', async () => {
+    const expecting = `POST /v1/auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n`
+    for (let count = 0; count < 10; count += 1) {
+      const socket = await open(gateway.url)
+      socket.write(`${expecting}Content-Length: 100\r\n\r\n{"email":`)
+      // The node reads the body now.
+      await once(socket, 'data')
+      socket.resetAndDestroy()
+    }
+    const call = { api: 'dictionary', endpoint: '/define', parameters: { word: 'slow' } }
+    const message = { jsonrpc: '2.0', id: 1, method: 'tools/call' }
+    const requests = [
+      ['/v1/batch', { calls: [call] }],
+      ['/mcp', { ...message, params: { name: 'call_apis', arguments: { calls: [call] } } }],
+      ['/mcp', { ...message, params: { name: 'call_api', arguments: call } }],
+    ] as const
+    const inFlight = async () => await redis.zcard(accountKeys.inFlight(account.id, 'test'))
+    for (const [path, body] of requests) {
+      const text = JSON.stringify(body)
+      const socket = await open(gateway.url)
+      const head = `POST ${path} HTTP/1.1\r\nHost: a\r\nX-Api-Key: ${account.test}\r\nX-Gateway-Scenario: slow-3000\r\n`
+      const accept = 'Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n'
+      socket.write(`${head}${accept}Content-Length: ${text.length}\r\n\r\n${text}`)
+      await until(async () => (await inFlight()) > 0)
+      socket.destroy()
+      await until(async () => (await inFlight()) === 0)
+    }
+    assert.doesNotMatch(await outputUntilNow(gateway), /"level":"error"/)
+  })
+
+  it('a caller that leaves the answers to its pipelined requests unread slows no other and takes no memory', async () => {
+    // Each call was answered. Only the long form measures how soon, on a machine that does nothing
+    // else.
+    const { figures } = await pipelining.run(gateway, 1.5)
+    assert.ok(Number(figures.calls) > 0 && Number(figures['memory at most MB']) < 600, JSON.stringify(figures))
+  })
+
   it('callers that left are no fault of the gateway in its log, and have a status there that nobody read', async () => {
     const output = await gateway.allOutput()
     assert.doesNotMatch(output, /INTERNAL_ERROR/)
@@ -233,4 +271,11 @@ async function callsAtWorkers(redis: Redis): Promise<number> {
   const ids = await redis.lrange(laneKey('active'), 0, -1)
   const jobs = await Promise.all(ids.map((id) => redis.hget(laneKey(id), 'data')))
   return jobs.reduce((sum, data) => sum + storedCalls(JSON.parse(data ?? '{}')).length, 0)
+}
+
+/** A connection that sends bytes as they are. */
+async function open(url: string): Promise<Socket> {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  await once(socket, 'connect')
+  return socket
 }
