@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { after, before, describe, it } from 'node:test'
 import type { Redis } from 'ioredis'
@@ -21,9 +22,13 @@ describe('a call past its deadline', () => {
   let upstream: UpstreamServer
   let account: Account
   let redis: Redis
+  /** The only worker. */
+  let worker: ChildProcess
 
   before(async () => {
     stage = await startStage({
+      isLocal: true,
+      workers: 0,
       caps: {
         'random-facts': 'concurrency=50,10000/1',
         'dog-images': 'concurrency=50,10000/1',
@@ -32,16 +37,20 @@ describe('a call past its deadline', () => {
       timeoutMs: DEADLINE_MS,
     })
     ;({ gateway, upstream, account, redis } = stage)
+    worker = await startWorker()
   })
   after(() => stage.stop())
 
+  const startWorker = async () => (await gateway.startProcess('workers/worker.ts')).child
+  const kill = async (child: ChildProcess) => {
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
   const call = (path: string, url = gateway.url): Promise<Answer> => send(gateway, path, { key: account.live, url })
 
   it('a call past its deadline never reaches the upstream', async () => {
     upstream.play('dog-images', () => dog)
-    const [worker] = gateway.workers
-    worker?.kill('SIGKILL')
-    await once(worker ?? assert.fail(), 'exit')
+    await kill(worker)
     const before = upstream.arrivalsOf('dog-images').length
     const answers = await Promise.all(Array.from({ length: 20 }, () => call(DOG)))
     for (const { status, text, headers } of answers) {
@@ -49,7 +58,7 @@ describe('a call past its deadline', () => {
       assert.ok(text.includes('DEADLINE_EXCEEDED'), text)
       assert.ok(headers.get('retry-after'))
     }
-    await gateway.startWorker()
+    worker = await startWorker()
     assert.equal((await call(DOG)).status, 200)
     await until(async () => await isCapQuiet(redis, 'dog-images'))
     assert.equal(upstream.arrivalsOf('dog-images').length - before, 1)
@@ -74,21 +83,19 @@ describe('a call past its deadline', () => {
   })
 
   it('a call past its deadline never reaches the upstream either when its node was killed', async () => {
-    const [worker] = gateway.workers.slice(-1)
-    worker?.kill('SIGKILL')
-    await once(worker ?? assert.fail(), 'exit')
-    const url = await gateway.startWeb()
+    await kill(worker)
+    const { url, child } = await gateway.startWebProcess()
     const before = upstream.arrivalsOf('dog-images').length
     const calls = Array.from({ length: 10 }, () => call(DOG, url).catch(() => 'no answer'))
     const jobs = (): Promise<number> => redis.llen(laneKey('wait'))
     const queued = (): Promise<number> => redis.zcard(capKeys.of('dog-images', 'shared', 'queue'))
     await until(async () => (await queued()) === 10 && (await jobs()) > 0)
     const queuedAt = performance.now()
-    gateway.web.at(-1)?.kill('SIGKILL')
+    child.kill('SIGKILL')
     await Promise.all(calls)
     await until(() => performance.now() - queuedAt > DEADLINE_MS + 100)
     assert.ok((await jobs()) > 0)
-    await gateway.startWorker()
+    worker = await startWorker()
     await until(async () => (await jobs()) === 0)
     assert.equal((await call(DOG)).status, 200)
     assert.equal(upstream.arrivalsOf('dog-images').length - before, 1)

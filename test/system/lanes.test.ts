@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { ChildProcess } from 'node:child_process'
 import { after, before, describe, it } from 'node:test'
 import { capKeys } from '../../src/redis/keys.ts'
 import { readProcesses } from '../../src/telemetry/heartbeat.ts'
@@ -14,10 +15,13 @@ const QUEUE = capKeys.of('random-facts', 'shared', 'queue')
 
 describe('lanes', () => {
   let stage: Stage
+  let worker: ChildProcess
   let cell = 0
 
   before(async () => {
     stage = await startStage({
+      isLocal: true,
+      workers: 0,
       caps: {
         'random-facts': `concurrency=64,${WAITING}/50`,
         weather: 'concurrency=64,1000000/1',
@@ -25,6 +29,7 @@ describe('lanes', () => {
       },
       timeoutMs: 60_000,
     })
+    worker = (await stage.gateway.startProcess('workers/worker.ts')).child
     stage.upstream.play('random-facts', () => recorded('random-facts'))
     stage.upstream.play('weather', () => recorded('weather'))
     stage.upstream.play('currency', () => ({ base: 'EUR', date: '2026-01-02', rates: { USD: 1.1 } }))
@@ -81,12 +86,11 @@ describe('lanes', () => {
   })
 
   it('give the APIs that WORKER_UPSTREAMS names to the worker that names them, and back to the others when it has ended', async () => {
-    const [other] = stage.gateway.workers
-    const named = await stage.gateway.startWorker({ WORKER_UPSTREAMS: 'currency' })
+    const { child: named } = await stage.gateway.startProcess('workers/worker.ts', { WORKER_UPSTREAMS: 'currency' })
     const serving = async () =>
       (await readProcesses(stage.redis, Date.now())).filter(({ serves }) => serves?.join() === 'currency').length
     await until(async () => (await serving()) === 1)
-    other?.kill('SIGSTOP')
+    worker.kill('SIGSTOP')
     // Nodes read every two seconds which lanes the workers serve.
     const ask = (n: number) =>
       send(stage.gateway, `/v1/call/currency/latest?n=${n}`, {
@@ -98,7 +102,7 @@ describe('lanes', () => {
       count += 1
       return (await ask(count).catch(() => undefined))?.status === 200
     })
-    other?.kill('SIGCONT')
+    worker.kill('SIGCONT')
     named.kill('SIGTERM')
     await until(async () => (await serving()) === 0)
     await until(async () => (await ask(1_000).catch(() => undefined))?.status === 200)

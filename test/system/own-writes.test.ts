@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { ChildProcess } from 'node:child_process'
 import { after, before, describe, it } from 'node:test'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
@@ -17,7 +18,8 @@ describe('a write', () => {
   before(async () => {
     shop = await startShop()
     gateway = await startGateway({
-      workers: 2,
+      isLocal: true,
+      workers: 0,
       environment: {
         UPSTREAMS_DIR: OWN_FOLDER,
         BUILTIN_UPSTREAMS: 'none',
@@ -28,6 +30,7 @@ describe('a write', () => {
         PLAN_LIMITS: '{"Free":{"perMinute":100000,"perMonth":1000000,"inFlight":200}}',
       },
     })
+    await Promise.all([startWorker(), startWorker()])
     account = await signUp(gateway)
   })
   after(async () => {
@@ -35,6 +38,9 @@ describe('a write', () => {
     await shop.close()
   })
 
+  /** Worker processes, the newest last. */
+  const workers: ChildProcess[] = []
+  const startWorker = async () => void workers.push((await gateway.startProcess('workers/worker.ts')).child)
   const create = (customer: string, headers = {}): Promise<Answer> =>
     send(gateway, '/v1/call/orders/create-order', {
       token: account.token,
@@ -72,8 +78,8 @@ describe('a write', () => {
     for (let kills = 0; kills < 4; kills += 1) {
       const from = answers.length
       await until(() => answers.length > from + 40)
-      gateway.workers.at(-1)?.kill('SIGKILL')
-      await gateway.startWorker()
+      workers.at(-1)?.kill('SIGKILL')
+      await startWorker()
     }
     isOver = true
     await Promise.all(loops)
@@ -85,19 +91,19 @@ describe('a write', () => {
     shop.mode = 'hangs'
     const answering = create('Killed')
     await until(() => shop.createdBy('Killed') === 1)
-    for (const worker of gateway.workers) worker.kill('SIGKILL')
+    for (const worker of workers) worker.kill('SIGKILL')
     shop.mode = 'serves'
-    await gateway.startWorker()
+    await startWorker()
     const answer = await answering
     assert.deepEqual([answer.status, answer.body.error.code], [502, 'OUTCOME_UNKNOWN'], answer.text)
     assert.equal(shop.createdBy('Killed'), 1)
   })
 
   it('a write that no worker has taken by its deadline is 503, and is not sent afterwards', async () => {
-    for (const worker of gateway.workers) worker.kill('SIGKILL')
+    for (const worker of workers) worker.kill('SIGKILL')
     const answer = await create('Nobody there')
     assert.ok(UNSENT.has(answer.status), answer.text)
-    await gateway.startWorker()
+    await startWorker()
     assert.equal((await create('After')).status, 200)
     assert.equal(shop.createdBy('Nobody there'), 0)
   })
