@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import pg from 'pg'
 import { signSessionToken } from '../../src/accounts/session-token.ts'
@@ -50,46 +50,53 @@ describe('authorisation', () => {
     await gateway.stop()
   })
 
-  async function insertKey(userId: string, teamId: string | null = null, isRevoked = false): Promise<string> {
-    const id = randomUUID()
-    await database.query(
-      `insert into api_keys (id, user_id, team_id, environment, key_hash, last_four, revoked_at)
-       values ($1, $2, $3, 'live', $4, '0000', $5)`,
-      [id, userId, teamId, randomBytes(32), isRevoked ? new Date() : null],
-    )
-    return id
-  }
-
-  async function insertTeam(owner: string, members: Record<string, string>): Promise<string> {
-    const id = randomUUID()
-    await database.query(`insert into teams (id, name, owner_id) values ($1, 'Team', $2)`, [id, owner])
-    for (const [userId, role] of Object.entries({ [owner]: 'owner', ...members })) {
-      await database.query('insert into team_members (team_id, user_id, role) values ($1, $2, $3)', [id, userId, role])
-    }
-    return id
-  }
-
+  /** Replaces all teams and keys, which earlier cases may have changed, in one statement. */
   async function createFixture(self: Account): Promise<Fixture> {
-    // Keys of earlier cases would reach the limit of keys an account may have.
+    const [team, otherTeam] = [randomUUID(), randomUUID()]
+    const members: [team: string, user: Account, role: string][] = [
+      [team, people.owner, 'owner'],
+      [team, people.admin, 'admin'],
+      [team, people.member, 'member'],
+      [team, people.otherMember, 'member'],
+      [team, people.otherAdmin, 'admin'],
+      [otherTeam, people.elsewhere, 'owner'],
+      [otherTeam, people.newcomer, 'member'],
+    ]
+    const keys: Record<string, { user: Account; team?: string; isRevoked?: boolean }> = {
+      ownKey: { user: self },
+      ownRevokedKey: { user: self, isRevoked: true },
+      otherUserKey: { user: people.newcomer },
+      teamKey: { user: people.owner, team },
+      otherTeamKey: { user: people.elsewhere, team: otherTeam },
+    }
+    const ids = Object.fromEntries(Object.keys(keys).map((name) => [name, randomUUID()]))
+    const made = Object.entries(keys)
     await database.query('delete from api_keys')
-    const team = await insertTeam(people.owner.id, {
-      [people.admin.id]: 'admin',
-      [people.member.id]: 'member',
-      [people.otherMember.id]: 'member',
-      [people.otherAdmin.id]: 'admin',
-    })
-    const otherTeam = await insertTeam(people.elsewhere.id, { [people.newcomer.id]: 'member' })
+    await database.query('delete from teams')
+    await database.query(
+      `with made_teams as (
+         insert into teams (id, name, owner_id) select id, 'Team', owner from unnest($1::uuid[], $2::uuid[]) t(id, owner)
+       ), made_members as (
+         insert into team_members (team_id, user_id, role) select * from unnest($3::uuid[], $4::uuid[], $5::text[])
+       )
+       insert into api_keys (id, user_id, team_id, environment, key_hash, last_four, revoked_at)
+         select id, user_id, team_id, 'live', sha256(id::text::bytea), '0000', case when is_revoked then now() end
+           from unnest($6::uuid[], $7::uuid[], $8::uuid[], $9::boolean[]) k(id, user_id, team_id, is_revoked)`,
+      [
+        [team, otherTeam],
+        [people.owner.id, people.elsewhere.id],
+        members.map(([of]) => of),
+        members.map(([, user]) => user.id),
+        members.map(([, , role]) => role),
+        made.map(([name]) => ids[name]),
+        made.map(([, { user }]) => user.id),
+        made.map(([, key]) => key.team ?? null),
+        made.map(([, { isRevoked = false }]) => isRevoked),
+      ],
+    )
     return {
-      team,
-      otherTeam,
-      random: randomUUID(),
-      malformed: 'not-an-id',
-      ownKey: await insertKey(self.id),
-      ownRevokedKey: await insertKey(self.id, null, true),
-      otherUserKey: await insertKey(people.newcomer.id),
-      teamKey: await insertKey(people.owner.id, team),
-      otherTeamKey: await insertKey(people.elsewhere.id, otherTeam),
-      self: self.id,
+      ...ids,
+      ...{ team, otherTeam, random: randomUUID(), malformed: 'not-an-id', self: self.id },
       otherMember: people.otherMember.id,
       otherAdmin: people.otherAdmin.id,
       owner: people.owner.id,
@@ -149,10 +156,8 @@ describe('authorisation', () => {
           assert.equal(await snapshot(), before, describeCase(row, name))
           continue
         }
-        await database.query('delete from teams')
         prepared = await prepare()
       }
-      await database.query('delete from teams')
     })
   }
 
@@ -182,8 +187,12 @@ describe('authorisation', () => {
     }
     const fixture = await createFixture(owner)
     const before = await snapshot()
+    // A credential is refused before the path and the body are looked at, so one row of each route
+    // is enough for all credentials but the first.
+    const firstOfRoute = new Map(TABLE.toReversed().map((row) => [row.route, row]))
     for (const row of TABLE) {
       for (const [name, credential] of Object.entries(credentials)) {
+        if (name !== 'no credential' && firstOfRoute.get(row.route) !== row) continue
         assert.equal(await request(row, fixture, credential), 401, describeCase(row, name))
       }
     }
