@@ -96,9 +96,9 @@ const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 const BEHAVIOUR = [
   '## Retries and waits',
   '',
-  'A failure that passes is retried twice, after as long as `Retry-After` says, if that is at most a minute; so is a connection',
-  'that fails. A call that may have changed something at its source is sent again only if it was refused or if no connection',
-  'was opened. Each answer is waited for as long as a call may take at the gateway, and ten seconds longer.',
+  'If a retry may help, the client waits as `Retry-After` says and makes the call again, up to twice. If the wait is longer than a',
+  'minute, it throws the error at once. It retries in the same way if a connection fails. It repeats a call that changes something',
+  'only if the call was refused, or if no connection was opened. It waits for an answer ten seconds longer than a call may take.',
 ]
 
 function npmReadme(baseUrl: string): string {
@@ -113,7 +113,7 @@ function npmReadme(baseUrl: string): string {
     "const gateway = new Gateway({ key: 'agw_live_…' })",
     'const weather = await gateway.weather.current({ latitude: 40.71, longitude: -74.01 })',
     '',
-    '// What the answer says about itself.',
+    '// With the metadata of the answer.',
     "const { data, meta } = await gateway.answer('currency/latest')",
     'console.log(data.base, meta.requestId, meta.cache, meta.rateLimit)',
     '',
@@ -132,15 +132,15 @@ function npmReadme(baseUrl: string): string {
     '| `key` | API key, session token or access token |',
     `| \`baseUrl\` | the gateway; by default ${baseUrl} |`,
     '| `timeoutMs` | longest wait for one answer |',
-    '| `retriesMax`, `retryWaitMsMax` | retries of a call, and the longest wait before one |',
-    '| `onRetry`, `onAnswer` | are called before each wait, and with what each answer says about itself |',
+    '| `retriesMax`, `retryWaitMsMax` | how often a call is retried, and the longest wait before a retry |',
+    '| `onRetry`, `onAnswer` | are called before each wait, and with the metadata of each answer |',
     '| `fetch` | sends the requests |',
     '',
     ...BEHAVIOUR,
     '',
     '## Publishing',
     '',
-    '`npm run build` writes `dist`. The package is private and has no licence: choose one in `package.json`, take `private` away, then `npm publish`.',
+    '`npm run build` writes `dist`. The package is private and has no licence: choose a licence in `package.json`, remove `private`, then `npm publish`.',
     '',
   ].join('\n')
 }
@@ -158,7 +158,7 @@ function pypiReadme(baseUrl: string): string {
     'gateway = Gateway(os.environ["AGW_API_KEY"])',
     'weather = gateway.weather.current(latitude=40.71, longitude=-74.01)',
     '',
-    '# What the answer says about itself.',
+    '# With the metadata of the answer.',
     'answer = gateway.answer("currency", "latest")',
     'print(answer.data["base"], answer.meta.request_id, answer.meta.cache, answer.meta.rate_limit)',
     '',
@@ -176,8 +176,8 @@ function pypiReadme(baseUrl: string): string {
     '    weather = await gateway.weather.current(latitude=40.71, longitude=-74.01)',
     '```',
     '',
-    'Its requests run in threads, at most 32 at once, because Python has no HTTP for asyncio of its own. A task that is cancelled',
-    'leaves its thread when the answer comes.',
+    'Its requests run in threads, at most 32 at once, because Python’s standard library has no HTTP client for asyncio. A task that is cancelled',
+    'keeps its thread until the answer comes.',
     '',
     'A failure is a `GatewayError` with `code`, `hint`, `status`, `retry_after` and `request_id`. Options of both classes:',
     '`base_url`, `timeout`, `retries_max`, `retry_wait_max`, `on_retry`, `on_answer`.',
@@ -186,7 +186,7 @@ function pypiReadme(baseUrl: string): string {
     '',
     '## Publishing',
     '',
-    '`python -m build` writes a wheel. PyPI refuses the package until you choose a licence and take the classifier `Private` away.',
+    '`python -m build` writes a wheel. PyPI refuses the package until you choose a licence and remove the classifier `Private`.',
     '',
   ].join('\n')
 }

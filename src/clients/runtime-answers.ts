@@ -15,7 +15,7 @@ export interface GatewayOptions {
   key: string
   /** Address of the gateway. */
   baseUrl?: string
-  /** Retries of a call that failed for a while. Default: 2. */
+  /** How often a call is retried whose failure may be temporary. Default: 2. */
   retriesMax?: number
   /**
    * Longest wait before a retry, milliseconds; a longer Retry-After is thrown at once. Default: 60
@@ -28,10 +28,11 @@ export interface GatewayOptions {
    */
   timeoutMs?: number
   /**
-   * Called before each wait for a retry: why, how long in milliseconds, and how many came before.
+   * Called before each wait for a retry, with the error, the wait in milliseconds and the number of
+   * earlier retries.
    */
   onRetry?: (error: GatewayError, waitMs: number, retries: number) => void
-  /** Called with what each answer says about itself, even if the call failed. */
+  /** Called with the metadata of each answer, even if the call failed. */
   onAnswer?: (meta: AnswerMeta) => void
   /** Sends the requests; Default: the global fetch. */
   fetch?: (url: string, init: RequestInit) => Promise<Response>
@@ -44,11 +45,11 @@ export interface CallOptions {
   headers?: Record<string, string>
   /** POST sends the parameters as JSON. Default: GET. */
   method?: 'GET' | 'POST'
-  /** The call changes something: it is not made again when no answer says what came of it. */
+  /** The call changes something: it is not repeated if no answer says whether it happened. */
   once?: boolean
 }
 
-/** What an answer says about itself. */
+/** Metadata of an answer. */
 export interface AnswerMeta {
   /** HTTP status. */
   status: number
@@ -68,7 +69,7 @@ export interface AnswerMeta {
   headers: Headers
 }
 
-/** The data of an answer, with what the answer says about itself. */
+/** The data of an answer, with its metadata. */
 export interface Answer<T> {
   data: T
   meta: AnswerMeta
@@ -80,7 +81,7 @@ export interface BatchCall {
   /** With or without a slash: `current`. */
   endpoint: string
   parameters?: object
-  /** Your own name for the call; comes back with it. */
+  /** Your own name for the call; the result has it too. */
   ref?: string
 }
 
@@ -105,7 +106,7 @@ export interface BatchAnswer {
   deduplicated: number
 }
 
-/** A call that goes on without its caller. */
+/** A call that runs while its caller does something else. */
 export interface StartedCall<T> {
   id: string
   /**
@@ -114,7 +115,7 @@ export interface StartedCall<T> {
    * @throws GatewayError if the call failed or was cancelled
    */
   result(options?: { signal?: AbortSignal }): Promise<T>
-  /** Cancels the call. What was not sent yet costs nothing. */
+  /** Cancels the call. A call that was not sent yet costs nothing. */
   cancel(): Promise<void>
 }
 

@@ -7,7 +7,7 @@ class _Request:
     url: str
     headers: Dict[str, str]
     body: Optional[bytes]
-    #: Whether nobody minds if it is sent twice.
+    #: Whether it may be sent twice without harm.
     is_safe: bool
 
 

@@ -31,7 +31,7 @@ interface Exchange {
   url: string
   method?: 'GET' | 'POST' | 'DELETE'
   body?: string
-  /** Whether nobody minds if it is sent twice. */
+  /** Whether it may be sent twice without harm. */
   isSafe: boolean
   headers?: Record<string, string> | undefined
   signal?: AbortSignal | undefined
@@ -61,7 +61,7 @@ export class Transport {
   }
 
   /**
-   * As the method of the endpoint, with what the answer says about itself, such as its ids.
+   * As the method of the endpoint, with the metadata of the answer, such as its ids.
    */
   async answer<P extends KnownPath | (string & {})>(
     path: P,

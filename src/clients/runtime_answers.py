@@ -1,6 +1,6 @@
 @dataclasses.dataclass(frozen=True)
 class Meta:
-    """What an answer says about itself."""
+    """Metadata of an answer."""
 
     #: HTTP status.
     status: int
@@ -22,7 +22,7 @@ class Meta:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """The data of an answer, with what the answer says about itself."""
+    """The data of an answer, with its metadata."""
 
     data: Any
     meta: Meta
@@ -54,7 +54,7 @@ class _BatchCall(TypedDict):
 
 
 class BatchCall(_BatchCall, total=False):
-    """A call of a batch. ref is your own name for it, and comes back with it."""
+    """A call of a batch. ref is your own name for the call, and the result has it too."""
 
     parameters: Dict[str, Any]
     ref: str

@@ -1,16 +1,16 @@
 class AsyncStartedCall:
-    """A call that goes on without its caller. Its result is kept for 15 minutes."""
+    """A call that runs while its caller does something else. Its result is kept for 15 minutes."""
 
     def __init__(self, transport: "_AsyncTransport", id: str) -> None:
         self._transport = transport
         self.id = id
 
     async def result(self) -> Any:
-        """Waits for the data. Raises GatewayError when the call failed or was cancelled."""
+        """Waits for the data. Raises GatewayError if the call failed or was cancelled."""
         return await self._transport._run(self._transport._result_steps(self.id))
 
     async def cancel(self) -> None:
-        """Cancels the call. What was not sent yet costs nothing."""
+        """Cancels the call. A call that was not sent yet costs nothing."""
         await self._transport._run(self._transport._cancel_steps(self.id))
 
 
@@ -27,9 +27,9 @@ class _AsyncTransport(_Asyncio):
         """Calls any endpoint, also one that this file does not know, and returns the data of its answer.
 
         method: POST sends the parameters as JSON.
-        once: the call changes something; it is not made again when no answer says what came of it.
+        once: the call changes something; it is not repeated if no answer says whether it happened.
 
-        Raises GatewayError when the call failed, after the retries that its Retry-After allows.
+        Raises GatewayError if the call failed, after the retries that its Retry-After allows.
         """
         answer = await self.answer(api, endpoint, parameters, headers, method, once)
         return answer.data
@@ -43,7 +43,7 @@ class _AsyncTransport(_Asyncio):
         method: str = "GET",
         once: bool = False,
     ) -> Answer:
-        """As call, with what the answer says about itself: ids, cache, what is left."""
+        """As call, with the metadata of the answer: ids, cache, what is left of the limits."""
         request = self._call_request(api, endpoint, parameters, headers, method, once)
         return await self._run(self._answer_steps(request))
 

@@ -148,7 +148,7 @@ export const responses: Record<string, JsonSchema> = {
   },
 }
 
-/** A call that goes on without its caller. */
+/** A call that runs while its caller does something else. */
 export const pendingCall: JsonSchema = {
   type: 'object',
   required: ['status', 'id'],

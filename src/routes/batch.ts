@@ -26,7 +26,7 @@ const BatchBody = Type.Object({
   calls: Type.Array(
     Type.Object({
       ref: Type.Optional(
-        Type.String({ maxLength: 100, description: 'Your own name for the call; comes back with it' }),
+        Type.String({ maxLength: 100, description: 'Your own name for the call; its line has it too' }),
       ),
       api: Type.String({ maxLength: 64, description: 'Slug, as in the catalog' }),
       endpoint: Type.String({ maxLength: 128, description: 'As in the catalog, such as /current' }),

@@ -53,8 +53,8 @@ export interface RetryOptions {
 }
 
 /**
- * Repeats failures that may be temporary, within the budget. A pause has full jitter, which means
- * anything from 0 to its bound; the upstream's Retry-After may make it longer.
+ * Repeats requests whose failure may be temporary, within the budget. A pause has full jitter,
+ * which means anything from 0 to its bound; the upstream's Retry-After may make it longer.
  *
  * @throws the last attempt's error, or the signal's reason
  */

@@ -89,7 +89,7 @@ const UNFOLDED_MAX = 20
 /** Members of `data`: name, type, meaning and the recorded value; nested members are indented. */
 function responseTable(path: string, fields: DataField[]): Html {
   const folds = fields.length > UNFOLDED_MAX
-  return html`<h3>Response: members of <code>data</code></h3>
+  return html`<h3>Response: fields of <code>data</code></h3>
 <div class="scroll" tabindex="0" role="region" aria-label="Response of ${path}"><table class="response"><thead><tr><th scope="col">Name and type</th><th scope="col">Meaning and recorded value</th></tr></thead><tbody>${memberRows(fields, folds)}</tbody></table></div>`
 }
 
@@ -117,7 +117,7 @@ function memberRow({ name, depth, type, meaning, example }: DataField): Html {
 /** The members of a member in a table of their own, which opens in place. */
 function foldedRow({ name, depth }: DataField, members: DataField[]): Html {
   const count = members.filter((member) => member.depth === depth + 1).length
-  return html`<tr class="fold"><td colspan="2" class="d${Math.min(depth, 5)}"><details><summary>${count} ${count === 1 ? 'member' : 'members'} of <code>${name}</code></summary><table class="response" aria-label="Members of ${name}"><tbody>${members.map(memberRow)}</tbody></table></details></td></tr>`
+  return html`<tr class="fold"><td colspan="2" class="d${Math.min(depth, 5)}"><details><summary>${count} ${count === 1 ? 'field' : 'fields'} of <code>${name}</code></summary><table class="response" aria-label="Fields of ${name}"><tbody>${members.map(memberRow)}</tbody></table></details></td></tr>`
 }
 
 function errorList(api: Api, endpoint: ApiEndpoint): Html {
