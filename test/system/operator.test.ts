@@ -474,8 +474,12 @@ describe('the operator API', () => {
     await cli('pause', 'trivia')
     // Calls of the tests before were refused. So the command says that callers fail, and ends with
     // 1.
-    const status = await command('status')
-    assert.match(status.text, /\[Paused\] trivia is paused by an operator/)
+    let status = await command('status')
+    // The console reads the fleet once a second.
+    await until(async () => {
+      status = await command('status')
+      return status.text.includes('[Paused] trivia is paused by an operator')
+    })
     const { problems } = JSON.parse(await cli('overview', '--json'))
     assert.equal(
       status.code === 1,
