@@ -17,8 +17,8 @@ const FRESH_MS = 60_000
 const PRINCIPAL_MS_MAX = 2 * FRESH_MS
 
 /**
- * Pause after a renewal that failed, milliseconds. An entry of lru-cache is stale once more than its
- * ttl has passed.
+ * Pause after a renewal that failed, milliseconds. An entry of lru-cache is stale once more than
+ * its ttl has passed.
  */
 const RENEW_AGAIN_MS = 1_000
 
@@ -42,7 +42,8 @@ export class PrincipalCache {
       ttl: RENEW_MS,
       ttlResolution: 0,
       perf: { now },
-      // Whoever waits for a look-up that `forget` has overtaken gets its outcome; no later call does.
+      // Whoever waits for a look-up that `forget` has overtaken gets its outcome; no later call
+      // does.
       ignoreFetchAbort: true,
       fetchMethod: async (_key, known, { context: lookUp, options }) => {
         try {

@@ -116,8 +116,8 @@ export async function takeThrottles(deps: ThrottleDeps, throttles: Throttle[]): 
 type Outcome = 'success' | ErrorCode
 
 /**
- * Makes an attempt that takes a unit of each throttle. It keeps the units if its outcome is counted,
- * and gives them back otherwise, so an outage locks nobody out.
+ * Makes an attempt that takes a unit of each throttle. It keeps the units if its outcome is
+ * counted, and gives them back otherwise, so an outage locks nobody out.
  *
  * @throws GatewayError with the code of a throttle that refuses; what the attempt throws
  */

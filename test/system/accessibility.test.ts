@@ -32,7 +32,9 @@ const PRIVATE = [
 /** Pages of hundreds of parts, all of the same kinds, so one check of them is enough. */
 const LONG = ['/docs/reference', '/docs/errors']
 
-/** Routes of a group in the reference that axe looks at. All routes have the same kinds of parts. */
+/**
+ * Routes of a group in the reference that axe looks at. All routes have the same kinds of parts.
+ */
 const ROUTES_OF_GROUP = 3
 
 describe('every page of the portal', () => {

@@ -58,16 +58,19 @@ export function offences(files: SourceFile[], isAllowed: (from: string, to: stri
   )
 }
 
-/** The folders of `src` from the ground up as src/README.md lists them; those of `workers` likewise. */
+/**
+ * The folders of `src` from the ground up as src/README.md lists them; those of `workers` likewise.
+ */
 export async function listFolders(root: 'src' | 'workers' = 'src'): Promise<string[]> {
   const readme = await readFile(join(ROOT, root, 'README.md'), 'utf8')
   return [...readme.matchAll(/^\| `([a-z]+)` \|/gm)].map(([, folder = '']) => folder)
 }
 
 /**
- * Imports from a folder of `src` or `workers` to a folder below it in its README. Imports of types count: a folder that
- * names a type of another folder cannot be read without it. Loose files of `src` stand between the folders: errors.ts,
- * log.ts and node-http.ts above catalog, context.ts above mcp, the entry files at the end.
+ * Imports from a folder of `src` or `workers` to a folder below it in its README. Imports of types
+ * count: a folder that names a type of another folder cannot be read without it. Loose files of
+ * `src` stand between the folders: errors.ts, log.ts and node-http.ts above catalog, context.ts
+ * above mcp, the entry files at the end.
  */
 export function upwardImports(files: SourceFile[], folders: string[], root: 'src' | 'workers' = 'src'): string[] {
   const order = [...folders]
