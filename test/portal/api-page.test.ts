@@ -14,8 +14,8 @@ function sectionOf(slug: string): string {
 
 it('the page of an API folds the deeper members of a long response, and shows all members of a short one', () => {
   const long = sectionOf('sports-scores')
-  assert.match(long, /<summary>\d members of <code>season<\/code><\/summary><table class="response"/)
-  assert.doesNotMatch(long, /members of <code>games</, 'the second level is in sight')
+  assert.match(long, /<summary>\d fields of <code>season<\/code><\/summary><table class="response"/)
+  assert.doesNotMatch(long, /fields of <code>games</, 'the second level is in sight')
   assert.doesNotMatch(sectionOf('weather'), /<summary>\d/)
 })
 
