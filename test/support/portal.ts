@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { TestContext } from 'node:test'
-import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
+import type { Browser, BrowserContext, ConsoleMessage, Page, Request } from 'playwright-core'
 import type { Gateway } from './gateway.ts'
 
 /**
@@ -12,28 +12,58 @@ export async function visitPortal(
   t: TestContext,
   { gateway, browser, mayLoad = [] }: { gateway: Gateway; browser: Browser | undefined; mayLoad?: string[] },
   use: (page: Page, context: BrowserContext) => Promise<void>,
-  options: BrowserContextOptions = {},
 ): Promise<void> {
   if (!browser) return t.skip('there is no Chromium, and it may not be installed here')
-  const permissions = ['clipboard-read', 'clipboard-write']
-  const context = await browser.newContext({ baseURL: gateway.url, permissions, ...options })
-  const page = await context.newPage()
+  const page = await freshPage(browser, gateway.url)
   const complaints: string[] = []
-  page.on('pageerror', (error) => complaints.push(error.message))
-  page.on('console', (message) => {
+  const onPageError = (error: Error) => void complaints.push(error.message)
+  const onConsole = (message: ConsoleMessage) => {
     // The browser also logs the refusals that a test provokes.
     if (message.type() === 'error' && !/status of 4\d\d/.test(message.text())) complaints.push(message.text())
-  })
-  page.on('request', (request) => {
-    const isExpected = [gateway.url, ...mayLoad].some((origin) => request.url().startsWith(origin))
-    if (!isExpected && !/^(data|blob):/.test(request.url())) complaints.push(request.url())
-  })
-  try {
-    await use(page, context)
-    assert.deepEqual(complaints, [])
-  } finally {
-    await context.close()
   }
+  const onRequest = (request: Request) => {
+    const isExpected = [gateway.url, ...mayLoad].some((origin) => request.url().startsWith(origin))
+    if (!isExpected && !/^(data|blob|about):/.test(request.url())) complaints.push(request.url())
+  }
+  page.on('pageerror', onPageError).on('console', onConsole).on('request', onRequest)
+  try {
+    await use(page, page.context())
+    assert.deepEqual(complaints, [])
+  } catch (error) {
+    await page.context().close()
+    throw error
+  }
+  page.off('pageerror', onPageError).off('console', onConsole).off('request', onRequest)
+  tabs.set(browser, { url: gateway.url, page })
+}
+
+/**
+ * The tab that the visitors of a portal have one after the other. A tab of its own costs each
+ * visitor a process of Chromium, which compiles the scripts of the portal again.
+ */
+const tabs = new WeakMap<Browser, { url: string; page: Page }>()
+
+const WINDOW = { width: 1_280, height: 720 }
+
+/** A tab that knows nothing of earlier visitors. */
+async function freshPage(browser: Browser, url: string): Promise<Page> {
+  const known = tabs.get(browser)
+  tabs.delete(browser)
+  if (known?.url !== url) {
+    await known?.page.context().close()
+    const permissions = ['clipboard-read', 'clipboard-write']
+    const context = await browser.newContext({ baseURL: url, permissions, viewport: WINDOW })
+    return await context.newPage()
+  }
+  const { page } = known
+  await page.context().clearCookies()
+  // A page without scripts, so that nothing is stored again.
+  await page.goto('/llms.txt')
+  await page.evaluate('localStorage.clear(), sessionStorage.clear()')
+  await page.goto('about:blank')
+  await page.emulateMedia({ colorScheme: null })
+  await page.setViewportSize(WINDOW)
+  return page
 }
 
 /** Signs up as a visitor does, and goes on to the account's overview. */
