@@ -399,7 +399,12 @@ describe('the OpenAPI document', () => {
       await writeFile(join(folder, 'package.json'), '{"type":"module"}')
       await writeFile(join(folder, 'paths.ts'), await openapiTypescript(document))
       await writeFile(join(folder, 'fetch-client.ts'), FETCH_CLIENT)
-      const options = { spec: document, silent: true, httpClientType: 'fetch', generateUnionEnums: true } as const
+      // This generator takes a second for ten APIs, which are all described alike.
+      const few = Object.entries<Json>(document.paths).filter(
+        ([path]) => !path.startsWith('/v1/call/') || /\{|\/(currency|weather|trivia|countries)\//.test(path),
+      )
+      const spec = { ...document, paths: Object.fromEntries(few) }
+      const options = { spec, silent: true, httpClientType: 'fetch', generateUnionEnums: true } as const
       const { files } = await generateApi(options)
       await writeFile(join(folder, 'Api.ts'), files.map(({ fileContent }) => fileContent).join('\n'))
       await writeFile(join(folder, 'class-client.ts'), CLASS_CLIENT)
