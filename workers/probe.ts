@@ -222,7 +222,7 @@ async function drain({ redis, db, undrained, log }: ProbeDeps): Promise<void> {
 
 /** What fails is tried again with the next look. */
 async function endOverdue(deps: ProbeDeps): Promise<void> {
-  for (const lane of deps.queues.lanesOf(deps.catalog.keys())) {
+  for (const lane of deps.queues.queuesOf(deps.catalog.keys())) {
     if (deps.redis.status !== 'ready') return
     await endOverdueCalls(deps, lane).catch((error) =>
       deps.log.warn({ err: error, lane: lane.name }, 'failed to end overdue calls'),

@@ -86,7 +86,7 @@ async function orCompensate<T>(
  */
 export function limitQuery(
   { db, monthLoads }: Pick<LimitDeps, 'db' | 'monthLoads'>,
-  { accountId, credential }: Pick<Principal, 'accountId' | 'credential'>,
+  { accountId, allowance }: Pick<Principal, 'accountId' | 'allowance'>,
   timeoutMs: number,
 ): Omit<LimitQuery, 'subject' | 'plan'> {
   const load = (month: string, credentialId?: string) =>
@@ -97,6 +97,6 @@ export function limitQuery(
     leaseMs: timeoutMs + LEASE_GRACE_MS,
     // Fails closed: without Redis' count and without the ledger nobody knows what is left.
     loadMonthUsed: (month) => load(month),
-    loadCredentialUsed: credential && ((month) => load(month, credential.id)),
+    loadCredentialUsed: allowance && ((month) => load(month, allowance.id)),
   }
 }

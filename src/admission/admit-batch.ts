@@ -84,7 +84,7 @@ async function tryAdmit(
   const { targets, refused } = checkItems(deps, request, { items, principal })
   if (refused.size > 0 && !(await isUpToDate(deps, principal))) return STALE
   const plan = config.plans[planOf(principal.tier)]
-  const ofCredential = principal.credential?.perMinute ?? Number.POSITIVE_INFINITY
+  const ofCredential = principal.allowance?.perMinute ?? Number.POSITIVE_INFINITY
   const perMinute = Math.min(plan.perMinute, ofCredential)
   if (take === 'all' && targets.length > perMinute) {
     throw new GatewayError('VALIDATION_ERROR', {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
-import { isOnce } from '../catalog/api-endpoint.ts'
+import { mustNotRepeat } from '../catalog/api-endpoint.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { GatewayError } from '../errors.ts'
 import type { AccountRequests } from '../http/request/account-requests.ts'
@@ -43,11 +43,11 @@ export interface Admitted {
   queueing: Queueing
   preference: Preference
   /** Its request is never sent twice: what fails after the call was queued may have been sent. */
-  isOnce?: boolean
+  mustNotRepeat?: boolean
 }
 
 /** What a call's job takes from its arrival. */
-export type CallContext = Pick<CallArrival, 'origin' | 'startedAt'> & {
+export type JobOrigin = Pick<CallArrival, 'origin' | 'startedAt'> & {
   span: { traceparent: string | undefined } | undefined
 }
 
@@ -83,7 +83,7 @@ const STALE_PAUSE_MS = 20
 export async function admitCall(
   deps: AdmissionDeps,
   request: FastifyRequest,
-  arrival: CallContext,
+  arrival: JobOrigin,
 ): Promise<Admitted | Refused> {
   const callId = `call_${randomUUID().replaceAll('-', '')}`
   for (let tries = 1; ; tries += 1) {
@@ -128,7 +128,7 @@ interface Stale {
 async function decide(
   deps: AdmissionDeps,
   request: FastifyRequest,
-  { callId, arrival }: { callId: string; arrival: CallContext },
+  { callId, arrival }: { callId: string; arrival: JobOrigin },
 ): Promise<Admitted | Refused | Stale> {
   let known: Omit<Refused, 'refusal'> = {}
   try {
@@ -158,7 +158,7 @@ async function decide(
         job: withQueueing(job, queueing, { arrival, admissionEndedAt }),
         queueing,
         preference,
-        isOnce: isOnce(checked.endpoint),
+        mustNotRepeat: mustNotRepeat(checked.endpoint),
       }
     } catch (refusal) {
       return { ...known, refusal, taken: { id: callId, limitsAcquiredAt: limits.now } }
@@ -235,7 +235,7 @@ export function createJob(
 export function withQueueing(
   job: CallJob,
   { etaMs, ticket, weight, cacheOnlyMs, cacheOnlyReason }: Queueing,
-  { arrival, admissionEndedAt }: { arrival: CallContext; admissionEndedAt: number },
+  { arrival, admissionEndedAt }: { arrival: JobOrigin; admissionEndedAt: number },
 ): CallJob {
   const { origin, startedAt, span } = arrival
   return {

@@ -11,7 +11,7 @@ import { rateLimitHeaders } from './rate-limit-headers.ts'
 /** Longest an answer waits for its headers, milliseconds. Fails open: without headers. */
 const READ_MS_MAX = 250
 
-export interface LimitedAccount extends Pick<Principal, 'accountId' | 'mode' | 'credential'> {
+export interface LimitedAccount extends Pick<Principal, 'accountId' | 'mode' | 'allowance'> {
   tier: Tier
 }
 
@@ -39,9 +39,9 @@ export function answerLimits(
  * @throws what Redis and Postgres throw
  */
 export async function readLimits(deps: LimitDeps, account: LimitedAccount): Promise<LimitState | undefined> {
-  const { tier, accountId, mode, credential } = account
-  const subject = { accountId, mode, credential, version: ANY_VERSION }
+  const { tier, accountId, mode, allowance } = account
+  const subject = { accountId, mode, allowance, version: ANY_VERSION }
   const plan = deps.config.plans[planOf(tier)]
-  const limits = await deps.accountLimits.read({ ...limitQuery(deps, { accountId, credential }, 0), subject, plan })
+  const limits = await deps.accountLimits.read({ ...limitQuery(deps, { accountId, allowance }, 0), subject, plan })
   return typeof limits === 'symbol' ? undefined : limits
 }

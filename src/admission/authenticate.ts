@@ -7,7 +7,7 @@ import { GatewayError } from '../errors.ts'
 import { readBearer } from '../http/request/bearer.ts'
 import { isCurrentVersion } from '../limits/account-version.ts'
 import type { CredentialLimits } from '../limits/limits-of-credential.ts'
-import { inMode, type LookUpDeps, lookUpPrincipal } from './look-up-principal.ts'
+import { type LookUpDeps, lookUpPrincipal } from './look-up-principal.ts'
 import type { PrincipalCache } from './principal-cache.ts'
 
 export interface Principal {
@@ -33,7 +33,7 @@ export interface Principal {
    * What the owner of the key or the connection allows it; absent for a session, and if nothing
    * narrows it.
    */
-  credential?: Credential | undefined
+  allowance?: Allowance | undefined
   /** Version of the account's rights at the look-up; compared on every call. */
   version: string
   /** The account shares scarce upstreams with others of this group, see `shareGroupOf`. */
@@ -43,7 +43,7 @@ export interface Principal {
 }
 
 /** What an owner allows a key or a connection. */
-export interface Credential extends CredentialLimits {
+export interface Allowance extends CredentialLimits {
   /** Slugs it may call; null: all. */
   apis: readonly string[] | null
 }
@@ -64,12 +64,8 @@ export async function authenticateCall(deps: AuthenticationDeps, { headers, ip }
   const credential = readCredential(headers)
   return await deps.principals.get(principalKey(credential), async (isKnown) => {
     const principal = await lookUpPrincipal(deps, credential, { isKnown, ip })
-    return credential.wantsTest ? inTestMode(principal) : principal
+    return credential.wantsTest ? { ...principal, mode: 'test' } : principal
   })
-}
-
-function inTestMode(principal: Principal): Principal {
-  return { ...principal, mode: 'test', credential: principal.credential && inMode('test', principal.credential) }
 }
 
 /** For requests that acquire no limits: nothing else finds out that their principal is stale. */

@@ -35,7 +35,7 @@ export interface RefusedCall {
  */
 export function endRefusedCall(
   { callEnds, health }: RefusalDeps,
-  principal: Pick<Principal, 'accountId' | 'keyId' | 'mode' | 'credential'>,
+  principal: Pick<Principal, 'accountId' | 'keyId' | 'mode' | 'allowance'>,
   { slug, code, taken }: RefusedCall,
 ): Promise<EndStep> {
   const { accountId, keyId, mode } = principal

@@ -56,7 +56,7 @@ export interface Queueing {
 
 /**
  * Decides how a call is queued, and joins the wait queue unless its answer is stored or on its way
- * or its cap has room. If the breaker is open or the permit would be late, `serveWithoutSlot` may
+ * or its cap has room. If the breaker is open or the permit would be late, `queueWithoutSlot` may
  * yet serve it.
  * @throws GatewayError UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or
  *   OVERLOADED
@@ -69,7 +69,7 @@ export async function forecastAndJoin(
   if (job.mode === 'test') return { etaMs: 0, mayShareJob, waitEntry: undefined }
   const bucket = bucketOf(job)
   const keys = cacheKeys(endpoint.endpoint, job)
-  const answerKey = keys?.entry
+  const answerKey = keys?.answer
   const waitEntry: WaitQueueEntry = {
     ...waitQueueIdentity(job),
     weight,
@@ -90,23 +90,23 @@ export async function forecastAndJoin(
     return { ...withoutTicket, giveSpareRoomBack }
   }
   const isHeldByBreaker = breakerWaitMs !== undefined && breakerWaitMs > 0
-  const placeOrRefusal = isHeldByBreaker
+  const admissionOrRefusal = isHeldByBreaker
     ? { reason: 'down' as const, retryAfterMs: breakerWaitMs }
     : await joinAcknowledged(deps, waitEntry, job.deadline)
-  if ('reason' in placeOrRefusal) {
-    const served = await serveWithoutSlot(deps, { endpoint, job, keys, withoutTicket }, placeOrRefusal)
-    if (served) return served
-    const { code, ...details } = refusalOf(placeOrRefusal)
+  if ('reason' in admissionOrRefusal) {
+    const queued = await queueWithoutSlot(deps, { endpoint, job, keys, withoutTicket }, admissionOrRefusal)
+    if (queued) return queued
+    const { code, ...details } = refusalOf(admissionOrRefusal)
     throw new GatewayError(code, {
       ...details,
-      ...(bucket === UNPROVEN_BUCKET ? refusalWithUnprovenKey(placeOrRefusal) : {}),
+      ...(bucket === UNPROVEN_BUCKET ? refusalWithUnprovenKey(admissionOrRefusal) : {}),
     })
   }
-  const place = placeOrRefusal
-  if (answerKey !== undefined && place.etaMs === 0) deps.knownAnswers.expect(answerKey)
-  const { etaMs, isFollower, isAhead } = place
-  const how = { ...(isAhead ? { isAhead } : {}), ...(isFollower ? { isFollower } : {}) }
-  const ticket = { tag: place.tag, weight, ...how }
+  const { tag, etaMs, place } = admissionOrRefusal
+  if (answerKey !== undefined && etaMs === 0) deps.knownAnswers.expect(answerKey)
+  const ticket: QueueTicket = { tag, weight }
+  if (place === 'ahead') ticket.isAhead = true
+  if (place === 'shared') ticket.isFollower = true
   return { etaMs, ticket, mayShareJob, answerKey, waitEntry }
 }
 
@@ -116,13 +116,13 @@ interface RefusedCall extends Pick<ForecastCall, 'endpoint' | 'job'> {
 }
 
 /** How a call that gets no slot in time is answered all the same; undefined if it is refused. */
-async function serveWithoutSlot(
+async function queueWithoutSlot(
   deps: ForecastDeps,
   { endpoint, job, keys, withoutTicket }: RefusedCall,
   { reason, retryAfterMs }: { reason: RefusalReason; retryAfterMs: number },
 ): Promise<Queueing | undefined> {
-  const entry = keys && (await deps.cache.get(keys.entry))
-  if (entry && isUsableWithoutUpstream(entry, job.limitsAcquiredAt)) {
+  const stored = keys && (await deps.cache.get(keys.answer))
+  if (stored && isUsableWithoutUpstream(stored, job.limitsAcquiredAt)) {
     return {
       etaMs: 0,
       cacheOnlyMs: retryAfterMs,
@@ -146,8 +146,8 @@ async function isPooled({ redis }: ForecastDeps, { endpoint }: ApiEndpoint, job:
 
 /**
  * True if an identical call will bring the answer soon: its request has been sent, or it leads
- * without a place in the wait queue (no coalesced key). If the leader has a place it may wait for
- * minutes, so do not share with it.
+ * without a place in the wait queue (the key `coalesced` names no queued call). A leader that has a
+ * place may wait for minutes, so the call does not share its answer.
  */
 async function hasLeaderThatNeedsNoSlot({ redis }: ForecastDeps, { leader, coalesced }: CacheKeys): Promise<boolean> {
   const [token, queued] = await redis.mget(leader, coalesced)

@@ -15,7 +15,7 @@ import type { HealthCache } from '../health/health-watch.ts'
 import { readAccountVersion } from '../limits/account-version.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import type { UnknownKeys } from '../throttles/unknown-keys.ts'
-import type { Credential, Principal, SentCredential } from './authenticate.ts'
+import type { Allowance, Principal, SentCredential } from './authenticate.ts'
 
 export interface LookUpDeps {
   config: Config
@@ -57,7 +57,6 @@ async function lookUpKey({ config, db, redis }: LookUpDeps, key: string, firstDb
   const owner = await findKeyOwner(db, keyHash)
   if (!owner) return undefined
   if (owner.disabledAt) throw new GatewayError('INVALID_API_KEY')
-  const credential = credentialOf(owner)
   return {
     accountId: owner.userId,
     tier: owner.tier,
@@ -65,7 +64,7 @@ async function lookUpKey({ config, db, redis }: LookUpDeps, key: string, firstDb
     keyId: owner.keyId,
     isTeamKey: owner.teamId !== null,
     mayWrite: owner.mayWrite,
-    credential: credential && inMode(owner.environment, credential),
+    allowance: allowanceOf(owner),
     // A team's key uses the team's provider keys, never the provider keys of the team's owner.
     providerKeys: await loadProviderKeys(
       db,
@@ -130,7 +129,7 @@ async function lookUpToken(
     providerKeys: await loadProviderKeys(db, { userId }),
     expiresAt: expiresAt.getTime(),
     connection: { id: connectionId, resource },
-    credential: credentialOf(owner),
+    allowance: allowanceOf(owner),
     version,
     ...trustOf(config, { ...owner, id: userId }),
   }
@@ -189,22 +188,17 @@ function malformedKey(sent: string): GatewayError {
   return new GatewayError('INVALID_API_KEY')
 }
 
-/** Test calls count for no month, neither the account's nor the credential's. */
-export function inMode(mode: Principal['mode'], credential: Credential): Credential {
-  return mode === 'test' ? { ...credential, perMonth: null } : credential
-}
-
 /**
  * Undefined if the owner sets no limit. The limit script then reads and counts nothing for the
  * credential.
  */
-function credentialOf({
+function allowanceOf({
   limitsId: id,
   apis,
   perMinute,
   perMonth,
   inFlight,
-}: AllowedToCredential): Credential | undefined {
+}: AllowedToCredential): Allowance | undefined {
   if (apis === null && perMinute === null && perMonth === null && inFlight === null) return undefined
   return { id, apis, perMinute, perMonth, inFlight }
 }

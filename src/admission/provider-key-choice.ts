@@ -1,4 +1,4 @@
-import { type Api, isOpen, PAUSED_RETRY_MS } from '../catalog/catalog.ts'
+import { type Api, isCallable, PAUSED_RETRY_MS } from '../catalog/catalog.ts'
 import { GatewayError } from '../errors.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { Principal } from './authenticate.ts'
@@ -23,7 +23,7 @@ export function chooseProviderKey(api: Api, principal: Principal): CallJob['prov
       // An application may call, and change nothing of the account.
       ...(principal.connection ? { hint: ASK_USER[code] } : {}),
     })
-  if (!isOpen(api)) throw new GatewayError('API_NOT_ENABLED', { tokens: { api: api.slug } })
+  if (!isCallable(api)) throw new GatewayError('API_NOT_ENABLED', { tokens: { api: api.slug } })
   refuseWhenPaused(api)
   if (own?.status === 'invalid') throw refuse('PROVIDER_KEY_INVALID')
   if (own) return { id: own.id, bucket: own.bucket, ...(own.status === 'valid' ? {} : { isUnproven: true }) }

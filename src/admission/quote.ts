@@ -70,8 +70,8 @@ async function inTime<T>(reading: Promise<T>): Promise<T | undefined> {
 
 /** Whether the account may call the API at all, and which cap its requests come out of. */
 function accessTo(api: Api, principal: Principal): { limitedBy?: NonNullable<Quote['limitedBy']>; bucket?: CapBucket } {
-  const { tier, credential, missing, mode } = principal
-  if (credential?.apis && !credential.apis.includes(api.slug)) return { limitedBy: 'credential' }
+  const { tier, allowance, missing, mode } = principal
+  if (allowance?.apis && !allowance.apis.includes(api.slug)) return { limitedBy: 'credential' }
   if (!reaches(tier, api.tierRequired)) return { limitedBy: 'plan' }
   if (missing && mode === 'live') return { limitedBy: 'account' }
   try {
@@ -126,7 +126,7 @@ async function storedOf(
       const given = Object.fromEntries(defaults)
       const parameters = endpoint.complete?.(given, { now }) ?? given
       const keys = cacheKeys(endpoint, { slug, endpoint: path, parameters, extra: [], raw: false, accountId })
-      const entry = keys && (await cache.get(keys.entry))
+      const entry = keys && (await cache.get(keys.answer))
       return entry && stalenessMs(entry, now) <= 0 ? [path] : []
     }),
   )

@@ -12,13 +12,13 @@ export function checkRights(api: Api, endpoint: ApiEndpoint, principal: Principa
   checkPlan(api, principal)
 }
 
-function checkCredential({ slug }: Api, { credential, connection }: Principal): void {
-  if (!credential?.apis || credential.apis.includes(slug)) return
+function checkCredential({ slug }: Api, { allowance, connection }: Principal): void {
+  if (!allowance?.apis || allowance.apis.includes(slug)) return
   throw new GatewayError('KEY_API_FORBIDDEN', {
     message: connection
       ? `The account does not let this application call the API ${slug}.`
       : `The owner of this key does not let it call the API ${slug}.`,
-    tokens: { allowed: credential.apis.join(',') },
+    tokens: { allowed: allowance.apis.join(',') },
   })
 }
 

@@ -11,7 +11,7 @@ interface Waiting<Item, Result> {
 const BUSY_TICKS = 3
 
 export interface BatcherOptions {
-  /** The batcher sends so many items of one key at once. Default: no bound. */
+  /** Most items of one key that the batcher sends at once. Default: no bound. */
   itemsMax?: number
   /**
    * How long the batcher gathers, milliseconds. Default: until the end of the tick, or of the third

@@ -4,14 +4,14 @@ import type { CallJob } from '../queue/call-job.ts'
 import { upstreamKeys } from '../redis/keys.ts'
 
 /**
- * Follows the token of a leader's key from at most a second after its first attempt began.
- * Connecting counts, so that followers must assume that it was sent.
+ * Suffix of the leader's token once its first attempt has begun (written within a second). Connecting
+ * counts: followers must assume that the request was sent.
  */
 export const BEGUN = ' sent'
 
 /** Keys under which identical calls share an answer; in the upstream's hash slot. */
 export interface CacheKeys {
-  entry: string
+  answer: string
   /** Names the queued call whose answer identical calls share. */
   coalesced: string
   /** Token of the request that fetches the answer. */
@@ -45,7 +45,7 @@ export function cacheKeys(endpoint: Endpoint, call: CachedCall): CacheKeys | und
   const identity = JSON.stringify([call.endpoint, sorted, call.extra, call.raw, owner])
   const hash = createHash('sha256').update(identity).digest('base64url').slice(0, 27)
   return {
-    entry: upstreamKeys.cacheEntry(call.slug, hash),
+    answer: upstreamKeys.cacheEntry(call.slug, hash),
     coalesced: upstreamKeys.coalesced(call.slug, hash),
     leader: upstreamKeys.leader(call.slug, hash),
     followed: upstreamKeys.followed(call.slug, hash),

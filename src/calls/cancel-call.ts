@@ -5,7 +5,7 @@ import { sendReply } from '../queue/reply.ts'
 import type { ReplyHead } from '../queue/reply-head.ts'
 import { readResult, storeResult } from '../queue/results.ts'
 import type { Reach } from '../queue/verdict.ts'
-import { type EndDeps, endAsyncCall } from './end-call.ts'
+import { type EndDeps, endAsyncCall } from './end-async-call.ts'
 import { type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
 
 export interface CancelDeps extends WithdrawDeps, EndDeps {}

@@ -1,5 +1,5 @@
 import type { Queue } from 'bullmq'
-import { isOnce } from '../catalog/api-endpoint.ts'
+import { mustNotRepeat } from '../catalog/api-endpoint.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { ErrorCode } from '../errors.ts'
 import { type AnswerableCall, parseAnswerable } from '../queue/call-job.ts'
@@ -8,7 +8,7 @@ import { type Reply, reachOf } from '../queue/reply-head.ts'
 import { readResult, storeResult } from '../queue/results.ts'
 import { redisNow } from '../redis/clock.ts'
 import { accountKeys } from '../redis/keys.ts'
-import { type EndDeps, endAsyncCall } from './end-call.ts'
+import { type EndDeps, endAsyncCall } from './end-async-call.ts'
 
 export interface OverdueDeps extends EndDeps {
   catalog: Catalog
@@ -62,7 +62,7 @@ async function endOverdueIn(state: (typeof UNENDED_STATES)[number], deps: Overdu
  */
 async function codeOf({ redis, catalog }: OverdueDeps, call: AnswerableCall): Promise<ErrorCode> {
   const endpoint = catalog.get(call.slug)?.endpoints.get(call.endpoint)
-  if (!endpoint || !isOnce(endpoint)) return 'DEADLINE_EXCEEDED'
+  if (!endpoint || !mustNotRepeat(endpoint)) return 'DEADLINE_EXCEEDED'
   const isStarted = (await redis.exists(accountKeys.started(call.accountId, call.id))) === 1
   return isStarted ? 'OUTCOME_UNKNOWN' : 'DEADLINE_EXCEEDED'
 }

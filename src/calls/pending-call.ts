@@ -50,8 +50,8 @@ export interface CallerWait {
   throwIfOver: () => void
 }
 
-/** What came of a call. `pending`: an asynchronous call goes on, and its result is kept. */
-export type CallEnd = { kind: 'pending' } | EndedCall
+/** What came of a call while its caller waited. `pending`: an asynchronous call goes on. */
+export type CallResult = { kind: 'pending' } | EndedCall
 
 /**
  * The verdict of a call whose caller left may take until its worker has replied; it never rejects.
@@ -65,46 +65,41 @@ export interface PendingOptions {
   /** False for a caller that wants 202 at once. */
   isAwaited?: boolean
   /**
-   * What a call that could not be queued is for its account; it may be in the queue without an
-   * acknowledgement.
+   * How far a call got whose queueing failed: `unsent` if Redis may have queued it all the same.
    */
   unqueued: 'refused' | 'unsent'
 }
 
 /**
- * The life of a call on its node: waits for the reply, queues the call, and withdraws it when the
- * wait is over before. An asynchronous call that is queued goes on, also if this node ends. Never
- * throws.
+ * The life of a call on its node: queues the call, waits for its reply, and withdraws it if the wait
+ * ends first. An asynchronous call that is queued goes on, even if this node ends. Never throws.
  */
 export async function runPendingCall(
   deps: PendingDeps,
-  { job, queueing, isOnce = false }: Pick<Admitted, 'job' | 'queueing' | 'isOnce'>,
+  { job, queueing, mustNotRepeat = false }: Pick<Admitted, 'job' | 'queueing' | 'mustNotRepeat'>,
   { wait, isAwaited = true, unqueued }: PendingOptions,
-): Promise<CallEnd> {
+): Promise<CallResult> {
   const { waitEntry, mayShareJob, answerKey, giveSpareRoomBack } = queueing
   const { reply, forget } = deps.replies.awaitReply(job.id)
   noteExpectedEnd(deps, job, queueing.etaMs)
   let jobId: string | undefined
-  let isPending = false
   let verdict: Verdict | Promise<Verdict> | undefined
   try {
     wait.throwIfOver()
     if (job.isAsync) await recordAsyncCall(deps.redis, job, waitEntry)
     jobId = await enqueue(deps, job, mayShareJob)
-    isPending = !isAwaited
-    if (isPending) return { kind: 'pending' }
+    if (!isAwaited) return { kind: 'pending' }
     const answer = await Promise.race([reply, wait.over])
     const { head } = answer
     deps.knownAnswers.learn(answerKey, head)
     deps.spareRoom.learn(job, head)
     return { kind: 'reply', reply: answer, verdict: { code: head.code, reach: reachOf(head) } }
   } catch (thrown) {
-    isPending = job.isAsync && jobId !== undefined
-    if (isPending) return { kind: 'pending' }
+    if (job.isAsync && jobId !== undefined) return { kind: 'pending' }
     const error = toGatewayError(thrown)
     const { code } = error
     const withdrawing = withdraw(deps, { id: job.id, slug: job.slug, waitEntry, jobId })
-    if (isOnce && code !== 'CALL_CANCELLED' && (jobId !== undefined || isUnacknowledged(thrown))) {
+    if (mustNotRepeat && code !== 'CALL_CANCELLED' && (jobId !== undefined || isUnacknowledged(thrown))) {
       if (!(await isProvenUnsent(withdrawing))) return unknownOutcome(error)
     }
     if (jobId === undefined) verdict = { code, reach: code === 'RESULT_STORAGE_FULL' ? 'refused' : unqueued }
@@ -156,7 +151,7 @@ function unknownOutcome(cause: GatewayError): EndedCall {
   return { kind: 'failed', error, verdict: { code: error.code, reach: 'maybe-sent' } }
 }
 
-/** Abort reason of an asynchronous call: the caller preferred not to wait any longer. */
+/** Why the wait of an asynchronous call is over: the caller preferred not to wait any longer. */
 const STILL_RUNNING = new Error('the call goes on')
 
 /**
@@ -165,9 +160,9 @@ const STILL_RUNNING = new Error('the call goes on')
  */
 export async function awaitCall(
   deps: PendingDeps & { config: { callTimeoutMs: number } },
-  admitted: Pick<Admitted, 'job' | 'queueing' | 'preference' | 'isOnce'>,
+  admitted: Pick<Admitted, 'job' | 'queueing' | 'preference' | 'mustNotRepeat'>,
   socket: CallerSocket,
-): Promise<CallEnd> {
+): Promise<CallResult> {
   const { job, preference } = admitted
   const { waitMs = deps.config.callTimeoutMs + DEADLINE_GRACE_MS } = preference
   const onTimeout = () => (job.isAsync ? STILL_RUNNING : new GatewayError('DEADLINE_EXCEEDED'))

@@ -6,7 +6,7 @@ import { endRefusedBatchCalls } from '../admission/end-refused-calls.ts'
 import { type ForecastDeps, forecastAndJoin } from '../admission/forecast.ts'
 import { checkRights } from '../admission/rights.ts'
 import { rejectOnAbort } from '../async/abort.ts'
-import { isOnce } from '../catalog/api-endpoint.ts'
+import { mustNotRepeat } from '../catalog/api-endpoint.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { weightOf } from '../limits/plans.ts'
 import type { CallOrigin } from '../queue/call-job.ts'
@@ -161,7 +161,7 @@ async function runUnit(
     const wait = { over, throwIfOver: () => end.throwIfAborted() }
     const ended = await runPendingCall(
       deps,
-      { job, queueing, isOnce: isOnce(checked.endpoint) },
+      { job, queueing, mustNotRepeat: mustNotRepeat(checked.endpoint) },
       { wait, unqueued: 'refused' },
     )
     if (ended.kind === 'pending') throw new Error('a call of a batch is not asynchronous')

@@ -54,17 +54,18 @@ export interface AcquireResult {
   retryInMs: number
 }
 
-export interface QueuePlace {
+/** How the wait queue took a call. */
+export interface QueueAdmission {
   /** Start tag in virtual time. */
   tag: number
   etaMs: number
   /**
-   * Another call is queued or runs for the same answer: this call has no place. Whichever runs
-   * first sends the request.
+   * - `own`: the call has a place.
+   * - `ahead`: it has a place, and an identical call has a place behind it.
+   * - `shared`: it has no place, because an identical call has a place or runs. The call that runs
+   *   first sends the request.
    */
-  isFollower: boolean
-  /** Another call is queued for the same answer, behind it. */
-  isAhead?: true
+  place: 'own' | 'ahead' | 'shared'
 }
 
 export interface QueueRefusal {
@@ -144,7 +145,7 @@ export class Cap {
    * milliseconds.
    */
   limitedAt = Number.NEGATIVE_INFINITY
-  readonly #joins: Batcher<JoinRequest, QueuePlace | QueueRefusal>
+  readonly #joins: Batcher<JoinRequest, QueueAdmission | QueueRefusal>
 
   /** `rules` is read at each call: operators change caps while processes run. */
   constructor(deps: CapDeps, { slug, bucket }: { slug: string; bucket: CapBucket }, rules: () => Caps) {
@@ -246,18 +247,18 @@ export class Cap {
    * Queues a call if its permit is expected before `deadline`, Redis time. Calls of one tick are
    * one script.
    */
-  async joinWaitQueue(call: WaitQueueEntry, deadline: number): Promise<QueuePlace | QueueRefusal> {
+  async joinWaitQueue(call: WaitQueueEntry, deadline: number): Promise<QueueAdmission | QueueRefusal> {
     return await this.#joins.add('', { call, deadline })
   }
 
-  async #join(requests: JoinRequest[]): Promise<(QueuePlace | QueueRefusal)[]> {
+  async #join(requests: JoinRequest[]): Promise<(QueueAdmission | QueueRefusal)[]> {
     const coalesced: string[] = []
     const values = requests.flatMap(({ call, deadline }) => {
       const key = call.coalescedKey === undefined ? 0 : coalesced.push(call.coalescedKey)
       return [memberOf(call), call.weight, deadline, key]
     })
     const [, ...replies] = await this.#runInitialised(scripts.joinWaitQueue, [...this.#keys, ...coalesced], values)
-    return (replies as JoinReply[]).map(placeOf)
+    return (replies as JoinReply[]).map(readJoin)
   }
 
   /**
@@ -324,9 +325,9 @@ function* tuples<Tuple extends unknown[]>(values: unknown[], size: Tuple['length
   for (let index = 0; index < values.length; index += size) yield values.slice(index, index + size) as Tuple
 }
 
-function placeOf([decision, tag, etaMs]: JoinReply): QueuePlace | QueueRefusal {
+function readJoin([decision, tag, etaMs]: JoinReply): QueueAdmission | QueueRefusal {
   if (decision !== 'ok' && decision !== 'follow' && decision !== 'ahead')
     return { reason: decision, retryAfterMs: etaMs }
-  const how = { isFollower: decision === 'follow', ...(decision === 'ahead' ? { isAhead: true as const } : {}) }
-  return { tag: Number(tag), etaMs, ...how }
+  const place = decision === 'ok' ? 'own' : decision === 'follow' ? 'shared' : 'ahead'
+  return { tag: Number(tag), etaMs, place }
 }

@@ -15,8 +15,9 @@ type RepliedCall = Pick<CallJob, 'slug' | 'mode'> & Partial<Pick<CallJob, 'provi
 /**
  * Caps with room for more requests, as replies report it: a call for such a cap needs no ticket. If
  * the node is wrong, the worker joins the wait queue for the call: a wrong estimate exceeds no cap.
- * Calls without a ticket use at most half of the room on each node: more than two nodes may exceed
- * it. Further calls join, which alone shows overloaded workers.
+ * Each node lets calls without a ticket use at most half of the room. Calls of more than two nodes
+ * may need more room than there is; their workers join the wait queue for them. Further calls of a
+ * node join at admission, which alone finds out that workers are overloaded.
  */
 export class SpareRoom {
   readonly #rooms = new LRUCache<string, { requests: number; taken: number; until: number }>({ max: CAPS_MAX })

@@ -74,7 +74,7 @@ export function createEndpoint(path: string, endpoint: Endpoint): ApiEndpoint {
 }
 
 /** Whether a request of the endpoint is never sent a second time. */
-export function isOnce({ endpoint }: ApiEndpoint): boolean {
+export function mustNotRepeat({ endpoint }: ApiEndpoint): boolean {
   return endpoint.effect === 'once'
 }
 

@@ -1,5 +1,5 @@
 import { type ApiEndpoint, callMethod } from './api-endpoint.ts'
-import { type Api, isOpen } from './catalog.ts'
+import { type Api, isCallable } from './catalog.ts'
 import type { ApiEntry } from './catalog-schema.ts'
 import { exampleCall } from './example-call.ts'
 import { expectation, typeWord } from './parameter-words.ts'
@@ -16,7 +16,7 @@ export function toEntry(api: Api, score: number): ApiEntry {
     tags: upstream.tags,
     free: api.tierRequired === 'developer',
     tier_required: api.tierRequired,
-    enabled: isOpen(api),
+    enabled: isCallable(api),
     waiting_for: waitingFor(api),
     health_score: shownScore(api, score),
     example_query: endpoints[0] ? exampleCall(api.slug, endpoints[0]) : null,
@@ -26,7 +26,7 @@ export function toEntry(api: Api, score: number): ApiEntry {
 
 /** An API that answers nobody is not shown as healthy. */
 export function shownScore(api: Api, score: number): number {
-  return isOpen(api) ? score : 0
+  return isCallable(api) ? score : 0
 }
 
 function waitingFor(api: Api): string | null {

@@ -183,7 +183,7 @@ export function applySettings(api: Api, settings: OperatorSettings): void {
 }
 
 /** Whether live calls can be made at all, with a key of the caller's if a key is needed. */
-export function isOpen({ enabled, needsCallerKey, isSwitchedOff }: Api): boolean {
+export function isCallable({ enabled, needsCallerKey, isSwitchedOff }: Api): boolean {
   return !isSwitchedOff && (enabled || needsCallerKey)
 }
 

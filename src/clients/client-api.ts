@@ -21,7 +21,7 @@ export interface ClientEndpoint {
   description: string
   method: 'GET' | 'POST'
   /** A call of it is never made a second time when it is not known what came of the first. */
-  isOnce: boolean
+  mustNotRepeat: boolean
   parameters: ClientParameter[]
   /** Parameters of the recorded call. */
   example: Record<string, unknown>
@@ -45,7 +45,7 @@ export function clientApis(catalog: Catalog): ClientApi[] {
       typeName: pascal(endpointWords(slug, path)),
       description: endpoint.description,
       method: callMethod(endpoint),
-      isOnce: endpoint.effect === 'once',
+      mustNotRepeat: endpoint.effect === 'once',
       parameters: parameters.map(({ name, schema, required }) => ({ name, schema, required })),
       example: endpoint.example.parameters as Record<string, unknown>,
       data: toDocumentSchema(endpoint.data, new Map()),

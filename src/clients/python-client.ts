@@ -157,7 +157,7 @@ function apiClass(kind: Kind, { slug, description, endpoints }: ClientApi): stri
 function method(
   { definition, wait }: Kind,
   slug: string,
-  { path, typeName, description, parameters, method: verb, isOnce }: ClientEndpoint,
+  { path, typeName, description, parameters, method: verb, mustNotRepeat }: ClientEndpoint,
 ): string[] {
   // Those that must be given come first; all are given by name.
   const ordered = parameters.toSorted((a, b) => Number(b.required) - Number(a.required))
@@ -173,7 +173,7 @@ function method(
     ...(documented.length === 0
       ? [`        ${docstring(description)}`]
       : [`        """${escaped(description)}`, '', ...documented.map(escaped), '        """']),
-    `        data: ${typeName} = ${wait}self._transport.call(${JSON.stringify(slug)}, ${JSON.stringify(path)}, {${given.join(', ')}}${verb === 'GET' ? '' : `, method="POST"${isOnce ? ', once=True' : ''}`})`,
+    `        data: ${typeName} = ${wait}self._transport.call(${JSON.stringify(slug)}, ${JSON.stringify(path)}, {${given.join(', ')}}${verb === 'GET' ? '' : `, method="POST"${mustNotRepeat ? ', once=True' : ''}`})`,
     '        return data',
   ]
 }

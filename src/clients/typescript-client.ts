@@ -113,7 +113,7 @@ function method(slug: string, endpoint: ClientEndpoint): string {
   return `${name}: (parameters: ${typeName}Parameters${fallback}, options: CallOptions = {}): Promise<${typeName}> => this.call(${target}, parameters, ${options}),`
 }
 
-function optionsOf({ method, isOnce }: ClientEndpoint): string {
+function optionsOf({ method, mustNotRepeat }: ClientEndpoint): string {
   if (method === 'GET') return 'options'
-  return isOnce ? "{ ...options, method: 'POST', once: true }" : "{ ...options, method: 'POST' }"
+  return mustNotRepeat ? "{ ...options, method: 'POST', once: true }" : "{ ...options, method: 'POST' }"
 }

@@ -46,8 +46,8 @@ export interface LanesJobs {
  *
  * @throws what Redis throws
  */
-export async function readLaneJobs(queues: Pick<CallQueues, 'lanesOf'>, slugs: Iterable<string>): Promise<LanesJobs> {
-  const lanes = await Promise.all(queues.lanesOf(slugs).map(readLane))
+export async function readLaneJobs(queues: Pick<CallQueues, 'queuesOf'>, slugs: Iterable<string>): Promise<LanesJobs> {
+  const lanes = await Promise.all(queues.queuesOf(slugs).map(readLane))
   const jobs = lanes.flatMap((lane) => lane.jobs)
   return { of: Map.groupBy(jobs.flatMap(partsOf), ({ slug }) => slug), isCut: lanes.some(({ isCut }) => isCut) }
 }

@@ -27,7 +27,7 @@ export interface LimitSubject {
    * What the owner allows the key or the connection. Absent for a session, and if nobody set
    * anything.
    */
-  credential?: CredentialLimits | undefined
+  allowance?: CredentialLimits | undefined
   /** Set if an application calls, for the words of refusals. */
   connection?: object | undefined
 }
@@ -195,7 +195,7 @@ async function acquireInMonth(
   let at = clock?.() ?? Date.now()
   for (let tries = 0; tries < COUNT_TRIES_MAX; tries += 1) {
     const month = monthOf(at)
-    const keys = limitKeys(subject, month.name)
+    const { all: keys, month: monthKey, credentialMonth = '' } = limitKeys(subject, month.name)
     const perMonth = subject.mode === 'test' ? -1 : plan.perMonth
     const values = [clock?.() ?? '', subject.version, take, leaseMs, month.startsAt, month.endsAt]
     const bounds = [plan.perMinute, plan.inFlight, perMonth, ...boundsOf(subject)]
@@ -205,22 +205,21 @@ async function acquireInMonth(
       at = reply[1]
       continue
     }
-    const [, , , monthKey = '', , , , credentialKey = ''] = keys
     const countLifeMs = month.endsAt - at + MONTH_GRACE_MS
     if (reply[0] === 'no-month-count') {
       await redis.set(monthKey, await loadMonthUsed(month.name), 'PX', countLifeMs, 'NX')
       continue
     }
     if (reply[0] === 'no-credential-count') {
-      await redis.set(credentialKey, (await loadCredentialUsed?.(month.name)) ?? 0, 'PX', countLifeMs, 'NX')
+      await redis.set(credentialMonth, (await loadCredentialUsed?.(month.name)) ?? 0, 'PX', countLifeMs, 'NX')
       continue
     }
     const [decision, now, granted = 0, leases = 0, nextEndMs = 0, ...used] = reply
     const [inMinute = 0, inFlight = 0, inMonth = 0, resetMs = 0, ...ofCredential] = used
     const monthMs = Math.max(0, month.endsAt - now)
     /**
-     * The limits after so many of the calls; every call has a lease unless the number of leases
-     * says otherwise.
+     * The limits after the first `calls` calls. Every call has a lease, unless `itsLeases` says
+     * otherwise.
      */
     const stateAfter = (calls: number, itsLeases = calls): LimitState => ({
       now,
@@ -236,25 +235,27 @@ async function acquireInMonth(
   throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
 }
 
-/**
- * Version, minute, in flight, month, expected ends. If a credential has limits, its minute, in
- * flight and month follow.
- */
-function limitKeys(subject: LimitSubject, month: string): string[] {
+/** The keys of the script in its order, and the keys of the counts that it may miss. */
+function limitKeys(
+  subject: LimitSubject,
+  monthName: string,
+): { all: string[]; month: string; credentialMonth?: string } {
   const { accountId, mode } = subject
-  const credentialId = countedCredential(subject)
-  return [
+  const month = accountKeys.month(accountId, monthName)
+  const ofAccount = [
     accountKeys.version(accountId),
     accountKeys.minute(accountId, mode),
     accountKeys.inFlight(accountId, mode),
-    accountKeys.month(accountId, month),
+    month,
     accountKeys.expectedEnds(accountId, mode),
-    ...(credentialId === undefined
-      ? []
-      : [
-          accountKeys.credentialMinute(accountId, mode, credentialId),
-          accountKeys.credentialInFlight(accountId, mode, credentialId),
-          accountKeys.credentialMonth(accountId, credentialId, month),
-        ]),
   ]
+  const credentialId = countedCredential(subject)
+  if (credentialId === undefined) return { all: ofAccount, month }
+  const credentialMonth = accountKeys.credentialMonth(accountId, credentialId, monthName)
+  const ofCredential = [
+    accountKeys.credentialMinute(accountId, mode, credentialId),
+    accountKeys.credentialInFlight(accountId, mode, credentialId),
+    credentialMonth,
+  ]
+  return { all: [...ofAccount, ...ofCredential], month, credentialMonth }
 }

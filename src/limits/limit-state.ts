@@ -21,7 +21,7 @@ export interface LimitState {
 }
 
 /** What an account has left once the month's unit of a call that failed is given back. */
-export function withoutMonthUnit(state: LimitState): LimitState {
+export function afterMonthRefund(state: LimitState): LimitState {
   const { month, credential } = state
   const ofCredential = credential?.month
   return {
@@ -35,8 +35,8 @@ export function withoutMonthUnit(state: LimitState): LimitState {
 }
 
 /** What an account has left once a call that it had acquired is given back. */
-export function withoutCall(state: LimitState): LimitState {
-  const { credential, ...rest } = withoutMonthUnit(state)
+export function afterRefund(state: LimitState): LimitState {
+  const { credential, ...rest } = afterMonthRefund(state)
   const { minute, inFlight } = credential ?? {}
   return {
     ...rest,

@@ -19,23 +19,25 @@ export interface CredentialState {
 
 /** Whose calls are counted. */
 interface Credentialed {
-  credential?: CredentialLimits | undefined
+  allowance?: CredentialLimits | undefined
   mode: 'live' | 'test'
 }
 
 /**
- * Under which the limits of the credential are counted; undefined if it has none, and then it costs
- * nothing.
+ * Under which the limits of the credential are counted; undefined if it has no limits, and then it
+ * costs nothing.
  */
-export function countedCredential({ credential }: Pick<Credentialed, 'credential'>): string | undefined {
-  const { id, perMinute, perMonth, inFlight } = credential ?? {}
-  return (perMinute ?? perMonth ?? inFlight ?? null) === null ? undefined : id
+export function countedCredential(subject: Credentialed): string | undefined {
+  return boundsOf(subject).some((bound) => bound >= 0) ? subject.allowance?.id : undefined
 }
 
-/** Calls a minute, in flight and a month, as the script takes them. */
-export function boundsOf({ credential, mode }: Credentialed): number[] {
-  const perMonth = mode === 'test' ? null : credential?.perMonth
-  return [credential?.perMinute ?? -1, credential?.inFlight ?? -1, perMonth ?? -1]
+/**
+ * Calls a minute, in flight and a month, as the script takes them; -1: no bound. Test calls count
+ * for no month.
+ */
+export function boundsOf({ allowance, mode }: Credentialed): number[] {
+  const perMonth = mode === 'test' ? null : allowance?.perMonth
+  return [allowance?.perMinute ?? -1, allowance?.inFlight ?? -1, perMonth ?? -1]
 }
 
 export function credentialState(

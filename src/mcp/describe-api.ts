@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
 import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
-import { type Api, isOpen } from '../catalog/catalog.ts'
+import { type Api, isCallable } from '../catalog/catalog.ts'
 import { cacheWords, capWords, effectWords } from '../catalog/limit-words.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import { typescriptType } from '../clients/typescript-types.ts'
@@ -50,7 +50,7 @@ const standingSchema = () => Type.Object(Standing)
 
 function statusOf(api: Api, { health, providerKeys }: Observer): ConditionWord | 'Needs your key' {
   const { slug, needsCallerKey, pausedMode } = api
-  if (!isOpen(api)) return 'Not enabled'
+  if (!isCallable(api)) return 'Not enabled'
   if (pausedMode) return 'Paused'
   // A key that the source refused is as good as none.
   const isKeyMissing = (providerKeys.get(slug)?.status ?? 'invalid') === 'invalid'

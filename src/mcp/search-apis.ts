@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { type Api, type Catalog, isOpen } from '../catalog/catalog.ts'
+import { type Api, type Catalog, isCallable } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { rankApis } from '../catalog/search.ts'
 import { type Observer, Standing, standingOf } from './describe-api.ts'
@@ -40,7 +40,7 @@ export function searchApis(
   // A model is not sent to an API that would refuse its call, because the operator or the user who
   // connected it said so.
   const isAllowed = ({ slug }: Api) => deps.allowedApis?.includes(slug) ?? true
-  const callable = offeredApis(deps.catalog).filter((api) => isOpen(api) && isAllowed(api))
+  const callable = offeredApis(deps.catalog).filter((api) => isCallable(api) && isAllowed(api))
   const named = category?.toLowerCase()
   const ofCategory = callable.filter((api) => named === undefined || api.upstream.category === named)
   const found = rankApis(ofCategory, query)

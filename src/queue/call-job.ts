@@ -91,12 +91,12 @@ type StoredCall = Static<typeof StoredCall>
  */
 export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey' | 'enqueuedAt' | 'admittedAt'> {
   /**
-   * It tells the month and the day that the call counts for; of a batch's call, when it got its
-   * lease. Redis time, milliseconds.
+   * When the limits were taken: decides the month and the day for which the call counts. Of a
+   * batch's call, when it got its lease. Redis time, milliseconds.
    */
   limitsAcquiredAt: number
   /**
-   * From then its wait for a worker counts: Redis time. Absent from nodes of an earlier version.
+   * Start of the wait for a worker, Redis time. Absent from nodes of an earlier version.
    * @until 0.4.0
    */
   admissionEndedAt?: number
@@ -119,8 +119,8 @@ export interface QueueTicket {
    */
   isAhead?: true
   /**
-   * It has no place, because it was to share a queued call's answer: it must join the wait queue
-   * for a request of its own. Workers of an earlier version wait by its tag. @until 0.4.0
+   * A follower: it was to share a queued call's answer, so it has no place, and joins the wait queue
+   * if it needs a request of its own. Workers of an earlier version wait by its tag. @until 0.4.0
    */
   isFollower?: true
 }

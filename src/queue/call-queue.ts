@@ -32,7 +32,7 @@ export class CallQueues {
   readonly of = (slug: string): Queue => this.#queues(this.#laneOf(slug))
 
   /** The lanes that carry the calls of these APIs now, each once. */
-  lanesOf(slugs: Iterable<string>): Queue[] {
+  queuesOf(slugs: Iterable<string>): Queue[] {
     return [...new Set([...slugs].map((slug) => this.of(slug)))]
   }
 
@@ -45,8 +45,8 @@ export class CallQueues {
   async enqueue(queued: CallToQueue): Promise<string> {
     const { slug, id } = queued.call
     if (queued.mayShareJob) return await this.#sharedJobs.add(this.of(slug).qualifiedName, queued)
-    await this.#addJob([queued])
-    return id
+    const [jobId = id] = await this.#addJob([queued])
+    return jobId
   }
 
   async #addJob(queued: CallToQueue[]): Promise<string[]> {

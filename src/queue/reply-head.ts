@@ -38,8 +38,8 @@ export interface ReplyHead {
   /** The fallback source of the API answered. */
   isFromFallback?: true
   /**
-   * How long the answer is stored and fresh, milliseconds: identical calls need no request for so
-   * long.
+   * How long the answer is stored and fresh, milliseconds: identical calls need no request during
+   * this time.
    */
   freshMs?: number
   /**

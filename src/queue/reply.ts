@@ -169,8 +169,8 @@ export class ReplyInbox {
   }
 
   /**
-   * Makes the stream and renews its life. The node reads a stream that it made from its beginning.
-   * If a worker made the stream, because Redis lost it, reading goes on: ids are times.
+   * Makes the stream and renews its life. If the node made the stream, it reads from the start. If a
+   * worker made it, because Redis had lost it, the node goes on from the last id: ids are times.
    */
   async #keepStream(): Promise<void> {
     if (performance.now() - this.#keptAt < READ_BLOCK_MS) return
@@ -195,7 +195,10 @@ export class ReplyInbox {
     const { head, body } = decodeFrame<ReplyHead>(frame)
     const pending = this.#pending.get(head.id)
     // A second reply (the job ran twice), or the caller left.
-    if (!pending) return void (head.bodyKey && this.#take(head, head.bodyKey).catch(() => undefined))
+    if (!pending) {
+      this.#dropBody(head)
+      return
+    }
     this.#pending.delete(head.id)
     if (head.storedFor !== undefined || head.isStored) this.#readStored(head, head.storedFor ?? '', pending)
     else if (head.bodyKey === undefined) pending.resolve({ head, body })
@@ -228,6 +231,11 @@ export class ReplyInbox {
 
   #take(head: ReplyHead, bodyKey: string): Promise<Buffer | null> {
     return takeBody(this.#redis, { ...head, bodyKey }, this.#log)
+  }
+
+  /** Taking a stored body removes it: else it would fill Redis until it expires. */
+  #dropBody(head: ReplyHead): void {
+    if (head.bodyKey) this.#take(head, head.bodyKey).catch(() => undefined)
   }
 
   #trim(): void {

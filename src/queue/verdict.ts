@@ -3,7 +3,7 @@ import { ERRORS, type ErrorCode } from '../errors.ts'
 /**
  * How far the requests of a call got; a call never goes back.
  * - `refused`: the gateway refused the call as admission does, before anything was sent for it.
- * - `unsent`: no request was sent, or none that a process knows of and that may have been sent.
+ * - `unsent`: as far as any process knows, no request was sent.
  * - `maybe-sent`: nobody knows, for example because a worker was lost, or because a connection
  *   failed.
  * - `sent`: the first byte of a request was written, also for a request that the call shares.
@@ -47,8 +47,8 @@ export function shownStatusOf({ code }: Pick<Verdict, 'code'>): number {
 }
 
 /**
- * The status that usage counts a call under. A cancelled call costs its account something if a
- * request may have been sent.
+ * The status that usage counts a call under. A cancelled call for which no request was sent counts
+ * as 503, so that `refundOf` gives the unit of the month back.
  */
 export function usageStatusOf({ code, reach }: Verdict): number {
   if (code === 'CALL_CANCELLED' && !hasReached(reach, 'maybe-sent')) return 503

@@ -112,12 +112,12 @@ async function findCallOf(
   principal: Principal,
 ): Promise<AsyncCall> {
   const { id } = params
-  const { connection, credential, isTeamKey, accountId, keyId } = principal
+  const { connection, allowance, isTeamKey, accountId, keyId } = principal
   const isId = /^call_[0-9a-f]{32}$/.test(id)
   const call = isId ? await readAsyncCall(redis, { id, accountId }) : undefined
   // An application, a team's key, and a key with its own limits or APIs find only calls that they
   // made.
-  if (!call || ((connection || credential || isTeamKey) && call.keyId !== keyId))
+  if (!call || ((connection || allowance || isTeamKey) && call.keyId !== keyId))
     throw new GatewayError('CALL_NOT_FOUND')
   return call
 }

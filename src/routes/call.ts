@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Admitted, admitCall, identifyCaller, type Refused } from '../admission/admit.ts'
 import { endRefusedCall } from '../admission/end-refused-calls.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
-import { endCall, errorOf } from '../calls/end-call.ts'
+import { endCall } from '../calls/end-call.ts'
 import { awaitCall } from '../calls/pending-call.ts'
 import type { Context } from '../context.ts'
 import { toGatewayError } from '../errors.ts'
@@ -10,13 +10,14 @@ import {
   linkHeaders,
   mediaTypeOf,
   PRIVATE_ANSWER,
+  replyError,
   replyHeaders,
   sourceHeaders,
   timingWithoutReply,
 } from '../http/answer/call-answer.ts'
 import { bringsBody, CALL_BYTES_MAX, unitsOfBody } from '../http/request/body-limits.ts'
 import { callerSocket, originOf } from '../http/request/caller-socket.ts'
-import { type LimitState, withoutCall, withoutMonthUnit } from '../limits/limit-state.ts'
+import { afterMonthRefund, afterRefund, type LimitState } from '../limits/limit-state.ts'
 import { refundOf, type Verdict } from '../queue/verdict.ts'
 import { type CallArrival, noteArrival, recordCall } from '../telemetry/record-call.ts'
 
@@ -68,29 +69,31 @@ async function checkCaller(context: Context, request: FastifyRequest, reply: Fas
 
 async function answerCall(context: Context, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const arrival = noteArrival(context, originOf(request, 'call'), request.raw)
-  const admission = await admitCall(context, request, arrival)
-  if ('refusal' in admission) return await refuse(context, reply, { arrival, refused: admission })
+  const admitted = await admitCall(context, request, arrival)
+  if ('refusal' in admitted) return await refuse(context, reply, { arrival, refused: admitted })
   const admissionMs = performance.now() - arrival.startedAt
-  const { principal: caller, limits, job, queueing, preference } = admission
+  const { principal: caller, limits, job, queueing, preference } = admitted
   reply.headers(linkHeaders(context.catalog, job.slug))
   reply.header('x-call-id', job.id)
   if (job.mode === 'test') reply.header('x-gateway-mode', 'test')
   if (preference.applied) reply.header('preference-applied', preference.applied)
 
-  const end = await awaitCall(context, admission, callerSocket(request))
+  const end = await awaitCall(context, admitted, callerSocket(request))
   const waitedMs = performance.now() - arrival.startedAt - admissionMs
   const verdict = end.kind === 'pending' || end.verdict instanceof Promise ? undefined : end.verdict
-  const admitted = { admissionMs, quotedMs: queueing.etaMs }
-  const ending = endCall(context, { arrival, job, caller, admission: admitted, end })
-  // The caller's next call, which may come to another node, must not find what a refused call took.
+  const quote = { admissionMs, quotedMs: queueing.etaMs }
+  // Nobody waits for the end: if it fails, `callEnds` repeats it.
+  const ending = endCall(context, { arrival, job, caller, admission: quote, end })
+  // Except here: the caller's next call, which may come to another node, must not find what a refused
+  // call took.
   if (verdict?.reach === 'refused') await ending.catch(() => undefined)
   reply.headers(rateLimitHeaders(limitsAfter(verdict, limits), waitedMs))
   if (end.kind === 'reply') reply.headers(replyHeaders(end.reply.head, admissionMs))
   else reply.header('server-timing', timingWithoutReply(admissionMs, waitedMs))
-  if (end.kind === 'pending') return answerPending(reply, admission, waitedMs)
-  const error = errorOf(end)
-  if (error || end.kind === 'failed') throw error
+  if (end.kind === 'pending') return answerPending(reply, admitted, waitedMs)
+  if (end.kind === 'failed') throw end.error
   const { head, body } = end.reply
+  if (head.code) throw replyError(head)
   reply.headers(sourceHeaders(context.catalog, job.slug, head))
   return reply.type(mediaTypeOf(job)).send(body)
 }
@@ -98,8 +101,8 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
 /** The limits as headers show them, after what this end gives back. */
 function limitsAfter(verdict: Verdict | undefined, limits: LimitState): LimitState {
   const refund = verdict ? refundOf(verdict) : 'nothing'
-  if (refund === 'all') return withoutCall(limits)
-  return refund === 'month' ? withoutMonthUnit(limits) : limits
+  if (refund === 'all') return afterRefund(limits)
+  return refund === 'month' ? afterMonthRefund(limits) : limits
 }
 
 async function refuse(
@@ -119,11 +122,16 @@ async function refuse(
     if (error.status < 500)
       context.accountRequests.countRefusedCall(principal.accountId, unitsOfBody(headers, CALL_BYTES_MAX))
     if (principal.mode === 'test') reply.header('x-gateway-mode', 'test')
-    const left = taken && limits ? await ended.then(() => withoutCall(limits)).catch(() => limits) : limits
-    if (left) reply.headers(rateLimitHeaders(left))
+    if (limits) reply.headers(rateLimitHeaders(taken && (await isDone(ended)) ? afterRefund(limits) : limits))
   }
   throw error
 }
+
+const isDone = (work: Promise<unknown>): Promise<boolean> =>
+  work.then(
+    () => true,
+    () => false,
+  )
 
 function answerPending(reply: FastifyReply, { job, queueing }: Admitted, waitedMs: number): FastifyReply {
   const location = `/v1/calls/${job.id}`

@@ -6,7 +6,7 @@ import { readQuote } from '../admission/quote.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { SHARED_BUCKET } from '../caps/bucket.ts'
 import type { CapState } from '../caps/cap-state.ts'
-import { type Api, isOpen } from '../catalog/catalog.ts'
+import { type Api, isCallable } from '../catalog/catalog.ts'
 import { shownScore, toEntry } from '../catalog/catalog-entry.ts'
 import { ApiDetail, CatalogAnswer } from '../catalog/catalog-schema.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
@@ -155,7 +155,7 @@ async function narrowedApis(context: Context, request: FastifyRequest): Promise<
   // A session may call all APIs: it is not looked up.
   if (request.headers['x-api-key'] === undefined && /\./.test(request.headers.authorization ?? '.')) return undefined
   try {
-    return (await callerOf(context, request))?.credential?.apis ?? undefined
+    return (await callerOf(context, request))?.allowance?.apis ?? undefined
   } catch (error) {
     // Fails open, to the public list: what may be called is decided when it is called.
     if (error instanceof GatewayError) return undefined
@@ -223,7 +223,7 @@ function toHealth(api: Api, view: HealthView, { history, last }: HealthPast): Ap
   return {
     // Of the three states of the specification the state that callers get: nobody is answered by
     // what is not enabled.
-    status: isOpen(api) ? view.status : 'Down',
+    status: isCallable(api) ? view.status : 'Down',
     score: shownScore(api, view.score),
     meanwhile: meanwhile === '' ? null : meanwhile,
     checkedAt: checkedAt === 0 ? null : new Date(checkedAt).toISOString(),

@@ -123,7 +123,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     baseUrl,
     health,
     tier: callers.of(request)?.tier ?? 'developer',
-    allowedApis: callers.of(request)?.credential?.apis ?? null,
+    allowedApis: callers.of(request)?.allowance?.apis ?? null,
     mayWrite: callers.of(request)?.mayWrite === true,
     providerKeys: callers.of(request)?.providerKeys ?? new Map(),
     rendered,

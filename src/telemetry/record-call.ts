@@ -58,7 +58,7 @@ export interface RecordedEnd {
   /** The forecast wait for a permit. Milliseconds. */
   quotedMs?: number | undefined
   /** The status that the caller got without an error. */
-  status?: number
+  statusWithoutError?: number
   error?: GatewayError | undefined
   reply?: Reply | undefined
   /** False for an asynchronous call that was queued: its worker counts it when it has ended. */
@@ -75,7 +75,7 @@ export function recordCall(deps: RecordDeps, arrival: CallArrival, end: Recorded
   const { job, caller, error, reply, isCountedHere } = end
   const answerMs = performance.now() - startedAt
   const slug = job?.slug ?? arrival.slug
-  const status = error?.status ?? end.status ?? 200
+  const status = error?.status ?? end.statusWithoutError ?? 200
   const code = error?.code
   const { accountId: account, mode } = job ?? caller ?? {}
   const { times, cacheStatus, cause: reason } = reply?.head ?? {}

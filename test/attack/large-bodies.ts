@@ -34,7 +34,7 @@ export const bodyFlood: Scenario = {
     const flood = async (head: string, body: string): Promise<void> => {
       const bytes = Buffer.from(head + body)
       while (performance.now() < end) {
-        await sendOnce(gateway.url, bytes, end)
+        await sendUnderPermit(gateway.url, bytes, end)
         sent += 1
       }
     }
@@ -108,7 +108,7 @@ function times<T>(count: number, start: () => T): T[] {
 }
 
 /** Sends bytes on a connection of its own and waits until the node answers or closes it. */
-async function sendOnce(url: string, bytes: Buffer, end: number): Promise<void> {
+async function sendUnderPermit(url: string, bytes: Buffer, end: number): Promise<void> {
   const socket: Socket = connect(Number(new URL(url).port), '127.0.0.1')
   socket.on('error', () => undefined)
   const signal = AbortSignal.timeout(Math.max(1, Math.ceil(end - performance.now())))

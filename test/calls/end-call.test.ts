@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { it } from 'node:test'
-import { completeCall } from '../../src/calls/end-call.ts'
+import { completeCall } from '../../src/calls/end-async-call.ts'
 import { accountKeys, keys } from '../../src/redis/keys.ts'
 import { until } from '../support/gateway.ts'
 import { connectThroughProxy } from '../support/proxied-redis.ts'

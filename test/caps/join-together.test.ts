@@ -71,7 +71,7 @@ class Side {
     if (isSentAgain) replies.push(...(await this.#join(requests)))
     for (const [index, reply] of replies.entries()) {
       const entry = requests[index % requests.length]?.entry ?? assert.fail()
-      if ('tag' in reply && !reply.isFollower) this.#tags.set(memberOf(entry), reply.tag)
+      if ('tag' in reply && reply.place !== 'shared') this.#tags.set(memberOf(entry), reply.tag)
     }
     const waiters = [...this.#tags].toSorted(([, a], [, b]) => a - b).map(([member, tag]) => waiterOf(member, tag))
     const asked = { waiters: waiters.slice(0, granted), released: { ids: [], meanMs: 0 }, leaseMs: 1_000 }
@@ -114,7 +114,7 @@ it('calls that come together are queued, refused and ordered as if they came one
         const expected = await apart.play(it, number)
         assert.deepEqual(await together.play(it, number), expected)
         for (const reply of expected.replies) {
-          const outcome = 'reason' in reply ? reply.reason : reply.isFollower ? 'follow' : 'ok'
+          const outcome = 'reason' in reply ? reply.reason : reply.place === 'shared' ? 'follow' : 'ok'
           outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
         }
       }
@@ -134,8 +134,8 @@ it('calls that are sent again because the acknowledgement of their places was lo
       const entry = { accountId: 'a', callId: id, isAsync: false, weight: 1, slug: side.slug, bucket: 'shared' }
       const joined = await side.cap.joinWaitQueue({ ...entry, coalescedKey }, side.now + 30_000)
       assert.ok('tag' in joined, JSON.stringify(joined))
-      const { tag, isFollower } = joined
-      return { tag, isFollower }
+      const { tag, place } = joined
+      return { tag, isFollower: place === 'shared' }
     }
     const send = () => Promise.all([place('one'), place('two', 'x'), place('three', 'x')])
     const places = await send()
@@ -167,5 +167,5 @@ it('a call that has had its permit and comes again for another permit has a plac
   const { granted } = await side.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 1_000 })
   assert.equal(granted.size, 1)
   const places = await Promise.all([joined('one'), joined('two')])
-  for (const place of places) assert.equal(Reflect.get(place, 'isFollower'), false)
+  for (const place of places) assert.equal(Reflect.get(place, 'place'), 'own')
 })

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import type { QueueAdmission } from '../../src/caps/cap.ts'
 import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import { capKeys, keys } from '../../src/redis/keys.ts'
@@ -31,11 +32,11 @@ const call = (
 async function assertJoins(
   world: World,
   given: ReturnType<typeof call>,
-  expected: { isAhead: true; etaMs: number } | { isFollower: true; etaMs: number },
+  expected: Pick<QueueAdmission, 'place' | 'etaMs'>,
 ): Promise<void> {
   assert.equal(await world.join(given), undefined)
-  const { isAhead = false, isFollower = false, etaMs } = world.lastPlace ?? assert.fail()
-  assert.deepEqual({ isAhead, isFollower, etaMs }, { isAhead: false, isFollower: false, ...expected })
+  const { place, etaMs } = world.lastPlace ?? assert.fail()
+  assert.deepEqual({ place, etaMs }, expected)
 }
 
 it('no accepted call misses its deadline when one account has six loops beside seven that come and go', async () => {
@@ -122,12 +123,12 @@ it('a call does not wait for the spent share of another call that is queued for 
   const patientMs = world.lastPlace?.etaMs ?? 0
   assert.ok(patientMs > 50 * SECOND, `${patientMs}`)
   await assertJoins(world, call('a', { isAsync: true, timeoutMs: 120 * SECOND, answer: 'x' }), {
-    isFollower: true,
+    place: 'shared',
     etaMs: patientMs,
   })
-  await assertJoins(world, call('b', { answer: 'x' }), { isAhead: true, etaMs: 0 })
+  await assertJoins(world, call('b', { answer: 'x' }), { place: 'ahead', etaMs: 0 })
   // The next call shares with it.
-  await assertJoins(world, call('c', { answer: 'x' }), { isFollower: true, etaMs: 0 })
+  await assertJoins(world, call('c', { answer: 'x' }), { place: 'shared', etaMs: 0 })
   await world.advance(0)
   assert.deepEqual(
     ['a', 'b', 'c'].map((account) => world.grantsOf(account)),
@@ -166,8 +167,8 @@ it('a call does not wait in the place of an asynchronous call for the same answe
   const slotMs = 2 * (5 * SECOND + WINDOW_MARGIN_MS)
   const refusal = await world.join(call('b', { timeoutMs: 3 * SECOND, answer: '7' }))
   assert.deepEqual(refusal, { reason: 'cap', retryAfterMs: slotMs })
-  await assertJoins(world, call('b', { answer: '7' }), { isAhead: true, etaMs: slotMs })
-  await assertJoins(world, call('c', { answer: '7' }), { isFollower: true, etaMs: slotMs })
+  await assertJoins(world, call('b', { answer: '7' }), { place: 'ahead', etaMs: slotMs })
+  await assertJoins(world, call('c', { answer: '7' }), { place: 'shared', etaMs: slotMs })
 })
 
 it('a call does not wait in the place of another call for the same answer in a queue too long to plan for each call', async () => {
@@ -177,8 +178,8 @@ it('a call does not wait in the place of another call for the same answer in a q
   for (let index = 0; index < 220; index += 1)
     await world.join(call('a', { isAsync: true, timeoutMs: 120 * SECOND, answer: `${index}` }))
   const windowMs = 20 * SECOND + WINDOW_MARGIN_MS
-  await assertJoins(world, call('b', { answer: '219' }), { isAhead: true, etaMs: windowMs })
-  await assertJoins(world, call('b', { answer: '0' }), { isFollower: true, etaMs: windowMs })
+  await assertJoins(world, call('b', { answer: '219' }), { place: 'ahead', etaMs: windowMs })
+  await assertJoins(world, call('b', { answer: '0' }), { place: 'shared', etaMs: windowMs })
 })
 
 it('a call that a newcomer pushes past its deadline is refused at once', async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { Cap, type PermitId, type QueuePlace, type QueueRefusal } from '../../src/caps/cap.ts'
+import { Cap, type PermitId, type QueueAdmission, type QueueRefusal } from '../../src/caps/cap.ts'
 import { REPLY_MS, WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import type { Db } from '../../src/db/database.ts'
@@ -110,7 +110,7 @@ export class World {
   #calls = 0
   /** Member of the call that came last. */
   lastMember = ''
-  lastPlace: QueuePlace | undefined
+  lastPlace: QueueAdmission | undefined
 
   constructor(redis: RedisConnection, rules: Caps) {
     worlds += 1
@@ -221,7 +221,7 @@ export class World {
     }
     assert.ok(this.now + place.etaMs <= call.deadline, 'accepted with a slot after its deadline')
     this.lastPlace = place
-    if (place.isFollower) return undefined
+    if (place.place === 'shared') return undefined
     this.#waiting.set(call.member, { ...call, tag: place.tag, hasPlace: true })
     return undefined
   }

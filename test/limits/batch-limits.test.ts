@@ -17,10 +17,10 @@ let accounts = 0
 /** An account with these limits, what it takes and what it has used. */
 async function createAccount(
   limits: { perMinute: number; inFlight: number; perMonth: number },
-  credential?: LimitSubject['credential'],
+  credential?: LimitSubject['allowance'],
 ) {
   accounts += 1
-  const subject: LimitSubject = { accountId: `batch-${accounts}`, mode: 'live', version: 'v', credential }
+  const subject: LimitSubject = { accountId: `batch-${accounts}`, mode: 'live', version: 'v', allowance: credential }
   await redis.set(accountKeys.version(subject.accountId), 'v')
   const reading = {
     subject,

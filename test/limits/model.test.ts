@@ -202,7 +202,7 @@ it('plan limits are exact and nothing is given back twice in any history of call
         'few at once': () => FEW_AT_ONCE,
       }
       const request = (by: Credential) => ({
-        subject: { ...account, credential: limitsOf[by]() },
+        subject: { ...account, allowance: limitsOf[by]() },
         tier: 'pro' as const,
         plan: { ...LIMITS, perMinute: model.account.perMinute },
         leaseMs: LEASE_MS,

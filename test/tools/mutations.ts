@@ -290,14 +290,24 @@ export const MUTATIONS: Mutation[] = [
     tests: ['test/workers/permit-clients.test.ts'],
     file: 'src/caps/lua/begin-gradually.lua',
   },
-  limits('acquire', 'the minute admits one more', 'its.perMinute - its.inMinute)', 'its.perMinute - its.inMinute + 1)'),
+  limits(
+    'acquire',
+    'the minute admits one more',
+    'limits.perMinute - limits.inMinute)',
+    'limits.perMinute - limits.inMinute + 1)',
+  ),
   limits(
     'acquire',
     'one more may be in flight',
-    'count or its.inFlightMax - its.inFlight)',
-    'count or its.inFlightMax - its.inFlight + 1)',
+    'count or limits.inFlightMax - limits.inFlight)',
+    'count or limits.inFlightMax - limits.inFlight + 1)',
   ),
-  limits('acquire', 'the month admits one more', 'its.perMonth - its.inMonth)', 'its.perMonth - its.inMonth + 1)'),
+  limits(
+    'acquire',
+    'the month admits one more',
+    'limits.perMonth - limits.inMonth)',
+    'limits.perMonth - limits.inMonth + 1)',
+  ),
   limits('acquire', 'a credential refuses after its account', '{credential, account} or', '{account, credential} or'),
   limits(
     'acquire',
@@ -311,13 +321,13 @@ export const MUTATIONS: Mutation[] = [
     'nowMicros - MINUTE_MICROS)',
     'nowMicros - MINUTE_MICROS + 1000)',
   ),
-  limits('acquire', 'the month is not counted', "redis.call('INCRBY', its.month, granted)"),
+  limits('acquire', 'the month is not counted', "redis.call('INCRBY', limits.month, granted)"),
   limits('acquire', 'a credential has no limits', 'credential and {credential, account} or {account}', '{account}'),
-  limits('acquire', 'leases never end', "redis.call('ZREMRANGEBYSCORE', its.leases, '-inf', nowMs)\n"),
+  limits('acquire', 'leases never end', "redis.call('ZREMRANGEBYSCORE', limits.leases, '-inf', nowMs)\n"),
   limits(
     'acquire',
     'a lowered limit tells the wrong wait',
-    'its.inMinute + granted + wanted - its.perMinute - 1 or 0',
+    'limits.inMinute + granted + wanted - limits.perMinute - 1 or 0',
     '0 or 0',
   ),
   limits(
@@ -331,7 +341,7 @@ export const MUTATIONS: Mutation[] = [
   batch('acquire', 'a batch of all waits until one call fits', "take == 'all' and count or 1", '1'),
   clockBack(
     'a clock set back lengthens leases',
-    "followSetBack(its.leases, string.format('%.0f', nowMs + LEASE_MS_MAX))",
+    "followSetBack(limits.leases, string.format('%.0f', nowMs + LEASE_MS_MAX))",
   ),
   limits('end', 'a call ends twice', 'if isFirstEnd then', 'if true then'),
   limits('end', 'an asynchronous call ends with its lease', 'if marker then', 'if false then'),
@@ -790,7 +800,7 @@ export const MUTATIONS: Mutation[] = [
     'if capFollowsSetBack()',
     'if false',
   ),
-  clockBack('a minute does not see that the clock was set back', 'if its.resetMs > MINUTE_MS', 'if false'),
+  clockBack('a minute does not see that the clock was set back', 'if limits.resetMs > MINUTE_MS', 'if false'),
   throttleSetBack(
     'a throttle does not see that the clock was set back',
     "  followSetBack(LOG, string.format('%.0f', nowMs))\n",

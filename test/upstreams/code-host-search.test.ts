@@ -6,7 +6,8 @@ import { InvalidParameter } from '../../src/catalog/parameter-values.ts'
 import { authFailed, failed, invalid, overLimit, rejected } from '../../src/catalog/response-class.ts'
 import type { UpstreamResponse } from '../../src/catalog/upstream-request.ts'
 import codeHostSearch from '../../src/upstreams/code-host-search.ts'
-import { interpretAnswers, rateLeft } from '../../workers/upstream/interpret.ts'
+import { interpretAnswers } from '../../workers/upstream/interpret.ts'
+import { rateLeft } from '../../workers/upstream/rate-headers.ts'
 import { withDefaults } from '../support/upstream-call.ts'
 
 const repos = codeHostSearch.endpoints['/repos'] as Endpoint

@@ -32,7 +32,7 @@ async function follow(t: TestContext) {
   const endWithAnswer = async () => {
     const times = { storedAt: deps.clock.now(), freshMs: 100_000, staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
     const origin = { slug: api.slug, hasUndeclared: false, owner: 'account' }
-    assert.ok(await deps.cache.store(origin, keys.entry, { ...times, body: Buffer.from('{}') }))
+    assert.ok(await deps.cache.store(origin, keys.answer, { ...times, body: Buffer.from('{}') }))
     await deps.redis.del(keys.leader)
   }
   return { redis: deps.redis, keys, running, follows, endWithAnswer }
@@ -67,10 +67,10 @@ test('a call that waited for a permit sends no request when its answer was store
   const of = (name: 'waiters' | 'leases' | 'log') =>
     deps.redis.zrange(capKeys.of(api.slug, SHARED_BUCKET, name), '0', '-1')
   await until(async () => (await of('waiters')).length === 1)
-  const { entry } = cacheKeys(endpoint, call) ?? assert.fail()
+  const { answer } = cacheKeys(endpoint, call) ?? assert.fail()
   const times = { storedAt: deps.clock.now(), freshMs: 100_000, staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
   const origin = { slug: api.slug, hasUndeclared: false, owner: 'account' }
-  assert.ok(await deps.cache.store(origin, entry, { ...times, body: Buffer.from('{}') }))
+  assert.ok(await deps.cache.store(origin, answer, { ...times, body: Buffer.from('{}') }))
   const ids = [...granted.values()]
   await cap.release({ ids, meanMs: 1 })
   assert.match((await running).cacheStatus ?? '', /^agw; hit; ttl=\d+$/)
@@ -120,7 +120,7 @@ test('calls that share a request which was never sent say why, and not that the 
   const keys = cacheKeys(endpoint, callOf()) ?? assert.fail()
   const stale = { storedAt: deps.clock.now() - 2_000, freshMs: 1_000, staleWhileRevalidateMs: 0 }
   const origin = { slug: api.slug, hasUndeclared: false, owner: 'account' }
-  await deps.cache.store(origin, keys.entry, { ...stale, staleIfErrorMs: 600_000, body: Buffer.from('{}') })
+  await deps.cache.store(origin, keys.answer, { ...stale, staleIfErrorMs: 600_000, body: Buffer.from('{}') })
   const start = (coalescer = deps.coalescer) => {
     const call = callOf({ timeMs: 120_000 })
     const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }

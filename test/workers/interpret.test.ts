@@ -6,13 +6,8 @@ import { members, text } from '../../src/catalog/json.ts'
 import { authFailed, failed, notFound, overLimit, ResponseClass, rejected } from '../../src/catalog/response-class.ts'
 import type { RateHeaders, Upstream } from '../../src/catalog/upstream.ts'
 import { path, type UpstreamResponse } from '../../src/catalog/upstream-request.ts'
-import {
-  classifyResponse,
-  interpretAnswers,
-  rateLeft,
-  requestedWaitMs,
-  type Sent,
-} from '../../workers/upstream/interpret.ts'
+import { classifyResponse, interpretAnswers, type Sent } from '../../workers/upstream/interpret.ts'
+import { rateLeft, requestedWaitMs } from '../../workers/upstream/rate-headers.ts'
 
 const epochSeconds: RateHeaders = { remaining: 'x-left', reset: 'x-reset', resetIs: 'epoch-seconds' }
 const seconds: RateHeaders = { remaining: 'x-left', reset: 'x-reset', resetIs: 'seconds' }

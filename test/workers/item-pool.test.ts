@@ -6,7 +6,7 @@ import { loadCatalog } from '../../src/catalog/catalog.ts'
 import { path, type UpstreamRequest } from '../../src/catalog/upstream-request.ts'
 import { createLog } from '../../src/log.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
-import type { Permit } from '../../workers/permits/permit-client.ts'
+import type { Permit } from '../../workers/permits/permits-in-use.ts'
 import { type Filling, takePrefetched } from '../../workers/upstream/item-pool.ts'
 import { until } from '../support/gateway.ts'
 import { connectThroughProxy } from '../support/proxied-redis.ts'
@@ -30,9 +30,9 @@ function open(name: string, connection = redis) {
   const pool = { requests: 0, waiting: 0, take, key: upstreamKeys.pool(api.slug, name), answered: Promise.resolve() }
   /** `permit` settles when the call has an item. */
   async function take(count: number, permit = Promise.resolve()): Promise<unknown> {
-    const send = async (_request: UpstreamRequest, { ensureNeeded, needless = assert.fail() }: Filling) => {
+    const send = async (_request: UpstreamRequest, { ensureNeeded, waitSignal = assert.fail() }: Filling) => {
       pool.waiting += 1
-      await Promise.race([permit, rejectOnAbort(needless)]).finally(() => {
+      await Promise.race([permit, rejectOnAbort(waitSignal)]).finally(() => {
         pool.waiting -= 1
       })
       await ensureNeeded?.({} as Permit)

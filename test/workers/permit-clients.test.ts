@@ -16,9 +16,10 @@ import { closeRedis, openRedis } from '../../src/redis/connection.ts'
 import { capKeys, keys } from '../../src/redis/keys.ts'
 import { AttemptError } from '../../workers/errors/attempt-error.ts'
 import { GrantLedger } from '../../workers/permits/grant-ledger.ts'
-import { type Permit, PermitClient } from '../../workers/permits/permit-client.ts'
+import { PermitClient } from '../../workers/permits/permit-client.ts'
 import { PermitClients } from '../../workers/permits/permit-clients.ts'
 import { AHEAD_LIFE_MS } from '../../workers/permits/permits-ahead.ts'
+import type { Permit } from '../../workers/permits/permits-in-use.ts'
 import { until } from '../support/gateway.ts'
 import { openMonitor } from '../support/monitor.ts'
 import { connectThroughProxy } from '../support/proxied-redis.ts'
@@ -483,7 +484,7 @@ test('a call that joined the queue for a permit is refused at once and leaves th
   const cap = caps.of(catalog.get('weather') ?? assert.fail(), SHARED_BUCKET)
   let [isAway, announce]: [boolean, () => void] = [false, () => assert.fail()]
   const client = new PermitClient({
-    ...{ cap, log, onGranted: () => undefined, aheadMax: 0, isHeld: () => false, usualMs: () => 100 },
+    ...{ cap, log, onGranted: () => undefined, aheadMax: 0, isPausedByOperator: () => false, usualMs: () => 100 },
     onHealthChange: (listener) => {
       announce = listener
       return () => undefined
@@ -594,7 +595,7 @@ test('permits ahead go back when the health of the upstream changes', async (t) 
     listeners.add(listener)
     return () => listeners.delete(listener)
   }
-  const deps = { log, onGranted: () => undefined, aheadMax: 16, isHeld: () => false, usualMs: () => 100 }
+  const deps = { log, onGranted: () => undefined, aheadMax: 16, isPausedByOperator: () => false, usualMs: () => 100 }
   const { count, goOn } = await openAhead(t, (cap) => new PermitClient({ ...deps, cap, onHealthChange }))
   assert.equal(listeners.size, 1)
   for (const announce of listeners) announce()

@@ -10,7 +10,7 @@ import { redisOfThisFile } from '../support/services.ts'
 const { redis, url } = await redisOfThisFile()
 
 const keysOf = (name: string) => ({
-  entry: `{${name}}:entry`,
+  answer: `{${name}}:entry`,
   leader: `{${name}}:leader`,
   followed: `{${name}}:followed`,
   outcome: `{${name}}:outcome`,

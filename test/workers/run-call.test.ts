@@ -9,7 +9,7 @@ import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../../workers/errors/abort-reasons.ts'
 import { runCall } from '../../workers/jobs/run-call.ts'
 import { isFailure } from '../../workers/upstream/outcome.ts'
-import type { CallProgress } from '../../workers/upstream/send-once.ts'
+import type { CallProgress } from '../../workers/upstream/send-under-permit.ts'
 import { until } from '../support/gateway.ts'
 import { startUpstreamServer } from '../support/upstream-server.ts'
 import { waiterOf } from '../support/waiter.ts'
@@ -117,7 +117,7 @@ test('the place of a call whose worker was lost is kept while another call waits
   assert.ok('tag' in (await cap.joinWaitQueue(entry, call.deadline)))
   const times = { storedAt: deps.clock.now(), freshMs: 60_000, staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
   const origin = { slug: api.slug, hasUndeclared: false, owner: 'account' }
-  await deps.cache.store(origin, keys.entry, { ...times, body: Buffer.from('{}') })
+  await deps.cache.store(origin, keys.answer, { ...times, body: Buffer.from('{}') })
   await run(call, AbortSignal.timeout(20_000), { isSecondRun: true })
   await until(async () => (await places()).length === 0)
 })

@@ -7,8 +7,8 @@ describe('the calls that run in a worker', () => {
   it('the calls that run in a worker are cancelled one by one', () => {
     const running = new RunningCalls()
     const ended: string[] = []
-    running.follow('a', () => ended.push('a'))
-    const unfollow = running.follow('b', () => ended.push('b'))
+    running.onCancel('a', () => ended.push('a'))
+    const unfollow = running.onCancel('b', () => ended.push('b'))
     running.cancel('a')
     assert.deepEqual(ended, ['a'])
     unfollow()
@@ -21,7 +21,7 @@ describe('the calls that run in a worker', () => {
     const running = new RunningCalls()
     running.cancel('late')
     let reason: unknown
-    running.follow('late', (why) => {
+    running.onCancel('late', (why) => {
       reason = why
     })
     assert.equal(reason, CALLER_LEFT)

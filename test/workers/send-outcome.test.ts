@@ -34,7 +34,7 @@ test('the reply to a call whose worker was lost says that a request may have bee
     mayBeSent: true,
   })
   const entry = { storedAt: deps.clock.now(), freshMs: 60_000, staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
-  const key = cacheKeys(endpoint, callOf())?.entry ?? assert.fail()
+  const key = cacheKeys(endpoint, callOf())?.answer ?? assert.fail()
   const origin = { slug: 'encyclopedia', hasUndeclared: false, owner: 'account' }
   // Too large to travel with its reply. If the room is full, there is none for it.
   const body = Buffer.from(JSON.stringify('x'.repeat(70_000)))

@@ -9,7 +9,7 @@ import { refusalOf } from '../../src/caps/refusal.ts'
 import { ERRORS, type ErrorCode } from '../../src/errors.ts'
 import { memberOf, waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
-import type { Permit } from '../permits/permit-client.ts'
+import type { Permit } from '../permits/permits-in-use.ts'
 import type { UpstreamCall, UpstreamDeps } from '../upstream/call-upstream.ts'
 import { callWithFallback } from '../upstream/call-with-fallback.ts'
 import { isCutShort, isFailure, isOfOneCall, isUnsent, type Outcome } from '../upstream/outcome.ts'
@@ -21,7 +21,7 @@ export interface CachingDeps extends UpstreamDeps {
   clock: RedisClock
 }
 
-export interface CachedOutcome {
+export interface CallOutcome {
   outcome: Outcome
   /** RFC 9211; undefined if answers are not stored. */
   cacheStatus?: string
@@ -49,39 +49,39 @@ const WITHOUT_REQUEST: Partial<Record<ErrorCode, string>> = {
  * Answers from the cache if the endpoint allows, else by one request for all identical calls of the
  * fleet.
  */
-export async function callThroughCache(deps: CachingDeps, upstreamCall: UpstreamCall): Promise<CachedOutcome> {
+export async function callThroughCache(deps: CachingDeps, upstreamCall: UpstreamCall): Promise<CallOutcome> {
   const { call, endpoint } = upstreamCall
   const keys = cacheKeys(endpoint, call)
   if (!keys) return { outcome: await callWithFallback(deps, upstreamCall) }
   const now = deps.clock.now()
-  const entry = await deps.cache.get(keys.entry)
-  if (entry && stalenessMs(entry, now) <= 0) return served(deps, entry)
+  const stored = await deps.cache.get(keys.answer)
+  if (stored && stalenessMs(stored, now) <= 0) return served(deps, stored)
   const { cacheOnlyMs } = call
-  if (entry && cacheOnlyMs === undefined && stalenessMs(entry, now) <= entry.staleWhileRevalidateMs) {
-    const answer = served(deps, entry, { detail: 'revalidating' })
+  if (stored && cacheOnlyMs === undefined && stalenessMs(stored, now) <= stored.staleWhileRevalidateMs) {
+    const answer = served(deps, stored, { detail: 'revalidating' })
     // One refresh a process is enough; more would hold workers that other calls need.
     if (deps.coalescer.isSharedHere(keys)) return answer
-    return { ...answer, afterwards: async () => await callOnce(deps, upstreamCall, keys) }
+    return { ...answer, afterwards: async () => await shareRequest(deps, upstreamCall, keys) }
   }
   if (cacheOnlyMs !== undefined) {
     const refusal = refusalOf({ reason: call.cacheOnlyReason ?? 'cap', retryAfterMs: cacheOnlyMs })
     const detail = WITHOUT_REQUEST[refusal.code] ?? 'no-request'
-    if (entry && isUsableWithoutUpstream(entry, now)) return served(deps, entry, { detail })
+    if (stored && isUsableWithoutUpstream(stored, now)) return served(deps, stored, { detail })
     return { outcome: { ...refusal, reach: 'refused' }, cacheStatus: 'agw; fwd=miss' }
   }
-  const { outcome, fetchedBy, isCollapsed, freshMs, found } = await callOnce(deps, upstreamCall, keys)
+  const { outcome, fetchedBy, isCollapsed, freshMs, found } = await shareRequest(deps, upstreamCall, keys)
   if (found) return served(deps, found)
   const isServerFailure = isFailure(outcome) && ERRORS[outcome.code].status >= 500
-  if (isServerFailure && entry && isUsableWithoutUpstream(entry, deps.clock.now())) {
+  if (isServerFailure && stored && isUsableWithoutUpstream(stored, deps.clock.now())) {
     const isWithoutRequest = isUnsent(outcome) || outcome.code === 'UPSTREAM_CAP_EXHAUSTED'
     const detail = isWithoutRequest ? WITHOUT_REQUEST[outcome.code] : undefined
-    return served(deps, entry, detail === undefined ? { kind: 'fwd=stale', detail: 'upstream-failed' } : { detail })
+    return served(deps, stored, detail === undefined ? { kind: 'fwd=stale', detail: 'upstream-failed' } : { detail })
   }
   return {
     outcome,
     fetchedBy,
     ...(freshMs === undefined ? {} : { freshMs }),
-    cacheStatus: `agw; fwd=${entry ? 'stale' : 'miss'}${isCollapsed ? '; collapsed' : freshMs === undefined ? '' : '; stored'}`,
+    cacheStatus: `agw; fwd=${stored ? 'stale' : 'miss'}${isCollapsed ? '; collapsed' : freshMs === undefined ? '' : '; stored'}`,
   }
 }
 
@@ -90,7 +90,7 @@ interface HowServed {
   detail?: string
 }
 
-function served(deps: CachingDeps, entry: CacheEntry, { kind = 'hit', detail }: HowServed = {}): CachedOutcome {
+function served(deps: CachingDeps, entry: CacheEntry, { kind = 'hit', detail }: HowServed = {}): CallOutcome {
   const now = deps.clock.now()
   const freshMs = Math.floor(-stalenessMs(entry, now))
   const ttl = Math.floor(freshMs / 1_000)
@@ -109,8 +109,8 @@ function storedOutcome({ body, code, message, isFromFallback }: CacheEntry): Out
 }
 
 /**
- * A leading call's refusal is about its own account and deadline: a call that shares it tries again
- * until it has met so many.
+ * A leading call's refusal is about its own account and deadline. A call that shares the refusal
+ * tries again, until it has met this many refusals.
  */
 const REFUSALS_SHARED_MAX = 3
 
@@ -125,12 +125,12 @@ class StoredMeanwhileError extends Error {
   }
 }
 
-async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: CacheKeys): Promise<SharedAnswer> {
+async function shareRequest(deps: CachingDeps, upstreamCall: UpstreamCall, keys: CacheKeys): Promise<SharedAnswer> {
   const { call, progress, signal, permitRequest } = upstreamCall
   // If this call leads and must wait, identical calls find it in the queue and take no places
   // there.
-  const entry = { ...permitRequest.entry, coalescedKey: keys.coalesced }
-  const leading = { ...upstreamCall, permitRequest: { ...permitRequest, entry } }
+  const waitEntry = { ...permitRequest.entry, coalescedKey: keys.coalesced }
+  const leading = { ...upstreamCall, permitRequest: { ...permitRequest, entry: waitEntry } }
   const subscriber = {
     member: memberOf(waitQueueIdentity(call)),
     deadline: call.deadline,
@@ -147,9 +147,9 @@ async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: Cac
     const shared = await deps.coalescer.join(keys, subscriber, (request) =>
       fetchAnswer(deps, leading, { keys, request }),
     )
-    if (!mustTryItself(shared, upstreamCall)) return inWordsForAll(shared)
+    if (!mustTryItself(shared, upstreamCall)) return withoutPrivateMessage(shared)
     if (!isCutShort(shared.outcome)) refusals += 1
-    if (refusals === REFUSALS_SHARED_MAX) return inWordsForAll(shared)
+    if (refusals === REFUSALS_SHARED_MAX) return withoutPrivateMessage(shared)
     subscriber.isAhead = false
   }
 }
@@ -162,10 +162,10 @@ function mustTryItself({ isCollapsed, outcome }: SharedAnswer, upstreamCall: Ups
 }
 
 /**
- * A refusal of the call that led may speak of its account: calls that share it get the words of the
- * code.
+ * The message of a refusal may name the account of the leading call. Calls that share the refusal
+ * get the words of its code.
  */
-function inWordsForAll(shared: SharedAnswer): SharedAnswer {
+function withoutPrivateMessage(shared: SharedAnswer): SharedAnswer {
   const { isCollapsed, outcome } = shared
   if (!isCollapsed || !isFailure(outcome) || !isOfOneCall(outcome)) return shared
   const { message: _message, ...failure } = outcome
@@ -173,8 +173,8 @@ function inWordsForAll(shared: SharedAnswer): SharedAnswer {
 }
 
 async function findFresh({ cache, clock }: CachingDeps, keys: CacheKeys): Promise<CacheEntry | undefined> {
-  const entry = await cache.get(keys.entry)
-  return entry && stalenessMs(entry, clock.now()) <= 0 ? entry : undefined
+  const stored = await cache.get(keys.answer)
+  return stored && stalenessMs(stored, clock.now()) <= 0 ? stored : undefined
 }
 
 /** What the call that leads does: it sends a request and stores what comes. */
@@ -185,15 +185,15 @@ async function fetchAnswer(
 ): Promise<Answer> {
   // Another process may have led meanwhile, for a call with an earlier place.
   const ensureNeeded = async ({ hasWaited }: Permit): Promise<void> => {
-    const entry = hasWaited ? await findFresh(deps, keys) : undefined
-    if (entry) throw new StoredMeanwhileError(entry)
+    const stored = hasWaited ? await findFresh(deps, keys) : undefined
+    if (stored) throw new StoredMeanwhileError(stored)
   }
   const { progress, signal } = request
   const remainingMs = (): number => request.deadline - deps.clock.now()
-  const ofRequest = { progress, signal, remainingMs, ensureNeeded, callSignal: upstreamCall.signal }
+  const ofRequest = { progress, signal, remainingMs, ensureNeeded, callerSignal: upstreamCall.signal }
   try {
     const outcome = await callWithFallback(deps, { ...upstreamCall, ...ofRequest })
-    const freshMs = await store(deps, upstreamCall, { key: keys.entry, outcome, lead: request.lead })
+    const freshMs = await store(deps, upstreamCall, { key: keys.answer, outcome, lead: request.lead })
     return { outcome, freshMs, fetchedBy: upstreamCall.call.traceparent }
   } catch (error) {
     if (error instanceof StoredMeanwhileError) return { outcome: storedOutcome(error.entry), found: error.entry }

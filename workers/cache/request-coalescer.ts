@@ -9,7 +9,7 @@ import type { RedisConnection } from '../../src/redis/connection.ts'
 import { extendLock, releaseLock } from '../../src/redis/lock.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
 import { type Failure, isCutShort, isFailure, isOfOneCall, type Outcome } from '../upstream/outcome.ts'
-import type { CallProgress } from '../upstream/send-once.ts'
+import type { CallProgress } from '../upstream/send-under-permit.ts'
 
 /** Lifetime of a leader's key, and the interval of its renewal. Milliseconds. */
 const LEADER_MS = 3_000
@@ -42,7 +42,7 @@ export interface Subscriber {
   progress: CallProgress
   /**
    * Its place comes before the place of a call that may lead: it overtakes that call's request
-   * while this is not sent.
+   * while that request is not sent.
    */
   isAhead?: boolean
   /** The answer if it is stored by the time that this call takes the lead. */
@@ -101,7 +101,7 @@ interface LocalRequest extends CoalescedRequest {
   hasLostLock: boolean
   ending: AbortController
   ended: Promise<Ended>
-  endWith: (ended: Ended) => void
+  endByOvertaker: (ended: Ended) => void
 }
 
 /**
@@ -127,12 +127,12 @@ export class RequestCoalescer {
 
   /** Whether a call of this process leads or follows the request for this answer. */
   isSharedHere(keys: CacheKeys): boolean {
-    return this.#requests.has(keys.entry)
+    return this.#requests.has(keys.answer)
   }
 
   /** `work` makes the answer if no other call does. */
   async join(keys: CacheKeys, subscriber: Subscriber, work: Work): Promise<SharedAnswer> {
-    const known = this.#requests.get(keys.entry)
+    const known = this.#requests.get(keys.answer)
     const overtaken = subscriber.isAhead && known && !hasBegun(known.progress) ? known : undefined
     const shared = overtaken ? undefined : known
     const request = shared ?? this.#start(keys, subscriber, work)
@@ -163,8 +163,8 @@ export class RequestCoalescer {
   }
 
   #forget(request: LocalRequest): void {
-    const { entry } = request.keys
-    if (this.#requests.get(entry) === request) this.#requests.delete(entry)
+    const { answer } = request.keys
+    if (this.#requests.get(answer) === request) this.#requests.delete(answer)
   }
 
   #start(keys: CacheKeys, subscriber: Subscriber, work: Work): LocalRequest {
@@ -172,7 +172,7 @@ export class RequestCoalescer {
     const ending = new AbortController()
     const token = randomUUID()
     const lead = this.#isStoreElsewhere ? undefined : { keys, tokens: tokensOf(token) }
-    const elsewhere = Promise.withResolvers<Ended>()
+    const overtaken = Promise.withResolvers<Ended>()
     const run = async (): Promise<Ended> => {
       try {
         return await this.#leadOrFollow(request, isAhead)
@@ -182,14 +182,25 @@ export class RequestCoalescer {
       }
     }
     const request: LocalRequest = {
-      ...{ keys, token, lead, member, findStored, work, state: 'following', deadline },
-      ...{ progress: { reach: 'unsent' }, subscribers: new Set(), hasLostLock: false, ending, signal: ending.signal },
-      ended: Promise.race([Promise.resolve().then(run), elsewhere.promise]),
-      endWith: elsewhere.resolve,
+      keys,
+      token,
+      lead,
+      member,
+      findStored,
+      work,
+      state: 'following',
+      deadline,
+      progress: { reach: 'unsent' },
+      subscribers: new Set(),
+      hasLostLock: false,
+      ending,
+      signal: ending.signal,
+      ended: Promise.race([Promise.resolve().then(run), overtaken.promise]),
+      endByOvertaker: overtaken.resolve,
     }
     // All subscribers may have left.
     request.ended.catch(() => undefined)
-    this.#requests.set(keys.entry, request)
+    this.#requests.set(keys.answer, request)
     return request
   }
 
@@ -201,10 +212,11 @@ export class RequestCoalescer {
     let renewedAt = Number.NEGATIVE_INFINITY
     while (true) {
       const taking = this.#takeLead(request, mayOvertake)
-      const early = maySendTogether ? request.findStored() : undefined
-      const [{ isLeader, other }, found] = await Promise.all([taking, early])
-      // Read after the lead (two commands if `isAhead`): what the last leader stored is there.
-      const stored = isLeader && !early ? await request.findStored() : found
+      // Sent behind the command that takes the lead: Redis runs it after that command.
+      const reading = maySendTogether ? request.findStored() : undefined
+      const [{ isLeader, other }, read] = await Promise.all([taking, reading])
+      // What the last leader stored is there once this request has the lead.
+      const stored = isLeader && !reading ? await request.findStored() : read
       mayOvertake = false
       maySendTogether = false
       if (isLeader && stored) {
@@ -251,7 +263,7 @@ export class RequestCoalescer {
   async #lead(request: LocalRequest): Promise<Answer> {
     const { keys, token, progress, work } = request
     const renewing = setInterval(() => {
-      const tokens = hasBegun(progress) ? tokensOf(token).toReversed() : tokensOf(token)
+      const tokens = hasBegun(progress) ? [token + BEGUN, token] : [token, token + BEGUN]
       extendLock(this.#redis, keys.leader, { tokens, lifeMs: LEADER_MS }).catch(() => undefined)
     }, LEADER_RENEW_MS)
     let isStored = false
@@ -302,7 +314,7 @@ const hasBegun = ({ isUnderWay = false, reach }: CallProgress): boolean => isUnd
 function overtake(behind: LocalRequest, ahead: LocalRequest): void {
   const endBehind = ({ outcome }: Ended): void => {
     if (isFailure(outcome) || hasBegun(behind.progress)) return
-    behind.endWith({ outcome, isLeader: false })
+    behind.endByOvertaker({ outcome, isLeader: false })
     behind.ending.abort(endReason(behind, 'another request brought the answer'))
   }
   ahead.ended.then(endBehind, () => undefined)

@@ -12,10 +12,10 @@ import {
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { furthest, type Reach } from '../../src/queue/verdict.ts'
 import { startProcessSpan } from '../../src/telemetry/spans.ts'
-import type { CachedOutcome } from '../cache/cached-call.ts'
+import type { CallOutcome } from '../cache/cached-call.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../errors/abort-reasons.ts'
 import { isFailure } from '../upstream/outcome.ts'
-import type { CallProgress } from '../upstream/send-once.ts'
+import type { CallProgress } from '../upstream/send-under-permit.ts'
 import { type RunDeps, runCall, skipCall } from './run-call.ts'
 import type { RunningCalls } from './running-calls.ts'
 import { OtherDocumentError, type ReplyDeps, replyToLostCall, sendOutcome } from './send-outcome.ts'
@@ -24,7 +24,7 @@ export interface ProcessorDeps extends RunDeps, ReplyDeps {
   running: RunningCalls
 }
 
-/** Age of a job's first call from which it is looked up which callers have left, milliseconds. */
+/** If a job's first call is older than this, check which callers have left. Milliseconds. */
 const WAITED_MS = 1_000
 
 /**
@@ -117,7 +117,7 @@ async function runAndReply(
   deps: ProcessorDeps,
   { call, isSecondRun }: QueuedRun,
   cancelled: AbortSignal,
-): Promise<CachedOutcome> {
+): Promise<CallOutcome> {
   const { clock } = deps
   const times: CallTimes = {
     queueMs: Math.max(0, clock.now() - (call.admissionEndedAt ?? call.limitsAcquiredAt)),
@@ -125,7 +125,7 @@ async function runAndReply(
     upstreamMs: 0,
     attempts: 0,
   }
-  const { signal, dispose } = deadlineSignal(deps, call, cancelled)
+  const { signal, dispose } = endSignal(deps, call, cancelled)
   const remainingMs = (): number => call.deadline - clock.now()
   try {
     const progress: CallProgress = { reach: 'unsent' }
@@ -144,10 +144,10 @@ async function runAndReply(
 }
 
 /**
- * One controller and one timer: AbortSignal.timeout() and any() cost several times as much on every
- * call.
+ * Ends a run at its deadline, if its lock is lost, or if its caller leaves. One controller and one
+ * timer: AbortSignal.timeout() and any() cost several times as much on every call.
  */
-function deadlineSignal(
+function endSignal(
   { clock, running }: ProcessorDeps,
   { id, deadline }: CallJob,
   cancelled: AbortSignal,
@@ -157,7 +157,7 @@ function deadlineSignal(
   const timer = setTimeout(() => end.abort(DEADLINE_PASSED), Math.max(0, Math.ceil(deadline - clock.now())))
   cancelled.addEventListener('abort', onCancelled, { once: true })
   if (cancelled.aborted) onCancelled()
-  const unfollow = running.follow(id, (reason) => end.abort(reason))
+  const unfollow = running.onCancel(id, (reason) => end.abort(reason))
   return {
     signal: end.signal,
     dispose: () => {
@@ -171,7 +171,7 @@ function deadlineSignal(
 /** How far a run got. The earlier run may have sent a request, however this run ends. */
 function reachIn(
   { isAsync }: CallJob,
-  { result, progress, isSecondRun }: { result: CachedOutcome; progress: CallProgress; isSecondRun: boolean },
+  { result, progress, isSecondRun }: { result: CallOutcome; progress: CallProgress; isSecondRun: boolean },
 ): Reach {
   const { outcome } = result
   const own = (progress.ofRequest ?? progress).reach

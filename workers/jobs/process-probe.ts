@@ -12,7 +12,7 @@ import { mapAnswers } from '../upstream/interpret.ts'
 import { forgetLimitedCallers } from '../upstream/limited-callers.ts'
 import { AttemptRecorder, type FailureWords } from '../upstream/record-attempt.ts'
 import { completedParameters } from '../upstream/recorded-call.ts'
-import { sendOnce } from '../upstream/send-once.ts'
+import { sendUnderPermit } from '../upstream/send-under-permit.ts'
 import { buildWireRequest } from '../upstream/upstream-request.ts'
 import type { ProcessorDeps } from './process-job.ts'
 
@@ -58,7 +58,7 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
   try {
     const request = recorded?.request ?? api.upstream.probe.request
     const currentWire = () => buildWireRequest(api, request, { extra: [], key: api.key, contact: deps.contact })
-    const { answer, responseClass } = await sendOnce(deps, sending, currentWire)
+    const { answer, responseClass } = await sendUnderPermit(deps, sending, currentWire)
     status = answer.status
     if (!responseClass) await forgetLimitedCallers(deps, slug)
     if (recorded && !responseClass) {

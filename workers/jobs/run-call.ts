@@ -2,7 +2,7 @@ import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { bucketOf, type CapBucket, SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { UNPROVEN_KEYS_USED } from '../../src/caps/refusal.ts'
 import type { ApiEndpoint } from '../../src/catalog/api-endpoint.ts'
-import { type Api, type Catalog, isOpen, PAUSED_RETRY_MS, withCallerKey } from '../../src/catalog/catalog.ts'
+import { type Api, type Catalog, isCallable, PAUSED_RETRY_MS, withCallerKey } from '../../src/catalog/catalog.ts'
 import type { Db } from '../../src/db/database.ts'
 import { type ErrorCode, GatewayError, toGatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
@@ -11,13 +11,13 @@ import { startCall } from '../../src/queue/results.ts'
 import { enqueueRevalidateKey } from '../../src/queue/validate-key-job.ts'
 import { hasReached } from '../../src/queue/verdict.ts'
 import { type WaitQueueEntry, waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
-import { type CachedOutcome, type CachingDeps, callThroughCache } from '../cache/cached-call.ts'
+import { type CachingDeps, type CallOutcome, callThroughCache } from '../cache/cached-call.ts'
 import { CALLER_LEFT, DEADLINE_PASSED, LOCK_LOST } from '../errors/abort-reasons.ts'
 import { StatusError } from '../errors/attempt-error.ts'
 import { ofSharedCap, type PermitRequest } from '../permits/permit-request.ts'
 import { attemptFailure, type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { ProviderKeys } from '../upstream/provider-keys.ts'
-import type { CallProgress } from '../upstream/send-once.ts'
+import type { CallProgress } from '../upstream/send-under-permit.ts'
 import { answerFromExample } from './example-answer.ts'
 import type { HeldCalls } from './held-calls.ts'
 
@@ -31,53 +31,58 @@ export interface RunDeps extends CachingDeps {
 export interface CallRun {
   times: CallTimes
   progress: CallProgress
-  /** An earlier worker was lost while it ran this call, at a point that is not known. */
+  /** An earlier worker was lost while it ran this call, at a point that is not resolved. */
   isSecondRun: boolean
   remainingMs: () => number
   signal: AbortSignal
 }
 
-/** Failures that the upstream itself stated, in an answer below 500: nothing was changed. */
-const STATED: ReadonlySet<ErrorCode> = new Set([
+/** After these failures the caller needs no warning that the change may have happened. */
+const NEEDS_NO_WARNING: ReadonlySet<ErrorCode> = new Set([
+  // The upstream stated them in an answer below 500, so it has changed nothing.
   'UPSTREAM_NOT_FOUND',
   'UPSTREAM_REJECTED',
   'UPSTREAM_RATE_LIMITED',
   'UPSTREAM_AUTH_FAILED',
   'UPSTREAM_REDIRECT_BLOCKED',
   'PROVIDER_KEY_INVALID',
-  // Nobody waits for its outcome.
+  // Nobody reads the outcome.
   'CALL_CANCELLED',
 ])
 
-/** Of a request that is never repeated, a failure says whether the change may have happened. */
-function inKnownTerms({ endpoint }: KnownCall, { progress }: CallRun, result: CachedOutcome): CachedOutcome {
+/** If a request is never repeated, its failure says whether the change may have happened. */
+function sayIfChangeMayHaveHappened(
+  { endpoint }: ResolvedCall,
+  { progress }: CallRun,
+  result: CallOutcome,
+): CallOutcome {
   // Nobody shares such a request: its progress is the call's own.
   if (endpoint.endpoint.effect !== 'once' || !hasReached(progress.reach, 'sent')) return result
-  return { ...result, outcome: outcomeOfOnce(result.outcome) }
+  return { ...result, outcome: outcomeWithWarning(result.outcome) }
 }
 
 /**
  * The outcome of a request that was written and is never repeated. "Never sent" and "sent, and the
  * answer was lost" must not look alike: callers repeat the former.
  */
-function outcomeOfOnce(outcome: Outcome): Outcome {
-  if (!isFailure(outcome) || STATED.has(outcome.code)) return outcome
+function outcomeWithWarning(outcome: Outcome): Outcome {
+  if (!isFailure(outcome) || NEEDS_NO_WARNING.has(outcome.code)) return outcome
   const { cause } = outcome
   if (cause instanceof StatusError && cause.status < 500) return outcome
   return { code: 'OUTCOME_UNKNOWN', cause: cause ?? new Error(outcome.code) }
 }
 
 /** Never throws: an error becomes the outcome. */
-export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promise<CachedOutcome> {
-  const known = findKnown(deps, call)
-  if (!known) {
+export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promise<CallOutcome> {
+  const resolved = resolveCall(deps, call)
+  if (!resolved) {
     return { outcome: { code: 'INTERNAL_ERROR', cause: new Error('this worker does not know the endpoint') } }
   }
-  const result = inKnownTerms(known, run, await runToOutcome(deps, known, run))
-  return leaveWhenSettled(deps, known, { run, result })
+  const result = sayIfChangeMayHaveHappened(resolved, run, await runToOutcome(deps, resolved, run))
+  return leaveWhenSettled(deps, resolved, { run, result })
 }
 
-async function runToOutcome(deps: RunDeps, known: KnownCall, run: CallRun): Promise<CachedOutcome> {
+async function runToOutcome(deps: RunDeps, resolved: ResolvedCall, run: CallRun): Promise<CallOutcome> {
   const { progress, signal } = run
   // The signal ends the request too: its progress must be read before that.
   let atDeadline: Failure = { code: 'DEADLINE_EXCEEDED' }
@@ -86,7 +91,7 @@ async function runToOutcome(deps: RunDeps, known: KnownCall, run: CallRun): Prom
   }
   signal.addEventListener('abort', onAbort, { once: true })
   try {
-    return await runKnown(deps, known, run)
+    return await runResolved(deps, resolved, run)
   } catch (error) {
     if (signal.reason === CALLER_LEFT) return { outcome: { code: 'CALL_CANCELLED' } }
     return { outcome: signal.reason === DEADLINE_PASSED ? atDeadline : toOutcome(error) }
@@ -95,28 +100,28 @@ async function runToOutcome(deps: RunDeps, known: KnownCall, run: CallRun): Prom
   }
 }
 
-interface KnownCall {
+interface ResolvedCall {
   api: Api
   endpoint: ApiEndpoint
   call: CallJob
 }
 
-function findKnown({ catalog }: RunDeps, call: CallJob): KnownCall | undefined {
+function resolveCall({ catalog }: RunDeps, call: CallJob): ResolvedCall | undefined {
   const api = catalog.get(call.slug)
   const endpoint = api?.endpoints.get(call.endpoint)
   return api && endpoint && { api, endpoint, call }
 }
 
 /**
- * Takes a call that is not run, because nobody waits for it, out of the wait queue; one without a
+ * Takes a call that is not run, because nobody waits for it, out of the wait queue. A call without a
  * ticket may have joined late.
  */
 export function skipCall(deps: RunDeps, call: CallJob): void {
-  const known = findKnown(deps, call)
-  if (known) leaveInBackground(deps, known)
+  const resolved = resolveCall(deps, call)
+  if (resolved) leaveInBackground(deps, resolved)
 }
 
-async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: CallRun): Promise<CachedOutcome> {
+async function runResolved(deps: RunDeps, { api, endpoint, call }: ResolvedCall, run: CallRun): Promise<CallOutcome> {
   if (run.remainingMs() <= 0) return { outcome: { code: 'DEADLINE_EXCEEDED' } }
   // Cancelled before this job became active, or ended by an earlier run: the outcome that is kept
   // already is its answer.
@@ -129,8 +134,8 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
   if (api.pausedMode === 'refuse') return { outcome: { code: 'API_PAUSED', retryAfterMs: PAUSED_RETRY_MS } }
   if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, run) }
   const permitRequest = permitRequestOf(call)
-  const ensureOpen = (): void => checkOpen(api, call)
-  ensureOpen()
+  const ensureCallable = (): void => checkCallable(api, call)
+  ensureCallable()
   const { providerKey, accountId } = call
   const upstreamKey = providerKey ? await callerKey(deps, api, { providerKey, accountId }) : operatorKey(api)
   const result = await callThroughCache(deps, {
@@ -138,10 +143,10 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
     call,
     ...upstreamKey,
     permitRequest,
-    ensureOpen,
+    ensureCallable,
     ...run,
   })
-  return inTermsOfKey(deps, call, result)
+  return rewriteKeyFailure(deps, call, result)
 }
 
 interface UpstreamKey {
@@ -155,8 +160,8 @@ interface UpstreamKey {
  * @throws GatewayError for a call queued before the API was paused or switched off, or ahead of
  *   this worker's knowledge of a new key
  */
-function checkOpen(api: Api, { providerKey }: Pick<CallJob, 'providerKey'>): void {
-  if (!isOpen(api) || (!providerKey && !api.enabled)) throw new GatewayError('API_NOT_ENABLED')
+function checkCallable(api: Api, { providerKey }: Pick<CallJob, 'providerKey'>): void {
+  if (!isCallable(api) || (!providerKey && !api.enabled)) throw new GatewayError('API_NOT_ENABLED')
   if (api.pausedMode === 'refuse') throw new GatewayError('API_PAUSED', { retryAfterMs: PAUSED_RETRY_MS })
 }
 
@@ -200,21 +205,21 @@ function outcomeAtDeadline(progress: CallProgress): Failure {
 }
 
 /**
- * Leaves the wait queue when nothing can use the place any more: neither the work of the call after
- * its reply, nor a shared request that still runs in its place.
+ * Leaves the wait queue when nothing can use the call's place any more: neither the work after the
+ * reply, nor a coalesced request that still runs in this place.
  */
 function leaveWhenSettled(
   deps: RunDeps,
-  known: KnownCall,
-  { run, result }: { run: CallRun; result: CachedOutcome },
-): CachedOutcome {
+  resolved: ResolvedCall,
+  { run, result }: { run: CallRun; result: CallOutcome },
+): CallOutcome {
   const { times, progress, isSecondRun, signal } = run
   const leaveNow = (): void => {
     // A request to a fallback source leaves a place at the first source unused.
-    const isPlaceUsed = times.attempts > 0 && known.api.fallback === undefined
-    const mayHavePlace = (known.call.ticket !== undefined || isSecondRun) && !isPlaceUsed
-    // A lost lock leaves it to the worker that has the job now.
-    if (mayHavePlace && signal.reason !== LOCK_LOST) leaveInBackground(deps, known)
+    const isPlaceUsed = times.attempts > 0 && resolved.api.fallback === undefined
+    const mayHavePlace = (resolved.call.ticket !== undefined || isSecondRun) && !isPlaceUsed
+    // After a lost lock, the worker that has the job now leaves the queue.
+    if (mayHavePlace && signal.reason !== LOCK_LOST) leaveInBackground(deps, resolved)
   }
   const leave = (): void => {
     if (progress.goesOn) progress.goesOn.then(leaveNow, leaveNow)
@@ -226,8 +231,8 @@ function leaveWhenSettled(
   return result
 }
 
-function leaveInBackground({ caps, log }: RunDeps, known: KnownCall): void {
-  const { api, endpoint, call } = known
+function leaveInBackground({ caps, log }: RunDeps, resolved: ResolvedCall): void {
+  const { api, endpoint, call } = resolved
   const coalescedKey = cacheKeys(endpoint.endpoint, call)?.coalesced
   caps
     .of(api, bucketOf(call))
@@ -239,7 +244,7 @@ function leaveInBackground({ caps, log }: RunDeps, known: KnownCall): void {
  * Rewrites a failure for the owner of the key. If the upstream refused the key, it is validated
  * once more.
  */
-function inTermsOfKey({ queues, log }: RunDeps, call: CallJob, result: CachedOutcome): CachedOutcome {
+function rewriteKeyFailure({ queues, log }: RunDeps, call: CallJob, result: CallOutcome): CallOutcome {
   const { outcome } = result
   const { providerKey } = call
   if (!providerKey || !isFailure(outcome)) return result

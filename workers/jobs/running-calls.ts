@@ -33,7 +33,7 @@ export class RunningCalls {
   }
 
   /** Calls `abort` when the caller leaves, or has left. @returns how to stop */
-  follow(callId: string, abort: (reason: unknown) => void): () => void {
+  onCancel(callId: string, abort: (reason: unknown) => void): () => void {
     this.#running.set(callId, abort)
     if (this.#cancelled.has(callId)) abort(CALLER_LEFT)
     return () => {

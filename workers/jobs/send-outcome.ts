@@ -1,5 +1,5 @@
 import { retryUntil } from '../../src/async/retry-until.ts'
-import { endAsyncCall } from '../../src/calls/end-call.ts'
+import { endAsyncCall } from '../../src/calls/end-async-call.ts'
 import { bucketOf } from '../../src/caps/bucket.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
 import { GatewayError } from '../../src/errors.ts'
@@ -10,11 +10,11 @@ import { type CallTimes, type Reply, type ReplyHead, reachMembers, reachOf } fro
 import type { Reach } from '../../src/queue/verdict.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
 import type { CallLogWriter } from '../../src/telemetry/call-log-writer.ts'
-import type { CachedOutcome } from '../cache/cached-call.ts'
+import type { CallOutcome } from '../cache/cached-call.ts'
 import type { PermitClient } from '../permits/permit-client.ts'
 import { causeWords } from '../upstream/failure-words.ts'
 import { isFailure, type Outcome } from '../upstream/outcome.ts'
-import type { SendDeps } from '../upstream/send-once.ts'
+import type { SendDeps } from '../upstream/send-under-permit.ts'
 import { type KeepDeps, keepResult } from './keep-result.ts'
 
 export interface ReplyDeps extends KeepDeps, Pick<SendDeps, 'permitClientOf' | 'telemetry' | 'health' | 'log'> {
@@ -29,7 +29,7 @@ const NO_BODY = Buffer.alloc(0)
 /** Pause between two tries to send a reply, milliseconds. */
 const SEND_AGAIN_MS = 200
 
-type TimedOutcome = CachedOutcome & { times: CallTimes; reach: Reach }
+type TimedOutcome = CallOutcome & { times: CallTimes; reach: Reach }
 
 /**
  * Sends the reply of a call until Redis takes it or the deadline passes, so that an answer that the
@@ -40,7 +40,7 @@ type TimedOutcome = CachedOutcome & { times: CallTimes; reach: Reach }
 export async function sendOutcome(deps: ReplyDeps, call: AnswerableCall, result: TimedOutcome): Promise<void> {
   const { clock, log } = deps
   const reply = toReply(deps, call, result)
-  await retryUntil(() => sendReply(deps, call, reply), {
+  await retryUntil(() => sendOrKeep(deps, call, reply), {
     everyMs: SEND_AGAIN_MS,
     forMs: call.deadline - clock.now(),
     mayRepeat: (error) => {
@@ -51,7 +51,7 @@ export async function sendOutcome(deps: ReplyDeps, call: AnswerableCall, result:
   })
 }
 
-function sendReply(deps: ReplyDeps, call: AnswerableCall, reply: Reply): Promise<void> {
+function sendOrKeep(deps: ReplyDeps, call: AnswerableCall, reply: Reply): Promise<void> {
   if (call.isAsync) return sendKept(deps, call, reply)
   return isInline(reply.body) ? deps.replies.send(call, reply) : sendWhenBodyFits(deps, call, reply)
 }
@@ -136,12 +136,12 @@ const OTHER_DOCUMENT_RETRY_MS = 10_000
  */
 export async function replyToLostCall(deps: ReplyDeps, call: AnswerableCall, cause: Error): Promise<void> {
   const times: CallTimes = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
-  const isOnce = deps.catalog.get(call.slug)?.endpoints.get(call.endpoint)?.endpoint.effect === 'once'
+  const mustNotRepeat = deps.catalog.get(call.slug)?.endpoints.get(call.endpoint)?.endpoint.effect === 'once'
   const code = isProgrammingError(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE'
   const isUntouched = cause instanceof OtherDocumentError
   const outcome: Outcome = isUntouched
     ? { code: 'API_NOT_ENABLED', retryAfterMs: OTHER_DOCUMENT_RETRY_MS, cause }
-    : { code: isOnce ? 'OUTCOME_UNKNOWN' : code, cause }
+    : { code: mustNotRepeat ? 'OUTCOME_UNKNOWN' : code, cause }
   await sendOutcome(deps, call, { outcome, times, reach: isUntouched ? 'unsent' : 'maybe-sent' })
 }
 

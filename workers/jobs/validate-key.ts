@@ -21,7 +21,7 @@ import type { WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { AttemptError } from '../errors/attempt-error.ts'
 import { ofSharedCap, type PermitRequest } from '../permits/permit-request.ts'
 import { AttemptRecorder } from '../upstream/record-attempt.ts'
-import { sendOnce } from '../upstream/send-once.ts'
+import { sendUnderPermit } from '../upstream/send-under-permit.ts'
 import { buildWireRequest } from '../upstream/upstream-request.ts'
 import type { ProcessorDeps } from './process-job.ts'
 
@@ -160,7 +160,7 @@ interface Check {
   signal: AbortSignal
 }
 
-/** Sends the request that checks keys with one key. @throws as `sendOnce` */
+/** Sends the request that checks keys with one key. @throws as `sendUnderPermit` */
 async function sendCheck(deps: ProcessorDeps, { api, entry, endsAt, signal }: Check, key: string): Promise<Verdict> {
   // As a call of the key's owner: a failure may be the key's doing.
   const recorder = new AttemptRecorder(deps, {
@@ -187,7 +187,7 @@ async function sendCheck(deps: ProcessorDeps, { api, entry, endsAt, signal }: Ch
   try {
     const request = api.upstream.credential?.check ?? api.upstream.probe.request
     const wire = buildWireRequest(api, request, { extra: [], key, contact: deps.contact })
-    const { responseClass } = await sendOnce(deps, sending, () => wire)
+    const { responseClass } = await sendUnderPermit(deps, sending, () => wire)
     return verdictOf(responseClass?.code)
   } finally {
     recorder.flush()

@@ -1,5 +1,21 @@
 import type { Waiter } from '../../src/caps/cap.ts'
 import { groupOrAccountOf } from '../../src/queue/wait-queue-entry.ts'
+import type { PermitRequest } from './permit-request.ts'
+import type { Permit } from './permits-in-use.ts'
+
+/** A call of this worker that waits for a permit. */
+export interface LocalWaiter extends Waiter {
+  request: PermitRequest
+  /** The reply to a poll said that it has to wait. */
+  hasWaited: boolean
+  /** A poll joined the queue for it: it leaves the queue when it stops waiting. */
+  hasJoined: boolean
+  remainingMs: () => number
+  resolve: (permit: Permit) => void
+  reject: (error: unknown) => void
+  signal: AbortSignal
+  onAbort: () => void
+}
 
 /**
  * Waiters in one poll, lowest tags first; bounded per share, or a spent share would hide the
@@ -15,19 +31,19 @@ const NO_TAG = -1
  * The calls of a worker that wait for permits of one cap, in the order of their tags; without a
  * tag, before those that have one.
  */
-export class LocalWaiters<W extends Waiter> {
-  readonly #byMember = new Map<string, W>()
-  readonly #byTag: W[] = []
+export class LocalWaiters {
+  readonly #byMember = new Map<string, LocalWaiter>()
+  readonly #byTag: LocalWaiter[] = []
 
   get size(): number {
     return this.#byMember.size
   }
 
-  get all(): W[] {
+  get all(): LocalWaiter[] {
     return [...this.#byTag]
   }
 
-  get(member: string): W | undefined {
+  get(member: string): LocalWaiter | undefined {
     return this.#byMember.get(member)
   }
 
@@ -35,7 +51,7 @@ export class LocalWaiters<W extends Waiter> {
    * In place of an earlier run of the same call, which gets no permit any more and waits only for
    * its own end.
    */
-  add(waiter: W): void {
+  add(waiter: LocalWaiter): void {
     const known = this.#byMember.get(waiter.member)
     if (known) this.remove(known)
     this.#byMember.set(waiter.member, waiter)
@@ -45,7 +61,7 @@ export class LocalWaiters<W extends Waiter> {
   }
 
   /** @returns whether it was there */
-  remove(waiter: W): boolean {
+  remove(waiter: LocalWaiter): boolean {
     if (this.#byMember.get(waiter.member) !== waiter) return false
     this.#byMember.delete(waiter.member)
     this.#byTag.splice(this.#byTag.indexOf(waiter), 1)
@@ -53,9 +69,9 @@ export class LocalWaiters<W extends Waiter> {
   }
 
   /** The waiters that a poll asks permits for. */
-  first(): W[] {
+  first(): LocalWaiter[] {
     if (this.size <= WAITERS_PER_SHARE) return this.all
-    const first: W[] = []
+    const first: LocalWaiter[] = []
     const counts = new Map<string, number>()
     for (const waiter of this.#byTag) {
       // On caps without shares a group is no share: its accounts have fewer waiters in a poll, and

@@ -1,14 +1,14 @@
-import type { AcquireResult, Cap, PermitId, Waiter } from '../../src/caps/cap.ts'
+import type { AcquireResult, Cap, PermitId } from '../../src/caps/cap.ts'
 import { LEASE_MS, PERMIT_AGE_MS_MAX, REPLY_MS, ROUND_TRIP_MS_MAX } from '../../src/caps/timing.ts'
 import { SLOW_MS } from '../../src/health/score.ts'
 import type { Log } from '../../src/log.ts'
 import { memberOf } from '../../src/queue/wait-queue-entry.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
 import { AttemptError } from '../errors/attempt-error.ts'
-import { HeldPermits } from './held-permits.ts'
-import { LocalWaiters } from './local-waiters.ts'
+import { type LocalWaiter, LocalWaiters } from './local-waiters.ts'
 import { type PermitRequest, tooLateError } from './permit-request.ts'
 import { AHEAD_LIFE_MS, PermitsAhead } from './permits-ahead.ts'
+import { type Permit, PermitsInUse } from './permits-in-use.ts'
 
 /** A poll also keeps the waiters' entries alive. */
 const POLL_INTERVAL_MS = 500
@@ -18,6 +18,9 @@ const POLL_INTERVAL_MS = 500
  * Milliseconds.
  */
 const FALLBACK_POLL_MS = 200
+
+/** Pause after a poll that left no waiter. */
+const POLL_AT_ONCE = 0
 
 /** Shortest pause between polls, so that a poll serves several slots of a rate. Milliseconds. */
 const POLL_MS_MIN = 5
@@ -29,44 +32,20 @@ const POLL_MS_MIN = 5
 const RELEASE_PAUSE_MS = 10
 
 /**
- * The same, if there was room for so many more requests that none has to wait for these permits
- * meanwhile: until permits that were acquired ahead go back, too. Milliseconds.
+ * The same, if the cap had room for at least `WIDE_ROOM_MIN` more requests, which then need not wait
+ * for these permits. Permits ahead are released as late.
  */
 const RELEASE_PAUSE_WIDE_MS = AHEAD_LIFE_MS
 const WIDE_ROOM_MIN = 32
-
-export interface Permit {
-  id: PermitId
-  /** The first poll did not bring it. */
-  hasWaited: boolean
-  /** Checked right before the first byte is written. */
-  isFresh: () => boolean
-  release: (tookMs: number) => void
-  /** Instead of `release`, when nothing was sent. */
-  releaseUnused: () => void
-}
-
-interface LocalWaiter extends Waiter {
-  request: PermitRequest
-  /** The reply to a poll said that it has to wait. */
-  hasWaited: boolean
-  /** A poll joined the queue for it: it leaves the queue when it stops waiting. */
-  hasJoined: boolean
-  remainingMs: () => number
-  resolve: (permit: Permit) => void
-  reject: (error: unknown) => void
-  signal: AbortSignal
-  onAbort: () => void
-}
 
 export interface PermitClientDeps {
   cap: Cap
   log: Log
   onGranted: (granted: number) => void
-  /** So many permits, at most, a poll acquires for calls that come later. */
+  /** Most permits that a poll acquires for calls that come later. */
   aheadMax: number
   /** Whether an operator holds the calls of the upstream: those that wait go on waiting. */
-  isHeld: () => boolean
+  isPausedByOperator: () => boolean
   /** How long the upstream usually takes to answer, milliseconds. */
   usualMs: () => number
   /** Calls back when the health of the upstream has changed. @returns how to stop */
@@ -81,13 +60,13 @@ export class PermitClient {
   readonly #cap: Cap
   readonly #log: Log
   readonly #onGranted: PermitClientDeps['onGranted']
-  readonly #isHeld: PermitClientDeps['isHeld']
+  readonly #isPausedByOperator: PermitClientDeps['isPausedByOperator']
   readonly #usualMs: PermitClientDeps['usualMs']
   readonly #onHealthChange: PermitClientDeps['onHealthChange']
   #stopListening: (() => void) | undefined
-  readonly #held: HeldPermits
+  readonly #inUse: PermitsInUse
   readonly #ahead: PermitsAhead
-  readonly #waiters = new LocalWaiters<LocalWaiter>()
+  readonly #waiters = new LocalWaiters()
   #isPolling = false
   #pollAgain = false
   #timer: NodeJS.Timeout | undefined
@@ -99,16 +78,16 @@ export class PermitClient {
   /** How many more requests the cap had room for at the last poll. */
   room = 0
 
-  constructor({ cap, log, onGranted, aheadMax, isHeld, usualMs, onHealthChange }: PermitClientDeps) {
+  constructor({ cap, log, onGranted, aheadMax, isPausedByOperator, usualMs, onHealthChange }: PermitClientDeps) {
     this.#cap = cap
     this.#log = log.child({ cap: cap.name })
-    this.#held = new HeldPermits(cap, this.#log)
+    this.#inUse = new PermitsInUse(cap, this.#log)
     this.#onGranted = onGranted
     this.#ahead = new PermitsAhead(aheadMax, (unused) => {
       void this.#giveBack(...unused)
       this.#listenWhileNeeded()
     })
-    this.#isHeld = isHeld
+    this.#isPausedByOperator = isPausedByOperator
     this.#usualMs = usualMs
     this.#onHealthChange = onHealthChange
   }
@@ -125,8 +104,19 @@ export class PermitClient {
     const { entry, deadline, tag } = request
     const { weight, coalescedKey } = entry
     const waiter: LocalWaiter = {
-      ...{ member: memberOf(entry), tag, weight, deadline, coalescedKey },
-      ...{ request, hasWaited: false, hasJoined: false, remainingMs, resolve, reject, signal, onAbort },
+      member: memberOf(entry),
+      tag,
+      weight,
+      deadline,
+      coalescedKey,
+      request,
+      hasWaited: false,
+      hasJoined: false,
+      remainingMs,
+      resolve,
+      reject,
+      signal,
+      onAbort,
     }
     signal.addEventListener('abort', onAbort)
     this.#waiters.add(waiter)
@@ -142,9 +132,9 @@ export class PermitClient {
   #takeAhead({ tag }: PermitRequest, remainingMs: () => number): Permit | undefined {
     if (tag !== undefined) return undefined
     this.#ahead.noteCall()
-    if (this.#waiters.size > 0 || this.#isHeld() || !this.#isAnsweredInTime(remainingMs)) return undefined
+    if (this.#waiters.size > 0 || this.#isPausedByOperator() || !this.#isAnsweredInTime(remainingMs)) return undefined
     const ahead = this.#ahead.take()
-    return ahead && this.#hold(ahead.id, { usableUntil: ahead.usableUntil, hasWaited: false })
+    return ahead && this.#handOut(ahead.id, { usableUntil: ahead.usableUntil, hasWaited: false })
   }
 
   wake(member: string): void {
@@ -173,7 +163,7 @@ export class PermitClient {
 
   #scheduleRelease(): void {
     if (this.room === 0 || this.#waiters.size > 0) this.#schedulePoll()
-    else if (!this.#isPolling && this.#held.releasedCount === 1) this.#pollIn(this.#releasePauseMs())
+    else if (!this.#isPolling && this.#inUse.releasedCount === 1) this.#pollIn(this.#releasePauseMs())
   }
 
   #releasePauseMs(): number {
@@ -197,8 +187,8 @@ export class PermitClient {
   /** Sends what was released. @throws what Redis throws */
   async close(): Promise<void> {
     clearTimeout(this.#timer)
-    const released = this.#held.drainReleased()
-    const givingBack = this.#held.releaseUnused(...this.#ahead.drain())
+    const released = this.#inUse.drainReleased()
+    const givingBack = this.#inUse.releaseUnused(...this.#ahead.drain())
     if (released.ids.length > 0) await this.#cap.release(released)
     await givingBack
   }
@@ -213,15 +203,15 @@ export class PermitClient {
         this.#isPolling = false
         if (this.#pollAgain) this.#schedulePoll()
         else if (this.#waiters.size > 0) this.#pollIn(pauseMs)
-        else if (this.#held.releasedCount > 0) this.#pollIn(this.#releasePauseMs())
+        else if (this.#inUse.releasedCount > 0) this.#pollIn(this.#releasePauseMs())
       })
   }
 
   /** Sends what was released, and asks for permits. @returns milliseconds until the next poll */
   async #exchange(): Promise<number> {
     this.#pollAgain = false
-    const waiters = this.#isHeld() ? [] : this.#waiters.first()
-    const released = this.#held.drainReleased()
+    const waiters = this.#isPausedByOperator() ? [] : this.#waiters.first()
+    const released = this.#inUse.drainReleased()
     if (waiters.length === 0) {
       if (released.ids.length > 0 && (await this.#cap.release(released)).isWaitedFor) {
         this.room = 0
@@ -239,7 +229,7 @@ export class PermitClient {
     const mayBeUsed = (): boolean => polledAt > this.#cap.limitedAt && rules === this.#cap.rules
     this.#ahead.keep(result.ahead, { usableUntil, mayBeUsed })
     this.#listenWhileNeeded()
-    if (this.#answerWaiters(result, { usableUntil, waiters })) return 0
+    if (this.#answerWaiters(result, { usableUntil, waiters })) return POLL_AT_ONCE
     this.#ahead.giveBack()
     return pauseUntil(result.retryInMs)
   }
@@ -310,17 +300,17 @@ export class PermitClient {
       void this.#rejectUnanswerable(waiter)
       return
     }
-    waiter.resolve(this.#hold(id, { usableUntil, hasWaited: waiter.hasWaited }))
+    waiter.resolve(this.#handOut(id, { usableUntil, hasWaited: waiter.hasWaited }))
   }
 
-  #hold(id: PermitId, { usableUntil, hasWaited }: { usableUntil: number; hasWaited: boolean }): Permit {
-    this.#held.add(id)
+  #handOut(id: PermitId, { usableUntil, hasWaited }: { usableUntil: number; hasWaited: boolean }): Permit {
+    this.#inUse.add(id)
     return {
       id,
       hasWaited,
       isFresh: () => performance.now() <= usableUntil,
       release: (tookMs) => {
-        this.#held.release(id, tookMs)
+        this.#inUse.release(id, tookMs)
         this.#scheduleRelease()
       },
       releaseUnused: () => this.#releaseUnused(id),
@@ -348,7 +338,7 @@ export class PermitClient {
   }
 
   async #giveBack(...unused: PermitId[]): Promise<void> {
-    if (await this.#held.releaseUnused(...unused)) this.room = 0
+    if (await this.#inUse.releaseUnused(...unused)) this.room = 0
   }
 
   #releaseUnused(id: PermitId): void {

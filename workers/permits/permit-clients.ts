@@ -30,7 +30,7 @@ export class PermitClients {
       ({ slug }, bucket) => {
         const cap = caps.of({ slug }, bucket)
         const onGranted = (granted: number): void => grants.add({ slug, bucket, caps: cap.rules, granted })
-        const isHeld = (): boolean => sourceNamed(catalog, slug)?.pausedMode === 'hold'
+        const isPausedByOperator = (): boolean => sourceNamed(catalog, slug)?.pausedMode === 'hold'
         const onHealthChange = (listener: () => void) =>
           health.onChange((changed) => {
             if (changed === slug) listener()
@@ -38,7 +38,7 @@ export class PermitClients {
         const usualMs = (): number => health.usualMs(slug) ?? USUAL_MS_DEFAULT
         // Only what an upstream says of the shared cap is announced to all workers.
         const aheadMax = bucket === SHARED_BUCKET ? AHEAD_MAX : 0
-        return new PermitClient({ cap, log, onGranted, aheadMax, isHeld, usualMs, onHealthChange })
+        return new PermitClient({ cap, log, onGranted, aheadMax, isPausedByOperator, usualMs, onHealthChange })
       },
       CAPS_KEPT_MAX,
     )

@@ -3,7 +3,7 @@ import type { Api } from '../../src/catalog/catalog.ts'
 import type { UpstreamResponse } from '../../src/catalog/upstream-request.ts'
 import type { ErrorCode } from '../../src/errors.ts'
 import { AttemptError, EndedUnsentError, StalePermitError } from '../errors/attempt-error.ts'
-import type { Permit } from '../permits/permit-client.ts'
+import type { Permit } from '../permits/permits-in-use.ts'
 import type { MemoryShare } from './answer-memory.ts'
 import { type BodyBounds, BodyReader, decodeBody, parseJson, UNCOUNTED_BYTES_MAX } from './response-body.ts'
 import type { WireRequest } from './upstream-request.ts'
@@ -11,7 +11,7 @@ import type { WireRequest } from './upstream-request.ts'
 const BODY_BYTES_MAX = 2 * 1024 * 1024
 
 /**
- * What each byte takes more when it is parsed: text, objects, what they are mapped to, and the
+ * Extra memory per byte of a body while it is parsed: text, objects, what they are mapped to, and the
  * reply.
  */
 const PARSE_COST = 8
@@ -22,8 +22,8 @@ export interface HttpExchange {
 }
 
 /**
- * Of an error's body that is not JSON, so many bytes are kept: an upstream may say "not found" in
- * words.
+ * If the body of an error is not JSON, at most this many bytes are kept: an upstream may say "not
+ * found" in words.
  */
 const ERROR_TEXT_BYTES_MAX = 100
 
@@ -52,7 +52,7 @@ export interface AttemptOptions {
 export async function attempt(api: Api, request: WireRequest, options: AttemptOptions): Promise<HttpExchange> {
   const { signal, memory } = options
   const bytesMax = api.upstream.bodyBytesMax ?? BODY_BYTES_MAX
-  const response: Response = { isRequested: false, status: 0, headers: {}, body: Buffer.alloc(0) }
+  const response: ResponseInProgress = { isRequested: false, status: 0, headers: {}, body: Buffer.alloc(0) }
   try {
     await exchangeBytes(request, response, { ...options, bytesMax })
     const encoding = response.headers['content-encoding']
@@ -80,7 +80,7 @@ export async function attempt(api: Api, request: WireRequest, options: AttemptOp
 }
 
 /** The status is 0 before there is a status. */
-interface Response {
+interface ResponseInProgress {
   /** The first byte of the request was written, or may have been. */
   isRequested: boolean
   status: number
@@ -97,7 +97,7 @@ interface ExchangeBounds extends AttemptOptions, BodyBounds {}
 /** Fills `response`. By undici's `dispatch`: a third of the CPU of `fetch`. */
 function exchangeBytes(
   { origin, path, method = 'GET', headers, body }: WireRequest,
-  response: Response,
+  response: ResponseInProgress,
   { client, permit, onReach, signal, timeoutMs, bytesMax, memory }: ExchangeBounds,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -222,8 +222,8 @@ const TIMEOUT_CODES = new Set([
 ])
 
 /**
- * The cause may name a host, never a URL. Also an attempt that did not connect may have reached the
- * upstream.
+ * The cause may name a host, never a URL. Nobody can tell a failed connect from a lost answer, so the
+ * reach is `maybe-sent`.
  */
 function toAttemptError(cause: unknown): AttemptError {
   const code = cause instanceof Error ? Reflect.get(cause, 'code') : undefined

@@ -19,24 +19,20 @@ export class BreakerGate {
   readonly #request: Pick<RecordedRequest, 'slug' | 'isForced' | 'isPlain' | 'voter'>
   /**
    * Token of the half-open slot that the requests share, redirects included, until their outcome is
-   * counted.
+   * counted; undefined while the breaker is closed.
    */
-  #slot: string | undefined
+  slot: string | undefined
 
   constructor(deps: GateDeps, request: Pick<RecordedRequest, 'slug' | 'isForced' | 'isPlain' | 'voter'>) {
     this.#deps = deps
     this.#request = request
   }
 
-  get isClosed(): boolean {
-    return this.#slot === undefined && this.#waitMs() === undefined
-  }
-
   /** 0: now, undefined: the breaker is closed; its own slot keeps nothing waiting. */
   #waitMs(): number | undefined {
     const { slug, isForced } = this.#request
     const waitMs = this.#deps.health.sourceWaitMs(slug)
-    return waitMs !== undefined && (isForced || this.#slot !== undefined) ? 0 : waitMs
+    return waitMs !== undefined && (isForced || this.slot !== undefined) ? 0 : waitMs
   }
 
   /** Why a wait for a permit is useless: the breaker is open. */
@@ -52,26 +48,25 @@ export class BreakerGate {
   }
 
   /**
-   * @returns the token of the half-open slot; undefined if the breaker is closed
+   * Takes the half-open slot, unless the breaker is closed.
+   *
    * @throws BreakerOpenError
    */
-  async enter(): Promise<string | undefined> {
+  async enter(): Promise<void> {
     const { slug, isForced, isPlain, voter } = this.#request
-    if (this.#slot !== undefined) return this.#slot
-    if (this.#waitMs() === undefined) return undefined
+    if (this.slot !== undefined || this.#waitMs() === undefined) return
     this.refuseWhenOpen()
     if (!isPlain) this.#leaveToProbe()
     const token = randomUUID()
     const answer = await acquireHalfOpenSlot(this.#deps.redis, slug, { token, voter, isForced: isForced === true })
     if (answer.kind === 'wait') throw new BreakerOpenError(answer.waitMs)
     if (answer.kind === 'probe') this.#leaveToProbe()
-    if (answer.kind === 'slot') this.#slot = token
-    return this.#slot
+    if (answer.kind === 'slot') this.slot = token
   }
 
   /** The outcome under the slot is about to be counted, which frees the slot. */
   leave(): void {
-    this.#slot = undefined
+    this.slot = undefined
   }
 
   /**

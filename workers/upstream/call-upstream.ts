@@ -8,13 +8,20 @@ import { hasReached } from '../../src/queue/verdict.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { AttemptError, StatusError } from '../errors/attempt-error.ts'
 import type { AnswerMemory, MemoryShare } from './answer-memory.ts'
-import { CLOSED_MS, type Interpretation, mapAnswers, requestedWaitMs } from './interpret.ts'
+import { type Interpretation, mapAnswers } from './interpret.ts'
 import { type Filling, takePrefetched } from './item-pool.ts'
 import { limitCaller, limitedMs } from './limited-callers.ts'
 import { attemptFailure, dataOutcome, type Failure, failureOutcome, type Outcome } from './outcome.ts'
+import { LIMIT_MS_DEFAULT, requestedWaitMs } from './rate-headers.ts'
 import { AttemptRecorder } from './record-attempt.ts'
 import { type RetryBudget, withRetries } from './retry.ts'
-import { attemptTimeoutMs, type ClassifiedExchange, type SendDeps, type Sending, sendOnce } from './send-once.ts'
+import {
+  attemptTimeoutMs,
+  type ClassifiedExchange,
+  type SendDeps,
+  type Sending,
+  sendUnderPermit,
+} from './send-under-permit.ts'
 import { buildWireRequest, redirectedRequest, type WireRequest } from './upstream-request.ts'
 
 export interface UpstreamDeps extends SendDeps {
@@ -69,13 +76,15 @@ async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory
   const read = readExchanges(exchanges, { endpoint, parameters: call.parameters, context })
   if ('data' in read)
     recorder.noteMembers({
-      ...{ upstream: api.upstream, path: call.endpoint, endpoint },
+      upstream: api.upstream,
+      path: call.endpoint,
+      endpoint,
       parameters: call.parameters,
       data: read.data,
     })
   recorder.flush('data' in read ? undefined : read.responseClass.code)
   if (!('data' in read)) {
-    const { code, retryAfterMs = CLOSED_MS } = read.responseClass
+    const { code, retryAfterMs = LIMIT_MS_DEFAULT } = read.responseClass
     const failure = failureOutcome(read.responseClass, read.cause)
     if (code !== 'UPSTREAM_RATE_LIMITED') return failure
     if (caller) await limitCaller(deps, caller, retryAfterMs)
@@ -137,18 +146,18 @@ function sendWithRetries(
     if (wire.key !== currentKey()) wire = build()
     return wire
   }
-  const run = async (attemptNumber: number): Promise<ClassifiedExchange> => {
+  const run = async (tryNumber: number): Promise<ClassifiedExchange> => {
     const attemptsBefore = times.attempts
     try {
-      recorder.beginTry(attemptNumber)
+      recorder.beginTry(tryNumber)
       const exchange = await sendAndCheck(deps, upstreamCall, currentWire)
       progress.lastFailure = undefined
       return exchange
     } catch (error) {
       // Several requests may belong to one try, because a redirect takes another request.
       const isAttemptUnsent = error instanceof AttemptError && times.attempts === attemptsBefore
-      // The attempt before it says more.
-      if (isAttemptUnsent && attemptNumber > 1 && progress.lastFailure) throw progress.lastFailure
+      // The failure of an earlier try says more.
+      if (isAttemptUnsent && tryNumber > 1 && progress.lastFailure) throw progress.lastFailure
       if (error instanceof AttemptError && !isAttemptUnsent) progress.lastFailure = error
       throw error
     }
@@ -170,7 +179,7 @@ async function sendAndCheck(
   const { api } = upstreamCall
   const { redirectsMax = 0 } = api.upstream
   const result = await (redirectsMax === 0
-    ? sendOnce(deps, upstreamCall, currentWire)
+    ? sendUnderPermit(deps, upstreamCall, currentWire)
     : followRedirects(deps, upstreamCall, { first: currentWire, redirectsMax }))
   const { status, headers } = result.answer
   const code = result.responseClass?.code
@@ -190,7 +199,7 @@ async function followRedirects(
   const { api } = upstreamCall
   let currentWire = first
   for (let hops = redirectsMax; ; hops -= 1) {
-    const result = await sendOnce(deps, upstreamCall, currentWire)
+    const result = await sendUnderPermit(deps, upstreamCall, currentWire)
     const next = hops > 0 ? redirectedRequest(api, currentWire(), result.answer) : undefined
     if (!next) return result
     currentWire = () => next

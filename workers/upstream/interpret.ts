@@ -11,14 +11,7 @@ import {
 } from '../../src/catalog/response-class.ts'
 import type { Upstream } from '../../src/catalog/upstream.ts'
 import type { UpstreamResponse } from '../../src/catalog/upstream-request.ts'
-import { parseHttpDate, readRetryAfter } from './retry-after.ts'
-
-/** A wrong header must not close an API for days. */
-const RETRY_AFTER_MS_MIN = 1_000
-export const RETRY_AFTER_MS_MAX = 3_600_000
-
-/** For an upstream that limits without saying for how long, milliseconds. */
-export const CLOSED_MS = 60_000
+import { isRateMarked, requestedWaitMs } from './rate-headers.ts'
 
 export type Interpretation = { data: Record<string, unknown> } | { responseClass: ResponseClass; cause?: unknown }
 
@@ -75,10 +68,9 @@ export function classifyResponse(sent: Sent, answer: UpstreamResponse): Response
   const own = endpoint?.classify?.(answer) ?? upstream.classify?.(answer)
   if (!own && endpoint?.acceptStatuses?.includes(answer.status)) return undefined
   const responseClass = own ?? classifyStatus(sent, answer)
-  // Without a key, and without what a caller added, nothing of ours is refused: the upstream serves
-  // nobody like us.
-  const isOurKey = hasKey || hasUndeclared || responseClass?.code !== 'UPSTREAM_AUTH_FAILED'
-  return isOurKey ? responseClass : failed()
+  // The request had no key, and nothing that a caller added: the upstream serves nobody like us.
+  const blamesKeyWeDidNotSend = responseClass?.code === 'UPSTREAM_AUTH_FAILED' && !hasKey && !hasUndeclared
+  return blamesKeyWeDidNotSend ? failed() : responseClass
 }
 
 function classifyStatus(sent: Sent, answer: UpstreamResponse): ResponseClass | undefined {
@@ -105,58 +97,6 @@ function classifyRefusal({ endpoint, hasUndeclared }: Sent, answer: UpstreamResp
   const { status } = answer
   if (status === 404 || status === 410) return hasUndeclared || endpoint?.isNotFound?.(answer) ? notFound() : failed()
   return hasUndeclared || endpoint?.rejects?.includes(status) ? rejected() : failed()
-}
-
-function isRateMarked(upstream: Upstream, headers: Record<string, string>): boolean {
-  if (headers['retry-after'] !== undefined) return true
-  const remaining = headers[upstream.rateHeaders?.remaining ?? 'x-ratelimit-remaining']
-  return remaining?.trim() === '0' && isOurLimit(upstream, headers)
-}
-
-/** Whether the rate headers are about the limit that our requests count against. */
-function isOurLimit({ rateHeaders }: Upstream, headers: Record<string, string>): boolean {
-  if (!rateHeaders?.appliesWhen) return true
-  const { header, value } = rateHeaders.appliesWhen
-  return (headers[header]?.trim() ?? value) === value
-}
-
-/** From `Retry-After` (RFC 9110, 10.2.3) or the upstream's rate headers, clamped to 1 s … 1 h. */
-export function requestedWaitMs(upstream: Upstream, headers: Record<string, string>, now: number): number | undefined {
-  const waitMs = readRetryAfter(headers['retry-after'], answeredAt(headers, now)) ?? usedUpMs(upstream, headers, now)
-  return waitMs === undefined ? undefined : Math.min(Math.max(waitMs, RETRY_AFTER_MS_MIN), RETRY_AFTER_MS_MAX)
-}
-
-/** When the upstream answered, by its own clock; `now` if it does not say. */
-function answeredAt(headers: Record<string, string>, now: number): number {
-  const date = parseHttpDate(headers.date ?? '')
-  return date === undefined ? now : date + (wholeNumber(headers.age) ?? 0) * 1_000
-}
-
-function usedUpMs(upstream: Upstream, headers: Record<string, string>, now: number): number | undefined {
-  const left = rateLeft(upstream, headers, now)
-  return left?.remaining === 0 ? left.resetMs : undefined
-}
-
-/**
- * What the upstream's limiter has left by the headers of any answer, and milliseconds until it
- * resets, 0 to 1 h.
- */
-export function rateLeft(
-  upstream: Upstream,
-  headers: Record<string, string>,
-  now: number = Date.now(),
-): { remaining: number; resetMs: number } | undefined {
-  const rate = upstream.rateHeaders
-  if (!rate || !isOurLimit(upstream, headers)) return undefined
-  const remaining = wholeNumber(headers[rate.remaining])
-  const reset = wholeNumber(headers[rate.reset])
-  if (remaining === undefined || reset === undefined) return undefined
-  const resetMs = rate.resetIs === 'seconds' ? reset * 1_000 : reset * 1_000 - answeredAt(headers, now)
-  return { remaining, resetMs: Math.min(Math.max(resetMs, 0), RETRY_AFTER_MS_MAX) }
-}
-
-function wholeNumber(value: string | undefined): number | undefined {
-  return value !== undefined && /^\s*\d{1,15}\s*$/.test(value) ? Number(value) : undefined
 }
 
 const validators = new WeakMap<Endpoint, Validator>()

@@ -9,7 +9,7 @@ import type { RedisConnection } from '../../src/redis/connection.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
 import { extendLock, releaseLock } from '../../src/redis/lock.ts'
 import { loadScript } from '../../src/redis/script.ts'
-import type { ClassifiedExchange, Sending } from './send-once.ts'
+import type { ClassifiedExchange, Sending } from './send-under-permit.ts'
 
 const takeItems = loadScript(new URL('./lua/take-prefetched.lua', import.meta.url))
 const storeItems = loadScript(new URL('./lua/store-prefetched.lua', import.meta.url))
@@ -43,7 +43,7 @@ export interface PoolCall {
   send: (request: UpstreamRequest, filling: Filling) => Promise<ClassifiedExchange>
 }
 
-export type Filling = Pick<Sending, 'ensureNeeded' | 'needless'>
+export type Filling = Pick<Sending, 'ensureNeeded' | 'waitSignal'>
 
 interface Pool {
   key: string
@@ -117,7 +117,7 @@ async function drawOrFill(
     }, RENEW_EVERY_MS)
   }
   try {
-    return await fill(deps, call, { ...pool, filling: { ensureNeeded, needless: looks.found } })
+    return await fill(deps, call, { ...pool, filling: { ensureNeeded, waitSignal: looks.found } })
   } catch (error) {
     drawn ??= await looks.end()
     if (drawn) return asExchange(call.rule, drawn)

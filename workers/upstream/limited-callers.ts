@@ -2,7 +2,7 @@ import { noteCallersLimited } from '../../src/health/record.ts'
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
 import type { HealthDeps } from './health-deps.ts'
-import { RETRY_AFTER_MS_MAX } from './interpret.ts'
+import { RETRY_AFTER_MS_MAX } from './rate-headers.ts'
 
 /** Accounts remembered for one API: past it those go whose wait ends first. */
 const CALLERS_MAX = 1_000

@@ -73,13 +73,20 @@ export class AttemptRecorder {
     return this.#request.source
   }
 
-  /** @throws what `run` throws; BreakerOpenError */
+  /** Before each attempt. @throws BreakerOpenError */
+  async enterGate(): Promise<void> {
+    // The failure before a repeat may have opened the breaker.
+    if (this.#counted) await this.#counted
+    await this.gate.enter()
+  }
+
+  /** Counts what comes of an attempt, which `enterGate` let through. @throws what `run` throws */
   async observe<T extends ObservedResult>(
     run: () => Promise<T>,
     request: Pick<WireRequest, 'origin' | 'method'>,
   ): Promise<T> {
     const { slug, source, isPlain, voter } = this.#request
-    const slot = this.#isClosed() ? undefined : await this.#enterGate()
+    const { slot } = this.gate
     this.#forgetRedirects()
     const startedAt = performance.now() - this.#ownMs()
     const tookMs = (): number => performance.now() - startedAt - this.#ownMs()
@@ -151,24 +158,13 @@ export class AttemptRecorder {
   }
 
   /** Counts a try of a request, the first of which is 1. */
-  beginTry(attemptNumber: number): void {
-    this.#resends = attemptNumber - 1
+  beginTry(tryNumber: number): void {
+    this.#resends = tryNumber - 1
     if (this.#resends > 0) this.#deps.telemetry.metrics.retries.inc({ slug: this.#request.slug })
   }
 
   get lastFailure(): FailureWords | undefined {
     return this.#lastFailure
-  }
-
-  /** Nothing that this process knows of keeps an attempt from being made. */
-  #isClosed(): boolean {
-    return this.#counted === undefined && this.gate.isClosed
-  }
-
-  async #enterGate(): Promise<string | undefined> {
-    // The failure before a repeat may have opened the breaker.
-    await this.#counted
-    return await this.gate.enter()
   }
 
   /**

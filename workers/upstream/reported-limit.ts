@@ -3,8 +3,8 @@ import type { UpstreamLimit } from '../../src/caps/cap.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import { noteSourceLimit } from '../../src/health/record.ts'
 import { scheduleProbe } from './breaker-gate.ts'
-import { CLOSED_MS, RETRY_AFTER_MS_MAX, rateLeft } from './interpret.ts'
-import type { ClassifiedExchange, SendDeps, Sending } from './send-once.ts'
+import { LIMIT_MS_DEFAULT, RETRY_AFTER_MS_MAX, rateLeft } from './rate-headers.ts'
+import type { ClassifiedExchange, SendDeps, Sending } from './send-under-permit.ts'
 import type { WireRequest } from './upstream-request.ts'
 
 interface ObservedAnswer {
@@ -59,7 +59,7 @@ function reportedLimit(
   const left = rateLeft(upstream, answer.headers)
   if (!isLimiting && !left) return undefined
   return {
-    closedForMs: isLimiting ? Math.min(responseClass.retryAfterMs ?? CLOSED_MS, RETRY_AFTER_MS_MAX) : undefined,
+    closedForMs: isLimiting ? Math.min(responseClass.retryAfterMs ?? LIMIT_MS_DEFAULT, RETRY_AFTER_MS_MAX) : undefined,
     remaining: left && { requests: left.remaining, resetMs: left.resetMs },
   }
 }

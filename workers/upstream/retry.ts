@@ -59,7 +59,7 @@ export interface RetryOptions {
  * @throws the last attempt's error, or the signal's reason
  */
 export async function withRetries<T>(
-  run: (attemptNumber: number) => Promise<T>,
+  run: (tryNumber: number) => Promise<T>,
   { isIdempotent, budget, repeatMsMin, remainingMs, signal }: RetryOptions,
 ): Promise<T> {
   const retriesMax = isIdempotent ? RETRIES_MAX : 0

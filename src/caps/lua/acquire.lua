@@ -11,13 +11,12 @@
                      the keys of coalesced calls is its own (0: none)
      Output: 'uninitialised'; 'needs-backfill'; or 'ok', ms until the rates let the next of the
              waiters go (0: when another request ends), how many more requests there is room for,
-             then three lists:
-             member and permit of each grant, member and tag of each waiter that joined the queue,
-             and member, reason, ms until it may come again and 1 (it had a place, and was evicted)
-             or 0 of each that is refused. If every waiter has a permit, the number of the first
-             permit stands in place of the first list: the numbers after it are the permits of the
-             other waiters, in their order, and the last value is how many permits ahead follow
-             them ]]
+             the permits (see below); a list of member and tag of each waiter that joined the queue;
+             a list of member, reason, ms until it may come again and 1 (it had a place, and was
+             evicted) or 0 of each waiter that is refused; the number of permits ahead.
+             The permits have two forms. A list: member and permit of each grant. A number, if every
+             waiter has a permit: the permit of the first waiter; the permits of the other waiters
+             have the numbers after it, and the permits ahead have the numbers after these ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"
@@ -63,6 +62,9 @@ local function remembered()
   return reply
 end
 
+-- ZMSCORE answers false for a member that is not there.
+local function numberOrNil(score) return score and tonumber(score) or nil end
+
 -- The waiters that have a place, with its tag in `tagOf`, and the others.
 local waiters, argumentOf, placed, unplaced, tagOf = {}, {}, {}, {}, {}
 for index = 1, waiterCount do
@@ -73,7 +75,7 @@ end
 local queued = redis.call('ZCARD', QUEUE)
 local tags = queued > 0 and waiterCount > 0 and redis.call('ZMSCORE', QUEUE, unpack(waiters)) or {}
 for index, member in ipairs(waiters) do
-  tagOf[member] = tonumber(tags[index] or nil)
+  tagOf[member] = numberOrNil(tags[index])
   local list = tagOf[member] and placed or unplaced
   list[#list + 1] = member
 end
@@ -139,7 +141,7 @@ local function refuseEvicted(members)
   if #members == 0 or redis.call('EXISTS', EVICTED) == 0 then return members end
   local retryAt, others = redis.call('ZMSCORE', EVICTED, unpack(members)), {}
   for index, member in ipairs(members) do
-    local at = tonumber(retryAt[index] or nil)
+    local at = numberOrNil(retryAt[index])
     if at then
       redis.call('ZREM', EVICTED, member)
       local reason = at < 0 and 'share' or state.closed > now and 'closed' or 'cap'

@@ -8,14 +8,13 @@
      Input:  KEYS version; of the account minute log, in-flight leases, month count, expected ends;
              and the first three of a credential with limits
              ARGV[1] clock  ARGV[2] version (ANY_VERSION: not compared)
-             ARGV[3] 'each': every call takes a lease. For the calls of a batch 'fit' (as many calls
-                     as fit) or 'all' (all calls
-             or none): the first calls take leases, and the others wait until `end.lua` hands them a
-             lease
+             ARGV[3] which calls take leases. 'each': every call. For the calls of a batch 'fit' (as
+                     many calls as fit) or 'all' (all calls or none): the first calls take leases,
+                     and the others wait until `end.lua` hands them a lease
              ARGV[4] lease (ms)  ARGV[5], ARGV[6] begin and end of the month (ms)
-             ARGV[7] calls a minute  ARGV[8] calls in flight  ARGV[9] calls a month  ARGV[10],
-                     ARGV[11], ARGV[12] the same of the
-             credential; -1: no bound, and nothing is counted for it
+             ARGV[7] calls a minute  ARGV[8] calls in flight  ARGV[9] calls a month
+             ARGV[10], ARGV[11], ARGV[12] the same of the credential; -1: no bound, and the script
+                     counts nothing for it
              ARGV[13…] call ids; without ids the script only reads
      Output: 'stale' (version changed), 'other-month', 'no-month-count' or 'no-credential-count',
              and the time; else the limit that refuses the other calls ('ok': none; 'in-flight',
@@ -42,53 +41,53 @@ local function keepAlive(key, lifeMs)
   if redis.call('PTTL', key) < lifeMs then redis.call('PEXPIRE', key, 2 * lifeMs) end
 end
 
--- One who has limits: the account, or the credential.
-local function holder(prefix, firstKey, firstBound)
+-- The limits of the account, or of the credential.
+local function limitsOf(prefix, firstKey, firstBound)
   return {
     prefix = prefix, minute = KEYS[firstKey], leases = KEYS[firstKey + 1], month = KEYS[firstKey + 2],
     perMinute = tonumber(ARGV[firstBound]), inFlightMax = tonumber(ARGV[firstBound + 1]),
     perMonth = tonumber(ARGV[firstBound + 2]), inMinute = 0, inFlight = 0, inMonth = 0, resetMs = 0,
   }
 end
-local account, credential = holder('', 2, 7), KEYS[6] and holder('credential-', 6, 10)
+local account, credential = limitsOf('', 2, 7), KEYS[6] and limitsOf('credential-', 6, 10)
 -- In the order in which they refuse.
-local holders = credential and {credential, account} or {account}
+local allLimits = credential and {credential, account} or {account}
 
 if version ~= ANY_VERSION and redis.call('GET', VERSION) ~= version then return {'stale', nowMs} end
 -- A refund finds its month by Redis' clock, so the node must name that month: its own clock may be
 -- past midnight.
 if nowMs < monthBegin or nowMs >= monthEnd then return {'other-month', nowMs} end
-for _, its in ipairs(holders) do
-  if its.perMinute >= 0 then
-    redis.call('ZREMRANGEBYSCORE', its.minute, '-inf', nowMicros - MINUTE_MICROS)
-    its.inMinute = redis.call('ZCARD', its.minute)
+for _, limits in ipairs(allLimits) do
+  if limits.perMinute >= 0 then
+    redis.call('ZREMRANGEBYSCORE', limits.minute, '-inf', nowMicros - MINUTE_MICROS)
+    limits.inMinute = redis.call('ZCARD', limits.minute)
   end
-  if its.inFlightMax >= 0 then
-    redis.call('ZREMRANGEBYSCORE', its.leases, '-inf', nowMs)
-    its.inFlight = redis.call('ZCARD', its.leases)
+  if limits.inFlightMax >= 0 then
+    redis.call('ZREMRANGEBYSCORE', limits.leases, '-inf', nowMs)
+    limits.inFlight = redis.call('ZCARD', limits.leases)
   end
-  if its.perMonth >= 0 then
-    local counted = redis.call('GET', its.month)
-    if not counted then return {its == account and 'no-month-count' or 'no-credential-count', nowMs} end
-    its.inMonth = tonumber(counted)
+  if limits.perMonth >= 0 then
+    local counted = redis.call('GET', limits.month)
+    if not counted then return {limits == account and 'no-month-count' or 'no-credential-count', nowMs} end
+    limits.inMonth = tonumber(counted)
   end
 end
 
 -- How many calls each limit lets through. The first of the strictest limits refuses the other
 -- calls.
 local leasesLeft = math.huge
-for _, its in ipairs(holders) do
-  if its.inFlightMax >= 0 then leasesLeft = math.min(leasesLeft, math.max(0, its.inFlightMax - its.inFlight)) end
+for _, limits in ipairs(allLimits) do
+  if limits.inFlightMax >= 0 then leasesLeft = math.min(leasesLeft, math.max(0, limits.inFlightMax - limits.inFlight)) end
 end
 local mayWait = take ~= 'each' and leasesLeft > 0
 local decision, granted = 'ok', count
 local function bound(limit, left)
   if math.max(0, left) < granted then decision, granted = limit, math.max(0, left) end
 end
-for _, its in ipairs(holders) do
-  if its.inFlightMax >= 0 then bound(its.prefix .. 'in-flight', mayWait and count or its.inFlightMax - its.inFlight) end
-  if its.perMinute >= 0 then bound(its.prefix .. 'minute', its.perMinute - its.inMinute) end
-  if its.perMonth >= 0 then bound(its.prefix .. 'month', its.perMonth - its.inMonth) end
+for _, limits in ipairs(allLimits) do
+  if limits.inFlightMax >= 0 then bound(limits.prefix .. 'in-flight', mayWait and count or limits.inFlightMax - limits.inFlight) end
+  if limits.perMinute >= 0 then bound(limits.prefix .. 'minute', limits.perMinute - limits.inMinute) end
+  if limits.perMonth >= 0 then bound(limits.prefix .. 'month', limits.perMonth - limits.inMonth) end
 end
 if take == 'all' and granted < count then granted = 0 end
 local leases = math.min(granted, leasesLeft)
@@ -100,16 +99,16 @@ if granted > 0 then
     entries[2 * index - 1], entries[2 * index] = nowMicros, callId
     if index <= leases then ends[2 * index - 1], ends[2 * index] = nowMs + leaseMs, callId end
   end
-  for _, its in ipairs(holders) do
-    if its.perMinute >= 0 then
-      redis.call('ZADD', its.minute, unpack(entries))
-      keepAlive(its.minute, 2 * MINUTE_MS)
+  for _, limits in ipairs(allLimits) do
+    if limits.perMinute >= 0 then
+      redis.call('ZADD', limits.minute, unpack(entries))
+      keepAlive(limits.minute, 2 * MINUTE_MS)
     end
-    if its.inFlightMax >= 0 then
-      redis.call('ZADD', its.leases, unpack(ends))
-      keepAlive(its.leases, LEASE_MS_MAX)
+    if limits.inFlightMax >= 0 then
+      redis.call('ZADD', limits.leases, unpack(ends))
+      keepAlive(limits.leases, LEASE_MS_MAX)
     end
-    if its.perMonth >= 0 then redis.call('INCRBY', its.month, granted) end
+    if limits.perMonth >= 0 then redis.call('INCRBY', limits.month, granted) end
   end
 end
 
@@ -125,23 +124,23 @@ local function msToNextEnd(leasesOf)
 end
 
 local reply = {decision, nowMs, granted, leases, 0}
-for index = #holders, 1, -1 do
-  local its = holders[index]
+for index = #allLimits, 1, -1 do
+  local limits = allLimits[index]
   -- Leases that nobody ends do so by time: after a clock was set back, no later than new leases.
-  if decision == its.prefix .. 'in-flight' then
-    followSetBack(its.leases, string.format('%.0f', nowMs + LEASE_MS_MAX))
-    reply[5] = msToNextEnd(its.leases)
+  if decision == limits.prefix .. 'in-flight' then
+    followSetBack(limits.leases, string.format('%.0f', nowMs + LEASE_MS_MAX))
+    reply[5] = msToNextEnd(limits.leases)
   end
   -- A unit comes back when the oldest entry leaves the window. Over a limit that was lowered, more
   -- entries must leave first.
-  if its.perMinute >= 0 then
+  if limits.perMinute >= 0 then
     local wanted = take == 'all' and count or 1
-    local isRefusing = decision == its.prefix .. 'minute'
-    local rank = isRefusing and its.inMinute + granted + wanted - its.perMinute - 1 or 0
-    local entry = redis.call('ZRANGE', its.minute, rank, rank, 'WITHSCORES')
-    if entry[2] then its.resetMs = math.ceil((tonumber(entry[2]) + MINUTE_MICROS - nowMicros) / 1000) end
-    if its.resetMs > MINUTE_MS and followSetBack(its.minute, string.format('%.0f', nowMicros)) then its.resetMs = MINUTE_MS end
+    local isRefusing = decision == limits.prefix .. 'minute'
+    local rank = isRefusing and limits.inMinute + granted + wanted - limits.perMinute - 1 or 0
+    local entry = redis.call('ZRANGE', limits.minute, rank, rank, 'WITHSCORES')
+    if entry[2] then limits.resetMs = math.ceil((tonumber(entry[2]) + MINUTE_MICROS - nowMicros) / 1000) end
+    if limits.resetMs > MINUTE_MS and followSetBack(limits.minute, string.format('%.0f', nowMicros)) then limits.resetMs = MINUTE_MS end
   end
-  for _, value in ipairs({its.inMinute, its.inFlight, its.inMonth, its.resetMs}) do reply[#reply + 1] = value end
+  for _, value in ipairs({limits.inMinute, limits.inFlight, limits.inMonth, limits.resetMs}) do reply[#reply + 1] = value end
 end
 return reply

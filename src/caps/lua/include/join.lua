@@ -77,9 +77,10 @@ local function readQueue(path)
 end
 
 -- Finds the slot of a call that has `ahead` calls of the queue before it. Returns its slot; the
--- calls that would be too late behind it, as arguments of `evict`; a refusal if it is too late
--- itself; and, for `identical`, a queued call whose answer it could share, comes no later, that
--- call's slot: then the refusal is about that slot, and the first two do not count.
+-- calls that would be too late behind it, as arguments of `evict`; and a refusal if it is too late
+-- itself. If `identical` (a queued call whose answer it could share) has a slot that is no later, a
+-- fourth value is returned: that slot. The refusal is then about that slot, and the caller ignores
+-- the first two values.
 local function findSlot(call, queue, ahead, identical)
   local member, deadline, length = call.member, call.deadline, queue.length
   -- At least the synchronous calls before it are granted first; without shares that settles most

@@ -2,13 +2,24 @@ import type { Cap, PermitId, ReleasedPermits } from '../../src/caps/cap.ts'
 import { LEASE_MS } from '../../src/caps/timing.ts'
 import type { Log } from '../../src/log.ts'
 
+export interface Permit {
+  id: PermitId
+  /** The first poll did not bring it. */
+  hasWaited: boolean
+  /** Checked right before the first byte is written. */
+  isFresh: () => boolean
+  release: (tookMs: number) => void
+  /** Instead of `release`, when nothing was sent. */
+  releaseUnused: () => void
+}
+
 const RENEW_EVERY_MS = 1_500
 
 /**
  * The permits of one cap that requests of this worker hold: their leases are renewed, and those
  * that ended are gathered.
  */
-export class HeldPermits {
+export class PermitsInUse {
   readonly #cap: Cap
   readonly #log: Log
   readonly #held = new Set<PermitId>()

@@ -8,8 +8,9 @@ import type { Log } from '../../src/log.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { furthest, hasReached, type Reach } from '../../src/queue/verdict.ts'
 import { AttemptError, EndedUnsentError, reachOfFailed, StalePermitError } from '../errors/attempt-error.ts'
-import type { Permit, PermitClient } from '../permits/permit-client.ts'
+import type { PermitClient } from '../permits/permit-client.ts'
 import type { PermitRequest } from '../permits/permit-request.ts'
+import type { Permit } from '../permits/permits-in-use.ts'
 import type { MemoryShare } from './answer-memory.ts'
 import { attempt, type HttpExchange } from './attempt.ts'
 import type { HealthDeps } from './health-deps.ts'
@@ -39,20 +40,20 @@ export interface Sending {
    *
    * @throws GatewayError if the API is shut by then
    */
-  ensureOpen?: () => void
+  ensureCallable?: () => void
   /**
    * Last check before the request is sent, if another call may make the request needless. If it
    * throws, the permit is released unused.
    */
   ensureNeeded?: (permit: Permit) => Promise<void>
   /** Ends only the wait for a permit. */
-  needless?: AbortSignal
+  waitSignal?: AbortSignal
   times: CallTimes
   progress: CallProgress
   remainingMs: () => number
   signal: AbortSignal
   /** Of the call itself, if `signal` belongs to the request that it shares. */
-  callSignal?: AbortSignal
+  callerSignal?: AbortSignal
   recorder: AttemptRecorder
   memory?: MemoryShare
 }
@@ -83,11 +84,12 @@ export interface ClassifiedExchange extends HttpExchange {
 }
 
 /**
- * Sends one request under a permit.
+ * Sends one request under a permit. The breaker may refuse it before the wait for the permit, during
+ * the wait, and after.
  *
- * @throws AttemptError, GatewayError as `ensureOpen`, or the signal's reason
+ * @throws AttemptError, GatewayError as `ensureCallable`, or the signal's reason
  */
-export async function sendOnce(
+export async function sendUnderPermit(
   deps: SendDeps,
   sending: Sending,
   currentWire: () => WireRequest,
@@ -96,7 +98,7 @@ export async function sendOnce(
   while (true) {
     recorder.gate.refuseWhenOpen()
     const permit = await acquirePermit(deps, sending)
-    if (sending.ensureOpen || sending.ensureNeeded) await ensureUsableOrGiveBack(sending, permit)
+    if (sending.ensureCallable || sending.ensureNeeded) await checkOrRelease(sending, permit)
     const startedAt = performance.now()
     const fullMs = attemptTimeoutMs(deps, api)
     const timeoutMs = Math.min(fullMs, Math.max(1, remainingMs() - REPLY_MS))
@@ -112,6 +114,7 @@ export async function sendOnce(
         const sent = { upstream: api.upstream, endpoint, hasUndeclared: !recorder.isPlain, hasKey }
         return { ...exchange, responseClass: classifyResponse(sent, exchange.answer) }
       }
+      await recorder.enterGate()
       const result = await recorder.observe(send, request)
       const tookMs = performance.now() - startedAt
       // Before the permit ends: the next request must find the cap as the upstream reported it.
@@ -134,9 +137,9 @@ export async function sendOnce(
   }
 }
 
-async function ensureUsableOrGiveBack({ ensureOpen, ensureNeeded }: Sending, permit: Permit): Promise<void> {
+async function checkOrRelease({ ensureCallable, ensureNeeded }: Sending, permit: Permit): Promise<void> {
   try {
-    ensureOpen?.()
+    ensureCallable?.()
     await ensureNeeded?.(permit)
   } catch (error) {
     permit.releaseUnused()
@@ -146,12 +149,12 @@ async function ensureUsableOrGiveBack({ ensureOpen, ensureNeeded }: Sending, per
 
 /** Stops waiting when the breaker opens. @throws BreakerOpenError, or as `PermitClient.acquire` */
 async function acquirePermit(deps: SendDeps, sending: Sending): Promise<Permit> {
-  const { api, bucket, permitRequest, times, remainingMs, recorder, needless, signal } = sending
+  const { api, bucket, permitRequest, times, remainingMs, recorder, waitSignal, signal } = sending
   const endWait = countPermitWait(times, sending)
-  const acquire = (of: CapBucket, request: PermitRequest): Promise<Permit> => {
-    const ends = needless ? AbortSignal.any([signal, needless]) : signal
+  const acquire = (bucketOfPermit: CapBucket, request: PermitRequest): Promise<Permit> => {
+    const ends = waitSignal ? AbortSignal.any([signal, waitSignal]) : signal
     const refusalByHealth = () => recorder.gate.refusal()
-    return deps.permitClientOf(api, of).acquire({ ...request, refusalByHealth }, remainingMs, ends)
+    return deps.permitClientOf(api, bucketOfPermit).acquire({ ...request, refusalByHealth }, remainingMs, ends)
   }
   try {
     const permit = await acquire(bucket, permitRequest)
@@ -172,16 +175,19 @@ async function acquirePermit(deps: SendDeps, sending: Sending): Promise<Permit> 
  * Adds a wait for a permit to `times`, up to the call's end: the request that it shares may wait
  * longer.
  */
-function countPermitWait(times: CallTimes, { signal, callSignal }: Pick<Sending, 'signal' | 'callSignal'>): () => void {
+function countPermitWait(
+  times: CallTimes,
+  { signal, callerSignal }: Pick<Sending, 'signal' | 'callerSignal'>,
+): () => void {
   const startedAt = performance.now()
   let isCounted = false
   const end = (): void => {
-    callSignal?.removeEventListener('abort', end)
+    callerSignal?.removeEventListener('abort', end)
     if (!isCounted) times.permitMs += performance.now() - startedAt
     isCounted = true
   }
   // If both signals are one, its abort ends the wait as well.
-  if (callSignal !== signal) callSignal?.addEventListener('abort', end)
+  if (callerSignal !== signal) callerSignal?.addEventListener('abort', end)
   return end
 }
 
