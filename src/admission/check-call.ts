@@ -123,8 +123,8 @@ function findEndpoint(catalog: Catalog, url: string): CallTarget {
 }
 
 /**
- * `endpointName` has no slash at its start. It is a function because an unknown API is reported before
- * a name that cannot be decoded.
+ * `endpointName` has no slash at its start. It is a function because an unknown API is reported
+ * before a name that cannot be decoded.
  *
  * @throws GatewayError API_NOT_FOUND or ENDPOINT_NOT_FOUND
  */

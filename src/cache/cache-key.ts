@@ -4,8 +4,8 @@ import type { CallJob } from '../queue/call-job.ts'
 import { upstreamKeys } from '../redis/keys.ts'
 
 /**
- * Suffix of the leader's token once its first attempt has begun (written within a second). Connecting
- * counts: followers must assume that the request was sent.
+ * Suffix of the leader's token once its first attempt has begun (written within a second).
+ * Connecting counts: followers must assume that the request was sent.
  */
 export const BEGUN = ' sent'
 

@@ -71,8 +71,9 @@ export interface PendingOptions {
 }
 
 /**
- * The life of a call on its node: queues the call, waits for its reply, and withdraws it if the wait
- * ends first. An asynchronous call that is queued goes on, even if this node ends. Never throws.
+ * The life of a call on its node: queues the call, waits for its reply, and withdraws it if the
+ * wait ends first. An asynchronous call that is queued goes on, even if this node ends. Never
+ * throws.
  */
 export async function runPendingCall(
   deps: PendingDeps,

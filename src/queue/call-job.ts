@@ -119,8 +119,9 @@ export interface QueueTicket {
    */
   isAhead?: true
   /**
-   * A follower: it was to share a queued call's answer, so it has no place, and joins the wait queue
-   * if it needs a request of its own. Workers of an earlier version wait by its tag. @until 0.4.0
+   * A follower: it was to share a queued call's answer, so it has no place, and joins the wait
+   * queue if it needs a request of its own. Workers of an earlier version wait by its tag.
+   * @until 0.4.0
    */
   isFollower?: true
 }

@@ -169,8 +169,8 @@ export class ReplyInbox {
   }
 
   /**
-   * Makes the stream and renews its life. If the node made the stream, it reads from the start. If a
-   * worker made it, because Redis had lost it, the node goes on from the last id: ids are times.
+   * Makes the stream and renews its life. If the node made the stream, it reads from the start. If
+   * a worker made it, because Redis had lost it, the node goes on from the last id: ids are times.
    */
   async #keepStream(): Promise<void> {
     if (performance.now() - this.#keptAt < READ_BLOCK_MS) return

@@ -84,8 +84,8 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   const quote = { admissionMs, quotedMs: queueing.etaMs }
   // Nobody waits for the end: if it fails, `callEnds` repeats it.
   const ending = endCall(context, { arrival, job, caller, admission: quote, end })
-  // Except here: the caller's next call, which may come to another node, must not find what a refused
-  // call took.
+  // Except here: the caller's next call, which may come to another node, must not find what a
+  // refused call took.
   if (verdict?.reach === 'refused') await ending.catch(() => undefined)
   reply.headers(rateLimitHeaders(limitsAfter(verdict, limits), waitedMs))
   if (end.kind === 'reply') reply.headers(replyHeaders(end.reply.head, admissionMs))

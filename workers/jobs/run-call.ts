@@ -113,8 +113,8 @@ function resolveCall({ catalog }: RunDeps, call: CallJob): ResolvedCall | undefi
 }
 
 /**
- * Takes a call that is not run, because nobody waits for it, out of the wait queue. A call without a
- * ticket may have joined late.
+ * Takes a call that is not run, because nobody waits for it, out of the wait queue. A call without
+ * a ticket may have joined late.
  */
 export function skipCall(deps: RunDeps, call: CallJob): void {
   const resolved = resolveCall(deps, call)

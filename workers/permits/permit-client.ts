@@ -32,8 +32,8 @@ const POLL_MS_MIN = 5
 const RELEASE_PAUSE_MS = 10
 
 /**
- * The same, if the cap had room for at least `WIDE_ROOM_MIN` more requests, which then need not wait
- * for these permits. Permits ahead are released as late.
+ * The same, if the cap had room for at least `WIDE_ROOM_MIN` more requests, which then need not
+ * wait for these permits. Permits ahead are released as late.
  */
 const RELEASE_PAUSE_WIDE_MS = AHEAD_LIFE_MS
 const WIDE_ROOM_MIN = 32

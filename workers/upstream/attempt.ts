@@ -11,8 +11,8 @@ import type { WireRequest } from './upstream-request.ts'
 const BODY_BYTES_MAX = 2 * 1024 * 1024
 
 /**
- * Extra memory per byte of a body while it is parsed: text, objects, what they are mapped to, and the
- * reply.
+ * Extra memory per byte of a body while it is parsed: text, objects, what they are mapped to, and
+ * the reply.
  */
 const PARSE_COST = 8
 
@@ -222,8 +222,8 @@ const TIMEOUT_CODES = new Set([
 ])
 
 /**
- * The cause may name a host, never a URL. Nobody can tell a failed connect from a lost answer, so the
- * reach is `maybe-sent`.
+ * The cause may name a host, never a URL. Nobody can tell a failed connect from a lost answer, so
+ * the reach is `maybe-sent`.
  */
 function toAttemptError(cause: unknown): AttemptError {
   const code = cause instanceof Error ? Reflect.get(cause, 'code') : undefined

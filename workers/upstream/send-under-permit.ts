@@ -84,8 +84,8 @@ export interface ClassifiedExchange extends HttpExchange {
 }
 
 /**
- * Sends one request under a permit. The breaker may refuse it before the wait for the permit, during
- * the wait, and after.
+ * Sends one request under a permit. The breaker may refuse it before the wait for the permit,
+ * during the wait, and after.
  *
  * @throws AttemptError, GatewayError as `ensureCallable`, or the signal's reason
  */
