@@ -73,7 +73,7 @@ function callsOf({ queue }: UpstreamRow): number {
 }
 
 function queueLink({ slug, name }: UpstreamRow): Html {
-  return html`<a href="/queues/${slug}">${slug}</a><small>${name}</small>`
+  return html`<a id="queue-${slug}" href="/queues/${slug}">${slug}</a><small>${name}</small>`
 }
 
 function otherJobs({ queue }: UpstreamRow): string {

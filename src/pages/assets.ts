@@ -51,6 +51,7 @@ export function loadAssets(paths: string[]): Assets {
     }
   }
   for (const [name, source] of [
+    ['browser/idiomorph.js', 'idiomorph/dist/idiomorph.esm.js'],
     ['browser/uplot.js', 'uplot/dist/uPlot.esm.js'],
     ['browser/uplot.css', 'uplot/dist/uPlot.min.css'],
   ] as const) {

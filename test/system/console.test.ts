@@ -119,12 +119,19 @@ describe('the console in a browser', { skip }, () => {
     assert.equal(day.at.length, 96)
   })
 
-  it('the console in a browser says that it has no news while nothing comes from the console, and is live again afterwards', async (t) => {
+  it('the console in a browser says that it has no news while nothing comes from the console, and is live again afterwards, with the focus and the marked text where they were', async (t) => {
     const network = await startTcpProxy({ host: '127.0.0.1', port: Number(new URL(url).port) })
     t.after(() => network.close())
     const cutOff = await context.newPage()
     await cutOff.goto(`http://127.0.0.1:${network.port}`)
     await isLive(cutOff)
+    await cutOff.locator('#more').click()
+    await cutOff.locator('#trivia [data-action="probe"]').focus()
+    await cutOff.evaluate(`getSelection().selectAllChildren(document.querySelector('#trivia .score'))`)
+    const held = '[document.activeElement.ariaLabel, String(getSelection())]'
+    const before = await cutOff.evaluate(held)
+    assert.deepEqual(before, ['Probe trivia', '100'])
+    const health = (await cutOff.locator('[data-place="trivia health"]').textContent()) ?? ''
     network.blackHole()
     await cutOff.locator('#live', { hasText: /^no news$/ }).waitFor({ timeout: 45_000 })
     const headline = cutOff.locator('[data-place="headline"]')
@@ -135,6 +142,8 @@ describe('the console in a browser', { skip }, () => {
     network.heal()
     await isLive(cutOff)
     await headline.filter({ hasText: /APIs/ }).waitFor()
+    await until(async () => (await cutOff.locator('[data-place="trivia health"]').textContent()) !== health)
+    assert.deepEqual(await cutOff.evaluate(held), before)
     await cutOff.close()
   })
 

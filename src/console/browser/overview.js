@@ -1,4 +1,5 @@
 import { drawCharts } from './charts.js'
+import { morphInto } from './morph.js'
 import { renderPlaces } from './render.js'
 import { byTrouble, isIdle, rowTags } from './rows.js'
 import { noteNews, reloadOnce, wantsLogin } from './session-end.js'
@@ -24,29 +25,11 @@ function show(snapshot) {
     const html = places[element.dataset.place]
     if (html === undefined || shown.get(element) === html) continue
     shown.set(element, html)
-    const { activeElement } = document
-    const focused = activeElement instanceof HTMLElement && element.contains(activeElement) ? activeElement : undefined
-    const action = focused?.dataset.action
-    const isOpen = element.querySelector('details')?.open === true
-    element.innerHTML = html
-    if (isOpen) element.querySelector('details')?.setAttribute('open', '')
-    if (focused) focusIn(element, action)
+    morphInto(element, html)
   }
   drawRange()
   sortRows()
   applyFilter()
-}
-
-/**
- * A button that changed under the keyboard keeps the focus by its place.
- *
- * @param {HTMLElement} element
- * @param {string | undefined} action what the button did that had the focus
- */
-function focusIn(element, action) {
-  /** @type {HTMLElement | null} */
-  const next = element.querySelector(`[data-action="${action}"]`) ?? element.querySelector('button, a')
-  next?.focus()
 }
 
 /** Tags of settings, which Postgres holds. */

@@ -1,3 +1,4 @@
+import { morphInto } from './morph.js'
 import { noteNews, reloadOnce, wantsLogin } from './session-end.js'
 
 /**
@@ -38,7 +39,7 @@ function show(page) {
     const fresh = parts[index]
     if (!fresh || fresh.innerHTML === part.innerHTML) continue
     if (isMarked(part)) isAll = false
-    else replace(part, fresh)
+    else morphInto(part, fresh.innerHTML)
   }
   applyFilter()
   return isAll
@@ -47,13 +48,6 @@ function show(page) {
 function isMarked(part) {
   const selection = getSelection()
   return !selection.isCollapsed && selection.containsNode(part, true)
-}
-
-/** A link under the keyboard keeps the focus. */
-function replace(part, fresh) {
-  const href = part.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null
-  part.replaceChildren(...fresh.childNodes)
-  if (href !== null) [...part.querySelectorAll('a')].find((link) => link.getAttribute('href') === href)?.focus()
 }
 
 function applyFilter() {
