@@ -1,5 +1,5 @@
 import type { DropReason } from '../telemetry/dropped-rows.ts'
-import type { Facts, Problem } from './problems.ts'
+import type { Facts, Problem } from './snapshot.ts'
 import { clockTime, countOf, span } from './words.js'
 
 /** After so long without a dropped row the trouble is over, milliseconds. */

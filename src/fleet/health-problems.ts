@@ -1,6 +1,5 @@
 import { shareWords, sourceFailures } from './failure-share.ts'
-import type { Present } from './problems.ts'
-import type { HealthRow, UpstreamRow } from './snapshot.ts'
+import type { HealthRow, Present, UpstreamRow } from './snapshot.ts'
 import { causeWords, isOfLackingMembers, isOfRecovery, span } from './words.js'
 
 /**

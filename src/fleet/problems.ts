@@ -3,50 +3,15 @@ import { shareOf, shareWords } from './failure-share.ts'
 import { healthProblems } from './health-problems.ts'
 import { processProblems } from './process-problems.ts'
 import { refusalProblems, serviceProblems } from './refusal-problems.ts'
-import type { RedisState, Snapshot, UpstreamRow } from './snapshot.ts'
+import type { Facts, Present, Problem, UpstreamRow } from './snapshot.ts'
+import { storeProblems, usageProblems } from './store-problems.ts'
 import { countOf, span } from './words.js'
-
-/** Something that an operator should look at, in words. */
-export interface Problem {
-  /**
-   * 0: callers fail now; 1: some may, or it was decided so; 2: it may become worse; 3: to be known.
-   */
-  rank: 0 | 1 | 2 | 3
-  /** One or two words: `Down`, `Cap used up`. */
-  label: string
-  /** The API it is about; null for the whole service. */
-  slug: string | null
-  /** What is the case, with its cause if that is known. */
-  text: string
-  /** What callers get meanwhile. */
-  callers: string
-  /** What to do about it. */
-  todo: string
-  /** Its runbook: an anchor of the console's page /runbooks. */
-  runbook: string
-  /** When trouble that is over was last seen, milliseconds since the epoch; null while it lasts. */
-  endedAt: number | null
-}
-
-/** What is known of the fleet before the problems are found. */
-export type Facts = Pick<
-  Snapshot,
-  'at' | 'upstreams' | 'processes' | 'stores' | 'unready' | 'unapproved' | 'sealedEarlier' | 'usageFailingSince'
->
-
-/**
- * Usage that comes later than this is said, milliseconds: a restart of Postgres is over by then.
- */
-const USAGE_FAILING_MS = 5_000
 
 /** Accounts that wait for approval are counted up to this many. */
 export const UNAPPROVED_MAX = 100
 
 /** Stored secrets that an earlier ENCRYPTION_KEY sealed are counted up to this many. */
 export const SEALED_EARLIER_MAX = 10_000
-
-/** A problem of now. */
-export type Present = Omit<Problem, 'endedAt'>
 
 /**
  * Everything that needs an operator, gravest first, and what is over last. What is not known is a
@@ -74,89 +39,6 @@ export function findProblems(facts: Facts): Problem[] {
   return problems.sort((a, b) => Number(a.endedAt !== null) - Number(b.endedAt !== null) || a.rank - b.rank)
 }
 
-function storeProblems({ stores: { redis, postgres } }: Facts): Present[] {
-  const problems: Present[] = []
-  if (!redis) {
-    problems.push({
-      rank: 0,
-      label: 'Redis',
-      slug: null,
-      text: 'does not answer; health, queues and caps are unknown',
-      callers: 'Callers get 503 DEPENDENCY_UNAVAILABLE.',
-      todo: 'Check its process, its memory and the network to it.',
-      runbook: 'redis-away',
-    })
-  } else {
-    problems.push(...redisProblems(redis))
-  }
-  if (!postgres) {
-    problems.push({
-      rank: 0,
-      label: 'Postgres',
-      slug: null,
-      text: 'does not answer; changes of health and of operators are unknown',
-      callers: 'Keys in use go on for a minute; log-ins and new keys get 503 DEPENDENCY_UNAVAILABLE.',
-      todo: 'Check its process, its disk and its connection limit.',
-      runbook: 'postgres-away',
-    })
-  }
-  return problems
-}
-
-const MORE_MEMORY = 'Give it more memory, or move stored answers with CACHE_REDIS_URL.'
-
-function redisProblems(redis: RedisState): Present[] {
-  const { usedBytes, maxBytes, evictionPolicy, hasFile, isFileFailing, isFull } = redis
-  const found: (Omit<Present, 'label' | 'slug'> & { label?: string })[] = []
-  if (isFileFailing) {
-    found.push({
-      rank: 0,
-      text: 'cannot write its append-only file and refuses writes',
-      callers: 'Callers get 503 OVERLOADED.',
-      todo: 'Check its disk.',
-      runbook: 'redis-disk',
-    })
-  }
-  if (isFull) {
-    found.push({
-      rank: 0,
-      label: 'Redis full',
-      text: 'its memory is used up, and it refuses writes',
-      callers: 'Callers get 503 OVERLOADED.',
-      todo: MORE_MEMORY,
-      runbook: 'redis-memory',
-    })
-  } else if (maxBytes > 0 && usedBytes > maxBytes * 0.9) {
-    found.push({
-      rank: 1,
-      text: `uses ${Math.round((usedBytes / maxBytes) * 100)} % of its memory`,
-      callers: 'When it is full, callers get 503 OVERLOADED.',
-      todo: MORE_MEMORY,
-      runbook: 'redis-memory',
-    })
-  }
-  if (maxBytes > 0 && evictionPolicy !== undefined && evictionPolicy !== 'noeviction') {
-    found.push({
-      rank: 1,
-      text: `throws keys away when it is full: its maxmemory-policy is ${evictionPolicy}`,
-      callers: 'Then calls are lost, and caps and limits are forgotten.',
-      todo: 'Set maxmemory-policy to noeviction.',
-      runbook: 'redis-settings',
-    })
-  }
-  if (hasFile === false) {
-    found.push({
-      rank: 2,
-      label: 'Redis file',
-      text: 'keeps nothing on disk: appendonly is off',
-      callers: 'When it restarts, calls that wait and kept results are lost, and limits begin anew.',
-      todo: 'Set appendonly to yes.',
-      runbook: 'redis-settings',
-    })
-  }
-  return found.map((problem) => ({ label: 'Redis', ...problem, slug: null }))
-}
-
 function readinessProblems({ unready }: Facts): Present[] {
   return unready.map((text) => ({
     rank: 0,
@@ -167,26 +49,6 @@ function readinessProblems({ unready }: Facts): Present[] {
     todo: 'Do what the line says; /readyz of each process says it too.',
     runbook: 'not-ready',
   }))
-}
-
-/**
- * A Postgres that is full or read-only answers all the same. If it does not answer, the line says
- * so.
- */
-function usageProblems({ at, usageFailingSince, stores: { postgres } }: Facts): Present[] {
-  if (usageFailingSince === null || !postgres || at - usageFailingSince < USAGE_FAILING_MS) return []
-  return [
-    {
-      rank: 1,
-      label: 'Usage',
-      slug: null,
-      text: `Postgres has not taken the usage of calls for ${span(at - usageFailingSince)}`,
-      callers:
-        'Calls go on. Usage pages stand still; if Postgres takes no writes at all, log-ins and new keys get 503.',
-      todo: 'Check its disk and whether it is read-only; the log of an API node says why ("failed to write usage").',
-      runbook: 'usage',
-    },
-  ]
 }
 
 function approvalProblems({ unapproved }: Facts): Present[] {

@@ -1,5 +1,4 @@
-import type { Facts, Problem } from './problems.ts'
-import type { ProcessRow, UpstreamRow } from './snapshot.ts'
+import type { Facts, Problem, ProcessRow, UpstreamRow } from './snapshot.ts'
 
 /** APIs that a line names. */
 const NAMES_MAX = 5

@@ -1,7 +1,6 @@
 import { capWords, codesOf, KINDS, type Kind, limitWords, SERVICE_KINDS } from './failure-kinds.ts'
 import { isMany, isOver, isQuiet, OF_THE_SOURCE, type Share, shareOf, shareWords } from './failure-share.ts'
-import type { Problem } from './problems.ts'
-import type { RecentCalls, UpstreamRow } from './snapshot.ts'
+import type { Problem, RecentCalls, UpstreamRow } from './snapshot.ts'
 import { clockTime, countOf, span } from './words.js'
 
 /** What operators decided. Their decision is a line of its own. */

@@ -2,7 +2,6 @@ import type { PausedMode } from '../catalog/catalog.ts'
 import type { HealthStatus } from '../health/score.ts'
 import type { DroppedLately } from '../telemetry/dropped-rows.ts'
 import type { KnownApis } from '../telemetry/known-apis.ts'
-import type { Problem } from './problems.ts'
 
 /**
  * The whole fleet as of one instant. Times are milliseconds. Null is "not known": what could not be
@@ -238,3 +237,34 @@ export interface AuditRow {
   action: string
   subject: string
 }
+
+/** Something that an operator should look at, in words. */
+export interface Problem {
+  /**
+   * 0: callers fail now; 1: some may, or it was decided so; 2: it may become worse; 3: to be known.
+   */
+  rank: 0 | 1 | 2 | 3
+  /** One or two words: `Down`, `Cap used up`. */
+  label: string
+  /** The API it is about; null for the whole service. */
+  slug: string | null
+  /** What is the case, with its cause if that is known. */
+  text: string
+  /** What callers get meanwhile. */
+  callers: string
+  /** What to do about it. */
+  todo: string
+  /** Its runbook: an anchor of the console's page /runbooks. */
+  runbook: string
+  /** When trouble that is over was last seen, milliseconds since the epoch; null while it lasts. */
+  endedAt: number | null
+}
+
+/** A problem of now. */
+export type Present = Omit<Problem, 'endedAt'>
+
+/** What is known of the fleet before the problems are found. */
+export type Facts = Pick<
+  Snapshot,
+  'at' | 'upstreams' | 'processes' | 'stores' | 'unready' | 'unapproved' | 'sealedEarlier' | 'usageFailingSince'
+>

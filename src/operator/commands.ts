@@ -3,7 +3,6 @@ import { stdin } from 'node:process'
 import { text } from 'node:stream/consumers'
 import type { Static } from 'typebox'
 import { ConfigError, type Environment, loadOperatorClient, type OperatorClient, parseCaps } from '../config.ts'
-import type { OverviewAnswer } from '../fleet/overview-schema.ts'
 import type { QueueAnswer } from '../fleet/queue-schema.ts'
 import { accountText, callsText } from './account-as-text.ts'
 import type { AccountReport } from './account-report.ts'
@@ -20,13 +19,18 @@ import {
   userText,
 } from './answers-as-text.ts'
 import type { SettingsAnswer, StoredSettings } from './apply-settings.ts'
-import type { UsersAnswer } from './change-user.ts'
 import { type CommandName, HELP, readCommandLine, UsageError, type Values } from './command-line.ts'
-import type { UpstreamAnswer } from './describe-upstream.ts'
+import {
+  findUser,
+  type ListedUser,
+  listUpstreams,
+  listUsers,
+  patchUser,
+  readOverview,
+  request,
+} from './request-operator-api.ts'
 
-type Users = Static<typeof UsersAnswer>
 type SettingsResult = Static<typeof SettingsAnswer>
-type User = Users['users'][number]
 
 const TIERS = ['developer', 'pro', 'business', 'enterprise']
 
@@ -183,14 +187,6 @@ const COMMANDS: Record<Exclude<CommandName, 'check'>, Command> = {
   },
 }
 
-async function readOverview(client: OperatorClient): Promise<Static<typeof OverviewAnswer>> {
-  return (await request(client, 'GET /v1/operator/overview')) as Static<typeof OverviewAnswer>
-}
-
-async function listUpstreams(client: OperatorClient): Promise<Static<typeof UpstreamAnswer>[]> {
-  return Object(await request(client, 'GET /v1/operator/upstreams')).upstreams
-}
-
 function upstreamPath(subject: string | undefined): string {
   return `/v1/operator/upstreams/${encodeURIComponent(required(subject, 'a slug'))}`
 }
@@ -200,7 +196,7 @@ async function patchUpstream(client: OperatorClient, subject: string | undefined
   return { answer, text: upstreamsText([Object(answer).upstream]) }
 }
 
-async function changeUser(client: OperatorClient, subject: string, values: Values): Promise<User> {
+async function changeUser(client: OperatorClient, subject: string, values: Values): Promise<ListedUser> {
   const change = userChange(values)
   const isChange = Object.keys(change).length > 0
   if (isChange && !subject.includes('@')) return await patchUser(client, subject, change)
@@ -231,23 +227,6 @@ async function makeResetLink(client: OperatorClient, subject: string, values: Va
   const answer = await request(client, `POST /v1/operator/users/${encodeURIComponent(id)}/reset-link`)
   const text = `${email} sets a new password here, once, within 30 minutes:\n${Object(answer).link}`
   return { answer, text }
-}
-
-async function patchUser(client: OperatorClient, id: string, change: object): Promise<User> {
-  return Object(await request(client, `PATCH /v1/operator/users/${encodeURIComponent(id)}`, change)).user
-}
-
-async function listUsers(client: OperatorClient, text: string, unapproved = false): Promise<Users> {
-  const query = new URLSearchParams({ email: text, ...(unapproved ? { unapproved: 'true' } : {}) })
-  return (await request(client, `GET /v1/operator/users?${query}`)) as Users
-}
-
-async function findUser(client: OperatorClient, subject: string): Promise<User> {
-  const { users } = await listUsers(client, subject)
-  const wanted = subject.toLowerCase()
-  const user = users.find(({ id, email: address }) => id === wanted || address.toLowerCase() === wanted)
-  if (!user) throw new UsageError(`No account has the ${subject.includes('@') ? 'address' : 'id'} ${subject}.`)
-  return user
 }
 
 async function upstreamChange(values: Values): Promise<object> {
@@ -283,28 +262,6 @@ function onOff({ enable, disable }: Values): boolean | undefined {
 function required(value: string | undefined, what: string): string {
   if (value === undefined) throw new UsageError(`This command needs ${what}; --help shows how.`)
   return value
-}
-
-async function request(
-  { url, token, tokenFrom, name }: OperatorClient,
-  route: `${'GET' | 'POST' | 'PATCH' | 'DELETE'} ${string}`,
-  body?: object,
-): Promise<unknown> {
-  const [method = '', path = ''] = route.split(' ', 2)
-  const headers = { authorization: `Bearer ${token}`, 'x-operator': name }
-  const response = await fetch(url + path, {
-    method,
-    headers: body ? { ...headers, 'content-type': 'application/json' } : headers,
-    ...(body ? { body: JSON.stringify(body) } : {}),
-  }).catch((cause) => {
-    throw new UsageError(`The operator API at ${url} does not answer. Is the service running?`, { cause })
-  })
-  const answer = Object(await response.json().catch(() => ({})))
-  if (response.status === 401) {
-    throw new UsageError(`The operator API at ${url} does not take the token of ${tokenFrom}: 401 ${answer.code}.`)
-  }
-  if (!response.ok) throw new UsageError(`${response.status} ${answer.code ?? ''}: ${answer.message ?? 'refused'}`)
-  return answer
 }
 
 function isParseError(error: unknown): error is Error {

@@ -5,8 +5,8 @@ import { isIdle } from '../../src/console/browser/rows.js'
 import { ERRORS } from '../../src/errors.ts'
 import { headlineOf } from '../../src/fleet/headline.ts'
 import { outcomeClass } from '../../src/fleet/outcome-class.ts'
-import { type Facts, findProblems } from '../../src/fleet/problems.ts'
-import type { HealthRow, ProcessRow, RecentCalls, Snapshot, UpstreamRow } from '../../src/fleet/snapshot.ts'
+import { findProblems } from '../../src/fleet/problems.ts'
+import type { Facts, HealthRow, ProcessRow, RecentCalls, Snapshot, UpstreamRow } from '../../src/fleet/snapshot.ts'
 import { isFailing } from '../../src/operator/answers-as-text.ts'
 
 const NOW = 1_700_000_000_000

@@ -1,0 +1,111 @@
+import type { Facts, Present, RedisState } from './snapshot.ts'
+import { span } from './words.js'
+
+/**
+ * Usage that comes later than this is said, milliseconds: a restart of Postgres is over by then.
+ */
+const USAGE_FAILING_MS = 5_000
+
+/** What is wrong with Redis and Postgres, as they say it of themselves. */
+export function storeProblems({ stores: { redis, postgres } }: Facts): Present[] {
+  const problems: Present[] = []
+  if (!redis) {
+    problems.push({
+      rank: 0,
+      label: 'Redis',
+      slug: null,
+      text: 'does not answer; health, queues and caps are unknown',
+      callers: 'Callers get 503 DEPENDENCY_UNAVAILABLE.',
+      todo: 'Check its process, its memory and the network to it.',
+      runbook: 'redis-away',
+    })
+  } else {
+    problems.push(...redisProblems(redis))
+  }
+  if (!postgres) {
+    problems.push({
+      rank: 0,
+      label: 'Postgres',
+      slug: null,
+      text: 'does not answer; changes of health and of operators are unknown',
+      callers: 'Keys in use go on for a minute; log-ins and new keys get 503 DEPENDENCY_UNAVAILABLE.',
+      todo: 'Check its process, its disk and its connection limit.',
+      runbook: 'postgres-away',
+    })
+  }
+  return problems
+}
+
+const MORE_MEMORY = 'Give it more memory, or move stored answers with CACHE_REDIS_URL.'
+
+function redisProblems(redis: RedisState): Present[] {
+  const { usedBytes, maxBytes, evictionPolicy, hasFile, isFileFailing, isFull } = redis
+  const found: (Omit<Present, 'label' | 'slug'> & { label?: string })[] = []
+  if (isFileFailing) {
+    found.push({
+      rank: 0,
+      text: 'cannot write its append-only file and refuses writes',
+      callers: 'Callers get 503 OVERLOADED.',
+      todo: 'Check its disk.',
+      runbook: 'redis-disk',
+    })
+  }
+  if (isFull) {
+    found.push({
+      rank: 0,
+      label: 'Redis full',
+      text: 'its memory is used up, and it refuses writes',
+      callers: 'Callers get 503 OVERLOADED.',
+      todo: MORE_MEMORY,
+      runbook: 'redis-memory',
+    })
+  } else if (maxBytes > 0 && usedBytes > maxBytes * 0.9) {
+    found.push({
+      rank: 1,
+      text: `uses ${Math.round((usedBytes / maxBytes) * 100)} % of its memory`,
+      callers: 'When it is full, callers get 503 OVERLOADED.',
+      todo: MORE_MEMORY,
+      runbook: 'redis-memory',
+    })
+  }
+  if (maxBytes > 0 && evictionPolicy !== undefined && evictionPolicy !== 'noeviction') {
+    found.push({
+      rank: 1,
+      text: `throws keys away when it is full: its maxmemory-policy is ${evictionPolicy}`,
+      callers: 'Then calls are lost, and caps and limits are forgotten.',
+      todo: 'Set maxmemory-policy to noeviction.',
+      runbook: 'redis-settings',
+    })
+  }
+  if (hasFile === false) {
+    found.push({
+      rank: 2,
+      label: 'Redis file',
+      text: 'keeps nothing on disk: appendonly is off',
+      callers: 'When it restarts, calls that wait and kept results are lost, and limits begin anew.',
+      todo: 'Set appendonly to yes.',
+      runbook: 'redis-settings',
+    })
+  }
+  return found.map((problem) => ({ label: 'Redis', ...problem, slug: null }))
+}
+
+/**
+ * A Postgres that is full or read-only answers all the same. If it does not answer, the line says
+ * so.
+ */
+export function usageProblems({ at, usageFailingSince, stores: { postgres } }: Facts): Present[] {
+  if (usageFailingSince === null || !postgres || at - usageFailingSince < USAGE_FAILING_MS) return []
+  return [
+    {
+      rank: 1,
+      label: 'Usage',
+      slug: null,
+      text: `Postgres has not taken the usage of calls for ${span(at - usageFailingSince)}`,
+      callers:
+        'Calls go on. Usage pages stand still; if Postgres takes no writes at all, log-ins and new keys get 503.',
+      todo: 'Check its disk and whether it is read-only; the log of an API node says why ("failed to write usage").',
+      runbook: 'usage',
+    },
+  ]
+}
