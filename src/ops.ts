@@ -1,13 +1,13 @@
 import type { AddressInfo } from 'node:net'
 import { orNaming } from './config.ts'
 import { createConsole } from './console/console-app.ts'
+import { operatorAuditRoutes } from './console/operator-audit.ts'
+import { operatorCallRoutes } from './console/operator-calls.ts'
+import { operatorRoutes } from './console/operator-upstreams.ts'
+import { operatorUserRoutes } from './console/operator-users.ts'
 import { closeContext, openContext } from './context.ts'
 import { createLog } from './log.ts'
 import { loadSettings, runProcess } from './process.ts'
-import { operatorRoutes } from './routes/operator.ts'
-import { operatorAuditRoutes } from './routes/operator-audit.ts'
-import { operatorCallRoutes } from './routes/operator-calls.ts'
-import { operatorUserRoutes } from './routes/operator-users.ts'
 
 /** The operator console and the operator API. */
 await runProcess('ops', async () => {
