@@ -1,13 +1,12 @@
 import { type AccountsConfig, readAccounts } from './config/accounts.ts'
 import { type Environment, EnvironmentReader } from './config/environment-reader.ts'
 import { type HttpConfig, readHttp } from './config/http.ts'
-import { readAccountsProvider } from './config/oidc-provider.ts'
 import { NO_ACCESS, type OperatorAccess, readOperatorAccess } from './config/operator-access.ts'
 import { type OperatorClient, readOperatorClient } from './config/operator-client.ts'
 import { type PlanLimits, type PlanName, readPlans } from './config/plans.ts'
 import { withSecretFiles } from './config/secret-files.ts'
 import {
-  ACCESS_SECRETS,
+  OPTIONAL_SECRETS,
   type ProcessKind,
   ProcessSecrets,
   SECRET_NAMES,
@@ -47,7 +46,7 @@ export { type ListenerAddress, orNaming } from './config/listener.ts'
 export type { OidcProvider } from './config/oidc-provider.ts'
 export type { OperatorClient } from './config/operator-client.ts'
 export type { CallLimits, PlanLimits, PlanName } from './config/plans.ts'
-export { type ProcessKind, SECRETS_OF } from './config/secrets.ts'
+export { OPTIONAL_SECRETS, type ProcessKind, SECRETS_OF } from './config/secrets.ts'
 export type { InstallPolicy, StartConfig } from './config/start.ts'
 export { parseCaps, type UpstreamSettings } from './config/upstream-variables.ts'
 
@@ -149,11 +148,7 @@ function readConfig(environment: Environment, secretNames: readonly SecretName[]
     },
     callTimeoutMs: read.integer('CALL_TIMEOUT_MS', 30_000, [100, 600_000]),
     plans: readPlans(read),
-    accounts: {
-      ...readAccounts(read, http.baseUrl),
-      // Of a process that makes sessions.
-      oidc: secretNames.includes('JWT_SECRET') ? readAccountsProvider(read, http.baseUrl) : undefined,
-    },
+    accounts: readAccounts(read, http.baseUrl, secretNames.includes('JWT_SECRET')),
     throttles: {
       signupPerMinute: read.integer('SIGNUP_PER_MINUTE', 60, [0, 1_000_000]),
       signupPerHour: read.integer('SIGNUP_PER_HOUR', 5, [0, 1_000_000]),
@@ -227,7 +222,7 @@ export const NODE_FLAGS = ['--no-incremental-marking-task']
 export function childEnvironment(kind: ProcessKind, additions: Record<string, string>): NodeJS.ProcessEnv {
   const environment: NodeJS.ProcessEnv = { ...ALLOCATOR, ...THREADS, ...process.env, ...additions }
   for (const name of SECRET_NAMES) if (!SECRETS_OF[kind].includes(name)) delete environment[name]
-  for (const [name, kinds] of Object.entries(ACCESS_SECRETS)) {
+  for (const [name, kinds] of Object.entries(OPTIONAL_SECRETS)) {
     if (kinds.includes(kind)) continue
     delete environment[name]
     delete environment[`${name}_FILE`]

@@ -1,6 +1,6 @@
 import { ConfigError, type EnvironmentReader } from './environment-reader.ts'
 import { isLocalAddress } from './http.ts'
-import type { OidcProvider } from './oidc-provider.ts'
+import { type OidcProvider, readAccountsProvider } from './oidc-provider.ts'
 
 /**
  * Under which condition an account that signs up can make live calls: see the configuration page of
@@ -25,12 +25,16 @@ export interface AccountsConfig {
 
 const SIGNUP_POLICIES: readonly SignupPolicy[] = ['open', 'verified', 'approval', 'closed']
 
-/** @throws ConfigError naming the variable that cannot be used */
-export function readAccounts(read: EnvironmentReader, baseUrl: string): Omit<AccountsConfig, 'oidc'> {
+/**
+ * Only an API node sends mails and signs people in. Other processes run without the secrets for it.
+ *
+ * @throws ConfigError naming the variable that is missing or cannot be used
+ */
+export function readAccounts(read: EnvironmentReader, baseUrl: string, isApiNode: boolean): AccountsConfig {
   const isSafe = baseUrl.startsWith('https:') || isLocalAddress(baseUrl)
   const signup = read.choice('SIGNUP', SIGNUP_POLICIES, 'open')
   const smtpUrl = readSmtpUrl(read)
-  if (signup === 'verified' && smtpUrl === undefined) {
+  if (isApiNode && signup === 'verified' && smtpUrl === undefined) {
     throw new ConfigError('SMTP_URL is required if SIGNUP is verified, because addresses are verified by mail')
   }
   return {
@@ -39,6 +43,7 @@ export function readAccounts(read: EnvironmentReader, baseUrl: string): Omit<Acc
     mailFrom: read.text('SMTP_FROM', `agent-api-gateway@${new URL(baseUrl).hostname}`),
     isOauthOn: read.choice('OAUTH', ['on', 'off'], isSafe ? 'on' : 'off') === 'on',
     accessTokenHours: read.integer('OAUTH_ACCESS_TOKEN_HOURS', 8, [1, 24]),
+    oidc: isApiNode ? readAccountsProvider(read, baseUrl) : undefined,
   }
 }
 

@@ -19,8 +19,10 @@ export const SECRETS_OF: Record<ProcessKind, readonly SecretName[]> = {
   ops: ['ENCRYPTION_KEY', 'OPERATOR_TOKEN'],
 }
 
-/** Secrets of people's sign-in, and the kinds of processes that may have them. */
-export const ACCESS_SECRETS: Record<string, readonly ProcessKind[]> = {
+/** Secrets that a gateway can do without, and the kinds of processes that use them. */
+export const OPTIONAL_SECRETS: Record<string, readonly ProcessKind[]> = {
+  CACHE_REDIS_URL: ['web', 'worker', 'probe', 'ops'],
+  SMTP_URL: ['web'],
   OIDC_CLIENT_SECRET: ['web', 'ops'],
   TRUSTED_HEADER_SECRET: ['ops'],
 }

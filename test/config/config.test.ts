@@ -167,6 +167,10 @@ describe('the settings of a process', () => {
       oidc: undefined,
     })
     assert.throws(() => load({ SIGNUP: 'verified' }), /SMTP_URL is required/)
+    for (const kind of ['worker', 'probe', 'ops'] as const) {
+      const { accounts } = loadProcessConfig(kind, { ...REQUIRED, SIGNUP: 'verified' })
+      assert.equal(accounts.smtpUrl, undefined, `${kind} sends no mail`)
+    }
   })
 
   it('the settings of a process tell an address of this machine from a public one', () => {

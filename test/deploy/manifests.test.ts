@@ -12,7 +12,7 @@ import { Ingress, NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1'
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1'
 import { ConfigMap, Namespace, Secret, Service } from 'kubernetes-models/v1'
 import { parse, parseAllDocuments } from 'yaml'
-import { childEnvironment, NODE_FLAGS, type ProcessKind, SECRETS_OF } from '../../src/config.ts'
+import { childEnvironment, NODE_FLAGS, OPTIONAL_SECRETS, type ProcessKind, SECRETS_OF } from '../../src/config.ts'
 import { GatewayError } from '../../src/errors.ts'
 import { errorBody } from '../../src/http/answer/error-answer.ts'
 import { NAMED_RANGES, trustProxies } from '../../src/http/server/trusted-proxies.ts'
@@ -32,7 +32,7 @@ interface Manifest {
 
 interface Container {
   command: string[]
-  env: { name: string }[]
+  env: { name: string; valueFrom: { secretKeyRef: { name: string; key: string; optional?: boolean } } }[]
   envFrom?: { configMapRef: { name: string } }[]
 }
 
@@ -163,8 +163,14 @@ describe('the manifests for Kubernetes', () => {
       const [container] = found?.spec?.template?.spec?.containers ?? []
       assert.ok(container, name)
       assert.deepEqual(container.command, commandOf(name, entry))
-      const given = container.env.map((variable) => variable.name).filter(isSecret)
-      assert.deepEqual(given.sort(), [...secretsOf(name)].sort(), name)
+      const read = container.env.map(({ name: variable, valueFrom: { secretKeyRef } }) => {
+        assert.deepEqual([secretKeyRef.name, secretKeyRef.key], ['agent-api-gateway', variable])
+        return `${variable}${secretKeyRef.optional ? '?' : ''}`
+      })
+      const optional = Object.entries(OPTIONAL_SECRETS).filter(([, kinds]) => kinds.some((kind) => kind === name))
+      const stores = ['DATABASE_URL', ...(name === 'release' ? [] : ['REDIS_URL'])]
+      const wanted = [...stores, ...secretsOf(name), ...optional.map(([variable]) => `${variable}?`)]
+      assert.deepEqual(read.sort(), wanted.sort(), name)
     }
   })
 })
@@ -296,7 +302,7 @@ describe('docker-compose.yml', () => {
     }
   })
 
-  it('docker-compose.yml has API nodes trust the network of the containers, and both them and the proxy the balancers that .env names', async () => {
+  it('docker-compose.yml has API nodes and the console trust the network of the containers, and them and the proxy the balancers that .env names', async () => {
     const text = await readFile(join(ROOT, 'docker-compose.yml'), 'utf8')
     const { services, networks } = parse(text, { merge: true }) as {
       services: Record<string, { environment: Record<string, string>; command: string[]; networks?: unknown }>
@@ -304,7 +310,9 @@ describe('docker-compose.yml', () => {
     }
     const [{ subnet = '' } = {}] = networks.default.ipam.config
     assert.match(subnet, /^\$\{SUBNET:-[\d.]+\/\d+\}$/)
-    assert.equal(services.web?.environment.TRUST_PROXY, `${subnet}\${TRUST_PROXY:+,\${TRUST_PROXY:-}}`)
+    for (const name of ['web', 'ops']) {
+      assert.equal(services[name]?.environment.TRUST_PROXY, `${subnet}\${TRUST_PROXY:+,\${TRUST_PROXY:-}}`)
+    }
     assert.ok(Object.values(services).every((service) => service.networks === undefined))
     const [, , script = ''] = services.proxy?.command ?? []
     const shown = script.replaceAll('$$', '$').replace(/exec caddy.*/, 'echo "$TRUST_PROXY"')
