@@ -58,7 +58,10 @@ const REFUSAL = {
 /** By gateway: files that share a process have several. */
 const described = new Map<string, Promise<Described>>()
 
-/** By text: most gateways have the same document, and its schemas are compiled once. */
+/**
+ * By text without the public address: most gateways have the same document, and its schemas are
+ * compiled once.
+ */
 const documents = new Map<string, Described>()
 
 /**
@@ -197,11 +200,13 @@ function findPath(document: Described, path: string): string | undefined {
 async function loadDocument(node: string): Promise<Described> {
   // The request looks as if it came through a proxy, because a gateway whose public address is
   // HTTPS would redirect us there.
-  const answer = await fetch(`${node}/openapi.json`, { headers: { 'x-forwarded-proto': 'https' } })
-  const { paths, components } = (await answer.json()) as OpenApiDocument
-  const text = JSON.stringify([paths, components])
-  const known = documents.get(text)
+  const headers = { 'x-forwarded-proto': 'https', 'accept-encoding': 'identity' }
+  const text = await (await fetch(`${node}/openapi.json`, { headers })).text()
+  const [, address = ''] = /"servers":\[\{"url":"([^"]+)"/.exec(text) ?? []
+  const key = text.replaceAll(address, '')
+  const known = documents.get(key)
   if (known) return known
+  const { paths, components }: OpenApiDocument = JSON.parse(text)
   // A test of the document itself checks whether its schemas are valid.
   const ajv = new Ajv2020({ strict: false, validateSchema: false, meta: false })
   formats.default(ajv)
@@ -210,7 +215,7 @@ async function loadDocument(node: string): Promise<Described> {
     .map((path) => ({ path, pattern: new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`) }))
   const { responses, schemas } = components
   const document = { paths, responses, schemas, templates, ajv, known: new Set<string>(), validators: new Map() }
-  documents.set(text, document)
+  documents.set(key, document)
   return document
 }
 
