@@ -4,7 +4,6 @@ import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { run as runFiles } from 'node:test'
 import { spec } from 'node:test/reporters'
 import pg from 'pg'
@@ -14,7 +13,7 @@ import { startPostgres } from '../src/local/embedded/postgres.ts'
 import { startRedis } from '../src/local/embedded/redis.ts'
 import { SPARING_FLAGS } from './support/node-flags.ts'
 import { bundlePackages } from './support/package-bundles.ts'
-import { joinQuickFiles, reaches } from './tools/joined-files.ts'
+import { reaches, shareProcesses } from './tools/shared-processes.ts'
 import { testsOf, unrecordedTests, writeRecord } from './tools/tests-of.ts'
 
 const USAGE = `npm test                        types, style and every test on real services
@@ -52,18 +51,6 @@ function runTests(args: string[], environment: Record<string, string> = {}): Pro
 const runUnitTests = (files: string[]): Promise<number> => runTests(['--test-isolation=none', ...files])
 
 /**
- * Files that run while other tests run. If they print something, it is printed in one piece at
- * their end.
- */
-async function runUnitTestsBeside(files: string[]): Promise<number> {
-  const args = [...SPARING_FLAGS, '--test', `--test-timeout=${TEST_MS_MAX}`, '--test-isolation=none', ...files]
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
-  const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
-  process.stdout.write(output)
-  return code ?? 1
-}
-
-/**
  * Whether a test file, or what it imports of the tests, starts Postgres, Redis, a gateway or a
  * browser.
  */
@@ -86,18 +73,13 @@ const DURATIONS = new URL('durations.json', import.meta.url)
 /** If a file takes less, it is not in the list. */
 const SLOW_SECONDS_MIN = 5
 
-const durationKey = (file: string): string => relative(import.meta.dirname, file).replace(/\.test\.ts$/, '')
+const durationKey = (file: string): string => relative('test', file).replace(/\.test\.ts$/, '')
 
-/**
- * The slowest files first, so that none of them runs on alone at the end.
- *
- * @param folder gets the files that import several test files
- */
-function slowestFirst(files: string[], folder?: string): string[] {
+/** The slowest files first, so that none of them runs on alone at the end. */
+function slowestFirst(files: string[]): string[] {
   const known: Record<string, number> = JSON.parse(readFileSync(DURATIONS, 'utf8'))
-  const all = files.map((file) => ({ file, seconds: known[durationKey(resolve(file))] ?? SLOW_SECONDS_MIN / 2 }))
-  const runs = folder === undefined ? all : joinQuickFiles(all, folder)
-  return runs.toSorted((one, other) => other.seconds - one.seconds).map(({ file }) => file)
+  const secondsOf = (file: string): number => known[durationKey(file)] ?? 0
+  return files.toSorted((one, other) => secondsOf(other) - secondsOf(one))
 }
 
 function writeDurations(seconds: Map<string, number>): void {
@@ -107,15 +89,16 @@ function writeDurations(seconds: Map<string, number>): void {
 }
 
 /**
- * Runs test files in this order, which the command line of Node does not keep.
+ * Runs test files in processes that share them, and in processes of their own if they need them.
  *
+ * @param folder gets what the processes share
  * @param seconds gets how long each file took
  * @returns the exit code
  */
-async function runInOrder(files: string[], seconds = new Map<string, number>()): Promise<number> {
+async function runShared(files: string[], folder: string, seconds: Map<string, number>): Promise<number> {
   let code = 0
   const tests = runFiles({
-    files: files.map((file) => resolve(file)),
+    files: shareProcesses(slowestFirst(files), folder, FILES_AT_ONCE).map((file) => resolve(file)),
     concurrency: FILES_AT_ONCE,
     timeout: TEST_MS_MAX,
     execArgv: [...SPARING_FLAGS, FILE_DEADLINE],
@@ -123,8 +106,10 @@ async function runInOrder(files: string[], seconds = new Map<string, number>()):
   tests.on('test:fail', () => {
     code = 1
   })
-  tests.on('test:summary', ({ file, duration_ms }) => {
-    if (file !== undefined) seconds.set(durationKey(file), Math.round(duration_ms / 1000))
+  // A file of a shared process is a test with the name of the file. The other files are quick.
+  tests.on('test:complete', ({ name, nesting, details }) => {
+    if (nesting === 0 && name.endsWith('.test.ts'))
+      seconds.set(durationKey(name), Math.round(details.duration_ms / 1000))
   })
   for await (const lines of tests.compose(spec)) process.stdout.write(lines)
   return code
@@ -138,13 +123,7 @@ const SLOW = ['clients/clients', 'catalog/upstreams'].map((name) => `test/${name
 
 const startsNothing = (file: string): boolean => !file.startsWith('test/system/') && !needsService(file)
 
-/** Test files, those that need no service and are quick apart from the others. */
-function listTests(): { unit: string[]; others: string[] } {
-  const files = globSync('test/**/*.test.ts').sort()
-  const isUnit = (file: string) => !SLOW.includes(file) && startsNothing(file)
-  const { unit = [], others = [] } = Object.groupBy(files, (file) => (isUnit(file) ? 'unit' : 'others'))
-  return { unit, others }
-}
+const listTests = (): string[] => globSync('test/**/*.test.ts').sort()
 
 async function main(args: string[]): Promise<number> {
   const named = args.filter((arg) => !arg.startsWith('--'))
@@ -153,8 +132,8 @@ async function main(args: string[]): Promise<number> {
     return args.includes('--help') ? 0 : 1
   }
   await bundlePackages()
-  const { unit, others } = listTests()
-  if (args.includes('--unit')) return await runUnitTests(unit)
+  if (args.includes('--unit'))
+    return await runUnitTests(listTests().filter((file) => !SLOW.includes(file) && startsNothing(file)))
   if (args.includes('--containers')) {
     const files = ['test/system/containers.test.ts', 'test/system/compose.test.ts']
     return await runTests(['--test-timeout=1800000', '--test-concurrency=1', ...files], { TEST_CONTAINERS: 'insist' })
@@ -170,12 +149,8 @@ async function main(args: string[]): Promise<number> {
   ]
   if (Math.max(...(await Promise.all(checks))) !== 0) return 1
   const seconds = new Map<string, number>()
-  // Each file is measured by itself.
-  const isMeasured = args.includes('--durations')
-  const runOthers = (folder: string): Promise<number> =>
-    runInOrder(slowestFirst(others, isMeasured ? undefined : folder), seconds)
-  const code = Math.max(...(await Promise.all([runUnitTestsBeside(unit), withServices(runOthers)])))
-  if (isMeasured) writeDurations(seconds)
+  const code = await withServices((folder) => runShared(listTests(), folder, seconds))
+  if (args.includes('--durations')) writeDurations(seconds)
   return code
 }
 

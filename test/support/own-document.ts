@@ -2,13 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after } from 'node:test'
 import { type ReadDocument, readDocument } from '../../src/catalog/openapi/load-folder.ts'
 import { type Finding, findingLine } from '../../src/catalog/openapi/report.ts'
 import { type CheckAnswer, checkDocument } from '../../src/operator/check-document.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'own-'))
-after(() => rmSync(folder, { recursive: true }))
+// Several test files of one process write into the folder.
+process.once('exit', () => rmSync(folder, { recursive: true }))
 
 /** A document of two operations, of which the second has what a test is about. */
 export function document(
