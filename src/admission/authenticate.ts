@@ -15,8 +15,8 @@ export interface Principal {
   tier: Tier
   mode: 'live' | 'test'
   /**
-   * Of an application the id of its connection, under which its usage is counted. Undefined for a
-   * session.
+   * Id of the API key, or of the connection of an application, under which usage is counted.
+   * Undefined for a session.
    */
   keyId: string | undefined
   /** A team's key sees its own calls and nothing else of the account. */

@@ -89,8 +89,8 @@ export async function forecastAndJoin(
     if (answerKey !== undefined) deps.knownAnswers.expect(answerKey)
     return { ...withoutTicket, giveSpareRoomBack }
   }
-  const isHeldByBreaker = breakerWaitMs !== undefined && breakerWaitMs > 0
-  const admissionOrRefusal = isHeldByBreaker
+  const isBreakerOpen = breakerWaitMs !== undefined && breakerWaitMs > 0
+  const admissionOrRefusal = isBreakerOpen
     ? { reason: 'down' as const, retryAfterMs: breakerWaitMs }
     : await joinAcknowledged(deps, waitEntry, job.deadline)
   if ('reason' in admissionOrRefusal) {

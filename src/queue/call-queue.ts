@@ -28,10 +28,10 @@ export class CallQueues {
     )
   }
 
-  /** The lane that carries the calls of an API now. */
+  /** The BullMQ queue of the lane that carries the calls of an API now. */
   readonly of = (slug: string): Queue => this.#queues(this.#laneOf(slug))
 
-  /** The lanes that carry the calls of these APIs now, each once. */
+  /** The queues of the lanes that carry the calls of these APIs now, each once. */
   queuesOf(slugs: Iterable<string>): Queue[] {
     return [...new Set([...slugs].map((slug) => this.of(slug)))]
   }
