@@ -18,7 +18,7 @@ export const OPERATOR_SETTINGS = {
       names: ['OIDC_OPERATOR_GROUPS', 'OIDC_VIEWER_GROUPS', 'OIDC_GROUPS_CLAIM'],
       byDefault: 'unset, unset, `groups`',
       about:
-        'Groups whose members may do everything, and groups whose members may only read, comma-separated, for the trusted headers too. The third setting is the claim that lists the groups of a person. Nobody else gets in. Unless a group is set, the provider lets nobody into the console.',
+        'Groups whose members may do everything, and groups whose members may only read, comma-separated, for the trusted headers too. Nobody else gets in. A group is required. Only with `OIDC_ACCOUNTS=on` may both be unset; the provider then opens the portal, not the console. The third setting is the claim that lists the groups of a person.',
     },
     {
       names: ['TRUSTED_USER_HEADER', 'TRUSTED_GROUPS_HEADER', 'TRUSTED_HEADER_SECRET'],

@@ -52,7 +52,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['TRUST_PROXY'],
         byDefault: 'unset',
         about:
-          'Addresses or CIDR ranges of your proxies, comma-separated. Three names stand for ranges: `loopback` (127.0.0.0/8, ::1), `linklocal` (169.254.0.0/16, fe80::/10) and `uniquelocal` (10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, fc00::/7). Only the `X-Forwarded-For`, `X-Forwarded-Host` and `X-Forwarded-Proto` headers of these proxies count. The gateway does not read `Forwarded`. Different spellings of an address, also with a port, count as one client, and so do all clients that a proxy calls `unknown`. `docker-compose.yml` trusts its own proxy already: add only the load balancers in front of it, and no range that contains its `SUBNET`.',
+          'Addresses or CIDR ranges of your proxies, comma-separated. Only their `X-Forwarded-` headers count; see [Proxies](#proxies).',
       },
       {
         names: ['DNS_SERVERS'],
@@ -85,7 +85,8 @@ export const SETTING_GROUPS: SettingGroup[] = [
       {
         names: ['DATABASE_CONNECTIONS'],
         byDefault: '10',
-        about: 'The most connections to Postgres that a process opens for its own work.',
+        about:
+          'Connections of the main pool to Postgres. A process may open up to five more, see [Sizing](sizing.md#connections-and-idle-load).',
       },
       {
         names: ['CACHE_REDIS_URL'],
@@ -107,7 +108,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['WORKER_UPSTREAMS'],
         byDefault: 'all',
         about:
-          'The slugs that this worker serves, comma-separated. Their calls travel in a lane of their own, which other workers do not serve.',
+          'The slugs that this worker serves, comma-separated. Their calls travel in a lane of their own, which other workers do not serve. It needs a second worker service; workers without the setting serve the rest.',
       },
     ],
   },
@@ -134,7 +135,8 @@ export const SETTING_GROUPS: SettingGroup[] = [
       {
         names: ['UPSTREAM_<SLUG>_URL'],
         byDefault: 'the real address',
-        about: 'Base URL of an upstream. The gateway keeps a path in it. It may be a private address.',
+        about:
+          'Base URL of an upstream. If it has a path, the path of the endpoint is appended. It may be a private address.',
       },
       {
         names: ['UPSTREAM_<SLUG>_FALLBACK_URL', 'UPSTREAM_<SLUG>_FALLBACK_CAPS'],
@@ -183,7 +185,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
     settings: [
       {
         names: ['PLAN_LIMITS'],
-        byDefault: 'the table below',
+        byDefault: 'the table of [Plans](#plans)',
         about:
           'Limits of plans, as JSON: `{"Free":{"perMinute":10,"perMonth":1000,"inFlight":5,"resultMegabytes":16}}`.',
       },
@@ -235,7 +237,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['SIGNUP_PER_HOUR', 'SIGNUP_PER_DAY'],
         byDefault: '5, 20',
         about:
-          'Sign-ups of a public network (an IPv4 address, an IPv6 /64 or /56). An IPv6 /48 may have four times as many, an IPv4 /24 eight times, an IPv6 /32 twenty times. Loopback and private addresses do not count. 0 = off.',
+          'Sign-ups from one public IPv4 address, from one IPv6 /64, and from one IPv6 /56, each. An IPv6 /48 may have four times as many, an IPv4 /24 eight times, an IPv6 /32 twenty times. Loopback and private addresses do not count. 0 = off.',
       },
       {
         names: ['CLIENT_CONNECTIONS_MAX', 'CLIENT_ANONYMOUS_PER_SECOND'],
@@ -270,7 +272,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['CALL_LOG_MEGABYTES'],
         byDefault: '2048',
         about:
-          'Size of these rows with their indexes. Each day has an equal part, 1 / (`CALL_LOG_DAYS` + 1), because the day that has begun is kept beside the full days. When half of the part of a day is used, the day takes no more rows of free calls (refused calls and test calls). A full day takes only failures of admitted calls, up to a fifth on top. `agw_call_log_dropped_total` counts calls without a row.',
+          'Size of the rows with their indexes. Each day gets 1 / (`CALL_LOG_DAYS` + 1) of it; see [Sizing](sizing.md#postgres). When half of the part of a day is used, the day takes no more rows of calls that do not count (refused calls and test calls). A full day takes only failures of admitted calls, up to a fifth on top. `agw_call_log_dropped_total` counts calls without a row.',
       },
       {
         names: ['AUDIT_DAYS'],
