@@ -152,7 +152,7 @@ export const ERRORS = {
   UPSTREAM_TIMEOUT: retryable(502, 'The upstream API did not answer in time.', 'Retry later'),
   OUTCOME_UNKNOWN: final(
     502,
-    'The change may have happened. The request was sent, but no answer came that confirms it.',
+    'The change may have happened: a request may have been sent, and no answer confirms the change or denies it.',
     'Check whether the change happened before you send the call again',
   ),
   UPSTREAM_INVALID_RESPONSE: retryable(
