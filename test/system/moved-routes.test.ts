@@ -102,14 +102,14 @@ describe('an upstream whose routes have moved', () => {
     await upstream.close()
   })
 
-  const callsOf = (slug: string): string[] =>
-    Object.entries(upstreams.get(slug)?.endpoints ?? assert.fail()).map(([path, { example }]) => {
-      const now = new Date()
-      const given: Record<string, unknown> = { ...example.parameters }
-      if ('year' in given) given.year = now.getUTCFullYear()
-      const query = Object.entries(given).map(([name, value]): [string, string] => [name, String(value)])
-      return `${slug}${path}?${new URLSearchParams(query)}`
-    })
+  /** A call of the first endpoint, as recorded. */
+  const callOf = (slug: string): string => {
+    const [[path, { example }] = assert.fail(slug)] = Object.entries(upstreams.get(slug)?.endpoints ?? {})
+    const given: Record<string, unknown> = { ...example.parameters }
+    if ('year' in given) given.year = new Date().getUTCFullYear()
+    const query = Object.entries(given).map(([name, value]): [string, string] => [name, String(value)])
+    return `${slug}${path}?${new URLSearchParams(query)}`
+  }
   const forgetHealth = async () => {
     await Promise.all(
       [...upstreams.keys()].map((slug) => redis.del(upstreamKeys.health(slug), upstreamKeys.lastFailure(slug))),
@@ -124,18 +124,19 @@ describe('an upstream whose routes have moved', () => {
   }
 
   for (const [what, answer] of Object.entries(movedAnswers)) {
-    it(`an upstream whose routes have moved, with ${what}, is 502 for each endpoint, kept nowhere, and Degraded or Down with the reason`, async () => {
+    it(`an upstream whose routes have moved, with ${what}, is 502, kept nowhere, and Degraded or Down with the reason`, async () => {
       await forgetHealth()
       const isLimit = (slug: string) => what.startsWith('403') && LIMITING_BY_403.has(slug)
       for (const slug of upstreams.keys()) {
         upstream.play(slug, (_arrival, response) => answer(response))
-        for (const call of callsOf(slug)) {
-          const before = upstream.arrivalsOf(slug).length
-          const { status, body } = await send(gateway, `/v1/call/${call}`, { key: account.live })
-          if (body.error?.code === 'UPSTREAM_RATE_LIMITED' && isLimit(slug)) continue
-          assert.equal(status, 502, `${call}: ${JSON.stringify(body)}`)
-          assert.ok(upstream.arrivalsOf(slug).length > before, `${call} was answered from a store`)
-        }
+        const call = callOf(slug)
+        // The call is the same each time, so an answer that was kept would keep it from the source.
+        // What the answers mean for other endpoints is a test of interpret.ts.
+        const before = upstream.arrivalsOf(slug).length
+        const { status, body } = await send(gateway, `/v1/call/${call}`, { key: account.live })
+        if (body.error?.code === 'UPSTREAM_RATE_LIMITED' && isLimit(slug)) continue
+        assert.equal(status, 502, `${call}: ${JSON.stringify(body)}`)
+        assert.ok(upstream.arrivalsOf(slug).length > before, `${call} was answered from a store`)
       }
       const expected = [...upstreams.keys()].filter((slug) => !isLimit(slug))
       await until(async () => {

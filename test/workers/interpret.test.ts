@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Type from 'typebox'
+import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import type { Endpoint } from '../../src/catalog/endpoint.ts'
 import { members, text } from '../../src/catalog/json.ts'
 import { authFailed, failed, notFound, overLimit, ResponseClass, rejected } from '../../src/catalog/response-class.ts'
 import type { RateHeaders, Upstream } from '../../src/catalog/upstream.ts'
 import { path, type UpstreamResponse } from '../../src/catalog/upstream-request.ts'
+import { ERRORS } from '../../src/errors.ts'
 import { classifyResponse, interpretAnswers, type Sent } from '../../workers/upstream/interpret.ts'
 import { rateLeft, requestedWaitMs } from '../../workers/upstream/rate-headers.ts'
 
@@ -343,4 +345,30 @@ test('a mapping that throws is UPSTREAM_INVALID_RESPONSE, with what it threw as 
   assert.ok('responseClass' in result)
   assert.equal(result.responseClass.code, 'UPSTREAM_INVALID_RESPONSE')
   assert.ok(result.cause instanceof TypeError)
+})
+
+test('an answer of a route that has moved is a failure of the source for each endpoint of each API, and never that there is no such thing', async () => {
+  const moved: Partial<UpstreamResponse>[] = [
+    { status: 404, body: undefined },
+    { status: 404, body: undefined, errorText: '<html><h1>Not Found</h1></html>' },
+    { status: 404, body: { statusCode: 404, error: 'Not Found', message: 'Cannot GET /x' } },
+    { status: 404, body: { message: 'Not Found' } },
+    { status: 410, body: undefined },
+    { status: 301, body: undefined, headers: { location: 'https://elsewhere.example/' } },
+    { status: 405, body: undefined, errorText: 'Method Not Allowed' },
+    { status: 403, body: undefined, errorText: 'Forbidden' },
+  ]
+  for (const [slug, upstream] of await loadUpstreams()) {
+    for (const [path, endpoint] of Object.entries(upstream.endpoints)) {
+      for (const answer of moved) {
+        const call = { parameters: endpoint.example.parameters, context: { now: NOW } }
+        const whole = { headers: {}, body: undefined, status: 0, ...answer }
+        const read = interpretAnswers({ upstream, endpoint, hasKey: false }, [whole], call)
+        const code = 'responseClass' in read ? read.responseClass.code : undefined
+        const isLimit = answer.status === 403 && code === 'UPSTREAM_RATE_LIMITED'
+        const what = `${slug}${path} ${JSON.stringify(answer)}: ${code}`
+        if (!isLimit) assert.equal(code && ERRORS[code].status, 502, what)
+      }
+    }
+  }
 })
