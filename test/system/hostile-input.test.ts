@@ -241,8 +241,10 @@ describe('hostile input', () => {
         for (const body of ['[]', 'null', '"text"', '7', 'true']) {
           assertRefused(await sendBody(route, body), 400, undefined, `${route} ${body}`)
         }
+        const [first] = Object.keys(good)
         for (const name of Object.keys(good)) {
-          for (const value of ['{"a":1}', '[]', '1e400', 'null', '{"$ne":null}', `"${'\u{1f600}'.repeat(120_000)}"`]) {
+          const long = name === first ? [`"${'\u{1f600}'.repeat(120_000)}"`] : [`"${'\u{1f600}'.repeat(1_025)}"`]
+          for (const value of ['{"a":1}', '[]', '1e400', 'null', '{"$ne":null}', ...long]) {
             // A key's label may be null, which means that it has none.
             if (value === 'null' && name === 'label') continue
             const body = JSON.stringify({ ...good, [name]: '@@' }).replace('"@@"', value)
