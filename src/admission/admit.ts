@@ -42,7 +42,9 @@ export interface Admitted {
   job: CallJob
   queueing: Queueing
   preference: Preference
-  /** Its request is never sent twice: what fails after the call was queued may have been sent. */
+  /**
+   * If the call fails after it was queued, its request may have been sent, and is never sent twice.
+   */
   mustNotRepeat?: boolean
 }
 
@@ -51,7 +53,7 @@ export type JobOrigin = Pick<CallArrival, 'origin' | 'startedAt'> & {
   span: { traceparent: string | undefined } | undefined
 }
 
-/** A refusal costs nothing. */
+/** A refusal takes nothing of the account's limits. */
 export interface Refused {
   /** A GatewayError, or what a dependency threw. */
   refusal: unknown
@@ -77,8 +79,8 @@ const STALE_PAUSE_MS = 20
 
 /**
  * Checks credential, API and endpoint, method, plan tier and parameters; acquires the account's
- * limits in one atomic step; forecasts the permit. The trace of the arrival goes into the job, and
- * its origin into the job of an asynchronous call. Never throws.
+ * limits in one atomic step; forecasts the permit, and joins the wait queue. The trace of the
+ * arrival goes into the job, and its origin into the job of an asynchronous call. Never throws.
  */
 export async function admitCall(
   deps: AdmissionDeps,
@@ -177,8 +179,8 @@ function check(deps: AdmissionDeps, request: FastifyRequest, principal: Principa
 }
 
 /**
- * One round trip for both: whether a refusal went by rights that have changed meanwhile (STALE),
- * and what is left.
+ * Reads what the account has left, or STALE if its rights changed after the look-up that led to the
+ * refusal. One round trip.
  */
 async function readLimitsUnlessStale(
   deps: AdmissionDeps,

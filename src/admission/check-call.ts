@@ -68,13 +68,14 @@ export function checkCall(
   return { ...target, ...allowed, providerKey, raw, scenario, preference }
 }
 
-/** Which workers are alive; absent if the caller does not need to know. */
+/** Which workers are alive; if it is absent, this is not checked. */
 export interface ServedDeps {
   lanes?: Pick<LaneDirectory, 'isServed'> | undefined
 }
 
 /**
- * A call would wait to its deadline for a worker that has not loaded the API.
+ * Refuses a call to an API that no running worker has loaded, because the call would wait until its
+ * deadline.
  *
  * @throws GatewayError API_NOT_ENABLED
  */

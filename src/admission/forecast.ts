@@ -55,9 +55,10 @@ export interface Queueing {
 }
 
 /**
- * Decides how a call is queued, and joins the wait queue unless its answer is stored or on its way
- * or its cap has room. If the breaker is open or the permit would be late, `queueWithoutSlot` may
- * yet serve it.
+ * Decides how a call is queued. A synchronous call joins no wait queue if its answer is stored or
+ * on its way, or, unless it must not be repeated, if the cap has room. If the breaker is open or
+ * the permit would be late, `queueWithoutSlot` may still queue it, for an answer that needs no
+ * permit.
  * @throws GatewayError UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or
  *   OVERLOADED
  */
@@ -80,8 +81,8 @@ export async function forecastAndJoin(
   const withoutTicket = { etaMs: 0, weight, mayShareJob, answerKey, waitEntry }
   // An asynchronous call joins: a refusal by its worker would come when its caller has its 202.
   if (answerKey !== undefined && !job.isAsync && deps.knownAnswers.has(answerKey)) return withoutTicket
-  // No round trip. A node without news of the breaker lets calls through; the worker checks it
-  // again.
+  // No round trip. Undefined: the breaker is closed, or this node has no news of it, and the worker
+  // checks it again. 0: a half-open attempt may go now.
   const breakerWaitMs = deps.health.breakerWaitMs(api.slug)
   const mayUseSpareRoom = breakerWaitMs === undefined && mayShareJob && api.pausedMode === undefined
   const giveSpareRoomBack = mayUseSpareRoom ? deps.spareRoom.take(api.slug, bucket) : undefined
@@ -90,19 +91,19 @@ export async function forecastAndJoin(
     return { ...withoutTicket, giveSpareRoomBack }
   }
   const isBreakerOpen = breakerWaitMs !== undefined && breakerWaitMs > 0
-  const admissionOrRefusal = isBreakerOpen
+  const joinedOrRefused = isBreakerOpen
     ? { reason: 'down' as const, retryAfterMs: breakerWaitMs }
     : await joinAcknowledged(deps, waitEntry, job.deadline)
-  if ('reason' in admissionOrRefusal) {
-    const queued = await queueWithoutSlot(deps, { endpoint, job, keys, withoutTicket }, admissionOrRefusal)
+  if ('reason' in joinedOrRefused) {
+    const queued = await queueWithoutSlot(deps, { endpoint, job, keys, withoutTicket }, joinedOrRefused)
     if (queued) return queued
-    const { code, ...details } = refusalOf(admissionOrRefusal)
+    const { code, ...details } = refusalOf(joinedOrRefused)
     throw new GatewayError(code, {
       ...details,
-      ...(bucket === UNPROVEN_BUCKET ? refusalWithUnprovenKey(admissionOrRefusal) : {}),
+      ...(bucket === UNPROVEN_BUCKET ? refusalWithUnprovenKey(joinedOrRefused) : {}),
     })
   }
-  const { tag, etaMs, place } = admissionOrRefusal
+  const { tag, etaMs, place } = joinedOrRefused
   if (answerKey !== undefined && etaMs === 0) deps.knownAnswers.expect(answerKey)
   const ticket: QueueTicket = { tag, weight }
   if (place === 'ahead') ticket.isAhead = true
@@ -115,7 +116,7 @@ interface RefusedCall extends Pick<ForecastCall, 'endpoint' | 'job'> {
   withoutTicket: Queueing
 }
 
-/** How a call that gets no slot in time is answered all the same; undefined if it is refused. */
+/** How a call that gets no slot in time is queued all the same; undefined if it is refused. */
 async function queueWithoutSlot(
   deps: ForecastDeps,
   { endpoint, job, keys, withoutTicket }: RefusedCall,

@@ -64,9 +64,9 @@ export interface BatchRequest extends LimitQuery {
 
 export interface BatchGrant {
   state: LimitState
-  /** The first calls, which have their units. */
+  /** How many calls, from the first, have their units. */
   granted: number
-  /** The first of them, which may be in flight now. */
+  /** How many of these, from the first, may be in flight now. */
   leases: number
   /**
    * Which limit refuses the other calls, as `limitRefusal` reads it; `ok` if all calls have their
@@ -94,8 +94,8 @@ const CALLS_TOGETHER_MAX = 64
 export type LimitOutcome = { decision: string; state: LimitState } | typeof STALE
 
 /**
- * The limits of accounts, for an API node: one script serves the calls and the readings of one
- * account in one tick.
+ * The limits of accounts, for an API node: one script serves the calls of one account and tick that
+ * have equal bounds, and another script the readings.
  */
 export class AccountLimits {
   readonly #redis: RedisConnection
@@ -157,8 +157,8 @@ function sameLimitsKey({ subject, plan, leaseMs }: LimitQuery): string {
 }
 
 /**
- * Decides on calls of one account in their order, in one step; all have the same bounds. Requests
- * without a call read.
+ * Decides on calls of one account in their order, in one step; all have the same bounds. A
+ * request without a call only reads.
  */
 export async function acquireTogether(
   redis: RedisConnection,

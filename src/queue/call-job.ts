@@ -100,7 +100,7 @@ export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey' | 'enq
    * @until 0.4.0
    */
   admissionEndedAt?: number
-  /** Absent for a call that joined no wait queue. */
+  /** Absent if admission did not ask the wait queue. A follower has a ticket and no place. */
   ticket?: QueueTicket
   /**
    * The caller's own upstream key and the bucket of its cap, which holds once the upstream took the

@@ -1,7 +1,8 @@
 import { ERRORS, type ErrorCode } from '../errors.ts'
 
 /**
- * How far the requests of a call got; a call never goes back.
+ * How far the requests of a call got. A call never goes back, except from `maybe-sent` to `unsent`
+ * if a worker learns that nothing was sent.
  * - `refused`: the gateway refused the call as admission does, before anything was sent for it.
  * - `unsent`: as far as any process knows, no request was sent.
  * - `maybe-sent`: nobody knows, for example because a worker was lost, or because a connection

@@ -26,8 +26,8 @@ export function memberOf({ accountId, callId, shareGroup, isAsync }: WaitQueueId
 }
 
 /**
- * The account of a member's call, or its group: what `shareOf` of `rules.lua` is on a scarce cap,
- * whatever the cap.
+ * The account of a member's call, or its group. `shareOf` of `rules.lua` is the same for scarce
+ * caps.
  */
 export function groupOrAccountOf(member: string): string {
   return member.slice(0, member.indexOf('|'))

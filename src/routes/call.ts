@@ -27,8 +27,8 @@ const VARY = 'accept, authorization, prefer, x-api-key, x-gateway-mode, x-gatewa
 const ANSWER_HEADERS = { ...PRIVATE_ANSWER, vary: VARY }
 
 /**
- * What Fastify takes for a media type. For any other it would refuse before the credential is
- * looked at, so that header is dropped.
+ * What Fastify takes for a media type. It refuses all others before the gateway checks the
+ * credential, so their header is dropped.
  */
 const MEDIA_TYPE = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+\s*(;|$)/
 
@@ -55,7 +55,11 @@ export async function callRoutes(app: FastifyInstance, context: Context): Promis
   })
 }
 
-/** Before a body is read: nothing is kept for callers without a credential. @throws GatewayError */
+/**
+ * Checks the credential before the body is read, so strangers use no memory.
+ *
+ * @throws GatewayError
+ */
 async function checkCaller(context: Context, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   try {
     await identifyCaller(context, request)
@@ -82,10 +86,10 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   const waitedMs = performance.now() - arrival.startedAt - admissionMs
   const verdict = end.kind === 'pending' || end.verdict instanceof Promise ? undefined : end.verdict
   const quote = { admissionMs, quotedMs: queueing.etaMs }
-  // Nobody waits for the end: if it fails, `callEnds` repeats it.
+  // If the end fails, `callEnds` repeats it, so its rejection needs no handler.
   const ending = endCall(context, { arrival, job, caller, admission: quote, end })
-  // Except here: the caller's next call, which may come to another node, must not find what a
-  // refused call took.
+  // The answer waits for the end only if the call was refused, because the caller's next call,
+  // which may come to another node, must not find what this call took.
   if (verdict?.reach === 'refused') await ending.catch(() => undefined)
   reply.headers(rateLimitHeaders(limitsAfter(verdict, limits), waitedMs))
   if (end.kind === 'reply') reply.headers(replyHeaders(end.reply.head, admissionMs))

@@ -54,7 +54,10 @@ export interface CoalescedRequest {
   /** The latest one of its subscribers: read it when it is needed. */
   readonly deadline: number
   readonly progress: CallProgress
-  /** What the command that stores the answer ends; undefined if answers are in another Redis. */
+  /**
+   * The lead; the command that stores the answer ends it. Undefined if answers are in another
+   * Redis.
+   */
   readonly lead: Lead | undefined
 }
 
@@ -84,8 +87,8 @@ type Work = (request: CoalescedRequest) => Promise<Answer>
 interface LocalRequest extends CoalescedRequest {
   keys: CacheKeys
   /**
-   * Of this request alone: a run of its call before it may still lead, and a command that is sent
-   * again finds its own.
+   * New for each request: an earlier run of the same call may still lead under its own token, and a
+   * command that is sent again recognises this token.
    */
   token: string
   /** Of the call whose place in the wait queue the request has. */
@@ -106,10 +109,10 @@ interface LocalRequest extends CoalescedRequest {
 
 /**
  * Lets identical calls of the whole fleet share one request: a process leads it, or follows another
- * process. A request that is not sent yet is overtaken by a call whose place comes before: it keeps
- * waiting for its permit until that call's answer ends it (`overtake`) or, from another process
- * (`#takeLead`), is found stored. A request without subscribers goes on while other processes
- * follow.
+ * process. If a request is not sent yet, a call with an earlier place overtakes it with a request
+ * of its own. The overtaken request goes on waiting for its permit. It ends when the other request
+ * is answered or, if that request ran in another process, when its permit comes and the answer is
+ * found stored. A request without subscribers goes on while other processes follow.
  */
 export class RequestCoalescer {
   readonly #redis: RedisConnection
@@ -270,8 +273,8 @@ export class RequestCoalescer {
     try {
       const answer = await work(request)
       const { outcome, freshMs } = answer
-      // Followers find what is stored here. An outcome cut short they judge by the time that they
-      // have left.
+      // A stored answer needs no frame, because followers read it from storage. An outcome cut
+      // short gets a frame, and each follower decides by its own time whether to try again.
       isStored = freshMs !== undefined && request.lead !== undefined
       if ((isOfOneCall(outcome) && !isCutShort(outcome)) || isStored) return answer
       const frame = outcomeFrame(outcome, token)

@@ -123,8 +123,8 @@ function roomOf({ room }: PermitClient): Pick<ReplyHead, 'room'> {
 }
 
 /**
- * No worker took the call, because each has loaded another document of the API than its API node.
- * Nothing was sent.
+ * This worker has loaded another document of the API than the node that admitted the call. Nothing
+ * was sent.
  */
 export class OtherDocumentError extends Error {}
 

@@ -26,8 +26,8 @@ const POLL_AT_ONCE = 0
 const POLL_MS_MIN = 5
 
 /**
- * How long ended permits wait for a poll that asks for others, if the cap had room: nobody waits
- * for them. Milliseconds.
+ * If the cap has room, ended permits are released with the next poll for permits, or after this
+ * pause, because nobody waits for them. Milliseconds.
  */
 const RELEASE_PAUSE_MS = 10
 
@@ -141,7 +141,7 @@ export class PermitClient {
     if (this.#waiters.get(member)) this.#schedulePoll()
   }
 
-  /** The upstream may have closed itself, as another worker found: permits ahead are not used. */
+  /** Another worker may have found that the upstream is limited: permits ahead are not used. */
   #followHealth(): void {
     this.#ahead.giveBack()
     for (const waiter of this.#waiters.all) {
@@ -318,7 +318,7 @@ export class PermitClient {
   }
 
   /**
-   * A request that starts later than this would only use up the cap: its caller reads a timeout.
+   * Whether an answer can come before the deadline. If not, the request would only use up the cap.
    */
   #isAnsweredInTime(remainingMs: () => number): boolean {
     const leftMs = remainingMs() - REPLY_MS
@@ -326,7 +326,8 @@ export class PermitClient {
   }
 
   /**
-   * The next waiter has its permit. What used up its time was the wait for the cap, or else ours.
+   * Rejects a call whose permit came too late; the next waiter gets the permit. If the call waited
+   * for the cap, the cap is the reason, and otherwise the gateway was slow.
    */
   async #rejectUnanswerable({ hasWaited, tag, reject }: LocalWaiter): Promise<void> {
     if (!hasWaited) {

@@ -28,7 +28,10 @@ export class BreakerGate {
     this.#request = request
   }
 
-  /** 0: now, undefined: the breaker is closed; its own slot keeps nothing waiting. */
+  /**
+   * Milliseconds until an attempt may go: 0 is now, undefined means that the breaker is closed. A
+   * request that holds the half-open attempt need not wait.
+   */
   #waitMs(): number | undefined {
     const { slug, isForced } = this.#request
     const waitMs = this.#deps.health.sourceWaitMs(slug)
@@ -70,7 +73,8 @@ export class BreakerGate {
   }
 
   /**
-   * A call that may fail by its caller's doing says nothing of the upstream.
+   * Schedules a probe and refuses the call, because a call that may fail by its caller's doing says
+   * nothing of the upstream.
    *
    * @throws BreakerOpenError
    */

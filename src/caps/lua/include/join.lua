@@ -12,6 +12,12 @@
 --- @include "./key-life.lua"
 --- @include "./forecast.lua"
 --- @include "./follow-set-back.lua"
+-- Joins calls to the wait queue of a cap. The queue is a sorted set of members by their fair tag;
+-- the smallest tag gets the next permit. A call's place is its position there, and its slot the
+-- time at which that place is expected to get a permit (`schedule.lua`, and `plan.lua` on a scarce
+-- cap).
+
+-- Reply of a refusal: reason, no tag, and the milliseconds after which a call may fit.
 local function refuse(reason, untilMs)
   if capFollowsSetBack() then untilMs = math.min(untilMs, widest) end
   return {reason, '0', math.ceil(untilMs)}
