@@ -154,6 +154,7 @@ describe('the manifests for Kubernetes', () => {
     const scaled = JSON.stringify(manifests.filter(({ kind }) => kind === 'HorizontalPodAutoscaler'))
     assert.ok(scaled.includes(`"${metric.as}"`))
     assert.match(metricsQuery, /agw_queue_wait_seconds_bucket/)
+    assert.match(await readFile(join(ROOT, '.gitignore'), 'utf8'), /^secrets\.env$/m)
   })
 
   it('the manifests for Kubernetes start every kind of process with the secrets that it needs and no other', async () => {
@@ -181,7 +182,7 @@ const kubectl = await run('kubectl', ['version', '--client']).then(
 )
 
 describe('kustomize', { skip: kubectl }, () => {
-  it('kustomize builds the manifests and the example overlay, with the Secret of the migrations among what is applied first', async () => {
+  it('kustomize builds the manifests and the example overlay, with the Secret of the migrations among what is applied first and the Secret of the scrape by its name', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'agw-kustomize-'))
     try {
       await cp(join(ROOT, 'deploy'), folder, { recursive: true })
@@ -198,6 +199,10 @@ describe('kustomize', { skip: kubectl }, () => {
         const first = objects.filter(({ metadata }) => metadata.labels?.step === 'release').map(({ kind }) => kind)
         const secret = name === 'kubernetes' ? [] : ['Secret']
         assert.deepEqual(first.sort(), ['ConfigMap', 'Job', 'Namespace', ...secret])
+        // kustomize adds a digest to the name of a Secret and to the references that it knows.
+        const nameOf = (kind: string) => objects.find((object) => String(object.kind) === kind)?.metadata.name
+        const scrape = /credentials:\n.*\n? *name: (\S+)/.exec(stdout)?.[1]
+        assert.equal(scrape, nameOf('Secret'), name)
       }
     } finally {
       await rm(folder, { recursive: true, force: true })
