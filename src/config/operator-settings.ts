@@ -18,7 +18,7 @@ export const OPERATOR_SETTINGS = {
       names: ['OIDC_OPERATOR_GROUPS', 'OIDC_VIEWER_GROUPS', 'OIDC_GROUPS_CLAIM'],
       byDefault: 'unset, unset, `groups`',
       about:
-        'Groups whose members may do everything, and groups whose members may only read, comma-separated, for the trusted headers too. Nobody else gets in. Sign-in to the console by a provider or by these headers needs a group. If none is set and `OIDC_ACCOUNTS` is on, the provider opens the portal alone. The third setting is the claim that lists the groups of a person.',
+        'Groups whose members may do everything, and groups whose members may only read, comma-separated, for the trusted headers too. Nobody else gets in. With a provider or these headers and without a group, `ops` does not start. A provider with `OIDC_ACCOUNTS=on` needs no group: it then signs people in to the portal only. The third setting is the claim that lists the groups of a person.',
     },
     {
       names: ['TRUSTED_USER_HEADER', 'TRUSTED_GROUPS_HEADER', 'TRUSTED_HEADER_SECRET'],

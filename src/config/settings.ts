@@ -108,7 +108,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['WORKER_UPSTREAMS'],
         byDefault: 'all',
         about:
-          'The slugs that this worker serves, comma-separated. Their calls travel in a lane of their own, which other workers do not serve. It needs a second worker service; workers without the setting serve the rest.',
+          'The slugs that this worker serves, comma-separated. Their calls travel in a lane of their own, which other workers do not serve. Set it on a [second worker service](tasks.md#scale) alone, never in `.env.settings` or the literals: workers without the setting serve the rest.',
       },
     ],
   },
@@ -272,14 +272,19 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['CALL_LOG_MEGABYTES'],
         byDefault: '2048',
         about:
-          'Size of the rows with their indexes. Each day gets 1 / (`CALL_LOG_DAYS` + 1) of it; see [Sizing](sizing.md#postgres). When half of the part of a day is used, the day takes no more rows of calls that do not count (refused calls and test calls). A full day takes only failures of admitted calls, up to a fifth on top. `agw_call_log_dropped_total` counts calls without a row.',
+          'Size of the rows with their indexes. Each day has a quota, 1 / (`CALL_LOG_DAYS` + 1) of it; see [Sizing](sizing.md#postgres). Past half of the quota, refused calls and test calls get no row. Past all of it, only failures of admitted calls get a row, up to a fifth on top. `agw_call_log_dropped_total` counts calls without a row.',
       },
       {
         names: ['AUDIT_DAYS'],
         byDefault: '400',
         about: 'How many days the audit log covers: what operators changed.',
       },
-      { names: ['LOG_LEVEL'], byDefault: 'info', about: 'Logs are lines of JSON, and readable lines at a terminal.' },
+      {
+        names: ['LOG_LEVEL'],
+        byDefault: 'info',
+        about:
+          '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`. Logs are lines of JSON, and readable lines at a terminal.',
+      },
       {
         names: ['OTEL_EXPORTER_OTLP_ENDPOINT'],
         byDefault: 'unset',
