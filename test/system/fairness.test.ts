@@ -4,6 +4,7 @@ import { capKeys } from '../../src/redis/keys.ts'
 import { openOperatorRedis } from '../support/cap-state.ts'
 import { type Account, createKey, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { laneKey } from '../support/lane.ts'
 import { recorded } from '../support/recorded.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
@@ -113,6 +114,9 @@ describe('accounts that share an upstream', () => {
       ),
     ).flat()
     for (const { status, text } of await Promise.all(calls)) assert.equal(status, 202, text)
+    // The workers have taken all jobs. Each asks for permits for at most 16 calls of each account.
+    const waiters = capKeys.of('dog-images', 'shared', 'waiters')
+    await until(async () => (await redis.llen(laneKey('wait'))) === 0 && (await redis.zcard(waiters)) >= 48)
     await close(0)
     await until(() => upstream.arrivalsOf('dog-images').length === 180)
     redis.disconnect()
@@ -130,8 +134,11 @@ describe('accounts that share an upstream', () => {
     const call = (account: Account, who: string, headers = {}) =>
       send(gateway, `/v1/call/timezone/current?timezone=UTC&who=${who}`, { key: account.live, headers })
     assert.equal((await call(other, 'other')).status, 200)
+    const hoarded: string[] = []
     for (let index = 0; index < 30; index += 1) {
-      assert.equal((await call(hoarder, 'hoarder', { prefer: 'respond-async' })).status, 202)
+      const { status, headers } = await call(hoarder, 'hoarder', { prefer: 'respond-async' })
+      assert.equal(status, 202)
+      hoarded.push(headers.get('location') ?? '')
     }
     await until(() => arrivalsOf('timezone', 'hoarder').length === 5)
     // As if the account had sent them long ago.
@@ -144,6 +151,11 @@ describe('accounts that share an upstream', () => {
     assert.match(refused.text, /You have used your fair share of this API for now/)
     assert.ok(Number(refused.headers.get('retry-after')) <= 31)
     assert.equal(arrivalsOf('timezone', 'hoarder').length, 5)
+    // Workers that end would wait for the calls that wait.
+    const statuses = await Promise.all(
+      hoarded.map((path) => send(gateway, path, { key: hoarder.live, method: 'DELETE' })),
+    )
+    assert.equal(statuses.filter(({ status }) => status === 204).length, 25)
   })
 
   it('accounts that share an upstream are not held up by a call for the same answer whose own share is used up', async () => {
