@@ -43,7 +43,8 @@ export interface Admitted {
   queueing: Queueing
   preference: Preference
   /**
-   * If the call fails after it was queued, its request may have been sent, and is never sent twice.
+   * The endpoint's effect is `once`. If the call fails after it was queued, its request may have
+   * been sent, and is never sent twice.
    */
   mustNotRepeat?: boolean
 }
@@ -53,7 +54,9 @@ export type JobOrigin = Pick<CallArrival, 'origin' | 'startedAt'> & {
   span: { traceparent: string | undefined } | undefined
 }
 
-/** A refusal takes nothing of the account's limits. */
+/**
+ * A refusal. It takes nothing of the account's limits once whoever answers it has ended `taken`.
+ */
 export interface Refused {
   /** A GatewayError, or what a dependency threw. */
   refusal: unknown

@@ -44,7 +44,7 @@ export interface CheckedTarget {
 const METHODS = ['GET', 'HEAD', 'POST']
 
 /**
- * All checks without a round trip, in the order in which failures are reported.
+ * All checks that need no round trip, in the order in which failures are reported.
  *
  * @throws GatewayError
  */

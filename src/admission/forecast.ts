@@ -50,7 +50,7 @@ export interface Queueing {
    */
   waitEntry: WaitQueueEntry | undefined
   answerKey?: string | undefined
-  /** To be called when a call ends that goes without a ticket because its cap has room. */
+  /** Call it at the end of a call that has no ticket because its cap has room. */
   giveSpareRoomBack?: () => void
 }
 
@@ -81,8 +81,9 @@ export async function forecastAndJoin(
   const withoutTicket = { etaMs: 0, weight, mayShareJob, answerKey, waitEntry }
   // An asynchronous call joins: a refusal by its worker would come when its caller has its 202.
   if (answerKey !== undefined && !job.isAsync && deps.knownAnswers.has(answerKey)) return withoutTicket
-  // No round trip. Undefined: the breaker is closed, or this node has no news of it, and the worker
-  // checks it again. 0: a half-open attempt may go now.
+  // No round trip. Undefined: calls may go, because the breaker is closed or a fallback source can
+  // be tried; or this node has no news, and the worker checks it again. 0: a half-open attempt may
+  // go now.
   const breakerWaitMs = deps.health.breakerWaitMs(api.slug)
   const mayUseSpareRoom = breakerWaitMs === undefined && mayShareJob && api.pausedMode === undefined
   const giveSpareRoomBack = mayUseSpareRoom ? deps.spareRoom.take(api.slug, bucket) : undefined
@@ -107,7 +108,7 @@ export async function forecastAndJoin(
   if (answerKey !== undefined && etaMs === 0) deps.knownAnswers.expect(answerKey)
   const ticket: QueueTicket = { tag, weight }
   if (place === 'ahead') ticket.isAhead = true
-  if (place === 'shared') ticket.isFollower = true
+  if (place === 'follower') ticket.isFollower = true
   return { etaMs, ticket, mayShareJob, answerKey, waitEntry }
 }
 

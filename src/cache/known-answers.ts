@@ -5,8 +5,8 @@ import type { ReplyHead } from '../queue/reply-head.ts'
 const ANSWERS_MAX = 50_000
 
 /**
- * For so long after a call joined the wait queue, identical calls are expected to share its answer.
- * Milliseconds.
+ * Longest time after a call was admitted for which identical calls are expected to share its
+ * answer. Milliseconds.
  */
 const EXPECTED_MS = 1_000
 
@@ -30,7 +30,7 @@ export class KnownAnswers {
   }
 
   /**
-   * Learns from a reply: `freshMs` is how long the answer is stored; a stored UPSTREAM_NOT_FOUND is
+   * Learns from a reply: `freshMs` is how long the answer is fresh; a stored UPSTREAM_NOT_FOUND is
    * an answer as well.
    */
   learn(key: string | undefined, { code, freshMs }: Pick<ReplyHead, 'code' | 'freshMs'>): void {

@@ -26,7 +26,7 @@ const REPLY_MS_MAX = 5_000
 
 /** What came of withdrawing a call. */
 export interface Withdrawal {
-  /** The call is out of its queue: no worker will reply to it. */
+  /** The call is out of its lane: no worker will reply to it. */
   isRemoved: boolean
   /**
    * How far its requests got, unless a reply knows better. `unsent`: no worker had begun with the
@@ -36,7 +36,7 @@ export interface Withdrawal {
 }
 
 /**
- * Takes a call that nobody waits for out of its queue, or aborts it if a worker runs it.
+ * Takes a call that nobody waits for out of its lane, or aborts it if a worker runs it.
  *
  * @throws what Redis throws: it can be repeated
  */
@@ -58,7 +58,7 @@ export async function withdrawCall(
   // The worker that has the job takes the call out of the wait queue, unless identical calls wait
   // in its place.
   if (waitEntry && (isInSharedJob || jobId === undefined)) await leaveWaitQueue(deps, waitEntry)
-  // A call that is not in the queue has a worker, or has ended, or never came there.
+  // A call that is not in the lane has a worker, or has ended, or never came there.
   return { isRemoved: false, reach: isInSharedJob ? 'unsent' : 'maybe-sent' }
 }
 

@@ -94,8 +94,8 @@ const CALLS_TOGETHER_MAX = 64
 export type LimitOutcome = { decision: string; state: LimitState } | typeof STALE
 
 /**
- * The limits of accounts, for an API node: one script serves the calls of one account and tick that
- * have equal bounds, and another script the readings.
+ * The limits of accounts, for an API node. One run of the script serves the calls of one account
+ * and tick that have equal bounds, and another run the readings.
  */
 export class AccountLimits {
   readonly #redis: RedisConnection
@@ -218,17 +218,17 @@ async function acquireInMonth(
     const [inMinute = 0, inFlight = 0, inMonth = 0, resetMs = 0, ...ofCredential] = used
     const monthMs = Math.max(0, month.endsAt - now)
     /**
-     * The limits after the first `calls` calls. Every call has a lease, unless `itsLeases` says
-     * otherwise.
+     * The limits after the first `calls` calls. Every call has a lease, unless `leaseCount` is
+     * smaller, as only for a batch.
      */
-    const stateAfter = (calls: number, itsLeases = calls): LimitState => ({
+    const stateAfter = (calls: number, leaseCount = calls): LimitState => ({
       now,
       plan,
       minute: { used: inMinute + calls, resetMs },
       month: perMonth < 0 ? undefined : { used: inMonth + calls, resetMs: monthMs },
-      inFlight: inFlight + itsLeases,
+      inFlight: inFlight + leaseCount,
       nextEndMs,
-      credential: ofCredential.length === 0 ? undefined : credentialState(subject, ofCredential, { calls, itsLeases }),
+      credential: ofCredential.length === 0 ? undefined : credentialState(subject, ofCredential, { calls, leaseCount }),
     })
     return { decision, granted, leases, stateAfter }
   }

@@ -43,12 +43,12 @@ export function boundsOf({ allowance, mode }: Credentialed): number[] {
 export function credentialState(
   subject: Credentialed,
   [inMinute = 0, inFlight = 0, inMonth = 0, resetMs = 0]: number[],
-  { calls, itsLeases }: { calls: number; itsLeases: number },
+  { calls, leaseCount }: { calls: number; leaseCount: number },
 ): CredentialState {
   const [perMinute = -1, inFlightMax = -1, perMonth = -1] = boundsOf(subject)
   return {
     minute: perMinute < 0 ? undefined : { used: inMinute + calls, max: perMinute, resetMs },
     month: perMonth < 0 ? undefined : { used: inMonth + calls, max: perMonth },
-    inFlight: inFlightMax < 0 ? undefined : { used: inFlight + itsLeases, max: inFlightMax },
+    inFlight: inFlightMax < 0 ? undefined : { used: inFlight + leaseCount, max: inFlightMax },
   }
 }

@@ -43,6 +43,7 @@ const StoredCall = Type.Object({
   /** The upstream's JSON as it came instead of `data`. */
   raw: Type.Boolean(),
   scenario: Type.Optional(Type.String()),
+  /** The ticket, under its stored name. */
   place: Type.Optional(
     Type.Object({
       tag: Type.Number(),
@@ -79,6 +80,7 @@ const StoredCall = Type.Object({
    * @until 0.4.0
    */
   bundledReplies: Type.Optional(Type.Boolean()),
+  /** When the limits were taken, under its stored name. */
   enqueuedAt: Type.Integer(),
   admittedAt: Type.Optional(Type.Integer()),
   deadline: Type.Integer(),

@@ -6,7 +6,8 @@ import { laneKeys, upstreamKeys } from '../redis/keys.ts'
 /**
  * A lane is a BullMQ queue that carries the calls of many APIs, so that calls which come together
  * travel together whatever they are for. A call that must wait for its API does so in the queue of
- * the API's cap, never in the lane: a worker takes each job immediately, however many it runs.
+ * the API's cap, never in the lane: a worker may run as many jobs as all wait queues together can
+ * hold.
  */
 export interface Lane {
   /** BullMQ's name of the queue. */

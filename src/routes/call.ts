@@ -88,8 +88,8 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   const quote = { admissionMs, quotedMs: queueing.etaMs }
   // If the end fails, `callEnds` repeats it, so its rejection needs no handler.
   const ending = endCall(context, { arrival, job, caller, admission: quote, end })
-  // The answer waits for the end only if the call was refused, because the caller's next call,
-  // which may come to another node, must not find what this call took.
+  // The answer waits for the end only if the call was refused: the caller's next call, which may
+  // come to another node, must not find units that this call does not cost.
   if (verdict?.reach === 'refused') await ending.catch(() => undefined)
   reply.headers(rateLimitHeaders(limitsAfter(verdict, limits), waitedMs))
   if (end.kind === 'reply') reply.headers(replyHeaders(end.reply.head, admissionMs))

@@ -123,12 +123,12 @@ it('a call does not wait for the spent share of another call that is queued for 
   const patientMs = world.lastPlace?.etaMs ?? 0
   assert.ok(patientMs > 50 * SECOND, `${patientMs}`)
   await assertJoins(world, call('a', { isAsync: true, timeoutMs: 120 * SECOND, answer: 'x' }), {
-    place: 'shared',
+    place: 'follower',
     etaMs: patientMs,
   })
   await assertJoins(world, call('b', { answer: 'x' }), { place: 'ahead', etaMs: 0 })
   // The next call shares with it.
-  await assertJoins(world, call('c', { answer: 'x' }), { place: 'shared', etaMs: 0 })
+  await assertJoins(world, call('c', { answer: 'x' }), { place: 'follower', etaMs: 0 })
   await world.advance(0)
   assert.deepEqual(
     ['a', 'b', 'c'].map((account) => world.grantsOf(account)),
@@ -168,7 +168,7 @@ it('a call does not wait in the place of an asynchronous call for the same answe
   const refusal = await world.join(call('b', { timeoutMs: 3 * SECOND, answer: '7' }))
   assert.deepEqual(refusal, { reason: 'cap', retryAfterMs: slotMs })
   await assertJoins(world, call('b', { answer: '7' }), { place: 'ahead', etaMs: slotMs })
-  await assertJoins(world, call('c', { answer: '7' }), { place: 'shared', etaMs: slotMs })
+  await assertJoins(world, call('c', { answer: '7' }), { place: 'follower', etaMs: slotMs })
 })
 
 it('a call does not wait in the place of another call for the same answer in a queue too long to plan for each call', async () => {
@@ -179,7 +179,7 @@ it('a call does not wait in the place of another call for the same answer in a q
     await world.join(call('a', { isAsync: true, timeoutMs: 120 * SECOND, answer: `${index}` }))
   const windowMs = 20 * SECOND + WINDOW_MARGIN_MS
   await assertJoins(world, call('b', { answer: '219' }), { place: 'ahead', etaMs: windowMs })
-  await assertJoins(world, call('b', { answer: '0' }), { place: 'shared', etaMs: windowMs })
+  await assertJoins(world, call('b', { answer: '0' }), { place: 'follower', etaMs: windowMs })
 })
 
 it('a call that a newcomer pushes past its deadline is refused at once', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it, type TestContext } from 'node:test'
-import { type Answer, RequestCoalescer, type Subscriber } from '../../workers/cache/request-coalescer.ts'
+import { RequestCoalescer, type RequestResult, type Subscriber } from '../../workers/cache/request-coalescer.ts'
 import { LOCK_LOST } from '../../workers/errors/abort-reasons.ts'
 import type { Outcome } from '../../workers/upstream/outcome.ts'
 import { until } from '../support/gateway.ts'
@@ -26,7 +26,7 @@ const TIMEOUT = { code: 'UPSTREAM_TIMEOUT' } as const
 
 /** A process whose call leads. It has sent its request and has no answer yet. */
 async function lead(t: TestContext, keys: ReturnType<typeof keysOf>) {
-  const hanging = Promise.withResolvers<Answer>()
+  const hanging = Promise.withResolvers<RequestResult>()
   let isLed = false
   const outcome = new RequestCoalescer(redis).join(keys, subscriber('first'), (request) => {
     isLed = true
@@ -58,7 +58,7 @@ it('a follower in another process sends a request of its own when the call that 
   const closed = { code: 'UPSTREAM_RATE_LIMITED', reach: 'unsent' } as const
   for (const outcome of [evicted, closed, { ...TIMEOUT, reach: 'refused' } as const]) {
     const keys = keysOf(`evicted-${outcome.code}`)
-    const answer = Promise.withResolvers<Answer>()
+    const answer = Promise.withResolvers<RequestResult>()
     const first = new RequestCoalescer(redis).join(keys, subscriber('first'), () => answer.promise)
     await until(async () => (await redis.exists(keys.leader)) === 1)
     const own: Outcome = { body: Buffer.from('{}') }
@@ -74,7 +74,7 @@ it('a request whose call was left goes on for those that wait for its answer, in
   const keys = keysOf('left')
   const leaving = new AbortController()
   const left = { first: subscriber('first', leaving.signal), last: new AbortController() }
-  const answer = Promise.withResolvers<Answer>()
+  const answer = Promise.withResolvers<RequestResult>()
   let ended: AbortSignal | undefined
   const first = new RequestCoalescer(redis).join(keys, left.first, ({ signal }) => {
     ended = signal
@@ -86,7 +86,7 @@ it('a request whose call was left goes on for those that wait for its answer, in
   await until(async () => (await redis.exists(keys.followed)) === 1)
   leaving.abort(new Error('left'))
   await assert.rejects(first, /left/)
-  assert.ok(left.first.progress.goesOn, 'its place in the wait queue is free only when the request has ended')
+  assert.ok(left.first.progress.sharedRequestEnd, 'its place in the wait queue is free only when the request has ended')
   // The follower says again that it waits.
   await redis.pexpire(keys.followed, 900)
   await until(async () => (await redis.pttl(keys.followed)) > 900)
@@ -150,7 +150,7 @@ it('a call whose place comes first brings the answer for a request that is not s
     })
     await until(() => waited !== undefined)
     const second = where === 'here' ? first : new RequestCoalescer(redis)
-    const answer = Promise.withResolvers<Answer>()
+    const answer = Promise.withResolvers<RequestResult>()
     let isLed = false
     const ahead = second.join(keys, { ...subscriber('ahead'), isAhead: true }, () => {
       isLed = true
@@ -208,9 +208,9 @@ it('a call leads at once that took the lead with a command whose reply was lost'
 it('a call whose command for the lead was slow finds what the leader before stored in another Redis', async () => {
   const keys = keysOf('elsewhere')
   const answer = { outcome: { body: Buffer.from('1') }, freshMs: 60_000 }
-  let stored: Answer | undefined
+  let stored: RequestResult | undefined
   let requests = 0
-  const send = async (): Promise<Answer> => {
+  const send = async (): Promise<RequestResult> => {
     requests += 1
     stored = answer
     return answer

@@ -13,7 +13,7 @@ import type { Permit } from '../permits/permits-in-use.ts'
 import type { UpstreamCall, UpstreamDeps } from '../upstream/call-upstream.ts'
 import { callWithFallback } from '../upstream/call-with-fallback.ts'
 import { isCutShort, isFailure, isOfOneCall, isUnsent, type Outcome } from '../upstream/outcome.ts'
-import type { Answer, CoalescedRequest, RequestCoalescer, SharedAnswer } from './request-coalescer.ts'
+import type { CoalescedRequest, RequestCoalescer, RequestResult, SharedResult } from './request-coalescer.ts'
 
 export interface CachingDeps extends UpstreamDeps {
   cache: ResponseCache
@@ -35,8 +35,8 @@ export interface CallOutcome {
 }
 
 /**
- * `detail` of `Cache-Status` (RFC 9211, 2.8) by why no request was sent for a call that a stored
- * answer serves.
+ * `detail` of `Cache-Status` (RFC 9211, 2.8) of a stored answer that is served without a request,
+ * by the code of the failure that is why.
  */
 const WITHOUT_REQUEST: Partial<Record<ErrorCode, string>> = {
   UPSTREAM_CAP_EXHAUSTED: 'cap-exhausted',
@@ -46,8 +46,8 @@ const WITHOUT_REQUEST: Partial<Record<ErrorCode, string>> = {
 }
 
 /**
- * Answers from the cache if the endpoint allows, else by one request for all identical calls of the
- * fleet.
+ * If the answers of the endpoint are shared: from the cache, or by one request for all identical
+ * calls of the fleet. Otherwise by a request of the call's own.
  */
 export async function callThroughCache(deps: CachingDeps, upstreamCall: UpstreamCall): Promise<CallOutcome> {
   const { call, endpoint } = upstreamCall
@@ -125,7 +125,7 @@ class StoredMeanwhileError extends Error {
   }
 }
 
-async function shareRequest(deps: CachingDeps, upstreamCall: UpstreamCall, keys: CacheKeys): Promise<SharedAnswer> {
+async function shareRequest(deps: CachingDeps, upstreamCall: UpstreamCall, keys: CacheKeys): Promise<SharedResult> {
   const { call, progress, signal, permitRequest } = upstreamCall
   // If this call leads and must wait, identical calls find it in the queue and take no places
   // there.
@@ -137,7 +137,7 @@ async function shareRequest(deps: CachingDeps, upstreamCall: UpstreamCall, keys:
     signal,
     progress,
     isAhead: call.ticket?.isAhead === true,
-    findStored: async (): Promise<Answer | undefined> => {
+    findStored: async (): Promise<RequestResult | undefined> => {
       const found = await findFresh(deps, keys)
       return found && { outcome: storedOutcome(found), found }
     },
@@ -157,7 +157,7 @@ async function shareRequest(deps: CachingDeps, upstreamCall: UpstreamCall, keys:
 /**
  * The outcome is the business of the call that led, and this call has the time to try for itself.
  */
-function mustTryItself({ isCollapsed, outcome }: SharedAnswer, upstreamCall: UpstreamCall): boolean {
+function mustTryItself({ isCollapsed, outcome }: SharedResult, upstreamCall: UpstreamCall): boolean {
   return isCollapsed && isOfOneCall(outcome) && mayTryAgain(outcome, upstreamCall)
 }
 
@@ -165,7 +165,7 @@ function mustTryItself({ isCollapsed, outcome }: SharedAnswer, upstreamCall: Ups
  * The message of a refusal may name the account of the leading call. Calls that share the refusal
  * get the words of its code.
  */
-function withoutPrivateMessage(shared: SharedAnswer): SharedAnswer {
+function withoutPrivateMessage(shared: SharedResult): SharedResult {
   const { isCollapsed, outcome } = shared
   if (!isCollapsed || !isFailure(outcome) || !isOfOneCall(outcome)) return shared
   const { message: _message, ...failure } = outcome
@@ -182,7 +182,7 @@ async function fetchAnswer(
   deps: CachingDeps,
   upstreamCall: UpstreamCall,
   { keys, request }: { keys: CacheKeys; request: CoalescedRequest },
-): Promise<Answer> {
+): Promise<RequestResult> {
   // Another process may have led meanwhile, for a call with an earlier place.
   const ensureNeeded = async ({ hasWaited }: Permit): Promise<void> => {
     const stored = hasWaited ? await findFresh(deps, keys) : undefined

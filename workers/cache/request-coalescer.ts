@@ -46,12 +46,12 @@ export interface Subscriber {
    */
   isAhead?: boolean
   /** The answer if it is stored by the time that this call takes the lead. */
-  findStored?: () => Promise<Answer | undefined>
+  findStored?: () => Promise<RequestResult | undefined>
 }
 
 export interface CoalescedRequest {
   readonly signal: AbortSignal
-  /** The latest one of its subscribers: read it when it is needed. */
+  /** The latest deadline of its subscribers. It can grow, so nobody keeps a copy. */
   readonly deadline: number
   readonly progress: CallProgress
   /**
@@ -61,9 +61,12 @@ export interface CoalescedRequest {
   readonly lead: Lead | undefined
 }
 
-export interface Answer {
+export interface RequestResult {
   outcome: Outcome
-  /** How long the answer is stored, milliseconds: the request's `lead` has ended then. */
+  /**
+   * How long the answer is fresh, milliseconds. Set only if the answer was stored, which also ended
+   * the request's `lead`.
+   */
   freshMs?: number | undefined
   /** The `traceparent` of the call for which it was fetched; absent if that call is not traced. */
   fetchedBy?: string | undefined
@@ -74,15 +77,15 @@ export interface Answer {
   found?: CacheEntry | undefined
 }
 
-export interface SharedAnswer extends Answer {
+export interface SharedResult extends RequestResult {
   isCollapsed: boolean
 }
 
-interface Ended extends Answer {
+interface Ended extends RequestResult {
   isLeader: boolean
 }
 
-type Work = (request: CoalescedRequest) => Promise<Answer>
+type Work = (request: CoalescedRequest) => Promise<RequestResult>
 
 interface LocalRequest extends CoalescedRequest {
   keys: CacheKeys
@@ -134,7 +137,7 @@ export class RequestCoalescer {
   }
 
   /** `work` makes the answer if no other call does. */
-  async join(keys: CacheKeys, subscriber: Subscriber, work: Work): Promise<SharedAnswer> {
+  async join(keys: CacheKeys, subscriber: Subscriber, work: Work): Promise<SharedResult> {
     const known = this.#requests.get(keys.answer)
     const overtaken = subscriber.isAhead && known && !hasBegun(known.progress) ? known : undefined
     const shared = overtaken ? undefined : known
@@ -263,7 +266,7 @@ export class RequestCoalescer {
     return { isLeader: isOvertaken, other: leader.replace(BEGUN, '') }
   }
 
-  async #lead(request: LocalRequest): Promise<Answer> {
+  async #lead(request: LocalRequest): Promise<RequestResult> {
     const { keys, token, progress, work } = request
     const renewing = setInterval(() => {
       const tokens = hasBegun(progress) ? [token + BEGUN, token] : [token, token + BEGUN]
@@ -273,8 +276,9 @@ export class RequestCoalescer {
     try {
       const answer = await work(request)
       const { outcome, freshMs } = answer
-      // A stored answer needs no frame, because followers read it from storage. An outcome cut
-      // short gets a frame, and each follower decides by its own time whether to try again.
+      // A stored answer is not published in a frame of `keys.outcome`, because followers read it
+      // from storage. An outcome cut short is published, and each follower decides by its own time
+      // whether to try again.
       isStored = freshMs !== undefined && request.lead !== undefined
       if ((isOfOneCall(outcome) && !isCutShort(outcome)) || isStored) return answer
       const frame = outcomeFrame(outcome, token)
@@ -311,8 +315,8 @@ export class RequestCoalescer {
 const hasBegun = ({ isUnderWay = false, reach }: CallProgress): boolean => isUnderWay || hasReached(reach, 'maybe-sent')
 
 /**
- * An answer serves the calls of the request that waits behind it for a permit; a failure leaves
- * them their own try.
+ * If the overtaking request is answered, the calls of the overtaken request get that answer. If it
+ * fails, their own request goes on.
  */
 function overtake(behind: LocalRequest, ahead: LocalRequest): void {
   const endBehind = ({ outcome }: Ended): void => {
@@ -329,12 +333,12 @@ function subscribe(request: LocalRequest, subscriber: Subscriber): void {
   subscriber.progress.ofRequest = request.progress
 }
 
-/** `goesOn` tells the call whose place in the wait queue the request uses how long that lasts. */
+/** The call whose place in the wait queue the request uses learns its end by `sharedRequestEnd`. */
 function unsubscribe(request: LocalRequest, subscriber: Subscriber): void {
   const { member, signal, progress } = subscriber
   request.subscribers.delete(subscriber)
   if (signal.reason === LOCK_LOST) request.hasLostLock = true
-  if (member === request.member && request.state !== 'over') progress.goesOn = request.ended
+  if (member === request.member && request.state !== 'over') progress.sharedRequestEnd = request.ended
 }
 
 /**

@@ -62,8 +62,8 @@ export class StalePermitError extends UnsentError {}
 export class EndedUnsentError extends UnsentError {}
 
 /**
- * How far the attempt got that ended with this error: what is no error of an attempt ended the call
- * after the first byte.
+ * How far the attempt got that ended with this error. An error that is no error of an attempt means
+ * that the call ended after the first byte was written.
  */
 export function reachOfFailed(error: unknown): Reach {
   if (error instanceof AttemptError) return error.reach

@@ -37,7 +37,7 @@ export interface CallRun {
   signal: AbortSignal
 }
 
-/** After these failures the caller needs no warning that the change may have happened. */
+/** After these failures of an endpoint that changes data, it is certain that nothing changed. */
 const NEEDS_NO_WARNING: ReadonlySet<ErrorCode> = new Set([
   // The upstream stated them in an answer below 500, so it has changed nothing.
   'UPSTREAM_NOT_FOUND',
@@ -46,7 +46,7 @@ const NEEDS_NO_WARNING: ReadonlySet<ErrorCode> = new Set([
   'UPSTREAM_AUTH_FAILED',
   'UPSTREAM_REDIRECT_BLOCKED',
   'PROVIDER_KEY_INVALID',
-  // Nobody reads the outcome.
+  // Not certain here, but nobody reads the outcome.
   'CALL_CANCELLED',
 ])
 
@@ -222,7 +222,7 @@ function leaveWhenSettled(
     if (mayHavePlace && signal.reason !== LOCK_LOST) leaveInBackground(deps, resolved)
   }
   const leave = (): void => {
-    if (progress.goesOn) progress.goesOn.then(leaveNow, leaveNow)
+    if (progress.sharedRequestEnd) progress.sharedRequestEnd.then(leaveNow, leaveNow)
     else leaveNow()
   }
   const { afterwards } = result

@@ -74,7 +74,7 @@ export class PermitClient {
    * The last round trip, milliseconds, if it took so long that a permit was too old when it came;
    * else 0.
    */
-  #logLaterMs = 0
+  #grantDelayMs = 0
   /** How many more requests the cap had room for at the last poll. */
   room = 0
 
@@ -220,11 +220,11 @@ export class PermitClient {
       return POLL_INTERVAL_MS
     }
     const [polledAt, { rules }] = [performance.now(), this.#cap]
-    const logLaterMs = this.#logLaterMs
+    const logLaterMs = this.#grantDelayMs
     const aheadMax = this.#ahead.wanted(waiters.length)
     const result = await this.#cap.acquire({ waiters, released, leaseMs: LEASE_MS, logLaterMs, aheadMax })
     const tookMs = Math.ceil(performance.now() - polledAt)
-    this.#logLaterMs = tookMs > PERMIT_AGE_MS_MAX ? Math.min(tookMs, ROUND_TRIP_MS_MAX) : 0
+    this.#grantDelayMs = tookMs > PERMIT_AGE_MS_MAX ? Math.min(tookMs, ROUND_TRIP_MS_MAX) : 0
     const usableUntil = polledAt + PERMIT_AGE_MS_MAX + logLaterMs
     const mayBeUsed = (): boolean => polledAt > this.#cap.limitedAt && rules === this.#cap.rules
     this.#ahead.keep(result.ahead, { usableUntil, mayBeUsed })

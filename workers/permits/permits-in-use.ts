@@ -16,8 +16,8 @@ export interface Permit {
 const RENEW_EVERY_MS = 1_500
 
 /**
- * The permits of one cap that requests of this worker hold: their leases are renewed, and those
- * that ended are gathered.
+ * The permits of one cap that requests of this worker hold. It renews their leases, and gathers the
+ * permits that ended until a poll releases them.
  */
 export class PermitsInUse {
   readonly #cap: Cap

@@ -222,7 +222,7 @@ const TIMEOUT_CODES = new Set([
 ])
 
 /**
- * The cause may name a host, never a URL. Nobody can tell a failed connect from a lost answer, so
+ * The cause may name a host, never a URL. It does not tell a failed connect from a lost answer, so
  * the reach is `maybe-sent`.
  */
 function toAttemptError(cause: unknown): AttemptError {

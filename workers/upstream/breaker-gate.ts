@@ -21,7 +21,7 @@ export class BreakerGate {
    * Token of the half-open slot that the requests share, redirects included, until their outcome is
    * counted; undefined while the breaker is closed.
    */
-  slot: string | undefined
+  halfOpenToken: string | undefined
 
   constructor(deps: GateDeps, request: Pick<RecordedRequest, 'slug' | 'isForced' | 'isPlain' | 'voter'>) {
     this.#deps = deps
@@ -35,7 +35,7 @@ export class BreakerGate {
   #waitMs(): number | undefined {
     const { slug, isForced } = this.#request
     const waitMs = this.#deps.health.sourceWaitMs(slug)
-    return waitMs !== undefined && (isForced || this.slot !== undefined) ? 0 : waitMs
+    return waitMs !== undefined && (isForced || this.halfOpenToken !== undefined) ? 0 : waitMs
   }
 
   /** Why a wait for a permit is useless: the breaker is open. */
@@ -57,19 +57,19 @@ export class BreakerGate {
    */
   async enter(): Promise<void> {
     const { slug, isForced, isPlain, voter } = this.#request
-    if (this.slot !== undefined || this.#waitMs() === undefined) return
+    if (this.halfOpenToken !== undefined || this.#waitMs() === undefined) return
     this.refuseWhenOpen()
     if (!isPlain) this.#leaveToProbe()
     const token = randomUUID()
     const answer = await acquireHalfOpenSlot(this.#deps.redis, slug, { token, voter, isForced: isForced === true })
     if (answer.kind === 'wait') throw new BreakerOpenError(answer.waitMs)
     if (answer.kind === 'probe') this.#leaveToProbe()
-    if (answer.kind === 'slot') this.slot = token
+    if (answer.kind === 'slot') this.halfOpenToken = token
   }
 
   /** The outcome under the slot is about to be counted, which frees the slot. */
   leave(): void {
-    this.slot = undefined
+    this.halfOpenToken = undefined
   }
 
   /**

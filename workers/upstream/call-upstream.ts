@@ -69,13 +69,13 @@ async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory
   } catch (error) {
     recorder.flush()
     if (!(error instanceof AttemptError)) throw error
-    // An attempt before it may have sent a request.
+    // An earlier attempt of this call may have sent a request.
     const { reach } = upstreamCall.progress
     return { ...attemptFailure(error), ...(hasReached(reach, 'maybe-sent') ? { reach } : {}) }
   }
   const read = readExchanges(exchanges, { endpoint, parameters: call.parameters, context })
   if ('data' in read)
-    recorder.noteMembers({
+    recorder.noteFields({
       upstream: api.upstream,
       path: call.endpoint,
       endpoint,

@@ -21,8 +21,9 @@ const NO_REPEATS = new NoRepeats()
 
 /**
  * Sends a call to the source of its API. When that source fails or its breaker is open, the call
- * goes to the fallback source, if the API has one, within what is left of the call's time. The
- * first source has half of the time, and repeats nothing.
+ * goes to the fallback source, if the API has one, within what is left of the call's time. An
+ * attempt at the first source takes at most half of the time, and is not repeated; the wait for its
+ * permit is not shortened.
  */
 export async function callWithFallback(deps: UpstreamDeps, upstreamCall: UpstreamCall): Promise<Outcome> {
   const { api, call, remainingMs } = upstreamCall

@@ -90,8 +90,8 @@ function classifyStatus(sent: Sent, answer: UpstreamResponse): ResponseClass | u
 }
 
 /**
- * A 4xx is about the caller's values if the endpoint says so, or if the caller added some: those
- * nobody has checked.
+ * A 4xx is about the caller's values if the endpoint says so, or if the caller added undeclared
+ * parameters, because nobody has checked these.
  */
 function classifyRefusal({ endpoint, hasUndeclared }: Sent, answer: UpstreamResponse): ResponseClass {
   const { status } = answer

@@ -40,8 +40,9 @@ export type FailureWords = Omit<FailureRow, 'at'>
 type ObservedAttempt = AttemptRecord & { seen: Seen }
 
 /**
- * The health side of one call's or probe's attempts: counts each once. A cap, a lost lock, what a
- * caller added, and a deadline or a caller's leaving that came too early to tell do not count.
+ * The health side of one call's or probe's attempts: counts each once. These do not count: a
+ * refusal by the cap, a lost lock, a failure that parameters of the caller may have caused, and an
+ * attempt that its deadline or its caller ended too early to tell.
  */
 export class AttemptRecorder {
   readonly #deps: HealthDeps
@@ -86,7 +87,7 @@ export class AttemptRecorder {
     request: Pick<WireRequest, 'origin' | 'method'>,
   ): Promise<T> {
     const { slug, source, isPlain, voter } = this.#request
-    const { slot } = this.gate
+    const { halfOpenToken: slot } = this.gate
     this.#forgetRedirects()
     const startedAt = performance.now() - this.#ownMs()
     const tookMs = (): number => performance.now() - startedAt - this.#ownMs()
@@ -135,10 +136,10 @@ export class AttemptRecorder {
   }
 
   /**
-   * Notes what the data of the last answer lack. Undeclared parameters may choose what an answer
-   * has.
+   * Notes which fields the data of the last answer lack. Undeclared parameters may choose what an
+   * answer has.
    */
-  noteMembers(answered: Answered): void {
+  noteFields(answered: Answered): void {
     const last = this.#answered.at(-1)
     if (last?.result !== 'ok' || !last.isPlain) return
     const { health, telemetry } = this.#deps
@@ -175,8 +176,8 @@ export class AttemptRecorder {
     const reason = error instanceof EndedUnsentError ? error.cause : error
     if (error instanceof StalePermitError || reason === LOCK_LOST) return undefined
     // Patience and deadlines differ: what counts is how long it took.
-    const isCutShort = !(error instanceof AttemptError) || error.code === 'UPSTREAM_TIMEOUT'
-    if (!isCutShort) return error.code
+    const mayBeCutShort = !(error instanceof AttemptError) || error.code === 'UPSTREAM_TIMEOUT'
+    if (!mayBeCutShort) return error.code
     return tookMs >= this.#longMs(LEFT_MS) ? 'UPSTREAM_TIMEOUT' : undefined
   }
 
@@ -247,7 +248,8 @@ export class AttemptRecorder {
     if (result === 'fail' || result === 'late' || result === 'hanging') this.#noteFailure(code, seen)
     try {
       const { changed, needsProbe, hasClosed, probedEndpoint } = await recordAttempt(redis, slug, record)
-      // Before the calls of this process learn of it, which would go on all at once.
+      // First: when the calls of this process learn that the breaker closed, they all go on at
+      // once.
       if (hasClosed) await caps.of({ slug }, SHARED_BUCKET).beginGradually()
       if (changed) await health.read(slug)
       if (needsProbe) scheduleProbe(this.#deps, slug, { name: `confirm-${health.now()}`, isForced: true })

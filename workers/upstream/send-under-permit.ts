@@ -75,7 +75,7 @@ export interface CallProgress {
    * Settles with the coalesced request that goes on for others in the call's place of the wait
    * queue.
    */
-  goesOn?: Promise<unknown>
+  sharedRequestEnd?: Promise<unknown>
 }
 
 export interface ClassifiedExchange extends HttpExchange {
