@@ -169,3 +169,23 @@ it('a call that has had its permit and comes again for another permit has a plac
   const places = await Promise.all([joined('one'), joined('two')])
   for (const place of places) assert.equal(Reflect.get(place, 'place'), 'own')
 })
+
+it('calls that come together while the cap is closed are refused, or wait until it opens, each by its deadline', async () => {
+  const [rules = assert.fail()] = CAPS
+  await redis.set(keys.rememberedSince, 0)
+  const call = (account: string, timeoutMs: number) => ({ account, weight: 1 as const, isAsync: false, timeoutMs })
+  const calls = [call('a', 1_000), call('b', 30_000), call('c', 30_000)] as Parameters<Side['play']>[0]['calls']
+  const outcomes = []
+  for (const isTogether of [true, false]) {
+    const side = new Side(rules, isTogether)
+    const state = capKeys.of(side.slug, 'shared', 'state')
+    await redis.hset(state, { initialisedAt: 0, closed: side.now + 2_000 })
+    const { replies } = await side.play({ calls, granted: 0, isSentAgain: false, pauseMs: 0 }, 0)
+    outcomes.push(replies)
+  }
+  const [together = [], apart] = outcomes
+  assert.deepEqual(together, apart)
+  const [refused, ...waiting] = together
+  assert.deepEqual(refused, { reason: 'closed', retryAfterMs: 2_000 })
+  for (const place of waiting) assert.ok('etaMs' in place && place.etaMs >= 2_000, JSON.stringify(place))
+})
