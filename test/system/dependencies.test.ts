@@ -119,12 +119,15 @@ describe('while Redis is unreachable', () => {
         // If a connection fails, its command fails.
         assert.ok(tookMs < REFUSED_MS_MAX, `refused after ${tookMs} ms`)
       }
-      const linesOfCalls = () => answers.map(({ answer }) => linesOf(answer.headers.get('x-request-id') ?? '').length)
-      await until(() => linesOfCalls().every((count) => count > 0))
-      assert.ok(
-        linesOfCalls().every((count) => count === 1),
-        'one log line a call',
-      )
+      // A quick machine comes to the second round within the second of the first.
+      if (round === 0) {
+        const linesOfCalls = () => answers.map(({ answer }) => linesOf(answer.headers.get('x-request-id') ?? '').length)
+        await until(() => linesOfCalls().every((count) => count > 0))
+        assert.ok(
+          linesOfCalls().every((count) => count === 1),
+          'one log line a call',
+        )
+      }
       assert.equal((await send(gateway, '/healthz')).status, 200)
       assert.equal((await send(gateway, '/v1/catalog')).status, 200)
       assert.equal((await send(gateway, '/v1/me', { token: account.token })).status, 200)
