@@ -4,7 +4,7 @@ import { ERRORS, type ErrorCode } from '../errors.ts'
  * How far the requests of a call got. A call never goes back, except from `maybe-sent` to `unsent`
  * if a worker learns that nothing was sent.
  * - `refused`: the gateway refused the call as admission does, before anything was sent for it.
- * - `unsent`: as far as any process knows, no request was sent.
+ * - `unsent`: no request was sent, or none that a process knows of.
  * - `maybe-sent`: nobody knows, for example because a worker was lost, or because a connection
  *   failed.
  * - `sent`: the first byte of a request was written, also for a request that the call shares.

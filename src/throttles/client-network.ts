@@ -17,9 +17,9 @@ export interface Network {
 }
 
 /**
- * The client that an address counts as for throttles, in this process and in Redis: an IPv4 address
- * itself, an IPv6 address by its /64, which one subscriber has. Accounts are never throttled by
- * name alone, so nobody locks an owner out.
+ * The client that an address counts as for throttles, in this process and in Redis. An IPv4 address
+ * counts as itself. An IPv6 address counts as its /64, because a subscriber has a whole /64. No
+ * throttle counts by the name of an account alone, so nobody can lock an owner out.
  */
 export function clientOf(address: string): string {
   if (!ipaddr.isValid(address)) return address

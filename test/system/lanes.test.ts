@@ -85,7 +85,8 @@ describe('lanes', () => {
     for (let call = 0; call < 20; call += 1) assert.equal((await weather()).status, 200)
     assert.equal(await stage.redis.zcard(QUEUE), WAITING, 'none of the waiting calls was lost meanwhile')
     const refused = await send(stage.gateway, '/v1/call/random-facts/random', { key: stage.account.live })
-    // No call of the cap's window was made, so nobody is told that the cap is used up.
+    // No request was sent in the window of the cap, so the refusal does not say that the cap is
+    // used up.
     assert.equal(refused.body.error.code, 'OVERLOADED', refused.text)
     leaving.abort()
     await Promise.all(waiting)

@@ -59,7 +59,8 @@ export function offences(files: SourceFile[], isAllowed: (from: string, to: stri
 }
 
 /**
- * The folders of `src` from the ground up as src/README.md lists them; those of `workers` likewise.
+ * The folders of `src` from the ground up as src/README.md lists them; for `workers`, the folders
+ * that workers/README.md lists.
  */
 export async function listFolders(root: 'src' | 'workers' = 'src'): Promise<string[]> {
   const readme = await readFile(join(ROOT, root, 'README.md'), 'utf8')
