@@ -9,6 +9,7 @@ import { type LocalWaiter, LocalWaiters } from './local-waiters.ts'
 import { type PermitRequest, tooLateError } from './permit-request.ts'
 import { AHEAD_LIFE_MS, PermitsAhead } from './permits-ahead.ts'
 import { type Permit, PermitsInUse } from './permits-in-use.ts'
+import { PollSchedule } from './poll-schedule.ts'
 
 /** A poll also keeps the waiters' entries alive. */
 const POLL_INTERVAL_MS = 500
@@ -67,9 +68,13 @@ export class PermitClient {
   readonly #inUse: PermitsInUse
   readonly #ahead: PermitsAhead
   readonly #waiters = new LocalWaiters()
-  #isPolling = false
-  #pollAgain = false
-  #timer: NodeJS.Timeout | undefined
+  readonly #polls = new PollSchedule({
+    poll: () => this.#poll(),
+    pauseAfter: (pauseMs) => {
+      if (this.#waiters.size > 0) return pauseMs
+      return this.#inUse.releasedCount > 0 ? this.#releasePauseMs() : undefined
+    },
+  })
   /**
    * The last round trip, milliseconds, if it took so long that a permit was too old when it came;
    * else 0.
@@ -121,7 +126,7 @@ export class PermitClient {
     signal.addEventListener('abort', onAbort)
     this.#waiters.add(waiter)
     this.#listenWhileNeeded()
-    this.#schedulePoll()
+    this.#polls.pollSoon()
     return promise
   }
 
@@ -138,7 +143,7 @@ export class PermitClient {
   }
 
   wake(member: string): void {
-    if (this.#waiters.get(member)) this.#schedulePoll()
+    if (this.#waiters.get(member)) this.#polls.pollSoon()
   }
 
   /** Another worker may have found that the upstream is limited: permits ahead are not used. */
@@ -150,29 +155,13 @@ export class PermitClient {
     }
   }
 
-  #schedulePoll(): void {
-    clearTimeout(this.#timer)
-    if (this.#isPolling) {
-      this.#pollAgain = true
-      return
-    }
-    this.#isPolling = true
-    // Waiters and released permits of one tick go into one poll.
-    setImmediate(() => this.#poll())
-  }
-
   #scheduleRelease(): void {
-    if (this.room === 0 || this.#waiters.size > 0) this.#schedulePoll()
-    else if (!this.#isPolling && this.#inUse.releasedCount === 1) this.#pollIn(this.#releasePauseMs())
+    if (this.room === 0 || this.#waiters.size > 0) this.#polls.pollSoon()
+    else if (!this.#polls.isPolling && this.#inUse.releasedCount === 1) this.#polls.pollIn(this.#releasePauseMs())
   }
 
   #releasePauseMs(): number {
     return this.room >= WIDE_ROOM_MIN ? RELEASE_PAUSE_WIDE_MS : RELEASE_PAUSE_MS
-  }
-
-  #pollIn(pauseMs: number): void {
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.#schedulePoll(), pauseMs)
   }
 
   #listenWhileNeeded(): void {
@@ -186,30 +175,22 @@ export class PermitClient {
 
   /** Sends what was released. @throws what Redis throws */
   async close(): Promise<void> {
-    clearTimeout(this.#timer)
+    this.#polls.stop()
     const released = this.#inUse.drainReleased()
     const givingBack = this.#inUse.releaseUnused(...this.#ahead.drain())
     if (released.ids.length > 0) await this.#cap.release(released)
     await givingBack
   }
 
-  #poll(): void {
-    this.#exchange()
-      .catch((error) => {
-        this.#log.warn({ err: error }, 'failed to exchange permits with Redis')
-        return POLL_INTERVAL_MS
-      })
-      .then((pauseMs) => {
-        this.#isPolling = false
-        if (this.#pollAgain) this.#schedulePoll()
-        else if (this.#waiters.size > 0) this.#pollIn(pauseMs)
-        else if (this.#inUse.releasedCount > 0) this.#pollIn(this.#releasePauseMs())
-      })
+  #poll(): Promise<number> {
+    return this.#exchange().catch((error) => {
+      this.#log.warn({ err: error }, 'failed to exchange permits with Redis')
+      return POLL_INTERVAL_MS
+    })
   }
 
   /** Sends what was released, and asks for permits. @returns milliseconds until the next poll */
   async #exchange(): Promise<number> {
-    this.#pollAgain = false
     const waiters = this.#isPausedByOperator() ? [] : this.#waiters.first()
     const released = this.#inUse.drainReleased()
     if (waiters.length === 0) {
@@ -344,7 +325,7 @@ export class PermitClient {
 
   #releaseUnused(id: PermitId): void {
     void this.#giveBack(id)
-    if (this.#waiters.size > 0) this.#schedulePoll()
+    if (this.#waiters.size > 0) this.#polls.pollSoon()
   }
 }
 
