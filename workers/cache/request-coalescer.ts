@@ -1,26 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { rejectOnAbort } from '../../src/async/abort.ts'
-import { BEGUN, type CacheKeys, type Lead } from '../../src/cache/cache-key.ts'
+import type { CacheKeys, Lead } from '../../src/cache/cache-key.ts'
 import type { CacheEntry } from '../../src/cache/response-cache.ts'
-import { decodeFrame, encodeFrame } from '../../src/queue/frame.ts'
-import { hasReached } from '../../src/queue/verdict.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
-import { extendLock, releaseLock } from '../../src/redis/lock.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
-import { type Failure, isCutShort, isFailure, isOfOneCall, type Outcome } from '../upstream/outcome.ts'
+import { isCutShort, isFailure, isOfOneCall, type Outcome } from '../upstream/outcome.ts'
 import type { CallProgress } from '../upstream/send-under-permit.ts'
-
-/** Lifetime of a leader's key, and the interval of its renewal. Milliseconds. */
-const LEADER_MS = 3_000
-const LEADER_RENEW_MS = 1_000
-
-/**
- * How long followers in other processes find an outcome, milliseconds. Followers of a larger
- * outcome send requests of their own.
- */
-const OUTCOME_MS = 1_500
-const OUTCOME_BYTES_MAX = 2 * 1024 * 1024
+import { hasBegun, Leads, tokensOf } from './leads.ts'
 
 const FOLLOW_EVERY_MS = 40
 
@@ -30,8 +17,6 @@ const FOLLOW_EVERY_MS = 40
  */
 const FOLLOWED_MS = 1_500
 const FOLLOWED_RENEW_MS = 500
-
-const tokensOf = (token: string): string[] => [token, token + BEGUN]
 
 export interface Subscriber {
   /** The call's member of the wait queue. */
@@ -119,6 +104,7 @@ interface LocalRequest extends CoalescedRequest {
  */
 export class RequestCoalescer {
   readonly #redis: RedisConnection
+  readonly #leads: Leads
   readonly #isStoreElsewhere: boolean
   readonly #requests = new Map<string, LocalRequest>()
 
@@ -128,6 +114,7 @@ export class RequestCoalescer {
    */
   constructor(redis: RedisConnection, { isStoreElsewhere = false } = {}) {
     this.#redis = redis
+    this.#leads = new Leads(redis)
     this.#isStoreElsewhere = isStoreElsewhere
   }
 
@@ -211,13 +198,13 @@ export class RequestCoalescer {
   }
 
   async #leadOrFollow(request: LocalRequest, isAhead: boolean): Promise<Ended> {
-    const { keys, token, signal } = request
+    const { keys, signal } = request
     const leaders = new Set<string>()
     let mayOvertake = isAhead
     let maySendTogether = !isAhead && !this.#isStoreElsewhere
     let renewedAt = Number.NEGATIVE_INFINITY
     while (true) {
-      const taking = this.#takeLead(request, mayOvertake)
+      const taking = this.#leads.take(request, mayOvertake)
       // Sent behind the command that takes the lead: Redis runs it after that command.
       const reading = maySendTogether ? request.findStored() : undefined
       const [{ isLeader, other }, read] = await Promise.all([taking, reading])
@@ -226,13 +213,13 @@ export class RequestCoalescer {
       mayOvertake = false
       maySendTogether = false
       if (isLeader && stored) {
-        this.#endLead(request)
+        this.#leads.end(request)
         return { ...stored, isLeader }
       }
       if (other !== undefined) leaders.add(other)
-      const outcome = leaders.size === 0 ? undefined : await this.#outcomeOf(keys.outcome, leaders)
+      const outcome = leaders.size === 0 ? undefined : await this.#leads.outcomeOf(keys.outcome, leaders)
       if (outcome) {
-        if (isLeader) await releaseLock(this.#redis, [keys.leader], tokensOf(token))
+        if (isLeader) await this.#leads.giveBack(request)
         return { outcome, isLeader: false }
       }
       if (isLeader) {
@@ -247,72 +234,25 @@ export class RequestCoalescer {
     }
   }
 
-  /**
-   * Takes the lead if it is free, or if a request in another process has it that may be overtaken.
-   *
-   * @returns the token of that request as `other`
-   */
-  async #takeLead(
-    { keys, token, progress }: LocalRequest,
-    mayOvertake: boolean,
-  ): Promise<{ isLeader: boolean; other?: string }> {
-    const leader = await this.#redis.set(keys.leader, token, 'PX', LEADER_MS, 'NX', 'GET')
-    // The outcome at a follower's deadline depends on how far the leader's request is.
-    progress.isUnderWay = leader?.endsWith(BEGUN) ?? false
-    progress.reach = progress.isUnderWay ? 'maybe-sent' : 'unsent'
-    if (leader === null || leader === token) return { isLeader: true }
-    const isOvertaken = mayOvertake && !progress.isUnderWay
-    if (isOvertaken) await this.#redis.set(keys.leader, token, 'PX', LEADER_MS)
-    return { isLeader: isOvertaken, other: leader.replace(BEGUN, '') }
-  }
-
   async #lead(request: LocalRequest): Promise<RequestResult> {
-    const { keys, token, progress, work } = request
-    const renewing = setInterval(() => {
-      const tokens = hasBegun(progress) ? [token + BEGUN, token] : [token, token + BEGUN]
-      extendLock(this.#redis, keys.leader, { tokens, lifeMs: LEADER_MS }).catch(() => undefined)
-    }, LEADER_RENEW_MS)
+    const stopRenewing = this.#leads.renew(request)
     let isStored = false
     try {
-      const answer = await work(request)
+      const answer = await request.work(request)
       const { outcome, freshMs } = answer
       // A stored answer is not published in a frame of `keys.outcome`, because followers read it
       // from storage. An outcome cut short is published, and each follower decides by its own time
       // whether to try again.
       isStored = freshMs !== undefined && request.lead !== undefined
       if ((isOfOneCall(outcome) && !isCutShort(outcome)) || isStored) return answer
-      const frame = outcomeFrame(outcome, token)
-      // Sent together with the end of the lead. Fails open: if Redis takes no writes, followers
-      // send requests of their own.
-      if (frame.length <= OUTCOME_BYTES_MAX) {
-        this.#redis.set(keys.outcome, frame, 'PX', OUTCOME_MS).catch(() => undefined)
-      }
+      this.#leads.publish(request, outcome)
       return answer
     } finally {
-      clearInterval(renewing)
-      if (!isStored) this.#endLead(request)
+      stopRenewing()
+      if (!isStored) this.#leads.end(request)
     }
   }
-
-  /**
-   * Not awaited: Redis runs it before what this process sends later. Deleting `coalesced` takes no
-   * call out of the wait queue.
-   */
-  #endLead({ keys, token }: LocalRequest): void {
-    releaseLock(this.#redis, [keys.leader, keys.coalesced], tokensOf(token)).catch(() => undefined)
-  }
-
-  /** Only the outcome of a leader that this request has followed counts. */
-  async #outcomeOf(key: string, leaders: Set<string>): Promise<Outcome | undefined> {
-    const frame = await this.#redis.getBuffer(key)
-    if (frame === null) return undefined
-    const { head, body } = decodeFrame<OutcomeHead>(frame)
-    if (!leaders.has(head.leader)) return undefined
-    return head.failure ?? { body, ...(head.isFromFallback && { isFromFallback: true }) }
-  }
 }
-
-const hasBegun = ({ isUnderWay = false, reach }: CallProgress): boolean => isUnderWay || hasReached(reach, 'maybe-sent')
 
 /**
  * If the overtaking request is answered, the calls of the overtaken request get that answer. If it
@@ -347,18 +287,4 @@ function unsubscribe(request: LocalRequest, subscriber: Subscriber): void {
  */
 function endReason({ hasLostLock }: LocalRequest, why: string): unknown {
   return hasLostLock ? LOCK_LOST : new Error(why)
-}
-
-interface OutcomeHead {
-  leader: string
-  failure?: Failure
-  isFromFallback?: true
-}
-
-function outcomeFrame(outcome: Outcome, leader: string): Buffer {
-  if (isFailure(outcome)) {
-    const { cause: _cause, ...failure } = outcome
-    return encodeFrame({ leader, failure } satisfies OutcomeHead, Buffer.alloc(0))
-  }
-  return encodeFrame({ leader, ...(outcome.isFromFallback && { isFromFallback: true }) }, outcome.body)
 }

@@ -1,0 +1,121 @@
+import { BEGUN, type CacheKeys } from '../../src/cache/cache-key.ts'
+import { decodeFrame, encodeFrame } from '../../src/queue/frame.ts'
+import { hasReached } from '../../src/queue/verdict.ts'
+import type { RedisConnection } from '../../src/redis/connection.ts'
+import { extendLock, releaseLock } from '../../src/redis/lock.ts'
+import { type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
+import type { CallProgress } from '../upstream/send-under-permit.ts'
+
+/** Lifetime of a leader's key, and the interval of its renewal. Milliseconds. */
+const LEADER_MS = 3_000
+const LEADER_RENEW_MS = 1_000
+
+/**
+ * How long followers in other processes find an outcome, milliseconds. Followers of a larger
+ * outcome send requests of their own.
+ */
+const OUTCOME_MS = 1_500
+const OUTCOME_BYTES_MAX = 2 * 1024 * 1024
+
+/** The values that a leader's key may have: before its first attempt has begun, and afterwards. */
+export const tokensOf = (token: string): string[] => [token, token + BEGUN]
+
+export const hasBegun = ({ isUnderWay = false, reach }: CallProgress): boolean =>
+  isUnderWay || hasReached(reach, 'maybe-sent')
+
+/** A request that leads, or wants to lead, the requests of all processes for one answer. */
+export interface LeadingRequest {
+  keys: CacheKeys
+  token: string
+  progress: CallProgress
+}
+
+interface OutcomeHead {
+  leader: string
+  failure?: Failure
+  isFromFallback?: true
+}
+
+/** Who leads among the processes, by a key in Redis that a leader renews and ends. */
+export class Leads {
+  readonly #redis: RedisConnection
+
+  constructor(redis: RedisConnection) {
+    this.#redis = redis
+  }
+
+  /**
+   * Takes the lead if it is free, or if a request in another process has it that may be overtaken.
+   *
+   * @returns the token of that request as `other`
+   * @throws what Redis throws
+   */
+  async take(
+    { keys, token, progress }: LeadingRequest,
+    mayOvertake: boolean,
+  ): Promise<{ isLeader: boolean; other?: string }> {
+    const leader = await this.#redis.set(keys.leader, token, 'PX', LEADER_MS, 'NX', 'GET')
+    // The outcome at a follower's deadline depends on how far the leader's request is.
+    progress.isUnderWay = leader?.endsWith(BEGUN) ?? false
+    progress.reach = progress.isUnderWay ? 'maybe-sent' : 'unsent'
+    if (leader === null || leader === token) return { isLeader: true }
+    const isOvertaken = mayOvertake && !progress.isUnderWay
+    if (isOvertaken) await this.#redis.set(keys.leader, token, 'PX', LEADER_MS)
+    return { isLeader: isOvertaken, other: leader.replace(BEGUN, '') }
+  }
+
+  /** Renews the lead from now on. @returns how to stop */
+  renew({ keys, token, progress }: LeadingRequest): () => void {
+    const renewing = setInterval(() => {
+      // The lock keeps the first token.
+      const tokens = hasBegun(progress) ? tokensOf(token).toReversed() : tokensOf(token)
+      extendLock(this.#redis, keys.leader, { tokens, lifeMs: LEADER_MS }).catch(() => undefined)
+    }, LEADER_RENEW_MS)
+    return () => clearInterval(renewing)
+  }
+
+  /**
+   * Not awaited: Redis runs it before what this process sends later. Deleting `coalesced` takes no
+   * call out of the wait queue.
+   */
+  end({ keys, token }: LeadingRequest): void {
+    releaseLock(this.#redis, [keys.leader, keys.coalesced], tokensOf(token)).catch(() => undefined)
+  }
+
+  /** Hands the lead back before anything was sent under it. @throws what Redis throws */
+  async giveBack({ keys, token }: LeadingRequest): Promise<void> {
+    await releaseLock(this.#redis, [keys.leader], tokensOf(token))
+  }
+
+  /**
+   * Publishes an outcome for followers in other processes. Not awaited, and sent together with the
+   * end of the lead. Fails open: if Redis takes no writes, followers send requests of their own.
+   */
+  publish({ keys, token }: LeadingRequest, outcome: Outcome): void {
+    const frame = outcomeFrame(outcome, token)
+    if (frame.length <= OUTCOME_BYTES_MAX) {
+      this.#redis.set(keys.outcome, frame, 'PX', OUTCOME_MS).catch(() => undefined)
+    }
+  }
+
+  /**
+   * The published outcome, if one of these leaders published it.
+   *
+   * @throws what Redis throws
+   */
+  async outcomeOf(key: string, leaders: Set<string>): Promise<Outcome | undefined> {
+    const frame = await this.#redis.getBuffer(key)
+    if (frame === null) return undefined
+    const { head, body } = decodeFrame<OutcomeHead>(frame)
+    if (!leaders.has(head.leader)) return undefined
+    return head.failure ?? { body, ...(head.isFromFallback && { isFromFallback: true }) }
+  }
+}
+
+function outcomeFrame(outcome: Outcome, leader: string): Buffer {
+  if (isFailure(outcome)) {
+    const { cause: _cause, ...failure } = outcome
+    return encodeFrame({ leader, failure } satisfies OutcomeHead, Buffer.alloc(0))
+  }
+  return encodeFrame({ leader, ...(outcome.isFromFallback && { isFromFallback: true }) }, outcome.body)
+}
