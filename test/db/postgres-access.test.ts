@@ -27,7 +27,8 @@ const FOREIGN = {
   extra_float_digits: '-10',
   standard_conforming_strings: 'off',
   lock_timeout: '1',
-  statement_timeout: '1',
+  // It holds for the statement that puts our value in its place.
+  statement_timeout: '1001',
   idle_in_transaction_session_timeout: '1',
   default_transaction_isolation: 'serializable',
 }
@@ -64,9 +65,8 @@ async function readEverything(url: string): Promise<unknown[]> {
       sql<Record<string, unknown>>`
         select timestamptz '2026-11-25 01:02:03+00' as time, '\\x00ff'::bytea as bytes, 0.1::float8 + 0.2 as float,
                date_trunc('day', timestamptz '2026-11-25 01:02:03+00') as day,
-               current_setting('transaction_isolation') as isolation, current_setting('search_path') as path`.execute(
-        db,
-      )
+               current_setting('transaction_isolation') as isolation, current_setting('search_path') as path,
+               current_setting('statement_timeout') as longest`.execute(db)
     const { rows } = await read()
     const { rows: inTransaction } = await db.transaction().execute(() => read())
     assert.deepEqual(inTransaction, rows)
@@ -83,6 +83,7 @@ const EVERYTHING = [
   new Date('2026-11-25T00:00:00Z'),
   'read committed',
   '"$user", public',
+  '1500ms',
 ]
 
 describe('every connection to Postgres', () => {
