@@ -66,7 +66,8 @@ export interface Context {
   accountLimits: AccountLimits
   callEnds: CallEndBatcher
   monthLoads: SingleFlight<number>
-  monthNotices: MonthNotices
+  /** Undefined if nothing is mailed. */
+  monthNotices: MonthNotices | undefined
   /** Health of every upstream, followed. */
   health: HealthCache
   /** What operators set of upstreams, kept in force in the catalog. */
@@ -137,7 +138,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     accountLimits: new AccountLimits(redis),
     callEnds: new CallEndBatcher(redis, log),
     monthLoads: new SingleFlight(),
-    monthNotices: new MonthNotices({ db, log, config, mailer }),
+    monthNotices: mailer && new MonthNotices({ db, log, config, mailer }),
     health,
     settings,
     telemetry,

@@ -2,7 +2,6 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Context } from './context.ts'
 import { GatewayError } from './errors.ts'
-import { isCallRoute } from './http/answer/error-answer.ts'
 import { allowOrigins } from './http/server/cross-origin.ts'
 import { checkHeld, holdAnswer } from './http/server/holding.ts'
 import { collectMethods, refuseUnrouted } from './http/server/method-not-allowed.ts'
@@ -13,11 +12,15 @@ import { challengeFor, mcpAddress, originForm } from './oauth/resources.ts'
 import { acceptPortalSession } from './portal/session-cookie.ts'
 import { ClientLimits } from './throttles/client-limits.ts'
 
+/** A call whose path has no character with which it could mean another path. */
+const PLAIN_CALL = /^\/v1\/call\/[\w/-]+(?:\?|$)/
+
 /**
  * The address as it is routed. A call without an API is a call all the same, and refused in the
  * order of calls.
  */
 export function routedUrl({ url = '/' }: Pick<IncomingMessage, 'url'>): string {
+  if (PLAIN_CALL.test(url)) return url
   const path = originForm(url)
   return mcpAddress(path) ?? path.replace(/^\/v1\/call(?=\?|$)/, '/v1/call/')
 }
@@ -79,11 +82,10 @@ function forgetEmptyCredentials({ headers }: Pick<IncomingMessage, 'headers'>): 
 }
 
 /** Whether no account answers for a request: its route needs no credential, or it has none. */
-function isAnonymous({ url, headers, routeOptions }: FastifyRequest): boolean {
+function isAnonymous({ headers, routeOptions }: FastifyRequest): boolean {
   const { guard, isProbe } = routeOptions.config
   if (isProbe) return false
-  const isGuarded = guard !== undefined || isCallRoute(url)
-  return !isGuarded || (headers.authorization === undefined && headers['x-api-key'] === undefined)
+  return guard === undefined || (headers.authorization === undefined && headers['x-api-key'] === undefined)
 }
 
 /** What every answer says, and what is counted of it. */

@@ -20,7 +20,8 @@ export interface LimitDeps {
   callEnds: Pick<CallEndBatcher, 'flush' | 'compensate'>
   /** Shared look-ups of a month's usage in Postgres, for when Redis has no count. */
   monthLoads: SingleFlight<number>
-  monthNotices: Pick<MonthNotices, 'note'>
+  /** Undefined if nothing is mailed. */
+  monthNotices: Pick<MonthNotices, 'note'> | undefined
 }
 
 /**
@@ -41,7 +42,7 @@ export async function acquireLimits(
 ): Promise<LimitState | typeof STALE> {
   const query = { ...acquireQuery(deps, principal, timeoutMs), callId }
   const limits = await orCompensate(deps, { principal, callIds: [callId] }, deps.accountLimits.acquire(query))
-  if (limits !== STALE) deps.monthNotices.note(principal, limits)
+  if (limits !== STALE) deps.monthNotices?.note(principal, limits)
   return limits
 }
 
@@ -53,7 +54,7 @@ export async function acquireBatchLimits(
 ): Promise<BatchGrant | typeof STALE> {
   const query = { ...acquireQuery(deps, principal, timeoutMs), callIds, take }
   const grant = await orCompensate(deps, { principal, callIds }, deps.accountLimits.acquireBatch(query))
-  if (grant !== STALE) deps.monthNotices.note(principal, grant.state)
+  if (grant !== STALE) deps.monthNotices?.note(principal, grant.state)
   return grant
 }
 

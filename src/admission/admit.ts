@@ -107,7 +107,7 @@ export async function identifyCaller(
   request: FastifyRequest,
 ): Promise<Principal> {
   const principal = await authenticateCall(deps, request)
-  requireAudience(principal, request, deps.config.http.baseUrl)
+  if (principal.connection) requireAudience(principal, request, deps.config.http.baseUrl)
   deps.accountRequests.checkRefusedCalls(principal.accountId)
   holdForAccount(request, principal.accountId)
   return principal

@@ -60,10 +60,10 @@ export type CallerRequest = Pick<FastifyRequest, 'headers' | 'ip'>
  * @throws GatewayError AUTH_REQUIRED, INVALID_API_KEY, INVALID_TOKEN, TOKEN_EXPIRED, or
  *   RATE_LIMIT_EXCEEDED for a client that sends unknown keys
  */
-export async function authenticateCall(deps: AuthenticationDeps, { headers, ip }: CallerRequest): Promise<Principal> {
-  const credential = readCredential(headers)
+export async function authenticateCall(deps: AuthenticationDeps, request: CallerRequest): Promise<Principal> {
+  const credential = readCredential(request.headers)
   return await deps.principals.get(principalKey(credential), async (isKnown) => {
-    const principal = await lookUpPrincipal(deps, credential, { isKnown, ip })
+    const principal = await lookUpPrincipal(deps, credential, { isKnown, ip: request.ip })
     return credential.wantsTest ? { ...principal, mode: 'test' } : principal
   })
 }

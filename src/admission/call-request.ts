@@ -51,22 +51,23 @@ function invalidHeader(header: string, values: string): GatewayError {
 export function wantsRaw({ headers }: FastifyRequest): boolean {
   const form = headers['x-gateway-response']
   if (form !== undefined && form !== 'raw') throw invalidHeader('X-Gateway-Response', 'raw')
-  return (
-    form === 'raw' ||
-    (headers.accept ?? '').split(',').some((type) => /^\s*application\/vnd\.upstream\+json\s*(;|$)/i.test(type))
-  )
+  return form === 'raw' || /(?:^|,)\s*application\/vnd\.upstream\+json\s*(?:[;,]|$)/i.test(headers.accept ?? '')
 }
+
+/** What a form does not encode. */
+const LITERAL = /^[\w.~,:/=-]*$/
 
 /** In order, decoded once as a form (`+` is a blank). @throws GatewayError INVALID_ENCODING */
 export function queryParameters(query: string): GivenParameter[] {
-  return query
-    .split('&')
-    .filter((part) => part !== '')
-    .map((part) => {
-      const equals = part.indexOf('=')
-      const name = equals < 0 ? part : part.slice(0, equals)
-      return { name: formDecoded(name), value: equals < 0 ? '' : formDecoded(part.slice(equals + 1)) }
-    })
+  const given: GivenParameter[] = []
+  for (const part of query.split('&')) {
+    if (part === '') continue
+    const equals = part.indexOf('=')
+    const name = equals < 0 ? part : part.slice(0, equals)
+    const value = equals < 0 ? '' : part.slice(equals + 1)
+    given.push(LITERAL.test(part) ? { name, value } : { name: formDecoded(name), value: formDecoded(value) })
+  }
+  return given
 }
 
 /**
@@ -125,7 +126,8 @@ const WAIT_DIGITS_MAX = 9
  * ignored. A longer wait than `waitMsMax` is that long.
  */
 export function readPreference(headers: IncomingHttpHeaders, waitMsMax: number): Preference {
-  const preferences = String(headers.prefer ?? '')
+  if (headers.prefer === undefined) return NONE
+  const preferences = String(headers.prefer)
     .toLowerCase()
     .split(/[,;]/)
     .map((part) => part.trim())

@@ -58,8 +58,11 @@ export function checkCall(
   const methods = callMethod(target.endpoint.endpoint) === 'POST' ? ['POST'] : METHODS
   if (!methods.includes(request.method)) throw methodNotAllowed(methods)
   // Read late: a refusal by the plan is answered before one for the body.
-  const given = () => [...queryParameters(splitUrl(url).query), ...bodyParameters(readBody(request))]
-  const allowed = checkTarget(target, given, { principal, callerAddress: request.ip })
+  const given = () => {
+    const ofQuery = queryParameters(splitUrl(url).query)
+    return request.body === undefined ? ofQuery : [...ofQuery, ...bodyParameters(readBody(request))]
+  }
+  const allowed = checkTarget(target, given, { principal, request })
   const raw = wantsRaw(request)
   const scenario = readScenario(request, principal)
   const preference = readPreference(request.headers, config.callTimeoutMs)
@@ -98,7 +101,7 @@ export function checkBatchCall(
   given: () => GivenParameter[],
   { request, principal }: { request: Pick<FastifyRequest, 'headers' | 'ip'>; principal: Principal },
 ): CheckedTarget {
-  const allowed = checkTarget(target, given, { principal, callerAddress: request.ip })
+  const allowed = checkTarget(target, given, { principal, request })
   const scenario = readScenario(request, principal)
   const providerKey = chooseProviderKey(target.api, principal)
   return { ...target, ...allowed, providerKey, raw: false, scenario }
@@ -107,10 +110,17 @@ export function checkBatchCall(
 function checkTarget(
   target: CallTarget,
   given: () => GivenParameter[],
-  { principal, callerAddress }: { principal: Principal; callerAddress: string },
+  { principal, request }: { principal: Principal; request: Pick<FastifyRequest, 'ip'> },
 ): CheckedParameters {
   checkRights(target.api, target.endpoint, principal)
-  return checkParameters(target, given(), { now: Date.now(), callerAddress })
+  const context = {
+    now: Date.now(),
+    // Of few endpoints, and it is read from the headers of proxies.
+    get callerAddress() {
+      return request.ip
+    },
+  }
+  return checkParameters(target, given(), context)
 }
 
 /**

@@ -9,7 +9,7 @@ import type { GatewayError } from '../errors.ts'
 import { readingOf } from '../http/request/exact-number.ts'
 import { spelledNumber } from '../http/request/json-body.ts'
 import { isName } from '../http/request/violation-words.ts'
-import { checkHoldsNoKey, checkOverridesNothing, invalidParameter, readUndeclared } from './undeclared-parameters.ts'
+import { checkHoldNoKey, checkOverridesNothing, invalidParameter, readUndeclared } from './undeclared-parameters.ts'
 
 export interface GivenParameter {
   name: string
@@ -35,17 +35,18 @@ export interface CallTarget {
 
 /** Also checks the request line that the parameters make. @throws GatewayError INVALID_PARAMETER */
 export function checkParameters(target: CallTarget, given: GivenParameter[], context: CallContext): CheckedParameters {
-  const { parameters: declared } = target.endpoint
-  const body = declared.find(({ isBody }) => isBody)
-  const flat = given.flatMap((parameter) => (parameter.name === body?.name ? [parameter] : repeated(parameter)))
+  const { byName, endpoint } = target.endpoint
+  const flat: GivenParameter[] = []
+  for (const parameter of given) {
+    if (Array.isArray(parameter.value) && !byName.get(parameter.name)?.isBody) flat.push(...itemsOf(parameter))
+    else flat.push(parameter)
+  }
   if (flat.length > PARAMETERS_MAX) throw invalidParameter(undefined, `at most ${PARAMETERS_MAX} may be sent`)
-  for (const { name, value } of flat) checkHoldsNoKey(name, value)
-  const undeclared = flat.filter(({ name }) => !target.endpoint.byName.has(name))
-  checkMayBeUndeclared(target.endpoint, body, undeclared)
-  const extra = readUndeclared(target.api, target.endpoint, undeclared)
-  const values = gatherDeclared(target.endpoint, flat)
+  checkHoldNoKey(flat)
+  const { values, undeclared } = gather(target.endpoint, flat)
+  const extra = undeclared.length === 0 ? [] : readExtra(target, undeclared)
   const parameters = readDeclared(target.endpoint, values, extra)
-  if (body) checkBodySize(target.endpoint, parameters[body.name])
+  if (endpoint.bodyBytesMax !== undefined) checkBodySize(endpoint.bodyBytesMax, parameters.body)
   try {
     return { parameters: complete(target, { parameters, extra }, context), extra }
   } catch (error) {
@@ -54,17 +55,31 @@ export function checkParameters(target: CallTarget, given: GivenParameter[], con
   }
 }
 
+/** A list is its items one after another. */
+function itemsOf({ name, value }: GivenParameter): GivenParameter[] {
+  const list = value as unknown[]
+  return list.map((item, index) => ({ name, value: spelledNumber(list, index) ?? item }))
+}
+
 /**
  * What is given for each declared parameter, by its declared name, with the name that the caller
- * used. From here on an alias makes no difference, so that calls share stored answers.
+ * used, and what is given besides. From here on an alias makes no difference, so that calls share
+ * stored answers.
  *
  * @throws GatewayError INVALID_PARAMETER for a parameter that is given twice
  */
-function gatherDeclared({ byName }: ApiEndpoint, flat: GivenParameter[]): Map<string, GivenParameter> {
+function gather(
+  { byName }: ApiEndpoint,
+  flat: GivenParameter[],
+): { values: Map<string, GivenParameter>; undeclared: GivenParameter[] } {
   const values = new Map<string, GivenParameter>()
+  const undeclared: GivenParameter[] = []
   for (const { name, value } of flat) {
     const parameter = byName.get(name)
-    if (!parameter) continue
+    if (!parameter) {
+      undeclared.push({ name, value })
+      continue
+    }
     const before = values.get(parameter.name)
     const isList = parameter.schema.items !== undefined && !parameter.isBody
     if (!before) values.set(parameter.name, { name, value: isList ? [value] : value })
@@ -73,34 +88,28 @@ function gatherDeclared({ byName }: ApiEndpoint, flat: GivenParameter[]): Map<st
     } else if (!isList) throw invalidParameter(name, 'it is given more than once')
     else before.value = [...(before.value as unknown[]), value]
   }
-  return values
-}
-
-/** A list is its items one after another. */
-function repeated({ name, value }: GivenParameter): GivenParameter[] {
-  if (!Array.isArray(value)) return [{ name, value }]
-  return value.map((item, index) => ({ name, value: spelledNumber(value, index) ?? item }))
+  return { values, undeclared }
 }
 
 /**
- * Models write the members of a body beside it, and what a write does must be what its document
- * says.
+ * The undeclared parameters as they are forwarded. Models write the members of a body beside it,
+ * and what a write does must be what its document says.
+ *
+ * @throws GatewayError INVALID_PARAMETER
  */
-function checkMayBeUndeclared(
-  { endpoint, parameters }: ApiEndpoint,
-  body: ApiParameter | undefined,
-  [given]: GivenParameter[],
-): void {
-  if (!given) return
-  if (body && Object.hasOwn(Object(Reflect.get(body.schema, 'properties')), given.name)) {
-    throw invalidParameter(given.name, 'it is a member of the body: put it into body')
+function readExtra({ api, endpoint: declared }: CallTarget, undeclared: GivenParameter[]): CheckedParameters['extra'] {
+  const { endpoint, parameters } = declared
+  const [{ name } = { name: '' }] = undeclared
+  const body = parameters.find(({ isBody }) => isBody)
+  if (body && Object.hasOwn(Object(Reflect.get(body.schema, 'properties')), name)) {
+    throw invalidParameter(name, 'it is a member of the body: put it into body')
   }
-  if ((endpoint.effect ?? 'read') === 'read') return
-  const names = parameters.map(({ name }) => name).join(', ') || 'none'
-  throw invalidParameter(given.name, `a call that changes something takes declared parameters alone: ${names}`)
+  if ((endpoint.effect ?? 'read') === 'read') return readUndeclared(api, declared, undeclared)
+  const names = parameters.map((parameter) => parameter.name).join(', ') || 'none'
+  throw invalidParameter(name, `a call that changes something takes declared parameters alone: ${names}`)
 }
 
-function checkBodySize({ endpoint: { bodyBytesMax = 0 } }: ApiEndpoint, body: unknown): void {
+function checkBodySize(bodyBytesMax: number, body: unknown): void {
   const bytes = body === undefined ? 0 : Buffer.byteLength(JSON.stringify(body))
   if (bytes > bodyBytesMax) throw invalidParameter('body', `it has ${bytes} bytes, and ${bodyBytesMax} is the most`)
 }
@@ -164,7 +173,7 @@ function complete(
 ): Record<string, unknown> {
   const completed = endpoint.complete?.(parameters, context) ?? parameters
   for (const request of [endpoint.request(completed, context)].flat()) {
-    checkOverridesNothing(extra, request)
+    if (extra.length > 0) checkOverridesNothing(extra, request)
     const { path } = requestTarget(api.baseUrl, request, extra)
     if (REQUEST_LINE_BYTES_FIXED + path.length > REQUEST_LINE_BYTES_MAX) {
       throw invalidParameter(undefined, `the request to the upstream would exceed ${REQUEST_LINE_BYTES_MAX} bytes`)
@@ -178,6 +187,9 @@ function complete(
  * double holds.
  */
 const DECIMAL = /^-?((0|[1-9]\d{0,15})(\.\d{0,30})?|\.\d{1,30})(e[-+]?\d{1,2})?$/i
+
+/** Its double is the number for certain: at most 15 digits, and no exponent (IEEE 754). */
+const SHORT_DECIMAL = /^-?(0|[1-9]\d{0,8})(\.\d{1,6})?$/
 
 /** `.5` and `52.` are no JSON. */
 function isHeldDecimal(text: string): boolean {
@@ -200,7 +212,8 @@ function toType(schema: ParameterSchema, value: unknown): unknown {
     case 'number':
     case 'integer':
       if (typeof value === 'number') return heldNumber(value)
-      return typeof value === 'string' && isHeldDecimal(value) ? heldNumber(Number(value)) : undefined
+      if (typeof value !== 'string') return undefined
+      return SHORT_DECIMAL.test(value) || isHeldDecimal(value) ? heldNumber(Number(value)) : undefined
     case 'boolean':
       if (typeof value === 'boolean') return value
       return value === 'true' ? true : value === 'false' ? false : undefined

@@ -1,36 +1,36 @@
 import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
 import type { Api } from '../catalog/catalog.ts'
+import type { Tier } from '../catalog/upstream.ts'
 import { GatewayError } from '../errors.ts'
 import { planOf, reaches } from '../limits/plans.ts'
 import type { Principal } from './authenticate.ts'
 
-/** @throws GatewayError KEY_API_FORBIDDEN, FORBIDDEN or PLAN_UPGRADE_REQUIRED */
+/**
+ * Whoever owns a key or a connection decides which APIs it may call and whether it may change
+ * anything; the operator's sign-up policy decides who may make live calls. Fails closed.
+ *
+ * @throws GatewayError KEY_API_FORBIDDEN, FORBIDDEN or PLAN_UPGRADE_REQUIRED
+ */
 export function checkRights(api: Api, endpoint: ApiEndpoint, principal: Principal): void {
-  checkCredential(api, principal)
-  checkMayWrite(api, endpoint, principal)
-  checkLiveCalls(principal)
-  checkPlan(api, principal)
+  const { allowance, mayWrite, mode, missing, tier } = principal
+  if (allowance?.apis && !allowance.apis.includes(api.slug)) throw apiNotAllowed(api, principal, allowance.apis)
+  if (!mayWrite && (endpoint.endpoint.effect ?? 'read') !== 'read') throw writeNotAllowed(api, endpoint, principal)
+  if (mode !== 'test' && missing !== undefined) throw liveCallsRefused(missing)
+  if (!reaches(tier, api.tierRequired)) throw planTooLow(api, tier)
 }
 
-function checkCredential({ slug }: Api, { allowance, connection }: Principal): void {
-  if (!allowance?.apis || allowance.apis.includes(slug)) return
-  throw new GatewayError('KEY_API_FORBIDDEN', {
+function apiNotAllowed({ slug }: Api, { connection }: Principal, apis: readonly string[]): GatewayError {
+  return new GatewayError('KEY_API_FORBIDDEN', {
     message: connection
       ? `The account does not let this application call the API ${slug}.`
       : `The owner of this key does not let it call the API ${slug}.`,
-    tokens: { allowed: allowance.apis.join(',') },
+    tokens: { allowed: apis.join(',') },
   })
 }
 
-/**
- * Whoever owns a key or a connection decides whether it may change anything. Fails closed.
- *
- * @throws GatewayError KEY_API_FORBIDDEN
- */
-function checkMayWrite({ slug }: Api, { path, endpoint }: ApiEndpoint, { mayWrite, connection }: Principal): void {
-  if (mayWrite || (endpoint.effect ?? 'read') === 'read') return
+function writeNotAllowed({ slug }: Api, { path }: ApiEndpoint, { connection }: Principal): GatewayError {
   const holder = connection ? 'application' : 'key'
-  throw new GatewayError('KEY_API_FORBIDDEN', {
+  return new GatewayError('KEY_API_FORBIDDEN', {
     message: `${slug}${path} changes something, and this ${holder} may only read.`,
     hint: connection
       ? 'Allow the application to change data under Account, Connected apps'
@@ -38,10 +38,9 @@ function checkMayWrite({ slug }: Api, { path, endpoint }: ApiEndpoint, { mayWrit
   })
 }
 
-/** By the operator's sign-up policy. @throws GatewayError FORBIDDEN */
-export function checkLiveCalls({ mode, missing }: Pick<Principal, 'mode' | 'missing'>): void {
-  if (mode === 'test' || missing === undefined) return
-  throw missing === 'approval'
+/** The refusal of live calls by the operator's sign-up policy. */
+export function liveCallsRefused(missing: NonNullable<Principal['missing']>): GatewayError {
+  return missing === 'approval'
     ? new GatewayError('FORBIDDEN', {
         message: 'The operator has not approved this account for live calls yet.',
         hint: 'Use a test key meanwhile, or ask the operator',
@@ -52,11 +51,9 @@ export function checkLiveCalls({ mode, missing }: Pick<Principal, 'mode' | 'miss
       })
 }
 
-function checkPlan(api: Api, principal: Principal): void {
-  if (!reaches(principal.tier, api.tierRequired)) {
-    throw new GatewayError('PLAN_UPGRADE_REQUIRED', {
-      message: `The API ${api.slug} needs the ${planOf(api.tierRequired)} plan; yours is ${planOf(principal.tier)}.`,
-      tokens: { upgrade_to: api.tierRequired },
-    })
-  }
+function planTooLow({ slug, tierRequired }: Api, tier: Tier): GatewayError {
+  return new GatewayError('PLAN_UPGRADE_REQUIRED', {
+    message: `The API ${slug} needs the ${planOf(tierRequired)} plan; yours is ${planOf(tier)}.`,
+    tokens: { upgrade_to: tierRequired },
+  })
 }

@@ -24,7 +24,6 @@ export function readUndeclared(
   { byName }: ApiEndpoint,
   given: { name: string; value: unknown }[],
 ): [name: string, value: string][] {
-  if (given.length === 0) return []
   const spellings = new Map([...byName.keys()].map((name) => [comparableName(name), name]))
   const reserved = new Set(
     [...(upstream.reservedParameters ?? []), upstream.credential?.name ?? ''].map(comparableName),
@@ -52,18 +51,18 @@ export function readUndeclared(
  *   parameter of one of the names
  */
 export function checkOverridesNothing(extra: [name: string, value: string][], { query = {} }: UpstreamRequest): void {
-  if (extra.length === 0) return
   const set = new Set(Object.keys(query).map(comparableName))
   const taken = extra.find(([name]) => set.has(comparableName(name)))
   if (taken) throw invalidParameter(taken[0], 'the gateway sets it')
 }
 
 /** @throws GatewayError INVALID_PARAMETER */
-export function checkHoldsNoKey(name: string, value: unknown): void {
-  const holds = (given: unknown): boolean =>
-    typeof given === 'string' ? OWN_KEY.test(given) : typeof given === 'object' && OWN_KEY.test(JSON.stringify(given))
-  if (holds(name)) throw invalidParameter(undefined, 'its name holds a key of this service')
-  if (holds(value)) throw invalidParameter(name, 'it holds a key of this service, which is never sent to the upstream')
+export function checkHoldNoKey(given: { name: string; value: unknown }[]): void {
+  for (const { name, value } of given) {
+    if (OWN_KEY.test(name)) throw invalidParameter(undefined, 'its name holds a key of this service')
+    if (OWN_KEY.test(typeof value === 'object' ? JSON.stringify(value) : String(value)))
+      throw invalidParameter(name, 'it holds a key of this service, which is never sent to the upstream')
+  }
 }
 
 /**

@@ -46,7 +46,7 @@ export class MonthNotices {
 
   /** Looks at what a call has left of its months. */
   note({ accountId, allowance }: LimitSubject, { month, plan, credential: own, now }: LimitState): void {
-    if (!this.#deps.mailer || !month) return
+    if (!month) return
     this.#look({ accountId, credentialId: undefined, used: month.used, max: plan.perMonth, now })
     if (own?.month) this.#look({ accountId, credentialId: allowance?.id, ...own.month, now })
   }

@@ -47,7 +47,7 @@ export async function callRoutes(app: FastifyInstance, context: Context): Promis
   app.route({
     // Admission refuses the methods that a call does not take, in its order of checks.
     method: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'],
-    config: { allow: ['GET', 'HEAD', 'POST'] },
+    config: { guard: 'call', allow: ['GET', 'HEAD', 'POST'] },
     url: '/v1/call/*',
     bodyLimit: CALL_BYTES_MAX,
     exposeHeadRoute: false,

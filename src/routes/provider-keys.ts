@@ -8,7 +8,7 @@ import { providerKeyRecord } from '../accounts/sealed-records.ts'
 import { seal } from '../accounts/secret-box.ts'
 import { MANAGERS, teamFor } from '../accounts/team-access.ts'
 import { missingForLiveCalls, shareGroupOf } from '../accounts/trust.ts'
-import { checkLiveCalls } from '../admission/rights.ts'
+import { liveCallsRefused } from '../admission/rights.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { apiNotFound } from '../catalog/unknown-api.ts'
@@ -249,7 +249,8 @@ function validationOf({ config }: Context, user: SessionUser, providerKeyId: str
  */
 async function takeValidation(context: Context, user: SessionUser, slug: string): Promise<void> {
   const { accounts, secrets } = context.config
-  checkLiveCalls({ mode: 'live', missing: missingForLiveCalls(user, accounts.signup) })
+  const missing = missingForLiveCalls(user, accounts.signup)
+  if (missing !== undefined) throw liveCallsRefused(missing)
   await takeThrottle(context, {
     name: 'key-validate',
     subject: `${shareGroupOf(user, secrets.keyPepper)} ${slug}`,
