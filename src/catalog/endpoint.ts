@@ -67,8 +67,9 @@ export interface Endpoint<Parameters extends TObject = TObject, Data extends TOb
   /** Statuses besides 2xx with a JSON body that `map` reads, such as 204 for an empty list. */
   acceptStatuses?: number[]
   /**
-   * Completes checked parameters before anything is spent: trims, changes case, fills in what
-   * depends on the caller or the day. Throws InvalidParameter for what a schema cannot say.
+   * Completes checked parameters before anything is spent: normalizes each of them, and fills in
+   * what depends on the caller, the day or another parameter. Throws InvalidParameter for what a
+   * schema cannot say.
    */
   complete?: (parameters: Static<Parameters>, context: CallContext) => Static<Parameters>
   /** The request, or several if one call needs them; each pays from the cap. */

@@ -1,6 +1,6 @@
 /**
  * Parameters of an endpoint. Each says once what callers may send, what it means, and how a value
- * is completed before it is used.
+ * is normalized before it is used.
  */
 import Type, {
   type Static,
@@ -22,23 +22,24 @@ export const TEXT_LENGTH_MAX = 1_000
 export const REQUESTS_MAX = 12
 
 /**
- * Completes a value that fits its schema: trims it, changes its case.
+ * Gives a value that fits its schema the form in which it is used: without blanks around it, in
+ * lower case, with its zeros removed. Values that mean the same then share stored answers.
  *
  * @throws InvalidParameter for what a schema cannot say
  */
-export type Complete<Value> = (name: string, value: Value, context: CallContext) => Value
+export type Normalize<Value> = (name: string, value: Value, context: CallContext) => Value
 
-/** One parameter; `complete` is not called while it is absent. */
+/** One parameter. `normalize` is not called for a parameter that is absent. */
 export interface Parameter<Schema extends TSchema = TSchema> {
   schema: Schema
-  complete?: Complete<Static<Schema>> | undefined
+  normalize?: Normalize<Static<Schema>> | undefined
   aliases?: readonly string[] | undefined
 }
 
 /** Parameters by name, in the order of the documents. */
-export type Parameters = Record<string, Omit<Parameter, 'complete'> & { complete?: CompleteOwn | undefined }>
+export type Parameters = Record<string, Omit<Parameter, 'normalize'> & { normalize?: NormalizeOwn | undefined }>
 /** A function that is given values of its own parameter alone. */
-type CompleteOwn = (name: string, value: never, context: CallContext) => unknown
+type NormalizeOwn = (name: string, value: never, context: CallContext) => unknown
 
 /** The schema of the parameters together. */
 export type ObjectOfParameters<Of extends Parameters> = TObject<{ [Name in keyof Of]: Of[Name]['schema'] }>
@@ -46,7 +47,7 @@ export type ObjectOfParameters<Of extends Parameters> = TObject<{ [Name in keyof
 interface Options<Value> {
   /** Callers may leave the parameter out; an endpoint's functions then have this value. */
   default?: Value
-  complete?: Complete<Value>
+  normalize?: Normalize<Value>
   /**
    * Further names that callers may use for it; its own name is left out. `namesOf` has the names
    * that other APIs of the catalog use for the same thing.
@@ -106,12 +107,12 @@ export function optional<Schema extends TSchema>(given: Parameter<Schema>): Para
 
 /** A parameter with a default is optional for callers, and always there for the endpoint. */
 function parameter<Schema extends TSchema>(
-  { complete, aliases, ...bounds }: Options<Static<Schema>>,
+  { normalize, aliases, ...bounds }: Options<Static<Schema>>,
   schemaOf: (bounds: object) => Schema,
 ): Parameter<Schema> {
   const schema = schemaOf(bounds)
   const written = bounds.default === undefined ? schema : (Type.Optional(schema) as unknown as Schema)
-  return { schema: written, complete, aliases }
+  return { schema: written, normalize, aliases }
 }
 
 /** Coordinates and a country, which several upstreams have as parameters. */
@@ -121,6 +122,6 @@ export const countryCode = param.text('ISO 3166-1 alpha-2 code of the country', 
   minLength: 2,
   maxLength: 2,
   pattern: '^[A-Za-z]{2}$',
-  complete: upperCased,
+  normalize: upperCased,
   aliases: namesOf.country,
 })

@@ -97,20 +97,20 @@ function aliasesOf<Of extends Parameters>(parameters: Of | undefined): Pick<Decl
   return named.length === 0 ? {} : { aliases: Object.fromEntries(named) }
 }
 
-/** Completes each parameter by itself, then all together; undefined if none needs it. */
+/** Normalizes each parameter, then completes all together; undefined if no parameter needs it. */
 function completion<Of extends Parameters>(
   parameters: Of | undefined,
   complete: Declared<Of>['complete'],
 ): Declared<Of>['complete'] {
-  const own = Object.entries(parameters ?? {}).flatMap(([name, { complete: completeOne }]) =>
-    completeOne ? { name, completeOne } : [],
+  const own = Object.entries(parameters ?? {}).flatMap(([name, { normalize }]) =>
+    normalize ? { name, normalize } : [],
   )
   if (own.length === 0) return complete
   return (values: Values<Of>, context: CallContext) => {
     const completed: Record<string, unknown> = { ...values }
-    for (const { name, completeOne } of own) {
+    for (const { name, normalize } of own) {
       const value = completed[name]
-      if (value !== undefined) completed[name] = completeOne(name, value as never, context)
+      if (value !== undefined) completed[name] = normalize(name, value as never, context)
     }
     const each = completed as Values<Of>
     return complete ? complete(each, context) : each

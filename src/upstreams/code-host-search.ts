@@ -56,7 +56,7 @@ export default upstream({
       parameters: {
         // GitHub counts 256 without qualifiers and operators, so the whole may be longer.
         q: param.text('Words and qualifiers, separated by blanks: tetris language:assembly', {
-          complete: singleSpaced,
+          normalize: singleSpaced,
           aliases: namesOf.query,
         }),
         per_page: param.integer('Maximum number of repositories', {

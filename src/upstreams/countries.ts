@@ -11,7 +11,7 @@ import recordings from './recordings/countries.json' with { type: 'json' }
 
 const name = param.text(
   'Country name in English, in any letter case, with or without accents and article, or a part of it',
-  { maxLength: 100, complete: searchedName, aliases: ['country', 'q', 'query'] },
+  { maxLength: 100, normalize: searchedName, aliases: ['country', 'q', 'query'] },
 )
 
 const cache = {
@@ -112,7 +112,7 @@ export default upstream({
           minLength: 2,
           maxLength: 3,
           pattern: '^[A-Za-z]{2,3}$',
-          complete: upperCased,
+          normalize: upperCased,
           aliases: namesOf.country,
         }),
       },

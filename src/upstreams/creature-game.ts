@@ -123,7 +123,7 @@ export default upstream({
       parameters: {
         name: param.text(
           'Name as the games write it, such as Mr. Mime or Alolan Raichu, of a form such as deoxys-attack, or its number',
-          { maxLength: 60, complete: creatureName, aliases: namesOf.query },
+          { maxLength: 60, normalize: creatureName, aliases: namesOf.query },
         ),
       },
       data: creature,
@@ -137,7 +137,7 @@ export default upstream({
       parameters: {
         name: param.text('Name of the ability, such as overgrow or Lightning Rod', {
           maxLength: 60,
-          complete: resourceName,
+          normalize: resourceName,
           aliases: namesOf.query,
         }),
       },

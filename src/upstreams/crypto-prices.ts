@@ -103,7 +103,7 @@ export default upstream({
       parameters: {
         ids: param.text('Comma-separated coin ids such as bitcoin,usd-coin; not ticker symbols', {
           maxLength: 5_000,
-          complete: coinIds,
+          normalize: coinIds,
         }),
       },
       data: prices,
@@ -138,7 +138,7 @@ export default upstream({
     }),
     '/coin': endpoint({
       description: 'One coin: identity, all-time high, market capitalisation and current price in US dollars.',
-      parameters: { id: param.text('Coin id such as bitcoin; not a ticker symbol', { complete: coinId }) },
+      parameters: { id: param.text('Coin id such as bitcoin; not a ticker symbol', { normalize: coinId }) },
       data: coin,
       cache: { ...freshFor(300), staleIfErrorSeconds: lifetime.day, notFoundSeconds: lifetime.hour },
       // Without these flags the answer is hundreds of kilobytes of translations and tickers.

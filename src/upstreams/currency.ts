@@ -11,7 +11,7 @@ import recordings from './recordings/currency.json' with { type: 'json' }
 /** The bank publishes once a working day, about 16:00 CET; a day-old rate is better than none. */
 const cache = { seconds: lifetime.hour, staleWhileRevalidateSeconds: 600, staleIfErrorSeconds: lifetime.day }
 
-const code = { minLength: 3, maxLength: 3, pattern: '^[A-Za-z]{3}$', complete: upperCased }
+const code = { minLength: 3, maxLength: 3, pattern: '^[A-Za-z]{3}$', normalize: upperCased }
 
 const latest = record({
   base: field.text('base', 'ISO 4217 code of the base'),

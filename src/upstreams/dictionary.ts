@@ -40,7 +40,7 @@ const define = {
   description: 'Meanings of an English word, of all its etymologies.',
   parameters: {
     word: param.text('English word in any letter case', {
-      complete: (name, word) => trimmed(name, word).toLowerCase(),
+      normalize: (name, word) => trimmed(name, word).toLowerCase(),
       aliases: namesOf.query,
     }),
   },

@@ -47,7 +47,7 @@ export default upstream({
         breed: param.text('Breed, or breed/sub-breed: hound, hound/afghan', {
           pattern: '^\\s*[A-Za-z]+(/[A-Za-z]+)?\\s*$',
           // The upstream knows breeds in lower case only.
-          complete: (_, breed) => breed.trim().toLowerCase(),
+          normalize: (_, breed) => breed.trim().toLowerCase(),
         }),
       },
       data: picture,

@@ -62,7 +62,7 @@ export default upstream({
         title: param.text('Title of the page; the first letter may be of either case, the others may not', {
           maxLength: TITLE_BYTES_MAX,
           pattern: '^[^#<>\\[\\]|{}]+$',
-          complete: canonicalTitle,
+          normalize: canonicalTitle,
           aliases: namesOf.query,
         }),
       },

@@ -95,7 +95,7 @@ export default upstream({
     '/search': endpoint({
       description: 'Coordinates of a place name or address, best match first.',
       parameters: {
-        q: param.text('Place name or address, in any language', { complete: singleSpaced, aliases: namesOf.query }),
+        q: param.text('Place name or address, in any language', { normalize: singleSpaced, aliases: namesOf.query }),
         limit: param.integer('Maximum number of results', {
           minimum: 1,
           maximum: 10,

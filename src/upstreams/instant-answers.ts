@@ -65,7 +65,7 @@ export default upstream({
     '/search': endpoint({
       description:
         'Instant answer (abstract, definition, related topics) for a query; all texts are empty when there is none.',
-      parameters: { q: param.text('Query', { maxLength: 499, complete: trimmed, aliases: namesOf.query }) },
+      parameters: { q: param.text('Query', { maxLength: 499, normalize: trimmed, aliases: namesOf.query }) },
       data: answer,
       cache: { seconds: secondsFresh, staleIfErrorSeconds: lifetime.day },
       request: ({ q }) => ({ path: path`/`, query: { q, format: 'json', no_html: '1', no_redirect: '1' } }),

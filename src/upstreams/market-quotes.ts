@@ -87,7 +87,7 @@ export default upstream({
     '/quote': endpoint({
       description: 'Latest price and day figures of one ticker, with its price history over a range.',
       parameters: {
-        symbol: param.text('Ticker: AAPL, 7203.T, ^GSPC, EURUSD=X, BTC-USD', { complete: ticker }),
+        symbol: param.text('Ticker: AAPL, 7203.T, ^GSPC, EURUSD=X, BTC-USD', { normalize: ticker }),
         range: param.oneOf(['1d', '5d', '1mo', '3mo', '6mo', '1y', '2y', '5y'], 'Span of the history, up to now', {
           default: '1d',
         }),

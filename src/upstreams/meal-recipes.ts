@@ -70,7 +70,7 @@ export default upstream({
     '/search': endpoint({
       description: 'Meals whose name contains a text, with ingredients and instructions.',
       parameters: {
-        s: param.text('Meal name or a part of it', { complete: trimmed, aliases: ['name', 'q', 'query'] }),
+        s: param.text('Meal name or a part of it', { normalize: trimmed, aliases: ['name', 'q', 'query'] }),
       },
       data: recipes,
       cache: {
@@ -91,7 +91,7 @@ export default upstream({
         i: param.text('One main ingredient, `chicken breast`', {
           pattern: '^[^,]*$',
           // The upstream writes blanks as underscores.
-          complete: (name, ingredient) => trimmed(name, ingredient).replace(/\s+/g, '_'),
+          normalize: (name, ingredient) => trimmed(name, ingredient).replace(/\s+/g, '_'),
           aliases: ['ingredient', 'q', 'query'],
         }),
       },

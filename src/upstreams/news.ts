@@ -97,7 +97,7 @@ export default upstream({
           maxLength: 2,
           pattern: '^[A-Za-z]{2}$',
           default: 'en',
-          complete: lowerCased,
+          normalize: lowerCased,
         }),
         max: maximum,
       },
@@ -117,7 +117,7 @@ export default upstream({
       parameters: {
         q: param.text('Words, "quoted phrases", AND, OR, NOT and parentheses', {
           maxLength: 200,
-          complete: trimmed,
+          normalize: trimmed,
           aliases: namesOf.query,
         }),
         max: maximum,

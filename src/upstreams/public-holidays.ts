@@ -51,7 +51,7 @@ export default upstream({
     '/holidays': endpoint({
       description: 'Public holidays of a country in a year.',
       parameters: {
-        year: param.integer('From the year before the current one to five years after it', { complete: servedYear }),
+        year: param.integer('From the year before the current one to five years after it', { normalize: servedYear }),
         countryCode,
       },
       data: inYear,

@@ -68,7 +68,7 @@ export default upstream({
             minLength: 10,
             maxLength: 10,
             pattern: '^\\d{4}-\\d{2}-\\d{2}$',
-            complete: publishedDate,
+            normalize: publishedDate,
           }),
         ),
       },

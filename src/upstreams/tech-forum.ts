@@ -65,7 +65,7 @@ export default upstream({
           maxLength: 10,
           pattern: '^[0-9]{1,10}$',
           // Leading zeros would name a path the database does not have.
-          complete: (_, id) => String(Number(id)),
+          normalize: (_, id) => String(Number(id)),
         }),
       },
       data: story,

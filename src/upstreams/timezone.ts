@@ -47,7 +47,7 @@ export default upstream({
       parameters: {
         timezone: param.text('IANA time zone name, `Europe/Amsterdam`', {
           pattern: '^[A-Za-z][A-Za-z0-9_+/-]*$',
-          complete: knownZone,
+          normalize: knownZone,
           aliases: namesOf.timezone,
         }),
       },

@@ -27,8 +27,8 @@ const example = { parameters: {}, response: { name: 'x' }, data: { name: 'x' } }
 const request = () => ({ path: path`/thing` })
 
 const declared = {
-  q: param.text(description, { complete: trimmed }),
-  code: optional(param.text(description, { minLength: 2, maxLength: 2, pattern: '^[A-Z]+$', complete: lowerCased })),
+  q: param.text(description, { normalize: trimmed }),
+  code: optional(param.text(description, { minLength: 2, maxLength: 2, pattern: '^[A-Z]+$', normalize: lowerCased })),
   limit: param.integer(description, { minimum: 1, maximum: 9, default: 3 }),
   kind: optional(param.oneOf(['one', 'other'], description)),
   order: param.oneOf(['up', 'down'], description, { default: 'up' }),
@@ -73,7 +73,7 @@ test('an endpoint has the types of its parameters: optional if callers may leave
   assert.ok(isThatType)
 })
 
-test('each parameter that is there is completed by itself, then all are completed together', () => {
+test('each parameter that is there is normalized, then all are completed together', () => {
   const { complete } = endpoint({
     description,
     parameters: declared,

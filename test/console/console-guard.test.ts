@@ -39,7 +39,7 @@ describe('the guard of the console', () => {
   let token: string
 
   before(async () => {
-    gateway = await startGateway({ isLocal: true, workers: 0 })
+    gateway = await startGateway({ isInProcess: true, workers: 0 })
     token = gateway.environment.OPERATOR_TOKEN ?? ''
     url = await gateway.startConsole()
   })

@@ -23,7 +23,7 @@ describe('the snippets of the portal', () => {
 
   before(async () => {
     gateway = await startGateway({
-      isLocal: true,
+      isInProcess: true,
       environment: {
         ...(await reachableAddress()),
         PLAN_LIMITS: '{"Free":{"perMinute":1000}}',

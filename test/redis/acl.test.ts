@@ -40,7 +40,7 @@ describe('the rights that deploy/redis.acl grants', () => {
     url.password = password
     await admin.config('RESETSTAT')
     stage = await startStage({
-      isLocal: true,
+      isInProcess: true,
       services: { ...services, redisUrl: url.href },
       caps: { weather: undefined, 'mock-data': undefined },
       environment: { OPS_PORT: '0' },

@@ -59,7 +59,7 @@ export interface GatewayOptions {
    * no log. They share the state of modules and the clock with each other and with the test, which
    * several processes would not.
    */
-  isLocal?: boolean
+  isInProcess?: boolean
   workers?: number
   environment?: Record<string, string>
   /** Options of Node for the processes. Default: garbage is collected on one thread. */
@@ -168,7 +168,10 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     return node.url
   }
   const ofProcesses = <T>(value: T): T => {
-    if (options.isLocal) throw new Error('a local gateway has no processes of its own: start it without isLocal')
+    if (options.isInProcess)
+      throw new Error(
+        'this gateway runs in the process of the test and has no processes of its own: start it without isInProcess',
+      )
     return value
   }
   const gateway: Gateway = {
@@ -196,7 +199,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     environment,
     startProcess,
     startWeb: async (additions) => {
-      if (options.isLocal) {
+      if (options.isInProcess) {
         const url = keepLocal(await (await local()).startLocalNode({ ...environment, ...additions }))
         gateway.urls.push(url)
         return url
@@ -217,7 +220,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
       return child
     },
     startConsole: async () => {
-      if (options.isLocal) return keepLocal(await (await local()).startLocalConsole(environment))
+      if (options.isInProcess) return keepLocal(await (await local()).startLocalConsole(environment))
       const { message } = await startProcess('src/ops.ts', { OPS_PORT: '0' })
       return `http://127.0.0.1:${(message as { listening: number }).listening}`
     },
@@ -230,7 +233,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     },
   }
   const startAnyWorker = async (): Promise<unknown> =>
-    options.isLocal ? locals.push(await (await local()).startLocalWorker(environment)) : await gateway.startWorker()
+    options.isInProcess ? locals.push(await (await local()).startLocalWorker(environment)) : await gateway.startWorker()
   try {
     await Promise.all([
       ...Array.from({ length: options.webNodes ?? 1 }, () => gateway.startWeb()),

@@ -14,7 +14,7 @@ export interface Stage {
   stop: () => Promise<void>
 }
 
-export interface StageOptions extends Pick<GatewayOptions, 'webNodes' | 'isLocal' | 'workers' | 'services'> {
+export interface StageOptions extends Pick<GatewayOptions, 'webNodes' | 'isInProcess' | 'workers' | 'services'> {
   /** The upstreams that are played, each with its caps, or with the caps of its file. */
   caps: Record<string, string | undefined>
   /** How long a caller waits, milliseconds. */

@@ -42,7 +42,7 @@ describe('every page of the portal', () => {
   let browser: Browser | undefined
 
   before(async () => {
-    gateway = await startGateway({ isLocal: true, workers: 0 })
+    gateway = await startGateway({ isInProcess: true, workers: 0 })
     browser = await launchBrowser()
   })
   after(async () => {

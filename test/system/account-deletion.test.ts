@@ -15,7 +15,7 @@ describe('leaving', () => {
   before(async () => {
     upstream = await startUpstreamServer()
     gateway = await startGateway({
-      isLocal: true,
+      isInProcess: true,
       webNodes: 2,
       environment: upstream.environment('geocoding', 'code-host-user'),
     })

@@ -15,7 +15,7 @@ describe('the life of an account in the portal', () => {
 
   before(async () => {
     mail = await startMailServer()
-    gateway = await startGateway({ isLocal: true, environment: { SMTP_URL: mail.url } })
+    gateway = await startGateway({ isInProcess: true, environment: { SMTP_URL: mail.url } })
     browser = await launchBrowser()
   })
   after(async () => {

@@ -17,7 +17,7 @@ describe('the sign-in of an account by the OIDC provider', () => {
     mail = await startMailServer()
     issuer = await startOidcIssuer()
     gateway = await startGateway({
-      ...{ isLocal: true, webNodes: 2, workers: 0 },
+      ...{ isInProcess: true, webNodes: 2, workers: 0 },
       environment: {
         ...{ OIDC_ISSUER: issuer.url, OIDC_CLIENT_ID: issuer.clientId, OIDC_CLIENT_SECRET: issuer.clientSecret },
         ...{ OIDC_ACCOUNTS: 'on', OIDC_NAME: 'Example ID', SMTP_URL: mail.url, SIGNUP: 'approval' },

@@ -22,7 +22,7 @@ let second = ''
 
 before(async () => {
   gateway = await startGateway({
-    isLocal: true,
+    isInProcess: true,
     webNodes: 2,
     environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000}}' },
   })

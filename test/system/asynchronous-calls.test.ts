@@ -27,7 +27,7 @@ describe('an asynchronous call', () => {
 
   before(async () => {
     stage = await startStage({
-      isLocal: true,
+      isInProcess: true,
       webNodes: 2,
       caps: {
         'random-facts': 'concurrency=4,2/4',

@@ -36,7 +36,7 @@ describe('one caller', () => {
     upstream = await startUpstreamServer()
     const slugs = scenarios.flatMap((scenario) => scenario.slugs ?? [])
     gateway = await startGateway({
-      isLocal: true,
+      isInProcess: true,
       environment: Object.assign(
         upstream.environment(...slugs, ...(mcpWork.slugs ?? []), 'code-host-search'),
         { UPSTREAM_CODE_HOST_SEARCH_CAPS: 'concurrency=4,12/3600' },

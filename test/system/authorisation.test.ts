@@ -35,7 +35,7 @@ describe('authorisation', () => {
       OIDC_CLIENT_SECRET: 'y',
       OIDC_ACCOUNTS: 'on',
     }
-    gateway = await startGateway({ isLocal: true, webNodes: 2, workers: 0, environment: provider })
+    gateway = await startGateway({ isInProcess: true, webNodes: 2, workers: 0, environment: provider })
     jwt = loadConfig(gateway.environment).secrets.jwt
     database = new pg.Client({ connectionString: gateway.services.databaseUrl })
     await database.connect()

@@ -31,7 +31,7 @@ describe('a batch', () => {
 
   before(async () => {
     stage = await startStage({
-      isLocal: true,
+      isInProcess: true,
       webNodes: 2,
       timeoutMs: 4_000,
       caps: {

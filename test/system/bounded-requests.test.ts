@@ -32,7 +32,7 @@ describe('a request', () => {
 
   before(async () => {
     const environment = { SECURITY_CONTACT: 'mailto:a@example.com', ACCOUNT_REQUESTS_PER_SECOND: '2' }
-    gateway = await startGateway({ isLocal: true, environment })
+    gateway = await startGateway({ isInProcess: true, environment })
     app = gateway.apps.get(gateway.url) ?? assert.fail()
   })
   after(() => gateway.stop())

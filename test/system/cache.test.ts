@@ -30,7 +30,7 @@ describe('stored answers', () => {
 
   before(async () => {
     stage = await startStage({
-      isLocal: true,
+      isInProcess: true,
       webNodes: 2,
       workers: 2,
       caps: {

@@ -20,7 +20,7 @@ describe('the log of calls of an account', () => {
 
   before(async () => {
     stage = await startStage({
-      isLocal: true,
+      isInProcess: true,
       timeoutMs: 4_000,
       caps: { 'dog-images': 'concurrency=50,1000/1', trivia: 'concurrency=4,1000/1' },
       environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000,"perMonth":100000,"inFlight":50}}' },
@@ -230,7 +230,7 @@ it('no call fails or is lost to the log while Postgres is silent, and its row is
   const upstream = await startUpstreamServer()
   upstream.play('dog-images', () => ({ status: 'success', message: 'https://images.dog.ceo/a.jpg' }))
   const gateway = await startGateway({
-    isLocal: true,
+    isInProcess: true,
     services: { ...services, databaseUrl: proxy.url },
     environment: {
       ...upstream.environment('dog-images'),

@@ -12,7 +12,7 @@ describe('the pages of calls in the portal', () => {
   let browser: Browser | undefined
 
   before(async () => {
-    gateway = await startGateway({ isLocal: true })
+    gateway = await startGateway({ isInProcess: true })
     browser = await launchBrowser()
   })
   after(async () => {

@@ -18,7 +18,7 @@ describe('a call', () => {
 
   before(async () => {
     stage = await startStage({
-      isLocal: true,
+      isInProcess: true,
       caps: Object.fromEntries(SIX.map((slug) => [slug, undefined])),
       environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000}}' },
     })

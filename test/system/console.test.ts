@@ -37,7 +37,7 @@ describe('the console in a browser', { skip }, () => {
     for (const [slug, { endpoints }] of upstreams)
       upstream.play(slug, () => Object.values(endpoints)[0]?.example.response)
     gateway = await startGateway({
-      isLocal: true,
+      isInProcess: true,
       environment: {
         ...upstream.environment(...upstreams.keys()),
         PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":50}}',

@@ -11,7 +11,7 @@ describe('pages of other origins', () => {
   let account: Account
 
   before(async () => {
-    gateway = await startGateway({ isLocal: true, environment: { CORS_ORIGINS: `${PAGE}, http://localhost:5173` } })
+    gateway = await startGateway({ isInProcess: true, environment: { CORS_ORIGINS: `${PAGE}, http://localhost:5173` } })
     account = await signUp(gateway)
   })
   after(async () => await gateway.stop())

@@ -27,7 +27,7 @@ describe('a call past its deadline', () => {
 
   before(async () => {
     stage = await startStage({
-      isLocal: true,
+      isInProcess: true,
       workers: 0,
       caps: {
         'random-facts': 'concurrency=50,10000/1',

@@ -39,7 +39,7 @@ describe('the documentation', () => {
   const BASE_URL = 'http://localhost:3000'
 
   before(async () => {
-    gateway = await startGateway({ isLocal: true, environment: { BASE_URL } })
+    gateway = await startGateway({ isInProcess: true, environment: { BASE_URL } })
   })
   after(() => gateway.stop())
 

@@ -17,7 +17,7 @@ describe('accounts that share an upstream', () => {
   before(async () => {
     upstream = await startUpstreamServer()
     gateway = await startGateway({
-      isLocal: true,
+      isInProcess: true,
       webNodes: 2,
       workers: 2,
       environment: {

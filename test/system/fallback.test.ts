@@ -21,7 +21,7 @@ describe('a fallback source', () => {
 
   before(async () => {
     stage = await startStage({
-      isLocal: true,
+      isInProcess: true,
       caps: { [FIRST]: 'concurrency=20,10000/1', [SECOND]: 'concurrency=4,100/600' },
       environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":50}}' },
     })

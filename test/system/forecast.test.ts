@@ -35,7 +35,7 @@ describe('the forecast of a call', () => {
 
   before(async () => {
     stage = await startStage({
-      isLocal: true,
+      isInProcess: true,
       workers: 2,
       caps: {
         'random-facts': 'concurrency=4,3/8',

@@ -28,7 +28,7 @@ describe('the health of an upstream', () => {
       PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":50}}',
     }
     for (const slug of SLUGS) upstream.play(slug, () => ({ id: 1, title: 't', body: 'b', userId: 1 }))
-    gateway = await startGateway({ isLocal: true, environment })
+    gateway = await startGateway({ isInProcess: true, environment })
     account = await signUp(gateway)
     await gateway.startProcess('workers/probe.ts')
     redis = openRedis([gateway.services.redisUrl], 'blocking', createLog({ level: 'silent', pretty: false }, 'test'))

@@ -82,7 +82,7 @@ describe('hostile input', () => {
   before(async () => {
     upstream = await startUpstreamServer()
     gateway = await startGateway({
-      isLocal: true,
+      isInProcess: true,
       environment: {
         ...upstream.environment('code-host-user'),
         ...{ OIDC_ISSUER: 'http://127.0.0.1:9', OIDC_CLIENT_ID: 'x', OIDC_CLIENT_SECRET: 'y', OIDC_ACCOUNTS: 'on' },

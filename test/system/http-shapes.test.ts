@@ -20,7 +20,7 @@ before(async () => {
   upstream.play('weather', () => ({
     current_weather: { time: 't', temperature: 1, weathercode: 1, winddirection: 1, is_day: 1 },
   }))
-  gateway = await startGateway({ isLocal: true, environment: upstream.environment('weather', 'news') })
+  gateway = await startGateway({ isInProcess: true, environment: upstream.environment('weather', 'news') })
   account = await signUp(gateway)
   port = Number(new URL(gateway.url).port)
 })

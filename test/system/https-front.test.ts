@@ -15,7 +15,7 @@ describe('behind a proxy that speaks HTTPS', () => {
   let account: Pick<Account, 'email' | 'password' | 'test'>
 
   before(async () => {
-    gateway = await startGateway({ isLocal: true, environment: { BASE_URL, TRUST_PROXY: '127.0.0.1' } })
+    gateway = await startGateway({ isInProcess: true, environment: { BASE_URL, TRUST_PROXY: '127.0.0.1' } })
     const person = { email: 'a@example.com', password: 'a long password' }
     const { body } = await send(gateway, '/v1/auth/signup', { headers: OVER_TLS, body: person })
     const made = await send(gateway, '/v1/keys', {

@@ -14,7 +14,7 @@ describe('calls in flight', () => {
 
   before(async () => {
     gateway = await startGateway({
-      isLocal: true,
+      isInProcess: true,
       webNodes: 2,
       environment: { PLAN_LIMITS: '{"Free":{"perMinute":10000}}' },
     })
@@ -69,7 +69,7 @@ describe('calls in flight', () => {
 
   it('the refusal of a call over the number in flight says when a call of the account is expected to end, by the forecast of its wait', async (t) => {
     const stage = await startStage({
-      isLocal: true,
+      isInProcess: true,
       caps: { currency: 'concurrency=4,1/6' },
       environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":1}}' },
     })

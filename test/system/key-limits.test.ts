@@ -26,7 +26,7 @@ describe('a key with limits of its own', () => {
     stage = await startStage({
       caps: { 'random-facts': 'concurrency=256,1000000/1', weather: 'concurrency=256,1000000/1' },
       webNodes: 2,
-      isLocal: true,
+      isInProcess: true,
       environment: { PLAN_LIMITS: JSON.stringify({ Free: PLAN, Pro: PLAN, Elite: PLAN }) },
     })
     stage.upstream.play('random-facts', (_arrival, response) => void response.writeHead(500).end())
@@ -300,7 +300,7 @@ describe('a month that is nearly used', () => {
     stage = await startStage({
       caps: { weather: 'concurrency=256,1000000/1' },
       webNodes: 2,
-      isLocal: true,
+      isInProcess: true,
       environment: {
         PLAN_LIMITS: JSON.stringify({ Free: { ...PLAN, perMonth: 10 }, Pro: PLAN, Elite: PLAN }),
         SMTP_URL: mail.url,

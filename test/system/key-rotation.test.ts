@@ -10,7 +10,7 @@ describe('a key that is changed or rotated', () => {
 
   before(async () => {
     gateway = await startGateway({
-      isLocal: true,
+      isInProcess: true,
       webNodes: 2,
       environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000}}' },
     })

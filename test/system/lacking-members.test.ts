@@ -20,7 +20,7 @@ describe('a source that renames members of its answers', () => {
     upstream = await startUpstreamServer()
     upstreams = await loadUpstreams()
     gateway = await startGateway({
-      isLocal: true,
+      isInProcess: true,
       environment: {
         ...upstream.environment(...upstreams.keys()),
         UPSTREAM_WEATHER_CAPS: 'concurrency=50,10000/1',

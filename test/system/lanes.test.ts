@@ -22,7 +22,7 @@ describe('lanes', () => {
 
   before(async () => {
     stage = await startStage({
-      isLocal: true,
+      isInProcess: true,
       workers: 0,
       caps: {
         'random-facts': `concurrency=64,${WAITING}/10`,

@@ -29,7 +29,7 @@ describe('a slot of a cap', () => {
 
   before(async () => {
     stage = await startStage({
-      isLocal: true,
+      isInProcess: true,
       caps: Object.fromEntries(CALLS.map(([slug]) => [slug, 'concurrency=5,1/2'])),
       timeoutMs: TIMEOUT_MS,
     })

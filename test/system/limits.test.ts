@@ -55,7 +55,7 @@ describe('plan limits', () => {
     upstream = await startUpstreamServer()
     upstream.play('random-facts', () => recorded('random-facts'))
     gateway = await startGateway({
-      isLocal: true,
+      isInProcess: true,
       webNodes: 3,
       workers: 1,
       environment: {

@@ -12,7 +12,7 @@ describe('a lost password', () => {
 
   before(async () => {
     mail = await startMailServer()
-    gateway = await startGateway({ isLocal: true, webNodes: 2, workers: 0, environment: { SMTP_URL: mail.url } })
+    gateway = await startGateway({ isInProcess: true, webNodes: 2, workers: 0, environment: { SMTP_URL: mail.url } })
   })
   after(async () => {
     await gateway.stop()

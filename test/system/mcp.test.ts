@@ -28,7 +28,7 @@ describe('the MCP servers', () => {
   before(async () => {
     upstream = await startUpstreamServer()
     gateway = await startGateway({
-      isLocal: true,
+      isInProcess: true,
       environment: {
         PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":50}}',
         ...upstream.environment('mock-data', 'currency'),

@@ -28,7 +28,7 @@ describe('when Redis lost its memory', () => {
     services = await startServices()
     gateway = await startGateway({
       services,
-      isLocal: true,
+      isInProcess: true,
       workers: 2,
       environment: {
         ...upstream.environment('random-facts'),

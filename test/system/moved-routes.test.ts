@@ -85,7 +85,7 @@ describe('an upstream whose routes have moved', () => {
       'concurrency=50,10000/1',
     ])
     gateway = await startGateway({
-      isLocal: true,
+      isInProcess: true,
       environment: {
         ...upstream.environment(...upstreams.keys()),
         ...Object.fromEntries(caps),

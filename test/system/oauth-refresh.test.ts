@@ -23,7 +23,7 @@ describe('a refresh', () => {
     const port = await freePort()
     url = `http://127.0.0.1:${port}`
     stage = await startStage({
-      isLocal: true,
+      isInProcess: true,
       caps: { 'dog-images': 'concurrency=20,1000/1' },
       environment: { PORT: String(port), BASE_URL: url },
     })

@@ -32,7 +32,7 @@ describe('the OpenAPI document', () => {
 
   before(async () => {
     gateway = await startGateway({
-      isLocal: true,
+      isInProcess: true,
       environment: { BASE_URL, PLAN_LIMITS: '{"Free":{"perMinute":1000}}' },
     })
     account = await signUp(gateway)

@@ -16,7 +16,7 @@ describe('operator apply', () => {
   let gateway: Gateway
   let url = ''
   before(async () => {
-    gateway = await startGateway({ isLocal: true, workers: 0 })
+    gateway = await startGateway({ isInProcess: true, workers: 0 })
     url = await gateway.startConsole()
   })
   after(() => gateway.stop())

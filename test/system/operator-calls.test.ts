@@ -14,7 +14,7 @@ describe('operators who look for a call or an account', () => {
 
   before(async () => {
     gateway = await startGateway({
-      isLocal: true,
+      isInProcess: true,
       environment: { OPS_PORT: '0', PLAN_LIMITS: '{"Free":{"perMinute":1000}}' },
     })
     ops = await gateway.startConsole()

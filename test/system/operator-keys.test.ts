@@ -22,7 +22,7 @@ describe('an upstream whose key operators replace', () => {
   before(async () => {
     upstream = await startUpstreamServer()
     gateway = await startGateway({
-      isLocal: true,
+      isInProcess: true,
       environment: { ...upstream.environment('code-host-user'), OPS_PORT: '0' },
     })
     redis = openOperatorRedis(gateway)

@@ -27,7 +27,7 @@ describe('an operator in a browser', () => {
     await once(server, 'listening')
     const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     gateway = await startGateway({
-      isLocal: true,
+      isInProcess: true,
       workers: 0,
       environment: {
         ...{ OIDC_ISSUER: issuer, OIDC_CLIENT_ID: CLIENT.client_id, OIDC_CLIENT_SECRET: CLIENT.client_secret },

@@ -28,7 +28,7 @@ describe('the operator API', () => {
       url.startsWith('/comments') ? comments : { id: 1, title: 't', body: 'b', userId: 1 },
     )
     gateway = await startGateway({
-      isLocal: true,
+      isInProcess: true,
       webNodes: 2,
       environment: {
         ...upstream.environment('news', 'mock-data', 'creature-game', 'code-host-user'),

@@ -18,7 +18,7 @@ describe('an upstream with more calls than it can take', () => {
 
   before(async () => {
     stage = await startStage({
-      isLocal: true,
+      isInProcess: true,
       workers: 2,
       caps: { 'random-facts': 'concurrency=4,100000/1', 'dog-images': 'concurrency=4,100000/1' },
       timeoutMs: 20_000,

@@ -27,7 +27,7 @@ describe('an own API', () => {
   before(async () => {
     shop = await startShop()
     gateway = await startGateway({
-      isLocal: true,
+      isInProcess: true,
       environment: {
         ...(await reachableAddress()),
         UPSTREAMS_DIR: OWN_FOLDER,

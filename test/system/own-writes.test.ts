@@ -18,7 +18,7 @@ describe('a write', () => {
   before(async () => {
     shop = await startShop()
     gateway = await startGateway({
-      isLocal: true,
+      isInProcess: true,
       workers: 0,
       environment: {
         UPSTREAMS_DIR: OWN_FOLDER,

@@ -19,7 +19,7 @@ describe('the portal', () => {
   before(async () => {
     upstream = await startUpstreamServer()
     gateway = await startGateway({
-      isLocal: true,
+      isInProcess: true,
       environment: { ...upstream.environment('geocoding'), UPSTREAM_NEWS_URL: NOTHING_LISTENS },
     })
     browser = await launchBrowser()

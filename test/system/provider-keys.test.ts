@@ -31,7 +31,7 @@ describe('provider keys', () => {
     newsAnswer = upstreams.get('news')?.endpoints['/top']?.example.response
     userAnswer = upstreams.get('code-host-user')?.endpoints['/profile']?.example.response
     stage = await startStage({
-      isLocal: true,
+      isInProcess: true,
       webNodes: 2,
       caps: { news: 'concurrency=10,1000/1', 'code-host-user': undefined },
       environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000},"Pro":{"perMinute":1000,"inFlight":200}}' },

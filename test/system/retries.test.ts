@@ -24,7 +24,7 @@ describe('a call', () => {
 
   before(async () => {
     stage = await startStage({
-      isLocal: true,
+      isInProcess: true,
       caps: {
         'random-facts': 'concurrency=50,10000/1',
         'dog-images': 'concurrency=50,10000/1',

@@ -11,7 +11,7 @@ describe('teams', () => {
   let admin: Account
 
   before(async () => {
-    gateway = await startGateway({ isLocal: true, environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000}}' } })
+    gateway = await startGateway({ isInProcess: true, environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000}}' } })
     ;[owner, admin] = await Promise.all([signUp(gateway), signUp(gateway)])
   })
   after(() => gateway.stop())

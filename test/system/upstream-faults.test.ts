@@ -41,7 +41,7 @@ before(async () => {
     'concurrency=50,10000/1',
   ])
   gateway = await startGateway({
-    isLocal: true,
+    isInProcess: true,
     environment: {
       ...upstream.environment(...PLAYED),
       ...Object.fromEntries(caps),

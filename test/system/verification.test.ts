@@ -12,7 +12,11 @@ describe('if there is a mail server', () => {
 
   before(async () => {
     mail = await startMailServer()
-    gateway = await startGateway({ isLocal: true, workers: 0, environment: { SMTP_URL: mail.url, SIGNUP: 'verified' } })
+    gateway = await startGateway({
+      isInProcess: true,
+      workers: 0,
+      environment: { SMTP_URL: mail.url, SIGNUP: 'verified' },
+    })
   })
   after(async () => {
     await gateway.stop()

@@ -85,7 +85,7 @@ function sourceLines(text: string): number {
 
 await profiler.post('Profiler.enable')
 await profiler.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })
-const stage = await startStage({ isLocal: true, caps: { 'random-facts': WIDE, weather: WIDE } })
+const stage = await startStage({ isInProcess: true, caps: { 'random-facts': WIDE, weather: WIDE } })
 try {
   stage.upstream.play('random-facts', () => recorded('random-facts'))
   stage.upstream.play('weather', () => recorded('weather'))

@@ -36,7 +36,7 @@ const LIVE = [
 
 export async function startWorld(): Promise<World> {
   const upstream = await startUpstreamServer()
-  const gateway = await startGateway({ isLocal: true, environment: upstream.environment(...LIVE) })
+  const gateway = await startGateway({ isInProcess: true, environment: upstream.environment(...LIVE) })
   const [free, elite] = await Promise.all([signUp(gateway), signUp(gateway, 'business')])
   return { gateway, upstream, free, elite, send: (path, options) => send(gateway, path, options), memory: {} }
 }
