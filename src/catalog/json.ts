@@ -46,7 +46,7 @@ export function number(value: unknown): number | null {
 /** A number, also when the upstream writes it as text (`"12.5"`). */
 export function numeric(value: unknown): number | null {
   if (typeof value === 'string')
-    return /^\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*$/i.test(value) ? number(Number(value)) : null
+    return /^\s*[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?\s*$/i.test(value) ? number(Number(value)) : null
   return number(value)
 }
 

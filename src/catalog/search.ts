@@ -21,6 +21,12 @@ const TYPO_PART = 0.5
  */
 const WORDS_MAX = 8
 
+/**
+ * Characters of a query that are read. A letter in its compatibility form can become eighteen
+ * letters, so half a megabyte would take 300 ms.
+ */
+const QUERY_LENGTH_MAX = 400
+
 /** An API that is worth less than this part of the best API is not what was sought. */
 const SHARE_OF_BEST_MIN = 0.25
 
@@ -60,7 +66,9 @@ export function rankByWords<Item>(
 
 /** The words of a query that count, without the endings of plurals. */
 export function queryWords(query: string): string[] {
-  return [...new Set(wordsOf(query))].filter((word) => !EMPTY_WORDS.has(word)).slice(0, WORDS_MAX)
+  return [...new Set(wordsOf(query.slice(0, QUERY_LENGTH_MAX)))]
+    .filter((word) => !EMPTY_WORDS.has(word))
+    .slice(0, WORDS_MAX)
 }
 
 /** Each word of an item with the most it is worth. */

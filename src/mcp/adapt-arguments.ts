@@ -64,7 +64,8 @@ function fromText(types: Set<unknown>, shape: Shape, text: string): unknown {
       return isOfKind(value) ? value : text
     }
     // `name, capital` for a list of names.
-    return types.has('array') && typesOf(shape.items ?? {}).has('string') ? word.split(/\s*,\s*/) : text
+    const isList = types.has('array') && typesOf(shape.items ?? {}).has('string')
+    return isList ? word.split(',').map((item) => item.trim()) : text
   }
   if ((types.has('number') || types.has('integer')) && DECIMAL.test(word)) return Number(word)
   if (types.has('boolean') && /^(true|false)$/i.test(word)) return word.toLowerCase() === 'true'

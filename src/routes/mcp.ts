@@ -9,7 +9,7 @@ import type { Api, Catalog } from '../catalog/catalog.ts'
 import { unknownApi } from '../catalog/unknown-api.ts'
 import type { Context } from '../context.ts'
 import { publicStateOf } from '../health/public-state.ts'
-import { MESSAGES_BYTES_MAX } from '../http/request/body-limits.ts'
+import { MESSAGES_BYTES_MAX, unitsOfBody } from '../http/request/body-limits.ts'
 import { requireOwnOrigin } from '../http/request/own-origin.ts'
 import { SlugParams } from '../http/request/path-ids.ts'
 import type { App } from '../http/request/typed-app.ts'
@@ -149,7 +149,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
   app.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store')
     requireOwnOrigin(request, baseUrl, context.config.http.corsOrigins)
-    await callers.identify(request)
+    await callers.identify(request, unitsOfBody(request.headers, MESSAGES_BYTES_MAX))
   })
   app.addHook('preValidation', async ({ body }, reply) => {
     if (Array.isArray(body)) return reply.status(400).send(ONE_MESSAGE)

@@ -72,7 +72,7 @@ export default upstream({
       },
       request: ({ username }) => ({ path: path`/users/${username}` }),
       // The body for an unknown route leads to the front page of the documents.
-      isNotFound: ({ body }) => /users.*#get-a/.test(text(members(body).documentation_url) ?? ''),
+      isNotFound: ({ body }) => /users.{0,100}#get-a/.test(text(members(body).documentation_url) ?? ''),
       example: recordings['/profile'],
     }),
   },

@@ -175,7 +175,7 @@ function bestMatch(records: Source[], name: string): Source | undefined {
   return (
     mostPopulous(records.filter((record) => isWanted(record.name))) ??
     mostPopulous(records.filter((record) => items(record.altSpellings).some(isWanted))) ??
-    mostPopulous(records.filter((record) => isWanted(text(record.name)?.replace(/[(,].*$/, '')))) ??
+    mostPopulous(records.filter((record) => isWanted(text(record.name)?.split(/[(,]/, 1)[0]))) ??
     (isNone ? undefined : mostPopulous(records.filter((record) => has(record.name, ` ${wanted} `)))) ??
     (!isNone && found && wanted.length > 2 && has(found.name, ` ${wanted}`) ? found : undefined)
   )

@@ -115,6 +115,8 @@ test('a value of another kind is null', () => {
   assert.deepEqual(kinds.read({ v: 1.5 }), { ...none, number: 1.5, numeric: 1.5 })
   assert.deepEqual(kinds.read({ v: 2 }), { ...none, number: 2, numeric: 2, whole: 2, integer: 2 })
   assert.deepEqual(kinds.read({ v: false }), { ...none, flag: false })
+  // In quadratic time this would take minutes.
+  assert.equal(kinds.read({ v: `${'1'.repeat(200_000)}!` }).numeric, null)
 })
 
 test('a list of records leaves out what is no object, and objects in which a required field is missing', () => {

@@ -85,4 +85,10 @@ describe('the search', () => {
     assert.deepEqual(rankApis(apis, [...unknown, 'weather'].join(' ')), [])
     assert.equal(rankApis(apis, [...unknown.slice(1), 'weather'].join(' '))[0]?.slug, 'weather')
   })
+
+  it('the search reads the beginning of a query, whatever its length', () => {
+    const long = `${' '.repeat(300)}weather ${'\uFDFA'.repeat(100_000)}`
+    assert.equal(rankApis(apis, long)[0]?.slug, 'weather')
+    assert.equal(rankApis(apis, `${' '.repeat(400)}weather`).length, apis.length)
+  })
 })

@@ -38,6 +38,12 @@ describe('arguments adapted to a schema', () => {
     assert.deepEqual(adaptTo(Input, { fields: 'a, b[].c' }), { fields: ['a', 'b[].c'] })
   })
 
+  // In quadratic time this would take a minute.
+  it('a list in a text full of blanks is read in linear time', () => {
+    const blanks = ' '.repeat(200_000)
+    assert.deepEqual(adaptTo(Input, { fields: `a${blanks}b${blanks}, c` }), { fields: [`a${blanks}b`, 'c'] })
+  })
+
   it('numbers, true and false are taken as text, and a number for text', () => {
     const given = { limit: '3', ratio: ' -0.5 ', isNew: 'True', name: 17 }
     assert.deepEqual(adaptTo(Input, given), { limit: 3, ratio: -0.5, isNew: true, name: '17' })

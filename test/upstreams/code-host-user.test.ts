@@ -145,3 +145,9 @@ test('a key is sent as a bearer token', () => {
   assert.equal(codeHostUser.credential?.name, 'authorization')
   assert.equal(codeHostUser.credential?.format?.('abc'), 'Bearer abc')
 })
+
+// In quadratic time this would take minutes.
+test('a long address of the documentation is read in linear time', () => {
+  const body = { documentation_url: 'users'.repeat(40_000) }
+  assert.deepEqual(interpret({ status: 404, body }), { responseClass: failed() })
+})

@@ -150,3 +150,9 @@ test('a caller cannot cut the answer with fields', () => {
 test('names in another letter case share a stored answer', () => {
   assert.deepEqual(name.cache?.key?.({ name: 'INDIA' }), name.cache?.key?.({ name: 'India' }))
 })
+
+// In quadratic time this would take minutes.
+test('a name full of brackets is read in linear time', () => {
+  const records = [{ name: `${'('.repeat(200_000)}\n` }, { name: 'Freedonia (Republic)', population: 1 }]
+  assert.equal(chosen('Freedonia', records), 'Freedonia (Republic)')
+})

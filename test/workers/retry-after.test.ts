@@ -95,6 +95,12 @@ describe('Retry-After', () => {
     it(`Retry-After: ${value} says nothing`, () => assert.equal(readRetryAfter(value, NOW), undefined))
   }
 
+  // In quadratic time each would take minutes.
+  it('long values are read in linear time', () => {
+    for (const value of [`${'1'.repeat(200_000)}!`, `${','.repeat(200_000)}!`, `${'thu'.repeat(60_000)},!`])
+      assert.equal(readRetryAfter(value, NOW), undefined)
+  })
+
   it('a date that is none is not read', () => {
     const broken = [
       'Thu, 32 Oct 2026 12:00:07 GMT',

@@ -51,7 +51,7 @@ function bare(item: string): string {
 }
 
 function waitOf(item: string, now: number): number | undefined {
-  const [, digits, unit = ''] = /^\+?((?:\d+\.?\d*|\.\d+)(?:e\+?\d{1,3})?)\s*([a-z]*)\.?$/i.exec(item) ?? []
+  const [, digits, unit = ''] = /^\+?((?:\d+(?:\.\d*)?|\.\d+)(?:e\+?\d{1,3})?)\s*([a-z]*)\.?$/i.exec(item) ?? []
   if (digits !== undefined) {
     const unitMs = UNITS[unit.toLowerCase()]
     if (unit === '' && Number(digits) >= EPOCH_SECONDS_MIN) return Number(digits) * 1_000 - now

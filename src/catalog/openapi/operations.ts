@@ -194,8 +194,8 @@ function readBody(
   const { schema } = Object(media.value)
   const read = schema === undefined ? {} : schemas.read({ value: schema, path: [...media.path, 'schema'] }, 'request')
   // Without its parameters: JSON is UTF-8, and they may be anything.
-  const [type = ''] = String(media.path.at(-1)).split(/\s*;/)
-  return { schema: read, required, mediaType: type.includes('*') ? 'application/json' : type, media }
+  const [type = ''] = String(media.path.at(-1)).split(';', 1)
+  return { schema: read, required, mediaType: type.includes('*') ? 'application/json' : type.trimEnd(), media }
 }
 
 function toParametersSchema(parameters: MappedParameter[], body: MappedBody | undefined): TObject {

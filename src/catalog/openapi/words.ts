@@ -21,8 +21,8 @@ export function kebab(text: string): string {
   return text
     .normalize('NFKD')
     .replace(/([a-z\d])([A-Z])/g, '$1-$2')
-    .replace(/([A-Z]+)([A-Z][a-z])/g, '$1-$2')
+    .replace(/(?<=[A-Z])(?=[A-Z][a-z])/g, '-')
     .toLowerCase()
     .replace(/[^a-z\d]+/g, '-')
-    .replace(/^-+|-+$/g, '')
+    .replace(/^-|-$/g, '')
 }

@@ -94,6 +94,12 @@ describe('a document of an own API', () => {
     assert.match(other, /The endpoint host-user-profile has the name of code-host-user\/profile in clients/)
   })
 
+  // In quadratic time this would take minutes.
+  it('a name of two hundred thousand letters is read in linear time', async () => {
+    const operation = { operationId: `${'A'.repeat(200_000)}!` }
+    assert.match(words(await check(document({ operation }))), /name/)
+  })
+
   it('two operations of one name are an error, and are never numbered', async () => {
     const get = (Object(document()) as { paths: Record<string, object> }).paths['/things']
     const answer = await check(document({ root: { paths: { '/a': get, '/b': get } } }))
