@@ -20,8 +20,9 @@ import { QueueWorker } from './queue/queue-worker.ts'
 import { openWorkerContext } from './worker-context.ts'
 
 /**
- * A killed worker's jobs run elsewhere after both times. A shorter lock causes false stalls on a
- * busy process.
+ * Lifetime of a job's lock, and the interval in which workers look for jobs whose lock has expired.
+ * The jobs of a killed worker run again after the sum of the two. With a shorter lock, jobs of a
+ * process that is merely busy would run twice.
  */
 const LOCK_MS = 4_000
 const STALLED_CHECK_MS = 1_000
@@ -33,8 +34,8 @@ const STALLED_CHECK_MS = 1_000
 const STALLED_WARN_MS = 10_000
 
 /**
- * How often a job may outlive its worker. A job that crashes its workers ends with its deadline, or
- * with this.
+ * How many workers may die or lose their lock while they run a job. Then the job fails, so that a
+ * job which crashes its workers does not go on for ever.
  */
 const STALLED_MAX = 30
 

@@ -55,7 +55,8 @@ export type JobOrigin = Pick<CallArrival, 'origin' | 'startedAt'> & {
 }
 
 /**
- * A refusal. It takes nothing of the account's limits once whoever answers it has ended `taken`.
+ * A refusal. If the call took units of the account before (`taken`), the caller of `admitCall` must
+ * end the call, which gives them back.
  */
 export interface Refused {
   /** A GatewayError, or what a dependency threw. */
@@ -65,7 +66,7 @@ export interface Refused {
   callId?: string
   /** What the account has left; undefined if its limits were not looked at. */
   limits?: LimitState
-  /** The limits that the call took: whoever answers the refusal ends the call. */
+  /** The call took units before it was refused. */
   taken?: { id: string; limitsAcquiredAt: number }
 }
 

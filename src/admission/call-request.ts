@@ -47,7 +47,7 @@ function invalidHeader(header: string, values: string): GatewayError {
   return new GatewayError('INVALID_PARAMETER', { message: `${header} must be ${values}.`, tokens: { header } })
 }
 
-/** @throws GatewayError INVALID_PARAMETER for another value of our own header */
+/** @throws GatewayError INVALID_PARAMETER if X-Gateway-Response has a value other than `raw` */
 export function wantsRaw({ headers }: FastifyRequest): boolean {
   const form = headers['x-gateway-response']
   if (form !== undefined && form !== 'raw') throw invalidHeader('X-Gateway-Response', 'raw')
@@ -71,8 +71,8 @@ export function queryParameters(query: string): GivenParameter[] {
 }
 
 /**
- * Null is not given. A number that JavaScript writes in another way than its sender, such as
- * `1.10`, is its text, as it is in a query.
+ * A parameter that is null counts as absent. A number that JavaScript writes in another way than
+ * its sender, such as `1.10`, is read as text, as in a query.
  *
  * @throws GatewayError VALIDATION_ERROR
  */
@@ -123,7 +123,7 @@ const WAIT_DIGITS_MAX = 9
 
 /**
  * Reads `Prefer` (RFC 7240): `respond-async` is 202 at once, `wait=5` after 5 seconds; others are
- * ignored. A longer wait than `waitMsMax` is that long.
+ * ignored. `waitMsMax` bounds the wait.
  */
 export function readPreference(headers: IncomingHttpHeaders, waitMsMax: number): Preference {
   if (headers.prefer === undefined) return NONE
@@ -144,7 +144,9 @@ export function readPreference(headers: IncomingHttpHeaders, waitMsMax: number):
 
 const NONE: Preference = { waitMs: undefined, applied: undefined }
 
-/** `wait=5` bounds the calls. The answer cannot be fetched later: `respond-async` is ignored. */
+/**
+ * `wait=5` bounds the calls. `respond-async` is ignored, because nobody can fetch the answer later.
+ */
 export function readBatchPreference(headers: IncomingHttpHeaders, waitMsMax: number): Preference {
   const preference = readPreference(headers, waitMsMax)
   return preference.waitMs ? preference : NONE

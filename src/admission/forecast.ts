@@ -39,9 +39,14 @@ export interface Queueing {
   /** Until its permit is expected, milliseconds. */
   etaMs: number
   ticket?: QueueTicket
-  /** Weight by plan of a call without a ticket that may need one. */
+  /** Weight by plan, for a call without a ticket: its worker may have to join the wait queue. */
   weight?: number
+  /**
+   * The call is refused, but a stored answer may answer it: its worker sends no request for this
+   * long, milliseconds.
+   */
   cacheOnlyMs?: number
+  /** Why no request may be sent. */
   cacheOnlyReason?: RefusalReason
   /** Whether the call may share a job with other calls. */
   mayShareJob: boolean

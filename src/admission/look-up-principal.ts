@@ -52,7 +52,8 @@ async function lookUpKey({ config, db, redis }: LookUpDeps, key: string, firstDb
   const keyHash = hashApiKey(config.secrets.keyPepper, key)
   const first = await findKeyOwner(firstDb, keyHash)
   if (!first) return undefined
-  // A change between version and rights makes the rights stale, never fresh.
+  // If the rights change between these reads, the version is the older: the next call finds that it
+  // is outdated, and looks the rights up again.
   const version = await readAccountVersion(redis, first.userId)
   const owner = await findKeyOwner(db, keyHash)
   if (!owner) return undefined

@@ -92,8 +92,9 @@ function gather(
 }
 
 /**
- * The undeclared parameters as they are forwarded. Models write the members of a body beside it,
- * and what a write does must be what its document says.
+ * The undeclared parameters as they are forwarded. A member of the body is refused, because
+ * language models often write it beside the body. A call that changes something may have none,
+ * because its document must say all that it does.
  *
  * @throws GatewayError INVALID_PARAMETER
  */

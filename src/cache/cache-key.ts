@@ -25,7 +25,7 @@ export interface CacheKeys {
 /** How a request holds the lead for an answer. */
 export interface Lead {
   keys: Pick<CacheKeys, 'leader' | 'coalesced'>
-  /** By one of them. */
+  /** Values that the key `leader` may have while the request holds the lead. */
   tokens: string[]
 }
 

@@ -17,8 +17,8 @@ const CODES: Record<RefusalReason, ErrorCode> = {
 
 /**
  * A refusal in the form for its caller. `retryAfterMs` is exact, with three exceptions: for `share`
- * it changes if others stop calling, for `overloaded` it is an estimate, and so it is behind more
- * calls than a plan covers.
+ * it changes if others stop calling, for `overloaded` it is an estimate, and so it is in a queue
+ * longer than `PLANNED_LENGTH_MAX`.
  */
 export function refusalOf({ reason, retryAfterMs }: { reason: RefusalReason; retryAfterMs: number }): {
   code: ErrorCode

@@ -15,7 +15,9 @@ const MINUTE_MS = 60_000
 /** A month's count outlives the month, so that a late refund finds it. */
 const MONTH_GRACE_MS = 86_400_000
 
-/** No lease is longer, milliseconds: their key lives at least as long. */
+/**
+ * The longest lease, milliseconds. The key that holds an account's leases lives at least as long.
+ */
 export const LEASE_MS_MAX = 900_000
 
 /** Live and test calls are counted apart. */
@@ -218,8 +220,8 @@ async function acquireInMonth(
     const [inMinute = 0, inFlight = 0, inMonth = 0, resetMs = 0, ...ofCredential] = used
     const monthMs = Math.max(0, month.endsAt - now)
     /**
-     * The limits after the first `calls` calls. Every call has a lease, unless `leaseCount` is
-     * smaller, as only for a batch.
+     * The limits after the first `calls` calls. Each call has a lease, except in a batch, of which
+     * only the first `leaseCount` calls have leases.
      */
     const stateAfter = (calls: number, leaseCount = calls): LimitState => ({
       now,

@@ -8,7 +8,7 @@ import { accountKeys } from '../redis/keys.ts'
 /** How long a version lasts; then the account is looked up again. */
 const VERSION_SECONDS = 86_400
 
-/** Made if there is no version, never a version that was there before. */
+/** The version of an account; made if the account has none, and then unlike all that it had. */
 export async function readAccountVersion(redis: RedisConnection, accountId: string): Promise<string> {
   const fresh = newVersion()
   return (await redis.set(accountKeys.version(accountId), fresh, 'EX', VERSION_SECONDS, 'NX', 'GET')) ?? fresh

@@ -92,8 +92,8 @@ export class CallEndBatcher {
    * Ends a call: ends its lease, gives back what the verdict gives back, and counts the call.
    * Nobody has to wait for it.
    * @param verdict a promise if it is not known yet; it must not reject
-   * @returns when Redis has done so. Rejects if the first try fails: the end is then repeated in
-   *   the background for a minute, and `next` does not get the lease by that
+   * @returns when Redis has done this. Rejects if the first try fails: the batcher then repeats the
+   *   end for a minute in the background, and `next` does not get the lease
    */
   end(call: EndingCall, verdict: Verdict | Promise<Verdict>, next?: NextCall): Promise<EndStep> {
     if (verdict instanceof Promise) return this.#follow(verdict.then((known) => this.end(call, known, next)))
@@ -192,8 +192,9 @@ export class CallEndBatcher {
   }
 
   /**
-   * Repeating it does nothing. A lease that nobody ends expires. The next calls were given up when
-   * the first try failed.
+   * Ends the calls again and again in the background, which is harmless if they had ended. The next
+   * calls of a batch do not get the leases, because the batch gave them up when the first try
+   * failed.
    */
   #repeat(account: Account, calls: CallToEnd[]): void {
     const alone = calls.map((call) => ({ ...call, next: undefined }))

@@ -34,7 +34,7 @@ export function afterMonthRefund(state: LimitState): LimitState {
   }
 }
 
-/** What an account has left once a call that it had acquired is given back. */
+/** What an account has left once all that a call took is given back. */
 export function afterRefund(state: LimitState): LimitState {
   const { credential, ...rest } = afterMonthRefund(state)
   const { minute, inFlight } = credential ?? {}

@@ -3,7 +3,10 @@
  * plan.
  */
 export interface CredentialLimits {
-  /** Under which its calls are counted: of a key that replaced another key, the id of the first. */
+  /**
+   * Id under which the calls of the key are counted. If the key replaced another key, it is the id
+   * of the first key, so that a replacement begins no new count.
+   */
   id: string
   perMinute: number | null
   perMonth: number | null

@@ -62,8 +62,8 @@ const StoredCall = Type.Object({
   /** Why; absent from nodes of an earlier version. @until 0.4.0 */
   cacheOnlyReason: Type.Optional(Type.Enum(['cap', 'share', 'closed', 'overloaded', 'down'])),
   /**
-   * The result is kept for GET /v1/calls/{id}, for the caller may not be waiting; the worker then
-   * completes the call.
+   * The result is kept for GET /v1/calls/{id}, because the caller need not wait; the worker then
+   * ends the call.
    */
   isAsync: Type.Boolean(),
   /** Bytes that all kept results of the account may take; of an asynchronous call. */
@@ -116,8 +116,8 @@ export interface QueueTicket {
   tag: number
   weight: number
   /**
-   * An identical call is queued behind this call. If the worker of that call leads first and has
-   * not begun its attempt, this call takes the lead.
+   * An identical call is queued behind this call. If the identical call leads already and has not
+   * begun its attempt, this call takes the lead from it.
    */
   isAhead?: true
   /**

@@ -16,7 +16,9 @@ export interface EndedCall {
   cacheStatus?: string | undefined
 }
 
-/** Longest time that an ended call is not counted, milliseconds, and most calls that are not. */
+/**
+ * How long ended calls are gathered before they are counted, milliseconds, and how many at most.
+ */
 const GATHER_MS = 100
 const GATHERED_MAX = 64
 

@@ -35,7 +35,7 @@ export const LoggedCallAnswer = Type.Object(
     quotedMs: Ms('The wait that was forecast; of a refused call its Retry-After'),
     admissionMs: Ms('Until the call was accepted'),
     queueMs: Ms('Until a worker had it'),
-    permitMs: Ms("Wait for a slot of the upstream's cap"),
+    permitMs: Ms("Wait for a permit of the upstream's cap"),
     upstreamMs: Ms('In attempts at the upstream'),
     totalMs: Type.Number({ description: 'From request to answer, milliseconds' }),
     cache: nullable(

@@ -75,8 +75,9 @@ export class Leads {
   }
 
   /**
-   * Not awaited: Redis runs it before what this process sends later. Deleting `coalesced` takes no
-   * call out of the wait queue.
+   * Ends the lead if this request still holds it, and with it the name of the queued call whose
+   * answer identical calls share. The call stays in the wait queue. Not awaited, because Redis runs
+   * the command before all that this process sends later.
    */
   end({ keys, token }: LeadingRequest): void {
     releaseLock(this.#redis, [keys.leader, keys.coalesced], tokensOf(token)).catch(() => undefined)

@@ -56,7 +56,9 @@ export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: A
   return null
 }
 
-/** @throws DelayedError where a newer worker may run the job; Error if it cannot be read */
+/**
+ * @throws DelayedError if a newer worker may be able to run the job; Error if nobody can read it
+ */
 async function readCalls({ catalog }: ProcessorDeps, job: Job): Promise<CallJob[]> {
   try {
     const calls = parseCalls(job.data)

@@ -17,7 +17,10 @@ interface GrantCount {
   granted: number
 }
 
-/** Writes grants under long windows to Postgres: these hold when Redis loses its data. */
+/**
+ * Counts the grants under long windows in Postgres, so that these windows hold if Redis loses its
+ * data.
+ */
 export class GrantLedger {
   readonly #db: Db
   readonly #clock: RedisClock

@@ -48,8 +48,8 @@ export class LocalWaiters {
   }
 
   /**
-   * In place of an earlier run of the same call, which gets no permit any more and waits only for
-   * its own end.
+   * Adds a waiter. It takes the place of an earlier run of the same call: the earlier run gets no
+   * permit any more.
    */
   add(waiter: LocalWaiter): void {
     const known = this.#byMember.get(waiter.member)

@@ -20,9 +20,10 @@ export interface PermitAhead {
 }
 
 /**
- * Permits of one cap that a poll acquired beside those its waiters wanted, for calls that come
- * soon: as many as came of late. The log and the leases have them from the poll on, so that they
- * exceed nothing whoever dies. What no call takes while it is fresh goes back.
+ * Permits of one cap that a poll acquired in addition to the permits of its waiters, for calls that
+ * come soon. A poll acquires as many as calls came within the last `AHEAD_LIFE_MS`. The permits are
+ * in the cap's log and leases from the poll on, so the cap holds even if this worker dies. The
+ * worker releases a permit that no call takes in time.
  */
 export class PermitsAhead {
   readonly #max: number

@@ -6,7 +6,7 @@ export interface ObservedResult {
   responseClass: { code: string } | undefined
 }
 
-/** A failure unless it is followed. */
+/** The code of a redirect. If another request follows the redirect, it is no failure. */
 export const REDIRECT = 'UPSTREAM_REDIRECT_BLOCKED'
 
 /** What an upstream that works does not answer to a request without undeclared parameters. */

@@ -86,7 +86,10 @@ export class BreakerGate {
   }
 }
 
-/** In the background. Several schedule it under one name, and a single probe is made. */
+/**
+ * Schedules a probe in the background. However many calls schedule a probe of one name, one is
+ * made.
+ */
 export function scheduleProbe(
   { queues, log }: Pick<HealthDeps, 'queues' | 'log'>,
   slug: string,

@@ -10,7 +10,10 @@ import { RetryBudget } from './retry.ts'
 /** With less time left a fallback source is not tried, milliseconds. */
 const FALLBACK_MS_MIN = 500
 
-/** The fallback source is the repeat of what the first source failed. */
+/**
+ * Nothing is repeated at the first source, because the request to the fallback source is the
+ * repeat.
+ */
 class NoRepeats extends RetryBudget {
   override take(): boolean {
     return false

@@ -73,7 +73,7 @@ export async function takePrefetched(
     if ((await redis.exists(pool.unfillable)) === 1) return undefined
     const filled = await drawOrFill(deps, call, pool)
     if (filled !== 'again') return filled
-    // The next permit is waited for when that request has brought too few items.
+    // The other call's request may bring too few items. Then this call waits for a permit again.
     while ((await redis.exists(pool.lock)) === 1) await delay(LOOK_FILLED_MS, undefined, { signal })
   }
 }
@@ -83,7 +83,7 @@ class NeedlessError extends Error {}
 /**
  * Waits for a permit and fills the pool, unless another call does so before.
  *
- * @returns 'again' if another call is at it, or the pool cannot be filled
+ * @returns 'again' if another call fills the pool now, or no request can fill it
  */
 async function drawOrFill(
   deps: PoolDeps,

@@ -37,8 +37,8 @@ export function isFailure(outcome: Outcome): outcome is Failure {
 }
 
 /**
- * A refusal, an eviction or a timeout for want of time is for the account and deadline of one call:
- * others try for themselves.
+ * Whether an outcome is about one call's account or deadline, so that identical calls must try for
+ * themselves: the call was refused, lost its place in the wait queue, or had too little time left.
  */
 export function isOfOneCall(outcome: Outcome): boolean {
   if (!isFailure(outcome)) return false
@@ -56,7 +56,7 @@ export function isCutShort(outcome: Outcome): boolean {
   return isFailure(outcome) && outcome.isCutShort === true
 }
 
-/** In the reference envelope. */
+/** The body of a success, `{"status":"success","data":…}`. */
 export function dataOutcome(data: Record<string, unknown>): Outcome {
   try {
     return { body: encodeUtf8(JSON.stringify({ status: 'success', data })), data }

@@ -158,7 +158,9 @@ export class AttemptRecorder {
     await this.#counted
   }
 
-  /** Counts a try of a request, the first of which is 1. */
+  /**
+   * A try of a request begins. The first try has the number 1, and later tries count as retries.
+   */
   beginTry(tryNumber: number): void {
     this.#resends = tryNumber - 1
     if (this.#resends > 0) this.#deps.telemetry.metrics.retries.inc({ slug: this.#request.slug })
@@ -169,13 +171,13 @@ export class AttemptRecorder {
   }
 
   /**
-   * The code that an error counts as; undefined: it does not count. Cut short by its call, a long
-   * attempt is a timeout.
+   * The code that an error counts as; undefined: it does not count. If the end of its call ended an
+   * attempt, the attempt counts as a timeout if it had taken long.
    */
   #failureOf(error: unknown, tookMs: number): string | undefined {
     const reason = error instanceof EndedUnsentError ? error.cause : error
     if (error instanceof StalePermitError || reason === LOCK_LOST) return undefined
-    // Patience and deadlines differ: what counts is how long it took.
+    // Callers leave sooner or later, and deadlines differ: the time that the attempt took decides.
     const mayBeCutShort = !(error instanceof AttemptError) || error.code === 'UPSTREAM_TIMEOUT'
     if (!mayBeCutShort) return error.code
     return tookMs >= this.#longMs(LEFT_MS) ? 'UPSTREAM_TIMEOUT' : undefined

@@ -36,9 +36,10 @@ export interface Sending {
   bucket: CapBucket
   permitRequest: PermitRequest
   /**
-   * Asked again when the permit is there, which a call may wait long for.
+   * Whether the API may still be called. Checked when the permit is there, because a call may have
+   * waited long for it.
    *
-   * @throws GatewayError if the API is shut by then
+   * @throws GatewayError if the API was paused or switched off meanwhile
    */
   ensureCallable?: () => void
   /**

@@ -53,7 +53,7 @@ local function nextToEvict(enough)
   local members = redis.call('ZRANGEBYLEX', OWNED, '[' .. largest .. '\0', '(' .. largest .. '\1', 'LIMIT', 0, EVICTED_MAX)
   local keys, chosen, taken = {}, {}, 0
   for index, member in ipairs(members) do keys[index] = string.match(member, '%z%d*%z(.*)$') end
-  -- Answers of a version that keeps none by owner.
+  -- The version before stored these answers, without OWNED. @until 0.4.0
   local isKnown = #keys > 0
   if not isKnown then keys = redis.call('ZRANGE', INDEX, 0, EVICTED_MAX - 1) end
   if #keys == 0 then return keys end
@@ -67,7 +67,7 @@ local function nextToEvict(enough)
       taken = taken + sizes[index]
       if taken >= enough or taken > surplus then return chosen end
     else
-      -- That version ends and renews answers without a word of it here.
+      -- The version before removed or renewed the answer, and left OWNED as it was. @until 0.4.0
       redis.call('ZREM', OWNED, members[index])
     end
   end

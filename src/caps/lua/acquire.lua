@@ -111,9 +111,9 @@ local function grant(granted, ahead)
   keepAlive(isFirst, {LOG, STATE, LEASES})
 end
 
--- Without waiters before these no set of waiters need be kept, and no order if there is room for
--- all. A waiter that has no place leaves room for every call that has a place. A waiter that was
--- evicted is refused below even if there is room again.
+-- The short way: if no other waiters wait and there is room for all, their order does not matter,
+-- and WAITERS need not be written. A waiter that has no place leaves room for every call that has a
+-- place. If a waiter was evicted, the long way below refuses it, even if there is room again.
 local isUncontended = not isScarce and redis.call('EXISTS', WAITERS, EVICTED) == 0
 local free = isUncontended and freeNow() or 0
 local function isRoomFor(count) return isUncontended and waiterCount > 0 and free >= count end

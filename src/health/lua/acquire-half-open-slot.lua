@@ -1,5 +1,5 @@
---[[ Acquires the half-open slot of an open breaker: one attempt at a time may hold it. A token that
-     holds it has it.
+--[[ Acquires the half-open slot of an open breaker: one attempt at a time may hold it. If the
+     token holds the slot already, it keeps the slot.
      Input   KEYS[1] health hash
              ARGV[1] time; ARGV[2] token of the attempt; ARGV[3] lease, ms; ARGV[4] slug; ARGV[5] 1:
                      skips the pause;

@@ -126,7 +126,8 @@ end
 local reply = {decision, nowMs, granted, leases, 0}
 for index = #allLimits, 1, -1 do
   local limits = allLimits[index]
-  -- Leases that nobody ends do so by time: after a clock was set back, no later than new leases.
+  -- A lease that nobody ends expires. If the clock was set back meanwhile, the lease expires no
+  -- later than a lease that begins now.
   if decision == limits.prefix .. 'in-flight' then
     followSetBack(limits.leases, string.format('%.0f', nowMs + LEASE_MS_MAX))
     reply[5] = msToNextEnd(limits.leases)

@@ -191,8 +191,9 @@ local function join(call)
   local fields = {'seq', queue.seq}
   for level, group in ipairs(path) do
     if not call.tag then
-      -- The share's next call starts after this call. A group that was not what held this call back
-      -- is not held up by it.
+      -- The share's next call starts after this call. The start of a wider group grows from its own
+      -- start, so a call that its share alone held back does not delay the other shares of the
+      -- group.
       local start = (level == #path and whole or queue.starts[level]) + COST / weight / widthOf(path, level)
       fields[#fields + 1], fields[#fields + 2] = startField(group), tostring(start)
     end

@@ -2,12 +2,16 @@
 --- @include "./state.lua"
 --- @include "./slots.lua"
 --[[ A plan: the grants of the log and the grants that are planned after them, with the earliest
-     time of the next grant. On a scarce cap a share is a path of groups, and two rules hold at each
-     depth. While others in the group around it (the whole window, for the widest) have had demand
-     lately, a group holds at most half of what that may hold; a group named with `q` at most a
-     quarter of the window while anybody else has. Of a long window a part of what each group may
-     hold stays for groups in it that have had little: for a share of no network unless it alone had
-     demand in the last day.
+     time of the next grant.
+     On a scarce cap a share is a path of groups: `group:a/b` is in `group:a`, which is in the
+     window. Three rules hold for each group on the path:
+     - Half: it holds at most half of what the group around it may hold, while another group in that
+       group has demand.
+     - Quarter: if its name begins with `q`, it holds at most a quarter of the window, while anybody
+       else has demand.
+     - Kept part: of a long window, it leaves KEPT_PART of what the group around it may hold to
+       groups that have had little. The rule does not bind a share of no network that alone had
+       demand in the last day.
      ]]
 local CHUNK, NONE = 128, { count = 0 }
 
@@ -93,9 +97,10 @@ local function createPlan()
     return known.last == group and known.otherAt or known.last ~= group and known.lastAt or 0
   end
 
-  -- What bounds the next grant of a share: groups, each with the number of grants at which the
-  -- window is closed to it unless the group `around` (or the window) has fewer than `room`; and
-  -- when the others that bind it are quiet (0: none do).
+  -- The bounds of the next grant of a share, and when the last of the others that bind it has no
+  -- more demand (0: no others bind it). A bound has `groups`, each with the `count` of grants from
+  -- which on the window is closed to the share. If the bound has `room`, the window is open all the
+  -- same while the group `around` (nil: the window) has had fewer grants than `room`.
   local function createBounds(rule, share, areOthersQuiet)
     local path, bounds, quietAt = pathOf(share), {}, 0
     local mayHold, askedAt = rule.max, 0

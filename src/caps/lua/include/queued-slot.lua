@@ -22,9 +22,9 @@ local function estimateSlot(member, ahead, ownCounts, asyncCount)
   return at, at, false
 end
 
--- The slot of a call of the queue, from its rank where the queue is too long to be planned for each
--- one that asks; when it would be if other shares had no more demand, and whether it waits for its
--- share alone.
+-- The slot of a queued call; the slot that it would have if other shares had no more demand; and
+-- whether it waits for its share alone. A long queue is not planned for each question: the slot is
+-- then estimated from the call's rank.
 local function queuedSlot(member, rank)
   if redis.call('ZCARD', QUEUE) <= PLANNED_LENGTH_MAX then
     local slot, slotIfQuiet, waitsForShare = now, now, false
