@@ -4,35 +4,28 @@ const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', '
  * Milliseconds of the units that servers write behind a number, against the grammar. Without a
  * unit: seconds.
  */
-const UNITS: Record<string, number> = {
-  '': 1_000,
-  ms: 1,
-  msec: 1,
-  millisecond: 1,
-  milliseconds: 1,
-  s: 1_000,
-  sec: 1_000,
-  secs: 1_000,
-  second: 1_000,
-  seconds: 1_000,
-  m: 60_000,
-  min: 60_000,
-  mins: 60_000,
-  minute: 60_000,
-  minutes: 60_000,
-  h: 3_600_000,
-  hour: 3_600_000,
-  hours: 3_600_000,
-}
+const UNITS = new Map([
+  ...['ms', 'msec', 'millisecond', 'milliseconds'].map((unit) => [unit, 1] as const),
+  ...['', 's', 'sec', 'secs', 'second', 'seconds'].map((unit) => [unit, 1_000] as const),
+  ...['m', 'min', 'mins', 'minute', 'minutes'].map((unit) => [unit, 60_000] as const),
+  ...['h', 'hr', 'hrs', 'hour', 'hours'].map((unit) => [unit, 3_600_000] as const),
+  ...['d', 'day', 'days'].map((unit) => [unit, 86_400_000] as const),
+])
+
+/** A number and its unit; several follow each other in `1m30s`. */
+const PART = /((?:\d+(?:\.\d*)?|\.\d+)(?:e\+?\d{1,3})?)\s*([a-z]*)\.?\s*/giy
 
 /** So many seconds are no wait, but a time since 1970, which some servers write. */
 const EPOCH_SECONDS_MIN = 1_000_000_000
 
+/** So many seconds would be 30,000 years: these are milliseconds since 1970. */
+const EPOCH_MS_MIN = 1_000_000_000_000
+
 /**
  * The wait of a `Retry-After` (RFC 9110, 10.2.3), whole milliseconds, rounded up: seconds or a
- * date, and what servers write besides, which are fractions, units, dates of RFC 3339 and seconds
- * since 1970. Of a header that came several times the longest wait holds, so that none is shorter
- * than the server asked for. Negative for a date in the past.
+ * date, and what servers write besides, which are fractions, units, dates of RFC 3339, and seconds
+ * or milliseconds since 1970. Of a header that came several times the longest wait holds, so that
+ * none is shorter than the server asked for. Negative for a date in the past.
  *
  * @param now when the server answered, by its own clock, milliseconds
  * @returns undefined if nothing of the value can be read
@@ -51,14 +44,24 @@ function bare(item: string): string {
 }
 
 function waitOf(item: string, now: number): number | undefined {
-  const [, digits, unit = ''] = /^\+?((?:\d+(?:\.\d*)?|\.\d+)(?:e\+?\d{1,3})?)\s*([a-z]*)\.?$/i.exec(item) ?? []
-  if (digits !== undefined) {
-    const unitMs = UNITS[unit.toLowerCase()]
-    if (unit === '' && Number(digits) >= EPOCH_SECONDS_MIN) return Number(digits) * 1_000 - now
-    return unitMs === undefined ? undefined : Number(digits) * unitMs
-  }
+  const unsigned = item.replace(/^\+/, '')
+  const parts = [...unsigned.matchAll(PART)]
+  if (parts.length > 0 && parts.map(([part]) => part).join('') === unsigned) return sumOf(parts, now)
   const at = parseHttpDate(item)
   return at === undefined ? undefined : at - now
+}
+
+/** Undefined for an unknown unit, and for several numbers one of which has no unit. */
+function sumOf(parts: RegExpExecArray[], now: number): number | undefined {
+  let sum = 0
+  for (const [, digits, unit = ''] of parts) {
+    const unitMs = UNITS.get(unit.toLowerCase())
+    if (unitMs === undefined || (unit === '' && parts.length > 1)) return undefined
+    const value = Number(digits)
+    if (unit === '' && value >= EPOCH_SECONDS_MIN) return value >= EPOCH_MS_MIN ? value - now : value * 1_000 - now
+    sum += value * unitMs
+  }
+  return sum
 }
 
 /**
