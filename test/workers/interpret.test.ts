@@ -153,6 +153,14 @@ test('after undeclared parameters every 4xx is about what the caller sent', () =
   assert.deepEqual([401, 402, 403, 407].map(codeWith), Array(4).fill('UPSTREAM_AUTH_FAILED'))
 })
 
+test('408 and 425 pass by themselves and are failures, even if a caller added parameters', () => {
+  for (const status of [408, 425])
+    assert.equal(
+      codeOfSent({ hasUndeclared: true, endpoint: { ...thing, rejects: [status] } }, { status }),
+      'UPSTREAM_ERROR',
+    )
+})
+
 test('without a key a refusal of it is a failure, whoever says so', () => {
   const strict: Upstream = { ...plain(), classify: ({ body }) => (body === 'no key' ? authFailed() : undefined) }
   for (const status of [401, 402, 403, 407]) assert.equal(codeOfSent({}, { status }), 'UPSTREAM_ERROR')

@@ -8,7 +8,7 @@ import { hasReached } from '../../src/queue/verdict.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { AttemptError, StatusError } from '../errors/attempt-error.ts'
 import type { AnswerMemory, MemoryShare } from './answer-memory.ts'
-import { type Interpretation, mapAnswers } from './interpret.ts'
+import { type Interpretation, MOMENTARY, mapAnswers } from './interpret.ts'
 import { type Filling, takePrefetched } from './item-pool.ts'
 import { limitCaller, limitedMs } from './limited-callers.ts'
 import { attemptFailure, dataOutcome, type Failure, failureOutcome, type Outcome } from './outcome.ts'
@@ -166,9 +166,6 @@ function sendWithRetries(
   const repeatMsMin = attemptTimeoutMs(deps, api)
   return withRetries(run, { isIdempotent, budget: deps.budgetOf(api), repeatMsMin, remainingMs, signal })
 }
-
-/** Request Timeout and Too Early (RFC 9110, 15.5.9; RFC 8470). */
-const MOMENTARY = new Set([408, 425])
 
 /** @throws AttemptError also if the answer says that the upstream failed, which may be repeated */
 async function sendAndCheck(

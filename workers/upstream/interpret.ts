@@ -89,12 +89,16 @@ function classifyStatus(sent: Sent, answer: UpstreamResponse): ResponseClass | u
   return status < 500 ? classifyRefusal(sent, answer) : failed()
 }
 
+/** Request Timeout and Too Early (RFC 9110, 15.5.9; RFC 8470): they pass by themselves. */
+export const MOMENTARY = new Set([408, 425])
+
 /**
  * A 4xx is about the caller's values if the endpoint says so, or if the caller added undeclared
  * parameters, because nobody has checked these.
  */
 function classifyRefusal({ endpoint, hasUndeclared }: Sent, answer: UpstreamResponse): ResponseClass {
   const { status } = answer
+  if (MOMENTARY.has(status)) return failed()
   if (status === 404 || status === 410) return hasUndeclared || endpoint?.isNotFound?.(answer) ? notFound() : failed()
   return hasUndeclared || endpoint?.rejects?.includes(status) ? rejected() : failed()
 }
