@@ -23,7 +23,8 @@ const easternDate = dateIn('America/New_York')
 const HALF_DAY_MS = 43_200_000
 
 /** How the upstream names what keeps a game from being played. */
-const NOT_PLAYED = /postponed|\bppd\b|cancel|abandon|forfeit|no.?contest|if.?necessary|not.?necessary/i
+const NOT_PLAYED =
+  /postponed|\bppd\b|cancel|abandon|forfeit|walk.?over|no.?contest|uncontested|if.?necessary|not.?necessary/i
 
 const heading = {
   id: field.text('id', 'Number of the game, as text'),
@@ -271,10 +272,14 @@ function competitionOf(event: Source): Source {
 function competitorOf(event: Source, side: 'home' | 'away'): Source | undefined {
   const competitors = objects(competitionOf(event).competitors)
   const competitor = competitors.find(({ homeAway }) => homeAway === side)
-  if (!competitor || hasBegun(event)) return competitor
+  if (!competitor) return undefined
+  const { score, winner } = competitor
+  const isPlayed = hasBegun(event)
+  const { state, completed } = members(members(event.status).type)
   // A forfeit has a winner without play.
-  const isDecided = competitors.some(({ winner }) => winner === true)
-  return { ...competitor, score: null, ...(isDecided ? {} : { winner: null }) }
+  const isDecided = competitors.some((either) => either.winner === true)
+  const isOver = isPlayed && state === 'post' && completed !== false
+  return { ...competitor, score: isPlayed ? score : null, winner: isDecided || isOver ? winner : null }
 }
 
 /**

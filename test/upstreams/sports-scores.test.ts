@@ -211,7 +211,7 @@ test('season and week come from each game, and only NFL games have a week', () =
 })
 
 function played(state: string, competitors: unknown[]) {
-  return game({ id: '1', status: { type: { state, completed: false } }, competitions: [{ competitors }] })
+  return game({ id: '1', status: { type: { state, completed: state === 'post' } }, competitions: [{ competitors }] })
 }
 
 test('a score is a number, and null before the game although the upstream says 0', () => {
@@ -249,6 +249,11 @@ test('a game that was not played has no winner, unless by forfeit', () => {
 })
 
 test('winner is null until the end', () => {
+  const loser = { homeAway: 'home', score: '1', winner: false }
+  assert.equal(played('in', [loser]).home.winner, null)
+  const suspended = { period: 5, type: { state: 'post', completed: false, name: 'STATUS_SUSPENDED' } }
+  const stopped = game({ id: '1', status: suspended, competitions: [{ competitors: [loser] }] })
+  assert.deepEqual([stopped.home.score, stopped.home.winner], [1, null])
   assert.equal(played('in', [{ homeAway: 'home' }]).home.winner, null)
   assert.equal(played('post', [{ homeAway: 'home', winner: false }]).home.winner, false)
 })
