@@ -31,14 +31,14 @@ const namesByCode: Record<string, string[]> = {
   ER: ['state of eritrea'],
   FK: ['malvinas', 'falklands', 'falkland islands islas malvinas'],
   FM: ['federated states of micronesia'],
-  FO: ['faeroe islands', 'faroes'],
+  FO: ['faeroe islands', 'faeroes', 'faroes'],
   FR: ['french republic'],
   GA: ['gabonese republic'],
   GB: ['england', 'gb', 'north ireland', 'scotland', 'uk', 'united kingdom uk', 'wales'],
   GE: ['georgia country'],
   GF: ['french guyana'],
   GR: ['hellenic republic'],
-  GS: ['south sandwich islands', 'south georgia and south sandwich islands'],
+  GS: ['south geo and islands', 'south sandwich islands', 'south georgia and south sandwich islands'],
   GW: ['guinea bissau'],
   HK: ['hong kong sar', 'hong kong sar china', 'hongkong', 'hong kong special administrative region of peoples republic of china'],
   HM: ['heard island', 'mcdonald islands', 'heard and mcdonald islands', 'heard island and mcdonald islands'],
@@ -76,7 +76,7 @@ const namesByCode: Record<string, string[]> = {
   ST: ['sao tome e principe', 'sao tome principe', 'sao tome and principe'],
   SX: ['saint maarten'],
   SZ: ['eswatini', 'swaziland'],
-  TF: ['french southern and antarctic lands', 'french southern lands', 'french southern territories'],
+  TF: ['french south antarctic lands', 'french southern and antarctic lands', 'french southern lands', 'french southern territories'],
   TG: ['togolese republic'],
   TL: ['east timor', 'timor leste'],
   TN: ['tunisian republic'],
@@ -187,7 +187,9 @@ export function namesNoCountry(name: string): boolean {
 export function searchableName(name: string): string {
   const plain = withoutAccents(name)
     .replace(/\s*&\s*/g, ' and ')
+    .replace(SPACED_INITIALS, (initials) => initials.replace(/\s+/g, ''))
     .replace(LISTED, '')
+    .replace(/\[([^[\]]*)\]/g, '($1)')
     .replace(LEADING_ARTICLE, '')
   const withoutBracket = plain.replace(/\s*\([^()]*\)$/, '')
   const ordered = inSpokenOrder(plain).replace(LEADING_ARTICLE, '')
@@ -205,11 +207,14 @@ export function searchableName(name: string): string {
 
 const LEADING_ARTICLE = /^(?:the\s+)+(?=\S)/i
 
+/** "U. S. A." is U.S.A. */
+const SPACED_INITIALS = /(?<!\p{L})\p{L}\.(?:\s+\p{L}\.?(?!\p{L}))+/gu
+
 /**
- * What lists put behind a name: the article of ISO 3166 ("Gambia (the)"), another name in brackets,
- * the sign of a note.
+ * What lists put behind a name: the article of ISO 3166 ("Gambia (the)"), and the sign of a note
+ * ("Niger [1]"). Other words in brackets tell countries of one name apart: "Congo [DRC]".
  */
-const LISTED = /\s*(?:\(the\)(?=$|\s*[[*])|(?<=.)\[[^[\]]*\](?=$|\*)|(?<=.)\*+$)/giu
+const LISTED = /\s*(?:\(the\)(?=$|\s*[[*])|(?<=.)\[(?:note )?(?:\d{1,3}|[a-z])\](?=$|\*)|(?<=.)\*+$)/giu
 
 /**
  * "Gambia, The" is The Gambia, and "Yemen, Rep." is Rep. of Yemen, as tables sort them by the part

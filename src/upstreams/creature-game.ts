@@ -31,11 +31,17 @@ const suffixByKind = new Map([
 /** Words before a species by which the games name one of its forms. */
 const KINDS = [
   ...suffixByKind.keys(),
+  ...['alola', 'galar', 'hisui', 'paldea'],
   ...['ash', 'black', 'eternamax', 'fan', 'frost', 'heat', 'incarnate', 'mega', 'mow', 'origin', 'primal', 'therian'],
   ...['ultra', 'wash', 'white'],
 ]
 
 const KIND_FIRST = new RegExp(`^(${KINDS.join('|')})-(.+?)(-[xyz])?$`)
+
+const KIND_LAST = new RegExp(`-(${[...suffixByKind.keys()].join('|')})$`)
+
+/** "Attack Forme Deoxys": whatever stands before such a word is a form. */
+const FORM_FIRST = /^(.+)-(?:forme?|cloak|style|mode)-(.+)$/
 
 /**
  * Kinds of a species that have several forms each, whose names are longer; by the usual form of
@@ -157,12 +163,12 @@ export default upstream({
 function creatureName(parameter: string, given: string): string {
   const name = resourceName(parameter, given)
     // "Attack Forme", "Plant Cloak": the upstream's names have the first word alone.
-    .replace(/(?<=-.+)-(?:forme?|cloak|style)$/, '')
+    .replace(/(?<=-.+)-(?:forme?|cloak|style|mode)$/, '')
     .replace(/^nidoran-(f|m)(?:em)?ale$/, 'nidoran-$1')
-  const [, kind = '', species = '', letter = ''] = KIND_FIRST.exec(name.replace(/(?<=-)forme?-/, '')) ?? []
-  if (kind === '') return String(numberOfSpecies.get(name) ?? name)
-  const form = `${species}-${suffixByKind.get(kind) ?? kind}${letter}`
-  return usualFormOf.get(form) ?? form
+    .replace(KIND_LAST, (_, kind) => `-${suffixByKind.get(kind)}`)
+  const [, kind, species, letter = ''] = FORM_FIRST.exec(name) ?? KIND_FIRST.exec(name) ?? []
+  const form = kind === undefined ? name : `${species}-${suffixByKind.get(kind) ?? kind}${letter}`
+  return usualFormOf.get(form) ?? String(numberOfSpecies.get(form) ?? form)
 }
 
 /** An unknown name is answered in plain text; an unknown route is a 400. */
@@ -178,13 +184,14 @@ function resourceName(parameter: string, given: string): string {
     .normalize('NFKD')
     .replace(/♀/g, isNidoran ? '-f' : '-female')
     .replace(/♂/g, isNidoran ? '-m' : '-male')
-    .replace(/\p{M}|(?<=\d)%$/gu, '')
+    .replace(/\p{M}|(?<=\d)%(?=[\s)]|$)/gu, '')
     .toLowerCase()
     .replace(/[\s_.:,!()\p{Pd}]+/gu, '-')
     .replace(/^-+|-+$/g, '')
     // The games write numbers with zeros in front.
     .replace(/^(?:#|no-)?0*(?=\d+$)/, '')
-  if (!/^[a-z0-9-]*[a-z0-9][a-z0-9-]*$/.test(name))
+  // Without its sign, a number below zero would be the number of another creature.
+  if (/^\s*[-−]\d/.test(given) || !/^[a-z0-9-]*[a-z0-9][a-z0-9-]*$/.test(name))
     throw new InvalidParameter(parameter, 'a name has letters, digits, spaces and hyphens, like deoxys-normal')
   return name
 }

@@ -82,7 +82,9 @@ const otherNames: [string, string][] = [
   ['Cocos (Keeling) Islands (the)', 'CC'], ['Falkland Islands (the) [Malvinas]', 'FK'], ['Western Sahara*', 'EH'], ['Bahamas (The)', 'BS'],
   ['Netherlands (Kingdom of the)', 'NL'], ['Taiwan (Province of China)', 'TW'], ['Taiwan, Province of China', 'TW'], ['Korea Republic', 'KR'],
   ['Korea DPR', 'KP'], ['IR Iran', 'IR'], ['Falkland Islands (Islas Malvinas)', 'FK'], ['P.R. China', 'CN'], ['Gaza Strip', 'PS'],
-  ['Br. Indian Ocean Ter.', 'IO'], ['Antigua and Barb.', 'AG'], ['N. Mariana Is.', 'MP'], ['Ｊａｐａｎ', 'JP'], ['ﬁnland', 'FI'], ['Guinea‑Bissau', 'GW'],
+  ['Br. Indian Ocean Ter.', 'IO'], ['Antigua and Barb.', 'AG'], ['N. Mariana Is.', 'MP'], ['Congo [DRC]', 'CD'], ['Congo [Republic]', 'CG'], ['Korea [North]', 'KP'], ['Myanmar [Burma]', 'MM'], ['Niger [1]', 'NE'], ['Niger [note 1]', 'NE'],
+  ['U. S. A.', 'US'], ['U. K.', 'GB'], ['D. R. Congo', 'CD'], ['Faeroes', 'FO'], ['Fr. S. Antarctic Lands', 'TF'], ['S. Geo. and the Is.', 'GS'],
+  ['Ｊａｐａｎ', 'JP'], ['ﬁnland', 'FI'], ['Guinea‑Bissau', 'GW'],
 ]
 
 test('all names of all countries lead to their country by /info and /name, however they are written', () => {
@@ -103,7 +105,7 @@ test('a text that names no country leads to none', () => {
   const texts = [
     'Africa', 'Europe', 'Asia', 'Polynesia', 'American', 'British', 'Indian', 'French', 'Dutch', 'Islands', 'island', 'Republic', 'Saint', 'South', 'the',
     'State of Georgia', 'Americ', 'Ind', 'an', 'and', 'de', 'Deutschland', 'Northern Cyprus', 'Somaliland', 'Soviet Union', 'Czechoslovakia', 'enmar', 'gola', 'SV', 'BH',
-    'African', 'United', 'Kingdom', 'Great', 'United Islands', '*',
+    'African', 'United', 'Kingdom', 'Great', 'United Islands', '*', 'Samoa [American]', 'Guinea [Equatorial]', 'Sudan [South]',
   ]
   for (const text of texts) assert.deepEqual(codesFor('/info', text), [], text)
 })

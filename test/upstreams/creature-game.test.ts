@@ -77,6 +77,10 @@ test('what the games print is a valid name', () => {
     ['Zygarde 10%', 'zygarde-10'], ['Deoxys Attack Forme', 'deoxys-attack'], ['Wormadam Plant Cloak', 'wormadam-plant'],
     ['Keldeo (Resolute Form)', 'keldeo-resolute'], ['Castform', 'castform'], ['Origin Forme Dialga', 'dialga-origin'], ['Therian Landorus', 'landorus-therian'],
     ['Heat Rotom', 'rotom-heat'], ['Black Kyurem', 'kyurem-black'], ['Dusk Mane Necrozma', 'necrozma-dusk'], ['Ultra Necrozma', 'necrozma-ultra'],
+    ['Zygarde 10% Forme', 'zygarde-10'], ['10% Forme Zygarde', 'zygarde-10'], ['Attack Forme Deoxys', 'deoxys-attack'], ['Midnight Form Lycanroc', 'lycanroc-midnight'],
+    ['Sandy Cloak Wormadam', 'wormadam-sandy'], ['Pom-Pom Style Oricorio', 'oricorio-pom-pom'], ['Zen Mode Darmanitan', 'darmanitan-zen'],
+    ['Raichu (Alolan Form)', 'raichu-alola'], ['Alolan Form Raichu', 'raichu-alola'], ['Raichu Alolan', 'raichu-alola'], ['Alola Raichu', 'raichu-alola'],
+    ['Galar Ponyta', 'ponyta-galar'], ['Pikachu Gigantamax', 'pikachu-gmax'], ['Darmanitan (Galarian)', 'darmanitan-galar-standard'],
     ['Ice Rider Calyrex', 'calyrex-ice'], ['Ash-Greninja', 'greninja-ash'], ['Eternamax Eternatus', 'eternatus-eternamax'],
   ]
   for (const [given, sent] of names)
@@ -86,6 +90,8 @@ test('what the games print is a valid name', () => {
   assert.deepEqual(ability.complete?.({ name: 'Soul-Heart' }, context), { name: 'soul-heart' })
   assert.deepEqual(ability.complete?.({ name: '065' }, context), { name: '65' })
   assert.deepEqual(creature.complete?.({ name: '25.0' }, context), { name: '25-0' }, 'never the creature 250')
+  for (const below of ['-1', '−25', ' -025'])
+    assert.throws(() => creature.complete?.({ name: below }, context), /is invalid/, 'never the creature 1 or 25')
 })
 
 test('a species without a form of its name is requested by its number', () => {
