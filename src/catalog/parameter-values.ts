@@ -15,13 +15,14 @@ export class InvalidParameter extends Error {
 }
 
 /**
- * A text parameter without the blanks around it.
+ * A text parameter without the blanks around it, in the Unicode form NFC: sources store their names
+ * in that form, and two spellings of one text are one stored answer.
  *
  * @throws InvalidParameter if nothing is left, or it holds half a surrogate pair, which no URL
  *   can carry
  */
 export function trimmed(parameter: string, value: string): string {
-  const text = value.trim()
+  const text = value.trim().normalize()
   if (text === '') throw new InvalidParameter(parameter, 'it is blank')
   if (!text.isWellFormed()) throw new InvalidParameter(parameter, 'it is not well-formed Unicode')
   return text

@@ -89,6 +89,26 @@ test('the texts that must not lead elsewhere are thousands', () => {
   assert.ok(hostileTexts >= 2_000, `${hostileTexts}`)
 })
 
+/** Sources know one form of a text, and stored answers are found by it. */
+test('the two Unicode forms of a text make the same request', () => {
+  const different: string[] = []
+  let compared = 0
+  for (const { slug, upstream } of catalog.values()) {
+    for (const [path, endpoint] of Object.entries(upstream.endpoints)) {
+      for (const name of Object.keys((endpoint.parameters as unknown as ObjectSchema).properties)) {
+        const requestsFor = (text: string) =>
+          requestsUnlessRefused(endpoint, { ...endpoint.example.parameters, [name]: text })?.requests
+        const [composed, decomposed] = ['NFC', 'NFD'].map((form) => requestsFor('Café Ångström'.normalize(form)))
+        if (!composed && !decomposed) continue
+        compared += 1
+        if (JSON.stringify(composed) !== JSON.stringify(decomposed)) different.push(`${slug}${path} ${name}`)
+      }
+    }
+  }
+  assert.deepEqual(different, [])
+  assert.ok(compared >= 8, `${compared} parameters take such a text`)
+})
+
 async function loadUpstream(slug: string): Promise<Upstream> {
   const loaded: { default: Upstream } = await import(new URL(`${slug}.ts`, folder).href)
   return loaded.default
