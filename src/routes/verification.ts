@@ -1,3 +1,4 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { verifyAddressProof } from '../accounts/address-proof.ts'
 import { mailFailureOf } from '../accounts/mailer.ts'
@@ -13,9 +14,11 @@ import { takeForms } from '../http/request/form-body.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
 import type { Assets } from '../pages/assets.ts'
-import { html } from '../pages/html.ts'
+import type { Html } from '../pages/html.ts'
 import { sendPage } from '../pages/page-headers.ts'
 import { layout } from '../portal/layout.ts'
+import { addressIsVerifiedPage, verifyPage } from '../portal/pages/verification.ts'
+import { readSessionCookie } from '../portal/session-cookie.ts'
 import { takeMail } from '../throttles/mail-limit.ts'
 import { HOUR_MS, MINUTE_MS } from '../throttles/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
@@ -129,34 +132,31 @@ function notMailed(
  */
 function pageRoutes(app: App, context: Context, assets: Assets): void {
   takeForms(app)
-  const page = (main: ReturnType<typeof html>): string =>
-    layout(assets, {
+  const { http, accounts } = context.config
+  const answer = (request: FastifyRequest, reply: FastifyReply, main: Html): FastifyReply => {
+    const page = layout(assets, {
       title: 'Verify your email address · Agent API Gateway',
       description: 'Verify that the email address of an account is yours.',
       path: '/verify',
       main,
-      signup: context.config.accounts.signup,
+      signup: accounts.signup,
+      isLoggedIn: readSessionCookie(request, http.baseUrl) !== undefined,
     })
+    return sendPage(reply, page)
+  }
   const schema = {
     hide: true,
     querystring: Type.Object({ token: Type.String({ maxLength: 2_000, description: 'Token of the mail' }) }),
   }
   app.get('/verify', { schema }, async (request, reply) => {
-    const form = html`<h1>Verify your email address</h1>
-<p>Confirm that the account of this mail is yours. If you have not signed up, close this page.</p>
-<form method="post" action="/verify"><input type="hidden" name="token" value="${request.query.token}">
-<button type="submit">This account is mine</button></form>`
-    return sendPage(reply, page(form))
+    return answer(request as FastifyRequest, reply, verifyPage(request.query.token))
   })
   app.post(
     '/verify',
     { bodyLimit: CREDENTIALS_BYTES_MAX, schema: { hide: true, body: TokenBody } },
     async (request, reply) => {
       await prove(context, request.body.token)
-      return sendPage(
-        reply,
-        page(html`<h1>Your email address is verified</h1><p><a href="/account">Go to your account</a></p>`),
-      )
+      return answer(request as FastifyRequest, reply, addressIsVerifiedPage())
     },
   )
 }

@@ -41,7 +41,10 @@ describe('if there is a mail server', () => {
     assert.deepEqual([(await save()).status, (await save()).body.code], [403, 'FORBIDDEN'])
     const link = linkOf(account.email)
     const page = await fetch(`${gateway.url}${link.pathname}${link.search}`)
-    assert.match(await page.text(), /<form method="post" action="\/verify">/)
+    assert.match(
+      await page.text(),
+      /class="wrap narrow">\s+<h1>Verify[\s\S]+<form class="card" method="post" action="\/verify">/,
+    )
     // If a program opens the link, it has proven nothing.
     assert.equal(await call(), 403)
     const confirmed = await fetch(`${gateway.url}/verify`, {
