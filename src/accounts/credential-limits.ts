@@ -1,5 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { nullable } from '../catalog/json.ts'
+import { nearestName } from '../catalog/nearest-name.ts'
 import { GatewayError } from '../errors.ts'
 
 /** What Postgres takes, and more than any plan has. */
@@ -77,7 +78,7 @@ export function toAllowedAnswer({ apis, per_minute, per_month, in_flight, may_wr
  * @throws GatewayError VALIDATION_ERROR for an API that the catalog does not have
  */
 export function readAllowed(
-  catalog: { has: (slug: string) => boolean },
+  catalog: ReadonlyMap<string, unknown>,
   { apis, limits, mayWrite }: Allowed,
 ): Partial<AllowedColumns> {
   const { perMinute, perMonth, inFlight } = limits ?? { perMinute: null, perMonth: null, inFlight: null }
@@ -90,12 +91,16 @@ export function readAllowed(
   }
 }
 
-function checkedApis(catalog: { has: (slug: string) => boolean }, apis: string[]): string[] {
-  if (!apis.every((slug) => catalog.has(slug))) {
-    throw new GatewayError('VALIDATION_ERROR', {
-      message: 'Member apis names an API that the catalog does not have.',
-      tokens: { param: 'apis' },
-    })
-  }
-  return [...new Set(apis)].sort()
+function checkedApis(catalog: ReadonlyMap<string, unknown>, apis: string[]): string[] {
+  const index = apis.findIndex((slug) => !catalog.has(slug))
+  const unknown = apis[index]
+  if (unknown === undefined) return [...new Set(apis)].sort()
+  const meant = nearestName(unknown, [...catalog.keys()])
+  // What cannot be a slug is not repeated.
+  const name = /^[\w-]+$/.test(unknown) ? unknown : `number ${index + 1} of the list`
+  throw new GatewayError('VALIDATION_ERROR', {
+    message: `The catalog has no API ${name}${meant === undefined ? '.' : `; did you mean ${meant}?`}`,
+    hint: 'Correct the list of APIs and send the request again',
+    tokens: { param: 'apis' },
+  })
 }

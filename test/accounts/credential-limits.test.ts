@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { readAllowed } from '../../src/accounts/credential-limits.ts'
+
+const catalog = new Map([
+  ['weather', {}],
+  ['currency', {}],
+])
+const apisOf = (apis: string[]) => readAllowed(catalog, { apis }).apis
+
+it('the APIs of a key are sorted, each once', () => {
+  assert.deepEqual(apisOf(['weather', 'currency', 'weather']), ['currency', 'weather'])
+})
+
+it('the refusal of an unknown API names it, with the nearest name, and repeats nothing that is no name', () => {
+  assert.throws(() => apisOf(['weather', 'currrency']), {
+    code: 'VALIDATION_ERROR',
+    message: 'The catalog has no API currrency; did you mean currency?',
+  })
+  assert.throws(() => apisOf(['elephants']), { message: 'The catalog has no API elephants.' })
+  assert.throws(() => apisOf(['weather', '<b>']), { message: 'The catalog has no API number 2 of the list.' })
+})
