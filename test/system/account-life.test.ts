@@ -47,6 +47,7 @@ describe('the life of an account in the portal', () => {
 
       await page.getByRole('button', { name: 'Make a live key' }).click()
       await page.getByText('Your live key').waitFor()
+      assert.match(await page.locator('[data-made-key]').innerText(), /^Your live key, [^:]+: agw_live_\w{49}$/)
       assert.match(await curlOf(page), /agw_live_\w{49}/)
       const liveKey = /agw_live_\w{49}/.exec(await curlOf(page))?.[0] ?? ''
 

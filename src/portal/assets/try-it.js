@@ -43,22 +43,17 @@ function startMadeKey(place) {
     place.hidden = !isKeyShown()
     if (place.hidden) return
     const isTest = key.startsWith('agw_test_')
-    place.replaceChildren(
-      el(
-        'p',
-        {},
-        `Your ${isTest ? 'test' : 'live'} key, shown until you reload this page: `,
-        el('code', { 'data-new-key': true }, key),
-      ),
-      isTest &&
-        actionButton('Make a live key', {}, async () => {
-          const made = await api('/v1/keys', { method: 'POST', body: { environment: 'live' } })
-          useKey(made.key, true)
-        }),
-    )
+    const words = `Your ${isTest ? 'test' : 'live'} key, shown until you reload this page: `
+    place.replaceChildren(el('p', {}, words, el('code', { 'data-new-key': true }, key)))
+    if (isTest) place.append(actionButton('Make a live key', {}, makeLiveKey))
   }
   onKey(place, show)
   show()
+}
+
+async function makeLiveKey() {
+  const { key } = await api('/v1/keys', { method: 'POST', body: { environment: 'live' } })
+  useKey(key, true)
 }
 
 function startForm(form, { sendAs, waits }) {
