@@ -64,24 +64,24 @@ export function durationWords(ms) {
 }
 
 /**
- * The bar and the same as text, as HTML. It holds numbers and words of this file alone.
+ * The bar and the same as text, as HTML, without the parts that took no time. It holds numbers and
+ * words of this file alone.
  *
  * @param {TimedCall} call
  */
 export function timingBar(call) {
   const { parts, forecastX } = timingOf(call)
-  const words = parts.map(({ label, ms }) => `${label} ${durationWords(ms)}`).join(', ')
-  const rects = parts
-    .filter(({ width }) => width > 0)
-    .map(
-      ({ name, x, width }) =>
-        `<rect class="part-${name}" x="${x.toFixed(1)}" y="6" width="${Math.max(width, 2).toFixed(1)}" height="28"/>`,
-    )
+  const spent = parts.filter(({ ms }) => ms > 0)
+  const words = spent.map(({ label, ms }) => `${label} ${durationWords(ms)}`).join(', ')
+  const rects = spent.map(
+    ({ name, x, width }) =>
+      `<rect class="part-${name}" x="${x.toFixed(1)}" y="6" width="${Math.max(width, 2).toFixed(1)}" height="28"/>`,
+  )
   const mark =
     forecastX === undefined
       ? ''
       : `<line class="forecast" x1="${forecastX.toFixed(1)}" x2="${forecastX.toFixed(1)}" y1="0" y2="40" vector-effect="non-scaling-stroke"/>`
-  const rows = parts.map(
+  const rows = spent.map(
     ({ name, label, meaning, ms }) =>
       `<div><dt><svg width="12" height="12" aria-hidden="true"><rect class="part-${name}" width="12" height="12" rx="3"/></svg> ${label}</dt><dd><b>${durationWords(ms)}</b> <small>${escapeHtml(meaning)}</small></dd></div>`,
   )
@@ -94,5 +94,6 @@ function forecastText({ queueMs, permitMs, quotedMs }, forecastX) {
   if (queueMs === null) return `<p>The refusal quoted a wait of ${durationWords(quotedMs)}.</p>`
   const waited = durationWords(queueMs + permitMs)
   const mark = forecastX === undefined ? '' : ', the dashed line'
+  if (quotedMs === 0) return `<p>No wait was forecast; the call waited ${waited} (queue and permit).</p>`
   return `<p>The forecast wait was ${durationWords(quotedMs)}${mark}; the call waited ${waited} (queue and permit).</p>`
 }

@@ -33,7 +33,10 @@ it('a forecast that was longer than the call makes room for itself, and parts th
 it('the bar of a refused call has no forecast, and shows what its caller read', () => {
   const refused = { admissionMs: 2, queueMs: null, permitMs: null, upstreamMs: null, totalMs: 2.5, quotedMs: 7_000 }
   assert.equal(timingOf(refused).forecastX, undefined)
-  assert.match(timingBar(refused), /quoted a wait of 7\.0 s/)
+  const text = timingBar(refused)
+  assert.match(text, /quoted a wait of 7\.0 s/)
+  assert.match(text, /Admission 2\.0 ms, Rest 0\.5 ms"/)
+  assert.doesNotMatch(text, /Queue|Permit|Upstream/)
 })
 
 it('durations have the unit in which they are read best', () => {
