@@ -62,7 +62,7 @@ describe('the pages of calls in the portal', () => {
       await page.goto(`/account/calls/call_${'0'.repeat(32)}`)
       await page.getByText('The log has no such call of your account.').waitFor()
       await page.goto('/account/calls')
-      await page.getByText('No calls in the last days').waitFor()
+      await page.getByText('The log has no calls of yours yet').waitFor()
       await checkLook(page, 'no-calls')
     })
   })

@@ -1,7 +1,7 @@
 import { durationWords, timingBar } from '../../browser/timing-bar.js'
 import { actionButton, actionForm, showAccount, table } from './account-view.js'
 import { ApiError, api, apiAll, request } from './api.js'
-import { el, field, moment, select } from './dom.js'
+import { el, field, momentOfLog, select } from './dom.js'
 import { visit } from './navigate.js'
 
 const PAGE = 50
@@ -42,7 +42,7 @@ export function startCalls(view) {
       findForm(),
       filterForm(filter, callers),
       calls.length > 0 ? callTable(calls) : noCalls(next, filter),
-      pageLinks({ next, filter, isFirst: !given.has('cursor') }),
+      pageLinks({ next, filter, isFirst: !given.has('cursor'), isEmpty: calls.length === 0 }),
     ]
   })
 }
@@ -106,7 +106,7 @@ function filterForm(filter, callers) {
 
 function callTable(calls) {
   const rows = calls.map((call) => [
-    el('a', { href: `/account/calls/${call.id}` }, moment(call.at)),
+    el('a', { href: `/account/calls/${call.id}` }, momentOfLog(call.at)),
     el('span', {}, nameOf(call)),
     statusWords(call),
     durationWords(call.totalMs),
@@ -133,11 +133,11 @@ function noCalls(next, filter) {
     ? 'None of the calls searched so far matches. Look further back.'
     : filter.size > 0
       ? 'No call fits.'
-      : 'No calls in the last days. A call shows about a second after its end.'
+      : 'The log has no calls of yours yet. A call shows about a second after its end.'
   return el('p', { class: 'empty' }, text)
 }
 
-function pageLinks({ next, filter, isFirst }) {
+function pageLinks({ next, filter, isFirst, isEmpty }) {
   const to = (cursor) =>
     `/account/calls?${new URLSearchParams({ ...Object.fromEntries(filter), ...(cursor && { cursor }) })}`
   return el(
@@ -145,7 +145,8 @@ function pageLinks({ next, filter, isFirst }) {
     { class: 'actions' },
     !isFirst && el('a', { class: 'button quiet', href: to() }, 'Newest calls'),
     next && el('a', { class: 'button quiet', href: to(next) }, 'Older calls'),
-    actionButton('Export', { 'aria-label': 'Export these calls as lines of JSON' }, () => exportCalls(filter)),
+    !isEmpty &&
+      actionButton('Export', { 'aria-label': 'Export these calls as lines of JSON' }, () => exportCalls(filter)),
   )
 }
 
@@ -173,7 +174,7 @@ export function startCall(view) {
 
 function callParts(call) {
   const facts = [
-    ['Ended', moment(call.at)],
+    ['Ended', momentOfLog(call.at)],
     ['Answer', statusWords(call)],
     ['Cause', call.cause],
     ['API', call.api === '-' ? nameOf(call) : el('a', { href: `/apis/${call.api}` }, nameOf(call))],

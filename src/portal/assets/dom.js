@@ -74,6 +74,13 @@ export function moment(iso, none = 'never') {
   return iso ? el('time', { datetime: iso }, dates.format(new Date(iso))) : none
 }
 
+const datesToTheSecond = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+
+/** A moment of a log, in which a minute has many lines. */
+export function momentOfLog(iso) {
+  return el('time', { datetime: iso }, datesToTheSecond.format(new Date(iso)))
+}
+
 /**
  * Asks before something that cannot be undone; true if the visitor says yes. `choice` stands
  * below the question.
