@@ -91,7 +91,7 @@ export function createdCard({ key }) {
     el(
       'p',
       {},
-      'It is in use on the pages of the APIs: ',
+      'The code on the pages of the APIs has it: ',
       el('a', { href: start.dataset.start }, 'try the first call'),
       '.',
     ),
@@ -104,26 +104,16 @@ export function createdCard({ key }) {
 export function keyTable(keys, listeners) {
   if (keys.length === 0) return el('p', { class: 'empty' }, 'No keys yet. A test key works at once.')
   const rows = keys.map((key) => [
-    key.label ?? 'No label',
+    el('div', {}, el('div', {}, key.label ?? 'No label'), el('code', { class: 'key' }, nameOf(key))),
     el('span', { class: `badge ${key.environment}` }, key.environment),
-    el('code', { class: 'key' }, nameOf(key)),
     allowedWords(key),
     moment(key.createdAt),
     moment(key.lastUsedAt),
     el('div', {}, moment(key.expiresAt), key.replacedBy && el('p', { class: 'small' }, 'Replaced by another key')),
     ...(listeners ? [keyActions(key, listeners)] : []),
   ])
-  const heads = [
-    'Label',
-    'Environment',
-    'Key',
-    'May call',
-    'Created',
-    'Last used',
-    'Expires',
-    ...(listeners ? ['Action'] : []),
-  ]
-  return table('API keys', heads, rows)
+  const heads = ['Key', 'Environment', 'May call', 'Created', 'Last used', 'Expires', ...(listeners ? ['Action'] : [])]
+  return el('div', { class: 'keys' }, table('API keys', heads, rows))
 }
 
 function keyActions(key, { onRevoked, onMade, onChanged }) {
