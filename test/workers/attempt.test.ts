@@ -10,6 +10,7 @@ import type { Reach } from '../../src/queue/verdict.ts'
 import { EndedUnsentError, StalePermitError } from '../../workers/errors/attempt-error.ts'
 import { AnswerMemory, type MemoryShare } from '../../workers/upstream/answer-memory.ts'
 import { attempt } from '../../workers/upstream/attempt.ts'
+import { describeFailure } from '../../workers/upstream/failure-words.ts'
 
 const catalog = await loadCatalog(new Map())
 const api = catalog.get('mock-data') ?? assert.fail()
@@ -69,6 +70,30 @@ test('a call that ends before its connection is ready sent nothing, and one that
   await assert.rejects(sent, (reason) => reason === 'caller left')
   assert.equal(seen.requests, 1)
   assert.deepEqual(reached, ['sent'])
+})
+
+test('an attempt that takes too long says whether it lacked a connection, an answer, or the end of the answer', async (t) => {
+  const wordsOf = async (attempted: Promise<unknown>) => {
+    const error = await attempted.then(
+      () => assert.fail('it was answered'),
+      (error: unknown) => error,
+    )
+    return describeFailure('UPSTREAM_TIMEOUT', { error, ms: 50 })
+  }
+  const { signal } = new AbortController()
+  const silent = await serve(t, () => undefined)
+  assert.deepEqual(await wordsOf(silent.ask(true, signal, undefined, 50)), {
+    words: 'no answer in time after 50 ms',
+    isNetwork: false,
+  })
+  // The only connection is in use for longer than the second attempt waits.
+  const unfinished = await serve(t, (_request, response) => response.write('{'))
+  const first = wordsOf(unfinished.ask(true, signal, undefined, 500))
+  assert.deepEqual(await wordsOf(unfinished.ask(true, signal, undefined, 50)), {
+    words: 'no connection in time',
+    isNetwork: true,
+  })
+  assert.deepEqual(await first, { words: 'answer not finished in time after 50 ms', isNetwork: false })
 })
 
 const LARGE = JSON.stringify('x'.repeat(1_000_000))

@@ -88,8 +88,15 @@ interface ResponseInProgress {
   body: Buffer
 }
 
+/** An attempt that took too long. Its code says, as undici's codes do, what it waited for. */
 class AttemptTimeoutError extends Error {
-  readonly code = 'ETIMEDOUT'
+  readonly code: string
+
+  constructor({ isRequested, status }: ResponseInProgress) {
+    super('the attempt took too long')
+    if (!isRequested) this.code = 'UND_ERR_CONNECT_TIMEOUT'
+    else this.code = status === 0 ? 'UND_ERR_HEADERS_TIMEOUT' : 'UND_ERR_BODY_TIMEOUT'
+  }
 }
 
 interface ExchangeBounds extends AttemptOptions, BodyBounds {}
@@ -104,7 +111,7 @@ function exchangeBytes(
     let controller: Dispatcher.DispatchController | undefined
     let ended: Error | undefined
     const answer = new BodyReader({ bytesMax, memory, signal })
-    const timeout = new PausableTimeout(timeoutMs, () => fail(new AttemptTimeoutError(`no answer in ${timeoutMs} ms`)))
+    const timeout = new PausableTimeout(timeoutMs, () => fail(new AttemptTimeoutError(response)))
     const end = (): void => {
       timeout.end()
       signal.removeEventListener('abort', onAbort)
