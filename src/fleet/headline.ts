@@ -1,8 +1,8 @@
 import type { Headline, Snapshot } from './snapshot.ts'
 import { stateOf } from './words.js'
 
-/** APIs that the headline names; the others are counted. */
-const NAMED_MAX = 3
+/** APIs that the headline names if several fail; the others are counted. */
+const NAMED_MAX = 5
 
 /** The state of the whole service: what callers get decides, then the health of the sources. */
 export function headlineOf({
@@ -26,14 +26,15 @@ export function headlineOf({
 
 const down = (label: string, text: string): Headline => ({ state: 'Down', label, text })
 
-/** Each API once, with the reason of its first problem. */
+/** The reason if one API fails. The reasons of several stand below, a line for each problem. */
 function failingHeadline(failing: Snapshot['problems']): Headline {
-  const bySlug = new Map(failing.toReversed().map(({ slug, label, text }) => [slug, { label, text }]))
-  const all = [...bySlug.values()].reverse()
-  const more = all.length - NAMED_MAX
-  const named = all.slice(0, NAMED_MAX).map(({ text }) => text)
-  const label = all.length === 1 ? (all[0]?.label ?? '') : `${all.length} APIs fail`
-  return down(label, `${named.join('. ')}${more > 0 ? `. And ${more} more` : ''}.`)
+  const [first] = failing
+  const slugs = [...new Set(failing.map(({ slug }) => slug))]
+  if (first && slugs.length === 1) return down(first.label, `${first.text}.`)
+  const named = slugs.slice(0, NAMED_MAX)
+  const more = slugs.length - named.length
+  const last = more > 0 ? `${more} more` : named.pop()
+  return down('Failing', `Calls to ${named.join(', ')} and ${last} fail.`)
 }
 
 function calmHeadline(upstreams: Snapshot['upstreams']): Headline {

@@ -1,4 +1,4 @@
-import { shareWords, sourceFailures } from './failure-share.ts'
+import { OF_THE_SOURCE, type Share, shareOf, shareWords, sourceFailures } from './failure-share.ts'
 import type { HealthRow, Present, UpstreamRow } from './snapshot.ts'
 import { causeWords, isOfLackingMembers, isOfRecovery, span } from './words.js'
 
@@ -39,15 +39,29 @@ export function healthProblems(row: UpstreamRow, at: number): Present[] {
       callers: isOpen
         ? 'Callers get 502 UPSTREAM_UNAVAILABLE at once, or a stored answer.'
         : health.answeredBy === null
-          ? `${isDown ? 'Many' : 'Some'} callers get 502 or wait longer.`
+          ? failedCallers(isDown, failing)
           : `Callers are answered by ${health.answeredBy}.`,
       todo: isDown
         ? 'Probe it; pause or disable it if it stays down.'
         : recovers
           ? 'No action needed unless it stays degraded.'
-          : 'Probe it, and watch it.',
+          : hasOtherForm(row)
+            ? 'Compare an answer of the source with the recorded one in its file; pause it until the file is changed.'
+            : 'Probe it, and watch it.',
     },
   ]
+}
+
+/** What callers get while attempts are made. */
+function failedCallers(isDown: boolean, failing: Share | undefined): string {
+  if (failing && failing.count === failing.all) return 'Callers get 502.'
+  return `${isDown || (failing && failing.count * 2 > failing.all) ? 'Many' : 'Some'} callers get 502 or wait longer.`
+}
+
+/** Whether most failures are answers that the file of the API cannot read. */
+function hasOtherForm(row: UpstreamRow): boolean {
+  const unread = shareOf(['UPSTREAM_INVALID_RESPONSE'], row)
+  return unread.isMany && unread.count * 2 > shareOf(OF_THE_SOURCE, row).count
 }
 
 /**

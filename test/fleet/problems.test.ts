@@ -152,6 +152,20 @@ describe('what an operator reads', () => {
     assert.deepEqual(brief(degraded), [[0, 'Degraded', 'currency']])
     assert.match(page(degraded).headline ?? '', /currency is degraded: .*10 of 20 calls in the last 5 minutes failed/)
     assert.deepEqual(brief(facts(0, { ...healthy, status: 'Degraded' })), [[2, 'Degraded', 'currency']])
+    const [problem] = findProblems(degraded)
+    assert.match(problem?.callers ?? '', /^Some callers get 502/)
+    assert.match(problem?.todo ?? '', /^Compare an answer of the source with the recorded one/)
+  })
+
+  it('what an operator reads first is the reason if one API fails, and the names if several fail', () => {
+    const failing = (slug: string) =>
+      row(slug, { recent: calls({ UPSTREAM_ERROR: 9 }), health: { ...healthy, status: 'Degraded' } })
+    const facts = (...slugs: string[]): Facts => ({ ...well, upstreams: slugs.map(failing) })
+    assert.match(page(facts('weather')).headline ?? '', /weather is degraded: .*9 of 9 calls .* failed/)
+    assert.match(page(facts('weather', 'trivia')).headline ?? '', /Failing.* Calls to weather and trivia fail\.$/)
+    const seven = facts(...['a', 'b', 'c', 'd', 'e', 'f', 'g'])
+    assert.match(page(seven).headline ?? '', / Calls to a, b, c, d, e and 2 more fail\.$/)
+    assert.equal(findProblems(facts('weather'))[0]?.callers, 'Callers get 502.')
   })
 
   it('what an operator reads follows what callers get: from a twentieth of calls on an API is failing, whatever the codes', () => {
