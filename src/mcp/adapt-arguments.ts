@@ -24,7 +24,7 @@ const DECIMAL = /^-?(0|[1-9]\d{0,15})(\.\d{0,30})?(e[-+]?\d{1,2})?$/i
  * text. What cannot be adapted stays as it is, for the validator to name. Objects without declared
  * members, such as the parameters of a call, stay as they are.
  *
- * @throws ProtocolError -32602 for JSON text that no body may hold
+ * @throws GatewayError INVALID_PARAMETER for JSON text that no body may hold
  */
 export function adaptTo(schema: unknown, given: unknown): unknown {
   return adapt(schema as Shape, given)

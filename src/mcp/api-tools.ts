@@ -80,7 +80,7 @@ export function apiTools(api: Api): Tools {
   return tools
 }
 
-/** Runs the tool of an endpoint. @throws ProtocolError for a selection that is not one */
+/** Runs the tool of an endpoint. @throws GatewayError for a selection that is not one */
 export async function runEndpointTool(
   send: SendCall,
   api: Api,

@@ -9,7 +9,7 @@ import { GatewayError } from '../errors.ts'
 import { adaptTo } from './adapt-arguments.ts'
 import { CALL_HINTS, DATA_META, objectSchema } from './api-tools.ts'
 import type { SendCall } from './call-client.ts'
-import { About, type BatchedCall, callAsTool, callManyAsTool, type ResultForm, refusal } from './call-tool.ts'
+import { About, type BatchedCall, callAsTool, callManyAsTool, type ResultForm } from './call-tool.ts'
 import { DescribeOutput, describeApi, type Observer } from './describe-api.ts'
 import { checkArguments, closedObject, invalidArguments } from './invalid-arguments.ts'
 import { SearchInput, SearchOutput, searchApis } from './search-apis.ts'
@@ -160,7 +160,7 @@ export interface CatalogToolDeps extends Observer {
 /**
  * Runs a tool; undefined if there is no tool of this name.
  *
- * @throws ProtocolError for arguments that do not fit
+ * @throws GatewayError for arguments that do not fit
  */
 export async function runCatalogTool(
   name: string,
@@ -178,15 +178,15 @@ export async function runCatalogTool(
   if (name === 'call_apis') return await callApis(input as Static<typeof BatchInput>, deps)
   const { api: slug, endpoint: path } = input as { api: string; endpoint?: string }
   const api = catalog.get(slug)
-  if (!api || api.isSwitchedOff) return refusal(unknownApi(catalog, slug), baseUrl)
+  if (!api || api.isSwitchedOff) throw unknownApi(catalog, slug)
   const endpoint = path === undefined ? undefined : endpointOf(api, path)
-  if (path !== undefined && !endpoint) return refusal(unknownEndpoint(api), baseUrl)
+  if (path !== undefined && !endpoint) throw unknownEndpoint(api)
   if (!endpoint || name === 'describe_api') {
     const now = await deps.quotes.of(api, endpoint ? [endpoint] : [...api.endpoints.values()])
     return structured({ ...(now && { now }), ...describeApi(api, deps, { baseUrl, endpoint }) })
   }
   if (isWrite(endpoint) !== (name === 'change_api')) {
-    return refusal(wrongTool(api, endpoint, name === 'change_api' ? name : 'call_api'), baseUrl)
+    throw wrongTool(api, endpoint, name === 'change_api' ? name : 'call_api')
   }
   const { endpoint: called, parameters = {}, ...selection } = callOf(input as Static<typeof CallInput>)
   checkFields(selection, endpoint)
@@ -201,12 +201,12 @@ export function catalogForm(api: string, endpoint: string): ResultForm {
 
 async function callApis(
   { calls, take = 'all' }: Static<typeof BatchInput>,
-  { catalog, sendBatch, baseUrl }: CatalogToolDeps,
+  { catalog, sendBatch }: CatalogToolDeps,
 ): Promise<CallToolResult> {
   for (const { api: slug, endpoint: path } of calls) {
     const api = catalog.get(slug)
     const endpoint = api && endpointOf(api, path)
-    if (api && endpoint && isWrite(endpoint)) return refusal(wrongTool(api, endpoint, 'call_api'), baseUrl)
+    if (api && endpoint && isWrite(endpoint)) throw wrongTool(api, endpoint, 'call_api')
   }
   const batched = calls.map((call, index): BatchedCall => {
     const { api: slug, endpoint: path, parameters = {}, ...selection } = call

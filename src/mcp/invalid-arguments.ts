@@ -1,6 +1,6 @@
-import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import Type, { type Static, type TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/schema'
+import { GatewayError } from '../errors.ts'
 import { sentence, violationPlace, violationWords } from '../http/request/violation-words.ts'
 import { violationOf } from './violation-of.ts'
 
@@ -9,7 +9,7 @@ const validators = new WeakMap<TSchema, Validator>()
 /**
  * Arguments that a schema takes.
  *
- * @throws ProtocolError -32602 with a sentence about the first that it does not take
+ * @throws GatewayError INVALID_PARAMETER with a sentence about the first that it does not take
  */
 export function checkArguments<Schema extends TSchema>(schema: Schema, given: unknown): Static<Schema> {
   const validator = validators.get(schema) ?? Compile(schema)
@@ -21,8 +21,12 @@ export function checkArguments<Schema extends TSchema>(schema: Schema, given: un
   throw invalidArguments(sentence(`${subject} ${violationWords(violation)}`))
 }
 
-export function invalidArguments(words: string): ProtocolError {
-  return new ProtocolError(ProtocolErrorCode.InvalidParams, words)
+/** The refusal of a tool's arguments. It becomes a result, because models read results alone. */
+export function invalidArguments(words: string): GatewayError {
+  return new GatewayError('INVALID_PARAMETER', {
+    message: words,
+    hint: 'Correct the arguments and call the tool again',
+  })
 }
 
 /** Of a member that it does not know, a tool would drop what the model meant by it. */

@@ -1,7 +1,8 @@
-import { ProtocolError, ProtocolErrorCode, specTypeSchemas } from '@modelcontextprotocol/server'
+import { ProtocolErrorCode, specTypeSchemas } from '@modelcontextprotocol/server'
 import Type from 'typebox'
 import { isObject } from '../catalog/json.ts'
 import { nearestName } from '../catalog/nearest-name.ts'
+import { GatewayError } from '../errors.ts'
 import { isName, sentence } from '../http/request/violation-words.ts'
 import { adaptTo } from './adapt-arguments.ts'
 
@@ -43,8 +44,8 @@ export function readMessage(body: unknown): { message: unknown } | { error: Mess
   try {
     return checked({ ...members, params: isObject(given) ? readParams(given) : given })
   } catch (error) {
-    if (!(error instanceof ProtocolError)) throw error
-    return { error: { code: error.code, message: error.message } }
+    if (!(error instanceof GatewayError)) throw error
+    return { error: { code: ProtocolErrorCode.InvalidParams, message: error.message } }
   }
 }
 

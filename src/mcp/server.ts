@@ -14,15 +14,15 @@ import type { Api, Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { apiMarkdown } from '../docs/api-markdown.ts'
 import { llmsText } from '../docs/markdown.ts'
+import { GatewayError } from '../errors.ts'
 import { INTERFACE_VERSION } from '../openapi/components.ts'
 import type { Renderings } from '../pages/rendering.ts'
 import type { AsyncCall } from '../queue/async-call.ts'
 import { apiTools, runEndpointTool } from './api-tools.ts'
 import { type CallClient, callIdOf, type SendCall } from './call-client.ts'
-import { failureOf, type ResultForm, resultOf } from './call-tool.ts'
+import { failureOf, type ResultForm, refusal, resultOf } from './call-tool.ts'
 import { catalogForm, catalogTools, type Quotes, runCatalogTool } from './catalog-tools.ts'
 import type { Observer } from './describe-api.ts'
-import { invalidArguments } from './invalid-arguments.ts'
 import { readTaskId } from './task-id.ts'
 import {
   endedTask,
@@ -156,10 +156,15 @@ function createServer(offer: Offer, deps: McpDeps, era: Era): Server {
         )
   server.setRequestHandler('tools/list', () => ({ tools }))
   server.setRequestHandler('tools/call', async ({ params }, context) => {
-    const result = await run(params.name, params.arguments ?? {}, sendersFor(deps.client, context, era))
+    const called = run(params.name, params.arguments ?? {}, sendersFor(deps.client, context, era))
+    const result = await called.catch((error: unknown) => {
+      // Arguments that do not fit are the result of the tool (SEP-1303): the model reads what to mend.
+      if (error instanceof GatewayError) return refusal(error, deps.baseUrl)
+      throw error
+    })
     if (result) return result
     const names = tools.map(({ name }) => name).join(', ')
-    throw invalidArguments(`There is no tool of this name; there are ${names}.`)
+    throw invalidParams(`There is no tool of this name; there are ${names}.`)
   })
   server.setRequestHandler('resources/list', () => ({
     resources: resources.map(({ read: _, ...resource }) => resource),
@@ -169,12 +174,17 @@ function createServer(offer: Offer, deps: McpDeps, era: Era): Server {
   server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }))
   server.setRequestHandler('resources/read', async ({ params }) => {
     const resource = resources.find(({ uri }) => uri === params.uri)
-    if (!resource) throw invalidArguments('There is no resource of this address.')
+    if (!resource) throw invalidParams('There is no resource of this address.')
     const text = await deps.rendered.get(resource.uri, resource.read)
     return { contents: [{ uri: resource.uri, mimeType: resource.mimeType, text }] }
   })
   if (era === 'modern') serveTasks(server, offer, deps.client)
   return server
+}
+
+/** A name that the protocol carries and this server does not know. */
+function invalidParams(words: string): ProtocolError {
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, words)
 }
 
 /** Clients must take PNG; not all take SVG. */
@@ -207,7 +217,7 @@ const taskParams = { params: fromJsonSchema<Static<typeof TaskParams>>(TaskParam
 
 /** The methods of the tasks extension. A task is an asynchronous call. */
 function serveTasks(server: Server, { formOf }: Offer, client: CallClient): void {
-  const unknown = () => invalidArguments('There is no such task, or it has expired.')
+  const unknown = () => invalidParams('There is no such task, or it has expired.')
 
   /** The caller's own call and its state now. @throws ProtocolError */
   const find = async (taskId: string, context: ServerContext) => {
