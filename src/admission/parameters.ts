@@ -3,7 +3,7 @@ import type { Api } from '../catalog/catalog.ts'
 import type { CallContext } from '../catalog/endpoint.ts'
 import { nearestName } from '../catalog/nearest-name.ts'
 import { InvalidParameter } from '../catalog/parameter-values.ts'
-import { expectation } from '../catalog/parameter-words.ts'
+import { expectation, optionsOf } from '../catalog/parameter-words.ts'
 import { requestTarget } from '../catalog/request-target.ts'
 import type { GatewayError } from '../errors.ts'
 import { readingOf } from '../http/request/exact-number.ts'
@@ -130,26 +130,38 @@ function readDeclared(
       if (required) throw missingParameter(endpoint, parameter, extra)
       continue
     }
-    if (!validator.Check(value)) throw invalidParameter(given?.name ?? name, misfit(parameter, value))
+    if (!validator.Check(value)) throw invalidParameter(given?.name ?? name, misfit(endpoint, parameter, value))
     parameters[name] = value
   }
   return parameters
 }
 
 /** Of a JSON object the first thing that does not fit, of a plain value all that it must be. */
-function misfit({ schema, validator }: ApiParameter, value: unknown): string {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return expectation(schema, true)
+function misfit(endpoint: ApiEndpoint, { name, schema, validator }: ApiParameter, value: unknown): string {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return expectation(schema, true) + exampleOf(endpoint, name, schema)
+  }
   const [, [first]] = validator.Errors(value)
   return `${first?.instancePath || 'it'} ${first?.message ?? 'does not fit'}`
 }
 
+/** `, such as USD`: bounds say of a number what it must be, and of a text hardly anything. */
+function exampleOf({ endpoint }: ApiEndpoint, name: string, schema: ParameterSchema): string {
+  const value = endpoint.example.parameters[name]
+  const isPlain = typeof value === 'string' && value !== '' && value.length <= EXAMPLE_CHARACTERS_MAX
+  return isPlain && optionsOf(schema) === undefined ? `, such as ${value}` : ''
+}
+
+const EXAMPLE_CHARACTERS_MAX = 40
+
 function missingParameter(
-  { byName }: ApiEndpoint,
+  endpoint: ApiEndpoint,
   missing: ApiParameter,
   extra: CheckedParameters['extra'],
 ): GatewayError {
+  const { byName } = endpoint
   const { name, aliases, schema } = missing
-  const words = [expectation(schema, false)]
+  const words = [expectation(schema, false) + exampleOf(endpoint, name, schema)]
   if (aliases.length > 0) words.push(`it may also be given as ${aliases.join(' or ')}`)
   const names = [...byName.keys()]
   for (const [misspelt] of extra) {

@@ -70,7 +70,7 @@ const PATTERN_WORDS: Record<string, string> = {
   '^\\s*[A-Za-z]+(/[A-Za-z]+)?\\s*$': 'letters, with one / between breed and sub-breed',
   '^[^#<>\\[\\]|{}]+$': 'none of # < > [ ] | { }',
   '^[^,]*$': 'no comma',
-  '^[A-Za-z][A-Za-z0-9_+/-]*$': 'the name of a time zone, such as Europe/Berlin',
+  '^[A-Za-z][A-Za-z0-9_+/-]*$': 'the name of a time zone: Area/City',
   '^([1-9]\\d?|100)$': '1–100',
   '^([1-9]\\d{0,2}|1000)$': '1–1000',
   '^[1-5](xx|\\d\\d)$': 'a status, such as 429 or 5xx',

@@ -90,7 +90,8 @@ export default upstream({
       },
       complete: (parameters, { now }) => {
         const { date, tzid } = parameters
-        if (tzid !== undefined && !isTimeZone(tzid)) throw new InvalidParameter('tzid', 'it is not an IANA time zone')
+        if (tzid !== undefined && !isTimeZone(tzid))
+          throw new InvalidParameter('tzid', 'it is not an IANA time zone, such as Europe/Berlin')
         if (date !== undefined && !isCalendarDate(date)) throw new InvalidParameter('date', 'it is not a calendar date')
         // The upstream's own "today" can be yesterday.
         return { ...parameters, date: date ?? dateIn(tzid ?? 'UTC')(now) }

@@ -59,7 +59,7 @@ export default upstream({
 })
 
 function knownZone(parameter: string, name: string): string {
-  if (!isTimeZone(name)) throw new InvalidParameter(parameter, 'it is not an IANA time zone')
+  if (!isTimeZone(name)) throw new InvalidParameter(parameter, 'it is not an IANA time zone, such as Europe/Berlin')
   return usualZoneName(name)
 }
 

@@ -173,6 +173,25 @@ describe('a declared parameter', () => {
     )
   })
 
+  it('a declared parameter that is a text is refused with an example of it, a number or a choice with its bounds', () => {
+    const refusalOf = (path: string, query: string) => {
+      try {
+        checkQuery(path, query)
+      } catch (error) {
+        return String(Object(error).message)
+      }
+      return assert.fail('it was taken')
+    }
+    assert.match(
+      refusalOf('currency/pair', 'from=US+Dollar&to=EUR'),
+      /from is invalid: .*\(3 letters\), such as [A-Z]{3}\.$/,
+    )
+    assert.match(refusalOf('crypto-prices/price', 'coin=btc'), /ids is invalid: it is required .*, such as [a-z,]+\b/)
+    assert.match(refusalOf('timezone/current', 'timezone=Berlin'), /not an IANA time zone, such as Europe\/Berlin\.$/)
+    assert.match(refusalOf('weather/current', 'latitude=91&longitude=1'), /a number from -90 to 90\.$/)
+    assert.match(refusalOf('trivia/questions', 'difficulty=extreme'), /one of easy, medium, hard\.$/)
+  })
+
   it('a declared parameter given twice is refused, in a query and in query and body together', () => {
     assert.equal(
       refusedParameter(() => checkQuery('mock-data/posts', 'id=1&id=1')),
