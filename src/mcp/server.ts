@@ -158,7 +158,7 @@ function createServer(offer: Offer, deps: McpDeps, era: Era): Server {
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const called = run(params.name, params.arguments ?? {}, sendersFor(deps.client, context, era))
     const result = await called.catch((error: unknown) => {
-      // Arguments that do not fit are the result of the tool (SEP-1303): the model reads what to mend.
+      // Arguments that do not fit are a result (SEP-1303), so that the model reads what to mend.
       if (error instanceof GatewayError) return refusal(error, deps.baseUrl)
       throw error
     })
