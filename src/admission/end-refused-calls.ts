@@ -9,7 +9,7 @@ import { planOf } from '../limits/plans.ts'
 import type { CallOrigin } from '../queue/call-job.ts'
 import type { CallLines } from '../telemetry/call-lines.ts'
 import type { CallLogWriter } from '../telemetry/call-log-writer.ts'
-import { countCall } from '../telemetry/ended-calls.ts'
+import { countCall, type EndedCall } from '../telemetry/ended-call.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { Principal } from './authenticate.ts'
 
@@ -81,11 +81,13 @@ export async function endRefusedBatchCalls(
   const ends = refusals.map(({ api, endpoint: path, taken, error }) => {
     const { code, status, details } = error
     const slug = knownSlug(deps.catalog, api)
-    countCall(deps.telemetry, { slug, mode, status, code, accountId })
     const endpoint = knownEndpoint(deps.catalog, slug, `/${path.replace(/^\/+/, '')}`)
-    const quoted = details.retryAfterMs === undefined ? {} : { quotedMs: details.retryAfterMs }
-    const of = { id: taken?.id, origin: { ...origin, ...quoted }, accountId, keyId, mode }
-    deps.callLog.write({ ...of, slug, endpoint, status, code, totalMs: 0, refusedBy })
+    const ended: EndedCall = {
+      ...{ ...origin, quotedMs: details.retryAfterMs, id: taken?.id, accountId, keyId, mode },
+      ...{ slug, endpoint, status, code, totalMs: 0, refusedBy },
+    }
+    countCall(deps.telemetry, ended)
+    deps.callLog.write(ended)
     codes[code] = (codes[code] ?? 0) + 1
     return endRefusedCall(deps, principal, { slug, code, taken })
   })

@@ -8,9 +8,8 @@ import type { CallTimes, Reply, ReplyHead } from '../queue/reply-head.ts'
 import { type Reach, refundOf, shownStatusOf, type Verdict } from '../queue/verdict.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import type { CallLogWriter } from '../telemetry/call-log-writer.ts'
-import { countCall } from '../telemetry/ended-calls.ts'
+import { countCall, type EndedCall, lineOf } from '../telemetry/ended-call.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
-import { traceIdOf } from '../telemetry/tracing.ts'
 
 export interface EndDeps {
   redis: RedisConnection
@@ -50,30 +49,18 @@ export async function endAsyncCall(
   call: AccountCall & Pick<CallJob, 'endpoint' | 'origin' | 'traceparent'>,
   { head, reach, times, bytes, reply }: AsyncCallEnd,
 ): Promise<void> {
-  const { id, accountId, keyId, slug, endpoint, mode, origin } = call
-  const { code, cacheStatus, cause: reason } = head
+  const { id, accountId, keyId, slug, endpoint, mode, origin, traceparent } = call
+  const { code, cacheStatus, cause } = head
   if (await completeCall(redis, call, { code, reach })) {
-    const status = shownStatusOf({ code })
-    countCall(telemetry, { slug, mode, status, code: code ?? 'OK', accountId, times, cacheStatus })
     const totalMs = Math.max(0, health.now() - call.limitsAcquiredAt)
-    callLog.write({
-      id,
-      origin,
-      accountId,
-      keyId,
-      mode,
-      slug,
-      endpoint,
-      status,
-      code,
-      cause: reason,
-      cacheStatus,
-      times,
-      totalMs,
-      bytes,
-    })
-    const members = { callId: id, account: accountId, slug, endpoint, mode, status, code, reason, ...times }
-    log.info({ ...members, trace_id: traceIdOf(call.traceparent) }, 'asynchronous call ended')
+    const ended: EndedCall = {
+      ...origin,
+      ...{ id, accountId, keyId, mode, slug, endpoint, status: shownStatusOf({ code }), code, cause },
+      ...{ cacheStatus, times, totalMs, bytes, traceparent },
+    }
+    countCall(telemetry, ended)
+    callLog.write(ended)
+    log.info(lineOf(ended), 'asynchronous call ended')
   }
   await reply?.({ head: { id, times: times ?? head.times, storedFor: accountId, isStored: true }, body: NO_BODY })
 }

@@ -17,7 +17,7 @@ import { callerSocket, originOf } from '../http/request/caller-socket.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { holdingOf } from '../http/server/holding.ts'
 import { limitRefusal } from '../limits/limit-refusal.ts'
-import { cacheResult } from '../telemetry/ended-calls.ts'
+import { cacheResult } from '../telemetry/ended-call.ts'
 
 /** Calls in one batch. */
 const CALLS_MAX = 50

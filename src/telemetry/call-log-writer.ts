@@ -1,14 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import type { Config, PlanLimits } from '../config.ts'
+import type { Config } from '../config.ts'
 import { insertCallRows, type NewCallRow, readDayBytes } from '../db/call-log.ts'
 import { createPartitions, dayOf } from '../db/call-log-partitions.ts'
 import { type Db, openDatabase, sqlState } from '../db/database.ts'
 import { GatewayError } from '../errors.ts'
 import type { Log } from '../log.ts'
-import type { CallOrigin } from '../queue/call-job.ts'
-import type { CallTimes } from '../queue/reply-head.ts'
 import type { DroppedRows } from './dropped-rows.ts'
-import { cacheResult } from './ended-calls.ts'
+import { cacheResult, type EndedCall, tenths } from './ended-call.ts'
 
 /** How often rows are written, milliseconds. A killed process loses the rows of so long. */
 const WRITE_EVERY_MS = 1_000
@@ -35,35 +33,6 @@ const NO_PARTITION = '23514'
 
 /** SQLSTATE of a lock that was not free in time. */
 const LOCK_TIMEOUT = '55P03'
-
-/** A call that has ended. Never its parameters or bodies, nor an address. */
-export interface LoggedCall {
-  /** `call_…`; absent for a call that was refused before it had an id. */
-  id?: string | undefined
-  /** Absent for an asynchronous call of a version that does not say it. */
-  origin?: CallOrigin | undefined
-  accountId: string
-  keyId?: string | undefined
-  mode: 'live' | 'test'
-  /** Of the catalog, or `-`. */
-  slug: string
-  /** Of the catalog. */
-  endpoint?: string | undefined
-  status: number
-  code?: NewCallRow['code'] | undefined
-  /** In words of `failure-words.ts`. */
-  cause?: string | undefined
-  times?: CallTimes | undefined
-  totalMs: number
-  /** The header `Cache-Status`. */
-  cacheStatus?: string | undefined
-  bytes?: number | undefined
-  /**
-   * Plan of an account whose call was refused before it was queued. Such a call is free, so its
-   * rows are bounded.
-   */
-  refusedBy?: Pick<PlanLimits, 'perMinute'> | undefined
-}
 
 export interface CallLogDeps {
   db: Db
@@ -92,17 +61,19 @@ export class CallLogWriter {
     this.#room = new DayRoom(deps)
   }
 
-  /** Keeps a row for the next writing. Never throws, and never waits for Postgres. */
-  write(call: LoggedCall): void {
+  /**
+   * Keeps a row for the next writing; a call of nobody has no row. Never throws, and never waits
+   * for Postgres.
+   */
+  write(call: EndedCall): void {
     const { days, dropped, now } = this.#deps
-    if (days === 0) return
-    const at = Math.round(now())
-    const { refusedBy } = call
+    const { accountId, mode, refusedBy } = call
+    if (days === 0 || accountId === undefined || mode === undefined) return
     if (!this.#room.takes(call)) dropped.add('size')
-    else if (refusedBy && !this.#refusals.takes(call.accountId, refusedBy.perMinute)) dropped.add('account')
+    else if (refusedBy && !this.#refusals.takes(accountId, refusedBy.perMinute)) dropped.add('account')
     else if (this.#rows.length >= WAITING_ROWS_MAX) dropped.add('postgres')
     else {
-      this.#rows.push(toRow(call, at))
+      this.#rows.push({ ...toRow(call), account_id: accountId, mode, at: Math.round(now()) })
       this.#timer ??= setTimeout(() => this.#writeSoon(), WRITE_EVERY_MS).unref()
     }
   }
@@ -217,7 +188,7 @@ class DayRoom {
     this.#deps = deps
   }
 
-  takes({ refusedBy, mode, code }: LoggedCall): boolean {
+  takes({ refusedBy, mode, code }: EndedCall): boolean {
     if (refusedBy || mode === 'test') return this.#used < SHARES.free
     return this.#used < (code === undefined ? SHARES.charged : SHARES.failed)
   }
@@ -241,39 +212,32 @@ class DayRoom {
  */
 const CAUSE = /^[\w:,/ -]{1,120}$/
 
-function toRow(call: LoggedCall, at: number): NewCallRow {
-  const { id, origin, accountId, keyId, mode, slug, endpoint, status, code, cause, times, cacheStatus, bytes } = call
+function toRow(call: EndedCall): Omit<NewCallRow, 'account_id' | 'mode' | 'at'> {
+  const { id, requestId, cause, times, cacheStatus, quotedMs, admissionMs } = call
   return {
     id: id === undefined ? randomUUID() : uuidOf(id),
-    at,
-    request_id: origin === undefined ? null : uuidOf(origin.requestId),
-    account_id: accountId,
-    key_id: keyId ?? null,
-    status,
+    request_id: requestId === undefined ? null : uuidOf(requestId),
+    key_id: call.keyId ?? null,
+    status: call.status,
     attempts: times?.attempts ?? null,
-    quoted_ms: origin?.quotedMs === undefined ? null : Math.round(origin.quotedMs),
-    admission_ms: tenths(origin?.admissionMs),
-    queue_ms: tenths(times?.queueMs),
-    permit_ms: tenths(times?.permitMs),
-    upstream_ms: tenths(times?.upstreamMs),
-    total_ms: tenths(call.totalMs) ?? 0,
-    bytes: bytes ?? null,
-    mode,
-    via: origin?.via ?? 'call',
-    slug,
-    endpoint: endpoint ?? null,
-    code: code ?? null,
+    quoted_ms: quotedMs === undefined ? null : Math.round(quotedMs),
+    admission_ms: admissionMs === undefined ? null : tenths(admissionMs),
+    queue_ms: times ? tenths(times.queueMs) : null,
+    permit_ms: times ? tenths(times.permitMs) : null,
+    upstream_ms: times ? tenths(times.upstreamMs) : null,
+    total_ms: tenths(call.totalMs),
+    bytes: call.bytes ?? null,
+    via: call.via ?? 'call',
+    slug: call.slug,
+    endpoint: call.endpoint ?? null,
+    code: call.code ?? null,
     cause: cause !== undefined && CAUSE.test(cause) ? cause : null,
     cache: cacheStatus === undefined ? null : cacheResult(cacheStatus),
-    tool: origin?.tool ?? null,
+    tool: call.tool ?? null,
   }
 }
 
 /** `call_` and `req_` stand before the 32 digits of a UUID. */
 function uuidOf(id: string): string {
   return id.slice(id.indexOf('_') + 1)
-}
-
-function tenths(ms: number | undefined): number | null {
-  return ms === undefined ? null : Math.round(ms * 10) / 10
 }

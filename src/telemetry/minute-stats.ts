@@ -1,6 +1,7 @@
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
+import type { EndedCall } from './ended-call.ts'
 
 /** Upper bounds of the time buckets, milliseconds; a last bucket holds what took longer. */
 const TIME_BOUNDS_MS = [
@@ -37,18 +38,6 @@ const FIELDS_MAX = 20_000
  */
 const ACCOUNTS_ADDED_MAX = 50
 const ACCOUNTS_KEPT_MAX = 300
-
-/** An ended call, for the minute it ended in. */
-export interface CompletedCall {
-  slug: string
-  /** `OK` or a code of the error table. */
-  code: string
-  /** Of whose account it was, and the status it was answered with. */
-  accountId?: string | undefined
-  status?: number | undefined
-  queueMs?: number | undefined
-  upstreamMs?: number | undefined
-}
 
 /**
  * Counts by field: `c|slug|code`, `a|account|status`, `q|slug|bucket` (queue), `u|slug|bucket`
@@ -89,12 +78,15 @@ export class MinuteStats {
     await this.flush()
   }
 
-  add({ slug, code, accountId, status, queueMs, upstreamMs }: CompletedCall): void {
+  /** Counts a call for the slot in which it ended. */
+  add({ slug, code, accountId, status, times }: Omit<EndedCall, 'mode' | 'totalMs'>): void {
     const counts = fieldsOf(this.#counts, Math.floor(this.#now() / SLOT_MS))
-    increment(counts, `c|${slug}|${code}`, 1)
+    increment(counts, `c|${slug}|${code ?? 'OK'}`, 1)
     if (accountId !== undefined) increment(counts, `a|${accountId}|${status}`, 1)
-    if (queueMs !== undefined) increment(counts, `q|${slug}|${timeBucketOf(queueMs)}`, 1)
-    if (upstreamMs !== undefined) increment(counts, `u|${slug}|${timeBucketOf(upstreamMs)}`, 1)
+    if (!times) return
+    increment(counts, `q|${slug}|${timeBucketOf(times.queueMs)}`, 1)
+    // A stored answer is not a fast upstream.
+    if (times.attempts > 0) increment(counts, `u|${slug}|${timeBucketOf(times.upstreamMs)}`, 1)
   }
 
   /** Adds what was counted to Redis, and tries again later what Redis does not take. */

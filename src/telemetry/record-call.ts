@@ -4,12 +4,13 @@ import type { Config } from '../config.ts'
 import type { GatewayError } from '../errors.ts'
 import { planOf } from '../limits/plans.ts'
 import type { CallJob, CallOrigin } from '../queue/call-job.ts'
-import type { Reply, ReplyHead } from '../queue/reply-head.ts'
+import type { Reply } from '../queue/reply-head.ts'
 import type { CallLines } from './call-lines.ts'
 import type { CallLogWriter } from './call-log-writer.ts'
+import { type EndedCall, lineOf } from './ended-call.ts'
 import { startCallSpan, type TracedRequest } from './spans.ts'
 import type { Telemetry } from './telemetry.ts'
-import { type CallSpan, traceIdOf } from './tracing.ts'
+import type { CallSpan } from './tracing.ts'
 
 export interface RecordDeps {
   telemetry: Telemetry
@@ -49,10 +50,10 @@ export function noteArrival(
 export interface RecordedEnd {
   /** Absent for a call that was refused before it was queued. */
   job?: CallJob | undefined
-  /** Whose call it is; undefined if its credential was refused. Then the call has no row. */
+  /** Whose call it is; undefined if its credential was refused. */
   caller: (Pick<CallJob, 'accountId' | 'mode'> & { keyId: string | undefined; tier: Tier }) | undefined
-  /** Of a refused call, if it had an id by then. */
-  callId?: string | undefined
+  /** Undefined for a call that was refused before it had an id. */
+  callId: string | undefined
   /** How long admission took. Milliseconds. */
   admissionMs?: number | undefined
   /** The forecast wait for a permit. Milliseconds. */
@@ -70,52 +71,43 @@ export interface RecordedEnd {
  * account has lines left.
  */
 export function recordCall(deps: RecordDeps, arrival: CallArrival, end: RecordedEnd): void {
-  const { telemetry, callLines } = deps
-  const { origin, startedAt, span } = arrival
-  const { job, caller, error, reply, isCountedHere } = end
-  const answerMs = performance.now() - startedAt
-  const slug = job?.slug ?? arrival.slug
-  const status = error?.status ?? end.statusWithoutError ?? 200
-  const code = error?.code
-  const { accountId: account, mode } = job ?? caller ?? {}
-  const { times, cacheStatus, cause: reason } = reply?.head ?? {}
-  if (span) endSpan(span, { job, account, status, code, times, cacheStatus })
-  const counted = { slug, mode, status, code: code ?? 'OK', accountId: account, times, cacheStatus }
-  telemetry.endedCalls.add({ call: counted, answerMs, isCountedHere })
-  const line = {
-    ...{ requestId: origin.requestId, callId: job?.id, account, slug, endpoint: job?.endpoint, mode, status, code },
-    // Why the call failed, in the same line: of the upstream, or of what admission needed.
-    reason: reason ?? (status > 500 && error?.cause instanceof Error ? error.cause.message : undefined),
-    ms: round(answerMs),
-    queueMs: times && round(times.queueMs),
-    permitMs: times && round(times.permitMs),
-    upstreamMs: times && round(times.upstreamMs),
-    attempts: times?.attempts,
-    cache: cacheStatus,
-    // As OpenTelemetry names it in logs.
-    trace_id: traceIdOf(span?.traceparent),
-  }
+  const { telemetry, callLines, callLog } = deps
+  const { error, isCountedHere } = end
+  const call = endedCall(deps, arrival, end)
+  const { accountId: account, code, status } = call
+  if (arrival.span) endSpan(arrival.span, call)
+  telemetry.endedCalls.add(call, isCountedHere)
+  const line = lineOf(call)
+  // Why the call failed, in the same line: of the upstream, or of what admission needed.
+  if (status > 500 && error?.cause instanceof Error) line.reason ??= error.cause.message
   callLines.write(line, { account, codes: { [code ?? status]: 1 }, message: 'call' })
-  if (isCountedHere) writeRow(deps, arrival, { ...end, slug, status, answerMs })
+  if (isCountedHere) callLog.write(call)
 }
 
-interface TracedEnd {
-  times: ReplyHead['times'] | undefined
-  cacheStatus: string | undefined
-  job: CallJob | undefined
-  account: string | undefined
-  status: number
-  code: string | undefined
+function endedCall({ config }: RecordDeps, arrival: CallArrival, end: RecordedEnd): EndedCall {
+  const { job, caller, callId, admissionMs, statusWithoutError = 200, error, reply } = end
+  const { times, cacheStatus, cause } = reply?.head ?? {}
+  return {
+    ...arrival.origin,
+    ...{ id: callId, accountId: caller?.accountId, keyId: caller?.keyId, mode: caller?.mode },
+    ...{ slug: job?.slug ?? arrival.slug, endpoint: job?.endpoint ?? arrival.endpoint },
+    ...{ status: error?.status ?? statusWithoutError, code: error?.code, cause, times, cacheStatus },
+    ...{ totalMs: performance.now() - arrival.startedAt, admissionMs, bytes: reply?.body.length },
+    quotedMs: job ? end.quotedMs : error?.details.retryAfterMs,
+    refusedBy: job || !caller ? undefined : config.plans[planOf(caller.tier)],
+    traceparent: arrival.span?.traceparent,
+  }
 }
 
-function endSpan(span: CallSpan, { job, account, status, code, times, cacheStatus }: TracedEnd): void {
+function endSpan(span: CallSpan, call: EndedCall): void {
+  const { id, accountId, endpoint, mode, status, code, times, cacheStatus } = call
   span.set({
     'http.response.status_code': status,
     'agw.code': code ?? 'OK',
-    'agw.account_id': account,
-    'agw.call_id': job?.id,
-    'agw.endpoint': job?.endpoint,
-    'agw.mode': job?.mode,
+    'agw.account_id': accountId,
+    'agw.call_id': id,
+    'agw.endpoint': endpoint,
+    'agw.mode': mode,
     'agw.cache_status': cacheStatus,
     'agw.queue_ms': times?.queueMs,
     'agw.permit_ms': times?.permitMs,
@@ -124,31 +116,4 @@ function endSpan(span: CallSpan, { job, account, status, code, times, cacheStatu
   })
   // A refusal of what the caller sent is no failure of the server.
   span.end(status >= 500 ? (code ?? String(status)) : undefined)
-}
-
-function writeRow(
-  { callLog, config }: RecordDeps,
-  arrival: CallArrival,
-  end: RecordedEnd & { slug: string; status: number; answerMs: number },
-): void {
-  const { job, caller, callId, admissionMs, error, reply, slug, status, answerMs: totalMs } = end
-  const of = job ?? caller
-  if (!of) return
-  const { accountId, keyId, mode } = of
-  const { times, cacheStatus, cause } = reply?.head ?? {}
-  const quotedMs = job ? end.quotedMs : error?.details.retryAfterMs
-  const origin = {
-    ...arrival.origin,
-    ...(admissionMs === undefined ? {} : { admissionMs }),
-    ...(quotedMs === undefined ? {} : { quotedMs }),
-  }
-  callLog.write({
-    ...{ id: job?.id ?? callId, origin, accountId, keyId, mode, slug, endpoint: job?.endpoint ?? arrival.endpoint },
-    ...{ status, totalMs, code: error?.code, cause, times, cacheStatus, bytes: reply?.body.length },
-    refusedBy: job || !caller ? undefined : config.plans[planOf(caller.tier)],
-  })
-}
-
-function round(ms: number): number {
-  return Math.round(ms * 10) / 10
 }

@@ -6,8 +6,9 @@ import { Counter, Registry } from 'prom-client'
 import { keepPartitions, listPartitions, partitionOf } from '../../src/db/call-log-partitions.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { createLog } from '../../src/log.ts'
-import { type CallLogDeps, CallLogWriter, type LoggedCall } from '../../src/telemetry/call-log-writer.ts'
+import { type CallLogDeps, CallLogWriter } from '../../src/telemetry/call-log-writer.ts'
 import { DroppedRows } from '../../src/telemetry/dropped-rows.ts'
+import type { EndedCall } from '../../src/telemetry/ended-call.ts'
 import { until } from '../support/gateway.ts'
 import { startPostgresProxy } from '../support/postgres-proxy.ts'
 import { startServices } from '../support/services.ts'
@@ -43,8 +44,8 @@ function openWriter(t: TestContext, options: Partial<CallLogDeps> = {}) {
 
 const newId = (kind: string): string => `${kind}_${randomUUID().replaceAll('-', '')}`
 
-const callOf = (fields: Partial<LoggedCall> = {}): LoggedCall => ({
-  ...{ id: newId('call'), origin: { requestId: newId('req'), via: 'call' }, accountId: randomUUID() },
+const callOf = (fields: Partial<EndedCall> = {}): EndedCall => ({
+  ...{ id: newId('call'), requestId: newId('req'), via: 'call', accountId: randomUUID() },
   ...{ mode: 'live', slug: 'weather', endpoint: '/current', status: 200, totalMs: 12 },
   ...fields,
 })
@@ -59,7 +60,7 @@ it('a call becomes a row with all that is known of it, although no partition was
   const call = callOf({
     ...{ keyId: randomUUID(), code: 'UPSTREAM_ERROR', status: 502, cause: 'HTTP 500', times, totalMs: 345.6 },
     ...{ cacheStatus: 'agw; fwd=miss', bytes: 77 },
-    origin: { requestId: newId('req'), via: 'mcp', tool: 'call_api', quotedMs: 20.4, admissionMs: 2 },
+    ...{ via: 'mcp', tool: 'call_api', quotedMs: 20.4, admissionMs: 2 },
   })
   writer.write(call)
   await close()
@@ -67,7 +68,7 @@ it('a call becomes a row with all that is known of it, although no partition was
   assert.ok(Math.abs(at.getTime() - Date.now()) < 60_000)
   const uuid = (id = ''): string => id.replace(/^\w+_(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
   assert.deepEqual(row, {
-    ...{ id: uuid(call.id), request_id: uuid(call.origin?.requestId), account_id: call.accountId, key_id: call.keyId },
+    ...{ id: uuid(call.id), request_id: uuid(call.requestId), account_id: call.accountId, key_id: call.keyId },
     ...{ status: 502, code: 'UPSTREAM_ERROR', cause: 'HTTP 500', attempts: 2, quoted_ms: 20, admission_ms: 2 },
     ...{ queue_ms: 1.3, permit_ms: 20, upstream_ms: 300, total_ms: 345.6, bytes: 77, mode: 'live', via: 'mcp' },
     ...{ slug: 'weather', endpoint: '/current', cache: 'miss', tool: 'call_api' },

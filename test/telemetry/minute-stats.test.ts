@@ -12,7 +12,8 @@ test('counts that Redis refuses one by one are written when it takes them, and t
   const at = 600_000_000
   const stats = new MinuteStats({ redis, log, now: () => at })
   const counts = keys.slotStats(at / 10_000)
-  const call = { slug: 'weather', code: 'OK', accountId: 'account', status: 200, queueMs: 1 }
+  const times = { queueMs: 1, permitMs: 0, upstreamMs: 0, attempts: 0 }
+  const call = { slug: 'weather', accountId: 'account', status: 200, times }
   // A key of another type makes Redis refuse a command and not the connection, as if it were full
   // or read-only.
   await redis.set(counts, 'no hash')

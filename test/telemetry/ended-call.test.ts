@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createLog } from '../../src/log.ts'
-import { countCall, EndedCalls } from '../../src/telemetry/ended-calls.ts'
+import { countCall, EndedCalls } from '../../src/telemetry/ended-call.ts'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
 import { MinuteStats, readMinute } from '../../src/telemetry/minute-stats.ts'
 import { redisOfThisFile } from '../support/services.ts'
@@ -13,7 +13,7 @@ test('calls that ended are counted by the time their metrics are read, each once
   const metrics = createMetrics('web', { inFlight: () => 0, busy: () => 0 })
   const endedCalls = new EndedCalls(metrics, new MinuteStats({ redis, log, now: Date.now }))
   const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
-  const call = { slug: 'weather', mode: 'live', status: 200, code: 'OK', accountId: 'account', times } as const
+  const call = { slug: 'weather', mode: 'live', status: 200, accountId: 'account', times, totalMs: 4 } as const
   const figure = async (line: string) => {
     const text = await metrics.registry.metrics()
     return Number(
@@ -26,16 +26,16 @@ test('calls that ended are counted by the time their metrics are read, each once
   }
   const seconds = 'agw_call_duration_seconds_count{'
   const calls = 'agw_calls_total{'
-  endedCalls.add({ call, answerMs: 4, isCountedHere: true })
+  endedCalls.add(call, true)
   assert.equal(await figure(seconds), 1)
   assert.equal(await figure(calls), 1)
   // A worker counts an asynchronous call. How long its caller waited for this answer is measured
   // here all the same.
-  endedCalls.add({ call, answerMs: 4, isCountedHere: false })
-  for (let index = 0; index < 200; index += 1) endedCalls.add({ call, answerMs: 4, isCountedHere: true })
+  endedCalls.add(call, false)
+  for (let index = 0; index < 200; index += 1) endedCalls.add(call, true)
   assert.equal(await figure(seconds), 202)
   assert.equal(await figure(calls), 201)
-  endedCalls.add({ call: { ...call, mode: 'test' }, answerMs: 4, isCountedHere: true })
+  endedCalls.add({ ...call, mode: 'test' }, true)
   assert.equal(await figure(seconds), 202)
 })
 
@@ -44,7 +44,7 @@ test('an answer counts as stale if its time was over when it was served, even if
   const resultOf = async (cacheStatus: string) => {
     const metrics = createMetrics('web', { inFlight: () => 0, busy: () => 0 })
     const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
-    const call = { slug: 'weather', mode: 'live', status: 200, code: 'OK', accountId: 'account' } as const
+    const call = { slug: 'weather', mode: 'live', status: 200, accountId: 'account', totalMs: 4 } as const
     countCall({ metrics, minutes }, { ...call, times, cacheStatus })
     return (await metrics.cache.get()).values.map(({ labels }) => labels.result).join()
   }
@@ -68,7 +68,7 @@ test('a call with a test key is no call of the fleet, even if it was refused bef
   const now = Date.now()
   const minutes = new MinuteStats({ redis, log, now: () => now })
   const metrics = createMetrics('web', { inFlight: () => 0, busy: () => 0 })
-  const refused = { slug: 'trivia', status: 503, code: 'API_PAUSED', accountId: 'account' } as const
+  const refused = { slug: 'trivia', status: 503, code: 'API_PAUSED', accountId: 'account', totalMs: 4 } as const
   countCall({ metrics, minutes }, { ...refused, mode: 'test' })
   countCall({ metrics, minutes }, { ...refused, mode: undefined })
   countCall({ metrics, minutes }, { ...refused, mode: 'live' })
