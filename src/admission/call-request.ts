@@ -14,7 +14,11 @@ export function splitUrl(url: string): { path: string; query: string } {
   return mark < 0 ? { path: url, query: '' } : { path: url.slice(0, mark), query: url.slice(mark + 1) }
 }
 
+/** Text with nothing to decode, neither in a path nor in a form. */
+const LITERAL = /^[\w.~,:/=-]*$/
+
 export function decodeSegment(segment: string): string {
+  if (LITERAL.test(segment)) return segment
   try {
     const decoded = decodeURIComponent(segment)
     if (isWellFormed(decoded)) return decoded
@@ -53,9 +57,6 @@ export function wantsRaw({ headers }: FastifyRequest): boolean {
   if (form !== undefined && form !== 'raw') throw invalidHeader('X-Gateway-Response', 'raw')
   return form === 'raw' || /(?:^|,)\s*application\/vnd\.upstream\+json\s*(?:[;,]|$)/i.test(headers.accept ?? '')
 }
-
-/** What a form does not encode. */
-const LITERAL = /^[\w.~,:/=-]*$/
 
 /** In order, decoded once as a form (`+` is a blank). @throws GatewayError INVALID_ENCODING */
 export function queryParameters(query: string): GivenParameter[] {

@@ -9,7 +9,7 @@ import type { GatewayError } from '../errors.ts'
 import { readingOf } from '../http/request/exact-number.ts'
 import { spelledNumber } from '../http/request/json-body.ts'
 import { isName } from '../http/request/violation-words.ts'
-import { checkHoldNoKey, checkOverridesNothing, invalidParameter, readUndeclared } from './undeclared-parameters.ts'
+import { checkOverridesNothing, invalidParameter, readUndeclared } from './undeclared-parameters.ts'
 
 export interface GivenParameter {
   name: string
@@ -52,6 +52,17 @@ export function checkParameters(target: CallTarget, given: GivenParameter[], con
   } catch (error) {
     if (!(error instanceof InvalidParameter)) throw error
     throw invalidParameter(values.get(error.parameter ?? '')?.name ?? error.parameter, error.reason)
+  }
+}
+
+const OWN_KEY = /agw_(live|test)_/i
+
+/** @throws GatewayError INVALID_PARAMETER */
+function checkHoldNoKey(given: GivenParameter[]): void {
+  for (const { name, value } of given) {
+    if (OWN_KEY.test(name)) throw invalidParameter(undefined, 'its name holds a key of this service')
+    if (OWN_KEY.test(typeof value === 'object' ? JSON.stringify(value) : String(value)))
+      throw invalidParameter(name, 'it holds a key of this service, which is never sent to the upstream')
   }
 }
 

@@ -12,8 +12,6 @@ const CREDENTIAL_NAMES = new Set(
   ['x-api-key', 'api-key', 'api_key', 'apikey', 'access_token', 'authorization', 'client_secret'].map(comparableName),
 )
 
-const OWN_KEY = /agw_(live|test)_/i
-
 /**
  * The undeclared parameters as they are forwarded, in the caller's order.
  * @throws GatewayError INVALID_PARAMETER for a name that is declared in another spelling, reserved,
@@ -54,15 +52,6 @@ export function checkOverridesNothing(extra: [name: string, value: string][], { 
   const set = new Set(Object.keys(query).map(comparableName))
   const taken = extra.find(([name]) => set.has(comparableName(name)))
   if (taken) throw invalidParameter(taken[0], 'the gateway sets it')
-}
-
-/** @throws GatewayError INVALID_PARAMETER */
-export function checkHoldNoKey(given: { name: string; value: unknown }[]): void {
-  for (const { name, value } of given) {
-    if (OWN_KEY.test(name)) throw invalidParameter(undefined, 'its name holds a key of this service')
-    if (OWN_KEY.test(typeof value === 'object' ? JSON.stringify(value) : String(value)))
-      throw invalidParameter(name, 'it holds a key of this service, which is never sent to the upstream')
-  }
 }
 
 /**

@@ -15,6 +15,7 @@ import { CALLER_LEFT_STATUS, type Verdict } from '../queue/verdict.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
 import { startSendSpan } from '../telemetry/spans.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
+import type { Tracing } from '../telemetry/tracing.ts'
 import { awaitReach, type CallToWithdraw, type Withdrawal, type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
 
 export interface PendingDeps extends WithdrawDeps {
@@ -88,7 +89,10 @@ export async function runPendingCall(
   try {
     wait.throwIfOver()
     if (job.isAsync) await recordAsyncCall(deps.redis, job, waitEntry)
-    jobId = await enqueue(deps, job, mayShareJob)
+    jobId =
+      deps.telemetry.tracing && job.traceparent !== undefined
+        ? await enqueueTraced(deps, { call: job, mayShareJob }, deps.telemetry.tracing)
+        : await deps.queues.enqueue({ call: job, mayShareJob })
     if (!isAwaited) return { kind: 'pending' }
     const answer = await Promise.race([reply, wait.over])
     const { head } = answer
@@ -116,16 +120,15 @@ export async function runPendingCall(
 }
 
 /** @throws as `CallQueues.enqueue` */
-async function enqueue(
-  { queues, telemetry: { tracing } }: PendingDeps,
-  job: CallJob,
-  mayShareJob: boolean,
+async function enqueueTraced(
+  { queues }: PendingDeps,
+  { call, mayShareJob }: { call: CallJob; mayShareJob: boolean },
+  tracing: Tracing,
 ): Promise<string> {
-  const isTraced = tracing !== undefined && job.traceparent !== undefined
-  const span = isTraced ? startSendSpan(tracing, job, queues.of(job.slug).name) : undefined
-  if (!span) return await queues.enqueue({ call: job, mayShareJob })
+  const span = startSendSpan(tracing, call, queues.of(call.slug).name)
+  if (!span) return await queues.enqueue({ call, mayShareJob })
   try {
-    const jobId = await queues.enqueue({ call: { ...job, traceparent: span.traceparent }, mayShareJob })
+    const jobId = await queues.enqueue({ call: { ...call, traceparent: span.traceparent }, mayShareJob })
     span.end()
     return jobId
   } catch (error) {

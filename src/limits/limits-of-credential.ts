@@ -31,7 +31,8 @@ interface Credentialed {
  * costs nothing.
  */
 export function countedCredential(subject: Credentialed): string | undefined {
-  return boundsOf(subject).some((bound) => bound >= 0) ? subject.allowance?.id : undefined
+  const { allowance } = subject
+  return allowance && boundsOf(subject).some((bound) => bound >= 0) ? allowance.id : undefined
 }
 
 /**

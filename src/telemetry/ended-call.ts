@@ -47,6 +47,7 @@ export interface EndedCall extends Origin {
 /** The members of a call's log line. */
 export function lineOf(call: EndedCall): Record<string, unknown> {
   const { id, requestId, accountId, slug, endpoint, mode, status, code, cause, times, totalMs, cacheStatus } = call
+  const { traceparent } = call
   return {
     ...{ requestId, callId: id, account: accountId, slug, endpoint, mode, status, code, reason: cause },
     ms: tenths(totalMs),
@@ -56,7 +57,7 @@ export function lineOf(call: EndedCall): Record<string, unknown> {
     attempts: times?.attempts,
     cache: cacheStatus,
     // As OpenTelemetry names it in logs.
-    trace_id: traceIdOf(call.traceparent),
+    trace_id: traceparent && traceIdOf(traceparent),
   }
 }
 

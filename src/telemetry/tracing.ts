@@ -33,8 +33,8 @@ export interface CallSpan {
 }
 
 /** The id of the trace, for a log line. */
-export function traceIdOf(traceparent: string | undefined): string | undefined {
-  return traceparent?.split('-')[1]
+export function traceIdOf(traceparent: string): string | undefined {
+  return traceparent.split('-')[1]
 }
 
 /**

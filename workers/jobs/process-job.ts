@@ -62,7 +62,7 @@ export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: A
 async function readCalls({ catalog }: ProcessorDeps, job: Job): Promise<CallJob[]> {
   try {
     const calls = parseCalls(job.data)
-    const other = calls.find((call) => !isSameDocument(catalog, call))
+    const other = calls.find((call) => call.document !== undefined && !isSameDocument(catalog, call))
     if (other) throw new OtherDocumentError(`this worker has not loaded the document by which ${other.slug} was called`)
     return calls
   } catch (error) {
@@ -78,7 +78,7 @@ async function readCalls({ catalog }: ProcessorDeps, job: Job): Promise<CallJob[
  * something else.
  */
 function isSameDocument(catalog: Catalog, { slug, document }: CallJob): boolean {
-  return document === undefined || catalog.get(slug)?.upstream.own?.digest === document
+  return catalog.get(slug)?.upstream.own?.digest === document
 }
 
 export interface QueuedRun {

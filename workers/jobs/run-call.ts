@@ -50,17 +50,6 @@ const NEEDS_NO_WARNING: ReadonlySet<ErrorCode> = new Set([
   'CALL_CANCELLED',
 ])
 
-/** If a request is never repeated, its failure says whether the change may have happened. */
-function sayIfChangeMayHaveHappened(
-  { endpoint }: ResolvedCall,
-  { progress }: CallRun,
-  result: CallOutcome,
-): CallOutcome {
-  // Nobody shares such a request: its progress is the call's own.
-  if (endpoint.endpoint.effect !== 'once' || !hasReached(progress.reach, 'sent')) return result
-  return { ...result, outcome: outcomeWithWarning(result.outcome) }
-}
-
 /**
  * The outcome of a request that was written and is never repeated. "Never sent" and "sent, and the
  * answer was lost" must not look alike: callers repeat the former.
@@ -78,8 +67,12 @@ export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promi
   if (!resolved) {
     return { outcome: { code: 'INTERNAL_ERROR', cause: new Error('this worker does not know the endpoint') } }
   }
-  const result = sayIfChangeMayHaveHappened(resolved, run, await runToOutcome(deps, resolved, run))
-  return leaveWhenSettled(deps, resolved, { run, result })
+  const result = await runToOutcome(deps, resolved, run)
+  // Nobody shares a request that is never repeated: its progress is the call's own.
+  if (resolved.endpoint.endpoint.effect === 'once' && hasReached(run.progress.reach, 'sent'))
+    result.outcome = outcomeWithWarning(result.outcome)
+  // Without a ticket the call has no place in the wait queue, unless an earlier run joined late.
+  return call.ticket || run.isSecondRun ? leaveWhenSettled(deps, resolved, { run, result }) : result
 }
 
 async function runToOutcome(deps: RunDeps, resolved: ResolvedCall, run: CallRun): Promise<CallOutcome> {
@@ -146,7 +139,9 @@ async function runResolved(deps: RunDeps, { api, endpoint, call }: ResolvedCall,
     ensureCallable,
     ...run,
   })
-  return rewriteKeyFailure(deps, call, result)
+  const { outcome } = result
+  if (!providerKey || !isFailure(outcome)) return result
+  return { ...result, outcome: failureWithKey(deps, call, { providerKey, failure: outcome }) }
 }
 
 interface UpstreamKey {
@@ -213,13 +208,12 @@ function leaveWhenSettled(
   resolved: ResolvedCall,
   { run, result }: { run: CallRun; result: CallOutcome },
 ): CallOutcome {
-  const { times, progress, isSecondRun, signal } = run
+  const { times, progress, signal } = run
   const leaveNow = (): void => {
     // A request to a fallback source leaves a place at the first source unused.
     const isPlaceUsed = times.attempts > 0 && resolved.api.fallback === undefined
-    const mayHavePlace = (resolved.call.ticket !== undefined || isSecondRun) && !isPlaceUsed
     // After a lost lock, the worker that has the job now leaves the queue.
-    if (mayHavePlace && signal.reason !== LOCK_LOST) leaveInBackground(deps, resolved)
+    if (!isPlaceUsed && signal.reason !== LOCK_LOST) leaveInBackground(deps, resolved)
   }
   const leave = (): void => {
     if (progress.sharedRequestEnd) progress.sharedRequestEnd.then(leaveNow, leaveNow)
@@ -241,22 +235,23 @@ function leaveInBackground({ caps, log }: RunDeps, resolved: ResolvedCall): void
 }
 
 /**
- * Rewrites a failure for the owner of the key. If the upstream refused the key, it is validated
+ * A failure as it is told to the owner of the key. If the upstream refused the key, it is validated
  * once more.
  */
-function rewriteKeyFailure({ queues, log }: RunDeps, call: CallJob, result: CallOutcome): CallOutcome {
-  const { outcome } = result
-  const { providerKey } = call
-  if (!providerKey || !isFailure(outcome)) return result
-  if (providerKey.isUnproven && outcome.code === 'UPSTREAM_CAP_EXHAUSTED') {
-    return { ...result, outcome: { ...outcome, message: UNPROVEN_KEYS_USED } }
+function failureWithKey(
+  { queues, log }: RunDeps,
+  call: CallJob,
+  { providerKey, failure }: { providerKey: NonNullable<CallJob['providerKey']>; failure: Failure },
+): Failure {
+  if (providerKey.isUnproven && failure.code === 'UPSTREAM_CAP_EXHAUSTED') {
+    return { ...failure, message: UNPROVEN_KEYS_USED }
   }
-  if (outcome.code !== 'UPSTREAM_AUTH_FAILED') return result
+  if (failure.code !== 'UPSTREAM_AUTH_FAILED') return failure
   const group = call.group === undefined ? {} : { group: call.group }
   enqueueRevalidateKey(queues, call.slug, { v: 1, providerKeyId: providerKey.id, ...group }).catch((error) =>
     log.warn({ err: error, callId: call.id }, 'failed to queue the validation of a refused key'),
   )
-  return { ...result, outcome: { code: 'PROVIDER_KEY_INVALID', cause: outcome.cause } }
+  return { code: 'PROVIDER_KEY_INVALID', cause: failure.cause }
 }
 
 function toOutcome(error: unknown): Outcome {

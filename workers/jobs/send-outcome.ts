@@ -11,7 +11,6 @@ import type { Reach } from '../../src/queue/verdict.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
 import type { CallLogWriter } from '../../src/telemetry/call-log-writer.ts'
 import type { CallOutcome } from '../cache/cached-call.ts'
-import type { PermitClient } from '../permits/permit-client.ts'
 import { causeWords } from '../upstream/failure-words.ts'
 import { isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { SendDeps } from '../upstream/send-under-permit.ts'
@@ -92,6 +91,7 @@ async function sendWhenBodyFits({ replies }: ReplyDeps, call: AnswerableCall, re
 function toReply({ log, permitClientOf }: ReplyDeps, call: AnswerableCall, result: TimedOutcome): Reply {
   const { id, slug } = call
   const { outcome, cacheStatus, ageSeconds, freshMs, times, reach } = result
+  const room = times.attempts === 0 ? 0 : permitClientOf(call, bucketOf(call)).room
   const head: ReplyHead = {
     id,
     times,
@@ -99,7 +99,7 @@ function toReply({ log, permitClientOf }: ReplyDeps, call: AnswerableCall, resul
     ...(cacheStatus === undefined ? {} : { cacheStatus }),
     ...(ageSeconds === undefined ? {} : { ageSeconds }),
     ...(freshMs === undefined ? {} : { freshMs }),
-    ...(times.attempts === 0 ? {} : roomOf(permitClientOf(call, bucketOf(call)))),
+    ...(room === 0 ? {} : { room }),
   }
   if (!isFailure(outcome)) {
     const { body, recordedFor, example, isFromFallback } = outcome
@@ -116,10 +116,6 @@ function toReply({ log, permitClientOf }: ReplyDeps, call: AnswerableCall, resul
   if (cause) log[level]({ callId: id, slug, code: failure.code, err: cause }, 'call failed')
   const words = cause ? { cause: causeWords(failure.code, cause) } : {}
   return { head: { ...head, ...failure, ...words }, body: NO_BODY }
-}
-
-function roomOf({ room }: PermitClient): Pick<ReplyHead, 'room'> {
-  return room === 0 ? {} : { room }
 }
 
 /**

@@ -32,12 +32,11 @@ const ABOUT_VALUES = new Set(['UPSTREAM_REJECTED', 'UPSTREAM_NOT_FOUND'])
 /** Our rate, our key, a caller's values: they say nothing of health. */
 const NEUTRAL = new Set(['UPSTREAM_RATE_LIMITED', 'UPSTREAM_AUTH_FAILED', 'UPSTREAM_REJECTED'])
 
-/** Undefined code: the answer was data. */
+/** What a failure says of the health of its upstream. */
 export function resultOf(
-  code: string | undefined,
+  code: string,
   { source, isPlain }: { source: 'call' | 'probe'; isPlain: boolean },
 ): AttemptRecord['result'] {
-  if (code === undefined) return 'ok'
   if (!isPlain && OF_THE_ANSWER.has(code)) return 'none'
   if (FAILURES.has(code) || (source === 'probe' && ABOUT_VALUES.has(code))) return 'fail'
   return NEUTRAL.has(code) ? 'none' : 'ok'

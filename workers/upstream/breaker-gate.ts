@@ -44,12 +44,6 @@ export class BreakerGate {
     return waitMs ? new BreakerOpenError(waitMs) : undefined
   }
 
-  /** Spares a wait for a permit that could not be used. @throws BreakerOpenError */
-  refuseWhenOpen(): void {
-    const refusal = this.refusal()
-    if (refusal) throw refusal
-  }
-
   /**
    * Takes the half-open slot, unless the breaker is closed.
    *
@@ -57,8 +51,9 @@ export class BreakerGate {
    */
   async enter(): Promise<void> {
     const { slug, isForced, isPlain, voter } = this.#request
-    if (this.halfOpenToken !== undefined || this.#waitMs() === undefined) return
-    this.refuseWhenOpen()
+    const waitMs = this.#waitMs()
+    if (this.halfOpenToken !== undefined || waitMs === undefined) return
+    if (waitMs > 0) throw new BreakerOpenError(waitMs)
     if (!isPlain) this.#leaveToProbe()
     const token = randomUUID()
     const answer = await acquireHalfOpenSlot(this.#deps.redis, slug, { token, voter, isForced: isForced === true })

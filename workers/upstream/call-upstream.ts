@@ -42,8 +42,10 @@ export function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCall): Pr
 }
 
 async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory: MemoryShare }): Promise<Outcome> {
-  const { api, endpoint, call, signal } = upstreamCall
-  const caller = callerToLimit(upstreamCall)
+  const { api, endpoint, bucket, call, signal } = upstreamCall
+  // Undeclared parameters may be why the upstream limits a call, unless the key is the caller's own.
+  const mayBeLimited = call.extra.length > 0 && bucket === SHARED_BUCKET
+  const caller = mayBeLimited ? { slug: api.slug, accountId: call.accountId } : undefined
   const waitMs = caller ? await limitedMs(deps, caller) : 0
   if (waitMs > 0) return { ...CALLER_LIMITED, retryAfterMs: waitMs }
   const context: CallContext = { now: Date.now() }
@@ -110,15 +112,6 @@ const CALLER_LIMITED: Failure = {
   reach: 'unsent',
 }
 
-/**
- * The account whose undeclared parameters may be why a limit is met; undefined for a plain call,
- * and with a key of its own.
- */
-function callerToLimit({ api, bucket, call }: UpstreamCall): { slug: string; accountId: string } | undefined {
-  if (call.extra.length === 0 || bucket !== SHARED_BUCKET) return undefined
-  return { slug: api.slug, accountId: call.accountId }
-}
-
 function readExchanges(
   exchanges: ClassifiedExchange[],
   { endpoint, ...call }: { endpoint: Endpoint; parameters: Record<string, unknown>; context: CallContext },
@@ -140,10 +133,11 @@ function sendWithRetries(
   request: UpstreamRequest,
 ): Promise<ClassifiedExchange> {
   const { api, endpoint, call, currentKey, recorder, progress, times, remainingMs, signal } = upstreamCall
-  const build = () => buildWireRequest(api, request, { extra: call.extra, key: currentKey(), contact: deps.contact })
-  let wire = build()
+  const { contact } = deps
+  let wire: WireRequest | undefined
   const currentWire = (): WireRequest => {
-    if (wire.key !== currentKey()) wire = build()
+    const key = currentKey()
+    if (!wire || wire.key !== key) wire = buildWireRequest(api, request, { extra: call.extra, key, contact })
     return wire
   }
   const run = async (tryNumber: number): Promise<ClassifiedExchange> => {

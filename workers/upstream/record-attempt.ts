@@ -46,7 +46,7 @@ type ObservedAttempt = AttemptRecord & { seen: Seen }
  */
 export class AttemptRecorder {
   readonly #deps: HealthDeps
-  readonly #request: RecordedRequest
+  readonly request: RecordedRequest
   /**
    * Kept until the whole answer was read: a body may prove invalid only then, and a redirect leads
    * to another request.
@@ -62,37 +62,23 @@ export class AttemptRecorder {
 
   constructor(deps: HealthDeps, request: RecordedRequest) {
     this.#deps = deps
-    this.#request = request
+    this.request = request
     this.gate = new BreakerGate(deps, request)
   }
 
-  get isPlain(): boolean {
-    return this.#request.isPlain
-  }
-
-  get source(): RecordedRequest['source'] {
-    return this.#request.source
-  }
-
-  /** Before each attempt. @throws BreakerOpenError */
-  async enterGate(): Promise<void> {
-    // The failure before a repeat may have opened the breaker.
-    if (this.#counted) await this.#counted
-    await this.gate.enter()
-  }
-
-  /** Counts what comes of an attempt, which `enterGate` let through. @throws what `run` throws */
+  /** Counts what comes of an attempt, which the gate let through. @throws what `run` throws */
   async observe<T extends ObservedResult>(
     run: () => Promise<T>,
     request: Pick<WireRequest, 'origin' | 'method'>,
   ): Promise<T> {
-    const { slug, source, isPlain, voter } = this.#request
+    const { slug, source, isPlain, voter } = this.request
     const { halfOpenToken: slot } = this.gate
-    this.#forgetRedirects()
+    // Another request follows where they lead, or is made beside them.
+    for (const answered of this.#answered) if (answered.code === REDIRECT) answered.result = 'none'
     const startedAt = performance.now() - this.#ownMs()
     const tookMs = (): number => performance.now() - startedAt - this.#ownMs()
     const { tracing } = this.#deps.telemetry
-    const span = tracing && startAttemptSpan(tracing, request, { ...this.#request, resends: this.#resends })
+    const span = tracing && startAttemptSpan(tracing, request, { ...this.request, resends: this.#resends })
     const record = (result: AttemptRecord['result'], code?: string, seen?: Omit<Seen, 'ms'>): ObservedAttempt => {
       const latencyMs = tookMs()
       const attempt = { result, ...(code === undefined ? {} : { code }), latencyMs, source, isPlain, voter, slot }
@@ -105,7 +91,8 @@ export class AttemptRecorder {
       span?.set({ 'http.response.status_code': result.answer.status })
       span?.end(code)
       this.#deps.unanswered.answered(slug)
-      const recorded = record(resultOf(code, this.#request), code, { status: result.answer.status })
+      const kind = code === undefined ? 'ok' : resultOf(code, this.request)
+      const recorded = record(kind, code, { status: result.answer.status })
       if (recorded.result === 'fail' && code !== REDIRECT) this.#recordAttempt(recorded)
       else this.#answered.push(recorded)
       return result
@@ -113,7 +100,7 @@ export class AttemptRecorder {
       const code = this.#failureOf(error, tookMs())
       this.#trackUnanswered(error, code, tookMs())
       span?.end(error instanceof AttemptError ? error.code : 'CALL_ENDED')
-      const result = code === undefined ? 'none' : resultOf(code, this.#request)
+      const result = code === undefined ? 'none' : resultOf(code, this.request)
       this.#recordAttempt(record(result === 'fail' && watch.isCounted() ? 'late' : result, code, { error }))
       throw error
     } finally {
@@ -124,15 +111,9 @@ export class AttemptRecorder {
   /** Counts what was answered, once the answers were read; `code` is why they cannot be used. */
   flush(code?: string): void {
     const last = this.#answered.at(-1)
-    if (code !== undefined && last?.result === 'ok')
-      Object.assign(last, { result: resultOf(code, this.#request), code })
+    if (code !== undefined && last?.result === 'ok') Object.assign(last, { result: resultOf(code, this.request), code })
     for (const answered of this.#answered.slice(0, -1)) answered.slot = undefined
     for (const answered of this.#answered.splice(0)) this.#recordAttempt(answered)
-  }
-
-  /** Another request follows where they lead, or is made beside them. */
-  #forgetRedirects(): void {
-    for (const answered of this.#answered) if (answered.code === REDIRECT) answered.result = 'none'
   }
 
   /**
@@ -143,7 +124,7 @@ export class AttemptRecorder {
     const last = this.#answered.at(-1)
     if (last?.result !== 'ok' || !last.isPlain) return
     const { health, telemetry } = this.#deps
-    const { slug, source } = this.#request
+    const { slug, source } = this.request
     const knowledge = { known: health.membersOf(slug), isProbe: source === 'probe', now: health.now() }
     const { seen, isLacking } = membersSeen(answered, knowledge)
     last.members = seen
@@ -163,7 +144,7 @@ export class AttemptRecorder {
    */
   beginTry(tryNumber: number): void {
     this.#resends = tryNumber - 1
-    if (this.#resends > 0) this.#deps.telemetry.metrics.retries.inc({ slug: this.#request.slug })
+    if (this.#resends > 0) this.#deps.telemetry.metrics.retries.inc({ slug: this.request.slug })
   }
 
   get lastFailure(): FailureWords | undefined {
@@ -186,7 +167,7 @@ export class AttemptRecorder {
   /** Enough requests that ended with their calls, before they could count, lead to a probe. */
   #trackUnanswered(error: unknown, code: string | undefined, tookMs: number): void {
     const { unanswered, health } = this.#deps
-    const { slug, source } = this.#request
+    const { slug, source } = this.request
     if (code !== undefined) unanswered.answered(slug)
     // If nothing was written, or this worker lost the call, the upstream left nothing unanswered.
     else if (source === 'call' && mayBeSent(error) && error !== LOCK_LOST && unanswered.abandoned(slug, tookMs))
@@ -195,12 +176,12 @@ export class AttemptRecorder {
 
   /** By when this upstream would long have answered, milliseconds. */
   #longMs(leastMs: number): number {
-    const { p95Ms } = this.#deps.health.ofSource(this.#request.slug).parts
+    const { p95Ms } = this.#deps.health.ofSource(this.request.slug).parts
     return Math.max(leastMs, HANGING_P95_TIMES * (p95Ms ?? 0))
   }
 
   #ownMs(): number {
-    return this.#request.ownMs?.() ?? 0
+    return this.request.ownMs?.() ?? 0
   }
 
   #watchHanging(record: () => ObservedAttempt): { isCounted: () => boolean; stop: () => void } {
@@ -209,7 +190,7 @@ export class AttemptRecorder {
     const limitMs = (): number => this.#longMs(HANGING_MS) + this.#ownMs() - ownMsBefore
     const stop = onHanging({ firstMs: HANGING_MS, limitMs }, () => {
       isCounted = true
-      const { concurrency, isDecisive } = this.#request
+      const { concurrency, isDecisive } = this.request
       const failuresToOpen = isDecisive ? 1 : Math.min(FAILURES_TO_OPEN, concurrency)
       // It keeps its half-open slot until it ends.
       this.#counted = this.#count({ ...record(), slot: undefined, failuresToOpen })
@@ -219,7 +200,7 @@ export class AttemptRecorder {
 
   /** Counts an attempt: a call's success in a batch, any other at once. */
   #recordAttempt(record: ObservedAttempt): void {
-    const { slug } = this.#request
+    const { slug } = this.request
     const { result, source, slot } = record
     if (slot !== undefined) {
       this.gate.leave()
@@ -245,7 +226,7 @@ export class AttemptRecorder {
 
   async #count({ seen, ...record }: ObservedAttempt): Promise<void> {
     const { redis, health, caps, log } = this.#deps
-    const { slug } = this.#request
+    const { slug } = this.request
     const { result, code = '' } = record
     if (result === 'fail' || result === 'late' || result === 'hanging') this.#noteFailure(code, seen)
     try {
@@ -264,7 +245,7 @@ export class AttemptRecorder {
   }
 
   #noteFailure(code: string, seen: Seen): void {
-    const [{ redis, health, log }, { slug }] = [this.#deps, this.#request]
+    const [{ redis, health, log }, { slug }] = [this.#deps, this.request]
     this.#lastFailure = { code, ...describeFailure(code, seen) }
     writeLastFailure(redis, slug, { at: health.now(), ...this.#lastFailure }).catch((error) =>
       log.debug({ err: error, slug }, 'failed to note why an attempt failed'),

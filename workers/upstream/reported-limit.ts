@@ -40,8 +40,8 @@ function limitIn(
   if (request.key !== currentKey() || bucket === UNPROVEN_BUCKET) return undefined
   const reported = reportedLimit(api, result)
   // A caller's own key has a cap of its own, and a probe's request is ours.
-  if (!reported || bucket !== SHARED_BUCKET || recorder.source === 'probe') return reported
-  if (!recorder.isPlain) return undefined
+  if (!reported || bucket !== SHARED_BUCKET || recorder.request.source === 'probe') return reported
+  if (!recorder.request.isPlain) return undefined
   const { closedForMs = 0, remaining } = reported
   const waitMs = Math.max(closedForMs, remaining?.requests === 0 ? remaining.resetMs : 0)
   if (waitMs > UNCONFIRMED_MS) {

@@ -97,7 +97,9 @@ export async function sendUnderPermit(
 ): Promise<ClassifiedExchange> {
   const { api, endpoint, bucket, progress, remainingMs, signal, recorder } = sending
   while (true) {
-    recorder.gate.refuseWhenOpen()
+    // Spares a wait for a permit that could not be used.
+    const refusal = recorder.gate.refusal()
+    if (refusal) throw refusal
     const permit = await acquirePermit(deps, sending)
     if (sending.ensureCallable || sending.ensureNeeded) await checkOrRelease(sending, permit)
     const startedAt = performance.now()
@@ -112,14 +114,17 @@ export async function sendUnderPermit(
         const options = { client, permit, onReach, signal, timeoutMs, memory: sending.memory }
         const exchange = await attempt(api, request, options)
         const hasKey = request.key !== undefined
-        const sent = { upstream: api.upstream, endpoint, hasUndeclared: !recorder.isPlain, hasKey }
+        const sent = { upstream: api.upstream, endpoint, hasUndeclared: !recorder.request.isPlain, hasKey }
         return { ...exchange, responseClass: classifyResponse(sent, exchange.answer) }
       }
-      await recorder.enterGate()
+      // The failure before a repeat may have opened the breaker.
+      await recorder.counted()
+      await recorder.gate.enter()
       const result = await recorder.observe(send, request)
       const tookMs = performance.now() - startedAt
       // Before the permit ends: the next request must find the cap as the upstream reported it.
-      await heedReportedLimit(deps, sending, { request, result, observedBy: permit.id })
+      if (result.responseClass || api.upstream.rateHeaders)
+        await heedReportedLimit(deps, sending, { request, result, observedBy: permit.id })
       endPermit(permit, sending, tookMs)
       return result
     } catch (error) {
