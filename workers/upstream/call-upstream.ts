@@ -43,7 +43,7 @@ export function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCall): Pr
 
 async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory: MemoryShare }): Promise<Outcome> {
   const { api, endpoint, bucket, call, signal } = upstreamCall
-  // Undeclared parameters may be why the upstream limits a call, unless the key is the caller's own.
+  // Its undeclared parameters may be why a limit is met, unless its key is the caller's own.
   const mayBeLimited = call.extra.length > 0 && bucket === SHARED_BUCKET
   const caller = mayBeLimited ? { slug: api.slug, accountId: call.accountId } : undefined
   const waitMs = caller ? await limitedMs(deps, caller) : 0
