@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { memoize } from '../async/memoize.ts'
 
 /** The version of the gateway. */
 export const { version: VERSION }: { version: string } = JSON.parse(
@@ -16,6 +17,21 @@ const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
 
 /**
+ * Processor time, memory, garbage collection and event-loop lag of this process. They are made
+ * once, because prom-client never ends what measures them: an observer of garbage collections, and
+ * a timer that runs 100 times a second. Both would keep the registry of a gateway that is closed.
+ */
+const processMetrics = memoize(
+  () => '',
+  () => {
+    const registry = new Registry()
+    collectDefaultMetrics({ register: registry })
+    for (const name of MISNAMED) registry.removeSingleMetric(name)
+    return registry
+  },
+)
+
+/**
  * What one process measures. Labels hold names of the catalog and codes of the error table, never
  * what callers sent.
  */
@@ -26,10 +42,8 @@ export type Metrics = ReturnType<typeof createMetrics>
  * and `busy` are its load now.
  */
 export function createMetrics(process: string, { inFlight, busy }: { inFlight: () => number; busy: () => number }) {
-  const registry = new Registry()
+  const registry = Registry.merge([processMetrics()])
   registry.setDefaultLabels({ process })
-  collectDefaultMetrics({ register: registry })
-  for (const name of MISNAMED) registry.removeSingleMetric(name)
   const registers = [registry]
   const beforeRead: (() => void)[] = []
   const callMetrics = createCallMetrics(registry, () => {
