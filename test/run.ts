@@ -37,9 +37,6 @@ async function run(command: string, args: string[], environment: Record<string, 
 /** Longest that a test may take, milliseconds. */
 const TEST_MS_MAX = 150_000
 
-/** Ends a file whose process stays although its tests are over or cancelled. */
-const FILE_DEADLINE = `--import=${new URL('support/file-deadline.ts', import.meta.url).href}`
-
 function runTests(args: string[], environment: Record<string, string> = {}): Promise<number> {
   return run(process.execPath, [...SPARING_FLAGS, '--test', `--test-timeout=${TEST_MS_MAX}`, ...args], environment)
 }
@@ -101,7 +98,7 @@ async function runShared(files: string[], folder: string, seconds: Map<string, n
     files: shareProcesses(slowestFirst(files), folder, FILES_AT_ONCE).map((file) => resolve(file)),
     concurrency: FILES_AT_ONCE,
     timeout: TEST_MS_MAX,
-    execArgv: [...SPARING_FLAGS, FILE_DEADLINE],
+    execArgv: SPARING_FLAGS,
   })
   tests.on('test:fail', () => {
     code = 1

@@ -1,22 +1,32 @@
 /**
- * Longest that a test file of several in one process may take, milliseconds. It bounds a file that
- * hangs, and a busy machine does not reach it.
+ * Longest that a test file may take, milliseconds. It bounds a file that hangs, and a busy machine
+ * does not reach it.
  */
 export const FILE_MS_MAX = 240_000
 
 /** When the process ends by force, milliseconds after its latest file began. */
 const PROCESS_MS_MAX = FILE_MS_MAX + 30_000
 
-/**
- * Loaded before each test file. If a test takes too long, node:test cancels it, but not what a hook
- * has left open. Without a deadline the file's process would stay, and the whole run with it.
- */
-const end = (): void => {
-  const kept = process.getActiveResourcesInfo()
-  console.error(`a test file has not ended after ${PROCESS_MS_MAX} ms; it is kept by ${kept}`)
-  process.exit(1)
-}
-const deadline = setTimeout(end, PROCESS_MS_MAX).unref()
+/** The same, milliseconds after its last file has ended. Connections may still be closing. */
+const CLOSING_MS_MAX = 10_000
 
-/** Called by a process that runs several test files when it begins the next file. */
-export const restartDeadline = (): void => void deadline.refresh()
+let deadline: NodeJS.Timeout | undefined
+
+/**
+ * If a test takes too long, node:test cancels it, but not what a hook has left open. Without a
+ * deadline the process would stay, and the whole run with it.
+ */
+function endAfter(ms: number): void {
+  clearTimeout(deadline)
+  deadline = setTimeout(() => {
+    const kept = process.getActiveResourcesInfo()
+    console.error(`a process of test files has not ended after ${ms} ms; it is kept by ${kept}`)
+    process.exit(1)
+  }, ms).unref()
+}
+
+/** Called when a file begins. */
+export const onFileStart = (): void => endAfter(PROCESS_MS_MAX)
+
+/** Called when all files of the process have ended. */
+export const onFilesEnd = (): void => endAfter(CLOSING_MS_MAX)

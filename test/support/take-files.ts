@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { FILE_MS_MAX, restartDeadline } from './file-deadline.ts'
+import { FILE_MS_MAX, onFileStart, onFilesEnd } from './file-deadline.ts'
 
 const PROJECT = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -17,7 +17,7 @@ export async function takeFiles(list: string): Promise<void> {
   const files: string[] = JSON.parse(readFileSync(list, 'utf8'))
   for (const [index, file] of files.entries()) {
     if (!take(`${list}.${index}`)) continue
-    restartDeadline()
+    onFileStart()
     await test(relative(PROJECT, fileURLToPath(file)), { timeout: FILE_MS_MAX }, () => {
       // A suite waits until the file is imported. The file's hooks belong to this suite, so what
       // the file has started ends with its tests.
@@ -26,6 +26,7 @@ export async function takeFiles(list: string): Promise<void> {
       })
     })
   }
+  onFilesEnd()
 }
 
 /** Whether no other process had taken the file that this mark stands for. */

@@ -31,20 +31,24 @@ const canShareProcess = (file: string): boolean => !NEEDS_OWN_PROCESS.test(readF
  * of the list when its file has ended. A file that needs a process of its own gets it.
  *
  * @param files the slowest first
- * @param folder gets the list, and a file for each process that shares it
+ * @param folder gets the lists, and a file for each process, which takes files of a list
  * @param count of processes at one time
- * @returns the test files to run in this order
+ * @returns the files of the processes, to run in this order
  */
 export function shareProcesses(files: string[], folder: string, count: number): string[] {
   const { shared = [], alone = [] } = Object.groupBy(files, (file) => (canShareProcess(file) ? 'shared' : 'alone'))
-  const list = join(folder, 'shared-files.json')
-  writeFileSync(list, JSON.stringify(shared.map((file) => pathToFileURL(resolve(file)).href)))
   const takeFiles = new URL('../support/take-files.ts', import.meta.url).href
-  const sharing = Array.from({ length: count }, (_, index) => {
-    const file = join(folder, `shared-${index + 1}.test.mjs`)
-    writeFileSync(file, `import { takeFiles } from '${takeFiles}'\nawait takeFiles(${JSON.stringify(list)})\n`)
-    return file
-  })
+  const processesOf = (name: string, files: string[], count: number): string[] => {
+    const list = join(folder, `${name}.json`)
+    writeFileSync(list, JSON.stringify(files.map((file) => pathToFileURL(resolve(file)).href)))
+    return Array.from({ length: count }, (_, index) => {
+      const process = join(folder, `${name}-${index + 1}.test.mjs`)
+      writeFileSync(process, `import { takeFiles } from '${takeFiles}'\nawait takeFiles(${JSON.stringify(list)})\n`)
+      return process
+    })
+  }
+  const sharing = processesOf('shared', shared, count)
   // Files with a process of their own run beside all but the first process, until none is left.
-  return [...sharing.slice(0, 1), ...alone, ...sharing.slice(1)]
+  const own = alone.flatMap((file, index) => processesOf(`alone-${index + 1}`, [file], 1))
+  return [...sharing.slice(0, 1), ...own, ...sharing.slice(1)]
 }
