@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { Log } from '../log.ts'
 import type { Db } from './database.ts'
@@ -15,6 +16,9 @@ const LOCK_MS_MAX = 200
 
 /** Key of the lock that lets one process at a time change the partitions of a schema. */
 const LOCK = sql`hashtextextended(current_schema() || '.call_log', 2)`
+
+/** How soon a process looks again whether the lock is free, milliseconds. */
+const LOCK_RETRY_MS = 50
 
 /**
  * How often partitions are looked after, and how soon a look that failed is repeated. Milliseconds.
@@ -74,7 +78,8 @@ export function partitionOf(day: string): string {
  * @throws GatewayError DEPENDENCY_UNAVAILABLE
  */
 export async function createPartitions(db: Db, days: string[]): Promise<void> {
-  for (const day of days) {
+  const known = await listPartitions(db)
+  for (const day of days.filter((day) => !known.includes(partitionOf(day)))) {
     const [name, next] = [partitionOf(day), dayOf(Date.parse(day) + DAY_MS)]
     await withLock(db, async (transaction) => {
       if ((await listPartitions(transaction)).includes(name)) return
@@ -128,13 +133,22 @@ async function dropPartition(db: Db, name: string): Promise<void> {
 }
 
 /**
- * One process at a time. No statement waits long for a lock, because readers and writers of rows
- * would wait behind it.
+ * One process at a time. No statement waits long for a lock of the table, because readers and
+ * writers of rows would wait behind it. While another process changes partitions, this process
+ * waits outside of a transaction, for as long as the other takes.
  */
 async function withLock(db: Db, change: (transaction: Db) => Promise<unknown>): Promise<void> {
-  await db.transaction().execute(async (transaction) => {
-    await sql`set local lock_timeout = ${sql.lit(LOCK_MS_MAX)}`.execute(transaction)
-    await sql`select pg_advisory_xact_lock(${LOCK})`.execute(transaction)
-    await change(transaction)
-  })
+  const changeIfFree = async (transaction: Db): Promise<boolean> => {
+    const isFree = await lockIfFree(transaction)
+    if (isFree) await change(transaction)
+    return isFree
+  }
+  while (!(await db.transaction().execute(changeIfFree))) await delay(LOCK_RETRY_MS)
+}
+
+async function lockIfFree(transaction: Db): Promise<boolean> {
+  await sql`set local lock_timeout = ${sql.lit(LOCK_MS_MAX)}`.execute(transaction)
+  const { rows } = await sql<{ isFree: boolean }>`
+    select pg_try_advisory_xact_lock(${LOCK}) as "isFree"`.execute(transaction)
+  return rows[0]?.isFree === true
 }

@@ -48,6 +48,23 @@ it('processes that create the same partition at once make one, with the indexes 
   assert.equal(rows.length, 4)
 })
 
+it('a process waits as long as another process changes the partitions', async () => {
+  const holder = new pg.Client({ connectionString: services.databaseUrl })
+  await holder.connect()
+  try {
+    await holder.query(`select pg_advisory_lock(hashtextextended(current_schema() || '.call_log', 2))`)
+    const startedAt = performance.now()
+    const creation = createPartitions(db, [dayIn(0)])
+    // Longer than a statement waits for a lock of the table.
+    while (performance.now() - startedAt < 400) assert.deepEqual(await listPartitions(other), [])
+    await holder.query('select pg_advisory_unlock_all()')
+    await creation
+    assert.deepEqual(await listPartitions(db), [partitionOf(dayIn(0))])
+  } finally {
+    await holder.end()
+  }
+})
+
 it('a row stands in the partition of its UTC day, up to the last moment of it', async () => {
   await createPartitions(db, ['2026-12-31', '2027-01-01'])
   await insertAt('2026-12-31T23:59:59.999Z').execute(db)
