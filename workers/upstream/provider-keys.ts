@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { providerKeyRecord } from '../../src/accounts/sealed-records.ts'
 import { open } from '../../src/accounts/secret-box.ts'
 import type { Secret } from '../../src/config.ts'
@@ -13,29 +14,37 @@ const KEPT_MS = 10_000
 const KEPT_MAX = 1_000
 
 export class ProviderKeys {
-  readonly #db: Db
   readonly #secrets: Secret[]
   readonly #log: Log
-  readonly #kept = new Map<string, { key: string; until: number }>()
+  readonly #kept: LRUCache<string, { key: string; accountId: string }>
 
   constructor(db: Db, secrets: Secret[], log: Log) {
-    this.#db = db
     this.#secrets = secrets
     this.#log = log
+    this.#kept = new LRUCache({
+      max: KEPT_MAX,
+      ttl: KEPT_MS,
+      fetchMethod: async (id) => {
+        const row = await findProviderKey(db, id)
+        if (!row) throw new GatewayError('PROVIDER_KEY_REQUIRED')
+        return { key: this.open(row), accountId: row.account_id }
+      },
+    })
   }
 
-  /** @throws GatewayError PROVIDER_KEY_REQUIRED, PROVIDER_KEY_INVALID or DEPENDENCY_UNAVAILABLE */
+  /**
+   * Calls that need the same key at once share one look-up, so that many calls of one account do
+   * not wait for each other's connections.
+   *
+   * @throws GatewayError PROVIDER_KEY_REQUIRED, PROVIDER_KEY_INVALID or DEPENDENCY_UNAVAILABLE
+   */
   async of(id: string, accountId: string): Promise<string> {
-    const known = this.#kept.get(id)
-    if (known && Date.now() < known.until) return known.key
-    const row = await findProviderKey(this.#db, id)
-    if (!row) throw new GatewayError('PROVIDER_KEY_REQUIRED')
-    if (row.account_id !== accountId) throw new GatewayError('PROVIDER_KEY_INVALID')
-    const key = this.open(row)
-    const [oldest] = this.#kept.keys()
-    if (this.#kept.size >= KEPT_MAX && oldest !== undefined) this.#kept.delete(oldest)
-    this.#kept.set(id, { key, until: Date.now() + KEPT_MS })
-    return key
+    const kept = await this.#kept.forceFetch(id)
+    if (kept.accountId === accountId) return kept.key
+    // The key of a team whose owner has just changed has the account of the new owner.
+    const now = await this.#kept.forceFetch(id, { forceRefresh: true })
+    if (now.accountId !== accountId) throw new GatewayError('PROVIDER_KEY_INVALID')
+    return now.key
   }
 
   /**
