@@ -194,15 +194,20 @@ const TEMPLATE = 'template_of_tests'
 
 /**
  * Nothing of a test run needs to survive a crash of the machine, so no commit waits for the disk.
- * The schema is made once, in the template of the databases.
+ * Databases live for seconds, so nothing is gained by vacuuming them. A password that is hashed
+ * once spares each of thousands of connections 2 ms of processor time. The schema is made once, in
+ * the template of the databases.
  */
 async function prepareDatabases(serverUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: serverUrl })
   await client.connect()
-  for (const setting of ['fsync', 'synchronous_commit', 'full_page_writes']) {
+  for (const setting of ['fsync', 'synchronous_commit', 'full_page_writes', 'autovacuum']) {
     await client.query(`alter system set ${setting} = off`)
   }
   await client.query('select pg_reload_conf()')
+  await client.query('set scram_iterations = 1')
+  const { username, password } = new URL(serverUrl)
+  await client.query(`alter role ${client.escapeIdentifier(username)} password ${client.escapeLiteral(password)}`)
   await client.query(`create database ${TEMPLATE}`)
   await client.end()
   const template = new URL(serverUrl)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { flushCompileCache } from 'node:module'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { FastifyInstance } from 'fastify'
@@ -243,6 +244,9 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     gateway.url = gateway.urls[0] ?? ''
     const isReady = async () => (await fetch(`${gateway.url}/readyz`, { headers: AS_HTTPS })).status === 200
     await until(isReady, START_MS_MAX)
+    // Processes that start from now on find the code that this process has compiled. Those that a
+    // test kills never write what they have compiled.
+    flushCompileCache()
     return gateway
   } catch (error) {
     // Nobody else knows these processes. If they were left running, the test file would not end.
