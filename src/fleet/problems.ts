@@ -1,6 +1,7 @@
 import { callLogProblems } from './call-log-problems.ts'
 import { shareOf, shareWords } from './failure-share.ts'
 import { healthProblems } from './health-problems.ts'
+import { networkProblems, unreachedGroups } from './network-problems.ts'
 import { processProblems } from './process-problems.ts'
 import { refusalProblems, serviceProblems } from './refusal-problems.ts'
 import type { Facts, Present, Problem, UpstreamRow } from './snapshot.ts'
@@ -18,25 +19,37 @@ export const SEALED_EARLIER_MAX = 10_000
  * problem too, never silence.
  */
 export function findProblems(facts: Facts): Problem[] {
-  const { at, stores, upstreams } = facts
-  const isRedisFull = stores.redis?.isFull === true || stores.redis?.isFileFailing === true
+  const { at, upstreams } = facts
+  const toldCodes = codesOfTheService(facts)
+  const groups = unreachedGroups(facts)
+  // The line of a group tells the cause once, and names the APIs.
+  const isTold = new Set(groups.flat())
   const present: Present[] = [
     ...storeProblems(facts),
     ...readinessProblems(facts),
     ...usageProblems(facts),
     ...processProblems(facts),
-    ...networkProblems(facts),
-    ...upstreams.flatMap((row) => upstreamProblems(row, facts)),
+    ...networkProblems(groups, facts),
+    ...upstreams.flatMap((row) => (isTold.has(row) ? [] : healthProblems(row, at))),
+    ...upstreams.flatMap(settingProblems),
     ...approvalProblems(facts),
     ...encryptionProblems(facts),
   ]
   const problems = [
     ...serviceProblems(upstreams, at),
     ...present.map((problem) => ({ ...problem, endedAt: null })),
-    ...upstreams.flatMap((row) => refusalProblems(row, { at, isRedisFull })),
+    ...upstreams.flatMap((row) => refusalProblems(row, { at, toldCodes })),
     ...callLogProblems(facts),
   ]
   return problems.sort((a, b) => Number(a.endedAt !== null) - Number(b.endedAt !== null) || a.rank - b.rank)
+}
+
+/** Codes of refusals whose cause is a line of the whole service, so that no API repeats it. */
+function codesOfTheService({ stores, processes }: Facts): ReadonlySet<string> {
+  const codes = new Set<string>()
+  if (stores.redis?.isFull === true || stores.redis?.isFileFailing === true) codes.add('OVERLOADED')
+  if (processes?.every(({ kind }) => kind !== 'worker')) codes.add('DEADLINE_EXCEEDED')
+  return codes
 }
 
 function readinessProblems({ unready }: Facts): Present[] {
@@ -89,38 +102,10 @@ function encryptionProblems({ sealedEarlier }: Facts): Present[] {
   ]
 }
 
-/** How many upstreams must fail in the same way before it is likely to be this side. */
-const COMMON_MIN = 3
-
-/**
- * Names, connections or handshakes that fail for most upstreams at once: it is this machine's
- * network.
- */
-function networkProblems({ upstreams }: Facts): Present[] {
-  const checked = upstreams.filter(({ enabled, health }) => enabled && health !== null && health.checkedAt !== null)
-  const unreached = checked.filter(isUnreached)
-  if (unreached.length < COMMON_MIN || unreached.length * 2 < checked.length) return []
-  const words = unreached[0]?.health?.lastFailure?.words ?? ''
-  return [
-    {
-      rank: 0,
-      label: 'Network',
-      slug: null,
-      text: `${unreached.length} of ${checked.length} APIs cannot be reached (${words})`,
-      callers: 'Callers get 502 from most APIs; stored answers and test keys work.',
-      todo: "Check this machine's network, DNS and outgoing firewall before the APIs themselves.",
-      runbook: 'network',
-    },
-  ]
-}
-
-function isUnreached({ health }: UpstreamRow): boolean {
-  return health !== null && health.status !== 'Healthy' && health.lastFailure?.isNetwork === true
-}
-
-function upstreamProblems(row: UpstreamRow, { at }: Facts): Present[] {
+/** What operators decided of an API, and what they left out. */
+function settingProblems(row: UpstreamRow): Present[] {
   const { slug, enabled, isSwitchedOff, queue, paused } = row
-  const problems: Present[] = [...healthProblems(row, at)]
+  const problems: Present[] = []
   if (paused !== null && !isSwitchedOff) {
     const waits =
       queue !== null && queue.waiting > 0 ? `; ${queue.waiting} waiting, oldest ${span(queue.oldestMs)}` : ''

@@ -28,18 +28,18 @@ export function serviceProblems(upstreams: UpstreamRow[], at: number): Problem[]
 /**
  * What callers of an API were refused with lately, and its cap while it is used up.
  *
- * @param isRedisFull Redis has no room or cannot write, and is said as such: calls are refused with
- *   OVERLOADED for that
+ * @param toldCodes codes whose cause another line tells for all APIs: OVERLOADED if Redis has no
+ *   room or cannot write, DEADLINE_EXCEEDED if there is no worker
  */
 export function refusalProblems(
   row: UpstreamRow,
-  { at, isRedisFull }: { at: number; isRedisFull: boolean },
+  { at, toldCodes }: { at: number; toldCodes: ReadonlySet<string> },
 ): Problem[] {
   const { enabled, recent } = row
   if (!enabled || recent === null) return []
   const kinds = KINDS.filter(({ codes, isFor }) => {
     if (isFor?.(row, recent) === false) return false
-    if (codes.includes('OVERLOADED') && isRedisFull) return false
+    if (codes.some((code) => toldCodes.has(code))) return false
     // While its health shows the trouble of its source, the line of its health says how many calls
     // fail.
     return codes !== OF_THE_SOURCE || row.health?.status === 'Healthy'

@@ -31,8 +31,8 @@ export function isFailing({ problems }: Overview): boolean {
 }
 
 /**
- * The headline, then the problems, each with what callers get and what to do; last how many there
- * are of what.
+ * The headline unless a problem is the headline, then the problems, each with what callers get and
+ * what to do; last how many there are of what.
  */
 export function statusText({ headline, problems, upstreams, processes, callsLastMinute }: Overview): string {
   const states = upstreams.filter((row) => row.enabled).map(({ caps, ...row }) => stateOf({ ...row, cap: caps }))
@@ -52,9 +52,10 @@ export function statusText({ headline, problems, upstreams, processes, callsLast
     return `${wrapped(`${mark} ${text}`).replace(mark, colored)}\n${wrapped(`${callers} ${todo}`, '    ')}`
   })
   const needsNobody = problems.every(({ endedAt }) => endedAt !== null) && headline.state === 'Healthy'
-  return [wrapped(needsNobody ? `${headline.text} Nothing needs you.` : headline.text), ...lines, wrapped(foot)].join(
-    '\n',
-  )
+  // A headline that repeats a line says nothing new.
+  const isTold = problems.some(({ text }) => `${text}.` === headline.text)
+  const head = isTold ? [] : [wrapped(needsNobody ? `${headline.text} Nothing needs you.` : headline.text)]
+  return [...head, ...lines, wrapped(foot)].join('\n')
 }
 
 function countKinds(processes: { kind: string }[]): string {

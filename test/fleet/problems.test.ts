@@ -444,19 +444,70 @@ describe('what an operator reads', () => {
     )
   })
 
-  it('what an operator reads names the cause that failing APIs share before each of them', () => {
+  it('what an operator reads tells a cause that APIs share once, with their number and names, in place of a line for each', () => {
     const words = 'DNS: no such host'
-    const lastFailure = { at: NOW, code: 'UPSTREAM_ERROR', words, isNetwork: true }
-    const health: HealthRow = { ...healthy, status: 'Down', since: NOW - 60_000, halfOpenInMs: 5_000, lastFailure }
-    const upstreams = ['a', 'b', 'c'].map((slug) => row(slug, { health }))
-    const problems = findProblems({ ...well, upstreams: [...upstreams, row('d')] })
-    assert.deepEqual(problems[0]?.label, 'Network')
-    assert.match(problems[0]?.text ?? '', /3 of 4 APIs cannot be reached \(DNS: no such host\)/)
-    assert.match(problems[1]?.text ?? '', /a has been down for 1 min: DNS: no such host; next attempt in 5 s/)
+    const unreached = (slug: string, changes: Partial<HealthRow> = {}, of: Partial<UpstreamRow> = {}) => {
+      const lastFailure = { at: NOW, code: 'UPSTREAM_ERROR', words, isNetwork: true }
+      const health = { ...healthy, status: 'Down' as const, since: NOW - 60_000, halfOpenInMs: 5_000, lastFailure }
+      return row(slug, { health: { ...health, ...changes }, ...of })
+    }
+    const names = ['a', 'b', 'c']
+    const most = { ...well, upstreams: [...names.map((slug) => unreached(slug)), row('d')] }
+    const [problem, ...others] = findProblems(most)
+    assert.deepEqual(others, [])
+    assert.equal(problem?.label, 'Network')
+    assert.equal(problem?.text, '3 of 4 APIs cannot be reached (DNS: no such host), the first for 1 min')
+    assert.match(problem?.callers ?? '', /: a, b, c\.$/)
+    assert.equal(page(most).attention?.match(/DNS: no such host/g)?.length, 1)
+
+    // Other words of the same trouble are the same trouble, if most APIs have it.
+    const tls = { at: NOW, code: 'UPSTREAM_ERROR', words: 'no connection in time', isNetwork: true }
+    const mixed = [unreached('a'), unreached('b', { lastFailure: tls }), unreached('c'), row('d'), row('e'), row('f')]
+    assert.match(
+      findProblems({ ...well, upstreams: mixed })[0]?.text ?? '',
+      /\(DNS: no such host; no connection in time\)/,
+    )
+    // Fewer APIs with the same words are told once too, beside those with other words.
+    const few = [...names.map((slug) => unreached(slug)), unreached('t', { lastFailure: tls })]
+    const well9 = Array.from({ length: 9 }, (_, index) => row(`well-${index}`))
+    assert.deepEqual(brief({ ...well, upstreams: [...few, ...well9] }), [
+      [0, 'Network', null],
+      [0, 'Down', 't'],
+    ])
+    const degraded = names.map((slug) => unreached(slug, { status: 'Degraded' }))
+    assert.deepEqual(brief({ ...well, upstreams: [...degraded, ...well9] }), [[2, 'Network', null]])
+
+    // What callers noticed is in the line, and nobody is counted whom a fallback source answers.
+    const recent = calls({ '200': 1, UPSTREAM_UNAVAILABLE: 9 })
+    const called = names.map((slug) => unreached(slug, {}, { recent }))
+    assert.match(findProblems({ ...well, upstreams: called })[0]?.text ?? '', /; 27 of 30 calls .* failed \(90 %\)$/)
+    const answered = unreached('d', { status: 'Degraded', answeredBy: 'another' })
+    assert.deepEqual(brief({ ...well, upstreams: [...names.map((slug) => unreached(slug)), answered] }), [
+      [0, 'Network', null],
+      [2, 'Degraded', 'd'],
+    ])
+    assert.match(
+      findProblems({
+        ...well,
+        upstreams: [...names.map((slug) => unreached(slug)), row('d', { health: { ...healthy, checkedAt: null } })],
+      })[0]?.text ?? '',
+      /^3 of 3 checked APIs /,
+    )
+
     // Answers with an error come from the APIs themselves.
-    const reached = { ...health, lastFailure: { ...lastFailure, words: 'HTTP 500 in 87 ms', isNetwork: false } }
-    const own = findProblems({ ...well, upstreams: upstreams.map((of) => ({ ...of, health: reached })) })
-    assert.ok(own.every(({ label }) => label === 'Down'))
+    const lastFailure = { at: NOW, code: 'UPSTREAM_ERROR', words: 'HTTP 500 in 87 ms', isNetwork: false }
+    const own = findProblems({ ...well, upstreams: names.map((slug) => unreached(slug, { lastFailure })) })
+    assert.deepEqual(
+      own.map(({ label }) => label),
+      ['Down', 'Down', 'Down'],
+    )
+  })
+
+  it('what an operator reads without a worker does not repeat for each API that its calls ran out of time', () => {
+    const upstreams = ['a', 'b', 'c'].map((slug) => row(slug, { recent: calls({ DEADLINE_EXCEEDED: 9 }) }))
+    assert.equal(brief({ ...well, upstreams }).length, 3)
+    const processes = well.processes?.filter(({ kind }) => kind !== 'worker') ?? null
+    assert.deepEqual(brief({ ...well, upstreams, processes }), [[0, 'No worker', null]])
   })
 
   it('what an operator reads of an API that is down by its score alone is that calls are sent and many fail', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { queueText, usersText, userText } from '../../src/operator/answers-as-text.ts'
+import { queueText, statusText, usersText, userText } from '../../src/operator/answers-as-text.ts'
 
 const call = {
   ...({ id: `call_${'0'.repeat(32)}`, state: 'waiting-for-cap', ahead: 3, accountId: 'a', email: null } as const),
@@ -77,4 +77,19 @@ it('accounts as text show address and id whole, because commands take them, and 
     usersText({ users: [user, user], more: true }),
     /\n2 shown, and there are more\. Give a part of the address\.$/,
   )
+})
+
+it('a status as text says a headline that is also a problem once', () => {
+  const problem = {
+    ...{ rank: 0, label: 'Network', slug: null, text: '3 of 4 APIs cannot be reached', callers: 'Callers get 502.' },
+    ...{ todo: 'Check DNS.', runbook: 'network', endedAt: null },
+  }
+  const status = (text: string) =>
+    statusText({
+      ...{ at: '2026-01-01T00:00:00.000Z', headline: { state: 'Down', label: 'Network', text }, problems: [problem] },
+      ...{ callsLastMinute: 0, upstreams: [], processes: [] },
+      ...{ stores: { redis: null, postgres: null }, accounts: null },
+    })
+  assert.equal(status(`${problem.text}.`).split('\n')[0], '[Network] 3 of 4 APIs cannot be reached')
+  assert.equal(status('Redis does not answer.').split('\n')[0], 'Redis does not answer.')
 })

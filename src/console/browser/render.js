@@ -68,10 +68,7 @@ function tiles({ upstreams, lastMinute, lastHour, processes: alive }) {
   ].join('')
 }
 
-/**
- * Above so many lines only the first are shown, the gravest: an outage of the network is one line
- * and all APIs.
- */
+/** Above so many lines only the first are shown, the gravest. */
 const LINES_MAX = 8
 const LINES_FIRST = 6
 

@@ -1,0 +1,63 @@
+import { type Share, shareWords, sourceFailures } from './failure-share.ts'
+import type { Facts, Present, UpstreamRow } from './snapshot.ts'
+import { countOf, span } from './words.js'
+
+/** How many upstreams must fail in the same way before it is likely to be this side. */
+const COMMON_MIN = 3
+
+/**
+ * APIs that cannot be reached, in groups that share a cause. Names, connections or handshakes that
+ * fail for most APIs at once are one group, because it is this machine's network. Otherwise APIs
+ * that fail in the same words are a group. A group has three APIs at least.
+ */
+export function unreachedGroups({ upstreams }: Pick<Facts, 'upstreams'>): UpstreamRow[][] {
+  const unreached = upstreams.filter(isUnreached)
+  const groups =
+    unreached.length * 2 >= upstreams.filter(isChecked).length
+      ? [unreached]
+      : [...Map.groupBy(unreached, ({ health }) => health?.lastFailure?.words).values()]
+  return groups.filter((rows) => rows.length >= COMMON_MIN)
+}
+
+/** A line for each group: the cause, how many APIs have it, and their names. */
+export function networkProblems(groups: UpstreamRow[][], { at, upstreams }: Facts): Present[] {
+  const enabled = upstreams.filter((row) => row.enabled).length
+  const checked = upstreams.filter(isChecked).length
+  return groups.map((rows): Present => {
+    const causes = new Set(rows.map(({ health }) => health?.lastFailure?.words ?? ''))
+    const began = Math.min(...rows.map(({ health }) => health?.since ?? at))
+    const longest = began < at ? `, the first for ${span(at - began)}` : ''
+    const failing = sumOf(rows.flatMap((row) => sourceFailures(row, at) ?? []))
+    const share = failing ? `; ${shareWords(failing, 'failed')}` : ''
+    const isMost = rows.length * 2 >= checked
+    const isGrave = isMost || failing !== undefined || rows.some(({ health }) => health?.status === 'Down')
+    return {
+      rank: isGrave ? 0 : 2,
+      label: 'Network',
+      slug: null,
+      text: `${rows.length} of ${countOf(checked, checked < enabled ? 'checked API' : 'API')} cannot be reached (${[...causes].join('; ')})${longest}${share}`,
+      callers: `Callers of these APIs get 502 or a stored answer, and test keys work: ${rows.map(({ slug }) => slug).join(', ')}.`,
+      todo: "Check this machine's network, DNS and outgoing firewall before the APIs themselves.",
+      runbook: 'network',
+    }
+  })
+}
+
+function isChecked({ enabled, health }: UpstreamRow): boolean {
+  return enabled && health !== null && health.checkedAt !== null
+}
+
+/** An API that a fallback source answers for is not unreached for its callers. */
+function isUnreached(row: UpstreamRow): boolean {
+  const { health } = row
+  if (!isChecked(row) || health === null || health.status === 'Healthy' || health.answeredBy !== null) return false
+  return health.lastFailure?.isNetwork === true
+}
+
+function sumOf(shares: Share[]): Pick<Share, 'count' | 'all'> | undefined {
+  if (shares.length === 0) return undefined
+  return shares.reduce((sum, { count, all }) => ({ count: sum.count + count, all: sum.all + all }), {
+    count: 0,
+    all: 0,
+  })
+}
