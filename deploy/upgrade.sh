@@ -1,5 +1,5 @@
 #!/bin/sh
-# Upgrades the service of docker-compose.yml without an outage: builds, migrates, then starts a new worker or API node
+# Upgrades the service of docker-compose.yml without an outage: builds, migrates, then starts a new worker or API node, of each service,
 # beside the old ones before an old one ends. If a build, a migration or a new container fails, the upgrade stops there and
 # the old version still serves, now and after the next `docker compose up`.
 #
@@ -81,10 +81,14 @@ give_up() {
   exit 1
 }
 
-replace worker
-replace web
-docker compose up --detach --wait --no-deps probe
-docker compose up --detach --wait --no-deps ops
+# running <program>: the services of the compose files that run it, those of an override too: a worker for single APIs, for example.
+running() {
+  printf '%s\n' "$config" | awk -v program="$1" '/^[^ ]/ { part = $1 } /^  [^ ]/ { item = $1 } part == "services:" && /^      - / && $2 == program { sub(":", "", item); print item }'
+}
+
+for service in $(running workers/worker.ts) $(running src/server.ts); do replace "$service"; done
+# Nobody waits for an answer of the probe process. The port of the console has room for one process.
+for service in $(running workers/probe.ts) $(running src/ops.ts); do docker compose up --detach --wait --no-deps "$service"; done
 
 if [ -n "$serving" ] && [ "$serving" != "$(docker image inspect --format '{{.Id}}' "$image")" ]; then
   case "${image##*/}" in *:*) name=${image%:*} ;; *) name=$image ;; esac

@@ -31,12 +31,39 @@ services:
     build:
       context: .
     image: registry.example.org:5000/gateway
+  ops:
+    command:
+      - node
+      - src/ops.ts
+    image: registry.example.org:5000/gateway
+  probe:
+    command:
+      - node
+      - workers/probe.ts
+    image: registry.example.org:5000/gateway
+  weather-worker:
+    command:
+      - node
+      - --no-incremental-marking-task
+      - workers/worker.ts
+    environment:
+      WORKER_UPSTREAMS: weather
+    image: registry.example.org:5000/gateway
   web:
+    command:
+      - node
+      - src/server.ts
     image: another
     environment:
       TRUST_PROXY: 10.201.0.0/24
     networks:
       default: null
+  worker:
+    command:
+      - node
+      - --no-incremental-marking-task
+      - workers/worker.ts
+    image: registry.example.org:5000/gateway
 networks:
   another:
     name: gateway_another
@@ -101,6 +128,15 @@ it('an upgrade builds and migrates if the network of the containers is the netwo
     assert.ok(asked.indexOf('compose build') < asked.indexOf('compose run --rm release'), made)
     assert.ok(asked.includes('compose build'), made)
   }
+})
+
+it('an upgrade replaces each service that runs a worker or an API node, also a service that an operator added', async () => {
+  const { code, errors, asked } = await upgrade('')
+  assert.equal(code, 0, errors)
+  const replaced = asked.flatMap((words) => /^compose ps --quiet (.*)/.exec(words)?.[1] ?? [])
+  assert.deepEqual(replaced, ['weather-worker', 'worker', 'web'])
+  const started = asked.flatMap((words) => /^compose up --detach --wait --no-deps (.*)/.exec(words)?.[1] ?? [])
+  assert.deepEqual(started, ['probe', 'ops'])
 })
 
 it('an upgrade that fails leaves the name of the image with the version that serves, which the next docker compose up starts', async () => {
