@@ -95,7 +95,8 @@ function gather(
     const isList = parameter.schema.items !== undefined && !parameter.isBody
     if (!before) values.set(parameter.name, { name, value: isList ? [value] : value })
     else if (before.name !== name) {
-      throw invalidParameter(name, `it is another name of ${before.name}, which is given too: send only one of them`)
+      const [alias, other] = name === parameter.name ? [before.name, name] : [name, before.name]
+      throw invalidParameter(alias, `it is another name of ${other}, which is given too: send only one of them`)
     } else if (!isList) throw invalidParameter(name, 'it is given more than once')
     else before.value = [...(before.value as unknown[]), value]
   }

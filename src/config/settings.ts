@@ -272,7 +272,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['CALL_LOG_MEGABYTES'],
         byDefault: '2048',
         about:
-          'Size of the rows with their indexes. Each day has a quota, 1 / (`CALL_LOG_DAYS` + 1) of it; see [Sizing](sizing.md#postgres). Past half of the quota, refused calls and test calls get no row. Past all of it, only failures of admitted calls get a row, up to a fifth on top. `agw_call_log_dropped_total` counts calls without a row.',
+          'Size of the rows with their indexes. Each day has a quota, 1 / (`CALL_LOG_DAYS` + 1) of it; see [Sizing](sizing.md#postgres). Past half of the quota, refused calls and test calls get no row. Past all of it, only failures of admitted calls get a row, until their rows take a further fifth of the quota. `agw_call_log_dropped_total` counts calls without a row.',
       },
       {
         names: ['AUDIT_DAYS'],

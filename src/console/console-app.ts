@@ -31,7 +31,7 @@ const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 15_000
 
 /** The documents of the public port have no route of this port. */
-const NO_ROUTE = { hint: 'See npm run operator -- --help for what operators can do' }
+const NO_ROUTE = { hint: 'See operator --help for what operators can do' }
 
 /** A plugin of the operator's JSON API; it is registered behind the guard. */
 export type OperatorRoutes = (scope: App, context: Context & { fleet: FleetReader }) => Promise<void>

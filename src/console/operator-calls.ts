@@ -134,7 +134,10 @@ function accountRoutes(app: App, { config, catalog, db, reportsDb, redis, health
 
 function noSuchCall(days: number): GatewayError {
   return new GatewayError('CALL_NOT_FOUND', {
-    message: days === 0 ? 'There is no log of calls.' : 'The log has no call with this id, and no request.',
+    message:
+      days === 0
+        ? 'There is no log of calls.'
+        : 'The log has no call with this id, neither as X-Call-Id nor as X-Request-Id.',
     hint:
       days === 0
         ? 'Set CALL_LOG_DAYS'

@@ -111,7 +111,7 @@ export const KINDS: Kind[] = [
     callers: () => 'These callers get 502 UPSTREAM_AUTH_FAILED.',
     todo: ({ takesKey }) =>
       takesKey
-        ? 'The source refuses the gateway: set or renew its key with `npm run operator -- upstream <slug> --key-file F`.'
+        ? 'The source refuses the gateway: set or renew its key with `operator upstream <slug> --key-file F`.'
         : 'The source refuses the gateway and takes no key: ask the source about the address of the workers and about their User-Agent (CONTACT).',
     isGone: hasAnswered,
   },

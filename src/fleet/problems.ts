@@ -74,7 +74,7 @@ function approvalProblems({ unapproved }: Facts): Present[] {
       slug: null,
       text: `${unapproved === UNAPPROVED_MAX ? 'At least ' : ''}${countOf(unapproved, 'account')} ${isOne ? 'waits' : 'wait'} for approval`,
       callers: 'Their live calls get 403 FORBIDDEN; their test keys work.',
-      todo: 'Approve or disable each: `npm run operator -- users --unapproved` lists them, newest first.',
+      todo: 'Approve or disable each: `operator users --unapproved` lists them, newest first.',
       runbook: 'approval',
     },
   ]
@@ -129,7 +129,7 @@ function settingProblems(row: UpstreamRow): Present[] {
       label: 'No contact',
       slug,
       text: row.lackedContact,
-      callers: 'Callers wait longer if many call, or get 503 UPSTREAM_CAP_EXHAUSTED sooner.',
+      callers: 'Callers notice it if the source allows less or blocks the gateway; the line says which.',
       todo: 'Set CONTACT to a mail or web address of yours; it goes into the User-Agent.',
       runbook: 'no-contact',
     })

@@ -90,8 +90,10 @@ export function reachabilityWords({ upstreams }: Pick<Overview, 'upstreams'>, si
   })
   const words = failed[0]?.health?.lastFailure?.words
   const answering = checked.length - failed.length
-  const soFar = checked.length < enabled.length ? ' so far' : ''
-  const count = `${answering} of ${checked.length} upstreams reachable${soFar}`
+  const count =
+    checked.length < enabled.length
+      ? `${answering} of the ${checked.length} upstreams tried so far are reachable`
+      : `${answering} of ${checked.length} upstreams reachable`
   if (answering === 0) return `${count} (${words}). No network? Test keys work without it.`
   return failed.length === 0 ? `${count}.` : `${count}; the others are in the console.`
 }

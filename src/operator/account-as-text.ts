@@ -1,5 +1,6 @@
 import type { Static } from 'typebox'
 import { durationWords } from '../browser/timing-bar.js'
+import { countOf } from '../fleet/words.js'
 import type { AccountedCallAnswer, LoggedCallAnswer } from '../telemetry/logged-call.ts'
 import type { AccountReport } from './account-report.ts'
 import { userText } from './answers-as-text.ts'
@@ -18,7 +19,7 @@ function callText(call: Call): string {
     `admission ${ms(call.admissionMs)}`,
     `queue ${ms(call.queueMs)}`,
     `permit ${ms(call.permitMs)}`,
-    `upstream ${ms(call.upstreamMs)} in ${call.attempts ?? 0} attempts`,
+    `upstream ${ms(call.upstreamMs)} in ${countOf(call.attempts ?? 0, 'attempt')}`,
     `in all ${ms(call.totalMs)}`,
   ]
   const rows = [

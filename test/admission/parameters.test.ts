@@ -271,6 +271,11 @@ describe('an alias of a parameter', () => {
       assert.equal(error.details.tokens?.param, alias)
       assert.match(error.message, new RegExp(`${alias} is invalid: it is another name of ${name}, which is given too`))
     }
+    assert.match(
+      refusal(() => checkQuery('weather/current', 'lat=1&latitude=1&lng=2')).message,
+      /lat is invalid: it is another name of latitude,/,
+      'the alias came first',
+    )
     assert.equal(
       refusedParameter(() => checkQuery('weather/current', 'latitude=1&lon=2&lng=2')),
       'lng',

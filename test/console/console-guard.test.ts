@@ -174,7 +174,7 @@ describe('the guard of the console', () => {
     }
     const ofApi = await ask('GET', '/v1/operator/nothing', person)
     const { code, hint } = Object(await ofApi.json())
-    assert.deepEqual([code, hint], ['NOT_FOUND', 'See npm run operator -- --help for what operators can do.'])
+    assert.deepEqual([code, hint], ['NOT_FOUND', 'See operator --help for what operators can do.'])
   })
 
   it('the guard of the console takes whoever has a session already from the log-in to the overview', async () => {

@@ -113,7 +113,7 @@ describe('the sentence on what is reachable', () => {
 
   it('the sentence on what is reachable counts only attempts since the start, so a network that is back does not look like a lost network', () => {
     const before = row('DNS: no such host', '2025-12-31T00:00:00.000Z')
-    assert.equal(words(before, row(null)), '1 of 1 upstreams reachable so far.')
+    assert.equal(words(before, row(null)), '1 of the 1 upstreams tried so far are reachable.')
     assert.equal(words(before), undefined)
   })
 

@@ -57,7 +57,8 @@ describe('what a start says of the upstreams', () => {
       { slug: 'unknown', checkedAt: BEFORE, perSecond: null },
     ])
     assert.deepEqual(asked, ['first', 'second', 'third'])
-    const none = '0 of 3 upstreams reachable so far (DNS: no such host). No network? Test keys work without it.'
+    const none =
+      '0 of the 3 upstreams tried so far are reachable (DNS: no such host). No network? Test keys work without it.'
     assert.equal(words, none)
   })
 
