@@ -179,6 +179,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   PAYLOAD_TOO_LARGE: help(
     'Send less, or several requests.',
     'The body is larger than 16 KiB; of a call than 64 KiB, of a batch or of messages to `/mcp` than 512 KiB, of a sign-up or log-in than 4 KiB, of a change of the password than 8 KiB.',
+    'The body came in more than 2,000 chunks or packets. Larger chunks, or `Content-Length`, help.',
   ),
   URI_TOO_LONG: help(
     'Send the parameters as JSON in a POST to the same address.',

@@ -14,7 +14,6 @@ import type { Assets } from '../pages/assets.ts'
 import { sendPage } from '../pages/page-headers.ts'
 import { layout } from '../portal/layout.ts'
 import { readSessionCookie } from '../portal/session-cookie.ts'
-import { PAGE_UNITS } from '../throttles/client-limits.ts'
 
 const Query = Type.Object({
   q: Type.String({
@@ -25,10 +24,14 @@ const Query = Type.Object({
 })
 type QueryRequest = FastifyRequest<{ Querystring: Static<typeof Query> }>
 
+/** Eight words with typing errors are compared with all words of the documentation: 15 ms. */
+const SEARCH_UNITS = 10
+
 /**
  * The search over guides, APIs, error codes and routes, as a page and in Markdown. The index is
  * built at the first search, from what the documentation says. A search is made for each request,
- * since its key would be a caller's text: it counts as a page against the limit of the address.
+ * since its key would be a caller's text: it counts as several pages against the limit of the
+ * address.
  */
 export async function docsSearchRoutes(
   app: App,
@@ -40,7 +43,7 @@ export async function docsSearchRoutes(
   const places = perCatalogState(catalog, () =>
     docsPlaces(guides, offeredApis(catalog), createDocument(listRoutes(), catalog, baseUrl)),
   )
-  const units = { anonymousUnits: PAGE_UNITS }
+  const units = { anonymousUnits: SEARCH_UNITS }
   const hidden = { hide: true, response: { 200: { content: { 'text/html': { schema: Type.String() } } } } }
   app.get('/docs/search', { config: units, schema: { ...hidden, querystring: Query } }, async (request, reply) => {
     const { q } = request.query

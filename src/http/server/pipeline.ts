@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { clientOf } from '../../throttles/client-network.ts'
+import { BodyParts, TOO_MANY_PARTS } from './body-parts.ts'
 import { FairTurns } from './fair-turns.ts'
 import type { HeldBytes } from './held-bytes.ts'
 import { type HeldConnection, type Holding, noteHolding } from './holding.ts'
@@ -30,6 +31,9 @@ const REQUEST_BYTES_MIN = 18
 const CONNECTION_BYTES = 8 * 1_024
 const REQUEST_BYTES = 8 * 1_024
 
+/** Bytes that are parsed at once: what a body costs is looked at in between. */
+const PARSED_BYTES_MAX = 8 * 1_024
+
 /** A client that takes fewer bytes than these between two sweeps, each a second, takes none. */
 const TAKEN_BYTES_MIN = 1_024
 
@@ -47,7 +51,11 @@ const gates = new WeakMap<Socket, PipelineGate>()
 export function boundPipelining(server: Server | HttpsServer, held: HeldBytes, isProxy: IsProxy): void {
   const event = 'setSecureContext' in server ? 'secureConnection' : 'connection'
   const turns = new FairTurns()
-  server.on(event, (socket: Socket) => gates.set(socket, new PipelineGate(socket, { held, turns, isProxy })))
+  const refuse = (socket: Socket): void => {
+    const cause = Object.assign(new Error('a body comes in too many parts'), { code: TOO_MANY_PARTS })
+    if (!server.emit('clientError', cause, socket)) socket.destroy()
+  }
+  server.on(event, (socket: Socket) => gates.set(socket, new PipelineGate(socket, { held, turns, isProxy, refuse })))
   // Before the request is handled, which asks for what is held.
   server.prependListener('request', (request, response) => gates.get(request.socket)?.count(request, response))
 }
@@ -58,6 +66,14 @@ export function boundPipelining(server: Server | HttpsServer, held: HeldBytes, i
  */
 export function recentBytes(socket: Socket): RecentBytes | undefined {
   return gates.get(socket)?.recent
+}
+
+interface GateDeps {
+  held: HeldBytes
+  turns: FairTurns
+  isProxy: IsProxy
+  /** Refuses what the connection sends, from now on. */
+  refuse: (socket: Socket) => void
 }
 
 /** Stands between a socket and the HTTP parser. */
@@ -76,6 +92,8 @@ class PipelineGate implements HeldConnection {
   #newest: IncomingMessage | undefined
   /** Of a request's head that has not arrived. */
   #headBytes = 0
+  readonly #body = new BodyParts()
+  #isRefused = false
   #takenBytes = 0
   #unparsed: Buffer | undefined
   /** Requests whose head has arrived. */
@@ -94,8 +112,11 @@ class PipelineGate implements HeldConnection {
     this.#resume()
   }
 
-  constructor(socket: Socket, { held, turns, isProxy }: { held: HeldBytes; turns: FairTurns; isProxy: IsProxy }) {
+  readonly #refuse: GateDeps['refuse']
+
+  constructor(socket: Socket, { held, turns, isProxy, refuse }: GateDeps) {
     this.#socket = socket
+    this.#refuse = refuse
     this.#held = held
     this.#turns = turns
     const { remoteAddress: address } = socket
@@ -109,6 +130,7 @@ class PipelineGate implements HeldConnection {
     this.#parse = parse
     socket.removeListener('data', parse)
     socket.on('data', (chunk: Buffer) => {
+      if (this.#isRefused) return
       this.#unparsed = this.#unparsed ? Buffer.concat([this.#unparsed, chunk]) : chunk
       this.#feed()
       this.#countOwn()
@@ -129,6 +151,7 @@ class PipelineGate implements HeldConnection {
     this.#holdings.push(holding)
     this.#newest = request
     noteHolding(request, holding)
+    this.#body.begin(request, holding)
     this.#heads += 1
     response.on('close', this.#onAnswered)
   }
@@ -173,6 +196,17 @@ class PipelineGate implements HeldConnection {
     }
     if (this.#heads !== heads || isBody) this.#holdings.at(-1)?.add(chunk.length)
     else this.#headBytes += chunk.length
+    if (this.#newest && isBody && this.#heads === heads) this.#checkBody(this.#newest, chunk.length)
+  }
+
+  /** Fails closed: the rest of a body that costs too much is refused. */
+  #checkBody(request: IncomingMessage, bytes: number): void {
+    this.recent.endBody(request.complete)
+    if (this.#holdings.length === 0) this.#body.discard(request, bytes)
+    if (!this.#body.isTooMany) return
+    this.#isRefused = true
+    this.#unparsed = undefined
+    this.#refuse(this.#socket)
   }
 
   #pause(): void {
@@ -205,7 +239,7 @@ class PipelineGate implements HeldConnection {
         return
       }
       const bytes = this.#unparsed
-      const end = endOfRequests(bytes, UNANSWERED_MAX - this.#holdings.length)
+      const end = Math.min(endOfRequests(bytes, UNANSWERED_MAX - this.#holdings.length), PARSED_BYTES_MAX)
       const chunk = end < bytes.length ? bytes.subarray(0, end) : bytes
       this.#unparsed = end < bytes.length ? bytes.subarray(end) : undefined
       this.#parseChunk(chunk)

@@ -45,6 +45,16 @@ export class RecentBytes {
   }
 
   /**
+   * The newest packet was part of a body. It is kept, as a copy, only if the body is complete: a
+   * head may begin behind it.
+   */
+  endBody(isComplete: boolean): void {
+    const packet = this.#packets.at(-1)
+    this.#packets = isComplete && packet ? [Buffer.from(packet)] : []
+    this.#length = this.#packets[0]?.length ?? 0
+  }
+
+  /**
    * The longest address among the request lines that may begin in these bytes. A request begins
    * with a packet, with a line, or behind a body, which ends with a packet unless requests are sent
    * behind each other.

@@ -5,6 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type ErrorCode, GatewayError } from '../../errors.ts'
 import { STATUS_CODES } from '../../node-http.ts'
 import { errorBody, isCallRoute } from '../answer/error-answer.ts'
+import { TOO_MANY_PARTS } from './body-parts.ts'
 import { recentBytes } from './pipeline.ts'
 import { RecentBytes } from './recent-bytes.ts'
 
@@ -54,6 +55,12 @@ const REASONS: Record<string, string> = {
 function parserRefusal(cause: ParseError, socket: Socket): GatewayError {
   const code = isLongAddress(cause, socket) ? 'URI_TOO_LONG' : CODES[cause.code ?? '']
   if (code) return new GatewayError(code)
+  if (cause.code === TOO_MANY_PARTS) {
+    return new GatewayError('PAYLOAD_TOO_LARGE', {
+      message: 'The body comes in too many small parts.',
+      hint: 'Send the body with Content-Length, or in larger chunks',
+    })
+  }
   if (cause.code === 'HPE_INVALID_URL' && /^Invalid char/i.test(cause.reason ?? '')) {
     return new GatewayError('INVALID_ENCODING', {
       message: 'The address contains characters that must be percent-encoded.',

@@ -76,6 +76,14 @@ describe('what a connection holds', () => {
     await until(() => held.total === IDLE_BYTES)
   })
 
+  it('what a connection holds of a body in small chunks counts each chunk', async () => {
+    await listen((request) => void request.on('data', () => undefined))
+    const client = await open()
+    client.write('POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n')
+    client.write('1\r\nx\r\n'.repeat(1_000))
+    await until(() => held.total > 1_000 * 256)
+  })
+
   it('what a connection holds is its body as far as it has arrived, and nothing of one that is thrown away', async () => {
     await listen((request, response) => {
       if (request.url === '/refused') response.writeHead(401).end()

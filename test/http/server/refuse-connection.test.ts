@@ -86,3 +86,54 @@ describe('a request head that is too long', () => {
     }
   })
 })
+
+describe('a body that comes in small parts', () => {
+  let server: Server
+
+  /** `/refused` is answered before its body. */
+  before(async () => {
+    server = createServer((request, response) => {
+      if (request.url === '/refused') response.end('refused')
+      else request.resume().once('end', () => response.end('ok'))
+    })
+    boundPipelining(server, new HeldBytes(1e9), () => false)
+    server.on('clientError', (error, socket) => refuseConnection(error, socket as Socket, 'http://test'))
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+  })
+  after(async () => {
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  })
+
+  const chunked = (path: string, chunks: number, bytes = 1): string =>
+    `POST ${path} HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n` +
+    `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`.repeat(chunks)
+
+  /** Sends a body that does not end. @returns what came until the server ended the connection */
+  async function answerTo(bytes: string): Promise<string> {
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+    socket.on('error', () => undefined)
+    let text = ''
+    socket.on('data', (data) => (text += data))
+    socket.write(bytes)
+    await once(socket, 'close')
+    return text
+  }
+
+  it('a body that comes in small parts is refused, and the answer names the remedy', async () => {
+    const text = await answerTo(chunked('/', 10_000))
+    assert.match(text, /^HTTP\/1\.1 413 /)
+    assert.match(text, /larger chunks/)
+  })
+
+  it('a body that comes in small parts behind its answer ends the connection', async () => {
+    assert.match(await answerTo(chunked('/refused', 20_000)), /^HTTP\/1\.1 200 /)
+  })
+
+  it('a body that comes in a thousand parts is taken, and in larger chunks it may have any length', async () => {
+    const get = 'GET / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n'
+    for (const body of [chunked('/', 1_000), chunked('/', 200, 8_000)])
+      assert.equal((await answerTo(`${body}0\r\n\r\n${get}`)).match(/200 OK/g)?.length, 2)
+  })
+})
