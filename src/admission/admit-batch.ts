@@ -123,7 +123,7 @@ function checkItems(
       requireServed({ lanes }, target.api)
       const sorted = Object.entries(checked.parameters).sort(([left], [right]) => (left < right ? -1 : 1))
       // Two equal writes are two.
-      const isShared = (target.endpoint.endpoint.effect ?? 'read') === 'read'
+      const isShared = (target.endpoint.declaration.effect ?? 'read') === 'read'
       const identity = JSON.stringify([api, target.endpoint.path, sorted, checked.extra, isShared ? '' : index])
       const known = targets.get(identity)
       if (known) known.indexes.push(index)

@@ -39,7 +39,7 @@ export interface Principal {
   /** The account shares scarce upstreams with others of this group, see `shareGroupOf`. */
   shareGroup: string
   /** What the sign-up policy still requires for live calls. */
-  missing: 'verification' | 'approval' | undefined
+  missingForLiveCalls: 'verification' | 'approval' | undefined
 }
 
 /** What an owner allows a key or a connection. */

@@ -55,20 +55,20 @@ export function checkCall(
 ): CheckedCall {
   const url = request.raw.url ?? ''
   const target = findEndpoint(catalog, url)
-  const methods = callMethod(target.endpoint.endpoint) === 'POST' ? ['POST'] : METHODS
+  const methods = callMethod(target.endpoint.declaration) === 'POST' ? ['POST'] : METHODS
   if (!methods.includes(request.method)) throw methodNotAllowed(methods)
   // Read late: a refusal by the plan is answered before one for the body.
   const given = () => {
     const ofQuery = queryParameters(splitUrl(url).query)
     return request.body === undefined ? ofQuery : [...ofQuery, ...bodyParameters(readBody(request))]
   }
-  const allowed = checkTarget(target, given, { principal, request })
+  const checked = checkTarget(target, given, { principal, request })
   const raw = wantsRaw(request)
   const scenario = readScenario(request, principal)
   const preference = readPreference(request.headers, config.callTimeoutMs)
   const providerKey = chooseProviderKey(target.api, principal)
   requireServed({ lanes }, target.api)
-  return { ...target, ...allowed, providerKey, raw, scenario, preference }
+  return { ...target, ...checked, providerKey, raw, scenario, preference }
 }
 
 /** Which workers are alive; if it is absent, this is not checked. */
@@ -101,10 +101,10 @@ export function checkBatchCall(
   given: () => GivenParameter[],
   { request, principal }: { request: Pick<FastifyRequest, 'headers' | 'ip'>; principal: Principal },
 ): CheckedTarget {
-  const allowed = checkTarget(target, given, { principal, request })
+  const checked = checkTarget(target, given, { principal, request })
   const scenario = readScenario(request, principal)
   const providerKey = chooseProviderKey(target.api, principal)
-  return { ...target, ...allowed, providerKey, raw: false, scenario }
+  return { ...target, ...checked, providerKey, raw: false, scenario }
 }
 
 function checkTarget(

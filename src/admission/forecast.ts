@@ -71,10 +71,10 @@ export async function forecastAndJoin(
   deps: ForecastDeps,
   { api, endpoint, job, weight }: ForecastCall,
 ): Promise<Queueing> {
-  const mayShareJob = !job.isAsync && endpoint.endpoint.effect !== 'once'
+  const mayShareJob = !job.isAsync && endpoint.declaration.effect !== 'once'
   if (job.mode === 'test') return { etaMs: 0, mayShareJob, waitEntry: undefined }
   const bucket = bucketOf(job)
-  const keys = cacheKeys(endpoint.endpoint, job)
+  const keys = cacheKeys(endpoint.declaration, job)
   const answerKey = keys?.answer
   const waitEntry: WaitQueueEntry = {
     ...waitQueueIdentity(job),
@@ -109,7 +109,7 @@ export async function forecastAndJoin(
       ...(bucket === UNPROVEN_BUCKET ? refusalWithUnprovenKey(joinedOrRefused) : {}),
     })
   }
-  const { tag, etaMs, place } = joinedOrRefused
+  const { tag, etaMs, kind: place } = joinedOrRefused
   if (answerKey !== undefined && etaMs === 0) deps.knownAnswers.expect(answerKey)
   const ticket: QueueTicket = { tag, weight }
   if (place === 'ahead') ticket.isAhead = true
@@ -117,7 +117,7 @@ export async function forecastAndJoin(
   return { etaMs, ticket, mayShareJob, answerKey, waitEntry }
 }
 
-interface RefusedCall extends Pick<ForecastCall, 'endpoint' | 'job'> {
+interface CallWithoutSlot extends Pick<ForecastCall, 'endpoint' | 'job'> {
   keys: CacheKeys | undefined
   withoutTicket: Queueing
 }
@@ -125,7 +125,7 @@ interface RefusedCall extends Pick<ForecastCall, 'endpoint' | 'job'> {
 /** How a call that gets no slot in time is queued all the same; undefined if it is refused. */
 async function queueWithoutSlot(
   deps: ForecastDeps,
-  { endpoint, job, keys, withoutTicket }: RefusedCall,
+  { endpoint, job, keys, withoutTicket }: CallWithoutSlot,
   { reason, retryAfterMs }: { reason: RefusalReason; retryAfterMs: number },
 ): Promise<Queueing | undefined> {
   const stored = keys && (await deps.cache.get(keys.answer))
@@ -145,7 +145,11 @@ async function queueWithoutSlot(
 }
 
 /** Whether items fetched ahead answer the call, so that it needs no permit. */
-async function isPooled({ redis }: ForecastDeps, { endpoint }: ApiEndpoint, job: CallJob): Promise<boolean> {
+async function isPooled(
+  { redis }: ForecastDeps,
+  { declaration: endpoint }: ApiEndpoint,
+  job: CallJob,
+): Promise<boolean> {
   const { pool } = endpoint
   if (!pool || job.extra.length > 0) return false
   return (await redis.llen(upstreamKeys.pool(job.slug, pool.key(job.parameters)))) >= pool.take(job.parameters)

@@ -160,10 +160,10 @@ async function lookUpSession(deps: LookUpDeps, token: string): Promise<Principal
 function trustOf(
   { accounts, secrets }: Config,
   account: Trust & Pick<User, 'id' | 'tier'>,
-): Pick<Principal, 'shareGroup' | 'missing'> {
+): Pick<Principal, 'shareGroup' | 'missingForLiveCalls'> {
   return {
     shareGroup: shareGroupOf(account, secrets.keyPepper),
-    missing: missingForLiveCalls(account, accounts.signup),
+    missingForLiveCalls: missingForLiveCalls(account, accounts.signup),
   }
 }
 

@@ -35,7 +35,7 @@ export interface CallTarget {
 
 /** Also checks the request line that the parameters make. @throws GatewayError INVALID_PARAMETER */
 export function checkParameters(target: CallTarget, given: GivenParameter[], context: CallContext): CheckedParameters {
-  const { byName, endpoint } = target.endpoint
+  const { byName, declaration: endpoint } = target.endpoint
   const flat: GivenParameter[] = []
   for (const parameter of given) {
     if (Array.isArray(parameter.value) && !byName.get(parameter.name)?.isBody) flat.push(...itemsOf(parameter))
@@ -111,7 +111,7 @@ function gather(
  * @throws GatewayError INVALID_PARAMETER
  */
 function readExtra({ api, endpoint: declared }: CallTarget, undeclared: GivenParameter[]): CheckedParameters['extra'] {
-  const { endpoint, parameters } = declared
+  const { declaration: endpoint, parameters } = declared
   const [{ name } = { name: '' }] = undeclared
   const body = parameters.find(({ isBody }) => isBody)
   if (body && Object.hasOwn(Object(Reflect.get(body.schema, 'properties')), name)) {
@@ -158,8 +158,8 @@ function misfit(endpoint: ApiEndpoint, { name, schema, validator }: ApiParameter
 }
 
 /** `, such as USD`: bounds say of a number what it must be, and of a text hardly anything. */
-function exampleOf({ endpoint }: ApiEndpoint, name: string, schema: ParameterSchema): string {
-  const value = endpoint.example.parameters[name]
+function exampleOf({ declaration }: ApiEndpoint, name: string, schema: ParameterSchema): string {
+  const value = declaration.example.parameters[name]
   const isPlain = typeof value === 'string' && value !== '' && value.length <= EXAMPLE_CHARACTERS_MAX
   return isPlain && optionsOf(schema) === undefined ? `, such as ${value}` : ''
 }
@@ -192,7 +192,7 @@ function missingParameter(
  * @throws GatewayError INVALID_PARAMETER
  */
 function complete(
-  { api, endpoint: { endpoint } }: CallTarget,
+  { api, endpoint: { declaration: endpoint } }: CallTarget,
   { parameters, extra }: CheckedParameters,
   context: CallContext,
 ): Record<string, unknown> {
@@ -217,7 +217,7 @@ const DECIMAL = /^-?((0|[1-9]\d{0,15})(\.\d{0,30})?|\.\d{1,30})(e[-+]?\d{1,2})?$
 const SHORT_DECIMAL = /^-?(0|[1-9]\d{0,8})(\.\d{1,6})?$/
 
 /** `.5` and `52.` are no JSON. */
-function isHeldDecimal(text: string): boolean {
+function isExactDecimal(text: string): boolean {
   return DECIMAL.test(text) && readingOf(text.replace(/^-?(?=\.)/, '$&0').replace(/\.(?!\d)/, '')) !== 'another-number'
 }
 
@@ -225,7 +225,7 @@ function isHeldDecimal(text: string): boolean {
  * Undefined for a whole number whose neighbour has the same double. Adding zero turns -0 into 0,
  * which JSON and query strings would show.
  */
-function heldNumber(value: number): number | undefined {
+function exactNumber(value: number): number | undefined {
   return Number.isInteger(value) && !Number.isSafeInteger(value) ? undefined : value + 0
 }
 
@@ -236,9 +236,9 @@ function toType(schema: ParameterSchema, value: unknown): unknown {
   switch (schema.type) {
     case 'number':
     case 'integer':
-      if (typeof value === 'number') return heldNumber(value)
+      if (typeof value === 'number') return exactNumber(value)
       if (typeof value !== 'string') return undefined
-      return SHORT_DECIMAL.test(value) || isHeldDecimal(value) ? heldNumber(Number(value)) : undefined
+      return SHORT_DECIMAL.test(value) || isExactDecimal(value) ? exactNumber(Number(value)) : undefined
     case 'boolean':
       if (typeof value === 'boolean') return value
       return value === 'true' ? true : value === 'false' ? false : undefined

@@ -70,7 +70,7 @@ async function inTime<T>(reading: Promise<T>): Promise<T | undefined> {
 
 /** Whether the account may call the API at all, and which cap its requests come out of. */
 function accessTo(api: Api, principal: Principal): { limitedBy?: NonNullable<Quote['limitedBy']>; bucket?: CapBucket } {
-  const { tier, allowance, missing, mode } = principal
+  const { tier, allowance, missingForLiveCalls: missing, mode } = principal
   if (allowance?.apis && !allowance.apis.includes(api.slug)) return { limitedBy: 'credential' }
   if (!reaches(tier, api.tierRequired)) return { limitedBy: 'plan' }
   if (missing && mode === 'live') return { limitedBy: 'account' }
@@ -117,7 +117,7 @@ async function storedOf(
   { api: { slug }, endpoints }: { api: Api; endpoints: ApiEndpoint[] },
 ): Promise<string[]> {
   const found = await Promise.all(
-    endpoints.map(async ({ path, endpoint, parameters: declared }) => {
+    endpoints.map(async ({ path, declaration: endpoint, parameters: declared }) => {
       if (declared.some(({ required }) => required)) return []
       const defaults = declared.flatMap(({ name, schema }) =>
         schema.default === undefined ? [] : [[name, schema.default] as const],

@@ -12,9 +12,9 @@ import type { Principal } from './authenticate.ts'
  * @throws GatewayError KEY_API_FORBIDDEN, FORBIDDEN or PLAN_UPGRADE_REQUIRED
  */
 export function checkRights(api: Api, endpoint: ApiEndpoint, principal: Principal): void {
-  const { allowance, mayWrite, mode, missing, tier } = principal
+  const { allowance, mayWrite, mode, missingForLiveCalls: missing, tier } = principal
   if (allowance?.apis && !allowance.apis.includes(api.slug)) throw apiNotAllowed(api, principal, allowance.apis)
-  if (!mayWrite && (endpoint.endpoint.effect ?? 'read') !== 'read') throw writeNotAllowed(api, endpoint, principal)
+  if (!mayWrite && (endpoint.declaration.effect ?? 'read') !== 'read') throw writeNotAllowed(api, endpoint, principal)
   if (mode !== 'test' && missing !== undefined) throw liveCallsRefused(missing)
   if (!reaches(tier, api.tierRequired)) throw planTooLow(api, tier)
 }
@@ -39,7 +39,7 @@ function writeNotAllowed({ slug }: Api, { path }: ApiEndpoint, { connection }: P
 }
 
 /** The refusal of live calls by the operator's sign-up policy. */
-export function liveCallsRefused(missing: NonNullable<Principal['missing']>): GatewayError {
+export function liveCallsRefused(missing: NonNullable<Principal['missingForLiveCalls']>): GatewayError {
   return missing === 'approval'
     ? new GatewayError('FORBIDDEN', {
         message: 'The operator has not approved this account for live calls yet.',

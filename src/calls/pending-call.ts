@@ -66,9 +66,10 @@ export interface PendingOptions {
   /** False for a caller that wants 202 at once. */
   isAwaited?: boolean
   /**
-   * How far a call got whose queueing failed: `unsent` if Redis may have queued it all the same.
+   * The reach of a call if this node fails to queue it: `unsent` if Redis may have queued it all
+   * the same.
    */
-  unqueued: 'refused' | 'unsent'
+  reachIfUnqueued: 'refused' | 'unsent'
 }
 
 /**
@@ -79,7 +80,7 @@ export interface PendingOptions {
 export async function runPendingCall(
   deps: PendingDeps,
   { job, queueing, mustNotRepeat = false }: Pick<Admitted, 'job' | 'queueing' | 'mustNotRepeat'>,
-  { wait, isAwaited = true, unqueued }: PendingOptions,
+  { wait, isAwaited = true, reachIfUnqueued }: PendingOptions,
 ): Promise<CallResult> {
   const { waitEntry, mayShareJob, answerKey, giveSpareRoomBack } = queueing
   const { reply, forget } = deps.replies.awaitReply(job.id)
@@ -107,7 +108,7 @@ export async function runPendingCall(
     if (mustNotRepeat && code !== 'CALL_CANCELLED' && (jobId !== undefined || isUnacknowledged(thrown))) {
       if (!(await isProvenUnsent(withdrawing))) return unknownOutcome(error)
     }
-    if (jobId === undefined) verdict = { code, reach: code === 'RESULT_STORAGE_FULL' ? 'refused' : unqueued }
+    if (jobId === undefined) verdict = { code, reach: code === 'RESULT_STORAGE_FULL' ? 'refused' : reachIfUnqueued }
     // Other codes cost the account the same, however far the call got.
     else if (code !== 'CALL_CANCELLED') verdict = { code, reach: 'maybe-sent' }
     else verdict = withdrawing.then(async (withdrawal) => ({ code, reach: await awaitReach(withdrawal, reply) }))
@@ -172,7 +173,7 @@ export async function awaitCall(
   const onTimeout = () => (job.isAsync ? STILL_RUNNING : new GatewayError('DEADLINE_EXCEEDED'))
   const wait = waitForCaller(socket, waitMs, onTimeout)
   try {
-    return await runPendingCall(deps, admitted, { wait, isAwaited: waitMs > 0, unqueued: 'unsent' })
+    return await runPendingCall(deps, admitted, { wait, isAwaited: waitMs > 0, reachIfUnqueued: 'unsent' })
   } finally {
     wait.end()
   }

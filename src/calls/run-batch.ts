@@ -162,7 +162,7 @@ async function runUnit(
     const ended = await runPendingCall(
       deps,
       { job, queueing, mustNotRepeat: mustNotRepeat(checked.endpoint) },
-      { wait, unqueued: 'refused' },
+      { wait, reachIfUnqueued: 'refused' },
     )
     if (ended.kind === 'pending') throw new Error('a call of a batch is not asynchronous')
     return { ...awaited, admission, end: ended }

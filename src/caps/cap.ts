@@ -65,7 +65,7 @@ export interface QueueAdmission {
    * - `follower`: it has no place, because an identical call has a place or runs. The call that
    *   runs first sends the request.
    */
-  place: 'own' | 'ahead' | 'follower'
+  kind: 'own' | 'ahead' | 'follower'
 }
 
 export interface QueueRefusal {
@@ -328,6 +328,6 @@ function* tuples<Tuple extends unknown[]>(values: unknown[], size: Tuple['length
 function readJoin([decision, tag, etaMs]: JoinReply): QueueAdmission | QueueRefusal {
   if (decision !== 'ok' && decision !== 'follow' && decision !== 'ahead')
     return { reason: decision, retryAfterMs: etaMs }
-  const place = decision === 'ok' ? 'own' : decision === 'follow' ? 'follower' : 'ahead'
-  return { tag: Number(tag), etaMs, place }
+  const kind = decision === 'ok' ? 'own' : decision === 'follow' ? 'follower' : 'ahead'
+  return { tag: Number(tag), etaMs, kind }
 }

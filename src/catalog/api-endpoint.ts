@@ -4,7 +4,8 @@ import type { Endpoint } from './endpoint.ts'
 /** An endpoint of an upstream as calls meet it. */
 export interface ApiEndpoint {
   path: string
-  endpoint: Endpoint
+  /** As the upstream's file declares it. */
+  declaration: Endpoint
   /**
    * Declared parameters, each with its compiled check: required parameters first, and otherwise in
    * the order of the schema.
@@ -70,11 +71,11 @@ export function createEndpoint(path: string, endpoint: Endpoint): ApiEndpoint {
     [parameter.name, ...parameter.aliases].map((name): [string, ApiParameter] => [name, parameter]),
   )
   const ordered = parameters.toSorted((a, b) => Number(b.required) - Number(a.required))
-  return { path, endpoint, parameters: ordered, byName: new Map(names) }
+  return { path, declaration: endpoint, parameters: ordered, byName: new Map(names) }
 }
 
 /** Whether a request of the endpoint is never sent a second time. */
-export function mustNotRepeat({ endpoint }: ApiEndpoint): boolean {
+export function mustNotRepeat({ declaration: endpoint }: ApiEndpoint): boolean {
   return endpoint.effect === 'once'
 }
 

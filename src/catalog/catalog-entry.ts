@@ -34,7 +34,7 @@ function waitingFor(api: Api): string | null {
   return api.needsCallerKey ? 'A key of your own for this API' : "The operator's key for this API"
 }
 
-function toCatalogEndpoint({ path, endpoint, parameters }: ApiEndpoint): ApiEntry['endpoints'][number] {
+function toCatalogEndpoint({ path, declaration: endpoint, parameters }: ApiEndpoint): ApiEntry['endpoints'][number] {
   const params = parameters.map(({ name, aliases, schema, required }) => {
     const description = [schema.description, expectation(schema, true).replace('it must be ', '')]
       .filter(Boolean)

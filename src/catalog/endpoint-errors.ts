@@ -6,7 +6,7 @@ import type { Api } from './catalog.ts'
  * Failures that a caller of an endpoint has to reckon with, besides the failures of every request
  * (authentication, 500).
  */
-export function endpointErrors(api: Api, { endpoint, parameters }: ApiEndpoint): ErrorCode[] {
+export function endpointErrors(api: Api, { declaration: endpoint, parameters }: ApiEndpoint): ErrorCode[] {
   const mode = api.upstream.credential?.accessMode ?? ''
   const codes: [isPossible: boolean, code: ErrorCode][] = [
     [parameters.length > 0, 'INVALID_PARAMETER'],

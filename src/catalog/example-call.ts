@@ -5,7 +5,7 @@ import { type ApiEndpoint, callMethod } from './api-endpoint.ts'
  * `/v1/call/weather/current?latitude=40.71&…`. A POST has its parameters in its body.
  */
 export function exampleCall(slug: string, apiEndpoint: ApiEndpoint): string {
-  const { path, endpoint } = apiEndpoint
+  const { path, declaration: endpoint } = apiEndpoint
   const query = callMethod(endpoint) === 'POST' ? '' : queryOf(endpoint.example.parameters)
   return `/v1/call/${slug}${path}${query === '' ? '' : `?${query}`}`
 }

@@ -47,7 +47,7 @@ export function contactWords({ slug, caps, lackedContact }: Api): string | undef
 }
 
 /** What a call of an endpoint changes; empty if it changes nothing. */
-export function effectWords({ endpoint: { effect = 'read' } }: ApiEndpoint): string {
+export function effectWords({ declaration: { effect = 'read' } }: ApiEndpoint): string {
   if (effect === 'read') return ''
   return effect === 'once'
     ? 'Changes something at its source, and is never sent twice.'
@@ -55,7 +55,7 @@ export function effectWords({ endpoint: { effect = 'read' } }: ApiEndpoint): str
 }
 
 /** How long answers of an endpoint are stored. */
-export function cacheWords({ endpoint: { cache, pool, effect = 'read' } }: ApiEndpoint): string {
+export function cacheWords({ declaration: { cache, pool, effect = 'read' } }: ApiEndpoint): string {
   if (effect !== 'read') return 'Not cached.'
   if (!cache)
     return pool ? 'Not cached. Items come from a prefetched pool.' : 'Not cached. Each call reaches the source.'
@@ -73,5 +73,5 @@ export function cacheWords({ endpoint: { cache, pool, effect = 'read' } }: ApiEn
 
 /** Whether an old stored answer may be served while the source fails. */
 export function servesStored(api: Api): boolean {
-  return [...api.endpoints.values()].some(({ endpoint }) => (endpoint.cache?.staleIfErrorSeconds ?? 0) > 0)
+  return [...api.endpoints.values()].some(({ declaration: endpoint }) => (endpoint.cache?.staleIfErrorSeconds ?? 0) > 0)
 }

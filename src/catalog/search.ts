@@ -106,7 +106,7 @@ function indexOfApi({ slug, upstream, endpoints }: Api): WordIndex {
     [(upstream.keywords ?? []).join(' '), WEIGHTS.keyword],
     [upstream.category, WEIGHTS.category],
     [upstream.description, WEIGHTS.description],
-    ...[...endpoints.values()].flatMap(({ path, endpoint, parameters }) => [
+    ...[...endpoints.values()].flatMap(({ path, declaration: endpoint, parameters }) => [
       [`${path} ${endpoint.description}`, WEIGHTS.description] as const,
       ...parameters.map(({ name, schema }) => [`${name} ${schema.description ?? ''}`, WEIGHTS.parameter] as const),
     ]),

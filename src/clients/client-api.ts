@@ -40,7 +40,7 @@ export function clientApis(catalog: Catalog): ClientApi[] {
     slug,
     displayName: upstream.displayName,
     description: upstream.description,
-    endpoints: [...endpoints.values()].map(({ path, endpoint, parameters }) => ({
+    endpoints: [...endpoints.values()].map(({ path, declaration: endpoint, parameters }) => ({
       path: path.slice(1),
       typeName: pascal(endpointWords(slug, path)),
       description: endpoint.description,

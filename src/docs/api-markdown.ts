@@ -55,13 +55,13 @@ function stateWords({ word, since, reason, effect }: Condition): string {
 function endpointMarkdown(api: Api, endpoint: ApiEndpoint, baseUrl: string): string[] {
   const { slug } = api
   const { path, parameters } = endpoint
-  const { description, data, example } = endpoint.endpoint
+  const { description, data, example } = endpoint.declaration
   const rows = parameters.map(
     ({ name, aliases, schema, required }) =>
       `| \`${name}\` | ${required ? 'yes' : 'no'} | ${cell(parameterWords(schema))} | ${cell([schema.description, aliasWords(aliases)].filter(Boolean).join('. '))} |`,
   )
   return [
-    `## ${callMethod(endpoint.endpoint)} /v1/call/${slug}${path}`,
+    `## ${callMethod(endpoint.declaration)} /v1/call/${slug}${path}`,
     '',
     `${description} ${[effectWords(endpoint), cacheWords(endpoint)].filter(Boolean).join(' ')}`,
     '',
@@ -90,7 +90,7 @@ function endpointMarkdown(api: Api, endpoint: ApiEndpoint, baseUrl: string): str
   ]
 }
 
-function curlLines({ endpoint }: ApiEndpoint, url: string): string[] {
+function curlLines({ declaration: endpoint }: ApiEndpoint, url: string): string[] {
   if (callMethod(endpoint) === 'GET') return [`curl -H "X-Api-Key: $AGW_KEY" '${url}'`]
   const body = JSON.stringify(endpoint.example.parameters).replaceAll("'", "'\\''")
   return [`curl -H "X-Api-Key: $AGW_KEY" -H 'Content-Type: application/json' -d '${body}' '${url}'`]

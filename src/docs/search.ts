@@ -99,7 +99,12 @@ function apiPlace({ slug, upstream, endpoints }: Api): Place {
   const parameters = all.flatMap(({ parameters }) =>
     parameters.map(({ name, schema }) => `${name} ${schema.description ?? ''}`),
   )
-  const text = [description, ...all.map(({ endpoint }) => endpoint.description), ...parameters, terms.summary].join(' ')
+  const text = [
+    description,
+    ...all.map(({ declaration: endpoint }) => endpoint.description),
+    ...parameters,
+    terms.summary,
+  ].join(' ')
   const heading = [slug, ...tags, ...keywords, category, ...endpoints.keys()].join(' ')
   return place({ kind: 'API', ...about, text }, heading)
 }

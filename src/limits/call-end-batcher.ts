@@ -34,8 +34,8 @@ const UNACKED_MAX = 2_000
 /** Fails open: beyond it refusals are not counted, so that a flood cannot fill the memory. */
 const REFUSALS_MAX = 10_000
 
-/** Usage that is counted together, under an id that is made when it is sent. */
-const ANY_ID = ''
+/** Batch of usage that needs no id of its own: the batcher makes an id when it sends the batch. */
+const ID_WHEN_SENT = ''
 
 type Account = Pick<LimitSubject, 'accountId' | 'mode'>
 
@@ -74,7 +74,7 @@ export class CallEndBatcher {
   readonly #redis: RedisConnection
   readonly #log: Log
   readonly #ends = new Batcher<LimitEnd, EndStep>((_account, ends) => this.#end(ends))
-  readonly #used = new Batcher<UsedCall>((id, calls) => this.#count(calls, id === ANY_ID ? randomUUID() : id), {
+  readonly #used = new Batcher<UsedCall>((id, calls) => this.#count(calls, id === ID_WHEN_SENT ? randomUUID() : id), {
     gatherMs: USAGE_GATHER_MS,
   })
 
@@ -142,7 +142,7 @@ export class CallEndBatcher {
     // If adding the job of an asynchronous call failed, Redis may still have queued it, and a
     // worker may run it. Both sides record usage under the call's id, so it is counted once.
     const id = call.isAsync && verdict.reach !== 'refused' ? call.id : undefined
-    void this.#used.add(id ?? ANY_ID, { call, verdict })
+    void this.#used.add(id ?? ID_WHEN_SENT, { call, verdict })
   }
 
   async #compensateUnacked(): Promise<void> {

@@ -40,7 +40,7 @@ export const DATA_META = { 'anthropic/maxResultSizeChars': 60_000 }
  * What calls of one endpoint are to it. `destructiveHint` is always stated, because clients take it
  * for true otherwise.
  */
-export function hintsOf({ endpoint: { effect = 'read', isDestructive = true } }: ApiEndpoint): ToolHints {
+export function hintsOf({ declaration: { effect = 'read', isDestructive = true } }: ApiEndpoint): ToolHints {
   if (effect === 'read') return CALL_HINTS
   return {
     readOnlyHint: false,
@@ -91,7 +91,7 @@ export async function runEndpointTool(
   const isOwn = ([name]: [string, unknown]) => Object.hasOwn(own, name)
   const members = Object.entries(adapted)
   const selection = checkArguments(SelectionSchema, Object.fromEntries(members.filter(isOwn)))
-  const unknown = unknownField(selection, endpoint.endpoint.data)
+  const unknown = unknownField(selection, endpoint.declaration.data)
   if (unknown !== undefined) throw invalidArguments(unknown)
   const others = members.filter((member) => !isOwn(member))
   const parameters = Object.fromEntries(others.map(([name, value]) => [names.get(name) ?? name, value]))
@@ -99,7 +99,7 @@ export async function runEndpointTool(
 }
 
 function endpointTool({ slug, upstream }: Api, apiEndpoint: ApiEndpoint): EndpointTool {
-  const { path, endpoint } = apiEndpoint
+  const { path, declaration: endpoint } = apiEndpoint
   const { attribution, url } = upstream.terms
   // Some sources demand that a gateway for models points to their terms.
   const terms = [attribution && `${attribution}.`, url && `Terms: ${url}`].filter(Boolean).join(' ')
@@ -154,7 +154,7 @@ function inputSchemaOf(
  * The members by which the tool of an endpoint takes a part of its data: those whose
  * names no parameter of the endpoint has, also as an alias.
  */
-function selectionOf({ endpoint, byName }: ApiEndpoint): Record<string, unknown> {
+function selectionOf({ declaration: endpoint, byName }: ApiEndpoint): Record<string, unknown> {
   const { fields, limit } = Object(objectSchema(SelectionSchema).properties)
   const offered = { fields, ...(hasTopList(endpoint.data) ? { limit } : {}) }
   return Object.fromEntries(Object.entries(offered).filter(([name]) => !byName.has(name)))

@@ -56,7 +56,10 @@ export async function callAsTool(
   return resultOf(outcome, selection, form)
 }
 
-function adaptedParameters({ endpoint }: ApiEndpoint, parameters: Record<string, unknown>): Record<string, unknown> {
+function adaptedParameters(
+  { declaration: endpoint }: ApiEndpoint,
+  parameters: Record<string, unknown>,
+): Record<string, unknown> {
   return adaptTo(endpoint.parameters, parameters) as Record<string, unknown>
 }
 

@@ -117,7 +117,7 @@ export function catalogTools({ catalog, mayWrite }: Pick<CatalogToolDeps, 'catal
   return mayWrite && hasWrites() ? [...CATALOG_TOOLS, CHANGE_TOOL] : CATALOG_TOOLS
 }
 
-const isWrite = ({ endpoint }: ApiEndpoint): boolean => (endpoint.effect ?? 'read') !== 'read'
+const isWrite = ({ declaration: endpoint }: ApiEndpoint): boolean => (endpoint.effect ?? 'read') !== 'read'
 
 /** Clients run tools that only read without asking their user. */
 function wrongTool({ slug }: Api, { path }: ApiEndpoint, tool: 'call_api' | 'change_api'): GatewayError {
@@ -223,7 +223,7 @@ function endpointOf({ endpoints }: Api, path: string): ApiEndpoint | undefined {
   return endpoints.get(`/${path.replace(/^\/+/, '')}`)
 }
 
-function checkFields(selection: Selection, { endpoint }: ApiEndpoint, place = ''): void {
+function checkFields(selection: Selection, { declaration: endpoint }: ApiEndpoint, place = ''): void {
   const unknown = unknownField(selection, endpoint.data)
   if (unknown !== undefined) throw invalidArguments(unknown.replace('Argument ', `Argument ${place}`))
 }

@@ -157,7 +157,7 @@ function rendered(endpoint: ApiEndpoint, form: Form): Rendered {
 const sum = (numbers: number[]): number => numbers.reduce((total, number) => total + number, 0)
 
 function describeEndpoint(apiEndpoint: ApiEndpoint, form: Form): Description['endpoints'][number] {
-  const { path, endpoint } = apiEndpoint
+  const { path, declaration: endpoint } = apiEndpoint
   const { parameters, data } = endpoint.example as {
     parameters: Record<string, unknown>
     data: Record<string, unknown>

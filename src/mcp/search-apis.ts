@@ -54,7 +54,10 @@ export function searchApis(
       category: api.upstream.category,
       description: api.upstream.description,
       ...standingOf(api, deps),
-      endpoints: [...api.endpoints.values()].map(({ path, endpoint }) => ({ path, description: endpoint.description })),
+      endpoints: [...api.endpoints.values()].map(({ path, declaration: endpoint }) => ({
+        path,
+        description: endpoint.description,
+      })),
     })),
   }
 }

@@ -24,7 +24,7 @@ export function endpointPaths(catalog: Catalog, named: NamedSchemas): Record<str
   const paths: Record<string, JsonSchema> = {}
   for (const api of catalog.values()) {
     for (const endpoint of api.endpoints.values()) {
-      const method = callMethod(endpoint.endpoint).toLowerCase()
+      const method = callMethod(endpoint.declaration).toLowerCase()
       paths[`/v1/call/${api.slug}${endpoint.path}`] = { [method]: endpointOperation(api, endpoint, named) }
     }
   }
@@ -53,7 +53,7 @@ export function errorReferences(): Record<string, JsonSchema> {
 }
 
 function endpointOperation(api: Api, apiEndpoint: ApiEndpoint, named: NamedSchemas): JsonSchema {
-  const { path, endpoint, parameters } = apiEndpoint
+  const { path, declaration: endpoint, parameters } = apiEndpoint
   const { terms } = api.upstream
   const words = endpointWords(api.slug, path)
   const data = nameSchema(freeName(pascal(words), named), toDocumentSchema(endpoint.data, named), named)
@@ -84,7 +84,7 @@ function endpointOperation(api: Api, apiEndpoint: ApiEndpoint, named: NamedSchem
 }
 
 /** The parameters of a POST are the members of its body. */
-function callBody({ endpoint }: ApiEndpoint, named: NamedSchemas): JsonSchema {
+function callBody({ declaration: endpoint }: ApiEndpoint, named: NamedSchemas): JsonSchema {
   const schema = toDocumentSchema(endpoint.parameters, named)
   const required = Array.isArray(schema.required) && schema.required.length > 0
   return { required, content: { 'application/json': { schema, example: endpoint.example.parameters } } }

@@ -33,7 +33,7 @@ export function documentExamples(catalog: Catalog, baseUrl: string): DocumentExa
   if (!first || !endpoint) {
     return { requests: REQUESTS, answers: own, call: { parameters: undefined, mapped: undefined, raw: undefined } }
   }
-  const { parameters, data, response } = endpoint.endpoint.example
+  const { parameters, data, response } = endpoint.declaration.example
   const currency = catalog.get('currency')
   const pair = currency?.endpoints.get('/pair')
   const call = callOf(first, endpoint)
@@ -104,7 +104,7 @@ interface Call {
   data: unknown
 }
 
-function callOf({ slug }: Api, { path, endpoint }: ApiEndpoint): Call {
+function callOf({ slug }: Api, { path, declaration: endpoint }: ApiEndpoint): Call {
   const { parameters, data } = endpoint.example
   return { api: slug, endpoint: path, parameters, data }
 }

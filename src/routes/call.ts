@@ -84,10 +84,11 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
 
   const end = await awaitCall(context, admitted, callerSocket(request))
   const waitedMs = performance.now() - arrival.startedAt - admissionMs
+  // The verdict of a call whose caller left is a promise, and nobody reads this answer.
   const verdict = end.kind === 'pending' || end.verdict instanceof Promise ? undefined : end.verdict
-  const quote = { admissionMs, quotedMs: queueing.etaMs }
+  const admission = { admissionMs, quotedMs: queueing.etaMs }
   // If the end fails, `callEnds` repeats it, so its rejection needs no handler.
-  const ending = endCall(context, { arrival, job, caller, admission: quote, end })
+  const ending = endCall(context, { arrival, job, caller, admission, end })
   // The answer waits for the end only if the call was refused: the caller's next call, which may
   // come to another node, must not find units that this call does not cost.
   if (verdict?.reach === 'refused') await ending.catch(() => undefined)
@@ -123,19 +124,26 @@ async function refuse(
   if (principal) {
     const ended = endRefusedCall(context, principal, { slug: arrival.slug, code: error.code, taken })
     const { headers } = reply.request
+    // Refused calls are free, so each counts as a request of the account, and as several if it may
+    // bring a large body. A failure of ours does not count.
     if (error.status < 500)
       context.accountRequests.countRefusedCall(principal.accountId, unitsOfBody(headers, CALL_BYTES_MAX))
     if (principal.mode === 'test') reply.header('x-gateway-mode', 'test')
-    if (limits) reply.headers(rateLimitHeaders(taken && (await isDone(ended)) ? afterRefund(limits) : limits))
+    if (limits) reply.headers(rateLimitHeaders(await limitsAfterRefusal(limits, taken ? ended : undefined)))
   }
   throw error
 }
 
-const isDone = (work: Promise<unknown>): Promise<boolean> =>
-  work.then(
-    () => true,
-    () => false,
+/**
+ * The limits as headers show them. `ending` gives back what a refused call took, unless it fails.
+ */
+async function limitsAfterRefusal(limits: LimitState, ending: Promise<unknown> | undefined): Promise<LimitState> {
+  if (!ending) return limits
+  return await ending.then(
+    () => afterRefund(limits),
+    () => limits,
   )
+}
 
 function answerPending(reply: FastifyReply, { job, queueing }: Admitted, waitedMs: number): FastifyReply {
   const location = `/v1/calls/${job.id}`

@@ -60,7 +60,7 @@ describe('a call of an account that changes', () => {
       return {
         ...{ accountId, shareGroup: accountId, mode: 'test', tier: 'pro', version: `v${lookUps - 1}` },
         ...{ keyId: randomUUID(), isTeamKey: false, providerKeys: new Map(), expiresAt: Number.POSITIVE_INFINITY },
-        missing: undefined,
+        missingForLiveCalls: undefined,
       }
     }
     const principals = Object.assign(new PrincipalCache(), { get })

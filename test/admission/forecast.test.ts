@@ -65,7 +65,7 @@ test('a call without a place shares a request that is sent or about to be sent, 
     ...{ limitsAcquiredAt: Date.now(), deadline: Date.now() + 5_000 },
   })
   const join = (job: CallJob) => forecastAndJoin(context, { api, endpoint, job, weight: 1 })
-  const keysOf = (job: CallJob) => cacheKeys(endpoint.endpoint, job) ?? assert.fail()
+  const keysOf = (job: CallJob) => cacheKeys(endpoint.declaration, job) ?? assert.fail()
   await cap.joinWaitQueue(
     { callId: 'call_a', accountId: 'a', isAsync: true, weight: 1, slug: api.slug, bucket: SHARED_BUCKET },
     Date.now() + 600_000,
@@ -103,7 +103,7 @@ test('a call that is to share an answer is withdrawn with the place that its wor
     ...{ slug: api.slug, endpoint: endpoint.path, parameters: { title: 'Earth' }, raw: false, isAsync: false },
     ...{ replyTo: 'x', limitsAcquiredAt: Date.now(), deadline: Date.now() + 60_000 },
   }
-  const { coalesced } = cacheKeys(endpoint.endpoint, job) ?? assert.fail()
+  const { coalesced } = cacheKeys(endpoint.declaration, job) ?? assert.fail()
   await redis.set(coalesced, 'other|call')
   const { ticket, waitEntry } = await forecastAndJoin(context, { api, endpoint, job, weight: 1 })
   assert.equal(ticket?.isFollower, true)

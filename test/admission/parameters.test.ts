@@ -238,7 +238,7 @@ describe('a declared parameter', () => {
 /** Each declared parameter that has aliases, with a call of its endpoint that gives it. */
 function aliased(): { address: string; name: string; alias: string; values: Record<string, unknown> }[] {
   return [...catalog].flatMap(([slug, { endpoints }]) =>
-    [...endpoints.values()].flatMap(({ path, endpoint, parameters }) =>
+    [...endpoints.values()].flatMap(({ path, declaration: endpoint, parameters }) =>
       parameters.flatMap(({ name, aliases, schema }) => {
         const given = { ...endpoint.example.parameters, [name]: Object(endpoint.example.parameters)[name] ?? 'UTC' }
         const values = schema.type === 'integer' ? { ...given, [name]: 3 } : given
@@ -434,7 +434,7 @@ describe('an undeclared parameter', () => {
     ] as const) {
       const endpoint = catalog.get(address.split('/')[0] ?? '')?.endpoints.get(`/${address.split('/')[1]}`)
       const { parameters } = checkQuery(address, query)
-      const [request] = [endpoint?.endpoint.request(parameters, CONTEXT)].flat()
+      const [request] = [endpoint?.declaration.request(parameters, CONTEXT)].flat()
       const own = Object.keys(request?.query ?? {}).filter((name) => !Object.hasOwn(parameters, name))
       assert.ok(own.length > 0)
       for (const name of own) {
@@ -527,7 +527,7 @@ describe('the request line that a call becomes', () => {
             assert.ok(error instanceof GatewayError)
             return
           }
-          for (const request of [endpoint.endpoint.request(checked.parameters, CONTEXT)].flat()) {
+          for (const request of [endpoint.declaration.request(checked.parameters, CONTEXT)].flat()) {
             const { path } = requestTarget(api.baseUrl, request, checked.extra)
             assert.ok(`GET ${path} HTTP/1.1\r\n`.length <= 4_096)
           }
@@ -540,7 +540,7 @@ describe('the request line that a call becomes', () => {
   it('the request line that a call becomes writes numbers without exponents', () => {
     const { api, endpoint } = findTarget('weather/current')
     const { parameters } = checkQuery('weather/current', 'latitude=5e-7&longitude=-1e-7')
-    const [request] = [endpoint.endpoint.request(parameters, CONTEXT)].flat()
+    const [request] = [endpoint.declaration.request(parameters, CONTEXT)].flat()
     const { origin, path } = requestTarget(api.baseUrl, request ?? assert.fail(), [])
     const { searchParams } = new URL(origin + path)
     assert.deepEqual([searchParams.get('latitude'), searchParams.get('longitude')], ['0.0000005', '-0.0000001'])

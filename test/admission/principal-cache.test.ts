@@ -14,7 +14,7 @@ const principal = (version: string): Principal => ({
   expiresAt: Number.POSITIVE_INFINITY,
   version,
   shareGroup: 'account',
-  missing: undefined,
+  missingForLiveCalls: undefined,
 })
 
 /** A cache on a clock that the test moves, with a store that answers as the test says. */

@@ -8,7 +8,7 @@ const news = (await loadCatalog(new Map())).get('news') ?? assert.fail()
 const api = { ...news, enabled: false, needsCallerKey: true }
 const principal: Parameters<typeof chooseProviderKey>[1] = {
   ...{ accountId: 'account', shareGroup: 'account', mode: 'live', tier: 'pro', version: 'v', keyId: 'key' },
-  ...{ isTeamKey: false, providerKeys: new Map(), expiresAt: Number.POSITIVE_INFINITY, missing: undefined },
+  ...{ isTeamKey: false, providerKeys: new Map(), expiresAt: Number.POSITIVE_INFINITY, missingForLiveCalls: undefined },
 }
 const connection = { id: 'connection', resource: 'https://gateway/mcp', apis: null, perMonth: null }
 const invalid = new Map([['news', { id: 'id', slug: 'news', status: 'invalid' as const, bucket: 'bucket' }]])

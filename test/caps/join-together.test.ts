@@ -71,7 +71,7 @@ class Side {
     if (isSentAgain) replies.push(...(await this.#join(requests)))
     for (const [index, reply] of replies.entries()) {
       const entry = requests[index % requests.length]?.entry ?? assert.fail()
-      if ('tag' in reply && reply.place !== 'follower') this.#tags.set(memberOf(entry), reply.tag)
+      if ('tag' in reply && reply.kind !== 'follower') this.#tags.set(memberOf(entry), reply.tag)
     }
     const waiters = [...this.#tags].toSorted(([, a], [, b]) => a - b).map(([member, tag]) => waiterOf(member, tag))
     const asked = { waiters: waiters.slice(0, granted), released: { ids: [], meanMs: 0 }, leaseMs: 1_000 }
@@ -114,7 +114,7 @@ it('calls that come together are queued, refused and ordered as if they came one
         const expected = await apart.play(it, number)
         assert.deepEqual(await together.play(it, number), expected)
         for (const reply of expected.replies) {
-          const outcome = 'reason' in reply ? reply.reason : reply.place === 'follower' ? 'follow' : 'ok'
+          const outcome = 'reason' in reply ? reply.reason : reply.kind === 'follower' ? 'follow' : 'ok'
           outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
         }
       }
@@ -134,7 +134,7 @@ it('calls that are sent again because the acknowledgement of their places was lo
       const entry = { accountId: 'a', callId: id, isAsync: false, weight: 1, slug: side.slug, bucket: 'shared' }
       const joined = await side.cap.joinWaitQueue({ ...entry, coalescedKey }, side.now + 30_000)
       assert.ok('tag' in joined, JSON.stringify(joined))
-      const { tag, place } = joined
+      const { tag, kind: place } = joined
       return { tag, isFollower: place === 'follower' }
     }
     const send = () => Promise.all([place('one'), place('two', 'x'), place('three', 'x')])

@@ -93,7 +93,7 @@ it('a call that shares the answer of a queued one has its place and slot', async
   const coalescedKey = upstreamKeys.coalesced(world.slug, 'x')
   const leader = await join(world, 'a', { coalescedKey })
   const follower = await join(world, 'a', { coalescedKey })
-  assert.equal(follower.place.place, 'follower')
+  assert.equal(follower.place.kind, 'follower')
   assert.equal(follower.at, leader.at)
   world.now += 1_000
   const { ahead, nextSlotMs } = await world.cap.read(follower.entry)

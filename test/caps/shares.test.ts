@@ -32,11 +32,11 @@ const call = (
 async function assertJoins(
   world: World,
   given: ReturnType<typeof call>,
-  expected: Pick<QueueAdmission, 'place' | 'etaMs'>,
+  expected: Pick<QueueAdmission, 'kind' | 'etaMs'>,
 ): Promise<void> {
   assert.equal(await world.join(given), undefined)
-  const { place, etaMs } = world.lastPlace ?? assert.fail()
-  assert.deepEqual({ place, etaMs }, expected)
+  const { kind, etaMs } = world.lastPlace ?? assert.fail()
+  assert.deepEqual({ kind, etaMs }, expected)
 }
 
 it('no accepted call misses its deadline when one account has six loops beside seven that come and go', async () => {
@@ -123,12 +123,12 @@ it('a call does not wait for the spent share of another call that is queued for 
   const patientMs = world.lastPlace?.etaMs ?? 0
   assert.ok(patientMs > 50 * SECOND, `${patientMs}`)
   await assertJoins(world, call('a', { isAsync: true, timeoutMs: 120 * SECOND, answer: 'x' }), {
-    place: 'follower',
+    kind: 'follower',
     etaMs: patientMs,
   })
-  await assertJoins(world, call('b', { answer: 'x' }), { place: 'ahead', etaMs: 0 })
+  await assertJoins(world, call('b', { answer: 'x' }), { kind: 'ahead', etaMs: 0 })
   // The next call shares with it.
-  await assertJoins(world, call('c', { answer: 'x' }), { place: 'follower', etaMs: 0 })
+  await assertJoins(world, call('c', { answer: 'x' }), { kind: 'follower', etaMs: 0 })
   await world.advance(0)
   assert.deepEqual(
     ['a', 'b', 'c'].map((account) => world.grantsOf(account)),
@@ -167,8 +167,8 @@ it('a call does not wait in the place of an asynchronous call for the same answe
   const slotMs = 2 * (5 * SECOND + WINDOW_MARGIN_MS)
   const refusal = await world.join(call('b', { timeoutMs: 3 * SECOND, answer: '7' }))
   assert.deepEqual(refusal, { reason: 'cap', retryAfterMs: slotMs })
-  await assertJoins(world, call('b', { answer: '7' }), { place: 'ahead', etaMs: slotMs })
-  await assertJoins(world, call('c', { answer: '7' }), { place: 'follower', etaMs: slotMs })
+  await assertJoins(world, call('b', { answer: '7' }), { kind: 'ahead', etaMs: slotMs })
+  await assertJoins(world, call('c', { answer: '7' }), { kind: 'follower', etaMs: slotMs })
 })
 
 it('a call does not wait in the place of another call for the same answer in a queue too long to plan for each call', async () => {
@@ -178,8 +178,8 @@ it('a call does not wait in the place of another call for the same answer in a q
   for (let index = 0; index < 220; index += 1)
     await world.join(call('a', { isAsync: true, timeoutMs: 120 * SECOND, answer: `${index}` }))
   const windowMs = 20 * SECOND + WINDOW_MARGIN_MS
-  await assertJoins(world, call('b', { answer: '219' }), { place: 'ahead', etaMs: windowMs })
-  await assertJoins(world, call('b', { answer: '0' }), { place: 'follower', etaMs: windowMs })
+  await assertJoins(world, call('b', { answer: '219' }), { kind: 'ahead', etaMs: windowMs })
+  await assertJoins(world, call('b', { answer: '0' }), { kind: 'follower', etaMs: windowMs })
 })
 
 it('a call that a newcomer pushes past its deadline is refused at once', async () => {

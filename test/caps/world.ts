@@ -221,7 +221,7 @@ export class World {
     }
     assert.ok(this.now + place.etaMs <= call.deadline, 'accepted with a slot after its deadline')
     this.lastPlace = place
-    if (place.place === 'follower') return undefined
+    if (place.kind === 'follower') return undefined
     this.#waiting.set(call.member, { ...call, tag: place.tag, hasPlace: true })
     return undefined
   }

@@ -20,7 +20,7 @@ test('a fallback source is a source of its own, and no API of the catalog', asyn
     ['dictionaryapi.dev', 'freedictionaryapi.com'],
   )
   assert.deepEqual(fallback.upstream.mayLack, api.upstream.mayLack)
-  assert.equal(fallback.endpoints.get('/define')?.endpoint.data, api.endpoints.get('/define')?.endpoint.data)
+  assert.equal(fallback.endpoints.get('/define')?.declaration.data, api.endpoints.get('/define')?.declaration.data)
 })
 
 test('a fallback source has an address and caps of its own in the environment, and none if only the first source has an address', async () => {

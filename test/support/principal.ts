@@ -11,6 +11,6 @@ export async function createPrincipal(redis: {
   return {
     ...{ accountId, shareGroup: accountId, mode: 'live', tier: 'pro', version: 'v' },
     ...{ keyId: undefined, isTeamKey: false, providerKeys: new Map(), expiresAt: Number.POSITIVE_INFINITY },
-    missing: undefined,
+    missingForLiveCalls: undefined,
   }
 }

@@ -34,7 +34,7 @@ export async function openWorkerParts(t: TestContext, environment: Record<string
   // Redis has lost nothing, so caps start with an empty past.
   await deps.redis.set(keys.rememberedSince, 0)
   const api = deps.catalog.get(SLUG) ?? assert.fail()
-  const { endpoint } = api.endpoints.get('/summary') ?? assert.fail()
+  const { declaration: endpoint } = api.endpoints.get('/summary') ?? assert.fail()
   const cap = deps.caps.of(api, SHARED_BUCKET)
   /** A call as its node queues it, without a ticket. */
   const callOf = ({ timeMs = 30_000, ...fields }: Partial<CallJob> & { timeMs?: number } = {}): CallJob => {

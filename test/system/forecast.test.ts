@@ -83,7 +83,7 @@ describe('the forecast of a call', () => {
     const first = await call('/v1/call/dictionary/define?word=polenta')
     assert.equal(first.status, 200, first.text)
     // The call that it follows had its place from a worker that died.
-    const endpoint = (await loadCatalog(new Map())).get('dictionary')?.endpoints.get('/define')?.endpoint
+    const endpoint = (await loadCatalog(new Map())).get('dictionary')?.endpoints.get('/define')?.declaration
     const followed = { slug: 'dictionary', endpoint: '/define', parameters: { word: 'grits' }, extra: [], raw: false }
     const keys = cacheKeys(endpoint ?? assert.fail(), { ...followed, accountId: account.id })
     await stage.redis.set(keys?.coalesced ?? assert.fail(), 'other|gone', 'PX', 60_000)

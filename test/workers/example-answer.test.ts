@@ -29,8 +29,8 @@ describe('the answer to a test key', () => {
       schema.default === undefined ? [] : [[name, schema.default]],
     )
     const given = { ...Object.fromEntries(defaults), ...parameters }
-    const now = Date.parse(endpoint.endpoint.example.now ?? new Date().toISOString())
-    const completed = endpoint.endpoint.complete?.(given, { now }) ?? given
+    const now = Date.parse(endpoint.declaration.example.now ?? new Date().toISOString())
+    const completed = endpoint.declaration.complete?.(given, { now }) ?? given
     const job = { parameters: completed, raw: false, extra: [], ...options } as unknown as CallJob
     const outcome = await answerFromExample({ api, endpoint }, job, {
       signal: new AbortController().signal,
@@ -42,7 +42,7 @@ describe('the answer to a test key', () => {
 
   it('the answer to a test key is the recorded data if the call is the recorded call, for every endpoint', async () => {
     for (const { slug, endpoints } of catalog.values()) {
-      for (const { path, endpoint } of endpoints.values()) {
+      for (const { path, declaration: endpoint } of endpoints.values()) {
         const { parameters, data } = endpoint.example
         assert.deepEqual(await answer(slug, path, parameters), JSON.parse(JSON.stringify(data)), slug + path)
       }
@@ -66,7 +66,7 @@ describe('the answer to a test key', () => {
     const recordedFor = async (slug: string, path: string, parameters: Members, options?: Partial<CallJob>) =>
       (await outcomeOf(slug, path, parameters, options)).recordedFor
     for (const { slug, endpoints } of catalog.values()) {
-      for (const { path, endpoint } of endpoints.values()) {
+      for (const { path, declaration: endpoint } of endpoints.values()) {
         assert.equal(await recordedFor(slug, path, endpoint.example.parameters), undefined, slug + path)
         const extra: CallJob['extra'] = [['sort', 'asc']]
         const parameters = Object.keys(endpoint.example.parameters)
@@ -130,7 +130,7 @@ describe('the answer to a test key', () => {
       return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, shape(member)]))
     }
     for (const { slug, endpoints } of catalog.values()) {
-      for (const { path, endpoint, parameters } of endpoints.values()) {
+      for (const { path, declaration: endpoint, parameters } of endpoints.values()) {
         const { example } = endpoint
         const others = parameters.flatMap(({ name, schema }): [string, unknown][] => {
           const recorded = (example.parameters as Members)[name]

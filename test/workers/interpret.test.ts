@@ -8,7 +8,7 @@ import { authFailed, failed, notFound, overLimit, ResponseClass, rejected } from
 import type { RateHeaders, Upstream } from '../../src/catalog/upstream.ts'
 import { path, type UpstreamResponse } from '../../src/catalog/upstream-request.ts'
 import { ERRORS } from '../../src/errors.ts'
-import { classifyResponse, interpretAnswers, type Sent } from '../../workers/upstream/interpret.ts'
+import { type AnsweredRequest, classifyResponse, interpretAnswers } from '../../workers/upstream/interpret.ts'
 import { rateLeft, requestedWaitMs } from '../../workers/upstream/rate-headers.ts'
 
 const epochSeconds: RateHeaders = { remaining: 'x-left', reset: 'x-reset', resetIs: 'epoch-seconds' }
@@ -52,7 +52,7 @@ function thrown(): never {
 const NOW = Date.parse('2026-10-15T12:00:00Z')
 /** For an answer to a request with a key. */
 const codeOf = (answer: Partial<UpstreamResponse>, upstream = plain()) => codeOfSent({ upstream, hasKey: true }, answer)
-const codeOfSent = (sent: Partial<Sent>, answer: Partial<UpstreamResponse>) => {
+const codeOfSent = (sent: Partial<AnsweredRequest>, answer: Partial<UpstreamResponse>) => {
   const whole = { status: 200, headers: {}, body: {}, ...answer }
   return classifyResponse({ upstream: plain(), endpoint: thing, ...sent }, whole)?.code
 }

@@ -81,7 +81,7 @@ export async function openLocalWorker(
   await deps.redis.set(keys.rememberedSince, 0)
   const known = deps.catalog.get(SLUG) ?? assert.fail()
   const api = rateHeaders ? { ...known, upstream: { ...known.upstream, rateHeaders } } : known
-  const { endpoint } = api.endpoints.get('/summary') ?? api.endpoints.get('summary') ?? assert.fail()
+  const { declaration: endpoint } = api.endpoints.get('/summary') ?? api.endpoints.get('summary') ?? assert.fail()
   /** By default `coalescer` is the lead of another process. */
   const call = async (
     id: string,

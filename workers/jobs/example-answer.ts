@@ -15,7 +15,7 @@ import type { CallRun } from './run-call.ts'
  * values are facts about those. If nothing was recorded, the outcome says what stands for it.
  */
 export async function answerFromExample(
-  { api, endpoint: { endpoint } }: { api: Api; endpoint: ApiEndpoint },
+  { api, endpoint: { declaration: endpoint } }: { api: Api; endpoint: ApiEndpoint },
   { scenario, raw, parameters: given, extra }: CallJob,
   { signal, progress }: Pick<CallRun, 'signal' | 'progress'>,
 ): Promise<Outcome> {

@@ -98,7 +98,7 @@ function permitRequestOf({ clock }: ProcessorDeps, slug: string, callId: string)
 function recordedCall(api: Api, path: string | undefined) {
   const found = path === undefined ? undefined : api.endpoints.get(path)
   if (!found) return undefined
-  const { endpoint } = found
+  const { declaration: endpoint } = found
   // A document's example may be made up, and no probe writes.
   if (api.upstream.own || (endpoint.effect ?? 'read') !== 'read') return undefined
   const context = { now: Date.now() }

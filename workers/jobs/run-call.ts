@@ -38,7 +38,7 @@ export interface CallRun {
 }
 
 /** After these failures of an endpoint that changes data, it is certain that nothing changed. */
-const NEEDS_NO_WARNING: ReadonlySet<ErrorCode> = new Set([
+const CHANGED_NOTHING: ReadonlySet<ErrorCode> = new Set([
   // The upstream stated them in an answer below 500, so it has changed nothing.
   'UPSTREAM_NOT_FOUND',
   'UPSTREAM_REJECTED',
@@ -54,8 +54,8 @@ const NEEDS_NO_WARNING: ReadonlySet<ErrorCode> = new Set([
  * The outcome of a request that was written and is never repeated. "Never sent" and "sent, and the
  * answer was lost" must not look alike: callers repeat the former.
  */
-function outcomeWithWarning(outcome: Outcome): Outcome {
-  if (!isFailure(outcome) || NEEDS_NO_WARNING.has(outcome.code)) return outcome
+function unknownUnlessUnchanged(outcome: Outcome): Outcome {
+  if (!isFailure(outcome) || CHANGED_NOTHING.has(outcome.code)) return outcome
   const { cause } = outcome
   if (cause instanceof StatusError && cause.status < 500) return outcome
   return { code: 'OUTCOME_UNKNOWN', cause: cause ?? new Error(outcome.code) }
@@ -69,8 +69,8 @@ export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promi
   }
   const result = await runToOutcome(deps, resolved, run)
   // Nobody shares a request that is never repeated: its progress is the call's own.
-  if (resolved.endpoint.endpoint.effect === 'once' && hasReached(run.progress.reach, 'sent'))
-    result.outcome = outcomeWithWarning(result.outcome)
+  if (resolved.endpoint.declaration.effect === 'once' && hasReached(run.progress.reach, 'sent'))
+    result.outcome = unknownUnlessUnchanged(result.outcome)
   // Without a ticket the call has no place in the wait queue, unless an earlier run joined late.
   return call.ticket || run.isSecondRun ? leaveWhenSettled(deps, resolved, { run, result }) : result
 }
@@ -119,7 +119,7 @@ async function runResolved(deps: RunDeps, { api, endpoint, call }: ResolvedCall,
   // Cancelled before this job became active, or ended by an earlier run: the outcome that is kept
   // already is its answer.
   if (call.isAsync && !(await startCall(deps.redis, call))) return { outcome: { code: 'CALL_CANCELLED' } }
-  if (run.isSecondRun && endpoint.endpoint.effect === 'once') {
+  if (run.isSecondRun && endpoint.declaration.effect === 'once') {
     return { outcome: { code: 'OUTCOME_UNKNOWN', cause: new Error('a worker was lost during the call') } }
   }
   if (api.pausedMode === 'hold') await deps.held.wait(api, run.signal)
@@ -130,11 +130,11 @@ async function runResolved(deps: RunDeps, { api, endpoint, call }: ResolvedCall,
   const ensureCallable = (): void => checkCallable(api, call)
   ensureCallable()
   const { providerKey, accountId } = call
-  const upstreamKey = providerKey ? await callerKey(deps, api, { providerKey, accountId }) : operatorKey(api)
+  const access = providerKey ? await callerAccess(deps, api, { providerKey, accountId }) : operatorAccess(api)
   const result = await callThroughCache(deps, {
-    endpoint: endpoint.endpoint,
+    endpoint: endpoint.declaration,
     call,
-    ...upstreamKey,
+    ...access,
     permitRequest,
     ensureCallable,
     ...run,
@@ -144,7 +144,8 @@ async function runResolved(deps: RunDeps, { api, endpoint, call }: ResolvedCall,
   return { ...result, outcome: failureWithKey(deps, call, { providerKey, failure: outcome }) }
 }
 
-interface UpstreamKey {
+/** Whose key a call uses at its upstream, and whose cap therefore bounds it. */
+interface UpstreamAccess {
   api: Api
   /** Read when a request is sent: operators replace keys while calls wait. */
   currentKey: () => string | undefined
@@ -160,16 +161,16 @@ function checkCallable(api: Api, { providerKey }: Pick<CallJob, 'providerKey'>):
   if (api.pausedMode === 'refuse') throw new GatewayError('API_PAUSED', { retryAfterMs: PAUSED_RETRY_MS })
 }
 
-function operatorKey(api: Api): UpstreamKey {
+function operatorAccess(api: Api): UpstreamAccess {
   return { api, currentKey: () => api.key, bucket: SHARED_BUCKET }
 }
 
 /** The key of the account's own that the job names. @throws GatewayError as `ProviderKeys.of` */
-async function callerKey(
+async function callerAccess(
   { providerKeys }: { providerKeys: ProviderKeys },
   api: Api,
   { providerKey, accountId }: { providerKey: NonNullable<CallJob['providerKey']>; accountId: string },
-): Promise<UpstreamKey> {
+): Promise<UpstreamAccess> {
   const key = await providerKeys.of(providerKey.id, accountId)
   return { api: withCallerKey(api), currentKey: () => key, bucket: bucketOf({ providerKey }) }
 }
@@ -182,7 +183,7 @@ function permitRequestOf(call: CallJob): PermitRequest {
     deadline,
     tag: ticket?.isFollower ? undefined : ticket?.tag,
   }
-  return providerKey?.isUnproven ? { ...request, ofShared: ofSharedCap(request) } : request
+  return providerKey?.isUnproven ? { ...request, sharedCapRequest: ofSharedCap(request) } : request
 }
 
 function queueEntry(call: CallJob): WaitQueueEntry {
@@ -227,7 +228,7 @@ function leaveWhenSettled(
 
 function leaveInBackground({ caps, log }: RunDeps, resolved: ResolvedCall): void {
   const { api, endpoint, call } = resolved
-  const coalescedKey = cacheKeys(endpoint.endpoint, call)?.coalesced
+  const coalescedKey = cacheKeys(endpoint.declaration, call)?.coalesced
   caps
     .of(api, bucketOf(call))
     .leaveWaitQueue({ ...queueEntry(call), coalescedKey })

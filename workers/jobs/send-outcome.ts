@@ -132,7 +132,7 @@ const OTHER_DOCUMENT_RETRY_MS = 10_000
  */
 export async function replyToLostCall(deps: ReplyDeps, call: AnswerableCall, cause: Error): Promise<void> {
   const times: CallTimes = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
-  const mustNotRepeat = deps.catalog.get(call.slug)?.endpoints.get(call.endpoint)?.endpoint.effect === 'once'
+  const mustNotRepeat = deps.catalog.get(call.slug)?.endpoints.get(call.endpoint)?.declaration.effect === 'once'
   const code = isProgrammingError(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE'
   const isUntouched = cause instanceof OtherDocumentError
   const outcome: Outcome = isUntouched

@@ -171,7 +171,7 @@ async function sendCheck(deps: ProcessorDeps, { api, entry, endsAt, signal }: Ch
     concurrency: api.caps.concurrency,
   })
   const permitRequest: PermitRequest = { entry, deadline: deps.clock.now() + VALIDATE_MS_MAX }
-  if (entry.bucket === UNPROVEN_BUCKET) permitRequest.ofShared = ofSharedCap(permitRequest)
+  if (entry.bucket === UNPROVEN_BUCKET) permitRequest.sharedCapRequest = ofSharedCap(permitRequest)
   const sending = {
     api,
     endpoint: undefined,

@@ -20,7 +20,9 @@ const POLL_INTERVAL_MS = 500
  */
 const FALLBACK_POLL_MS = 200
 
-/** Pause after a poll that left no waiter. */
+/**
+ * Pause after a poll that answered all its waiters. Those that the poll had no room for come next.
+ */
 const POLL_AT_ONCE = 0
 
 /** Shortest pause between polls, so that a poll serves several slots of a rate. Milliseconds. */
@@ -76,10 +78,11 @@ export class PermitClient {
     },
   })
   /**
-   * The last round trip, milliseconds, if it took so long that a permit was too old when it came;
-   * else 0.
+   * How much later than the grant the next poll logs its permits, and how much longer they may be
+   * used therefore, milliseconds: as long as the last round trip took, if a permit was too old when
+   * it came; else 0.
    */
-  #grantDelayMs = 0
+  #logLaterMs = 0
   /** How many more requests the cap had room for at the last poll. */
   room = 0
 
@@ -183,14 +186,14 @@ export class PermitClient {
   }
 
   #poll(): Promise<number> {
-    return this.#exchange().catch((error) => {
+    return this.#sendPoll().catch((error) => {
       this.#log.warn({ err: error }, 'failed to exchange permits with Redis')
       return POLL_INTERVAL_MS
     })
   }
 
   /** Sends what was released, and asks for permits. @returns milliseconds until the next poll */
-  async #exchange(): Promise<number> {
+  async #sendPoll(): Promise<number> {
     const waiters = this.#isPausedByOperator() ? [] : this.#waiters.first()
     const released = this.#inUse.drainReleased()
     if (waiters.length === 0) {
@@ -201,11 +204,11 @@ export class PermitClient {
       return POLL_INTERVAL_MS
     }
     const [polledAt, { rules }] = [performance.now(), this.#cap]
-    const logLaterMs = this.#grantDelayMs
+    const logLaterMs = this.#logLaterMs
     const aheadMax = this.#ahead.wanted(waiters.length)
     const result = await this.#cap.acquire({ waiters, released, leaseMs: LEASE_MS, logLaterMs, aheadMax })
     const tookMs = Math.ceil(performance.now() - polledAt)
-    this.#grantDelayMs = tookMs > PERMIT_AGE_MS_MAX ? Math.min(tookMs, ROUND_TRIP_MS_MAX) : 0
+    this.#logLaterMs = tookMs > PERMIT_AGE_MS_MAX ? Math.min(tookMs, ROUND_TRIP_MS_MAX) : 0
     const usableUntil = polledAt + PERMIT_AGE_MS_MAX + logLaterMs
     const mayBeUsed = (): boolean => polledAt > this.#cap.limitedAt && rules === this.#cap.rules
     this.#ahead.keep(result.ahead, { usableUntil, mayBeUsed })

@@ -15,10 +15,10 @@ export interface PermitRequest {
   /** Of a call that joined the queue at admission: a repeat keeps its order. */
   tag?: number | undefined
   /**
-   * With a key that the upstream has not taken yet: it may count the request for the gateway's
-   * address.
+   * For a call with a key that the upstream has not accepted yet: its request needs a permit of the
+   * shared cap as well, because the upstream may count it for the gateway's address.
    */
-  ofShared?: PermitRequest
+  sharedCapRequest?: PermitRequest
   /**
    * Why a permit could not be used, now that the health of the upstream has changed; undefined if
    * it could.

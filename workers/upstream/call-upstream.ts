@@ -55,7 +55,7 @@ async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory
     isPlain: call.extra.length === 0,
     voter: voterOf(call),
     concurrency: api.caps.concurrency,
-    ownMs: upstreamCall.memory.waitedMs,
+    waitedForUsMs: upstreamCall.memory.waitedMs,
     traceparent: call.traceparent,
   })
   const send = (request: UpstreamRequest, filling: Filling = {}): Promise<ClassifiedExchange> =>
@@ -125,11 +125,11 @@ function readExchanges(
   )
 }
 
-type RecordedCall = UpstreamCall & { recorder: AttemptRecorder }
+type CallWithRecorder = UpstreamCall & { recorder: AttemptRecorder }
 
 function sendWithRetries(
   deps: UpstreamDeps,
-  upstreamCall: RecordedCall,
+  upstreamCall: CallWithRecorder,
   request: UpstreamRequest,
 ): Promise<ClassifiedExchange> {
   const { api, endpoint, call, currentKey, recorder, progress, times, remainingMs, signal } = upstreamCall
@@ -164,7 +164,7 @@ function sendWithRetries(
 /** @throws AttemptError also if the answer says that the upstream failed, which may be repeated */
 async function sendAndCheck(
   deps: UpstreamDeps,
-  upstreamCall: RecordedCall,
+  upstreamCall: CallWithRecorder,
   currentWire: () => WireRequest,
 ): Promise<ClassifiedExchange> {
   const { api } = upstreamCall
@@ -184,7 +184,7 @@ async function sendAndCheck(
 /** Within the upstream's own origin; each redirect is a request that takes a permit. */
 async function followRedirects(
   deps: UpstreamDeps,
-  upstreamCall: RecordedCall,
+  upstreamCall: CallWithRecorder,
   { first, redirectsMax }: { first: () => WireRequest; redirectsMax: number },
 ): Promise<ClassifiedExchange> {
   const { api } = upstreamCall

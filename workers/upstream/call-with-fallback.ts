@@ -36,7 +36,7 @@ export async function callWithFallback(deps: UpstreamDeps, upstreamCall: Upstrea
   const attemptTimeoutMsMax = Math.min(deps.attemptTimeoutMsMax, Math.ceil(remainingMs() / 2))
   const first = await callUpstream({ ...deps, attemptTimeoutMsMax, budgetOf: () => NO_REPEATS }, upstreamCall)
   if (!isFailure(first) || !hasSourceFailed(first) || remainingMs() < FALLBACK_MS_MIN) return first
-  const second = await callUpstream(deps, atFallback(upstreamCall, api.fallback, fallback.endpoint))
+  const second = await callUpstream(deps, atFallback(upstreamCall, api.fallback, fallback.declaration))
   if (!isFailure(second)) return { ...second, isFromFallback: true }
   if (!hasSourceFailed(second) && ERRORS[second.code].status < 500) return second
   // The failure of a source that was sent a request says more than the failure of a source that was

@@ -15,8 +15,8 @@ import { isRateMarked, requestedWaitMs } from './rate-headers.ts'
 
 export type Interpretation = { data: Record<string, unknown> } | { responseClass: ResponseClass; cause?: unknown }
 
-/** What an answer answers. */
-export interface Sent {
+/** The request that an answer is for. */
+export interface AnsweredRequest {
   upstream: Upstream
   /** Undefined for a request of ours: a probe, or the check of a key. */
   endpoint: Endpoint | undefined
@@ -30,7 +30,7 @@ export interface Sent {
 
 /** Classifies the answers, then maps them. Never throws. */
 export function interpretAnswers(
-  sent: Sent & { endpoint: Endpoint },
+  sent: AnsweredRequest & { endpoint: Endpoint },
   answers: UpstreamResponse[],
   call: { parameters: Record<string, unknown>; context: CallContext },
 ): Interpretation {
@@ -63,7 +63,7 @@ export function mapAnswers(
 }
 
 /** Undefined if the answer is to be mapped. */
-export function classifyResponse(sent: Sent, answer: UpstreamResponse): ResponseClass | undefined {
+export function classifyResponse(sent: AnsweredRequest, answer: UpstreamResponse): ResponseClass | undefined {
   const { upstream, endpoint, hasUndeclared, hasKey } = sent
   const own = endpoint?.classify?.(answer) ?? upstream.classify?.(answer)
   if (!own && endpoint?.acceptStatuses?.includes(answer.status)) return undefined
@@ -73,7 +73,7 @@ export function classifyResponse(sent: Sent, answer: UpstreamResponse): Response
   return blamesKeyWeDidNotSend ? failed() : responseClass
 }
 
-function classifyStatus(sent: Sent, answer: UpstreamResponse): ResponseClass | undefined {
+function classifyStatus(sent: AnsweredRequest, answer: UpstreamResponse): ResponseClass | undefined {
   const { upstream } = sent
   const { status, headers, body } = answer
   if (status >= 200 && status < 300) {
@@ -96,7 +96,7 @@ export const MOMENTARY = new Set([408, 425])
  * A 4xx is about the caller's values if the endpoint says so, or if the caller added undeclared
  * parameters, because nobody has checked these.
  */
-function classifyRefusal({ endpoint, hasUndeclared }: Sent, answer: UpstreamResponse): ResponseClass {
+function classifyRefusal({ endpoint, hasUndeclared }: AnsweredRequest, answer: UpstreamResponse): ResponseClass {
   const { status } = answer
   if (MOMENTARY.has(status)) return failed()
   if (status === 404 || status === 410) return hasUndeclared || endpoint?.isNotFound?.(answer) ? notFound() : failed()

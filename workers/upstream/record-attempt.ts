@@ -28,10 +28,10 @@ export interface RecordedRequest {
   /** Decides alone whether the breaker opens. */
   isDecisive?: boolean
   /**
-   * How long its answers have waited for us so far, which says nothing of the upstream.
-   * Milliseconds.
+   * How long its answers have waited so far for memory of this worker, which says nothing of the
+   * upstream. Milliseconds.
    */
-  ownMs?: () => number
+  waitedForUsMs?: () => number
   traceparent?: string | undefined
 }
 
@@ -75,8 +75,8 @@ export class AttemptRecorder {
     const { halfOpenToken: slot } = this.gate
     // Another request follows where they lead, or is made beside them.
     for (const answered of this.#answered) if (answered.code === REDIRECT) answered.result = 'none'
-    const startedAt = performance.now() - this.#ownMs()
-    const tookMs = (): number => performance.now() - startedAt - this.#ownMs()
+    const startedAt = performance.now() - this.#waitedForUsMs()
+    const tookMs = (): number => performance.now() - startedAt - this.#waitedForUsMs()
     const { tracing } = this.#deps.telemetry
     const span = tracing && startAttemptSpan(tracing, request, { ...this.request, resends: this.#resends })
     const record = (result: AttemptRecord['result'], code?: string, seen?: Omit<Seen, 'ms'>): ObservedAttempt => {
@@ -135,7 +135,7 @@ export class AttemptRecorder {
    * Settles when the attempts that have ended are counted, and their slot is free as far as this
    * process knows.
    */
-  async counted(): Promise<void> {
+  async untilCounted(): Promise<void> {
     await this.#counted
   }
 
@@ -180,14 +180,14 @@ export class AttemptRecorder {
     return Math.max(leastMs, HANGING_P95_TIMES * (p95Ms ?? 0))
   }
 
-  #ownMs(): number {
-    return this.request.ownMs?.() ?? 0
+  #waitedForUsMs(): number {
+    return this.request.waitedForUsMs?.() ?? 0
   }
 
   #watchHanging(record: () => ObservedAttempt): { isCounted: () => boolean; stop: () => void } {
     let isCounted = false
-    const ownMsBefore = this.#ownMs()
-    const limitMs = (): number => this.#longMs(HANGING_MS) + this.#ownMs() - ownMsBefore
+    const waitedBefore = this.#waitedForUsMs()
+    const limitMs = (): number => this.#longMs(HANGING_MS) + this.#waitedForUsMs() - waitedBefore
     const stop = onHanging({ firstMs: HANGING_MS, limitMs }, () => {
       isCounted = true
       const { concurrency, isDecisive } = this.request

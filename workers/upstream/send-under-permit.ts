@@ -118,7 +118,7 @@ export async function sendUnderPermit(
         return { ...exchange, responseClass: classifyResponse(sent, exchange.answer) }
       }
       // The failure before a repeat may have opened the breaker.
-      await recorder.counted()
+      await recorder.untilCounted()
       await recorder.gate.enter()
       const result = await recorder.observe(send, request)
       const tookMs = performance.now() - startedAt
@@ -136,7 +136,7 @@ export async function sendUnderPermit(
       if (error instanceof AttemptError && error.code === 'UPSTREAM_TIMEOUT') error.isCutShort = timeoutMs < fullMs
       // The connection took longer than a permit lasts; it is ready now.
       if (!(error instanceof StalePermitError)) throw error
-      await recorder.counted()
+      await recorder.untilCounted()
     } finally {
       progress.isUnderWay = false
     }
@@ -164,7 +164,7 @@ async function acquirePermit(deps: SendDeps, sending: Sending): Promise<Permit> 
   }
   try {
     const permit = await acquire(bucket, permitRequest)
-    const { ofShared } = permitRequest
+    const { sharedCapRequest: ofShared } = permitRequest
     if (!ofShared) return permit
     try {
       return bothOf(await acquire(SHARED_BUCKET, ofShared), permit)

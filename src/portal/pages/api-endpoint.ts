@@ -22,7 +22,7 @@ export function endpointSection({
   baseUrl: string
 }): Html {
   const { slug } = api
-  const { path, endpoint, parameters } = apiEndpoint
+  const { path, declaration: endpoint, parameters } = apiEndpoint
   const id = `e${index}`
   const example = endpoint.example.parameters as Record<string, unknown>
   const method = callMethod(endpoint)

@@ -87,7 +87,7 @@ function demo(items: CatalogItem[], baseUrl: string): Html {
   const { api } = items.find((item) => item.api.slug === 'weather') ?? items[0] ?? {}
   const endpoint = api && [...api.endpoints.values()][0]
   if (!api || !endpoint) return html``
-  const members = Object.entries(endpoint.endpoint.example.data).slice(0, 5)
+  const members = Object.entries(endpoint.declaration.example.data).slice(0, 5)
   const answer = JSON.stringify({ status: 'success', data: Object.fromEntries(members) }, null, 2)
   return html`<div class="demo">
 ${codeBlock(`curl -H 'X-Api-Key: ${PLACEHOLDER}' \\\n  '${baseUrl}${exampleCall(api.slug, endpoint)}'`, 'call')}
