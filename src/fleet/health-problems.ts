@@ -15,7 +15,7 @@ export function healthProblems(row: UpstreamRow, at: number): Present[] {
   const failing = sourceFailures(row, at)
   const since = health.since === null ? '' : ` for ${span(Math.max(0, at - health.since))}`
   const isLacking = !isDown && health.lastFailure === null && isOfLackingMembers(health.cause)
-  const cause = causeOf(health, isLacking)
+  const cause = hasOtherForm(row) && failing ? OTHER_FORM : causeOf(health, isLacking)
   const recovers = !isDown && health.lastFailure === null && isOfRecovery(health.cause)
   const due = health.halfOpenInMs ? `; next attempt in ${span(health.halfOpenInMs)}` : '; next attempt due'
   const share = failing ? `; ${shareWords(failing, 'failed')}` : ''
@@ -57,6 +57,9 @@ function failedCallers(isDown: boolean, failing: Share | undefined): string {
   if (failing && failing.count === failing.all) return 'Callers get 502.'
   return `${isDown || (failing && failing.count * 2 > failing.all) ? 'Many' : 'Some'} callers get 502 or wait longer.`
 }
+
+/** Said in place of the last attempt: that may be a probe, which may read the status alone. */
+const OTHER_FORM = 'its answers are not in the expected form'
 
 /** Whether most failures are answers that the file of the API cannot read. */
 function hasOtherForm(row: UpstreamRow): boolean {

@@ -153,6 +153,7 @@ describe('what an operator reads', () => {
     assert.match(page(degraded).headline ?? '', /currency is degraded: .*10 of 20 calls in the last 5 minutes failed/)
     assert.deepEqual(brief(facts(0, { ...healthy, status: 'Degraded' })), [[2, 'Degraded', 'currency']])
     const [problem] = findProblems(degraded)
+    assert.match(problem?.text ?? '', /is degraded: its answers are not in the expected form; 10 of 20 calls/)
     assert.match(problem?.callers ?? '', /^Some callers get 502/)
     assert.match(problem?.todo ?? '', /^Compare an answer of the source with the recorded one/)
   })
