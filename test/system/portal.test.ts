@@ -179,7 +179,7 @@ describe('the portal', () => {
       )
       assert.match(
         (await details.getByRole('img').getAttribute('aria-label')) ?? '',
-        /^Where the time went: Admission .* Upstream/,
+        /^Where the time went: Admission .* Queue .* Rest/,
       )
       await page.getByLabel('Live data').check()
       const sent = page.waitForRequest(/\/v1\/call\//)
