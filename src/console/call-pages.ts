@@ -10,7 +10,7 @@ import { consolePage, consoleStyles } from './console-page.ts'
 
 type AccountedCall = Static<typeof AccountedCallAnswer>
 
-const STYLES = ['browser/base.css', ...consoleStyles('frame', 'overview', 'tables', 'queues')]
+const STYLES = ['browser/base.css', ...consoleStyles('frame', 'overview', 'tables', 'queues', 'text')]
 
 /** A call with the parts of its time; of a request with several calls each of them. */
 export function callPage(calls: AccountedCall[], assets: Assets): string {
@@ -73,7 +73,7 @@ export function callsPage({ calls, filter, next }: CallList, assets: Assets): st
   ])
   const empty = next === undefined ? 'No call fits.' : 'None of the calls searched so far matches. Look further back.'
   const main = html`<h1>Calls <small>newest first, UTC</small></h1>
-<form class="bar" method="get" action="/calls">
+<form class="filters" method="get" action="/calls">
 <label>API <input type="search" name="api" value="${filter.api ?? ''}" maxlength="64" autocomplete="off"></label>
 <label>Answers <select name="status">${STATUSES.map(([value, text]) => html`<option value="${value}"${value === (filter.status ?? '') ? html` selected` : ''}>${text}</option>`)}</select></label>
 <label>Account <input type="search" name="account" value="${filter.account ?? ''}" placeholder="id" maxlength="40" autocomplete="off"></label>
@@ -85,13 +85,14 @@ ${next && html`<p><a href="${next}">Older calls</a></p>`}</section>
   return page(assets, { title: 'Calls', path: '/calls', skipTo: ['calls', 'Skip to the calls'], main })
 }
 
-/** An account with its APIs, keys, connections, failures and calls; its keys can be revoked. */
+/** An account, its keys and its calls. The account can be disabled, and its keys revoked. */
 export function accountPage(report: AccountReport, assets: Assets): string {
   const { user, apis, keys, connections, failures, calls } = report
   const main = html`<h1>${user.email} <small>${user.id}</small></h1>
 <dl class="tiles">
 ${fact('Plan', `${user.plan} (${user.tier})`)}${fact('State', stateOf(user))}${fact('Live calls', user.liveCallsNeed === null ? 'are answered' : `need ${user.liveCallsNeed}`)}${fact('Since', time(user.createdAt))}
 </dl>
+${disableForm(user)}
 <section id="account" tabindex="-1"><h2>Calls by API <small>today and yesterday, UTC</small></h2>
 ${
   apis.length === 0
@@ -100,7 +101,7 @@ ${
         'Calls by API',
         ['API', 'Day', 'Calls', 'Refused (4xx)', 'Failed (5xx)'],
         apis.map((line) => [
-          link(`/accounts?api=${line.api}`, line.api),
+          line.api === '-' ? 'no API' : link(`/accounts?api=${line.api}`, line.api),
           line.day,
           `${line.calls}`,
           `${line.refused}`,
@@ -140,6 +141,13 @@ ${
 <section><h2>Last calls</h2>${callTable('Last calls', calls)}<p><a href="/calls?account=${user.id}">All its calls</a></p></section>
 `
   return page(assets, { title: `Account ${user.email}`, skipTo: ['account', 'Skip to the calls'], main })
+}
+
+/** As with a key, a question comes first. An account that is enabled can be disabled again. */
+function disableForm({ id, disabled }: AccountReport['user']): Html {
+  if (disabled)
+    return html`<form method="post" action="/accounts/${id}/enable"><button type="submit">Enable the account</button></form>`
+  return html`<details><summary>Disable the account</summary><form method="post" action="/accounts/${id}/disable"><p>It cannot log in, and its calls are refused from the next request on. Calls that wait are cancelled.</p><button type="submit">Disable it now</button></form></details>`
 }
 
 /** The question comes before the deed. The button that revokes appears only after a click. */

@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { isUuid } from '../accounts/uuid.ts'
 import type { Context } from '../context.ts'
@@ -13,14 +14,17 @@ import { refuseIllFormedQueries } from '../http/request/well-formed.ts'
 import { announced } from '../limits/account-version.ts'
 import { reportAccount } from '../operator/account-report.ts'
 import { actorOf } from '../operator/actor.ts'
+import { noSuchUser } from '../operator/change-user.ts'
 import { revokeKey } from '../operator/revoke-key.ts'
 import type { Assets } from '../pages/assets.ts'
 import { sendPage } from '../pages/page-headers.ts'
 import { CallLogQuery, readCallFilter, readCallPage } from '../telemetry/call-log-query.ts'
 import { cursorOf, parseLoggedId, toAccountedCall } from '../telemetry/logged-call.ts'
 import { accountPage, apiAccountsPage, callPage, callsPage, notFoundPage } from './call-pages.ts'
+import { type ChangeAccountDeps, changeAccount } from './change-account.ts'
 
-type CallPagesDeps = Pick<Context, 'config' | 'catalog' | 'db' | 'reportsDb' | 'redis' | 'health'> & { assets: Assets }
+type CallPagesDeps = ChangeAccountDeps &
+  Pick<Context, 'config' | 'catalog' | 'reportsDb' | 'health'> & { assets: Assets }
 
 /** Accounts of an API that are listed. */
 const ACCOUNTS_MAX = 50
@@ -79,6 +83,14 @@ export async function callRoutes(scope: App, deps: CallPagesDeps): Promise<void>
       accountIds.add(await revokeKey(db, key, actor)),
     )
     return reply.redirect(`/accounts/${encodeURIComponent(id)}`, 303)
+  })
+
+  const act = { schema: { params: Type.Object({ id: Type.String(), act: Type.Enum(['disable', 'enable']) }) } }
+  scope.post('/accounts/:id/:act', act, async (request, reply) => {
+    const { id, act } = request.params
+    if (!isUuid(id)) throw noSuchUser()
+    await changeAccount(deps, request as FastifyRequest, { id, disabled: act === 'disable' })
+    return reply.redirect(`/accounts/${id}`, 303)
   })
 }
 

@@ -1,6 +1,6 @@
+import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { isUuid } from '../accounts/uuid.ts'
-import { type CancelAccountDeps, cancelAccountCalls } from '../calls/cancel-account-calls.ts'
 import type { Context } from '../context.ts'
 import { searchUsers } from '../db/users.ts'
 import { acceptIdsInAnyCase, IdParams } from '../http/request/path-ids.ts'
@@ -8,11 +8,12 @@ import type { App } from '../http/request/typed-app.ts'
 import { refuseIllFormedQueries } from '../http/request/well-formed.ts'
 import { announced } from '../limits/account-version.ts'
 import { actorOf } from '../operator/actor.ts'
-import { changeUser, describeUser, noSuchUser, UserAnswer, UserChange, UsersAnswer } from '../operator/change-user.ts'
+import { describeUser, noSuchUser, UserAnswer, UserChange, UsersAnswer } from '../operator/change-user.ts'
 import { makeResetLink, ResetLink } from '../operator/reset-link.ts'
 import { ResetPassword, resetPassword } from '../operator/reset-password.ts'
+import { type ChangeAccountDeps, changeAccount } from './change-account.ts'
 
-type OperatorUserDeps = CancelAccountDeps & Pick<Context, 'config' | 'db' | 'redis'>
+type OperatorUserDeps = ChangeAccountDeps & Pick<Context, 'config'>
 
 const USERS_MAX = 100
 
@@ -59,9 +60,7 @@ export async function operatorUserRoutes(app: App, deps: OperatorUserDeps): Prom
   app.patch('/v1/operator/users/:id', change, async (request) => {
     const { id } = request.params
     if (!isUuid(id)) throw noSuchUser()
-    const change = { ...request.body, actor: actorOf(request) }
-    const user = await announced({ redis, log: request.log }, [id], () => changeUser(db, id, change))
-    await cancelAccountCalls(deps, id)
+    const user = await changeAccount(deps, request as FastifyRequest, { ...request.body, id })
     return { user: describeUser(user, signup) }
   })
 

@@ -1,0 +1,28 @@
+import type { FastifyRequest } from 'fastify'
+import type { Static } from 'typebox'
+import { type CancelAccountDeps, cancelAccountCalls } from '../calls/cancel-account-calls.ts'
+import type { Context } from '../context.ts'
+import type { User } from '../db/schema.ts'
+import { announced } from '../limits/account-version.ts'
+import { actorOf } from '../operator/actor.ts'
+import { changeUser, type UserChange } from '../operator/change-user.ts'
+
+export type ChangeAccountDeps = CancelAccountDeps & Pick<Context, 'db' | 'redis'>
+
+/**
+ * Changes an account for the operator who sent the request. The calls of an account that may make
+ * none any more are cancelled: what waits is never sent.
+ *
+ * @throws GatewayError USER_NOT_FOUND
+ */
+export async function changeAccount(
+  deps: ChangeAccountDeps,
+  request: FastifyRequest,
+  { id, ...change }: Static<typeof UserChange> & { id: string },
+): Promise<User> {
+  const { db, redis } = deps
+  const actor = actorOf(request)
+  const user = await announced({ redis, log: request.log }, [id], () => changeUser(db, id, { ...change, actor }))
+  await cancelAccountCalls(deps, id)
+  return user
+}
