@@ -37,6 +37,9 @@ async function read(path: string): Promise<string> {
 }
 
 try {
+  if (!URL.canParse(baseUrl)) {
+    throw new Error(`${address} is no address. Usage: npm run clients -- [address] [folder] [version]`)
+  }
   const [typescript, python, document] = await Promise.all(['/client.ts', '/client.py', '/openapi.json'].map(read))
   const { info, servers } = JSON.parse(document ?? '') as { info: { version: string }; servers: { url: string }[] }
   const facts = { baseUrl: servers[0]?.url ?? baseUrl, version: given ?? info.version }
