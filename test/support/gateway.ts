@@ -236,10 +236,12 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   const startAnyWorker = async (): Promise<unknown> =>
     options.isInProcess ? locals.push(await (await local()).startLocalWorker(environment)) : await gateway.startWorker()
   try {
-    await Promise.all([
+    const starts = await Promise.allSettled([
       ...Array.from({ length: options.webNodes ?? 1 }, () => gateway.startWeb()),
       ...Array.from({ length: options.workers ?? 1 }, startAnyWorker),
     ])
+    // All have started or failed by now, so `stop` misses none of them.
+    for (const start of starts) if (start.status === 'rejected') throw start.reason
     checkout = OWN_CHECKOUT
     gateway.url = gateway.urls[0] ?? ''
     const isReady = async () => (await fetch(`${gateway.url}/readyz`, { headers: AS_HTTPS })).status === 200

@@ -29,7 +29,11 @@ const WIDE = { perMinute: 1_000_000, inFlight: 100_000, perMonth: 10_000_000 }
 export const UNLIMITED = JSON.stringify({ Free: WIDE, Pro: WIDE, Elite: WIDE })
 
 export async function startStage({ caps, timeoutMs, environment, ...options }: StageOptions): Promise<Stage> {
+  // If a later step fails, nobody else would stop what has started, and it would take processor
+  // time from the files that follow.
+  await using started = new AsyncDisposableStack()
   const upstream = await startUpstreamServer()
+  started.defer(() => upstream.close())
   const gateway = await startGateway({
     ...options,
     environment: {
@@ -40,19 +44,12 @@ export async function startStage({ caps, timeoutMs, environment, ...options }: S
       ...environment,
     },
   })
+  started.defer(() => gateway.stop())
   const account = await signUp(gateway)
   const redis = openOperatorRedis(gateway)
-  return {
-    gateway,
-    upstream,
-    account,
-    redis,
-    stop: async () => {
-      redis.disconnect()
-      await gateway.stop()
-      await upstream.close()
-    },
-  }
+  started.defer(() => redis.disconnect())
+  const parts = started.move()
+  return { gateway, upstream, account, redis, stop: () => parts.disposeAsync() }
 }
 
 function capsEnvironment(caps: StageOptions['caps']): Record<string, string> {
