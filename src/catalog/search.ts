@@ -54,8 +54,7 @@ export function rankByWords<Item>(
   if (words.length === 0) return undefined
   const indexed = items.map((item) => ({ item, index: indexOf(item), score: 0 }))
   for (const word of words) {
-    const weights = weigh(indexed, word, weightOfWord)
-    const found = weights.some((weight) => weight > 0) ? weights : weigh(indexed, word, weightOfTypo)
+    const found = weightsOf(indexed, word)
     const rarity = Math.log(1 + items.length / Math.max(1, found.filter((weight) => weight > 0).length))
     for (const [position, entry] of indexed.entries()) entry.score += (found[position] ?? 0) * rarity
   }
@@ -86,12 +85,15 @@ export function indexWords(texts: readonly (readonly [text: string, weight: numb
   return index
 }
 
-function weigh(
-  indexed: { index: WordIndex }[],
-  word: string,
-  weightOf: (index: WordIndex, word: string) => number,
-): number[] {
-  return indexed.map(({ index }) => weightOf(index, word))
+/** What a word is worth in each item: as it is, else with an error, else with an error more. */
+function weightsOf(indexed: { index: WordIndex }[], word: string): number[] {
+  const isFound = (weights: number[]): boolean => weights.some((weight) => weight > 0)
+  const exact = indexed.map(({ index }) => weightOfWord(index, word))
+  const errorsMax = word.length < 4 ? 0 : word.length < 8 ? 1 : 2
+  if (isFound(exact) || errorsMax === 0) return exact
+  const near = indexed.map(({ index }) => weightOfTypo(index, word, { errorsMax, weightMin: 0 }))
+  if (isFound(near) || word.length < 6) return near
+  return indexed.map(({ index }) => weightOfTypo(index, word, { errorsMax: errorsMax + 1, weightMin: WEIGHTS.keyword }))
 }
 
 /** Words of an upstream's file do not change while a process runs. */
@@ -126,13 +128,22 @@ function weightOfWord(index: WordIndex, word: string): number {
   return best
 }
 
-function weightOfTypo(index: WordIndex, word: string): number {
-  const errorsMax = word.length < 4 ? 0 : word.length < 8 ? 1 : 2
-  if (errorsMax === 0) return 0
+/**
+ * A typing error leaves the first letter as it is: `wetter` is meant as `weather` and not as
+ * `letter`.
+ *
+ * @param weightMin words that are worth less are not compared
+ */
+function weightOfTypo(
+  index: WordIndex,
+  word: string,
+  { errorsMax, weightMin }: { errorsMax: number; weightMin: number },
+): number {
   const given = lettersOf(word)
   let best = 0
   for (const [candidate, { weight, letters }] of index) {
-    if (candidate.length < 4 || !mayBeWithin(errorsMax, given, letters)) continue
+    if (candidate[0] !== word[0] || candidate.length < 4 || weight < weightMin) continue
+    if (!mayBeWithin(errorsMax, given, letters)) continue
     if (isWithin(errorsMax, word, candidate)) best = Math.max(best, weight * TYPO_PART)
   }
   return best
@@ -141,7 +152,7 @@ function weightOfTypo(index: WordIndex, word: string): number {
 /** Ends as a plural does and is none: its stem would be found in New York. */
 const SINGULAR = new Set(['news'])
 
-/** Lower-case words without the endings of plurals. */
+/** Lower-case words without the endings of plurals. Initials are one word: `S&P` is `sp`. */
 function wordsOf(text: string): string[] {
   const words =
     text
@@ -149,6 +160,7 @@ function wordsOf(text: string): string[] {
       .normalize('NFKD')
       .replace(/\p{M}/gu, '')
       .replace(/[’']s\b/g, '')
+      .replace(/(?<![\p{L}\p{N}])(\p{L})\s{0,2}&\s{0,2}(?=\p{L}(?!\p{L}))/gu, '$1')
       .match(/[\p{L}\p{N}]+/gu) ?? []
   return words.map((word) =>
     word.length > 3 && !SINGULAR.has(word) ? word.replace(/ies$/, 'y').replace(/([^s])s$/, '$1') : word,

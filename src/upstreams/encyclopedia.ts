@@ -32,7 +32,7 @@ export default upstream({
   category: 'knowledge',
   description: 'Summaries of the pages of the English Wikipedia: extract, description, image and coordinates.',
   tags: ['encyclopedia', 'wikipedia', 'knowledge', 'summary', 'reference'],
-  keywords: words('wiki article biography history person born famous who explain'),
+  keywords: words('wiki article biography history person born famous who explain landmark tower monument'),
   terms: {
     summary: 'Text under CC BY-SA 4.0: show "Wikipedia" with a link to the page. Images have licences of their own.',
     url: 'https://foundation.wikimedia.org/wiki/Policy:Terms_of_Use',

@@ -71,7 +71,7 @@ export default upstream({
   category: 'geography',
   description: 'Place names and addresses to coordinates and back, from OpenStreetMap data (Nominatim).',
   tags: ['geocoding', 'address', 'coordinates', 'reverse-geocoding', 'openstreetmap', 'map'],
-  keywords: words('street city place postcode zip latitude longitude map location'),
+  keywords: words('street city place postcode zip latitude longitude map location landmark tower'),
   terms: {
     summary:
       'Data under ODbL. The public server forbids reselling, auto-complete and systematic queries: an operator who offers geocoding to others sets the address of an own Nominatim.',

@@ -55,6 +55,12 @@ const ASKED: [query: string, slug: string][] = [
   ['dummy users for testing', 'mock-data'],
   ['tell me something funny', 'random-facts'],
   ['currancy', 'currency'],
+  ['S&P 500', 'market-quotes'],
+  ['s & p index', 'market-quotes'],
+  ['SP500', 'market-quotes'],
+  ['wetter', 'weather'],
+  ['Eiffel Tower', 'encyclopedia'],
+  ['landmark', 'encyclopedia'],
 ]
 
 describe('the search', () => {
@@ -70,6 +76,7 @@ describe('the search', () => {
   it('the search lists every API for no words, and none for words that no API has', () => {
     assert.equal(rankApis(apis, ' the ').length, apis.length)
     assert.deepEqual(rankApis(apis, 'xyzzy'), [])
+    assert.deepEqual(rankApis(apis, 'ketter'), [], 'the first letter of letter, better and weather is another')
   })
 
   it('the search leaves out what fits far less than the best', () => {
