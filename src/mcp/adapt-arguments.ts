@@ -1,6 +1,6 @@
 import { isObject } from '../catalog/json.ts'
 import { GatewayError } from '../errors.ts'
-import { parseJsonBody } from '../http/request/json-body.ts'
+import { parseJsonBody, spelledNumber } from '../http/request/json-body.ts'
 import { invalidArguments } from './invalid-arguments.ts'
 
 /** What is read of a JSON schema. */
@@ -28,6 +28,21 @@ const DECIMAL = /^-?(0|[1-9]\d{0,15})(\.\d{0,30})?(e[-+]?\d{1,2})?$/i
  */
 export function adaptTo(schema: unknown, given: unknown): unknown {
   return adapt(schema as Shape, given)
+}
+
+/**
+ * Parameters of a call with each number as its sender wrote it: a number that JavaScript would write
+ * in another way, such as 1.10, is its text, as in the body of a call. A copy of the parameters has
+ * lost how they were written.
+ */
+export function asWritten(parameters: Record<string, unknown>): Record<string, unknown> {
+  const written = Object.entries(parameters).map(([name, value]): [string, unknown] => [
+    name,
+    Array.isArray(value)
+      ? value.map((item, index) => spelledNumber(value, index) ?? item)
+      : (spelledNumber(parameters, name) ?? value),
+  ])
+  return Object.fromEntries(written)
 }
 
 function adapt(shape: Shape, given: unknown): unknown {

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
 import type { Api } from '../catalog/catalog.ts'
 import { type GatewayError, type PublicError, publicError } from '../errors.ts'
-import { adaptTo } from './adapt-arguments.ts'
+import { adaptTo, asWritten } from './adapt-arguments.ts'
 import type { CallOutcome, SendCall } from './call-client.ts'
 import { fitData, RESULT_CHARACTERS_MAX, shareOf, Truncated } from './fit-result.ts'
 import { type Selection, select } from './selection.ts'
@@ -60,7 +60,7 @@ function adaptedParameters(
   { declaration: endpoint }: ApiEndpoint,
   parameters: Record<string, unknown>,
 ): Record<string, unknown> {
-  return adaptTo(endpoint.parameters, parameters) as Record<string, unknown>
+  return adaptTo(endpoint.parameters, asWritten(parameters)) as Record<string, unknown>
 }
 
 /** A call of a batch. The batch itself says when it has no such API or endpoint. */

@@ -4,7 +4,7 @@ import { isObject } from '../catalog/json.ts'
 import { nearestName } from '../catalog/nearest-name.ts'
 import { GatewayError } from '../errors.ts'
 import { isName, sentence } from '../http/request/violation-words.ts'
-import { adaptTo } from './adapt-arguments.ts'
+import { adaptTo, asWritten } from './adapt-arguments.ts'
 
 /** Why a message is not answered by its method. */
 export interface MessageError {
@@ -51,7 +51,9 @@ export function readMessage(body: unknown): { message: unknown } | { error: Mess
 
 function readParams({ arguments: given, ...params }: Record<string, unknown>): unknown {
   const read = withoutNulls(params)
-  return given === undefined ? read : { ...Object(read), ...Object(adaptTo(CallParams, { arguments: given })) }
+  if (given === undefined) return read
+  const written = isObject(given) ? asWritten(given) : given
+  return { ...Object(read), ...Object(adaptTo(CallParams, { arguments: written })) }
 }
 
 function withoutNulls(value: unknown): unknown {

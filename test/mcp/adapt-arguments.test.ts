@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import Type from 'typebox'
-import { adaptTo } from '../../src/mcp/adapt-arguments.ts'
+import { parseJsonBody } from '../../src/http/request/json-body.ts'
+import { adaptTo, asWritten } from '../../src/mcp/adapt-arguments.ts'
 
 const Input = Type.Object({
   query: Type.Optional(Type.String()),
@@ -51,6 +52,13 @@ describe('arguments adapted to a schema', () => {
       assert.deepEqual(adaptTo(Input, { limit: wrong }), { limit: wrong }, wrong)
     }
     assert.deepEqual(adaptTo(Input, { isNew: 'yes', name: true }), { isNew: 'yes', name: true })
+  })
+
+  it('a number is its text when JavaScript would write it in another way, also in a list, and never deeper', () => {
+    const parameters = '{"a":1.10,"b":[2.0,3],"c":1e3,"d":4,"e":"1.0","body":{"f":5.0}}'
+    assert.deepEqual(asWritten(parseJsonBody(Buffer.from(parameters)) as Record<string, unknown>), {
+      ...{ a: '1.10', b: ['2.0', 3], c: '1e3', d: 4, e: '1.0', body: { f: 5 } },
+    })
   })
 
   it('JSON text that no body may hold is refused as arguments are', () => {

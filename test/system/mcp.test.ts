@@ -534,6 +534,25 @@ describe('the MCP servers', () => {
     })
   })
 
+  it('the MCP servers forward an undeclared number as it was written, by every tool', async () => {
+    upstream.play('mock-data', () => upstreams.get('mock-data')?.endpoints['/posts']?.example.response)
+    const call = '{"api":"mock-data","endpoint":"/posts","parameters":{"id":1.0,"cursor":1.10,"of":[2.0,3]}}'
+    const tools: [path: string, name: string, input: string][] = [
+      ['/mcp', 'call_api', call],
+      ['/mcp', 'call_apis', `{"calls":[${call.replace('1.10', '1e2')}]}`],
+      ['/mcp/mock-data', 'mock_data_posts', '{"id":"1","cursor":-0,"of":[2.0]}'],
+    ]
+    for (const [path, name, input] of tools) {
+      const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${name}","arguments":${input}}}`
+      const answer = await send(gateway, path, { key: account.live, headers: accept, body })
+      assert.equal(answer.body.result?.isError, undefined, answer.text)
+    }
+    assert.deepEqual(
+      upstream.arrivalsOf('mock-data').map(({ url }) => url),
+      ['/posts/1?cursor=1.10&of=2.0&of=3', '/posts/1?cursor=1e2&of=2.0&of=3', '/posts/1?cursor=-0&of=2.0'],
+    )
+  })
+
   it('the MCP servers answer with the requested part of the data, and refuse a part that the data do not have', async () => {
     const fields = ['comments[].email', 'comments[].id']
     await withClient('/mcp', withKey(), async (client) => {
