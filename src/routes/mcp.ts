@@ -170,7 +170,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     '/mcp/:slug',
     ONE_API,
     async (request: FastifyRequest<{ Params: Static<typeof SlugParams> }>, reply: FastifyReply) => {
-      const apis = chosenApis(catalog, request.params.slug)
+      const apis = [servedApi(catalog, request.params.slug)]
       const { answerApiMessage } = await loadProtocol()
       return answer(request, reply, await answerApiMessage(apis, depsOf(request, reply), request))
     },
@@ -179,11 +179,14 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
 
 /** The APIs of a list of names, each once. @throws GatewayError API_NOT_FOUND */
 function chosenApis(catalog: Catalog, names: string): Api[] {
-  return [...new Set(names.split(','))].map((name) => {
-    const api = catalog.get(name.trim())
-    if (!api || api.isSwitchedOff) throw unknownApi(catalog, name.trim())
-    return api
-  })
+  return [...new Set(names.split(','))].map((name) => servedApi(catalog, name.trim()))
+}
+
+/** @throws GatewayError API_NOT_FOUND */
+function servedApi(catalog: Catalog, name: string): Api {
+  const api = catalog.get(name)
+  if (!api || api.isSwitchedOff) throw unknownApi(catalog, name)
+  return api
 }
 
 function quotesFor(context: Context, principal: Principal | undefined): McpDeps['quotes'] {

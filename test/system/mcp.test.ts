@@ -218,6 +218,15 @@ describe('the MCP servers', () => {
     })
     assert.deepEqual([wrong.status, wrong.body.code], [404, 'API_NOT_FOUND'])
     assert.match(wrong.body.hint, /\bcurrency\b/)
+    // What is served has to be a resource of the sign-in, and a path with a list is none.
+    for (const path of ['/mcp/weather,currency', '/mcp/weather%2Cweather', '/mcp/%20weather']) {
+      const { status } = await send(gateway, path, {
+        key: account.test,
+        headers: accept,
+        body: initialize(LATEST_PROTOCOL_VERSION),
+      })
+      assert.equal(status, 404, path)
+    }
   })
 
   it('the MCP server of one API has a typed tool for each endpoint, whose results fit its output schema', async () => {
