@@ -223,6 +223,7 @@ describe('a request the framework refuses', () => {
       'A',
       () => raw(Buffer.from(`GET /caf\xe9 HTTP/1.1\r\n${HEAD}\r\n`, 'latin1')),
     ],
+    ['CONNECT', 'VALIDATION_ERROR', 'A', () => raw(`CONNECT api.example:443 HTTP/1.1\r\n${HEAD}\r\n`)],
     ['another version of HTTP', 'VALIDATION_ERROR', 'A', () => raw(`GET /healthz HTTP/3.7\r\n${HEAD}\r\n`)],
     ['two lengths', 'VALIDATION_ERROR', 'A', () => ask('POST', '/v1/auth/login', 'Content-Length: 1\r\n', '{}')],
     ['bytes that are no HTTP', 'VALIDATION_ERROR', 'A', () => raw('\x16\x03\x01\x02\x00\x01\x00hello\r\n\r\n')],

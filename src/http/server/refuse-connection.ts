@@ -36,6 +36,7 @@ const CODES: Record<string, ErrorCode> = {
  * without a reason.
  */
 const REASONS: Record<string, string> = {
+  CONNECT: 'its method is for proxies alone',
   HPE_INVALID_METHOD: 'its method is not one of HTTP',
   HPE_INVALID_URL: 'its address is not valid',
   HPE_INVALID_VERSION: 'its version of HTTP is not 1.0 or 1.1',
