@@ -37,7 +37,7 @@ export function misspeltSettings(names: string[], known: string[]): string[] {
 
 /**
  * Sentences on variables that begin with `UPSTREAM_` and name no API or no setting, each with the
- * nearest name: a typing error would otherwise be silence.
+ * nearest name, and on keys that no request carries: a typing error would otherwise be silence.
  */
 export function unknownVariables(names: string[], catalog: Catalog): string[] {
   const slugs = [...catalog.values()].flatMap(({ slug, fallback }) => [
@@ -48,8 +48,12 @@ export function unknownVariables(names: string[], catalog: Catalog): string[] {
   return names.flatMap((name) => {
     const [, middle = '', suffix = ''] = /^UPSTREAM_(.+)_([A-Z0-9]+)$/.exec(name) ?? []
     const isSetting = SUFFIXES.includes(suffix)
-    if (isSetting && known.has(middle)) return []
-    const nearest = known.has(middle) ? middle : nearestVariable(middle || name.slice('UPSTREAM_'.length), catalog)
+    const slug = known.get(middle)
+    if (isSetting && slug !== undefined) {
+      const isInVain = suffix === 'KEY' && !catalog.get(slug)?.upstream.credential
+      return isInVain ? [`${name} has no effect: the requests to ${slug} carry no key`] : []
+    }
+    const nearest = slug !== undefined ? middle : nearestVariable(middle || name.slice('UPSTREAM_'.length), catalog)
     const wanted = isSetting ? suffix : SUFFIXES.join(', _')
     const hint = nearest === undefined ? '' : `; did you mean UPSTREAM_${nearest}_${wanted}?`
     return [`${name} is the setting of no API${hint}`]

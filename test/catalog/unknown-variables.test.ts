@@ -13,6 +13,15 @@ describe('variables of upstreams', () => {
       'UPSTREAM_QQQQQ_KEY is the setting of no API',
     ])
   })
+
+  it('a key for an API whose requests carry none is warned of, and a key for another API is not', async () => {
+    const catalog = await loadCatalog(new Map())
+    assert.deepEqual(unknownVariables(['UPSTREAM_NEWS_KEY', 'UPSTREAM_CODE_HOST_USER_KEY'], catalog), [])
+    assert.deepEqual(unknownVariables(['UPSTREAM_MEAL_RECIPES_KEY', 'UPSTREAM_DICTIONARY_FALLBACK_KEY'], catalog), [
+      'UPSTREAM_MEAL_RECIPES_KEY has no effect: the requests to meal-recipes carry no key',
+      'UPSTREAM_DICTIONARY_FALLBACK_KEY has no effect: the requests to dictionary-fallback carry no key',
+    ])
+  })
 })
 
 describe('a variable that is nearly the name of a setting', () => {
