@@ -31,9 +31,9 @@ export function adaptTo(schema: unknown, given: unknown): unknown {
 }
 
 /**
- * Parameters of a call with each number as its sender wrote it: a number that JavaScript would write
- * in another way, such as 1.10, is its text, as in the body of a call. A copy of the parameters has
- * lost how they were written.
+ * Parameters of a call with each number as its sender wrote it: a number that JavaScript would
+ * write in another way, such as 1.10, is its text, as in the body of a call. A copy of the
+ * parameters has lost how they were written.
  */
 export function asWritten(parameters: Record<string, unknown>): Record<string, unknown> {
   const written = Object.entries(parameters).map(([name, value]): [string, unknown] => [
