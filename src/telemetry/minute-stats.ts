@@ -1,6 +1,7 @@
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
+import { loadScript } from '../redis/script.ts'
 import type { EndedCall } from './ended-call.ts'
 
 /** Upper bounds of the time buckets, milliseconds; a last bucket holds what took longer. */
@@ -38,6 +39,11 @@ const FIELDS_MAX = 20_000
  */
 const ACCOUNTS_ADDED_MAX = 50
 const ACCOUNTS_KEPT_MAX = 300
+
+/** Fields that one command adds to: Redis serves nobody else meanwhile. */
+const ADDED_TOGETHER_MAX = 500
+
+const addCounts = loadScript(new URL('./lua/add-counts.lua', import.meta.url))
 
 /**
  * Counts by field: `c|slug|code`, `a|account|status`, `q|slug|bucket` (queue), `u|slug|bucket`
@@ -127,27 +133,21 @@ export class MinuteStats {
     return [...refusedCalls, ...refusedAccounts]
   }
 
-  /** @returns what Redis refused: a pipeline succeeds as a whole although its commands fail */
+  /** @returns what Redis refused */
   async #write(key: string, { counts, seconds }: { counts: FieldCounts; seconds: number }): Promise<FieldCounts> {
-    if (counts.length === 0) return []
-    const pipeline = this.#redis.pipeline()
-    let hasAccounts = false
-    for (const [field, count] of counts) {
-      if (isAccount(field)) pipeline.zincrby(key, count, field.slice(2))
-      else pipeline.hincrby(key, field, count)
-      hasAccounts ||= isAccount(field)
+    const refused: FieldCounts = []
+    for (let from = 0; from < counts.length; from += ADDED_TOGETHER_MAX) {
+      const added = counts.slice(from, from + ADDED_TOGETHER_MAX)
+      const isOfAccounts = added.every(([field]) => isAccount(field))
+      const fields = added.flatMap(([field, count]) => [isOfAccounts ? field.slice(2) : field, count])
+      try {
+        await addCounts.run(this.#redis, [key], [seconds, isOfAccounts ? ACCOUNTS_KEPT_MAX : '', ...fields])
+      } catch (error) {
+        this.#log.debug({ err: error }, 'failed to write some of the counts of calls')
+        refused.push(...added)
+      }
     }
-    if (hasAccounts) pipeline.zremrangebyrank(key, 0, -ACCOUNTS_KEPT_MAX - 1)
-    pipeline.expire(key, seconds)
-    try {
-      const replies = (await pipeline.exec()) ?? []
-      const [[refusal] = []] = replies.filter(([error]) => error)
-      if (refusal) this.#log.debug({ err: refusal }, 'failed to write some of the counts of calls')
-      return counts.filter((_, index) => replies[index]?.[0])
-    } catch (error) {
-      this.#log.debug({ err: error }, 'failed to write the counts of calls')
-      return counts
-    }
+    return refused
   }
 }
 

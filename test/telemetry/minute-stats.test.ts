@@ -8,7 +8,7 @@ import { redisOfThisFile } from '../support/services.ts'
 const { redis } = await redisOfThisFile()
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 
-test('counts that Redis refuses one by one are written when it takes them, and the others only once', async () => {
+test('counts that Redis refuses are written when it takes them, and the others only once', async () => {
   const at = 600_000_000
   const stats = new MinuteStats({ redis, log, now: () => at })
   const counts = keys.slotStats(at / 10_000)
@@ -30,4 +30,21 @@ test('counts that Redis refuses one by one are written when it takes them, and t
   await stats.close()
   const quarter = await readQuarter(redis, at)
   assert.deepEqual([...quarter.calls], [['weather|OK', 2]], 'the chart of a day counts each call once too')
+})
+
+test('a minute keeps the accounts with most calls, of all that its nodes counted', async () => {
+  const at = 1_200_000_000
+  for (let node = 0; node < 8; node += 1) {
+    const stats = new MinuteStats({ redis, log, now: () => at })
+    for (let each = 0; each < 50; each += 1) {
+      const calls = each === 0 ? 2 : 1
+      const accountId = each === 0 ? 'busiest' : `account-${node}-${each}`
+      for (let call = 0; call < calls; call += 1) stats.add({ slug: 'weather', accountId, status: 200 })
+    }
+    await stats.close()
+  }
+  const { accounts, calls } = await readMinute(redis, at)
+  assert.equal(accounts.length, 300)
+  assert.equal(calls.get('weather|OK'), 8 * 51)
+  assert.equal(accounts.find(({ id }) => id === 'busiest')?.count, 16)
 })

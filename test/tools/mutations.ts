@@ -80,6 +80,7 @@ const throttle = inFile('src/throttles/lua/take-throttle', 'limits/model')
 const throttleSetBack = inFile('src/throttles/lua/take-throttle', 'limits/account-limits')
 const filled = inFile('workers/upstream/lua/store-prefetched', 'workers/item-pool')
 const signIns = inFile('src/oauth/lua/keep-sign-in', 'oauth/sign-in-adapter')
+const counts = inFile('src/telemetry/lua/add-counts', 'telemetry/minute-stats')
 const beat = inFile('src/telemetry/lua/write-beat', 'telemetry/heartbeat')
 
 export const MUTATIONS: Mutation[] = [
@@ -810,6 +811,10 @@ export const MUTATIONS: Mutation[] = [
     "  followSetBack(LOG, string.format('%.0f', nowMs))\n",
   ),
   beat('a full Redis takes no heartbeat', '#!lua flags=allow-oom', '#!lua'),
+  counts('counts are kept for ever', "redis.call('EXPIRE', COUNTS, seconds)\n"),
+  counts('counts replace what was counted before', "redis.call('HINCRBY'", "redis.call('HSET'"),
+  counts('counts of accounts replace what was counted before', "redis.call('ZINCRBY'", "redis.call('ZADD'"),
+  counts('accounts with the most calls are not kept', '0, -keptMax - 1', '-keptMax, -1'),
   beat('a heartbeat is not written', "redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])"),
   signIns('a sign-in stays for ever', "sealed, 'PX', lifeMs)", 'sealed)'),
   signIns('an index of sign-ins stays for ever', "  redis.call('PEXPIRE', index, lifeMs)\n"),
