@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Endpoint } from '../catalog/endpoint.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { upstreamKeys } from '../redis/keys.ts'
@@ -43,12 +43,12 @@ export function cacheKeys(endpoint: Endpoint, call: CachedCall): CacheKeys | und
   const sorted = Object.entries(parameters).sort(([left], [right]) => (left < right ? -1 : 1))
   const owner = rule.perCaller ? call.accountId : (call.providerKey?.bucket ?? '')
   const identity = JSON.stringify([call.endpoint, sorted, call.extra, call.raw, owner])
-  const hash = createHash('sha256').update(identity).digest('base64url').slice(0, 27)
+  const digest = hash('sha256', identity, 'base64url').slice(0, 27)
   return {
-    answer: upstreamKeys.cacheEntry(call.slug, hash),
-    coalesced: upstreamKeys.coalesced(call.slug, hash),
-    leader: upstreamKeys.leader(call.slug, hash),
-    followed: upstreamKeys.followed(call.slug, hash),
-    outcome: upstreamKeys.coalescedOutcome(call.slug, hash),
+    answer: upstreamKeys.cacheEntry(call.slug, digest),
+    coalesced: upstreamKeys.coalesced(call.slug, digest),
+    leader: upstreamKeys.leader(call.slug, digest),
+    followed: upstreamKeys.followed(call.slug, digest),
+    outcome: upstreamKeys.coalescedOutcome(call.slug, digest),
   }
 }

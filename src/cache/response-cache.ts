@@ -1,9 +1,8 @@
-import { Cluster } from 'ioredis'
 import { Batcher } from '../async/batcher.ts'
 import type { ErrorCode } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { decodeFrame, encodeFrame } from '../queue/frame.ts'
-import type { RedisConnection } from '../redis/connection.ts'
+import { type RedisConnection, slotOf } from '../redis/connection.ts'
 import { upstreamKeys } from '../redis/keys.ts'
 import { MemoryHeadroom } from '../redis/memory-headroom.ts'
 import { loadScript } from '../redis/script.ts'
@@ -19,8 +18,11 @@ const PARTITION_BYTES = { plain: 16 * 1024 * 1024, undeclared: 2 * 1024 * 1024 }
 /** Larger answers are not stored, bytes. */
 const ENTRY_BYTES_MAX = 512 * 1024
 
-/** Answers that are read by one command. */
-const READ_TOGETHER_MAX = 16
+/** Answers that are read, and that are stored, by one command. */
+const TOGETHER_MAX = 16
+
+/** A larger answer is stored by a command of its own, bytes: Redis serves nobody else meanwhile. */
+const STORED_TOGETHER_BYTES_MAX = 32 * 1024
 
 /** A stored answer. */
 export interface CacheEntry {
@@ -53,12 +55,18 @@ const INDEX_BYTES = 380
  * together: the search for them costs most.
  */
 const EVICTED_AHEAD = 1 / 128
+const EVICTED_MIN = 16
 const EVICTED_MAX = 100
 
-const storeAnswer = loadScript(new URL('./lua/store-answer.lua', import.meta.url), {
+/** Answers that have ended, and that one command takes out of the keys that list them. */
+const ENDED_MAX = 500
+
+const storeAnswers = loadScript(new URL('./lua/store-answers.lua', import.meta.url), {
   INDEX_BYTES,
   EVICTED_AHEAD,
+  EVICTED_MIN,
   EVICTED_MAX,
+  ENDED_MAX,
 })
 
 /** The call that an answer was fetched for, by which it is stored and evicted. */
@@ -71,6 +79,12 @@ export interface AnswerOrigin {
   lead?: Lead | undefined
 }
 
+/** What `store-answers.lua` takes for one answer. */
+interface Storing {
+  keys: string[]
+  values: (string | number | Buffer)[]
+}
+
 /**
  * Stored answers in Redis, bounded in memory per upstream. It fails open: without it calls are
  * slower, not broken.
@@ -80,13 +94,14 @@ export class ResponseCache {
   readonly #log: Log
   readonly #headroom: MemoryHeadroom
   readonly #reads = new Batcher<string, Buffer | null>((_slot, keys) => this.#read(keys), {
-    itemsMax: READ_TOGETHER_MAX,
+    itemsMax: TOGETHER_MAX,
   })
-  readonly #isCluster: boolean
+  readonly #stores = new Batcher<Storing, number | string>((_slot, storing) => this.#store(storing), {
+    itemsMax: TOGETHER_MAX,
+  })
 
   constructor(redis: RedisConnection, log: Log) {
     this.#redis = redis
-    this.#isCluster = redis instanceof Cluster
     this.#log = log
     this.#headroom = new MemoryHeadroom(redis)
   }
@@ -97,8 +112,7 @@ export class ResponseCache {
    */
   async get(key: string): Promise<CacheEntry | undefined> {
     try {
-      // Keys of one upstream share a hash slot. On one Redis a command may read any keys.
-      const frame = await this.#reads.add(this.#isCluster ? key.slice(0, key.indexOf('}')) : '', key)
+      const frame = await this.#reads.add(slotOf(this.#redis, key), key)
       if (frame === null) return undefined
       const { head, body } = decodeFrame<Omit<CacheEntry, 'body'>>(frame)
       return { ...head, body }
@@ -120,7 +134,8 @@ export class ResponseCache {
   }
 
   /**
-   * Stores an answer in its partition, unless Redis is short of memory.
+   * Stores an answer in its partition, unless Redis is short of memory. One command stores the
+   * answers of a tick of the event loop, or of three.
    *
    * @returns whether it is stored, and the lead has ended
    */
@@ -132,21 +147,24 @@ export class ResponseCache {
     const { cacheIndex, cacheSizes, cacheOwners, cacheOwned } = upstreamKeys
     const keys = [key, ...[cacheIndex, cacheSizes, cacheOwners, cacheOwned].map((name) => name(slug, partition))]
     if (lead) keys.push(lead.keys.leader, lead.keys.coalesced)
-    const values = [
-      encodeFrame(head, body),
-      Math.ceil(lifeMs),
-      Math.ceil(entry.storedAt),
-      PARTITION_BYTES[partition],
-      owner,
-      ...(lead?.tokens ?? []),
-    ]
+    const tokens = lead?.tokens ?? []
+    const times = [Math.ceil(lifeMs), Math.ceil(entry.storedAt)]
+    const values = [encodeFrame(head, body), ...times, PARTITION_BYTES[partition], owner, tokens.length, ...tokens]
     try {
-      await storeAnswer.run(this.#redis, keys, values)
-      return true
+      const together = body.length > STORED_TOGETHER_BYTES_MAX ? key : slotOf(this.#redis, key)
+      const result = await this.#stores.add(together, { keys, values })
+      if (typeof result === 'number') return true
+      this.#log.debug({ reason: result }, 'failed to store an answer')
     } catch (error) {
       this.#log.debug({ err: error }, 'failed to store an answer')
-      return false
     }
+    return false
+  }
+
+  async #store(storing: Storing[]): Promise<(number | string)[]> {
+    const keys = storing.flatMap((each) => each.keys)
+    const values = storing.flatMap((each) => each.values)
+    return (await storeAnswers.run(this.#redis, keys, values)) as (number | string)[]
   }
 }
 

@@ -163,6 +163,14 @@ function credentials(url: URL): Pick<RedisOptions, 'username' | 'password' | 'tl
   }
 }
 
+/**
+ * What keys must share for one command to use them: on a Redis Cluster their hash slot, on one
+ * Redis nothing.
+ */
+export function slotOf(redis: RedisConnection, key: string): string {
+  return redis instanceof Cluster ? key.slice(0, key.indexOf('}')) : ''
+}
+
 /** Closes a connection: politely when it is up, at once when it is not. */
 export async function closeRedis(redis: RedisConnection): Promise<void> {
   if (redis.status === 'ready') await redis.quit().catch(() => redis.disconnect())

@@ -40,8 +40,7 @@ describe('stored answers', () => {
   const known = async (slug: string) => [
     await redis.zcard(upstreamKeys.cacheIndex(slug, 'plain')),
     await redis.zcard(upstreamKeys.cacheOwned(slug, 'plain')),
-    // And the bytes of all.
-    (await redis.hlen(upstreamKeys.cacheSizes(slug, 'plain'))) - 1,
+    (await redis.hkeys(upstreamKeys.cacheSizes(slug, 'plain'))).filter((field) => field.startsWith('agw:')).length,
   ]
   const counted = async (slug: string, room: string) =>
     Number(await redis.hget(upstreamKeys.cacheSizes(slug, room), 'total'))
@@ -139,7 +138,7 @@ describe('stored answers', () => {
     for (let number = 0; number < 60; number += 1) await store('both', `new-${number}`, 400_000)
     const bytes = await counted('both', 'plain')
     assert.ok(bytes > 15 * 1024 * 1024 && bytes <= 16 * 1024 * 1024, String(bytes))
-    const kept = Object.entries(await redis.hgetall(sizes)).filter(([name]) => name !== 'total')
+    const kept = Object.entries(await redis.hgetall(sizes)).filter(([name]) => name.startsWith('agw:'))
     assert.equal(
       kept.reduce((sum, [, size]) => sum + Number.parseInt(size, 10), 0),
       bytes,
@@ -162,6 +161,17 @@ describe('stored answers', () => {
     assert.deepEqual(owners, ['c', String(await counted('ended', 'plain'))])
   })
 
+  it('stored answers that have ended make way before any answer of an account that has more', async () => {
+    const name = (index: number) => `${index}`.padStart(3, '0')
+    const at = (index: number, owner: string, storedAt: number, freshMs: number) =>
+      store('ended-first', owner + name(index), 100_000, { hasUndeclared: true, owner, storedAt, freshMs })
+    // All in one second, in which the partition is looked through once.
+    for (let index = 0; index < 5; index += 1) await at(index, 'ended', STORED_AT, 100)
+    for (let index = 0; index < 18; index += 1) await at(index, 'more', STORED_AT + 200, 3_600_000)
+    const keys = Array.from({ length: 18 }, (_, index) => upstreamKeys.cacheEntry('ended-first', `more${name(index)}`))
+    assert.equal(await redis.exists(...keys), 18)
+  })
+
   it('stored answers that are stored again are counted once', async () => {
     for (let index = 0; index < 5; index += 1) await store('again', 'same', 1_000)
     const bytes = await counted('again', 'plain')
@@ -173,6 +183,20 @@ describe('stored answers', () => {
     await store('ending', 'any', 1_000)
     const lifeMs = await redis.pttl(upstreamKeys.cacheEntry('ending', 'any'))
     assert.ok(lifeMs > 3_540_000 && lifeMs <= 3_600_000, `a stored answer lives ${lifeMs} ms`)
+  })
+
+  it('answers of several APIs that come together are stored together, and an answer that cannot be stored leaves the others alone', async () => {
+    await redis.set(upstreamKeys.cacheIndex('together-1', 'plain'), 'no sorted set')
+    const slugs = Array.from({ length: 20 }, (_, index) => `together-${index}`)
+    assert.deepEqual(
+      await Promise.all(slugs.map((slug) => store(slug, 'one', slug === 'together-4' ? 100_000 : 1_000))),
+      slugs.map((slug) => slug !== 'together-1'),
+    )
+    for (const slug of slugs.filter((slug) => slug !== 'together-1')) {
+      assert.deepEqual(await known(slug), [1, 1, 1])
+      assert.ok(await cache.get(upstreamKeys.cacheEntry(slug, 'one')))
+    }
+    assert.equal(await store('together-1', 'alone', 1_000), false)
   })
 
   it('the step that stores an answer ends the lead of the request that brought it, and no other lead', async () => {
@@ -190,7 +214,8 @@ describe('stored answers', () => {
       assert.equal(await storeAs('mine'), 0)
     }
     await redis.mset(keys.leader, 'of another', keys.coalesced, 'member')
-    assert.equal(await storeAs('mine'), 1)
+    const [left] = await Promise.all([storeAs('mine'), store('beside', 'x', 1_000), storeAs('mine')])
+    assert.equal(left, 1)
     assert.equal(await redis.get(keys.leader), 'of another')
   })
 })

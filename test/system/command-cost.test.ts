@@ -94,7 +94,7 @@ describe('in Redis', () => {
 
   it('a cacheable call whose answer is not stored costs these commands', async () => {
     const next = () => cells(1)[0]?.parameters.latitude ?? assert.fail()
-    assertCost(await cost(() => one(weather(next()))), { wire: 13, all: 73 })
+    assertCost(await cost(() => one(weather(next()))), { wire: 12, all: 74 })
   })
 
   it('a call with a test key costs these commands', async () => {

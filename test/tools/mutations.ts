@@ -67,9 +67,10 @@ const login = inFile('src/throttles/lua/take-throttle', 'throttles/login-delay')
 const health = inFolder('src/health/lua', 'health/health')
 const members = inFile('src/health/lua/note-members', 'health/lacking-members')
 const results = inFolder('src/queue/lua', 'queue/results')
-const answers = inFile('src/cache/lua/store-answer', 'cache/response-cache')
+const answers = inFile('src/cache/lua/store-answers', 'cache/response-cache')
 const life = inFolder('src', 'redis/keys')
 const clock = inFile('src/redis/lua/clock', 'redis/script')
+const leads = inFile('workers/cache/lua/take-leads', 'workers/request-coalescer')
 const lock = inFile('src/redis/lua/extend-lock', 'workers/item-pool', 'workers/request-coalescer')
 const pool = inFile('workers/upstream/lua/take-prefetched', 'workers/item-pool')
 const marker = inFile('workers/queue/lua/clear-marker', 'workers/queue-worker')
@@ -532,12 +533,36 @@ export const MUTATIONS: Mutation[] = [
   answers('an owner gives way until it has nothing', ' or taken > surplus then', ' then'),
   answers('an answer that is stored again counts twice', 'total - drop({ENTRY})', 'total, drop({ENTRY})'),
   answers('answers that are evicted still count', 'total - drop(evicted)', 'total - 0 * drop(evicted)'),
-  answers('answers that have ended still count', 'tonumber(total or 0) - freed', 'tonumber(total or 0)'),
-  answers('the lead of another request ends', 'isHeld = isHeld or holder == ARGV[index]', 'isHeld = true'),
-  answers('the lead of a request that stored its answer stays', 'isHeld and LEADER or COALESCED', 'COALESCED'),
+  answers('answers that have ended still count', 'dropEnded(now)\n    sweptAt', '0 * dropEnded(now)\n    sweptAt'),
+  answers('the lead of another request ends', 'isHeld or holder == token', 'true'),
+  answers('the lead of a request that stored its answer stays', 'isHeld and leader or coalesced', 'coalesced'),
   answers('an owner keeps what its answers took', "'ZINCRBY', OWNERS, -bytes", "'ZINCRBY', OWNERS, 0"),
   answers('answers are evicted that are gone', "  redis.call('ZREM', OWNED, unpack(members))\n"),
   answers('answers that have ended keep their room', '#ended > 0 and drop(ended) or 0', '0'),
+  answers(
+    'answers that have ended stay until their partition is full',
+    'if sweptAt ~= second then',
+    'if not sweptAt then',
+  ),
+  answers(
+    'answers are evicted in place of answers that have ended',
+    'if total > bytesMax then total = total - dropEnded(now) end\n',
+  ),
+  answers('answers that have ended are looked for once', 'endedLeft > 0 and second', 'second'),
+  answers('an answer that cannot be stored fails the others', 'pcall(storeAndEndLead,', 'true, storeAndEndLead('),
+  answers('the second of two answers takes the keys of the first', 'key, value = key + 5', 'key, value = key + 4'),
+  leads('a lead that is taken is free', 'holder ~= token and', 'false and'),
+  leads('a request follows itself', 'holder and holder ~= token', 'holder'),
+  leads('every request overtakes', "ARGV[index + 1] == '1' and ", ''),
+  leads('a request that was sent is overtaken', ' ~= BEGUN', " ~= BEGUN .. '!'"),
+  leads(
+    'a request that overtakes takes no lead',
+    "redis.call('SET', leader, token, 'PX', LEADER_MS) end",
+    'redis.call("TIME") end',
+  ),
+  leads('a leader looks for no answer', "redis.call('EXISTS', answer)", '0'),
+  leads('a lead that overtakes another lasts for ever', "token, 'PX', LEADER_MS) end", 'token) end'),
+  leads('a lead lasts for ever', "token, 'PX', LEADER_MS, 'NX'", "token, 'NX'"),
   answers(
     'answers of an earlier version keep their room',
     "if not isKnown then keys = redis.call('ZRANGE', INDEX, 0, EVICTED_MAX - 1) end\n",

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { it, type TestContext } from 'node:test'
+import { encodeFrame } from '../../src/queue/frame.ts'
 import { RequestCoalescer, type RequestResult, type Subscriber } from '../../workers/cache/request-coalescer.ts'
 import { LOCK_LOST } from '../../workers/errors/abort-reasons.ts'
 import type { Outcome } from '../../workers/upstream/outcome.ts'
@@ -22,6 +23,11 @@ const subscriber = (member: string, signal = new AbortController().signal): Subs
   signal,
   progress: { reach: 'unsent' as const },
 })
+/** If the process that leads dies now, its lead ends in time. */
+async function assertEnds({ leader }: ReturnType<typeof keysOf>) {
+  const lifeMs = await redis.pttl(leader)
+  assert.ok(lifeMs > 0 && lifeMs <= 3_000, `the lead of a process that dies now lasts ${lifeMs} ms`)
+}
 const TIMEOUT = { code: 'UPSTREAM_TIMEOUT' } as const
 
 /** A process whose call leads. It has sent its request and has no answer yet. */
@@ -45,8 +51,7 @@ it('a follower in another process knows that the request it shares is at the ups
   const follower = subscriber('second')
   const following = new RequestCoalescer(redis).join(keys, follower, () => assert.fail('one request is enough'))
   await until(() => follower.progress.ofRequest?.isUnderWay === true)
-  const lifeMs = await redis.pttl(keys.leader)
-  assert.ok(lifeMs > 0 && lifeMs <= 3_000, `the lead of a process that dies now lasts ${lifeMs} ms`)
+  await assertEnds(keys)
   leading.end()
   assert.deepEqual(await leading.outcome, { outcome: TIMEOUT, isCollapsed: false })
   assert.deepEqual(await following, { outcome: TIMEOUT, isCollapsed: true })
@@ -61,6 +66,7 @@ it('a follower in another process sends a request of its own when the call that 
     const answer = Promise.withResolvers<RequestResult>()
     const first = new RequestCoalescer(redis).join(keys, subscriber('first'), () => answer.promise)
     await until(async () => (await redis.exists(keys.leader)) === 1)
+    await assertEnds(keys)
     const own: Outcome = { body: Buffer.from('{}') }
     const second = new RequestCoalescer(redis).join(keys, subscriber('second'), async () => ({ outcome: own }))
     await until(async () => (await redis.exists(keys.followed)) === 1)
@@ -157,6 +163,7 @@ it('a call whose place comes first brings the answer for a request that is not s
       return answer.promise
     })
     await until(() => isLed)
+    await assertEnds(keys)
     // The calls that come now share the first request.
     const [beside, remote] = [second, new RequestCoalescer(redis)].map((coalescer) =>
       coalescer.join(keys, subscriber('third'), () => assert.fail('one request is enough')),
@@ -216,9 +223,9 @@ it('a call whose command for the lead was slow finds what the leader before stor
     return answer
   }
   const slow = Object.create(redis)
-  slow.set = async (...values: Parameters<typeof redis.set>) => {
+  slow.evalsha = async (...values: Parameters<typeof redis.evalsha>) => {
     await until(() => stored !== undefined)
-    return await redis.set(...values)
+    return await redis.evalsha(...values)
   }
   const findStored = async () => stored
   const late = new RequestCoalescer(slow, { isStoreElsewhere: true })
@@ -229,21 +236,42 @@ it('a call whose command for the lead was slow finds what the leader before stor
   assert.equal(requests, 1)
 })
 
-it('a follower in another process looks for the stored answer once, and when it takes the lead', async (t) => {
-  const keys = keysOf('looked-up')
-  const leading = await lead(t, keys)
-  let looks = 0
-  const findStored = async () => {
-    looks += 1
-    return undefined
+it('a follower in another process looks for the stored answer when it takes the lead, if an answer is stored', async () => {
+  const own: Outcome = { body: Buffer.from('{}') }
+  for (const isStored of [true, false]) {
+    const keys = keysOf(`looked-up-${isStored}`)
+    await redis.set(keys.leader, 'another', 'PX', 60_000)
+    const done: string[] = []
+    const findStored = async () => {
+      done.push('looked')
+      return { outcome: own }
+    }
+    const following = new RequestCoalescer(redis).join(keys, { ...subscriber('second'), findStored }, async () => {
+      done.push('sent')
+      return { outcome: own }
+    })
+    await until(async () => (await redis.pttl(keys.followed)) > 0)
+    if (isStored) await redis.set(keys.answer, 'stored by the other')
+    assert.deepEqual(done, [])
+    await redis.del(keys.leader)
+    await following
+    assert.deepEqual(done, [isStored ? 'looked' : 'sent'])
   }
-  const follower = { ...subscriber('second'), findStored }
-  const following = new RequestCoalescer(redis).join(keys, follower, () => assert.fail('one request is enough'))
-  // Its attempts to take the lead end with an outcome.
-  await until(async () => (await redis.pttl(keys.followed)) > 0)
-  await until(async () => (await redis.pttl(keys.followed)) < 1_300)
-  assert.equal(looks, 1)
-  leading.end()
-  await following
-  assert.equal(looks, 2)
+})
+
+it('requests that take their leads together lead, follow and overtake each for itself', async () => {
+  const own: Outcome = { body: Buffer.from('{}') }
+  const free = Array.from({ length: 20 }, (_, index) => keysOf(`together-${index}`))
+  const [sent, unsent] = [keysOf('together-sent'), keysOf('together-unsent')]
+  const published = encodeFrame({ leader: 'another', failure: TIMEOUT }, Buffer.alloc(0))
+  await redis.mset(sent.leader, 'another sent', sent.outcome, published, unsent.leader, 'another')
+  const coalescer = new RequestCoalescer(redis)
+  const send = async () => ({ outcome: own })
+  const leading = free.map((keys) => coalescer.join(keys, subscriber('first'), send))
+  const overtaking = coalescer.join(unsent, { ...subscriber('ahead'), isAhead: true }, send)
+  const following = { ...subscriber('late'), isAhead: true }
+  const followed = coalescer.join(sent, following, () => assert.fail('one request is enough'))
+  for (const led of [...leading, overtaking]) assert.deepEqual(await led, { outcome: own, isCollapsed: false })
+  assert.deepEqual(await followed, { outcome: TIMEOUT, isCollapsed: true })
+  assert.equal(following.progress.ofRequest?.isUnderWay, true)
 })

@@ -1,14 +1,21 @@
+import { Batcher } from '../../src/async/batcher.ts'
 import { BEGUN, type CacheKeys } from '../../src/cache/cache-key.ts'
 import { decodeFrame, encodeFrame } from '../../src/queue/frame.ts'
 import { hasReached } from '../../src/queue/verdict.ts'
-import type { RedisConnection } from '../../src/redis/connection.ts'
+import { type RedisConnection, slotOf } from '../../src/redis/connection.ts'
 import { extendLock, releaseLock } from '../../src/redis/lock.ts'
+import { loadScript } from '../../src/redis/script.ts'
 import { type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { CallProgress } from '../upstream/send-under-permit.ts'
 
 /** Lifetime of a leader's key, and the interval of its renewal. Milliseconds. */
 const LEADER_MS = 3_000
 const LEADER_RENEW_MS = 1_000
+
+/** Leads that one command takes. */
+const TAKEN_TOGETHER_MAX = 16
+
+const takeLeads = loadScript(new URL('./lua/take-leads.lua', import.meta.url), { LEADER_MS, BEGUN })
 
 /**
  * How long followers in other processes find an outcome, milliseconds. Followers of a larger
@@ -36,9 +43,26 @@ interface OutcomeHead {
   isFromFallback?: true
 }
 
+interface Taking {
+  keys: CacheKeys
+  token: string
+  mayOvertake: boolean
+}
+
+interface Taken {
+  isLeader: boolean
+  /** The token of another request that has the lead, or had it. */
+  other: string | undefined
+  /** This request leads, and an answer is stored: the last leader may have stored it meanwhile. */
+  hasAnswer: boolean
+}
+
 /** Who leads among the processes, by a key in Redis that a leader renews and ends. */
 export class Leads {
   readonly #redis: RedisConnection
+  readonly #takings = new Batcher<Taking, Taken>((_slot, takings) => this.#take(takings), {
+    itemsMax: TAKEN_TOGETHER_MAX,
+  })
 
   constructor(redis: RedisConnection) {
     this.#redis = redis
@@ -46,22 +70,26 @@ export class Leads {
 
   /**
    * Takes the lead if it is free, or if a request in another process has it that may be overtaken.
+   * One command takes the leads of a tick of the event loop, or of three.
    *
-   * @returns the token of that request as `other`
    * @throws what Redis throws
    */
-  async take(
-    { keys, token, progress }: LeadingRequest,
-    mayOvertake: boolean,
-  ): Promise<{ isLeader: boolean; other?: string }> {
-    const leader = await this.#redis.set(keys.leader, token, 'PX', LEADER_MS, 'NX', 'GET')
+  async take({ keys, token, progress }: LeadingRequest, mayOvertake: boolean): Promise<Taken> {
+    const taken = await this.#takings.add(slotOf(this.#redis, keys.leader), { keys, token, mayOvertake })
     // The outcome at a follower's deadline depends on how far the leader's request is.
-    progress.isUnderWay = leader?.endsWith(BEGUN) ?? false
+    progress.isUnderWay = taken.other?.endsWith(BEGUN) ?? false
     progress.reach = progress.isUnderWay ? 'maybe-sent' : 'unsent'
-    if (leader === null || leader === token) return { isLeader: true }
-    const isOvertaken = mayOvertake && !progress.isUnderWay
-    if (isOvertaken) await this.#redis.set(keys.leader, token, 'PX', LEADER_MS)
-    return { isLeader: isOvertaken, other: leader.replace(BEGUN, '') }
+    return { ...taken, other: taken.other?.replace(BEGUN, '') }
+  }
+
+  async #take(takings: Taking[]): Promise<Taken[]> {
+    const keys = takings.flatMap(({ keys: { leader, answer } }) => [leader, answer])
+    const values = takings.flatMap(({ token, mayOvertake }) => [token, mayOvertake ? 1 : 0])
+    const replies = (await takeLeads.run(this.#redis, keys, values)) as (number | string)[]
+    return takings.map((_, index) => {
+      const [isLeader, other, hasAnswer] = replies.slice(3 * index)
+      return { isLeader: isLeader === 1, other: other ? String(other) : undefined, hasAnswer: hasAnswer === 1 }
+    })
   }
 
   /** Renews the lead from now on. @returns how to stop */

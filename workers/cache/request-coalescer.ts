@@ -109,8 +109,7 @@ export class RequestCoalescer {
   readonly #requests = new Map<string, LocalRequest>()
 
   /**
-   * `isStoreElsewhere`: answers are stored in another Redis, whose commands have no order with the
-   * commands of `redis`.
+   * `isStoreElsewhere`: answers are stored in another Redis.
    */
   constructor(redis: RedisConnection, { isStoreElsewhere = false } = {}) {
     this.#redis = redis
@@ -201,17 +200,13 @@ export class RequestCoalescer {
     const { keys, signal } = request
     const leaders = new Set<string>()
     let mayOvertake = isAhead
-    let maySendTogether = !isAhead && !this.#isStoreElsewhere
     let renewedAt = Number.NEGATIVE_INFINITY
     while (true) {
-      const taking = this.#leads.take(request, mayOvertake)
-      // Sent behind the command that takes the lead: Redis runs it after that command.
-      const reading = maySendTogether ? request.findStored() : undefined
-      const [{ isLeader, other }, read] = await Promise.all([taking, reading])
+      const { isLeader, other, hasAnswer } = await this.#leads.take(request, mayOvertake)
       // What the last leader stored is there once this request has the lead.
-      const stored = isLeader && !reading ? await request.findStored() : read
+      const mayFind = isLeader && (hasAnswer || this.#isStoreElsewhere)
+      const stored = mayFind ? await request.findStored() : undefined
       mayOvertake = false
-      maySendTogether = false
       if (isLeader && stored) {
         this.#leads.end(request)
         return { ...stored, isLeader }
