@@ -2,7 +2,13 @@ import type { SingleFlight } from '../async/single-flight.ts'
 import type { Config } from '../config.ts'
 import type { Db } from '../db/database.ts'
 import { countMonthUsage } from '../db/usage.ts'
-import { type AccountLimits, type BatchGrant, type LimitQuery, STALE } from '../limits/account-limits.ts'
+import {
+  type AccountLimits,
+  type BatchGrant,
+  type LimitQuery,
+  type LimitSubject,
+  STALE,
+} from '../limits/account-limits.ts'
 import type { CallEndBatcher } from '../limits/call-end-batcher.ts'
 import type { LimitState } from '../limits/limit-state.ts'
 import type { MonthNotices } from '../limits/month-notices.ts'
@@ -40,7 +46,9 @@ export async function acquireLimits(
   principal: Principal,
   { callId, timeoutMs }: { callId: string; timeoutMs: number },
 ): Promise<LimitState | typeof STALE> {
-  const query = { ...acquireQuery(deps, principal, timeoutMs), callId }
+  // A sequential caller must not find its previous call in flight: pending ends are sent first.
+  deps.callEnds.flush(principal)
+  const query = { ...limitQuery(deps, principal, timeoutMs), callId }
   const limits = await orCompensate(deps, { principal, callIds: [callId] }, deps.accountLimits.acquire(query))
   if (limits !== STALE) deps.monthNotices?.note(principal, limits)
   return limits
@@ -52,19 +60,11 @@ export async function acquireBatchLimits(
   principal: Principal,
   { callIds, take, timeoutMs }: { callIds: string[]; take: 'all' | 'fit'; timeoutMs: number },
 ): Promise<BatchGrant | typeof STALE> {
-  const query = { ...acquireQuery(deps, principal, timeoutMs), callIds, take }
+  deps.callEnds.flush(principal)
+  const query = { ...limitQuery(deps, principal, timeoutMs), callIds, take }
   const grant = await orCompensate(deps, { principal, callIds }, deps.accountLimits.acquireBatch(query))
   if (grant !== STALE) deps.monthNotices?.note(principal, grant.state)
   return grant
-}
-
-function acquireQuery(deps: LimitDeps, principal: Principal, timeoutMs: number) {
-  const { config, callEnds } = deps
-  // A sequential caller must not find its previous call in flight: pending releases are sent first.
-  callEnds.flush(principal)
-  const { tier } = principal
-  const plan = config.plans[planOf(tier)]
-  return { ...limitQuery(deps, principal, timeoutMs), subject: principal, tier, plan }
 }
 
 /** Gives back what Redis may have given without an acknowledgement. */
@@ -86,15 +86,17 @@ async function orCompensate<T>(
  * the call's lease outlasts; 0 for a reading, which takes no lease.
  */
 export function limitQuery(
-  { db, monthLoads }: Pick<LimitDeps, 'db' | 'monthLoads'>,
-  { accountId, allowance }: Pick<Principal, 'accountId' | 'allowance'>,
+  { config, db, monthLoads }: Pick<LimitDeps, 'config' | 'db' | 'monthLoads'>,
+  subject: LimitSubject & Pick<Principal, 'tier'>,
   timeoutMs: number,
-): Omit<LimitQuery, 'subject' | 'plan'> {
+): LimitQuery & Pick<Principal, 'tier'> {
+  const { accountId, allowance, tier } = subject
   const load = (month: string, credentialId?: string) =>
     monthLoads.run(`${accountId} ${credentialId ?? ''} ${month}`, () =>
       countMonthUsage(db, { userId: accountId, credentialId }, month),
     )
   return {
+    ...{ subject, tier, plan: config.plans[planOf(tier)] },
     leaseMs: timeoutMs + LEASE_GRACE_MS,
     // Fails closed: without Redis' count and without the ledger nobody knows what is left.
     loadMonthUsed: (month) => load(month),

@@ -190,9 +190,7 @@ async function readLimitsUnlessStale(
   deps: AdmissionDeps,
   principal: Principal,
 ): Promise<LimitState | undefined | typeof STALE> {
-  const plan = deps.config.plans[planOf(principal.tier)]
-  const query = { ...limitQuery(deps, principal, 0), subject: principal, plan }
-  return await deps.accountLimits.read(query).catch(async () => {
+  return await deps.accountLimits.read(limitQuery(deps, principal, 0)).catch(async () => {
     // Postgres may be away: only the headers need it.
     return (await isUpToDate(deps, principal)) ? undefined : STALE
   })

@@ -3,7 +3,6 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Tier } from '../catalog/upstream.ts'
 import { ANY_VERSION } from '../limits/account-limits.ts'
 import type { LimitState } from '../limits/limit-state.ts'
-import { planOf } from '../limits/plans.ts'
 import { type LimitDeps, limitQuery } from './acquire-limits.ts'
 import type { Principal } from './authenticate.ts'
 import { rateLimitHeaders } from './rate-limit-headers.ts'
@@ -40,8 +39,7 @@ export function answerLimits(
  */
 export async function readLimits(deps: LimitDeps, account: LimitedAccount): Promise<LimitState | undefined> {
   const { tier, accountId, mode, allowance } = account
-  const subject = { accountId, mode, allowance, version: ANY_VERSION }
-  const plan = deps.config.plans[planOf(tier)]
-  const limits = await deps.accountLimits.read({ ...limitQuery(deps, { accountId, allowance }, 0), subject, plan })
+  const subject = { accountId, mode, allowance, tier, version: ANY_VERSION }
+  const limits = await deps.accountLimits.read(limitQuery(deps, subject, 0))
   return typeof limits === 'symbol' ? undefined : limits
 }

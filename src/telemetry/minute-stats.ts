@@ -196,14 +196,6 @@ export interface Minute extends Counts {
   accounts: { id: string; status: number; count: number }[]
 }
 
-/** Reads the minute that holds an instant. */
-export async function readMinute(redis: RedisConnection, epochMs: number): Promise<Minute> {
-  const at = Math.floor(epochMs / MINUTE_MS) * MINUTE_MS
-  const slots = Array.from({ length: MINUTE_MS / SLOT_MS }, (_, index) => readSlot(redis, at + index * SLOT_MS))
-  const [accounts, ...counts] = await Promise.all([readAccounts(redis, at), ...slots])
-  return { ...sumOfCounts(at, counts), accounts }
-}
-
 /** Reads the accounts with most calls of the minute that holds an instant. */
 export async function readAccounts(redis: RedisConnection, epochMs: number): Promise<Minute['accounts']> {
   const texts = await redis.zrange(keys.minuteAccounts(Math.floor(epochMs / MINUTE_MS)), '0', '-1', 'WITHSCORES')

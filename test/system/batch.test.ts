@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { readMinute } from '../../src/telemetry/minute-stats.ts'
 import { type Account, createKey, send, signUp, sql } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
 import { MODERN, withMcpClient } from '../support/mcp-client.ts'
+import { readMinute } from '../support/minutes.ts'
 import { type Stage, startStage } from '../support/stage.ts'
 import type { UpstreamServer } from '../support/upstream-server.ts'
 

@@ -3,7 +3,8 @@ import { test } from 'node:test'
 import { createLog } from '../../src/log.ts'
 import { countCall, EndedCalls } from '../../src/telemetry/ended-call.ts'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
-import { MinuteStats, readMinute } from '../../src/telemetry/minute-stats.ts'
+import { MinuteStats } from '../../src/telemetry/minute-stats.ts'
+import { readMinute } from '../support/minutes.ts'
 import { redisOfThisFile } from '../support/services.ts'
 
 const { redis } = await redisOfThisFile()

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createLog } from '../../src/log.ts'
 import { keys } from '../../src/redis/keys.ts'
-import { MinuteStats, readMinute, readQuarter } from '../../src/telemetry/minute-stats.ts'
+import { MinuteStats, readQuarter } from '../../src/telemetry/minute-stats.ts'
+import { readMinute } from '../support/minutes.ts'
 import { redisOfThisFile } from '../support/services.ts'
 
 const { redis } = await redisOfThisFile()

@@ -67,15 +67,6 @@ export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promi
   if (!resolved) {
     return { outcome: { code: 'INTERNAL_ERROR', cause: new Error('this worker does not know the endpoint') } }
   }
-  const result = await runToOutcome(deps, resolved, run)
-  // Nobody shares a request that is never repeated: its progress is the call's own.
-  if (resolved.endpoint.declaration.effect === 'once' && hasReached(run.progress.reach, 'sent'))
-    result.outcome = unknownUnlessUnchanged(result.outcome)
-  // Without a ticket the call has no place in the wait queue, unless an earlier run joined late.
-  return call.ticket || run.isSecondRun ? leaveWhenSettled(deps, resolved, { run, result }) : result
-}
-
-async function runToOutcome(deps: RunDeps, resolved: ResolvedCall, run: CallRun): Promise<CallOutcome> {
   const { progress, signal } = run
   // The signal ends the request too: its progress must be read before that.
   let atDeadline: Failure = { code: 'DEADLINE_EXCEEDED' }
@@ -83,14 +74,20 @@ async function runToOutcome(deps: RunDeps, resolved: ResolvedCall, run: CallRun)
     atDeadline = outcomeAtDeadline(progress)
   }
   signal.addEventListener('abort', onAbort, { once: true })
+  let result: CallOutcome
   try {
-    return await runResolved(deps, resolved, run)
+    result = await runResolved(deps, resolved, run)
   } catch (error) {
-    if (signal.reason === CALLER_LEFT) return { outcome: { code: 'CALL_CANCELLED' } }
-    return { outcome: signal.reason === DEADLINE_PASSED ? atDeadline : toOutcome(error) }
+    if (signal.reason === CALLER_LEFT) result = { outcome: { code: 'CALL_CANCELLED' } }
+    else result = { outcome: signal.reason === DEADLINE_PASSED ? atDeadline : toOutcome(error) }
   } finally {
     signal.removeEventListener('abort', onAbort)
   }
+  // Nobody shares a request that is never repeated: its progress is the call's own.
+  if (resolved.endpoint.declaration.effect === 'once' && hasReached(progress.reach, 'sent'))
+    result.outcome = unknownUnlessUnchanged(result.outcome)
+  // Without a ticket the call has no place in the wait queue, unless an earlier run joined late.
+  return call.ticket || run.isSecondRun ? leaveWhenSettled(deps, resolved, { run, result }) : result
 }
 
 interface ResolvedCall {

@@ -41,10 +41,10 @@ export class AnswerMemory {
       return await run({
         take: (bytes, signal) => this.#take(holder, bytes, signal),
         giveBack: () => this.#giveBack(holder),
-        waitedMs: () => holder.endedWaitsMs + currentWaitMs(holder),
+        waitedMs: () => holder.endedWaitsMs + (holder.waiting ? currentWaitMs(holder) : 0),
       })
     } finally {
-      this.#giveBack(holder)
+      if (this.#holdersByAge.has(holder)) this.#giveBack(holder)
     }
   }
 

@@ -78,8 +78,8 @@ function parserRefusal(cause: ParseError, socket: Socket): GatewayError {
 /**
  * @throws GatewayError VALIDATION_ERROR for an expectation that we do not know (RFC 9110, 10.1.1)
  */
-export function checkExpectation({ headers }: IncomingMessage): void {
-  if (headers.expect === undefined || /^100-continue$/i.test(headers.expect.trim())) return
+export function checkExpectation(expect: string): void {
+  if (/^100-continue$/i.test(expect.trim())) return
   throw new GatewayError('VALIDATION_ERROR', {
     message: 'The header field Expect can only be 100-continue.',
     hint: 'Send the request without Expect',
