@@ -12,7 +12,7 @@ import { GatewayError } from '../errors.ts'
 import type { HealthCache } from '../health/health-watch.ts'
 import type { CallJob, QueueTicket } from '../queue/call-job.ts'
 import type { CallQueues } from '../queue/call-queue.ts'
-import { type WaitQueueEntry, waitQueueIdentity } from '../queue/wait-queue-entry.ts'
+import { type WaitQueueEntry, waitQueueEntry } from '../queue/wait-queue-entry.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { upstreamKeys } from '../redis/keys.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
@@ -76,13 +76,7 @@ export async function forecastAndJoin(
   const bucket = bucketOf(job)
   const keys = cacheKeys(endpoint.declaration, job)
   const answerKey = keys?.answer
-  const waitEntry: WaitQueueEntry = {
-    ...waitQueueIdentity(job),
-    weight,
-    slug: job.slug,
-    bucket,
-    coalescedKey: keys?.coalesced,
-  }
+  const waitEntry = waitQueueEntry(job, { weight, slug: job.slug, bucket, coalescedKey: keys?.coalesced })
   const withoutTicket = { etaMs: 0, weight, mayShareJob, answerKey, waitEntry }
   // An asynchronous call joins: a refusal by its worker would come when its caller has its 202.
   if (answerKey !== undefined && !job.isAsync && deps.knownAnswers.has(answerKey)) return withoutTicket

@@ -3,7 +3,7 @@ import { Batcher } from '../async/batcher.ts'
 import type { Caps } from '../catalog/upstream.ts'
 import type { Db } from '../db/database.ts'
 import { GatewayError } from '../errors.ts'
-import { memberOf, type WaitQueueEntry, type WaitQueueIdentity } from '../queue/wait-queue-entry.ts'
+import { memberOf, type WaitingCall, type WaitQueueEntry } from '../queue/wait-queue-entry.ts'
 import { redisNow } from '../redis/clock.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { capKeys } from '../redis/keys.ts'
@@ -81,7 +81,7 @@ export interface UpstreamLimit {
   observedBy: PermitId
 }
 
-export type QueuedCall = WaitQueueIdentity & Pick<WaitQueueEntry, 'coalescedKey'>
+export type QueuedCall = WaitingCall & Pick<WaitQueueEntry, 'coalescedKey'>
 
 export interface CapDeps {
   redis: RedisConnection

@@ -40,7 +40,7 @@ export class QueuePositions {
 
   /** @throws what Redis throws */
   async of(question: Question): Promise<QueuePosition> {
-    const { ahead, etaMs, readAt } = await this.#positions.forceFetch(question.call.callId, { context: question })
+    const { ahead, etaMs, readAt } = await this.#positions.forceFetch(question.call.id, { context: question })
     return { ahead, etaMs: Math.max(0, Math.round(etaMs - (performance.now() - readAt))) }
   }
 }

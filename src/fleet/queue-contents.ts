@@ -1,7 +1,7 @@
 import { bucketOf } from '../caps/bucket.ts'
 import { type AnswerableCall, parseAnswerable } from '../queue/call-job.ts'
 import { CALL_JOB } from '../queue/call-queue.ts'
-import { memberOf, waitQueueIdentity } from '../queue/wait-queue-entry.ts'
+import { memberOf } from '../queue/wait-queue-entry.ts'
 import { type LaneJob, readLaneJobs } from './lane-jobs.ts'
 import type { RowDeps } from './upstream-rows.ts'
 
@@ -131,7 +131,7 @@ function foundCall(call: AnswerableCall, stored: unknown, { state, at }: { state
     leftMs: call.deadline - at,
     parameters: Object.entries(Object(parameters)).map(([name, value]) => [cut(name), cut(textOf(value))]),
     undeclared: Array.isArray(extra) ? extra.map((pair) => cut(String(Object(pair)[0]))) : [],
-    member: memberOf(waitQueueIdentity({ ...call, ...(typeof group === 'string' ? { group } : {}) })),
+    member: memberOf({ ...call, group: typeof group === 'string' ? group : undefined }),
     bucket: bucketOf({ providerKey: ownKey }),
   }
 }

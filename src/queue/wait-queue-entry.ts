@@ -1,16 +1,14 @@
 import type { CallJob } from './call-job.ts'
 
 /** By what a wait queue knows a call. */
-export interface WaitQueueIdentity {
-  callId: string
-  accountId: string
+export interface WaitingCall extends Pick<CallJob, 'id' | 'accountId'> {
   /** Accounts of a group count as one on scarce caps; an account without one counts alone. */
-  shareGroup?: string | undefined
+  group?: string | undefined
   /** Asynchronous calls leave room for those whose callers wait on a socket. */
   isAsync: boolean
 }
 
-export interface WaitQueueEntry extends WaitQueueIdentity {
+export interface WaitQueueEntry extends WaitingCall {
   /** By plan: twice the weight, twice the calls. */
   weight: number
   slug: string
@@ -20,9 +18,9 @@ export interface WaitQueueEntry extends WaitQueueIdentity {
 }
 
 /** The member of Redis' sorted sets that stands for a call: `members.lua` reads it. */
-export function memberOf({ accountId, callId, shareGroup, isAsync }: WaitQueueIdentity): string {
-  const group = shareGroup === undefined ? '' : `group:${shareGroup.replaceAll('|', '_')}|`
-  return `${group}${accountId}|${isAsync ? '~' : ''}${callId}`
+export function memberOf({ accountId, id, group, isAsync }: WaitingCall): string {
+  const ofGroup = group === undefined ? '' : `group:${group.replaceAll('|', '_')}|`
+  return `${ofGroup}${accountId}|${isAsync ? '~' : ''}${id}`
 }
 
 /**
@@ -33,11 +31,9 @@ export function groupOrAccountOf(member: string): string {
   return member.slice(0, member.indexOf('|'))
 }
 
-export function waitQueueIdentity({
-  id,
-  accountId,
-  group,
-  isAsync,
-}: Pick<CallJob, 'id' | 'accountId' | 'group' | 'isAsync'>): WaitQueueIdentity {
-  return { callId: id, accountId, shareGroup: group, isAsync }
+export function waitQueueEntry(
+  { id, accountId, group, isAsync }: WaitingCall,
+  wait: Omit<WaitQueueEntry, keyof WaitingCall>,
+): WaitQueueEntry {
+  return { id, accountId, group, isAsync, ...wait }
 }

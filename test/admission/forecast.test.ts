@@ -8,7 +8,7 @@ import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
-import { waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
+import { waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { isUnacknowledged } from '../../src/redis/redis-error.ts'
 import { openTestConsole } from '../support/console.ts'
 import { until } from '../support/gateway.ts'
@@ -38,7 +38,7 @@ test('a call that joined the wait queue without an acknowledgement of Redis leav
   const deps = { ...context, redis, caps: new UpstreamCaps({ redis, db, catalog }) }
   // The test reads the cap's past before the answers of Redis begin to lag.
   await direct.joinWaitQueue(
-    { callId: 'call_a', accountId, isAsync: true, weight: 1, slug: 'news', bucket: SHARED_BUCKET },
+    { id: 'call_a', accountId, isAsync: true, weight: 1, slug: 'news', bucket: SHARED_BUCKET },
     Date.now() + 600_000,
   )
   const waiting = async () => (await direct.queuedMembers(10)).length
@@ -67,7 +67,7 @@ test('a call without a place shares a request that is sent or about to be sent, 
   const join = (job: CallJob) => forecastAndJoin(context, { api, endpoint, job, weight: 1 })
   const keysOf = (job: CallJob) => cacheKeys(endpoint.declaration, job) ?? assert.fail()
   await cap.joinWaitQueue(
-    { callId: 'call_a', accountId: 'a', isAsync: true, weight: 1, slug: api.slug, bucket: SHARED_BUCKET },
+    { id: 'call_a', accountId: 'a', isAsync: true, weight: 1, slug: api.slug, bucket: SHARED_BUCKET },
     Date.now() + 600_000,
   )
   await cap.applyUpstreamLimit({ closedForMs: 60_000, observedBy: 'none|1' })
@@ -76,7 +76,7 @@ test('a call without a place shares a request that is sent or about to be sent, 
   const waiting = callOf('Waiting')
   await cap.joinWaitQueue(
     {
-      ...{ callId: 'call_b', accountId: 'b', isAsync: true, weight: 1, slug: api.slug, bucket: SHARED_BUCKET },
+      ...{ id: 'call_b', accountId: 'b', isAsync: true, weight: 1, slug: api.slug, bucket: SHARED_BUCKET },
       coalescedKey: keysOf(waiting).coalesced,
     },
     Date.now() + 600_000,
@@ -110,7 +110,7 @@ test('a call that is to share an answer is withdrawn with the place that its wor
   // The other call is gone. Then the worker is gone, and the caller.
   await redis.del(coalesced)
   const cap = caps.of(api, SHARED_BUCKET)
-  await cap.joinWaitQueue({ ...waitQueueIdentity(job), weight: 1, slug: api.slug, bucket: SHARED_BUCKET }, job.deadline)
+  await cap.joinWaitQueue(waitQueueEntry(job, { weight: 1, slug: api.slug, bucket: SHARED_BUCKET }), job.deadline)
   assert.equal((await cap.read()).ahead, 1)
   await withdrawCall({ caps, queues, redis }, { id: job.id, slug: api.slug, waitEntry, jobId: undefined })
   assert.equal((await cap.read()).ahead, 0)

@@ -136,7 +136,7 @@ test('a call that could not be queued leaves the wait queue when Redis is back',
   t.after(() => queues.close())
   const node = { ...openNode(t, redis, queues), caps: new UpstreamCaps({ redis, db, catalog }) }
   const entry: WaitQueueEntry = {
-    ...{ callId: `call_${randomUUID().replaceAll('-', '')}`, accountId: randomUUID(), isAsync: false, weight: 1 },
+    ...{ id: `call_${randomUUID().replaceAll('-', '')}`, accountId: randomUUID(), isAsync: false, weight: 1 },
     ...{ slug: 'currency', bucket: SHARED_BUCKET },
   }
   const cap = caps.of({ slug: 'currency' }, SHARED_BUCKET)

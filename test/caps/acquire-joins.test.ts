@@ -48,7 +48,7 @@ it('a waiter without a place passes the queue only if there is room for it and f
   }
   const { granted } = await poll([waiterOf('a|1')], underWay)
   assert.equal(await passes('a|2', []), true)
-  const entry = { callId: '1', accountId: 'b', isAsync: false, weight: 1, slug: world.slug, bucket: 'shared' }
+  const entry = { id: '1', accountId: 'b', isAsync: false, weight: 1, slug: world.slug, bucket: 'shared' }
   assert.ok('tag' in (await world.cap.joinWaitQueue(entry, world.now + 60_000)))
   assert.equal(await passes('a|3', []), false)
   assert.equal(await passes('a|4', [...granted.values()]), true)
@@ -107,7 +107,7 @@ it('a queue that takes no more calls takes a repeated request, whose call it acc
 it('a call that sends a request for others waits in the place of an identical call that is queued before it, and has a place of its own when that call is gone', async () => {
   const { world, poll, queue, underWay } = await open()
   const coalescedKey = upstreamKeys.coalesced(world.slug, 'x')
-  const entry = { callId: '1', accountId: 'a', isAsync: false, weight: 1, slug: world.slug, bucket: 'shared' }
+  const entry = { id: '1', accountId: 'a', isAsync: false, weight: 1, slug: world.slug, bucket: 'shared' }
   assert.ok('tag' in (await world.cap.joinWaitQueue({ ...entry, coalescedKey }, world.now + 60_000)))
   const between = joinedTag(await poll([waiterOf('c|1')]), 'c|1')
   const leading = { ...waiterOf('b|1'), coalescedKey }

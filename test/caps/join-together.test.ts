@@ -62,7 +62,7 @@ class Side {
     number: number,
   ) {
     const requests = calls.map(({ account, weight, isAsync, timeoutMs, answer }, index) => {
-      const identity = { accountId: account, callId: `call-${number}-${index}`, shareGroup: undefined, isAsync }
+      const identity = { accountId: account, id: `call-${number}-${index}`, group: undefined, isAsync }
       const coalescedKey = answer && upstreamKeys.coalesced(this.slug, answer)
       const entry: WaitQueueEntry = { ...identity, weight, slug: this.slug, bucket: 'shared', coalescedKey }
       return { entry, deadline: this.now + timeoutMs }
@@ -131,7 +131,7 @@ it('calls that are sent again because the acknowledgement of their places was lo
     const side = new Side(rules, true)
     const place = async (id: string, answer?: string) => {
       const coalescedKey = answer && upstreamKeys.coalesced(side.slug, answer)
-      const entry = { accountId: 'a', callId: id, isAsync: false, weight: 1, slug: side.slug, bucket: 'shared' }
+      const entry = { accountId: 'a', id, isAsync: false, weight: 1, slug: side.slug, bucket: 'shared' }
       const joined = await side.cap.joinWaitQueue({ ...entry, coalescedKey }, side.now + 30_000)
       assert.ok('tag' in joined, JSON.stringify(joined))
       const { tag, kind: place } = joined
@@ -158,7 +158,7 @@ it('a call that has had its permit and comes again for another permit has a plac
   const side = new Side(rules, true)
   await redis.set(keys.rememberedSince, 0)
   const joined = (id: string) => {
-    const entry = { accountId: 'a', callId: id, isAsync: false, weight: 1, slug: side.slug, bucket: 'shared' }
+    const entry = { accountId: 'a', id, isAsync: false, weight: 1, slug: side.slug, bucket: 'shared' }
     const coalescedKey = upstreamKeys.coalesced(side.slug, id)
     return side.cap.joinWaitQueue({ ...entry, coalescedKey }, side.now + 30_000)
   }

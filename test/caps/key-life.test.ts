@@ -30,7 +30,7 @@ async function open() {
   const permits: string[] = []
   const join = async () => {
     calls += 1
-    const entry = { accountId: 'a', callId: String(calls), shareGroup: undefined, isAsync: false, weight: 1 }
+    const entry = { accountId: 'a', id: String(calls), group: undefined, isAsync: false, weight: 1 }
     const place = await world.cap.joinWaitQueue({ ...entry, slug: world.slug, bucket: 'shared' }, world.now + 30_000)
     assert.ok('tag' in place)
     waiters.push(waiterOf(`a|${calls}`, place.tag))

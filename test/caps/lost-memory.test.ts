@@ -65,8 +65,8 @@ it('a cap whose past Redis lost stays closed at first, and then grants what Post
 
 it('a cap whose past Redis lost restores it for the calls that join its queue, which learn the true wait', async () => {
   const { lostAt, clock, cap } = await open('used up', { max: 110, sentBefore: 110 })
-  const entry = { accountId: 'a', callId: 'late', isAsync: false, weight: 1, slug: 'used up', bucket: 'shared' }
-  const early = { ...entry, callId: 'early' }
+  const entry = { accountId: 'a', id: 'late', isAsync: false, weight: 1, slug: 'used up', bucket: 'shared' }
+  const early = { ...entry, id: 'early' }
   const place = await cap.joinWaitQueue(early, clock.now + 120_000)
   assert.ok(!('reason' in place))
   assert.equal(place.etaMs, COLD_START_HOLD_MS)

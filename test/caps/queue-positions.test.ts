@@ -22,7 +22,7 @@ it('polls of a queued call read its queue once in a while, and the wait in their
       return world.cap
     },
   })
-  const call = { callId, accountId: 'a', isAsync: true, bucket: 'shared' }
+  const call = { id: callId, accountId: 'a', isAsync: true, bucket: 'shared' }
   const poll = () => positions.of({ api: { slug: world.slug }, call })
   const polls = await Promise.all([poll(), poll()])
   for (const { ahead, etaMs } of polls) {
@@ -39,6 +39,6 @@ it('polls of a queued call read its queue once in a while, and the wait in their
     etaMs = next.etaMs
     assert.ok(performance.now() - begin < 30_000, 'the position is never read again')
   }
-  const other = await positions.of({ api: { slug: world.slug }, call: { ...call, callId: 'never-queued' } })
+  const other = await positions.of({ api: { slug: world.slug }, call: { ...call, id: 'never-queued' } })
   assert.equal(other.ahead, -1)
 })

@@ -22,7 +22,7 @@ async function open() {
   const { granted } = await world.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
   assert.equal(granted.size, 3)
   world.now += 1_000
-  const identity = { callId: '2', shareGroup: undefined, isAsync: false }
+  const identity = { id: '2', group: undefined, isAsync: false }
   const entries = ['a', 'b', 'c'].map((accountId) => ({ ...identity, accountId }))
   for (const entry of entries) {
     const place = await world.cap.joinWaitQueue(
@@ -57,7 +57,7 @@ it('the state of a cap has the place and the slot of a queued call, and says of 
 /** Joins a call with two minutes' time. @returns its entry, and when it will get its permit */
 async function join(world: World, accountId: string, more: Partial<WaitQueueEntry> = {}) {
   const callId = `${joined++}`
-  const entry = { callId, accountId, isAsync: true, weight: 1, slug: world.slug, bucket: 'shared', ...more }
+  const entry = { id: callId, accountId, isAsync: true, weight: 1, slug: world.slug, bucket: 'shared', ...more }
   const place = await world.cap.joinWaitQueue(entry, world.now + 120_000)
   assert.ok(!('reason' in place))
   return { entry, place, at: world.now + place.etaMs }

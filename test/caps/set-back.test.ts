@@ -30,7 +30,7 @@ for (const [name, max] of [
     assert.equal(granted.size, max)
     await world.cap.applyUpstreamLimit({ closedForMs: 5_000, observedBy: [...granted.values()][0] ?? '' })
     world.now -= HOUR_MS
-    const entry = { callId: 'c', accountId: 'a', isAsync: false, weight: 1, slug: world.slug, bucket: 'shared' }
+    const entry = { id: 'c', accountId: 'a', isAsync: false, weight: 1, slug: world.slug, bucket: 'shared' }
     const place = await world.cap.joinWaitQueue(entry, world.now + 3_000)
     assert.ok('reason' in place)
     assert.ok(place.retryAfterMs <= WINDOW_MS, `${place.retryAfterMs} ms`)
@@ -63,7 +63,7 @@ it('a permit is granted again within a window although its Redis had its clock s
 it('an account has all of a cap that it alone asks for, a window after its Redis had its clock set back by an hour', async () => {
   const world = await new World(redis, { concurrency: 20, rates: [{ max: 10, seconds: 10 }] }).open()
   const call = async (accountId: string, callId: string) => {
-    const entry = { callId, accountId, isAsync: false, weight: 1, slug: world.slug, bucket: 'shared' }
+    const entry = { id: callId, accountId, isAsync: false, weight: 1, slug: world.slug, bucket: 'shared' }
     const place = await world.cap.joinWaitQueue(entry, world.now + 3_000)
     if ('reason' in place) return place.reason
     const waiters = [waiterOf(`${accountId}|${callId}`, place.tag)]
@@ -92,7 +92,7 @@ it('a cap whose Redis lost its memory and then had its clock set back by an hour
   assert.equal(await acquire(), 0)
   world.now -= HOUR_MS
   assert.equal(await acquire(), 0)
-  const waiting = { callId: '1', accountId: 'a', isAsync: false }
+  const waiting = { id: '1', accountId: 'a', isAsync: false }
   assert.equal((await world.cap.read(waiting)).nextSlotMs, WINDOW_MS)
   world.now += WINDOW_MS - 1
   assert.equal(await acquire(), 0)

@@ -514,7 +514,7 @@ it('a lease lasts for as long as it is renewed, and then its place is free', asy
 
 it('a call whose worker is gone leaves the queue at its deadline', async () => {
   const world = await open({ concurrency: 1, rates: [{ max: 500, seconds: 10 }] })
-  const entry = { accountId: 'a', callId: 'call-1', shareGroup: undefined, isAsync: false, weight: 1 }
+  const entry = { accountId: 'a', id: 'call-1', group: undefined, isAsync: false, weight: 1 }
   const place = await world.cap.joinWaitQueue({ ...entry, slug: 'any', bucket: 'shared' }, world.now + SECOND)
   assert.ok(!('reason' in place))
   world.now += SECOND - 1

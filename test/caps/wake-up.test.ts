@@ -45,7 +45,7 @@ it('a permit that is given back unused wakes the worker of the first waiter', as
 it('a call that leaves while it waits wakes the worker of the next waiter, because its own wake-up may have been sent already', async () => {
   const { world, acquire, woken } = await open()
   const leave = (callId: string) => {
-    const entry = { callId, accountId: 'a', isAsync: false, weight: 1, slug: world.slug, bucket: 'shared' }
+    const entry = { id: callId, accountId: 'a', isAsync: false, weight: 1, slug: world.slug, bucket: 'shared' }
     return world.cap.leaveWaitQueue(entry)
   }
   const ids = await acquire(['a|1'])

@@ -204,7 +204,7 @@ export class World {
 
   #entryOf({ account, group, weight, isAsync, answer }: NewCall): WaitQueueEntry {
     this.#calls += 1
-    const identity = { accountId: account, callId: `call-${this.#calls}`, shareGroup: group, isAsync }
+    const identity = { accountId: account, id: `call-${this.#calls}`, group, isAsync }
     const coalescedKey = answer && upstreamKeys.coalesced(this.slug, answer)
     return { ...identity, weight, slug: this.slug, bucket: 'shared', coalescedKey }
   }
@@ -271,7 +271,7 @@ export class World {
     else
       await this.cap.leaveWaitQueue({
         accountId: account,
-        callId: `unqueued-${this.#calls}`,
+        id: `unqueued-${this.#calls}`,
         isAsync: false,
         weight: 1,
         slug: this.slug,

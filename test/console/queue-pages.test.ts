@@ -7,7 +7,7 @@ import { insertUser } from '../../src/db/users.ts'
 import { type CallJob, toJobData } from '../../src/queue/call-job.ts'
 import { CALL_JOB } from '../../src/queue/call-queue.ts'
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
-import { waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
+import { waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
 import { openTestConsole, type TestConsole } from '../support/console.ts'
 import { until } from '../support/gateway.ts'
@@ -49,7 +49,7 @@ describe('the pages of the queues', () => {
   const join = async (job: CallJob) => {
     const { caps, catalog } = console_.context
     const cap = caps.of(catalog.get(job.slug) ?? assert.fail(), SHARED_BUCKET)
-    const entry = { ...waitQueueIdentity(job), weight: 1, slug: job.slug, bucket: SHARED_BUCKET }
+    const entry = waitQueueEntry(job, { weight: 1, slug: job.slug, bucket: SHARED_BUCKET })
     await cap.joinWaitQueue(entry, Date.now() + 600_000)
   }
 

@@ -45,10 +45,8 @@ describe('the fleet as operators read it', () => {
     const held = Promise.withResolvers<void>()
     const options = { connection: redis, prefix: LANE.prefix, concurrency: 10 }
     const worker = new Worker(LANE.name, () => held.promise, options)
-    const calls = Array.from({ length: 6 }, () => ({ callId: randomUUID(), isAsync: false, accountId: 'a', weight: 1 }))
-    await Promise.all(
-      calls.map(({ callId }) => queues.of('mock-data').add(CALL_JOB, { slug: 'mock-data' }, { jobId: callId })),
-    )
+    const calls = Array.from({ length: 6 }, () => ({ id: randomUUID(), isAsync: false, accountId: 'a', weight: 1 }))
+    await Promise.all(calls.map(({ id }) => queues.of('mock-data').add(CALL_JOB, { slug: 'mock-data' }, { jobId: id })))
     const entry = { slug: 'mock-data', bucket: SHARED_BUCKET }
     const cap = caps.of(api, SHARED_BUCKET)
     for (const call of calls.slice(1)) await cap.joinWaitQueue({ ...call, ...entry }, Date.now() + 600_000)

@@ -27,7 +27,7 @@ export function permitRequest(
   deadline: number,
   { accountId = 'account', tag = undefined as number | undefined } = {},
 ) {
-  const entry = { callId, accountId, isAsync: false, weight: 1, slug: SLUG, bucket: SHARED_BUCKET }
+  const entry = { id: callId, accountId, isAsync: false, weight: 1, slug: SLUG, bucket: SHARED_BUCKET }
   return { entry, deadline: Math.floor(deadline), tag }
 }
 

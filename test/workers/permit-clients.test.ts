@@ -34,7 +34,7 @@ function requestOf(
   fields: Partial<WaitQueueEntry> & { timeMs?: number; tag?: number | undefined } = {},
 ) {
   const { timeMs = 60_000, tag, ...more } = fields
-  const identity = { callId, accountId: 'account', isAsync: false, weight: 1 }
+  const identity = { id: callId, accountId: 'account', isAsync: false, weight: 1 }
   const entry: WaitQueueEntry = { ...identity, slug: 'weather', bucket: SHARED_BUCKET, ...more }
   return { entry, deadline: Date.now() + timeMs, tag }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
-import { waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
+import { waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { processCallJob } from '../../workers/jobs/process-job.ts'
 import { until } from '../support/gateway.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
@@ -11,7 +11,7 @@ test('a call without a ticket that nobody waits for any more gives up the place 
   const call = callOf({ timeMs: 300_000 })
   const { slug, deadline } = call
   const jobId = await deps.queues.enqueue({ call, mayShareJob: false })
-  const entry = { ...waitQueueIdentity(call), slug, bucket: SHARED_BUCKET, weight: 1 }
+  const entry = waitQueueEntry(call, { slug, bucket: SHARED_BUCKET, weight: 1 })
   assert.ok('tag' in (await cap.joinWaitQueue(entry, deadline)))
   assert.equal((await cap.read()).ahead, 1)
   const job = (await deps.queues.of(slug).getJob(jobId)) ?? assert.fail()

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { applySettings } from '../../src/catalog/catalog.ts'
-import { waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
+import { waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { capKeys } from '../../src/redis/keys.ts'
 import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../../workers/errors/abort-reasons.ts'
@@ -26,7 +26,7 @@ test('a call that first shares an answer and then needs a permit is refused at o
   const { deps, api, endpoint, cap, callOf } = await openWorkerParts(t)
   await useUp({ api, cap })
   // Another call has the next place, so that the script has to judge the call after it.
-  const next = { callId: 'next', accountId: 'other', isAsync: false, weight: 1, slug: api.slug, bucket: SHARED_BUCKET }
+  const next = { id: 'next', accountId: 'other', isAsync: false, weight: 1, slug: api.slug, bucket: SHARED_BUCKET }
   assert.ok('tag' in (await cap.joinWaitQueue(next, deps.clock.now() + 100_000)))
   // Its leader is gone with its place, or with a worker that died.
   for (const { isNamed, timeMs, leastMs } of [
@@ -113,7 +113,7 @@ test('the place of a call whose worker was lost is kept while another call waits
   await until(() => !deps.coalescer.isSharedHere(keys))
   assert.deepEqual(kept, [`account|${call.id}`])
 
-  const entry = { ...waitQueueIdentity(call), slug: api.slug, bucket: SHARED_BUCKET, weight: 1 }
+  const entry = waitQueueEntry(call, { slug: api.slug, bucket: SHARED_BUCKET, weight: 1 })
   assert.ok('tag' in (await cap.joinWaitQueue(entry, call.deadline)))
   const times = { storedAt: deps.clock.now(), freshMs: 60_000, staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
   const origin = { slug: api.slug, hasUndeclared: false, owner: 'account' }
@@ -170,7 +170,7 @@ test('a call that draws from a pool gets the slot that it was quoted, although c
       ...{ accountId, isAsync, slug: 'trivia', endpoint: '/questions', parameters: { amount: 50, category } },
       timeMs: 60_000,
     })
-    const entry = { ...waitQueueIdentity(call), slug: 'trivia', bucket: SHARED_BUCKET, weight: 1 }
+    const entry = waitQueueEntry(call, { slug: 'trivia', bucket: SHARED_BUCKET, weight: 1 })
     const place = await cap.joinWaitQueue(entry, call.deadline)
     assert.ok('tag' in place)
     const running = runCall(

@@ -7,7 +7,7 @@ import {
 } from '../../src/cache/response-cache.ts'
 import { refusalOf } from '../../src/caps/refusal.ts'
 import { ERRORS, type ErrorCode } from '../../src/errors.ts'
-import { memberOf, waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
+import { memberOf } from '../../src/queue/wait-queue-entry.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
 import type { Permit } from '../permits/permits-in-use.ts'
 import type { UpstreamCall, UpstreamDeps } from '../upstream/call-upstream.ts'
@@ -132,7 +132,7 @@ async function shareRequest(deps: CachingDeps, upstreamCall: UpstreamCall, keys:
   const waitEntry = { ...permitRequest.entry, coalescedKey: keys.coalesced }
   const leading = { ...upstreamCall, permitRequest: { ...permitRequest, entry: waitEntry } }
   const subscriber = {
-    member: memberOf(waitQueueIdentity(call)),
+    member: memberOf(call),
     deadline: call.deadline,
     signal,
     progress,

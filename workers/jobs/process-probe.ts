@@ -90,7 +90,7 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
 
 /** A probe goes before calls: its tag is the least. It is no account's demand for a share. */
 function permitRequestOf({ clock }: ProcessorDeps, slug: string, callId: string): PermitRequest {
-  const entry = { callId, accountId: 'probe', isAsync: false, weight: 1, slug, bucket: SHARED_BUCKET }
+  const entry = { id: callId, accountId: 'probe', isAsync: false, weight: 1, slug, bucket: SHARED_BUCKET }
   return { entry, deadline: clock.now() + PROBE_MS_MAX, tag: 0 }
 }
 

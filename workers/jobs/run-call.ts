@@ -10,7 +10,7 @@ import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { startCall } from '../../src/queue/results.ts'
 import { enqueueRevalidateKey } from '../../src/queue/validate-key-job.ts'
 import { hasReached } from '../../src/queue/verdict.ts'
-import { type WaitQueueEntry, waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
+import { type WaitQueueEntry, waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { type CachingDeps, type CallOutcome, callThroughCache } from '../cache/cached-call.ts'
 import { CALLER_LEFT, DEADLINE_PASSED, LOCK_LOST } from '../errors/abort-reasons.ts'
 import { StatusError } from '../errors/attempt-error.ts'
@@ -185,7 +185,7 @@ function permitRequestOf(call: CallJob): PermitRequest {
 
 function queueEntry(call: CallJob): WaitQueueEntry {
   const { slug, ticket, weight = 1 } = call
-  return { ...waitQueueIdentity(call), slug, bucket: bucketOf(call), weight: ticket?.weight ?? weight }
+  return waitQueueEntry(call, { slug, bucket: bucketOf(call), weight: ticket?.weight ?? weight })
 }
 
 /**

@@ -105,8 +105,8 @@ async function noteFailure(
 function queueEntry(row: OwnedProviderKey, group: string | undefined, jobId: string | undefined): WaitQueueEntry {
   const { id, account_id: accountId, slug, cap_scope: bucket, status } = row
   return {
-    ...{ accountId, callId: `validate-${jobId}`, isAsync: false, weight: 1, slug },
-    ...(group === undefined || group === accountId ? {} : { shareGroup: group }),
+    ...{ accountId, id: `validate-${jobId}`, isAsync: false, weight: 1, slug },
+    ...(group === undefined || group === accountId ? {} : { group }),
     bucket: bucketOf({ providerKey: { id, bucket, ...(status === 'valid' ? {} : { isUnproven: true }) } }),
   }
 }
@@ -167,7 +167,7 @@ async function sendCheck(deps: ProcessorDeps, { api, entry, endsAt, signal }: Ch
     slug: api.slug,
     source: 'call',
     isPlain: true,
-    voter: voterOf({ accountId: entry.accountId, group: entry.shareGroup }),
+    voter: voterOf({ accountId: entry.accountId, group: entry.group }),
     concurrency: api.caps.concurrency,
   })
   const permitRequest: PermitRequest = { entry, deadline: deps.clock.now() + VALIDATE_MS_MAX }

@@ -269,7 +269,7 @@ export class PermitClient {
     if (!hasJoined) return
     this.#cap
       .leaveWaitQueue(entry)
-      .catch((error) => this.#log.debug({ err: error, callId: entry.callId }, 'failed to leave the wait queue'))
+      .catch((error) => this.#log.debug({ err: error, callId: entry.id }, 'failed to leave the wait queue'))
   }
 
   #grant(member: string, id: PermitId, usableUntil: number): void {

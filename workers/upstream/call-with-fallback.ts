@@ -2,7 +2,7 @@ import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { Endpoint } from '../../src/catalog/endpoint.ts'
 import { ERRORS } from '../../src/errors.ts'
-import { waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
+import { waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { callUpstream, type UpstreamCall, type UpstreamDeps } from './call-upstream.ts'
 import { type Failure, isFailure, isUnsent, type Outcome } from './outcome.ts'
 import { RetryBudget } from './retry.ts'
@@ -55,7 +55,7 @@ function hasSourceFailed({ code }: Failure): boolean {
 function atFallback(upstreamCall: UpstreamCall, fallback: Api, endpoint: Endpoint): UpstreamCall {
   const { call } = upstreamCall
   const weight = call.ticket?.weight ?? call.weight ?? 1
-  const entry = { ...waitQueueIdentity(call), slug: fallback.slug, bucket: SHARED_BUCKET, weight }
+  const entry = waitQueueEntry(call, { slug: fallback.slug, bucket: SHARED_BUCKET, weight })
   return {
     ...upstreamCall,
     ...{ api: fallback, endpoint, currentKey: () => fallback.key, bucket: SHARED_BUCKET },
