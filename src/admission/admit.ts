@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
-import { mustNotRepeat } from '../catalog/api-endpoint.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { GatewayError } from '../errors.ts'
 import type { AccountRequests } from '../http/request/account-requests.ts'
@@ -42,11 +41,6 @@ export interface Admitted {
   job: CallJob
   queueing: Queueing
   preference: Preference
-  /**
-   * The endpoint's effect is `once`. If the call fails after it was queued, its request may have
-   * been sent, and is never sent twice.
-   */
-  mustNotRepeat?: boolean
 }
 
 /** What a call's job takes from its arrival. */
@@ -164,7 +158,6 @@ async function decide(
         job: withQueueing(job, queueing, { arrival, admissionEndedAt }),
         queueing,
         preference,
-        mustNotRepeat: mustNotRepeat(checked.endpoint),
       }
     } catch (refusal) {
       return { ...known, refusal, taken: { id: callId, limitsAcquiredAt: limits.now } }

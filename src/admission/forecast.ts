@@ -51,6 +51,11 @@ export interface Queueing {
   /** Whether the call may share a job with other calls. */
   mayShareJob: boolean
   /**
+   * The endpoint's effect is `once`. If the call fails after it was queued, its request may have
+   * been sent, and is never sent twice.
+   */
+  mustNotRepeat?: boolean
+  /**
    * To withdraw the call from the wait queue, which it may have joined; undefined if it never does.
    */
   waitEntry: WaitQueueEntry | undefined
@@ -71,13 +76,14 @@ export async function forecastAndJoin(
   deps: ForecastDeps,
   { api, endpoint, job, weight }: ForecastCall,
 ): Promise<Queueing> {
-  const mayShareJob = !job.isAsync && endpoint.declaration.effect !== 'once'
-  if (job.mode === 'test') return { etaMs: 0, mayShareJob, waitEntry: undefined }
+  const mustNotRepeat = endpoint.declaration.effect === 'once'
+  const mayShareJob = !job.isAsync && !mustNotRepeat
+  if (job.mode === 'test') return { etaMs: 0, mayShareJob, mustNotRepeat, waitEntry: undefined }
   const bucket = bucketOf(job)
   const keys = cacheKeys(endpoint.declaration, job)
   const answerKey = keys?.answer
   const waitEntry = waitQueueEntry(job, { weight, slug: job.slug, bucket, coalescedKey: keys?.coalesced })
-  const withoutTicket = { etaMs: 0, weight, mayShareJob, answerKey, waitEntry }
+  const withoutTicket = { etaMs: 0, weight, mayShareJob, mustNotRepeat, answerKey, waitEntry }
   // An asynchronous call joins: a refusal by its worker would come when its caller has its 202.
   if (answerKey !== undefined && !job.isAsync && deps.knownAnswers.has(answerKey)) return withoutTicket
   // No round trip. Undefined: calls may go, because the breaker is closed or a fallback source can
@@ -108,7 +114,7 @@ export async function forecastAndJoin(
   const ticket: QueueTicket = { tag, weight }
   if (place === 'ahead') ticket.isAhead = true
   if (place === 'follower') ticket.isFollower = true
-  return { etaMs, ticket, mayShareJob, answerKey, waitEntry }
+  return { etaMs, ticket, mayShareJob, mustNotRepeat, answerKey, waitEntry }
 }
 
 interface CallWithoutSlot extends Pick<ForecastCall, 'endpoint' | 'job'> {

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { isInFlight } from '../limits/end-calls.ts'
 import type { AsyncCall } from '../queue/async-call.ts'
 import { sendReply } from '../queue/reply.ts'
-import type { ReplyHead } from '../queue/reply-head.ts'
+import { NO_BODY, NO_TIMES, type ReplyHead } from '../queue/reply-head.ts'
 import { readResult, storeResult } from '../queue/results.ts'
 import type { Reach } from '../queue/verdict.ts'
 import { type EndDeps, endAsyncCall } from './end-async-call.ts'
@@ -26,12 +26,8 @@ const RELEASE_CHECK_MS = 20
  */
 export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boolean> {
   const { redis, log } = deps
-  const head: ReplyHead = {
-    id: call.id,
-    code: 'CALL_CANCELLED',
-    times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
-  }
-  const storing = await storeResult(redis, call, { head, body: Buffer.alloc(0) })
+  const head: ReplyHead = { id: call.id, code: 'CALL_CANCELLED', times: NO_TIMES }
+  const storing = await storeResult(redis, call, { head, body: NO_BODY })
   if (storing.kind !== 'kept') {
     const earlier = await readResult(redis, call)
     return earlier?.head.code === 'CALL_CANCELLED'

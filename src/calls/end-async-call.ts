@@ -4,7 +4,7 @@ import { endCalls } from '../limits/end-calls.ts'
 import { recordUsage } from '../limits/usage-ledger.ts'
 import type { Log } from '../log.ts'
 import type { CallJob } from '../queue/call-job.ts'
-import type { CallTimes, Reply, ReplyHead } from '../queue/reply-head.ts'
+import { type CallTimes, NO_BODY, type Reply, type ReplyHead } from '../queue/reply-head.ts'
 import { type Reach, refundOf, shownStatusOf, type Verdict } from '../queue/verdict.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import type { CallLogWriter } from '../telemetry/call-log-writer.ts'
@@ -35,7 +35,6 @@ export interface AsyncCallEnd {
 }
 
 const REPEAT = { ...RESTART_RETRY, mayRepeat: () => true }
-const NO_BODY = Buffer.alloc(0)
 
 /**
  * Ends an asynchronous call whose outcome is kept: completes it for its account, counts it, writes

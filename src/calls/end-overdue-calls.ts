@@ -1,10 +1,9 @@
 import type { Queue } from 'bullmq'
-import { mustNotRepeat } from '../catalog/api-endpoint.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { ErrorCode } from '../errors.ts'
 import { type AnswerableCall, parseAnswerable } from '../queue/call-job.ts'
 import { removeCall } from '../queue/call-queue.ts'
-import { type Reply, reachOf } from '../queue/reply-head.ts'
+import { NO_BODY, NO_TIMES, type Reply, reachOf } from '../queue/reply-head.ts'
 import { readResult, storeResult } from '../queue/results.ts'
 import { redisNow } from '../redis/clock.ts'
 import { accountKeys } from '../redis/keys.ts'
@@ -61,8 +60,8 @@ async function endOverdueIn(state: (typeof UNENDED_STATES)[number], deps: Overdu
  * that nothing was sent.
  */
 async function codeOf({ redis, catalog }: OverdueDeps, call: AnswerableCall): Promise<ErrorCode> {
-  const endpoint = catalog.get(call.slug)?.endpoints.get(call.endpoint)
-  if (!endpoint || !mustNotRepeat(endpoint)) return 'DEADLINE_EXCEEDED'
+  const endpoint = catalog.get(call.slug)?.endpoints.get(call.endpoint)?.declaration
+  if (endpoint?.effect !== 'once') return 'DEADLINE_EXCEEDED'
   const isStarted = (await redis.exists(accountKeys.started(call.accountId, call.id))) === 1
   return isStarted ? 'OUTCOME_UNKNOWN' : 'DEADLINE_EXCEEDED'
 }
@@ -75,8 +74,7 @@ async function codeOf({ redis, catalog }: OverdueDeps, call: AnswerableCall): Pr
 async function endOverdue(deps: OverdueDeps, call: AnswerableCall, lane: Queue): Promise<boolean> {
   const { redis } = deps
   const { id, accountId } = call
-  const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
-  const late: Reply = { head: { id, code: await codeOf(deps, call), times }, body: Buffer.alloc(0) }
+  const late: Reply = { head: { id, code: await codeOf(deps, call), times: NO_TIMES }, body: NO_BODY }
   const storing = await storeResult(redis, { id, accountId }, late)
   // Cancelled, or ended by a worker that was then lost.
   const { head } = storing.kind === 'kept' ? late : ((await readResult(redis, call)) ?? late)

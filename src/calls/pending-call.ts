@@ -79,10 +79,10 @@ export interface PendingOptions {
  */
 export async function runPendingCall(
   deps: PendingDeps,
-  { job, queueing, mustNotRepeat = false }: Pick<Admitted, 'job' | 'queueing' | 'mustNotRepeat'>,
+  { job, queueing }: Pick<Admitted, 'job' | 'queueing'>,
   { wait, isAwaited = true, reachIfUnqueued }: PendingOptions,
 ): Promise<CallResult> {
-  const { waitEntry, mayShareJob, answerKey, giveSpareRoomBack } = queueing
+  const { waitEntry, mayShareJob, mustNotRepeat, answerKey, giveSpareRoomBack } = queueing
   const { reply, forget } = deps.replies.awaitReply(job.id)
   noteExpectedEnd(deps, job, queueing.etaMs)
   let jobId: string | undefined
@@ -165,7 +165,7 @@ const STILL_RUNNING = new Error('the call goes on')
  */
 export async function awaitCall(
   deps: PendingDeps & { config: { callTimeoutMs: number } },
-  admitted: Pick<Admitted, 'job' | 'queueing' | 'preference' | 'mustNotRepeat'>,
+  admitted: Pick<Admitted, 'job' | 'queueing' | 'preference'>,
   socket: CallerSocket,
 ): Promise<CallResult> {
   const { job, preference } = admitted

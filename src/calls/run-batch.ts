@@ -6,7 +6,6 @@ import { endRefusedBatchCalls } from '../admission/end-refused-calls.ts'
 import { type ForecastDeps, forecastAndJoin } from '../admission/forecast.ts'
 import { checkRights } from '../admission/rights.ts'
 import { rejectOnAbort } from '../async/abort.ts'
-import { mustNotRepeat } from '../catalog/api-endpoint.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { weightOf } from '../limits/plans.ts'
 import type { CallOrigin } from '../queue/call-job.ts'
@@ -159,11 +158,7 @@ async function runUnit(
     // It may be over before anybody listens.
     over.catch(() => undefined)
     const wait = { over, throwIfOver: () => end.throwIfAborted() }
-    const ended = await runPendingCall(
-      deps,
-      { job, queueing, mustNotRepeat: mustNotRepeat(checked.endpoint) },
-      { wait, reachIfUnqueued: 'refused' },
-    )
+    const ended = await runPendingCall(deps, { job, queueing }, { wait, reachIfUnqueued: 'refused' })
     if (ended.kind === 'pending') throw new Error('a call of a batch is not asynchronous')
     return { ...awaited, admission, end: ended }
   } catch (refusal) {

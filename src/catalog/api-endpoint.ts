@@ -74,11 +74,6 @@ export function createEndpoint(path: string, endpoint: Endpoint): ApiEndpoint {
   return { path, declaration: endpoint, parameters: ordered, byName: new Map(names) }
 }
 
-/** Whether a request of the endpoint is never sent a second time. */
-export function mustNotRepeat({ declaration: endpoint }: ApiEndpoint): boolean {
-  return endpoint.effect === 'once'
-}
-
 /**
  * How callers call an endpoint. Parameters of a GET stand in its query, which no body fits into,
  * and a GET changes nothing.

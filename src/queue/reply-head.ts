@@ -72,6 +72,9 @@ export interface Reply {
   body: Buffer
 }
 
+/** Of a failure. */
+export const NO_BODY = Buffer.alloc(0)
+
 /** Where a call's time went, milliseconds. */
 export interface CallTimes {
   queueMs: number
@@ -80,3 +83,6 @@ export interface CallTimes {
   upstreamMs: number
   attempts: number
 }
+
+/** Of a call that no worker ran. */
+export const NO_TIMES: Readonly<CallTimes> = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }

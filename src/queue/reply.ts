@@ -9,7 +9,7 @@ import { loadScript } from '../redis/script.ts'
 import type { CallJob } from './call-job.ts'
 import { decodeFrame, encodeFrame } from './frame.ts'
 import { isInline, storeBody, takeBody } from './reply-body.ts'
-import type { Reply, ReplyHead } from './reply-head.ts'
+import { NO_BODY, type Reply, type ReplyHead } from './reply-head.ts'
 import { readResult } from './results.ts'
 
 const STREAM_SECONDS = 120
@@ -57,7 +57,7 @@ export async function sendReply(redis: RedisConnection, address: ReplyAddress, r
 }
 
 async function storeAndFrame(redis: RedisConnection, address: ReplyAddress, { head, body }: Reply): Promise<Buffer> {
-  return encodeFrame({ ...head, ...(await storeBody(redis, address, body)) }, Buffer.alloc(0))
+  return encodeFrame({ ...head, ...(await storeBody(redis, address, body)) }, NO_BODY)
 }
 
 async function append(redis: RedisConnection, stream: string, frames: Buffer[]): Promise<undefined[]> {
@@ -252,5 +252,5 @@ export class ReplyInbox {
 }
 
 function lostBody(head: ReplyHead): Reply {
-  return { head: { ...head, code: 'DEPENDENCY_UNAVAILABLE' }, body: Buffer.alloc(0) }
+  return { head: { ...head, code: 'DEPENDENCY_UNAVAILABLE' }, body: NO_BODY }
 }

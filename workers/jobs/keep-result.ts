@@ -1,10 +1,8 @@
 import type { AnswerableCall } from '../../src/queue/call-job.ts'
-import type { Reply } from '../../src/queue/reply-head.ts'
+import { NO_BODY, type Reply } from '../../src/queue/reply-head.ts'
 import { RESULT_BYTES_MAX, readResult, storeForEarlierNode, storeResult } from '../../src/queue/results.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import type { MemoryHeadroom } from '../../src/redis/memory-headroom.ts'
-
-const NO_BODY = Buffer.alloc(0)
 
 /** As much as an error takes: kept however full Redis is. */
 const SMALL_BYTES = 2_048

@@ -6,7 +6,15 @@ import { GatewayError } from '../../src/errors.ts'
 import type { AnswerableCall } from '../../src/queue/call-job.ts'
 import type { ReplyOutbox } from '../../src/queue/reply.ts'
 import { isInline } from '../../src/queue/reply-body.ts'
-import { type CallTimes, type Reply, type ReplyHead, reachMembers, reachOf } from '../../src/queue/reply-head.ts'
+import {
+  type CallTimes,
+  NO_BODY,
+  NO_TIMES,
+  type Reply,
+  type ReplyHead,
+  reachMembers,
+  reachOf,
+} from '../../src/queue/reply-head.ts'
 import type { Reach } from '../../src/queue/verdict.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
 import type { CallLogWriter } from '../../src/telemetry/call-log-writer.ts'
@@ -22,8 +30,6 @@ export interface ReplyDeps extends KeepDeps, Pick<SendDeps, 'permitClientOf' | '
   replies: ReplyOutbox
   callLog: Pick<CallLogWriter, 'write'>
 }
-
-const NO_BODY = Buffer.alloc(0)
 
 /** Pause between two tries to send a reply, milliseconds. */
 const SEND_AGAIN_MS = 200
@@ -131,14 +137,13 @@ const OTHER_DOCUMENT_RETRY_MS = 10_000
  * The job outlived too many workers, or Redis did not take the reply: a request may have been sent.
  */
 export async function replyToLostCall(deps: ReplyDeps, call: AnswerableCall, cause: Error): Promise<void> {
-  const times: CallTimes = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
   const mustNotRepeat = deps.catalog.get(call.slug)?.endpoints.get(call.endpoint)?.declaration.effect === 'once'
   const code = isProgrammingError(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE'
   const isUntouched = cause instanceof OtherDocumentError
   const outcome: Outcome = isUntouched
     ? { code: 'API_NOT_ENABLED', retryAfterMs: OTHER_DOCUMENT_RETRY_MS, cause }
     : { code: mustNotRepeat ? 'OUTCOME_UNKNOWN' : code, cause }
-  await sendOutcome(deps, call, { outcome, times, reach: isUntouched ? 'unsent' : 'maybe-sent' })
+  await sendOutcome(deps, call, { outcome, times: NO_TIMES, reach: isUntouched ? 'unsent' : 'maybe-sent' })
 }
 
 /** Rather than a failure of Redis or of a process. */

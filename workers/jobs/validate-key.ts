@@ -16,6 +16,7 @@ import { GatewayError } from '../../src/errors.ts'
 import { voterOf } from '../../src/health/health-thresholds.ts'
 import { announced } from '../../src/limits/account-version.ts'
 import { sendReply } from '../../src/queue/reply.ts'
+import { NO_BODY } from '../../src/queue/reply-head.ts'
 import { parseValidateKeyJob, TRY_AGAIN_MS } from '../../src/queue/validate-key-job.ts'
 import type { WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { AttemptError } from '../errors/attempt-error.ts'
@@ -59,7 +60,7 @@ export async function validateKey(deps: ProcessorDeps, job: Job, cancelled: Abor
     if (reply) {
       const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
       const address = { id: reply.id, accountId, replyTo: reply.to }
-      await sendReply(redis, address, { head: { id: reply.id, times }, body: Buffer.alloc(0) })
+      await sendReply(redis, address, { head: { id: reply.id, times }, body: NO_BODY })
     }
   }
   return null
