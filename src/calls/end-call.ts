@@ -2,7 +2,7 @@ import type { Principal } from '../admission/authenticate.ts'
 import type { GatewayError } from '../errors.ts'
 import { replyError } from '../http/answer/call-answer.ts'
 import type { CallEndBatcher, NextCall } from '../limits/call-end-batcher.ts'
-import type { EndStep } from '../limits/end-calls.ts'
+import { type EndStep, NOTHING_ENDED } from '../limits/end-calls.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { type CallArrival, type RecordDeps, recordCall } from '../telemetry/record-call.ts'
 import type { CallResult, EndedCall } from './pending-call.ts'
@@ -46,11 +46,9 @@ export function endCall(
     reply: end.kind === 'reply' ? end.reply : undefined,
     isCountedHere: !job.isAsync || end.kind === 'failed',
   })
-  if (isPending || (end.kind === 'reply' && job.isAsync)) return ENDED_BY_WORKER
+  if (isPending || (end.kind === 'reply' && job.isAsync)) return NOTHING_ENDED
   return deps.callEnds.end(job, end.verdict, next)
 }
-
-const ENDED_BY_WORKER: Promise<EndStep> = Promise.resolve({ ended: 0, version: '' })
 
 /** Why a call failed; undefined for a success. */
 export function errorOf(end: EndedCall): GatewayError | undefined {

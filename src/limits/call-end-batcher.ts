@@ -6,7 +6,7 @@ import type { CallJob } from '../queue/call-job.ts'
 import { refundOf, type Verdict } from '../queue/verdict.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import type { LimitSubject } from './account-limits.ts'
-import { type CallToEnd, type EndStep, endCalls, readAcquiredAt } from './end-calls.ts'
+import { type CallToEnd, type EndStep, endCalls, NOTHING_ENDED, readAcquiredAt } from './end-calls.ts'
 import { countedCredential } from './limits-of-credential.ts'
 import { recordUsage, type UsedCall } from './usage-ledger.ts'
 
@@ -99,7 +99,7 @@ export class CallEndBatcher {
     if (verdict instanceof Promise) return this.#follow(verdict.then((known) => this.end(call, known, next)))
     this.#countEnd(call, verdict)
     const { id, accountId, mode, credentialId, limitsAcquiredAt: at, isAsync } = call
-    if (id === undefined) return NOTHING_TO_END
+    if (id === undefined) return NOTHING_ENDED
     const ending = { callId: id, at, credentialId, isAsync, refund: refundOf(verdict), next: next?.callId }
     const account = { accountId, mode }
     return handled(this.#ends.add(keyOf(call), { account, call: ending, leaseMs: next?.leaseMs ?? 0 }))
@@ -216,8 +216,6 @@ export class CallEndBatcher {
     return []
   }
 }
-
-const NOTHING_TO_END: Promise<EndStep> = Promise.resolve({ ended: 0, version: '' })
 
 /** A promise whose rejection nobody has to handle. */
 function handled<T>(promise: Promise<T>): Promise<T> {

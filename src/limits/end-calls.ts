@@ -36,6 +36,9 @@ export interface EndStep {
   version: string
 }
 
+/** Of a call that another process ends, or that took no limits. */
+export const NOTHING_ENDED: Promise<EndStep> = Promise.resolve({ ended: 0, version: '' })
+
 /**
  * Ends calls of one account in one atomic step: ends their leases, and gives back what they do not
  * cost. Repeating it does nothing.
