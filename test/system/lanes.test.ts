@@ -11,8 +11,12 @@ import { type Stage, startStage } from '../support/stage.ts'
 /** As many as may wait for one cap. */
 const WAITING = 2_000
 const BATCH = 50
-/** For how long their cap is closed at any time. It is less than the time of a call. */
+/** How long a caller of a single call waits. The calls of a batch wait for 55 s at most. */
+const TIMEOUT_MS = 600_000
+/** For how long their cap is closed at any time. It is less than the time of a call of a batch. */
 const CLOSED_MS = 30_000
+/** How long a busy machine may take to queue all of them. */
+const FULL_MS_MAX = 120_000
 const QUEUE = capKeys.of('random-facts', 'shared', 'queue')
 
 describe('lanes', () => {
@@ -29,7 +33,7 @@ describe('lanes', () => {
         weather: 'concurrency=64,1000000/1',
         currency: undefined,
       },
-      timeoutMs: 60_000,
+      timeoutMs: TIMEOUT_MS,
     })
     worker = (await stage.gateway.startProcess('workers/worker.ts')).child
     stage.upstream.play('random-facts', () => recorded('random-facts'))
@@ -81,8 +85,11 @@ describe('lanes', () => {
       waiting.push(call.then(({ text }) => text).catch(() => undefined))
       return false
     }
-    await until(isFull)
-    for (let call = 0; call < 20; call += 1) assert.equal((await weather()).status, 200)
+    await until(isFull, FULL_MS_MAX)
+    for (let call = 0; call < 20; call += 1) {
+      await closeFor(CLOSED_MS)
+      assert.equal((await weather()).status, 200)
+    }
     assert.equal(await stage.redis.zcard(QUEUE), WAITING, 'none of the waiting calls was lost meanwhile')
     const refused = await send(stage.gateway, '/v1/call/random-facts/random', { key: stage.account.live })
     // No request was sent in the window of the cap, so the refusal does not say that the cap is
