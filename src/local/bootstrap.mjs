@@ -1,7 +1,8 @@
 /**
- * `node src/local/bootstrap.mjs <script> [arguments]`: what `npm start` and `npm test` run first.
- * Installs what is missing, then runs the script on the pinned Node. Plain JavaScript without
- * dependencies, because on a fresh clone there is nothing else yet.
+ * `node src/local/bootstrap.mjs <script> [arguments]`: what `npm start`, `npm test`, `npm run
+ * operator` and `npm run clients` run first. Installs what is missing, then runs the script on the
+ * pinned Node. Plain JavaScript without dependencies, because on a fresh clone there is nothing
+ * else yet.
  */
 
 import { fileURLToPath } from 'node:url'
