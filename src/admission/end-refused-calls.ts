@@ -41,8 +41,10 @@ export function endRefusedCall(
   const { accountId, keyId, mode } = principal
   const credentialId = countedCredential(principal)
   const key = { ...(keyId === undefined ? {} : { keyId }), ...(credentialId === undefined ? {} : { credentialId }) }
+  // A call that took no units counts for the day on which it was refused.
+  const limitsAcquiredAt = taken?.limitsAcquiredAt ?? health.now()
   return callEnds.end(
-    { accountId, mode, ...key, slug, limitsAcquiredAt: health.now(), ...taken },
+    { accountId, mode, ...key, slug, limitsAcquiredAt, ...(taken && { id: taken.id }) },
     { code, reach: 'refused' },
   )
 }
@@ -76,7 +78,7 @@ export async function endRefusedBatchCalls(
 ): Promise<void> {
   if (refusals.length === 0) return
   const { accountId, keyId, mode, tier } = principal
-  const refusedBy = deps.config.plans[planOf(tier)]
+  const refusedByPlan = deps.config.plans[planOf(tier)]
   const codes: Record<string, number> = {}
   const ends = refusals.map(({ api, endpoint: path, taken, error }) => {
     const { code, status, details } = error
@@ -84,7 +86,7 @@ export async function endRefusedBatchCalls(
     const endpoint = knownEndpoint(deps.catalog, slug, `/${path.replace(/^\/+/, '')}`)
     const ended: EndedCall = {
       ...{ ...origin, quotedMs: details.retryAfterMs, id: taken?.id, accountId, keyId, mode },
-      ...{ slug, endpoint, status, code, totalMs: 0, refusedBy },
+      ...{ slug, endpoint, status, code, totalMs: 0, refusedByPlan },
     }
     countCall(deps.telemetry, ended)
     deps.callLog.write(ended)

@@ -86,10 +86,10 @@ export async function forecastAndJoin(
   const withoutTicket = { etaMs: 0, weight, mayShareJob, mustNotRepeat, answerKey, waitEntry }
   // An asynchronous call joins: a refusal by its worker would come when its caller has its 202.
   if (answerKey !== undefined && !job.isAsync && deps.knownAnswers.has(answerKey)) return withoutTicket
-  // No round trip. Undefined: calls may go, because the breaker is closed or a fallback source can
-  // be tried; or this node has no news, and the worker checks it again. 0: a half-open attempt may
-  // go now.
+  // What this node knows of the breaker, without a round trip; the worker checks it again.
+  // Undefined: nothing stands against a request. 0: a half-open attempt may be sent now.
   const breakerWaitMs = deps.health.breakerWaitMs(api.slug)
+  // Such a call is expected to end soon: it waits for nobody, and may be run again.
   const mayUseSpareRoom = breakerWaitMs === undefined && mayShareJob && api.pausedMode === undefined
   const giveSpareRoomBack = mayUseSpareRoom ? deps.spareRoom.take(api.slug, bucket) : undefined
   if (giveSpareRoomBack) {
@@ -156,9 +156,10 @@ async function isPooled(
 }
 
 /**
- * True if an identical call will bring the answer soon: its request has been sent, or it leads
- * without a place in the wait queue (the key `coalesced` names no queued call). A leader that has a
- * place may wait for minutes, so the call does not share its answer.
+ * True if an identical call will bring the answer soon: its request has begun (the leader's token
+ * ends with `BEGUN`), or it leads without a place in the wait queue (the key `coalesced` is absent,
+ * which would name the queued call). A leader that has a place may wait for minutes, so the call
+ * does not share its answer.
  */
 async function hasLeaderThatNeedsNoSlot({ redis }: ForecastDeps, { leader, coalesced }: CacheKeys): Promise<boolean> {
   const [token, queued] = await redis.mget(leader, coalesced)

@@ -16,11 +16,11 @@ const FRESH_MS = 60_000
 /** The same while Postgres does not answer. */
 const PRINCIPAL_MS_MAX = 2 * FRESH_MS
 
-/**
- * Pause after a renewal that failed, milliseconds. An entry of lru-cache is stale once more than
- * its ttl has passed.
- */
+/** Pause after a renewal that failed, milliseconds. */
 const RENEW_AGAIN_MS = 1_000
+
+/** When a principal was looked up that the next request must look up again. */
+const FORGOTTEN = Number.NEGATIVE_INFINITY
 
 type LookUp = (isKnown: boolean) => Promise<Principal>
 
@@ -55,6 +55,7 @@ export class PrincipalCache {
           if (!this.#isUsable(known)) throw error
           // Fails open for a bounded time: the account's version, which Redis keeps, is compared on
           // every call.
+          // An entry of lru-cache is stale only after its ttl has passed.
           options.ttl = RENEW_AGAIN_MS - 1
           return { ...known, isKept: true }
         }
@@ -84,8 +85,8 @@ export class PrincipalCache {
    */
   forget(key: string, stale: Principal | undefined): void {
     const entry = this.#entries.peek(key, { allowStale: true })
-    if (!entry || entry.principal !== stale || entry.lookedUpAt === Number.NEGATIVE_INFINITY) return
-    this.#entries.set(key, { ...entry, lookedUpAt: Number.NEGATIVE_INFINITY })
+    if (!entry || entry.principal !== stale || entry.lookedUpAt === FORGOTTEN) return
+    this.#entries.set(key, { ...entry, lookedUpAt: FORGOTTEN })
   }
 
   /** Without Redis no change is announced: forget everything when the connection is lost. */

@@ -5,13 +5,13 @@ import type { CallEndBatcher, NextCall } from '../limits/call-end-batcher.ts'
 import { type EndStep, NOTHING_ENDED } from '../limits/end-calls.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { type CallArrival, type RecordDeps, recordCall } from '../telemetry/record-call.ts'
-import type { CallResult, EndedCall } from './pending-call.ts'
+import type { CallResult, FinalResult } from './pending-call.ts'
 
 /** A call whose caller waits on this node, and what came of it. */
 export interface AwaitedCall {
   arrival: CallArrival
   job: CallJob
-  caller: Principal
+  principal: Principal
   /**
    * How long admission took, and the wait that it quoted, milliseconds. Absent for a call that was
    * refused before it was queued.
@@ -33,13 +33,13 @@ export interface NodeEndDeps extends RecordDeps {
  */
 export function endCall(
   deps: NodeEndDeps,
-  { arrival, job, caller, admission, end }: AwaitedCall,
+  { arrival, job, principal, admission, end }: AwaitedCall,
   next?: NextCall,
 ): Promise<EndStep> {
   const isPending = end.kind === 'pending'
   recordCall(deps, arrival, {
     ...(admission && { job, ...admission }),
-    caller,
+    principal,
     callId: job.id,
     statusWithoutError: isPending ? 202 : 200,
     error: isPending ? undefined : errorOf(end),
@@ -51,7 +51,7 @@ export function endCall(
 }
 
 /** Why a call failed; undefined for a success. */
-export function errorOf(end: EndedCall): GatewayError | undefined {
+export function errorOf(end: FinalResult): GatewayError | undefined {
   if (end.kind === 'failed') return end.error
   const { head } = end.reply
   return head.code && replyError(head)

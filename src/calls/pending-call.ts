@@ -52,12 +52,12 @@ export interface CallerWait {
 }
 
 /** What came of a call while its caller waited. `pending`: an asynchronous call goes on. */
-export type CallResult = { kind: 'pending' } | EndedCall
+export type CallResult = { kind: 'pending' } | FinalResult
 
 /**
  * The verdict of a call whose caller left may take until its worker has replied; it never rejects.
  */
-export type EndedCall =
+export type FinalResult =
   | { kind: 'reply'; reply: Reply; verdict: Verdict }
   | { kind: 'failed'; error: GatewayError; verdict: Verdict | Promise<Verdict> }
 
@@ -151,7 +151,7 @@ async function isProvenUnsent(withdrawing: Promise<Withdrawal>): Promise<boolean
  * Of a call that is never repeated: 503 would say that nothing was sent, and callers would send it
  * again.
  */
-function unknownOutcome(cause: GatewayError): EndedCall {
+function unknownOutcome(cause: GatewayError): FinalResult {
   const error = new GatewayError('OUTCOME_UNKNOWN', { cause })
   return { kind: 'failed', error, verdict: { code: error.code, reach: 'maybe-sent' } }
 }

@@ -13,7 +13,7 @@ import { refundOf } from '../queue/verdict.ts'
 import { noteArrival } from '../telemetry/record-call.ts'
 import type { TracedRequest } from '../telemetry/spans.ts'
 import { type AwaitedCall, endCall, errorOf, type NodeEndDeps } from './end-call.ts'
-import { DEADLINE_GRACE_MS, type EndedCall, type PendingDeps, runPendingCall } from './pending-call.ts'
+import { DEADLINE_GRACE_MS, type FinalResult, type PendingDeps, runPendingCall } from './pending-call.ts'
 
 export interface BatchDeps
   extends Omit<ForecastDeps, 'health' | 'knownAnswers' | 'spareRoom'>,
@@ -36,7 +36,7 @@ export interface BatchRun {
    * @throws GatewayError if the credential has ended
    */
   authenticateAgain: () => Promise<Principal>
-  emit: (unit: BatchUnit, end: EndedCall) => void
+  emit: (unit: BatchUnit, end: FinalResult) => void
 }
 
 /**
@@ -138,19 +138,19 @@ async function runUnit(
   deps: BatchDeps,
   { job: admitted, checked }: BatchUnit,
   { batch, run, rights, end }: { batch: AdmittedBatch; run: BatchRun; rights: CurrentRights; end: AbortSignal },
-): Promise<AwaitedCall & { end: EndedCall }> {
-  const { principal: caller } = batch
+): Promise<AwaitedCall & { end: FinalResult }> {
+  const { principal } = batch
   const { origin, headers } = run
   const arrival = noteArrival(deps, origin, { url: `/v1/call/${admitted.slug}${admitted.endpoint}`, headers })
   // Its limits were taken when the batch came.
-  const awaited = { arrival, job: admitted, caller }
+  const awaited = { arrival, job: admitted, principal }
   let admission: AwaitedCall['admission']
   try {
     end.throwIfAborted()
     await rights.check(checked)
     // It has waited for the plan's limit of calls in flight, not for its upstream.
     const due = { ...admitted, limitsAcquiredAt: deps.health.now() }
-    const queueing = await forecastAndJoin(deps, { ...checked, job: due, weight: weightOf(caller.tier) })
+    const queueing = await forecastAndJoin(deps, { ...checked, job: due, weight: weightOf(principal.tier) })
     const admissionEndedAt = deps.health.now()
     const job = withQueueing(due, queueing, { arrival, admissionEndedAt })
     admission = { admissionMs: performance.now() - arrival.startedAt, quotedMs: queueing.etaMs }

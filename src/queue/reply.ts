@@ -200,6 +200,7 @@ export class ReplyInbox {
       return
     }
     this.#pending.delete(head.id)
+    // The body is kept with the result of an asynchronous call, or is in the frame, or has a key.
     if (head.storedFor !== undefined || head.isStored) this.#readStored(head, head.storedFor ?? '', pending)
     else if (head.bodyKey === undefined) pending.resolve({ head, body })
     else this.#fetch(head, head.bodyKey, pending)

@@ -48,8 +48,8 @@ export function shownStatusOf({ code }: Pick<Verdict, 'code'>): number {
 }
 
 /**
- * The status that usage counts a call under. A cancelled call for which no request was sent counts
- * as 503, so that `refundOf` gives the unit of the month back.
+ * The status that usage counts a call under. Calls below 500 count for the month, so a cancelled
+ * call for which no request was sent has 503 here: it cost the upstream nothing.
  */
 export function usageStatusOf({ code, reach }: Verdict): number {
   if (code === 'CALL_CANCELLED' && !hasReached(reach, 'maybe-sent')) return 503

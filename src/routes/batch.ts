@@ -6,7 +6,7 @@ import { endRefusedBatchCalls } from '../admission/end-refused-calls.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { RequestCallers } from '../admission/request-callers.ts'
 import { errorOf } from '../calls/end-call.ts'
-import { CallerLeftError, type EndedCall } from '../calls/pending-call.ts'
+import { CallerLeftError, type FinalResult } from '../calls/pending-call.ts'
 import { runBatch } from '../calls/run-batch.ts'
 import type { Context } from '../context.ts'
 import { type GatewayError, publicError, retryAfterSeconds } from '../errors.ts'
@@ -168,7 +168,7 @@ async function run(
     tally.failed += 1
     write(index, [failureLine({ index, item: items[index], id, error, baseUrl })])
   }
-  const emit = (unit: BatchUnit, end: EndedCall): void => {
+  const emit = (unit: BatchUnit, end: FinalResult): void => {
     tally.deduplicated += unit.indexes.length - 1
     const error = errorOf(end)
     if (error) for (const index of unit.indexes) refuse(index, error, unit.job.id)

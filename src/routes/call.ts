@@ -76,7 +76,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   const admitted = await admitCall(context, request, arrival)
   if ('refusal' in admitted) return await refuse(context, reply, { arrival, refused: admitted })
   const admissionMs = performance.now() - arrival.startedAt
-  const { principal: caller, limits, job, queueing, preference } = admitted
+  const { principal, limits, job, queueing, preference } = admitted
   reply.headers(linkHeaders(context.catalog, job.slug))
   reply.header('x-call-id', job.id)
   if (job.mode === 'test') reply.header('x-gateway-mode', 'test')
@@ -88,7 +88,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   const verdict = end.kind === 'pending' || end.verdict instanceof Promise ? undefined : end.verdict
   const admission = { admissionMs, quotedMs: queueing.etaMs }
   // If the end fails, `callEnds` repeats it, so its rejection needs no handler.
-  const ending = endCall(context, { arrival, job, caller, admission, end })
+  const ending = endCall(context, { arrival, job, principal, admission, end })
   // The answer waits for the end only if the call was refused: the caller's next call, which may
   // come to another node, must not find units that this call does not cost.
   if (verdict?.reach === 'refused') await ending.catch(() => undefined)
@@ -118,7 +118,7 @@ async function refuse(
   const { principal, callId, refusal, taken, limits } = refused
   const error = toGatewayError(refusal)
   const admissionMs = performance.now() - arrival.startedAt
-  recordCall(context, arrival, { caller: principal, callId, admissionMs, error, isCountedHere: true })
+  recordCall(context, arrival, { principal, callId, admissionMs, error, isCountedHere: true })
   reply.header('server-timing', timingWithoutReply(admissionMs))
   if (callId) reply.header('x-call-id', callId)
   if (principal) {

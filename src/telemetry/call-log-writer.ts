@@ -67,10 +67,10 @@ export class CallLogWriter {
    */
   write(call: EndedCall): void {
     const { days, dropped, now } = this.#deps
-    const { accountId, mode, refusedBy } = call
+    const { accountId, mode, refusedByPlan } = call
     if (days === 0 || accountId === undefined || mode === undefined) return
     if (!this.#room.takes(call)) dropped.add('size')
-    else if (refusedBy && !this.#refusals.takes(accountId, refusedBy.perMinute)) dropped.add('account')
+    else if (refusedByPlan && !this.#refusals.takes(accountId, refusedByPlan.perMinute)) dropped.add('account')
     else if (this.#rows.length >= WAITING_ROWS_MAX) dropped.add('postgres')
     else {
       this.#rows.push({ ...toRow(call), account_id: accountId, mode, at: Math.round(now()) })
@@ -188,8 +188,8 @@ class DayRoom {
     this.#deps = deps
   }
 
-  takes({ refusedBy, mode, code }: EndedCall): boolean {
-    if (refusedBy || mode === 'test') return this.#used < SHARES.free
+  takes({ refusedByPlan, mode, code }: EndedCall): boolean {
+    if (refusedByPlan || mode === 'test') return this.#used < SHARES.free
     return this.#used < (code === undefined ? SHARES.charged : SHARES.failed)
   }
 

@@ -40,7 +40,7 @@ export interface EndedCall extends Origin {
    * Plan of an account whose call was refused before it was queued. Such a call is free, so its
    * rows are bounded.
    */
-  refusedBy?: Pick<PlanLimits, 'perMinute'> | undefined
+  refusedByPlan?: Pick<PlanLimits, 'perMinute'> | undefined
   traceparent?: string | undefined
 }
 

@@ -51,7 +51,7 @@ export interface RecordedEnd {
   /** Absent for a call that was refused before it was queued. */
   job?: CallJob | undefined
   /** Whose call it is; undefined if its credential was refused. */
-  caller: (Pick<CallJob, 'accountId' | 'mode'> & { keyId: string | undefined; tier: Tier }) | undefined
+  principal: (Pick<CallJob, 'accountId' | 'mode'> & { keyId: string | undefined; tier: Tier }) | undefined
   /** Undefined for a call that was refused before it had an id. */
   callId: string | undefined
   /** How long admission took. Milliseconds. */
@@ -85,16 +85,16 @@ export function recordCall(deps: RecordDeps, arrival: CallArrival, end: Recorded
 }
 
 function endedCall({ config }: RecordDeps, arrival: CallArrival, end: RecordedEnd): EndedCall {
-  const { job, caller, callId, admissionMs, statusWithoutError = 200, error, reply } = end
+  const { job, principal, callId, admissionMs, statusWithoutError = 200, error, reply } = end
   const { times, cacheStatus, cause } = reply?.head ?? {}
   return {
     ...arrival.origin,
-    ...{ id: callId, accountId: caller?.accountId, keyId: caller?.keyId, mode: caller?.mode },
+    ...{ id: callId, accountId: principal?.accountId, keyId: principal?.keyId, mode: principal?.mode },
     ...{ slug: job?.slug ?? arrival.slug, endpoint: job?.endpoint ?? arrival.endpoint },
     ...{ status: error?.status ?? statusWithoutError, code: error?.code, cause, times, cacheStatus },
     ...{ totalMs: performance.now() - arrival.startedAt, admissionMs, bytes: reply?.body.length },
     quotedMs: job ? end.quotedMs : error?.details.retryAfterMs,
-    refusedBy: job || !caller ? undefined : config.plans[planOf(caller.tier)],
+    refusedByPlan: job || !principal ? undefined : config.plans[planOf(principal.tier)],
     traceparent: arrival.span?.traceparent,
   }
 }

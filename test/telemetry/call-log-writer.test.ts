@@ -52,7 +52,7 @@ const callOf = (fields: Partial<EndedCall> = {}): EndedCall => ({
 
 const countRows = async (): Promise<number> => Number((await db.selectFrom('call_log').select(({ fn }) => fn.countAll().as('rows')).executeTakeFirstOrThrow()).rows) // biome-ignore format: one line
 
-const refused = (accountId: string) => callOf({ accountId, status: 429, code: 'RATE_LIMIT_EXCEEDED', refusedBy: { perMinute: 10 } }) // biome-ignore format: one line
+const refused = (accountId: string) => callOf({ accountId, status: 429, code: 'RATE_LIMIT_EXCEEDED', refusedByPlan: { perMinute: 10 } }) // biome-ignore format: one line
 
 it('a call becomes a row with all that is known of it, although no partition was there', async (t) => {
   const { writer, close } = openWriter(t)

@@ -77,11 +77,12 @@ export async function callThroughCache(deps: CachingDeps, upstreamCall: Upstream
     const detail = isWithoutRequest ? WITHOUT_REQUEST[outcome.code] : undefined
     return served(deps, stored, detail === undefined ? { kind: 'fwd=stale', detail: 'upstream-failed' } : { detail })
   }
+  const storedWord = freshMs === undefined ? '' : '; stored'
   return {
     outcome,
     fetchedBy,
     ...(freshMs === undefined ? {} : { freshMs }),
-    cacheStatus: `agw; fwd=${stored ? 'stale' : 'miss'}${isCollapsed ? '; collapsed' : freshMs === undefined ? '' : '; stored'}`,
+    cacheStatus: `agw; fwd=${stored ? 'stale' : 'miss'}${isCollapsed ? '; collapsed' : storedWord}`,
   }
 }
 
@@ -92,6 +93,7 @@ interface HowServed {
 
 function served(deps: CachingDeps, entry: CacheEntry, { kind = 'hit', detail }: HowServed = {}): CallOutcome {
   const now = deps.clock.now()
+  // Below 0 for a stale answer.
   const freshMs = Math.floor(-stalenessMs(entry, now))
   const ttl = Math.floor(freshMs / 1_000)
   return {
@@ -125,6 +127,10 @@ class StoredMeanwhileError extends Error {
   }
 }
 
+/**
+ * Leads the request for an answer with `upstreamCall`, or waits for the answer of an identical
+ * call; tries again if what came was about another call alone.
+ */
 async function shareRequest(deps: CachingDeps, upstreamCall: UpstreamCall, keys: CacheKeys): Promise<SharedResult> {
   const { call, progress, signal, permitRequest } = upstreamCall
   // If this call leads and must wait, identical calls find it in the queue and take no places

@@ -15,7 +15,7 @@ import { startProcessSpan } from '../../src/telemetry/spans.ts'
 import type { CallOutcome } from '../cache/cached-call.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../errors/abort-reasons.ts'
 import { isFailure } from '../upstream/outcome.ts'
-import type { CallProgress } from '../upstream/send-under-permit.ts'
+import { type CallProgress, progressOf } from '../upstream/send-under-permit.ts'
 import { type RunDeps, runCall, skipCall } from './run-call.ts'
 import type { RunningCalls } from './running-calls.ts'
 import { OtherDocumentError, type ReplyDeps, replyToLostCall, sendOutcome } from './send-outcome.ts'
@@ -45,7 +45,9 @@ export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: A
   const all = await readCalls(deps, job)
   const hasWaited = deps.clock.now() - (all[0]?.limitsAcquiredAt ?? 0) > WAITED_MS
   const calls = isSecondRun || hasWaited ? await stillWaitedFor(deps, all) : all
-  if (calls.length < all.length) for (const call of all) if (!calls.includes(call)) skipCall(deps, call)
+  if (calls.length < all.length) {
+    for (const call of all) if (!calls.includes(call)) skipCall(deps, call)
+  }
   const [only] = calls
   if (only && calls.length === 1) return await processCall(deps, { call: only, lane, isSecondRun }, cancelled)
   const running: Promise<null>[] = []
@@ -176,7 +178,7 @@ function reachIn(
   { result, progress, isSecondRun }: { result: CallOutcome; progress: CallProgress; isSecondRun: boolean },
 ): Reach {
   const { outcome } = result
-  const own = (progress.ofRequest ?? progress).reach
+  const own = progressOf(progress).reach
   const reach = (isFailure(outcome) ? outcome.reach : undefined) ?? own
   if (isSecondRun) return furthest(reach, 'maybe-sent')
   // An asynchronous call was accepted, and may have waited for minutes: its unit of the minute

@@ -17,7 +17,7 @@ import { StatusError } from '../errors/attempt-error.ts'
 import { ofSharedCap, type PermitRequest } from '../permits/permit-request.ts'
 import { attemptFailure, type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { ProviderKeys } from '../upstream/provider-keys.ts'
-import type { CallProgress } from '../upstream/send-under-permit.ts'
+import { type CallProgress, progressOf } from '../upstream/send-under-permit.ts'
 import { answerFromExample } from './example-answer.ts'
 import type { HeldCalls } from './held-calls.ts'
 
@@ -154,6 +154,7 @@ interface UpstreamAccess {
  *   this worker's knowledge of a new key
  */
 function checkCallable(api: Api, { providerKey }: Pick<CallJob, 'providerKey'>): void {
+  // `enabled` is about the operator's own access; a caller's key needs `isCallable` alone.
   if (!isCallable(api) || (!providerKey && !api.enabled)) throw new GatewayError('API_NOT_ENABLED')
   if (api.pausedMode === 'refuse') throw new GatewayError('API_PAUSED', { retryAfterMs: PAUSED_RETRY_MS })
 }
@@ -192,7 +193,7 @@ function queueEntry(call: CallJob): WaitQueueEntry {
  * The outcome at the deadline: 502 in an attempt or after a failed attempt, 503 in any other wait.
  */
 function outcomeAtDeadline(progress: CallProgress): Failure {
-  const { isUnderWay, lastFailure } = progress.ofRequest ?? progress
+  const { isUnderWay, lastFailure } = progressOf(progress)
   if (isUnderWay) return { code: 'UPSTREAM_TIMEOUT' }
   return lastFailure ? attemptFailure(lastFailure) : { code: 'DEADLINE_EXCEEDED' }
 }

@@ -160,6 +160,7 @@ export class PermitClient {
 
   #scheduleRelease(): void {
     if (this.room === 0 || this.#waiters.size > 0) this.#polls.pollSoon()
+    // The first permit since the last poll sets the timer, and later permits go with it.
     else if (!this.#polls.isPolling && this.#inUse.releasedCount === 1) this.#polls.pollIn(this.#releasePauseMs())
   }
 
@@ -238,7 +239,8 @@ export class PermitClient {
   /** @param tag of the place that the waiter got by this poll */
   #letWait(waiter: LocalWaiter, tag: number | undefined): void {
     waiter.hasWaited = true
-    // Without a tag it waits in the place of an identical call.
+    // The poll joined the queue for the waiter: with a tag in a place of its own, and without a tag
+    // in the place of an identical call.
     waiter.hasJoined ||= tag !== undefined || waiter.tag === undefined
     if (this.#waiters.get(waiter.member) !== waiter) {
       if (waiter.signal.reason !== LOCK_LOST) this.#leave(waiter)

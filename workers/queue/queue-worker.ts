@@ -88,6 +88,7 @@ export class QueueWorker extends Worker {
       if (jobs.includes(undefined)) return
       waiting -= count
       if (waiting > 0) continue
+      // Below 0: minus the number of jobs that wait. Else when the next delayed job is due, or 0.
       const nextDue = Number(await clearMarker.run(this.#redis, this.#markerKeys, []))
       if (nextDue >= 0) {
         this.#dueAt = nextDue / SCORE_PARTS

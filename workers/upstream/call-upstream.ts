@@ -149,6 +149,7 @@ function sendWithRetries(
       return exchange
     } catch (error) {
       // Several requests may belong to one try, because a redirect takes another request.
+      // `times.attempts` counts the requests that were or may have been sent.
       const isAttemptUnsent = error instanceof AttemptError && times.attempts === attemptsBefore
       // The failure of an earlier try says more.
       if (isAttemptUnsent && tryNumber > 1 && progress.lastFailure) throw progress.lastFailure

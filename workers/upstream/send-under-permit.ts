@@ -79,6 +79,11 @@ export interface CallProgress {
   sharedRequestEnd?: Promise<unknown>
 }
 
+/** The progress that counts: of the request that the call shares, or else its own. */
+export function progressOf(progress: CallProgress): CallProgress {
+  return progress.ofRequest ?? progress
+}
+
 export interface ClassifiedExchange extends HttpExchange {
   /** Undefined if the answer is to be mapped. */
   responseClass: ResponseClass | undefined
@@ -96,6 +101,7 @@ export async function sendUnderPermit(
   currentWire: () => WireRequest,
 ): Promise<ClassifiedExchange> {
   const { api, endpoint, bucket, progress, remainingMs, signal, recorder } = sending
+  // Repeats only if the permit was too old when the connection was ready.
   while (true) {
     // Spares a wait for a permit that could not be used.
     const refusal = recorder.gate.refusal()

@@ -79,6 +79,7 @@ local leasesLeft = math.huge
 for _, limits in ipairs(allLimits) do
   if limits.inFlightMax >= 0 then leasesLeft = math.min(leasesLeft, math.max(0, limits.inFlightMax - limits.inFlight)) end
 end
+-- If one call of a batch may be in flight now, the others may wait for its lease.
 local mayWait = take ~= 'each' and leasesLeft > 0
 local decision, granted = 'ok', count
 local function bound(limit, left)
@@ -137,6 +138,7 @@ for index = #allLimits, 1, -1 do
   if limits.perMinute >= 0 then
     local wanted = take == 'all' and count or 1
     local isRefusing = decision == limits.prefix .. 'minute'
+    -- The rank of the entry that must leave, so that the wanted calls fit.
     local rank = isRefusing and limits.inMinute + granted + wanted - limits.perMinute - 1 or 0
     local entry = redis.call('ZRANGE', limits.minute, rank, rank, 'WITHSCORES')
     if entry[2] then limits.resetMs = math.ceil((tonumber(entry[2]) + MINUTE_MICROS - nowMicros) / 1000) end

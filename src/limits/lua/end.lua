@@ -24,12 +24,13 @@ local function giveBack(counter)
   if counter then units[counter] = (units[counter] or 0) + 1 end
 end
 
+-- Seven values of each call, as the header lists them. Numbers name KEYS; 0 names none.
 for index = 3, #ARGV, 7 do
   local callId, costsNothing, nextCall = ARGV[index], ARGV[index + 1] == '1', ARGV[index + 6]
   local month, ofCredential = KEYS[tonumber(ARGV[index + 2])], KEYS[tonumber(ARGV[index + 3])]
   local marker, credential = KEYS[tonumber(ARGV[index + 4])], tonumber(ARGV[index + 5])
-  local itsMinute, itsLeases = KEYS[credential], KEYS[credential + 1]
-  if credential == 0 then itsLeases = nil end
+  local itsMinute, itsLeases
+  if credential > 0 then itsMinute, itsLeases = KEYS[credential], KEYS[credential + 1] end
   if not costsNothing and not month and not marker and not itsLeases and nextCall == '' then
     plain[#plain + 1] = callId
   else
