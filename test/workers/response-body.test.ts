@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { AnswerMemory, type MemoryShare } from '../../workers/upstream/answer-memory.ts'
-import { decodeBody } from '../../workers/upstream/response-body.ts'
+import { BodyReader, decodeBody } from '../../workers/upstream/response-body.ts'
 
 const TEXT = Buffer.from(JSON.stringify({ items: Array.from({ length: 500 }, (_, index) => ({ index })) }))
 const BYTES_MAX = 1_000_000
@@ -107,4 +107,25 @@ test('a call that ends while its body is decoded does not fail with a body that 
     decodeBody(gzipSync(Buffer.alloc(100_000)), 'gzip', bounds),
     (reason) => reason === 'caller left',
   )
+})
+
+test('a body in parts of one byte counts 64 bytes for each part, against its bound and as memory', () => {
+  let taken = 0
+  const take: MemoryShare['take'] = (bytes) => {
+    taken += bytes
+    return undefined
+  }
+  const body = new BodyReader({
+    bytesMax: BYTES_MAX,
+    memory: { take, giveBack: () => undefined, waitedMs: () => 0 },
+    signal,
+  })
+  const part = Buffer.from(' ')
+  for (let count = 0; count < 15_000; count += 1) body.add(part)
+  assert.equal(body.whole().length, 15_000)
+  assert.ok(taken > 15_000 * 64, `${taken} bytes`)
+  const addMore = () => {
+    for (let count = 0; count < 1_000; count += 1) body.add(part)
+  }
+  assert.throws(addMore, { code: 'BODY_TOO_LARGE' })
 })

@@ -8,6 +8,12 @@ export const UNCOUNTED_BYTES_MAX = 64 * 1024
 /** What each byte of a body takes while it is read: its parts, and the whole made of them. */
 const READ_COST = 2
 
+/**
+ * The least that a part of a body counts as, bytes: a chunk of one byte takes a microsecond, and
+ * memory of its own. Fails closed: a body in smaller parts is too large sooner.
+ */
+const PART_BYTES_MIN = 64
+
 export class BodyTooLargeError extends Error {
   readonly code = 'BODY_TOO_LARGE'
 }
@@ -38,6 +44,7 @@ export class BodyReader {
   readonly #bounds: BodyBounds
   readonly #chunks: Buffer[] = []
   #length = 0
+  #counted = 0
 
   constructor(bounds: BodyBounds) {
     this.#bounds = bounds
@@ -46,10 +53,13 @@ export class BodyReader {
   /** @returns what is to be awaited before more is read. @throws BodyTooLargeError */
   add(chunk: Buffer): Promise<void> | undefined {
     const { bytesMax, memory, signal } = this.#bounds
+    const counted = Math.max(chunk.length, PART_BYTES_MIN)
     this.#length += chunk.length
-    if (this.#length > bytesMax) throw new BodyTooLargeError(`body exceeds ${bytesMax} bytes`)
+    this.#counted += counted
+    if (this.#length > bytesMax || this.#counted > Math.max(bytesMax, UNCOUNTED_BYTES_MAX))
+      throw new BodyTooLargeError(`body exceeds ${bytesMax} bytes`)
     this.#chunks.push(chunk)
-    return this.#length > UNCOUNTED_BYTES_MAX ? memory?.take(chunk.length * READ_COST, signal) : undefined
+    return this.#counted > UNCOUNTED_BYTES_MAX ? memory?.take(counted * READ_COST, signal) : undefined
   }
 
   whole(): Buffer {
