@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { hashApiKey, isApiKeyShaped } from '../accounts/api-key.ts'
-import { verifySessionToken } from '../accounts/session-token.ts'
+import { type SessionClaims, verifySessionToken } from '../accounts/session-token.ts'
 import { missingForLiveCalls, shareGroupOf } from '../accounts/trust.ts'
 import type { Config } from '../config.ts'
 import { type AllowedToCredential, findKeyOwner } from '../db/api-keys.ts'
@@ -39,7 +39,11 @@ export async function lookUpPrincipal(
   { isKnown, ip }: { isKnown: boolean; ip: string },
 ): Promise<Principal> {
   const { kind, secret, cacheKey } = credential
-  if (kind === 'session') return await lookUpSession(deps, secret)
+  if (kind === 'session') {
+    const session = await verifySessionToken(deps.config.secrets.jwt, secret, deps.health.now())
+    if (isKnown) return await lookUpSession(deps, session, deps.db)
+    return await deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpSession(deps, session, deps.strangersDb))
+  }
   if (kind === 'token') return await identifyToken(deps, credential, { isKnown, ip })
   if (isKnown) return orRefuse(await lookUpKey(deps, secret, deps.db))
   // A wrong checksum is refused without a look-up.
@@ -136,11 +140,13 @@ async function lookUpToken(
   }
 }
 
-async function lookUpSession(deps: LookUpDeps, token: string): Promise<Principal> {
-  const { config, db, redis, health } = deps
-  const { userId, sessionId, expiresAt } = await verifySessionToken(config.secrets.jwt, token, health.now())
+async function lookUpSession(
+  { config, db, redis }: LookUpDeps,
+  { userId, sessionId, expiresAt }: SessionClaims & { expiresAt: number },
+  firstDb: Db,
+): Promise<Principal> {
   const version = await readAccountVersion(redis, userId)
-  const user = await findSessionUser(db, userId, sessionId)
+  const user = await findSessionUser(firstDb, userId, sessionId)
   if (!user) throw new GatewayError('INVALID_TOKEN')
   const providerKeys = await loadProviderKeys(db, { userId: user.id })
   return {

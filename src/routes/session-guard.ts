@@ -1,7 +1,8 @@
 import type { FastifyRequest } from 'fastify'
-import { verifySessionToken } from '../accounts/session-token.ts'
+import { type SessionClaims, verifySessionToken } from '../accounts/session-token.ts'
 import { answerLimits } from '../admission/answer-limits.ts'
 import type { Context } from '../context.ts'
+import type { Db } from '../db/database.ts'
 import { findSessionUser, type SessionUser } from '../db/sessions.ts'
 import { GatewayError } from '../errors.ts'
 import { readBearer } from '../http/request/bearer.ts'
@@ -24,7 +25,7 @@ const sessions = new WeakMap<object, Session>()
  * no credential here.
  */
 export function guardWithSession(scope: App, context: Context): void {
-  const { config, db, health, accountRequests } = context
+  const { config, db, health } = context
   scope.addHook('onRoute', (route) => {
     route.config = { ...route.config, guard: 'session' }
   })
@@ -39,11 +40,9 @@ export function guardWithSession(scope: App, context: Context): void {
     // A session token has dots; an API key and an application's access token have none.
     if (token === undefined || !token.includes('.')) throw sessionRequired(request, token)
     const { userId, sessionId } = await verifySessionToken(config.secrets.jwt, token, health.now())
-    const user = await findSessionUser(db, userId, sessionId)
-    if (!user) throw new GatewayError('INVALID_TOKEN')
+    const user = await findUser(context, request, { userId, sessionId })
     sessions.set(request, { user, id: sessionId })
     holdForAccount(request, user.id)
-    accountRequests.takeForSession(user.id)
   })
   scope.addHook('preValidation', async (request) => {
     if (request.method === 'GET' || request.method === 'HEAD') return
@@ -51,6 +50,32 @@ export function guardWithSession(scope: App, context: Context): void {
     const { user, id } = sessionOf(request)
     if (!(await findSessionUser(db, user.id, id))) throw new GatewayError('INVALID_TOKEN')
   })
+}
+
+/**
+ * A request beyond the account's limit is refused before Postgres is read. A session that has ended
+ * counts against the client, as an unknown key does, and not against the account: whoever stole its
+ * token must not shut the owner out.
+ *
+ * @throws GatewayError INVALID_TOKEN or RATE_LIMIT_EXCEEDED
+ */
+async function findUser(
+  { db, strangersDb, unknownKeys, accountRequests }: Context,
+  { ip }: Pick<FastifyRequest, 'ip'>,
+  { userId, sessionId }: SessionClaims,
+): Promise<SessionUser> {
+  const key = `session ${sessionId}`
+  const find = async (from: Db): Promise<SessionUser> => {
+    const user = await findSessionUser(from, userId, sessionId)
+    if (user) return user
+    unknownKeys.forget(key)
+    throw new GatewayError('INVALID_TOKEN')
+  }
+  const isKnown = unknownKeys.isKnown(key)
+  if (isKnown) accountRequests.takeForSession(userId)
+  const user = isKnown ? await find(db) : await unknownKeys.lookUp(key, ip, () => find(strangersDb))
+  if (!isKnown) accountRequests.takeForSession(userId)
+  return user
 }
 
 /**

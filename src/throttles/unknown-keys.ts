@@ -7,6 +7,9 @@ import { TokenBuckets } from './token-buckets.ts'
 const REMEMBERED_MS = 60_000
 const REMEMBERED_MAX = 10_000
 
+/** Sessions that are remembered as known; of more, the least used count as unknown once. */
+const KNOWN_MAX = 20_000
+
 const REFUSAL_MS = 250
 
 /**
@@ -15,6 +18,7 @@ const REFUSAL_MS = 250
  */
 export class UnknownKeys {
   readonly #refused = new LRUCache<string, true>({ max: REMEMBERED_MAX, ttl: REMEMBERED_MS })
+  readonly #known = new LRUCache<string, true>({ max: KNOWN_MAX })
   readonly #lookUps: TokenBuckets
 
   /** `perMinute` bounds fruitless look-ups of a client address; 0: no bound. */
@@ -22,10 +26,21 @@ export class UnknownKeys {
     this.#lookUps = new TokenBuckets({ perSecond: perMinute / 60, burst: perMinute })
   }
 
+  /** Whether a credential was somebody's when it was last looked up here. */
+  isKnown(cacheKey: string): boolean {
+    return this.#known.get(cacheKey) === true
+  }
+
+  /** It is nobody's any more: its next look-up counts. */
+  forget(cacheKey: string): void {
+    this.#known.delete(cacheKey)
+  }
+
   /**
-   * `cacheKey` names the key without being it.
+   * `cacheKey` names the key without being it. A look-up that throws a refusal of the credential
+   * counts, and is made again: an ended session, or a disabled account, which may be enabled again.
    *
-   * @throws GatewayError INVALID_API_KEY or RATE_LIMIT_EXCEEDED
+   * @throws GatewayError INVALID_API_KEY or RATE_LIMIT_EXCEEDED; what `find` throws
    */
   async lookUp<T>(cacheKey: string, address: string, find: () => Promise<T | undefined>): Promise<T> {
     if (this.#refused.has(cacheKey)) throw new GatewayError('INVALID_API_KEY')
@@ -44,8 +59,14 @@ export class UnknownKeys {
     let isUnknown = false
     try {
       const found = await find()
-      if (found !== undefined) return found
+      if (found !== undefined) {
+        this.#known.set(cacheKey, true)
+        return found
+      }
       isUnknown = true
+    } catch (error) {
+      isUnknown = error instanceof GatewayError && error.status === 401
+      throw error
     } finally {
       if (!isUnknown) this.#lookUps.refund(client)
     }

@@ -31,7 +31,11 @@ describe('a request', () => {
   let app: FastifyInstance
 
   before(async () => {
-    const environment = { SECURITY_CONTACT: 'mailto:a@example.com', ACCOUNT_REQUESTS_PER_SECOND: '2' }
+    const environment = {
+      SECURITY_CONTACT: 'mailto:a@example.com',
+      ACCOUNT_REQUESTS_PER_SECOND: '2',
+      UNKNOWN_KEYS_PER_MINUTE: '5',
+    }
     gateway = await startGateway({ isInProcess: true, environment })
     app = gateway.apps.get(gateway.url) ?? assert.fail()
   })
@@ -120,6 +124,24 @@ describe('a request', () => {
     const served = statuses.filter((status) => status === 200).length
     assert.ok(served >= 1 && served * 4 <= 4 + 2 * seconds, `${served} in ${seconds} s`)
     assert.equal(statuses.filter((status) => status === 429).length, 8 - served)
+  })
+
+  it('a request of a session that has ended counts as one with an unknown key, and leaves the account its requests', async () => {
+    const [account, other] = [await signUp(gateway), await signUp(gateway)]
+    const { token } = account
+    const checkServed = async (): Promise<void> => {
+      assert.equal((await send(gateway, '/v1/me', { token: other.token })).status, 200)
+      assert.equal((await send(gateway, '/v1/call/trivia/questions', { key: account.test })).status, 200)
+    }
+    await checkServed()
+    assert.equal((await send(gateway, '/v1/auth/logout', { method: 'POST', token })).status, 204)
+    const statuses = []
+    for (const path of Array.from({ length: 6 }, () => ['/v1/me', '/v1/calls/x']).flat())
+      statuses.push((await send(gateway, path, { token })).status)
+    // A node that knew the session finds out without a count; one more may be due within 12 s.
+    assert.deepEqual(statuses.slice(0, 5), [401, 401, 401, 401, 401])
+    assert.equal(statuses.at(-1), 429)
+    await checkServed()
   })
 
   /** The status line that answers a head if its body never comes. */

@@ -44,4 +44,18 @@ describe('unknown keys', () => {
       await assert.rejects(unanswered, { code: 'DEPENDENCY_UNAVAILABLE' })
     }
   })
+
+  it('unknown keys are what a refusal makes of them: the look-up counts, and the next look-up is made', async () => {
+    const keys = new UnknownKeys(2)
+    const disabled = async () => {
+      throw new GatewayError('INVALID_API_KEY')
+    }
+    for (let count = 0; count < 2; count += 1)
+      await assert.rejects(keys.lookUp('a', '192.0.2.1', disabled), { code: 'INVALID_API_KEY' })
+    await assert.rejects(keys.lookUp('a', '192.0.2.1', disabled), { code: 'RATE_LIMIT_EXCEEDED' })
+    assert.equal(await keys.lookUp('a', '192.0.2.2', async () => 'enabled again'), 'enabled again')
+    assert.ok(keys.isKnown('a'))
+    keys.forget('a')
+    assert.ok(!keys.isKnown('a'))
+  })
 })
