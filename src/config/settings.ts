@@ -249,7 +249,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['UNKNOWN_KEYS_PER_MINUTE'],
         byDefault: '120',
         about:
-          'Unknown API keys that a node looks up for a client address in a minute. Further unknown keys get 429 without a look-up. 0 = off.',
+          'Unknown API keys, and sessions that have ended, that a node looks up for a client address in a minute. Further look-ups are refused with 429. 0 = off.',
       },
       {
         names: ['ACCOUNT_REQUESTS_PER_SECOND'],
