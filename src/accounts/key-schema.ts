@@ -7,7 +7,7 @@ import { allowedAnswerMembers, toAllowedAnswer } from './credential-limits.ts'
 /** Live keys an account may have, with the keys of its teams. */
 export const KEYS_MAX = 50
 
-/** A key as listings show it (SPEC section 2.3): never the key itself. */
+/** A key as listings show it: never the key itself. */
 export const KeyAnswer = Type.Object(
   {
     id: Type.String({ format: 'uuid', description: 'Id of the key' }),

@@ -9,7 +9,7 @@ export const TEAMS_MAX = 20
  */
 export const TEAMS_BEFORE_TRANSFER_MAX = TEAMS_MAX / 2
 
-/** A team (SPEC section 2.2). */
+/** A team as its members see it. */
 export const TeamAnswer = Type.Object(
   {
     id: Type.String({ format: 'uuid', description: 'Id of the team' }),

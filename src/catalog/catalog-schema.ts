@@ -30,7 +30,7 @@ const CatalogEndpoint = Type.Object({
   ),
 })
 
-/** An API as the catalog lists it (SPEC section 2.1). */
+/** An API as the catalog lists it. */
 export const ApiEntry = Type.Object(
   {
     api_name: Type.String({ description: 'Slug, as in the path of a call' }),
@@ -58,7 +58,7 @@ export const CatalogAnswer = Type.Object({
   total: Type.Integer({ description: 'Number of APIs in data' }),
 })
 
-/** One of the three states of SPEC section 3. */
+/** One of the three states of health. */
 const status = (description: string) => Type.Enum(['Healthy', 'Degraded', 'Down'], { description })
 
 const Change = Type.Object({

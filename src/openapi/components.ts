@@ -1,6 +1,6 @@
 import type { JsonSchema } from './schemas.ts'
 
-/** Version of the interface (SPEC section 9). */
+/** Version of the HTTP interface. */
 export const INTERFACE_VERSION = '0.3.0'
 
 export const info = (baseUrl: string): JsonSchema => ({
@@ -30,7 +30,7 @@ export const info = (baseUrl: string): JsonSchema => ({
   license: { name: 'Data under the terms of each API', url: `${baseUrl}/` },
 })
 
-/** The two ways to say who calls (SPEC section 5). */
+/** The two ways to say who calls. */
 export const securitySchemes: JsonSchema = {
   apiKey: {
     type: 'apiKey',

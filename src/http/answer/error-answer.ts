@@ -13,13 +13,13 @@ const members = {
   docs: Type.String({ description: 'Page of the code' }),
 }
 
-/** Error answers outside the proxy routes (SPEC section 7, shape A). */
+/** Error answers outside the proxy routes. */
 export const ErrorAnswer = Type.Object(
   { error: Type.String({ description: 'Words of the HTTP status' }), ...members },
   { $id: 'Error' },
 )
 
-/** Error answers of the proxy routes (SPEC section 7, shape B). */
+/** Error answers of the proxy routes. */
 export const CallErrorAnswer = Type.Object(
   {
     status: Type.Literal('error', { description: 'Always error' }),

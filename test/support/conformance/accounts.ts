@@ -10,7 +10,7 @@ const partsOf = (token: string) =>
     .slice(0, 2)
     .map((part) => JSON.parse(Buffer.from(part, 'base64url').toString()))
 
-/** SPEC 2.3 to 2.5, 4.1 (accounts, keys, billing) and 5; CONTRACT, Credentials and Plans. */
+/** What accounts, keys, credentials and billing promise. */
 export const ACCOUNT_STATEMENTS: Statement[] = [
   {
     says: 'POST /v1/auth/signup answers 201 with token and user {id, email}',

@@ -9,7 +9,7 @@ const FORECAST = { current_weather: { time: '2026-11-21T12:00', temperature: 7.5
 
 const POST = { userId: 1, id: 1, title: 't', body: 'b' }
 
-/** SPEC 2.7, 4.2 and 5; CONTRACT, Test keys, Plans, Answers of /v1/call, A caller's input. */
+/** What calls, test keys and plans promise. */
 export const CALL_STATEMENTS: Statement[] = [
   {
     says: 'a success is 200 {status: "success", data}, also for a key as bearer and for a session',

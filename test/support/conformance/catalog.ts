@@ -19,7 +19,7 @@ const query = (parameters: Record<string, unknown>): string =>
     Object.entries(parameters).map(([name, value]): [string, string] => [name, String(value)]),
   ).toString()
 
-/** SPEC 4.3: one endpoint with its parameters, bounds and data. */
+/** One endpoint with its parameters, bounds and data. */
 async function checkEndpoint(world: World, path: string, { parameters, data }: SpecEndpoint): Promise<void> {
   const { send, elite } = world
   const needed = await exampleOf(world, path)
@@ -44,7 +44,7 @@ async function checkEndpoint(world: World, path: string, { parameters, data }: S
   }
 }
 
-/** SPEC 1, 2.1 and 4.3; CONTRACT, What is active and Health. */
+/** What the catalog and health promise. */
 export const CATALOG_STATEMENTS: Statement[] = [
   {
     says: 'GET /v1/catalog lists the 28 APIs of the specification without a credential: data and total',

@@ -24,7 +24,7 @@ function serves(path: string, type: RegExp, what: RegExp): Statement {
   }
 }
 
-/** SPEC 1, 5.4 and 9; CONTRACT, Routes beyond the spec's. */
+/** What the documents that a gateway serves promise. */
 export const DOCUMENT_STATEMENTS: Statement[] = [
   serves('/healthz', /^application\/json/, /./),
   serves('/readyz', /^application\/json/, /./),

@@ -21,7 +21,7 @@ const CHANGE_MS_MAX = 5_000
 const WEATHER = '/v1/call/weather/current?latitude=3&longitude=4'
 
 /**
- * CONTRACT, Operator API and What is active. They come last: they change what all other statements
+ * What the operator API promises. These statements come last, because they change what all others
  * see.
  */
 export const OPERATOR_STATEMENTS: Statement[] = [

@@ -13,7 +13,7 @@ async function raw({ gateway, elite }: World, head: string, body = ''): Promise<
   return { status: answer.status, code: code ?? error.code }
 }
 
-/** CONTRACT, Order of checks, Errors and A caller's input is the caller's; SPEC 7. */
+/** What refusals promise, and in which order a call is checked. */
 export const REFUSAL_STATEMENTS: Statement[] = [
   refuses('a call without a credential is 401', () => [WEATHER], 401, 'AUTH_REQUIRED'),
   refuses('a call with a made-up key is 401', () => [WEATHER, { key: 'agw_live_none' }], 401, 'INVALID_API_KEY'),

@@ -37,7 +37,7 @@ async function makeTeam({ gateway, send }: World): Promise<Team> {
   return { id, owner, admin, member, stranger, memberIds }
 }
 
-/** SPEC 2.2, 3 (teams), 4.1 (teams) and 5.6. */
+/** What teams promise. */
 export const TEAM_STATEMENTS: Statement[] = [
   {
     says: 'POST /v1/teams answers 201 with team {id, name, ownerId, createdAt, updatedAt}',

@@ -15,9 +15,7 @@ async function answeredBy(
   return await send(`/v1/call/${path}`, { key: elite.live })
 }
 
-/**
- * SPEC 4.2, rule 3; CONTRACT, Errors: what a caller gets for each kind of answer of an upstream.
- */
+/** What a caller gets for each kind of answer of an upstream. */
 export const UPSTREAM_STATEMENTS: Statement[] = [
   {
     says: 'a failing upstream is 502 UPSTREAM_ERROR, and the unit of the month is given back',

@@ -47,8 +47,8 @@ export async function stopWorld({ gateway, upstream }: World): Promise<void> {
 }
 
 /**
- * A failure in the shape of its route (SPEC 7), with every member a string and a link that leads to
- * its code.
+ * A failure in the shape of its route, with every member a string and a link that leads to its
+ * code.
  */
 export function assertFailure({ status, body, text }: Answer, expected: number, code: string): void {
   assert.equal(status, expected, text)
