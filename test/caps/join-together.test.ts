@@ -167,7 +167,7 @@ it('a call that has had its permit and comes again for another permit has a plac
   const { granted } = await side.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 1_000 })
   assert.equal(granted.size, 1)
   const places = await Promise.all([joined('one'), joined('two')])
-  for (const place of places) assert.equal(Reflect.get(place, 'place'), 'own')
+  for (const place of places) assert.equal('kind' in place && place.kind, 'own')
 })
 
 it('calls that come together while the cap is closed are refused, or wait until it opens, each by its deadline', async () => {
