@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { Mailer } from './accounts/mailer.ts'
 import { PrincipalCache } from './admission/principal-cache.ts'
 import { SingleFlight } from './async/single-flight.ts'
@@ -10,6 +11,7 @@ import { sourcesOf } from './catalog/fallback.ts'
 import { warnOfUnknownVariables } from './catalog/unknown-variables.ts'
 import type { Config } from './config.ts'
 import { type Db, openConnections, openDatabase } from './db/database.ts'
+import type { SessionUser } from './db/sessions.ts'
 import { GatewayError } from './errors.ts'
 import { LaneDirectory } from './fleet/lane-directory.ts'
 import { HealthCache } from './health/health-watch.ts'
@@ -33,7 +35,6 @@ import { UnknownKeys } from './throttles/unknown-keys.ts'
 export interface Context {
   config: Config
   log: Log
-  /** For the one line of each call in the log of this process. */
   /** The log for lines of calls. */
   callLines: CallLines
   /** For the one row of each call, which its account and operators read. */
@@ -50,6 +51,8 @@ export interface Context {
   cacheRedis: RedisConnection
   principals: PrincipalCache
   unknownKeys: UnknownKeys
+  /** By id, the sessions that this node found last, and their users as they were then. */
+  knownSessions: LRUCache<string, SessionUser>
   accountRequests: AccountRequests
   /** Set where the operator has a mail server. */
   mailer: Mailer | undefined
@@ -85,6 +88,9 @@ const STRANGERS_CONNECTIONS_MAX = 2
 
 /** Connections to Postgres that serve reports. */
 const REPORTS_CONNECTIONS_MAX = 2
+
+/** Of more sessions, the least used counts as unknown once. */
+const KNOWN_SESSIONS_MAX = 20_000
 
 /**
  * Opens what an API node needs, and the operator console: `kind` says which. Nothing waits for
@@ -125,6 +131,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     redis,
     principals,
     unknownKeys: new UnknownKeys(config.throttles.unknownKeysPerMinute),
+    knownSessions: new LRUCache({ max: KNOWN_SESSIONS_MAX }),
     accountRequests: new AccountRequests(config.throttles.accountRequestsPerSecond),
     mailer,
     cache: new ResponseCache(cacheRedis, log),

@@ -39,10 +39,9 @@ export function guardWithSession(scope: App, context: Context): void {
     const token = readBearer(request.headers)
     // A session token has dots; an API key and an application's access token have none.
     if (token === undefined || !token.includes('.')) throw sessionRequired(request, token)
-    const { userId, sessionId } = await verifySessionToken(config.secrets.jwt, token, health.now())
-    const user = await findUser(context, request, { userId, sessionId })
-    sessions.set(request, { user, id: sessionId })
-    holdForAccount(request, user.id)
+    const claims = await verifySessionToken(config.secrets.jwt, token, health.now())
+    await identify(context, request, claims)
+    holdForAccount(request, claims.userId)
   })
   scope.addHook('preValidation', async (request) => {
     if (request.method === 'GET' || request.method === 'HEAD') return
@@ -53,29 +52,33 @@ export function guardWithSession(scope: App, context: Context): void {
 }
 
 /**
- * A request beyond the account's limit is refused before Postgres is read. A session that has ended
- * counts against the client, as an unknown key does, and not against the account: whoever stole its
- * token must not shut the owner out.
+ * Looks up the session of a request. A request beyond the account's limit is refused before
+ * Postgres is read. A session that has ended counts against the client, as an unknown key does, and
+ * not against the account: whoever stole its token must not shut the owner out.
  *
  * @throws GatewayError INVALID_TOKEN or RATE_LIMIT_EXCEEDED
  */
-async function findUser(
-  { db, strangersDb, unknownKeys, accountRequests }: Context,
-  { ip }: Pick<FastifyRequest, 'ip'>,
-  { userId, sessionId }: SessionClaims,
-): Promise<SessionUser> {
-  const key = `session ${sessionId}`
+async function identify(
+  { db, strangersDb, unknownKeys, knownSessions, accountRequests }: Context,
+  request: FastifyRequest,
+  { userId, sessionId: id }: SessionClaims,
+): Promise<void> {
   const find = async (from: Db): Promise<SessionUser> => {
-    const user = await findSessionUser(from, userId, sessionId)
-    if (user) return user
-    unknownKeys.forget(key)
+    const user = await findSessionUser(from, userId, id)
+    if (user) {
+      knownSessions.set(id, user)
+      return user
+    }
+    knownSessions.delete(id)
+    sessions.delete(request)
     throw new GatewayError('INVALID_TOKEN')
   }
-  const isKnown = unknownKeys.isKnown(key)
-  if (isKnown) accountRequests.takeForSession(userId)
-  const user = isKnown ? await find(db) : await unknownKeys.lookUp(key, ip, () => find(strangersDb))
-  if (!isKnown) accountRequests.takeForSession(userId)
-  return user
+  const known = knownSessions.get(id)
+  const user = known ?? (await unknownKeys.lookUp(`session ${id}`, request.ip, () => find(strangersDb)))
+  // Before the limit, because its refusal says what the account has left.
+  sessions.set(request, { user, id })
+  accountRequests.takeForSession(userId)
+  if (known) sessions.set(request, { user: await find(db), id })
 }
 
 /**

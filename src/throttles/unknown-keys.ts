@@ -7,9 +7,6 @@ import { TokenBuckets } from './token-buckets.ts'
 const REMEMBERED_MS = 60_000
 const REMEMBERED_MAX = 10_000
 
-/** Sessions that are remembered as known; of more, the least used count as unknown once. */
-const KNOWN_MAX = 20_000
-
 const REFUSAL_MS = 250
 
 /**
@@ -18,22 +15,11 @@ const REFUSAL_MS = 250
  */
 export class UnknownKeys {
   readonly #refused = new LRUCache<string, true>({ max: REMEMBERED_MAX, ttl: REMEMBERED_MS })
-  readonly #known = new LRUCache<string, true>({ max: KNOWN_MAX })
   readonly #lookUps: TokenBuckets
 
   /** `perMinute` bounds fruitless look-ups of a client address; 0: no bound. */
   constructor(perMinute: number) {
     this.#lookUps = new TokenBuckets({ perSecond: perMinute / 60, burst: perMinute })
-  }
-
-  /** Whether a credential was somebody's when it was last looked up here. */
-  isKnown(cacheKey: string): boolean {
-    return this.#known.get(cacheKey) === true
-  }
-
-  /** It is nobody's any more: its next look-up counts. */
-  forget(cacheKey: string): void {
-    this.#known.delete(cacheKey)
   }
 
   /**
@@ -59,10 +45,7 @@ export class UnknownKeys {
     let isUnknown = false
     try {
       const found = await find()
-      if (found !== undefined) {
-        this.#known.set(cacheKey, true)
-        return found
-      }
+      if (found !== undefined) return found
       isUnknown = true
     } catch (error) {
       isUnknown = error instanceof GatewayError && error.status === 401
