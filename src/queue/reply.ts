@@ -41,22 +41,20 @@ export class ReplyOutbox {
   /** @throws as `storeBody` */
   async send(address: ReplyAddress, reply: Reply): Promise<void> {
     const { replyTo, bundledReplies } = address
-    const frame = isInline(reply.body)
-      ? encodeFrame(reply.head, reply.body)
-      : await storeAndFrame(this.#redis, address, reply)
+    const frame = await toFrame(this.#redis, address, reply)
     if (bundledReplies) await this.#bundles.add(replyTo, frame)
     else await append(this.#redis, replyTo, [frame])
   }
 }
 
-/** Sends a reply alone, from any process. @throws what Redis throws */
+/** Sends a reply alone, from a process without an outbox. @throws as `storeBody` */
 export async function sendReply(redis: RedisConnection, address: ReplyAddress, reply: Reply): Promise<void> {
-  const { head, body } = reply
-  const frame = isInline(body) ? encodeFrame(head, body) : await storeAndFrame(redis, address, reply)
-  await append(redis, address.replyTo, [frame])
+  await append(redis, address.replyTo, [await toFrame(redis, address, reply)])
 }
 
-async function storeAndFrame(redis: RedisConnection, address: ReplyAddress, { head, body }: Reply): Promise<Buffer> {
+/** A large body is stored, and its frame names it. @throws as `storeBody` */
+async function toFrame(redis: RedisConnection, address: ReplyAddress, { head, body }: Reply): Promise<Buffer> {
+  if (isInline(body)) return encodeFrame(head, body)
   return encodeFrame({ ...head, ...(await storeBody(redis, address, body)) }, NO_BODY)
 }
 

@@ -5,7 +5,6 @@ import type { Catalog } from '../../src/catalog/catalog.ts'
 import { GatewayError } from '../../src/errors.ts'
 import type { AnswerableCall } from '../../src/queue/call-job.ts'
 import type { ReplyOutbox } from '../../src/queue/reply.ts'
-import { isInline } from '../../src/queue/reply-body.ts'
 import {
   type CallTimes,
   NO_BODY,
@@ -57,13 +56,12 @@ export async function sendOutcome(deps: ReplyDeps, call: AnswerableCall, result:
 }
 
 function sendOrKeep(deps: ReplyDeps, call: AnswerableCall, reply: Reply): Promise<void> {
-  if (call.isAsync) return sendKept(deps, call, reply)
-  return isInline(reply.body) ? deps.replies.send(call, reply) : sendWhenBodyFits(deps, call, reply)
+  return call.isAsync ? sendKept(deps, call, reply) : sendWhenBodyFits(deps, call, reply)
 }
 
 /**
- * An asynchronous call's outcome is stored first. Another outcome may be kept, but this run knows
- * how far it got itself.
+ * Stores the outcome of an asynchronous call, then announces what is stored. That may be the
+ * outcome of another run; the reach is always of this run.
  */
 async function sendKept(deps: ReplyDeps, call: AnswerableCall, outcome: Reply): Promise<void> {
   const { head } = await keepResult(deps, call, outcome)
@@ -79,6 +77,7 @@ async function sendKept(deps: ReplyDeps, call: AnswerableCall, outcome: Reply): 
  */
 const BODY_SPACE_RETRY = { everyMs: 200, forMs: 2_000, mayRepeat: (error: unknown) => error instanceof GatewayError }
 
+/** Sends a reply whose body, if it is large, must find room among the bodies of its account. */
 async function sendWhenBodyFits({ replies }: ReplyDeps, call: AnswerableCall, reply: Reply): Promise<void> {
   try {
     await retryUntil(() => replies.send(call, reply), BODY_SPACE_RETRY)
