@@ -37,6 +37,7 @@ export function endCall(
   next?: NextCall,
 ): Promise<EndStep> {
   const isPending = end.kind === 'pending'
+  const isEndedByWorker = job.isAsync && end.kind !== 'failed'
   recordCall(deps, arrival, {
     ...(admission && { job, ...admission }),
     principal,
@@ -44,9 +45,9 @@ export function endCall(
     statusWithoutError: isPending ? 202 : 200,
     error: isPending ? undefined : errorOf(end),
     reply: end.kind === 'reply' ? end.reply : undefined,
-    isCountedHere: !job.isAsync || end.kind === 'failed',
+    isEndedByWorker,
   })
-  if (isPending || (end.kind === 'reply' && job.isAsync)) return NOTHING_ENDED
+  if (isPending || isEndedByWorker) return NOTHING_ENDED
   return deps.callEnds.end(job, end.verdict, next)
 }
 

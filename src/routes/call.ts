@@ -27,8 +27,8 @@ const VARY = 'accept, authorization, prefer, x-api-key, x-gateway-mode, x-gatewa
 const ANSWER_HEADERS = { ...PRIVATE_ANSWER, vary: VARY }
 
 /**
- * What Fastify takes for a media type. It refuses all others before the gateway checks the
- * credential, so their header is dropped.
+ * What Fastify takes for a media type. Fastify refuses a request with any other `content-type`
+ * before the gateway has checked the credential, so the route drops such a header.
  */
 const MEDIA_TYPE = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+\s*(;|$)/
 
@@ -87,7 +87,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   // The verdict of a call whose caller left is a promise, and nobody reads this answer.
   const verdict = end.kind === 'pending' || end.verdict instanceof Promise ? undefined : end.verdict
   const admission = { admissionMs, quotedMs: queueing.etaMs }
-  // If the end fails, `callEnds` repeats it, so its rejection needs no handler.
+  // If the end fails, `CallEndBatcher` repeats it, so its rejection needs no handler.
   const ending = endCall(context, { arrival, job, principal, admission, end })
   // The answer waits for the end only if the call was refused: the caller's next call, which may
   // come to another node, must not find units that this call does not cost.
@@ -118,7 +118,7 @@ async function refuse(
   const { principal, callId, refusal, taken, limits } = refused
   const error = toGatewayError(refusal)
   const admissionMs = performance.now() - arrival.startedAt
-  recordCall(context, arrival, { principal, callId, admissionMs, error, isCountedHere: true })
+  recordCall(context, arrival, { principal, callId, admissionMs, error })
   reply.header('server-timing', timingWithoutReply(admissionMs))
   if (callId) reply.header('x-call-id', callId)
   if (principal) {

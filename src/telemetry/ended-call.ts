@@ -78,7 +78,7 @@ const GATHERED_MAX = 64
 export class EndedCalls {
   readonly #metrics: Metrics
   readonly #minutes: MinuteStats
-  #calls: { call: EndedCall; isCountedHere: boolean }[] = []
+  #calls: { call: EndedCall; isEndedByWorker: boolean }[] = []
   #timer: NodeJS.Timeout | undefined
 
   constructor(metrics: Metrics, minutes: MinuteStats) {
@@ -87,9 +87,9 @@ export class EndedCalls {
     metrics.beforeRead(() => this.flush())
   }
 
-  /** `isCountedHere`: false for an asynchronous call, which its worker counts when it has ended. */
-  add(call: EndedCall, isCountedHere: boolean): void {
-    this.#calls.push({ call, isCountedHere })
+  /** `isEndedByWorker`: an asynchronous call, which its worker counts when it ends it. */
+  add(call: EndedCall, { isEndedByWorker }: { isEndedByWorker: boolean }): void {
+    this.#calls.push({ call, isEndedByWorker })
     if (this.#calls.length >= GATHERED_MAX) this.flush()
     else this.#timer ??= setTimeout(() => this.flush(), GATHER_MS).unref()
   }
@@ -100,10 +100,10 @@ export class EndedCalls {
     const calls = this.#calls
     this.#calls = []
     const counting = { metrics: this.#metrics, minutes: this.#minutes }
-    for (const { call, isCountedHere } of calls) {
+    for (const { call, isEndedByWorker } of calls) {
       const { slug, mode, totalMs } = call
       if (mode !== 'test') this.#metrics.callSeconds.observe({ slug }, totalMs / 1_000)
-      if (isCountedHere) countCall(counting, call)
+      if (!isEndedByWorker) countCall(counting, call)
     }
   }
 }

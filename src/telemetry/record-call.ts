@@ -62,8 +62,8 @@ export interface RecordedEnd {
   statusWithoutError?: number
   error?: GatewayError | undefined
   reply?: Reply | undefined
-  /** False for an asynchronous call that was queued: its worker counts it when it has ended. */
-  isCountedHere: boolean
+  /** An asynchronous call that was queued: its worker ends it, and counts it then. */
+  isEndedByWorker?: boolean
 }
 
 /**
@@ -72,16 +72,16 @@ export interface RecordedEnd {
  */
 export function recordCall(deps: RecordDeps, arrival: CallArrival, end: RecordedEnd): void {
   const { telemetry, callLines, callLog } = deps
-  const { error, isCountedHere } = end
+  const { error, isEndedByWorker = false } = end
   const call = endedCall(deps, arrival, end)
   const { accountId: account, code, status } = call
   if (arrival.span) endSpan(arrival.span, call)
-  telemetry.endedCalls.add(call, isCountedHere)
+  telemetry.endedCalls.add(call, { isEndedByWorker })
   const line = lineOf(call)
   // Why the call failed, in the same line: of the upstream, or of what admission needed.
   if (status > 500 && error?.cause instanceof Error) line.reason ??= error.cause.message
   callLines.write(line, { account, codes: { [code ?? status]: 1 }, message: 'call' })
-  if (isCountedHere) callLog.write(call)
+  if (!isEndedByWorker) callLog.write(call)
 }
 
 function endedCall({ config }: RecordDeps, arrival: CallArrival, end: RecordedEnd): EndedCall {

@@ -27,16 +27,16 @@ test('calls that ended are counted by the time their metrics are read, each once
   }
   const seconds = 'agw_call_duration_seconds_count{'
   const calls = 'agw_calls_total{'
-  endedCalls.add(call, true)
+  endedCalls.add(call, { isEndedByWorker: false })
   assert.equal(await figure(seconds), 1)
   assert.equal(await figure(calls), 1)
   // A worker counts an asynchronous call. How long its caller waited for this answer is measured
   // here all the same.
-  endedCalls.add(call, false)
-  for (let index = 0; index < 200; index += 1) endedCalls.add(call, true)
+  endedCalls.add(call, { isEndedByWorker: true })
+  for (let index = 0; index < 200; index += 1) endedCalls.add(call, { isEndedByWorker: false })
   assert.equal(await figure(seconds), 202)
   assert.equal(await figure(calls), 201)
-  endedCalls.add({ ...call, mode: 'test' }, true)
+  endedCalls.add({ ...call, mode: 'test' }, { isEndedByWorker: false })
   assert.equal(await figure(seconds), 202)
 })
 
