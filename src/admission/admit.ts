@@ -43,8 +43,8 @@ export interface Admitted {
   preference: Preference
 }
 
-/** What a call's job takes from its arrival. */
-export type JobOrigin = Pick<CallArrival, 'origin' | 'startedAt'> & {
+/** Of the arrival of a call, what its job takes. */
+export type JobArrival = Pick<CallArrival, 'origin' | 'startedAt'> & {
   span: { traceparent: string | undefined } | undefined
 }
 
@@ -83,7 +83,7 @@ const STALE_PAUSE_MS = 20
 export async function admitCall(
   deps: AdmissionDeps,
   request: FastifyRequest,
-  arrival: JobOrigin,
+  arrival: JobArrival,
 ): Promise<Admitted | Refused> {
   const callId = `call_${randomUUID().replaceAll('-', '')}`
   for (let tries = 1; ; tries += 1) {
@@ -125,45 +125,27 @@ interface Stale {
   stale: Principal
 }
 
+/** A call whose caller is known. */
+interface KnownCall {
+  principal: Principal
+  callId: string
+  arrival: JobArrival
+}
+
 async function decide(
   deps: AdmissionDeps,
   request: FastifyRequest,
-  { callId, arrival }: { callId: string; arrival: JobOrigin },
+  { callId, arrival }: { callId: string; arrival: JobArrival },
 ): Promise<Admitted | Refused | Stale> {
-  let known: Omit<Refused, 'refusal'> = {}
+  const principal = await identifyCaller(deps, request).catch((refusal: unknown) => ({ refusal }))
+  if ('refusal' in principal) return principal
   try {
-    const principal = await identifyCaller(deps, request)
-    known = { principal, callId }
+    const call = { principal, callId, arrival }
     const checked = check(deps, request, principal)
-    if ('refusal' in checked) {
-      const limits = await readLimitsUnlessStale(deps, principal)
-      return limits === STALE ? { stale: principal } : { ...known, ...checked, ...(limits && { limits }) }
-    }
-    const { preference } = checked
-    const isAsync = preference.waitMs !== undefined
-    const { callTimeoutMs } = deps.config
-    const timeoutMs = isAsync ? ASYNC_MS_MAX : callTimeoutMs
-    const plan = deps.config.plans[planOf(principal.tier)]
-    const limits = await acquireLimits(deps, principal, { callId, timeoutMs })
-    if (limits === STALE) return { stale: principal }
-    known = { principal, callId, limits }
-    const resultBytesMax = isAsync ? plan.resultMegabytes * 1_000_000 : undefined
-    const job = createJob(deps, { principal, checked, id: callId, now: limits.now, timeoutMs, resultBytesMax })
-    try {
-      const queueing = await forecastAndJoin(deps, { ...checked, job, weight: weightOf(principal.tier) })
-      const admissionEndedAt = deps.health.now()
-      return {
-        principal,
-        limits,
-        job: withQueueing(job, queueing, { arrival, admissionEndedAt }),
-        queueing,
-        preference,
-      }
-    } catch (refusal) {
-      return { ...known, refusal, taken: { id: callId, limitsAcquiredAt: limits.now } }
-    }
+    return await ('refusal' in checked ? refuseUnlessStale(deps, call, checked) : takeAndQueue(deps, call, checked))
   } catch (refusal) {
-    return { ...known, ...(refusal instanceof LimitRefusedError ? { limits: refusal.limits } : {}), refusal }
+    const limits = refusal instanceof LimitRefusedError ? refusal.limits : undefined
+    return { refusal, principal, callId, ...(limits && { limits }) }
   }
 }
 
@@ -172,6 +154,40 @@ function check(deps: AdmissionDeps, request: FastifyRequest, principal: Principa
     return checkCall(deps, request, principal)
   } catch (refusal) {
     return { refusal }
+  }
+}
+
+/** The check may have refused the call by rights that the account no longer has. */
+async function refuseUnlessStale(
+  deps: AdmissionDeps,
+  { principal, callId }: KnownCall,
+  { refusal }: { refusal: unknown },
+): Promise<Refused | Stale> {
+  const limits = await readLimitsUnlessStale(deps, principal)
+  return limits === STALE ? { stale: principal } : { refusal, principal, callId, ...(limits && { limits }) }
+}
+
+/** @throws as `acquireLimits`, if the call took nothing */
+async function takeAndQueue(
+  deps: AdmissionDeps,
+  { principal, callId, arrival }: KnownCall,
+  checked: CheckedCall,
+): Promise<Admitted | Refused | Stale> {
+  const { config, health } = deps
+  const { preference } = checked
+  const isAsync = preference.waitMs !== undefined
+  const timeoutMs = isAsync ? ASYNC_MS_MAX : config.callTimeoutMs
+  const limits = await acquireLimits(deps, principal, { callId, timeoutMs })
+  if (limits === STALE) return { stale: principal }
+  try {
+    const { resultMegabytes } = config.plans[planOf(principal.tier)]
+    const resultBytesMax = isAsync ? resultMegabytes * 1_000_000 : undefined
+    const job = createJob(deps, { principal, checked, id: callId, now: limits.now, timeoutMs, resultBytesMax })
+    const queueing = await forecastAndJoin(deps, { ...checked, job, weight: weightOf(principal.tier) })
+    const queuedJob = withQueueing(job, queueing, { arrival, admissionEndedAt: health.now() })
+    return { principal, limits, job: queuedJob, queueing, preference }
+  } catch (refusal) {
+    return { refusal, principal, callId, limits, taken: { id: callId, limitsAcquiredAt: limits.now } }
   }
 }
 
@@ -198,6 +214,7 @@ export function createJob(
     id: string
     now: number
     timeoutMs: number
+    /** Of an asynchronous call, which it makes this call. */
     resultBytesMax?: number | undefined
   },
 ): CallJob {
@@ -232,7 +249,7 @@ export function createJob(
 export function withQueueing(
   job: CallJob,
   { etaMs, ticket, weight, cacheOnlyMs, cacheOnlyReason }: Queueing,
-  { arrival, admissionEndedAt }: { arrival: JobOrigin; admissionEndedAt: number },
+  { arrival, admissionEndedAt }: { arrival: JobArrival; admissionEndedAt: number },
 ): CallJob {
   const { origin, startedAt, span } = arrival
   return {

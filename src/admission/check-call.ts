@@ -115,7 +115,7 @@ function checkTarget(
   checkRights(target.api, target.endpoint, principal)
   const context = {
     now: Date.now(),
-    // Of few endpoints, and it is read from the headers of proxies.
+    // A getter, because few endpoints need it, and reading the headers of proxies costs time.
     get callerAddress() {
       return request.ip
     },

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import type { FastifyRequest } from 'fastify'
 import { createApiKey } from '../../src/accounts/api-key.ts'
-import { admitCall, type JobOrigin } from '../../src/admission/admit.ts'
+import { admitCall, type JobArrival } from '../../src/admission/admit.ts'
 import { admitBatch } from '../../src/admission/admit-batch.ts'
 import type { Principal } from '../../src/admission/authenticate.ts'
 import { PrincipalCache } from '../../src/admission/principal-cache.ts'
@@ -25,7 +25,7 @@ const REQUEST = {
   headers: { 'x-api-key': createApiKey('test') },
 } as unknown as FastifyRequest
 
-const CONTEXT: JobOrigin = {
+const CONTEXT: JobArrival = {
   origin: { requestId: 'req_1', via: 'call' },
   startedAt: 0,
   span: { traceparent: undefined },
