@@ -54,20 +54,25 @@ export interface CallerWait {
 /** What came of a call while its caller waited. `pending`: an asynchronous call goes on. */
 export type CallResult = { kind: 'pending' } | FinalResult
 
-/**
- * The verdict of a call whose caller left may take until its worker has replied; it never rejects.
- */
-export type FinalResult =
-  | { kind: 'reply'; reply: Reply; verdict: Verdict }
-  | { kind: 'failed'; error: GatewayError; verdict: Verdict | Promise<Verdict> }
+export type FinalResult = { kind: 'reply'; reply: Reply; verdict: Verdict } | FailedResult
+
+export interface FailedResult {
+  kind: 'failed'
+  error: GatewayError
+  /**
+   * A promise for a call whose caller left, because the verdict depends on the worker's reply. It
+   * never rejects.
+   */
+  verdict: Verdict | Promise<Verdict>
+}
 
 export interface PendingOptions {
   wait: CallerWait
   /** False for a caller that wants 202 at once. */
   isAwaited?: boolean
   /**
-   * The reach of a call if this node fails to queue it: `unsent` if Redis may have queued it all
-   * the same.
+   * The reach of a call that this node failed to queue, which decides what it costs: `refused`
+   * gives back all its units, and `unsent` its unit of the month.
    */
   reachIfUnqueued: 'refused' | 'unsent'
 }
@@ -86,7 +91,7 @@ export async function runPendingCall(
   const { reply, forget } = deps.replies.awaitReply(job.id)
   noteExpectedEnd(deps, job, queueing.etaMs)
   let jobId: string | undefined
-  let verdict: Verdict | Promise<Verdict> | undefined
+  let verdict: FailedResult['verdict'] | undefined
   try {
     wait.throwIfOver()
     if (job.isAsync) await recordAsyncCall(deps.redis, job, waitEntry)
@@ -102,19 +107,14 @@ export async function runPendingCall(
     return { kind: 'reply', reply: answer, verdict: { code: head.code, reach: reachOf(head) } }
   } catch (thrown) {
     if (job.isAsync && jobId !== undefined) return { kind: 'pending' }
-    const error = toGatewayError(thrown)
-    const { code } = error
     const withdrawing = withdraw(deps, { id: job.id, slug: job.slug, waitEntry, jobId })
-    if (mustNotRepeat && code !== 'CALL_CANCELLED' && (jobId !== undefined || isUnacknowledged(thrown))) {
-      if (!(await isProvenUnsent(withdrawing))) return unknownOutcome(error)
-    }
-    if (jobId === undefined) verdict = { code, reach: code === 'RESULT_STORAGE_FULL' ? 'refused' : reachIfUnqueued }
-    // Other codes cost the account the same, however far the call got.
-    else if (code !== 'CALL_CANCELLED') verdict = { code, reach: 'maybe-sent' }
-    else verdict = withdrawing.then(async (withdrawal) => ({ code, reach: await awaitReach(withdrawal, reply) }))
+    const failure = { thrown, isQueued: jobId !== undefined, withdrawing }
+    const error = await errorOfCall(failure, mustNotRepeat)
+    verdict = verdictOf(error, failure, { reachIfUnqueued, reply })
     return { kind: 'failed', error, verdict }
   } finally {
     giveSpareRoomBack?.()
+    // A reply that comes after its caller left still decides what the call costs.
     if (verdict instanceof Promise) void verdict.finally(forget)
     else forget()
   }
@@ -138,6 +138,41 @@ async function enqueueTraced(
   }
 }
 
+/** Why a node stopped waiting for a reply. */
+interface WaitFailure {
+  thrown: unknown
+  /** The node knows that the call was queued. If it does not know it, Redis may know. */
+  isQueued: boolean
+  withdrawing: Promise<Withdrawal>
+}
+
+/**
+ * The error that the caller gets. 503 says that nothing was sent, and callers repeat such a call.
+ * If the call must not be repeated, 503 therefore needs a proof.
+ */
+async function errorOfCall(
+  { thrown, isQueued, withdrawing }: WaitFailure,
+  mustNotRepeat: boolean | undefined,
+): Promise<GatewayError> {
+  const error = toGatewayError(thrown)
+  const mayBeSent = isQueued || isUnacknowledged(thrown)
+  // Nobody reads the error of a call whose caller left.
+  if (!mustNotRepeat || !mayBeSent || error.code === 'CALL_CANCELLED') return error
+  return (await isProvenUnsent(withdrawing)) ? error : new GatewayError('OUTCOME_UNKNOWN', { cause: error })
+}
+
+function verdictOf(
+  { code }: GatewayError,
+  { isQueued, withdrawing }: WaitFailure,
+  { reachIfUnqueued, reply }: Pick<PendingOptions, 'reachIfUnqueued'> & { reply: Promise<Reply> },
+): FailedResult['verdict'] {
+  if (code === 'OUTCOME_UNKNOWN') return { code, reach: 'maybe-sent' }
+  if (!isQueued) return { code, reach: code === 'RESULT_STORAGE_FULL' ? 'refused' : reachIfUnqueued }
+  // `refundOf` asks for the reach of a cancelled call alone, so no other call waits for its reply.
+  if (code !== 'CALL_CANCELLED') return { code, reach: 'maybe-sent' }
+  return withdrawing.then(async (withdrawal) => ({ code, reach: await awaitReach(withdrawal, reply) }))
+}
+
 /** How long a failure waits for the withdrawal that proves that nothing was sent, milliseconds. */
 const PROOF_MS_MAX = 1_000
 
@@ -145,15 +180,6 @@ const PROOF_MS_MAX = 1_000
 async function isProvenUnsent(withdrawing: Promise<Withdrawal>): Promise<boolean> {
   const proof = await Promise.race([withdrawing, delay(PROOF_MS_MAX, undefined, { ref: false })])
   return proof?.isRemoved === true && proof.reach === 'unsent'
-}
-
-/**
- * Of a call that is never repeated: 503 would say that nothing was sent, and callers would send it
- * again.
- */
-function unknownOutcome(cause: GatewayError): FinalResult {
-  const error = new GatewayError('OUTCOME_UNKNOWN', { cause })
-  return { kind: 'failed', error, verdict: { code: error.code, reach: 'maybe-sent' } }
 }
 
 /** Why the wait of an asynchronous call is over: the caller preferred not to wait any longer. */
