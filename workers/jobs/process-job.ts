@@ -48,12 +48,9 @@ export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: A
   if (calls.length < all.length) {
     for (const call of all) if (!calls.includes(call)) skipCall(deps, call)
   }
-  const [only] = calls
-  if (only && calls.length === 1) return await processCall(deps, { call: only, lane, isSecondRun }, cancelled)
-  const running: Promise<null>[] = []
-  for (const call of calls) running.push(processCall(deps, { call, lane, isSecondRun }, cancelled))
-  const runs = await Promise.allSettled(running)
-  const failed = runs.find((run) => run.status === 'rejected')
+  const processing = calls.map((call) => processCall(deps, { call, lane, isSecondRun }, cancelled))
+  const results = await Promise.allSettled(processing)
+  const failed = results.find((result) => result.status === 'rejected')
   if (failed) throw failed.reason
   return null
 }
@@ -83,7 +80,7 @@ function isSameDocument(catalog: Catalog, { slug, document }: CallJob): boolean 
   return catalog.get(slug)?.upstream.own?.digest === document
 }
 
-export interface QueuedRun {
+export interface QueuedCall {
   call: CallJob
   /** The name of the lane that carried it. */
   lane: string
@@ -92,22 +89,23 @@ export interface QueuedRun {
 }
 
 /**
- * Runs one call of a job. It may run twice: the node drops a second reply, and an endpoint that is
- * not idempotent is not called again. Every way out but a lost lock sends a reply.
+ * Runs one call of a job, in a span if it is traced. It may run twice: the node drops a second
+ * reply, and an endpoint that is not idempotent is not called again. A worker that loses the lock
+ * sends no reply, because another worker does.
  * @returns null: a return value would be kept in Redis
  */
-export async function processCall(deps: ProcessorDeps, run: QueuedRun, cancelled: AbortSignal): Promise<null> {
+export async function processCall(deps: ProcessorDeps, queued: QueuedCall, cancelled: AbortSignal): Promise<null> {
   const { tracing } = deps.telemetry
-  const { call, lane } = run
+  const { call, lane } = queued
   const isTraced = tracing !== undefined && call.traceparent !== undefined
   const span = isTraced ? startProcessSpan(tracing, call, lane) : undefined
   if (!span) {
-    await runAndReply(deps, run, cancelled)
+    await runAndReply(deps, queued, cancelled)
     return null
   }
   try {
     const { traceparent } = span
-    const { outcome, fetchedBy } = await runAndReply(deps, { ...run, call: { ...call, traceparent } }, cancelled)
+    const { outcome, fetchedBy } = await runAndReply(deps, { ...queued, call: { ...call, traceparent } }, cancelled)
     if (fetchedBy !== undefined && fetchedBy !== traceparent) span.link(fetchedBy)
     span.end(isFailure(outcome) && ERRORS[outcome.code].status >= 500 ? outcome.code : undefined)
   } catch (error) {
@@ -119,7 +117,7 @@ export async function processCall(deps: ProcessorDeps, run: QueuedRun, cancelled
 
 async function runAndReply(
   deps: ProcessorDeps,
-  { call, isSecondRun }: QueuedRun,
+  { call, isSecondRun }: QueuedCall,
   cancelled: AbortSignal,
 ): Promise<CallOutcome> {
   const { clock } = deps
@@ -135,7 +133,7 @@ async function runAndReply(
     const progress: CallProgress = { reach: 'unsent' }
     const result = await runCall(deps, call, { times, progress, isSecondRun, remainingMs, signal })
     if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
-    await sendOutcome(deps, call, { ...result, times, reach: reachIn(call, { result, progress, isSecondRun }) })
+    await sendOutcome(deps, call, { ...result, times, reach: reachAfter(call, { result, progress, isSecondRun }) })
     await result
       .afterwards?.()
       .catch((error) =>
@@ -172,8 +170,8 @@ function endSignal(
   }
 }
 
-/** How far a run got. The earlier run may have sent a request, however this run ends. */
-function reachIn(
+/** How far a run got. An earlier run may have sent a request, however this run ends. */
+function reachAfter(
   { isAsync }: CallJob,
   { result, progress, isSecondRun }: { result: CallOutcome; progress: CallProgress; isSecondRun: boolean },
 ): Reach {

@@ -28,10 +28,11 @@ export interface RunDeps extends CachingDeps {
   held: HeldCalls
 }
 
+/** One run of a call by a worker. A call runs again if its worker was lost. */
 export interface CallRun {
   times: CallTimes
   progress: CallProgress
-  /** An earlier worker was lost while it ran this call, at a point that is not resolved. */
+  /** An earlier worker was lost while it ran this call. Nobody knows how far that run got. */
   isSecondRun: boolean
   remainingMs: () => number
   signal: AbortSignal
@@ -52,9 +53,9 @@ const CHANGED_NOTHING: ReadonlySet<ErrorCode> = new Set([
 
 /**
  * The outcome of a request that was written and is never repeated. "Never sent" and "sent, and the
- * answer was lost" must not look alike: callers repeat the former.
+ * answer was lost" must not look alike, because callers repeat what was never sent.
  */
-function unknownUnlessUnchanged(outcome: Outcome): Outcome {
+function asNeverRepeated(outcome: Outcome): Outcome {
   if (!isFailure(outcome) || CHANGED_NOTHING.has(outcome.code)) return outcome
   const { cause } = outcome
   if (cause instanceof StatusError && cause.status < 500) return outcome
@@ -67,27 +68,27 @@ export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promi
   if (!resolved) {
     return { outcome: { code: 'INTERNAL_ERROR', cause: new Error('this worker does not know the endpoint') } }
   }
-  const { progress, signal } = run
-  // The signal ends the request too: its progress must be read before that.
-  let atDeadline: Failure = { code: 'DEADLINE_EXCEEDED' }
-  const onAbort = (): void => {
-    atDeadline = outcomeAtDeadline(progress)
-  }
-  signal.addEventListener('abort', onAbort, { once: true })
-  let result: CallOutcome
-  try {
-    result = await runResolved(deps, resolved, run)
-  } catch (error) {
-    if (signal.reason === CALLER_LEFT) result = { outcome: { code: 'CALL_CANCELLED' } }
-    else result = { outcome: signal.reason === DEADLINE_PASSED ? atDeadline : toOutcome(error) }
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-  }
+  const made = await makeOutcome(deps, resolved, run).catch(
+    (error): CallOutcome => ({ outcome: failureOf(error, run) }),
+  )
   // Nobody shares a request that is never repeated: its progress is the call's own.
-  if (resolved.endpoint.declaration.effect === 'once' && hasReached(progress.reach, 'sent'))
-    result.outcome = unknownUnlessUnchanged(result.outcome)
+  const isWritten = resolved.endpoint.declaration.effect === 'once' && hasReached(run.progress.reach, 'sent')
+  const result = isWritten ? { ...made, outcome: asNeverRepeated(made.outcome) } : made
   // Without a ticket the call has no place in the wait queue, unless an earlier run joined late.
-  return call.ticket || run.isSecondRun ? leaveWhenSettled(deps, resolved, { run, result }) : result
+  if (!call.ticket && !run.isSecondRun) return result
+  const { afterwards } = result
+  if (!afterwards) {
+    void leaveUnlessUsed(deps, resolved, run)
+    return result
+  }
+  // The work after the reply is done in the call's place.
+  return { ...result, afterwards: () => afterwards().finally(() => leaveUnlessUsed(deps, resolved, run)) }
+}
+
+/** The outcome of a run that an error ended. */
+function failureOf(error: unknown, { progress, signal }: CallRun): Outcome {
+  if (signal.reason === CALLER_LEFT) return { code: 'CALL_CANCELLED' }
+  return signal.reason === DEADLINE_PASSED ? outcomeAtDeadline(progress) : toOutcome(error)
 }
 
 interface ResolvedCall {
@@ -111,10 +112,11 @@ export function skipCall(deps: RunDeps, call: CallJob): void {
   if (resolved) leaveInBackground(deps, resolved)
 }
 
-async function runResolved(deps: RunDeps, { api, endpoint, call }: ResolvedCall, run: CallRun): Promise<CallOutcome> {
+/** @throws what ends the run: an error of the gateway or of a dependency, or the signal's reason */
+async function makeOutcome(deps: RunDeps, { api, endpoint, call }: ResolvedCall, run: CallRun): Promise<CallOutcome> {
   if (run.remainingMs() <= 0) return { outcome: { code: 'DEADLINE_EXCEEDED' } }
-  // Cancelled before this job became active, or ended by an earlier run: the outcome that is kept
-  // already is its answer.
+  // The call was cancelled while it was queued, or an earlier run ended it. Its outcome is stored
+  // already.
   if (call.isAsync && !(await startCall(deps.redis, call))) return { outcome: { code: 'CALL_CANCELLED' } }
   if (run.isSecondRun && endpoint.declaration.effect === 'once') {
     return { outcome: { code: 'OUTCOME_UNKNOWN', cause: new Error('a worker was lost during the call') } }
@@ -198,30 +200,18 @@ function outcomeAtDeadline(progress: CallProgress): Failure {
   return lastFailure ? attemptFailure(lastFailure) : { code: 'DEADLINE_EXCEEDED' }
 }
 
-/**
- * Leaves the wait queue when nothing can use the call's place any more: neither the work after the
- * reply, nor a coalesced request that still runs in this place.
- */
-function leaveWhenSettled(
+/** Leaves the wait queue, unless a request used the call's place. Never throws. */
+async function leaveUnlessUsed(
   deps: RunDeps,
   resolved: ResolvedCall,
-  { run, result }: { run: CallRun; result: CallOutcome },
-): CallOutcome {
-  const { times, progress, signal } = run
-  const leaveNow = (): void => {
-    // A request to a fallback source leaves a place at the first source unused.
-    const isPlaceUsed = times.attempts > 0 && resolved.api.fallback === undefined
-    // After a lost lock, the worker that has the job now leaves the queue.
-    if (!isPlaceUsed && signal.reason !== LOCK_LOST) leaveInBackground(deps, resolved)
-  }
-  const leave = (): void => {
-    if (progress.sharedRequestEnd) progress.sharedRequestEnd.then(leaveNow, leaveNow)
-    else leaveNow()
-  }
-  const { afterwards } = result
-  if (afterwards) return { ...result, afterwards: () => afterwards().finally(leave) }
-  leave()
-  return result
+  { times, progress, signal }: CallRun,
+): Promise<void> {
+  // A coalesced request may go on for other calls in the place of this call.
+  await progress.sharedRequestEnd?.catch(() => undefined)
+  // A request to a fallback source leaves a place at the first source unused.
+  const isPlaceUsed = times.attempts > 0 && resolved.api.fallback === undefined
+  // After a lost lock, the worker that has the job now leaves the queue.
+  if (!isPlaceUsed && signal.reason !== LOCK_LOST) leaveInBackground(deps, resolved)
 }
 
 function leaveInBackground({ caps, log }: RunDeps, resolved: ResolvedCall): void {

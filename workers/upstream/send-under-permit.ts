@@ -66,7 +66,10 @@ export interface CallProgress {
    * another process.
    */
   reach: Reach
-  /** An attempt goes on now, its connection included. */
+  /**
+   * An attempt goes on, its connection included. If the end of the call ends an attempt, this stays
+   * true, because it decides the outcome at the deadline.
+   */
   isUnderWay?: boolean
   /** How the last attempt failed. */
   lastFailure?: AttemptError | undefined
@@ -114,7 +117,7 @@ export async function sendUnderPermit(
     try {
       const request = currentWire()
       const send = async (): Promise<ClassifiedExchange> => {
-        progress.isUnderWay = true
+        progress.isUnderWay = !signal.aborted
         const client = deps.clientOf(api, bucket)
         const onReach = (reach: Reach): void => noteReach(progress, reach)
         const options = { client, permit, onReach, signal, timeoutMs, memory: sending.memory }
@@ -144,7 +147,7 @@ export async function sendUnderPermit(
       if (!(error instanceof StalePermitError)) throw error
       await recorder.untilCounted()
     } finally {
-      progress.isUnderWay = false
+      if (!signal.aborted) progress.isUnderWay = false
     }
   }
 }
