@@ -62,9 +62,15 @@ export class BreakerGate {
     if (answer.kind === 'slot') this.halfOpenToken = token
   }
 
-  /** The outcome under the slot is about to be counted, which frees the slot. */
-  leave(): void {
+  /**
+   * Call it when the outcome is about to be counted under the slot, which frees the slot.
+   *
+   * @returns its token
+   */
+  leave(): string | undefined {
+    const token = this.halfOpenToken
     this.halfOpenToken = undefined
+    return token
   }
 
   /**

@@ -55,7 +55,7 @@ async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory
     isPlain: call.extra.length === 0,
     voter: voterOf(call),
     concurrency: api.caps.concurrency,
-    waitedForUsMs: upstreamCall.memory.waitedMs,
+    waitedForMemoryMs: upstreamCall.memory.waitedMs,
     traceparent: call.traceparent,
   })
   const send = (request: UpstreamRequest, filling: Filling = {}): Promise<ClassifiedExchange> =>

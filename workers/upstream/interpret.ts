@@ -68,7 +68,7 @@ export function classifyResponse(sent: AnsweredRequest, answer: UpstreamResponse
   const own = endpoint?.classify?.(answer) ?? upstream.classify?.(answer)
   if (!own && endpoint?.acceptStatuses?.includes(answer.status)) return undefined
   const responseClass = own ?? classifyStatus(sent, answer)
-  // The request had no key, and nothing that a caller added: the upstream serves nobody like us.
+  // The request had no key, and nothing that a caller added, so the upstream refused the gateway.
   const blamesKeyWeDidNotSend = responseClass?.code === 'UPSTREAM_AUTH_FAILED' && !hasKey && !hasUndeclared
   return blamesKeyWeDidNotSend ? failed() : responseClass
 }

@@ -31,13 +31,14 @@ export interface RecordedRequest {
    * How long its answers have waited so far for memory of this worker, which says nothing of the
    * upstream. Milliseconds.
    */
-  waitedForUsMs?: () => number
+  waitedForMemoryMs?: () => number
   traceparent?: string | undefined
 }
 
 export type FailureWords = Omit<FailureRow, 'at'>
 
-type ObservedAttempt = AttemptRecord & { seen: Seen }
+/** An attempt that ended, or hangs. Its half-open slot is added when it is counted. */
+type ObservedAttempt = Omit<AttemptRecord, 'slot'> & { seen: Seen }
 
 /**
  * The health side of one call's or probe's attempts: counts each once. These do not count: a
@@ -47,17 +48,14 @@ type ObservedAttempt = AttemptRecord & { seen: Seen }
 export class AttemptRecorder {
   readonly #deps: HealthDeps
   readonly request: RecordedRequest
-  /**
-   * Kept until the whole answer was read: a body may prove invalid only then, and a redirect leads
-   * to another request.
-   */
+  /** Attempts whose answers are not read yet, so that it is not certain what they say of health. */
   #answered: ObservedAttempt[] = []
   #lastFailure: FailureWords | undefined
   #hasFailed = false
   #resends = 0
-  #counted: Promise<void> | undefined
+  #counting: Promise<void> | undefined
 
-  /** Before each attempt, and while it waits for a permit. */
+  /** Refuses an attempt before its wait for a permit, during the wait and after it. */
   readonly gate: BreakerGate
 
   constructor(deps: HealthDeps, request: RecordedRequest) {
@@ -72,16 +70,15 @@ export class AttemptRecorder {
     request: Pick<WireRequest, 'origin' | 'method'>,
   ): Promise<T> {
     const { slug, source, isPlain, voter } = this.request
-    const { halfOpenToken: slot } = this.gate
-    // Another request follows where they lead, or is made beside them.
+    // A redirect is no failure of its own if the call makes another request after it.
     for (const answered of this.#answered) if (answered.code === REDIRECT) answered.result = 'none'
-    const startedAt = performance.now() - this.#waitedForUsMs()
-    const tookMs = (): number => performance.now() - startedAt - this.#waitedForUsMs()
+    const startedAt = performance.now() - this.#waitedForMemoryMs()
+    const tookMs = (): number => performance.now() - startedAt - this.#waitedForMemoryMs()
     const { tracing } = this.#deps.telemetry
     const span = tracing && startAttemptSpan(tracing, request, { ...this.request, resends: this.#resends })
     const record = (result: AttemptRecord['result'], code?: string, seen?: Omit<Seen, 'ms'>): ObservedAttempt => {
       const latencyMs = tookMs()
-      const attempt = { result, ...(code === undefined ? {} : { code }), latencyMs, source, isPlain, voter, slot }
+      const attempt = { result, ...(code === undefined ? {} : { code }), latencyMs, source, isPlain, voter }
       return { ...attempt, seen: { ...seen, ms: latencyMs } }
     }
     const watch = this.#watchHanging(() => record('hanging', 'UPSTREAM_TIMEOUT'))
@@ -92,16 +89,18 @@ export class AttemptRecorder {
       span?.end(code)
       this.#deps.unanswered.answered(slug)
       const kind = code === undefined ? 'ok' : resultOf(code, this.request)
-      const recorded = record(kind, code, { status: result.answer.status })
-      if (recorded.result === 'fail' && code !== REDIRECT) this.#recordAttempt(recorded)
-      else this.#answered.push(recorded)
+      const answered = record(kind, code, { status: result.answer.status })
+      // Another request may follow a redirect, and the body of a good answer may prove invalid.
+      const isCertain = kind === 'fail' && code !== REDIRECT
+      if (isCertain) this.#countAsLast(answered)
+      else this.#answered.push(answered)
       return result
     } catch (error) {
       const code = this.#failureOf(error, tookMs())
       this.#trackUnanswered(error, code, tookMs())
       span?.end(error instanceof AttemptError ? error.code : 'CALL_ENDED')
       const result = code === undefined ? 'none' : resultOf(code, this.request)
-      this.#recordAttempt(record(result === 'fail' && watch.isCounted() ? 'late' : result, code, { error }))
+      this.#countAsLast(record(result === 'fail' && watch.hasHung() ? 'late' : result, code, { error }))
       throw error
     } finally {
       watch.stop()
@@ -110,10 +109,12 @@ export class AttemptRecorder {
 
   /** Counts what was answered, once the answers were read; `code` is why they cannot be used. */
   flush(code?: string): void {
-    const last = this.#answered.at(-1)
-    if (code !== undefined && last?.result === 'ok') Object.assign(last, { result: resultOf(code, this.request), code })
-    for (const answered of this.#answered.slice(0, -1)) answered.slot = undefined
-    for (const answered of this.#answered.splice(0)) this.#recordAttempt(answered)
+    const answered = this.#answered.splice(0)
+    const last = answered.pop()
+    for (const earlier of answered) this.#count(earlier)
+    if (!last) return
+    const isUnusable = code !== undefined && last.result === 'ok'
+    this.#countAsLast(isUnusable ? { ...last, result: resultOf(code, this.request), code } : last)
   }
 
   /**
@@ -136,7 +137,7 @@ export class AttemptRecorder {
    * process knows.
    */
   async untilCounted(): Promise<void> {
-    await this.#counted
+    await this.#counting
   }
 
   /**
@@ -180,32 +181,33 @@ export class AttemptRecorder {
     return Math.max(leastMs, HANGING_P95_TIMES * (p95Ms ?? 0))
   }
 
-  #waitedForUsMs(): number {
-    return this.request.waitedForUsMs?.() ?? 0
+  #waitedForMemoryMs(): number {
+    return this.request.waitedForMemoryMs?.() ?? 0
   }
 
-  #watchHanging(record: () => ObservedAttempt): { isCounted: () => boolean; stop: () => void } {
-    let isCounted = false
-    const waitedBefore = this.#waitedForUsMs()
-    const limitMs = (): number => this.#longMs(HANGING_MS) + this.#waitedForUsMs() - waitedBefore
+  #watchHanging(record: () => ObservedAttempt): { hasHung: () => boolean; stop: () => void } {
+    let hasHung = false
+    const waitedBefore = this.#waitedForMemoryMs()
+    const limitMs = (): number => this.#longMs(HANGING_MS) + this.#waitedForMemoryMs() - waitedBefore
     const stop = onHanging({ firstMs: HANGING_MS, limitMs }, () => {
-      isCounted = true
+      hasHung = true
       const { concurrency, isDecisive } = this.request
       const failuresToOpen = isDecisive ? 1 : Math.min(FAILURES_TO_OPEN, concurrency)
       // It keeps its half-open slot until it ends.
-      this.#counted = this.#count({ ...record(), slot: undefined, failuresToOpen })
+      this.#counting = this.#send({ ...record(), failuresToOpen })
     })
-    return { isCounted: () => isCounted, stop }
+    return { hasHung: () => hasHung, stop }
   }
 
-  /** Counts an attempt: a call's success in a batch, any other at once. */
-  #recordAttempt(record: ObservedAttempt): void {
+  /** Counts an attempt and frees the half-open slot, which all attempts before it shared. */
+  #countAsLast(attempt: ObservedAttempt): void {
+    this.#count(attempt, this.gate.leave())
+  }
+
+  /** Counts an attempt that ended: a call's success in a batch, any other at once. */
+  #count(record: ObservedAttempt, slot?: string): void {
     const { slug } = this.request
-    const { result, source, slot } = record
-    if (slot !== undefined) {
-      this.gate.leave()
-      for (const answered of this.#answered) answered.slot = undefined
-    }
+    const { result, source } = record
     if (result !== 'none') {
       this.#deps.telemetry.metrics.attempts.inc({ slug, result: result === 'ok' ? 'ok' : 'fail', source })
     } else {
@@ -220,11 +222,12 @@ export class AttemptRecorder {
     }
     successes.flush(slug)
     // The reply does not wait for it.
-    this.#counted = this.#count({ ...record, isRepeat: this.#hasFailed })
+    this.#counting = this.#send({ ...record, slot, isRepeat: this.#hasFailed })
     if (result === 'fail' || result === 'late') this.#hasFailed = true
   }
 
-  async #count({ seen, ...record }: ObservedAttempt): Promise<void> {
+  /** Sends the count of an attempt to Redis, and does what follows from it. Never throws. */
+  async #send({ seen, ...record }: AttemptRecord & Pick<ObservedAttempt, 'seen'>): Promise<void> {
     const { redis, health, caps, log } = this.#deps
     const { slug } = this.request
     const { result, code = '' } = record
@@ -245,7 +248,8 @@ export class AttemptRecorder {
   }
 
   #noteFailure(code: string, seen: Seen): void {
-    const [{ redis, health, log }, { slug }] = [this.#deps, this.request]
+    const { redis, health, log } = this.#deps
+    const { slug } = this.request
     this.#lastFailure = { code, ...describeFailure(code, seen) }
     writeLastFailure(redis, slug, { at: health.now(), ...this.#lastFailure }).catch((error) =>
       log.debug({ err: error, slug }, 'failed to note why an attempt failed'),
