@@ -116,6 +116,7 @@ function storedOutcome({ body, code, message, isFromFallback }: CacheEntry): Out
  */
 const REFUSALS_SHARED_MAX = 3
 
+/** With less time left, a call does not try again after an outcome cut short. Milliseconds. */
 const OWN_REQUEST_MS_MIN = 1_000
 
 class StoredMeanwhileError extends Error {
@@ -132,7 +133,7 @@ class StoredMeanwhileError extends Error {
  * call; tries again if what came was about another call alone.
  */
 async function shareRequest(deps: CachingDeps, upstreamCall: UpstreamCall, keys: CacheKeys): Promise<SharedResult> {
-  const { call, progress, signal, permitRequest } = upstreamCall
+  const { call, progress, signal, remainingMs, permitRequest } = upstreamCall
   // If this call leads and must wait, identical calls find it in the queue and take no places
   // there.
   const waitEntry = { ...permitRequest.entry, coalescedKey: keys.coalesced }
@@ -153,18 +154,15 @@ async function shareRequest(deps: CachingDeps, upstreamCall: UpstreamCall, keys:
     const shared = await deps.coalescer.join(keys, subscriber, (request) =>
       fetchAnswer(deps, leading, { keys, request }),
     )
-    if (!mustTryItself(shared, upstreamCall)) return withoutPrivateMessage(shared)
-    if (!isCutShort(shared.outcome)) refusals += 1
-    if (refusals === REFUSALS_SHARED_MAX) return withoutPrivateMessage(shared)
+    const { isCollapsed, outcome } = shared
+    if (!isCollapsed || !isOfOneCall(outcome)) return shared
+    // The outcome is about the call that led, and this call may still get an answer.
+    if (!isCutShort(outcome)) refusals += 1
+    // Its own deadline bounds how often a call tries again after outcomes that were cut short.
+    const mayTryAgain = isCutShort(outcome) ? remainingMs() > OWN_REQUEST_MS_MIN : refusals < REFUSALS_SHARED_MAX
+    if (!mayTryAgain) return withoutPrivateMessage(shared)
     subscriber.isAhead = false
   }
-}
-
-/**
- * The outcome is the business of the call that led, and this call has the time to try for itself.
- */
-function mustTryItself({ isCollapsed, outcome }: SharedResult, upstreamCall: UpstreamCall): boolean {
-  return isCollapsed && isOfOneCall(outcome) && mayTryAgain(outcome, upstreamCall)
 }
 
 /**
@@ -172,8 +170,8 @@ function mustTryItself({ isCollapsed, outcome }: SharedResult, upstreamCall: Ups
  * get the words of its code.
  */
 function withoutPrivateMessage(shared: SharedResult): SharedResult {
-  const { isCollapsed, outcome } = shared
-  if (!isCollapsed || !isFailure(outcome) || !isOfOneCall(outcome)) return shared
+  const { outcome } = shared
+  if (!isFailure(outcome)) return shared
   const { message: _message, ...failure } = outcome
   return { ...shared, outcome: failure }
 }
@@ -205,14 +203,6 @@ async function fetchAnswer(
     if (error instanceof StoredMeanwhileError) return { outcome: storedOutcome(error.entry), found: error.entry }
     throw error
   }
-}
-
-/**
- * After an outcome cut short, a call tries again only with time left for an answer: its own
- * deadline bounds such tries.
- */
-function mayTryAgain(outcome: Outcome, { remainingMs }: UpstreamCall): boolean {
-  return !isCutShort(outcome) || remainingMs() > OWN_REQUEST_MS_MIN
 }
 
 /**

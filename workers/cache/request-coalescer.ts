@@ -203,7 +203,7 @@ export class RequestCoalescer {
     let renewedAt = Number.NEGATIVE_INFINITY
     while (true) {
       const { isLeader, other, hasAnswer } = await this.#leads.take(request, mayOvertake)
-      // What the last leader stored is there once this request has the lead.
+      // A leader stores its answer before it ends its lead, so the answer can be read now.
       const mayFind = isLeader && (hasAnswer || this.#isStoreElsewhere)
       const stored = mayFind ? await request.findStored() : undefined
       mayOvertake = false
@@ -235,8 +235,8 @@ export class RequestCoalescer {
     try {
       const answer = await request.work(request)
       const { outcome, freshMs } = answer
-      // A stored answer is not published in a frame of `keys.outcome`, because followers read it
-      // from storage. An outcome cut short is published, and each follower decides by its own time
+      // A stored answer is not published under `keys.outcome`, because followers read it from
+      // storage. An outcome cut short is published, and each follower decides by its own time
       // whether to try again.
       isStored = freshMs !== undefined && request.lead !== undefined
       if ((isOfOneCall(outcome) && !isCutShort(outcome)) || isStored) return answer
