@@ -89,7 +89,7 @@ export async function forecastAndJoin(
   // What this node knows of the breaker, without a round trip; the worker checks it again.
   // Undefined: nothing stands against a request. 0: a half-open attempt may be sent now.
   const breakerWaitMs = deps.health.breakerWaitMs(api.slug)
-  // Such a call is expected to end soon: it waits for nobody, and may be run again.
+  // Spare room is for a call that nothing holds up and that may run twice.
   const mayUseSpareRoom = breakerWaitMs === undefined && mayShareJob && api.pausedMode === undefined
   const giveSpareRoomBack = mayUseSpareRoom ? deps.spareRoom.take(api.slug, bucket) : undefined
   if (giveSpareRoomBack) {
@@ -109,11 +109,11 @@ export async function forecastAndJoin(
       ...(bucket === UNPROVEN_BUCKET ? refusalWithUnprovenKey(joinedOrRefused) : {}),
     })
   }
-  const { tag, etaMs, kind: place } = joinedOrRefused
+  const { tag, etaMs, kind } = joinedOrRefused
   if (answerKey !== undefined && etaMs === 0) deps.knownAnswers.expect(answerKey)
   const ticket: QueueTicket = { tag, weight }
-  if (place === 'ahead') ticket.isAhead = true
-  if (place === 'follower') ticket.isFollower = true
+  if (kind === 'ahead') ticket.isAhead = true
+  if (kind === 'follower') ticket.isFollower = true
   return { etaMs, ticket, mayShareJob, mustNotRepeat, answerKey, waitEntry }
 }
 

@@ -172,11 +172,11 @@ export async function acquireTogether(
   const taken = await acquireInMonth(redis, first, { callIds, take: 'each' })
   if (taken === STALE) return requests.map(() => STALE)
   const { decision, granted, stateAfter } = taken
-  let calls = 0
+  let callsSoFar = 0
   return requests.map(({ callId }): LimitOutcome => {
-    if (callId !== undefined) calls += 1
-    const isRefused = callId !== undefined && calls > granted
-    return { decision: isRefused ? decision : 'ok', state: stateAfter(Math.min(calls, granted)) }
+    if (callId !== undefined) callsSoFar += 1
+    const isRefused = callId !== undefined && callsSoFar > granted
+    return { decision: isRefused ? decision : 'ok', state: stateAfter(Math.min(callsSoFar, granted)) }
   })
 }
 
@@ -184,7 +184,8 @@ export async function acquireTogether(
 const COUNT_TRIES_MAX = 4
 
 /**
- * Runs the script until it finds its counts, in the month of Redis' clock.
+ * Runs the script until it finds its counts, in the month of Redis' clock. `take` is `each` for
+ * single calls, as many as fit, each with a lease; for a batch see `BatchRequest`.
  *
  * @returns STALE for an outdated version
  */

@@ -141,7 +141,10 @@ const SharedJob = Type.Object({
 const oneCall = Compile(StoredCall)
 const sharedJob = Compile(SharedJob)
 
-/** What it takes to answer a call, the same in every version, so that any worker can. */
+/**
+ * The part of a stored call by which a worker can answer it with a failure. It is the same in every
+ * version, so a worker can answer calls that it cannot run.
+ */
 export type AnswerableCall = Pick<CallJob, 'id' | 'accountId' | 'mode' | 'slug' | 'endpoint' | 'isAsync'> &
   Pick<CallJob, 'replyTo' | 'bundledReplies' | 'limitsAcquiredAt' | 'deadline'> &
   Pick<CallJob, 'keyId' | 'credentialId' | 'providerKey' | 'resultBytesMax' | 'origin'>
@@ -171,7 +174,7 @@ export function storedCalls(data: unknown): unknown[] {
   return Array.isArray(calls) ? calls : [data]
 }
 
-/** Calls of a job of any version, for an answer: no `providerKey`. */
+/** Calls of a job of any version, to answer them. Their `providerKey` is left out. */
 export function parseAnswerable(data: unknown): AnswerableCall[] {
   const known = storedCalls(data).filter((call) => answerable.Check(call))
   type Known = (typeof known)[number] & { providerKey?: unknown }

@@ -78,9 +78,9 @@ export class PermitClient {
     },
   })
   /**
-   * How much later than the grant the next poll logs its permits, and how much longer they may be
-   * used therefore, milliseconds: as long as the last round trip took, if a permit was too old when
-   * it came; else 0.
+   * The next poll logs its permits so much later than it grants them, and they may be used so much
+   * longer. Milliseconds. If the permits of the last poll were too old when they came, this is how
+   * long its round trip took, and otherwise 0.
    */
   #logLaterMs = 0
   /** How many more requests the cap had room for at the last poll. */
@@ -204,7 +204,8 @@ export class PermitClient {
       }
       return POLL_INTERVAL_MS
     }
-    const [polledAt, { rules }] = [performance.now(), this.#cap]
+    const polledAt = performance.now()
+    const { rules } = this.#cap
     const logLaterMs = this.#logLaterMs
     const aheadMax = this.#ahead.wanted(waiters.length)
     const result = await this.#cap.acquire({ waiters, released, leaseMs: LEASE_MS, logLaterMs, aheadMax })
@@ -229,7 +230,7 @@ export class PermitClient {
     for (const waiter of waiters) {
       const { member } = waiter
       const refusal = refused.get(member)
-      if (refusal) this.#take(waiter)?.reject(tooLateError(refusal))
+      if (refusal) this.#stopWaiting(waiter)?.reject(tooLateError(refusal))
       else if (!granted.has(member)) this.#letWait(waiter, joined.get(member))
     }
     this.room = room
@@ -252,7 +253,7 @@ export class PermitClient {
   }
 
   /** @returns the waiter; undefined if its caller left during the poll */
-  #take(waiter: LocalWaiter): LocalWaiter | undefined {
+  #stopWaiting(waiter: LocalWaiter): LocalWaiter | undefined {
     waiter.signal.removeEventListener('abort', waiter.onAbort)
     const isWaiting = this.#waiters.remove(waiter)
     this.#listenWhileNeeded()
@@ -263,7 +264,7 @@ export class PermitClient {
    * The waiter stops waiting. After a lost lock its place belongs to the run that has the job now.
    */
   #reject(waiter: LocalWaiter, reason: unknown): void {
-    if (this.#take(waiter) && reason !== LOCK_LOST) this.#leave(waiter)
+    if (this.#stopWaiting(waiter) && reason !== LOCK_LOST) this.#leave(waiter)
     waiter.reject(reason)
   }
 
@@ -280,7 +281,7 @@ export class PermitClient {
       this.#releaseUnused(id)
       return
     }
-    this.#take(waiter)
+    this.#stopWaiting(waiter)
     if (!this.#isAnsweredInTime(waiter.remainingMs)) {
       this.#releaseUnused(id)
       void this.#rejectUnanswerable(waiter)
