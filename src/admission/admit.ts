@@ -29,6 +29,7 @@ export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps, LimitDe
   config: AuthenticationDeps['config']
   db: AuthenticationDeps['db']
   redis: AuthenticationDeps['redis']
+  /** Its `now` is Redis' clock. */
   health: AuthenticationDeps['health'] & ForecastDeps['health']
   catalog: Catalog
   accountRequests: Pick<AccountRequests, 'checkRefusedCalls'>

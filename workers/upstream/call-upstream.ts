@@ -76,23 +76,19 @@ async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory
     return { ...attemptFailure(error), ...(hasReached(reach, 'maybe-sent') ? { reach } : {}) }
   }
   const read = readExchanges(exchanges, { endpoint, parameters: call.parameters, context })
-  if ('data' in read)
-    recorder.noteFields({
-      upstream: api.upstream,
-      path: call.endpoint,
-      endpoint,
-      parameters: call.parameters,
-      data: read.data,
-    })
-  recorder.flush('data' in read ? undefined : read.responseClass.code)
   if (!('data' in read)) {
-    const { code, retryAfterMs = LIMIT_MS_DEFAULT } = read.responseClass
-    const failure = failureOutcome(read.responseClass, read.cause)
-    if (code !== 'UPSTREAM_RATE_LIMITED') return failure
+    const { responseClass, cause } = read
+    recorder.flush(responseClass.code)
+    const failure = failureOutcome(responseClass, cause)
+    if (responseClass.code !== 'UPSTREAM_RATE_LIMITED') return failure
+    const { retryAfterMs = LIMIT_MS_DEFAULT } = responseClass
     if (caller) await limitCaller(deps, caller, retryAfterMs)
     return { ...failure, retryAfterMs }
   }
-  return call.raw ? { body: rawBody(exchanges), data: read.data } : dataOutcome(read.data)
+  const { data } = read
+  recorder.noteFields({ upstream: api.upstream, path: call.endpoint, endpoint, parameters: call.parameters, data })
+  recorder.flush()
+  return call.raw ? { body: rawBody(exchanges), data } : dataOutcome(data)
 }
 
 /**
