@@ -1,7 +1,9 @@
 import type { IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Context } from './context.ts'
 import { GatewayError } from './errors.ts'
+import { unreadStream } from './http/answer/unread-stream.ts'
 import { allowOrigins } from './http/server/cross-origin.ts'
 import { checkHeld, holdAnswer } from './http/server/holding.ts'
 import { collectMethods, refuseUnrouted } from './http/server/method-not-allowed.ts'
@@ -88,13 +90,21 @@ function isAnonymous({ headers, routeOptions }: FastifyRequest): boolean {
   return guard === undefined || (headers.authorization === undefined && headers['x-api-key'] === undefined)
 }
 
+interface AnswerDeps extends Pick<Context, 'isDraining'> {
+  config: {
+    accounts: Pick<Context['config']['accounts'], 'isOauthOn'>
+    http: Pick<Context['config']['http'], 'baseUrl'>
+  }
+}
+
 /** What every answer says, and what is counted of it. */
-export function hookAnswers(app: FastifyInstance, context: Context): void {
+export function hookAnswers(app: FastifyInstance, context: AnswerDeps): void {
   const { accounts, http } = context.config
   // Not when the request comes: a call that was under way before the node began to end would keep
   // its connection.
   // biome-ignore lint/complexity/useMaxParams: the form of Fastify's hooks.
-  app.addHook('onSend', (request, reply, payload, done) => {
+  app.addHook('onSend', (request, reply, answer, done) => {
+    const payload = request.method === 'HEAD' && answer instanceof Readable ? unreadStream(answer) : answer
     holdAnswer(request.raw, reply.raw, payload)
     if (context.isDraining) reply.header('connection', 'close')
     if (reply.statusCode === 401 && accounts.isOauthOn) {
