@@ -36,12 +36,14 @@ type CachedCall = Pick<CallJob, 'slug' | 'endpoint' | 'parameters' | 'extra' | '
  * keys, whatever their order was; a caller's own answers, and those under a provider key, are kept
  * apart.
  */
-export function cacheKeys(endpoint: Endpoint, call: CachedCall): CacheKeys | undefined {
+export function cacheKeys(endpoint: Pick<Endpoint, 'cache'>, call: CachedCall): CacheKeys | undefined {
   const rule = endpoint.cache
   if (!rule) return undefined
   const parameters = rule.key?.(call.parameters) ?? call.parameters
   const sorted = Object.entries(parameters).sort(([left], [right]) => (left < right ? -1 : 1))
-  const owner = rule.perCaller ? call.accountId : (call.providerKey?.bucket ?? '')
+  // Calls of one account may go out under several provider keys: those of its own, and of each of
+  // its teams, whose members must not read what the owner's key opens.
+  const owner = (rule.perCaller ? call.accountId : '') + (call.providerKey?.bucket ?? '')
   const identity = JSON.stringify([call.endpoint, sorted, call.extra, call.raw, owner])
   const digest = hash('sha256', identity, 'base64url').slice(0, 27)
   return {

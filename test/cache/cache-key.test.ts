@@ -1,0 +1,17 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { cacheKeys } from '../../src/cache/cache-key.ts'
+
+it("an answer that is a caller's own is shared neither with another account nor under another provider key", () => {
+  const call = { slug: 'shop', endpoint: '/orders', parameters: {}, extra: [], raw: false }
+  const own = { ...call, accountId: 'owner', providerKey: { id: '1', bucket: 'key-1' } }
+  const others = [
+    { ...own, accountId: 'stranger' },
+    // A call with a key of a team is its owner's, and goes out under the team's provider key or none.
+    { ...own, providerKey: { id: '2', bucket: 'key-2' } },
+    { ...call, accountId: 'owner' },
+  ]
+  const answerOf = (of: typeof own | (typeof others)[number]) =>
+    cacheKeys({ cache: { seconds: 60, perCaller: true } }, of)?.answer
+  assert.equal(new Set([own, ...others].map(answerOf)).size, 4)
+})
