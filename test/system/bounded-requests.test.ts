@@ -126,6 +126,22 @@ describe('a request', () => {
     assert.equal(statuses.filter((status) => status === 429).length, 8 - served)
   })
 
+  it('a log-out on a page is of the address that sent it: what another address uses up keeps no session alive', async () => {
+    const [thief, person] = [await signUp(gateway), await signUp(gateway)]
+    const leave = async (token: string, remoteAddress: string) => {
+      const headers = { cookie: `agw_session=${token}`, 'x-portal-request': '1' }
+      const { statusCode } = await app.inject({ method: 'POST', url: '/portal/logout', headers, remoteAddress })
+      assert.equal(statusCode, 204)
+    }
+    await leave(thief.token, '198.51.100.7')
+    for (let count = 0; count < 6; count += 1) await leave(thief.token, '198.51.100.7')
+    // Of a session that this node has not seen.
+    const { token } = (await send(gateway, '/v1/auth/login', { body: person })).body
+    await leave(token, '198.51.100.8')
+    const headers = { authorization: `Bearer ${token}` }
+    assert.equal((await app.inject({ url: '/v1/me', headers, remoteAddress: '198.51.100.9' })).statusCode, 401)
+  })
+
   it('a request of a session that has ended counts as one with an unknown key, and leaves the account its requests', async () => {
     const [account, other] = [await signUp(gateway), await signUp(gateway)]
     const { token } = account
