@@ -112,12 +112,16 @@ async function findCallOf(
   principal: Principal,
 ): Promise<AsyncCall> {
   const { id } = params
-  const { connection, allowance, isTeamKey, accountId, keyId } = principal
+  const { connection, allowance, isTeamKey, accountId, keyId, mode } = principal
   const isId = /^call_[0-9a-f]{32}$/.test(id)
   const call = isId ? await readAsyncCall(redis, { id, accountId }) : undefined
   // An application, a team's key, and a key with its own limits or APIs find only calls that they
-  // made.
-  if (!call || ((connection || allowance || isTeamKey) && call.keyId !== keyId))
+  // made. A test key reaches nothing live.
+  if (
+    !call ||
+    ((connection || allowance || isTeamKey) && call.keyId !== keyId) ||
+    (mode === 'test' && call.mode !== 'test')
+  )
     throw new GatewayError('CALL_NOT_FOUND')
   return call
 }
