@@ -10,7 +10,7 @@ const VERSION_SECONDS = 86_400
 
 /** The version of an account; made if the account has none, and then unlike all that it had. */
 export async function readAccountVersion(redis: RedisConnection, accountId: string): Promise<string> {
-  const fresh = newVersion()
+  const fresh = randomBytes(9).toString('base64url')
   return (await redis.set(accountKeys.version(accountId), fresh, 'EX', VERSION_SECONDS, 'NX', 'GET')) ?? fresh
 }
 
@@ -19,11 +19,12 @@ export async function isCurrentVersion(redis: RedisConnection, accountId: string
 }
 
 /**
- * Makes every node look the account up again from the next request on. Call it after the change is
- * committed.
+ * Makes every node look the account up again from the next request on, and make another version.
+ * Call it after the change is committed. A Redis that is full refuses to store and still deletes:
+ * a key that is revoked then is refused too.
  */
-async function renewAccountVersion(redis: RedisConnection, accountId: string): Promise<void> {
-  await redis.set(accountKeys.version(accountId), newVersion(), 'EX', VERSION_SECONDS)
+async function endAccountVersion(redis: RedisConnection, accountId: string): Promise<void> {
+  await redis.del(accountKeys.version(accountId))
 }
 
 /** By then no node remembers what was before the change. */
@@ -58,7 +59,7 @@ async function announceChange(
   log: Pick<FastifyBaseLogger, 'warn'>,
 ): Promise<void> {
   try {
-    await renewAccountVersion(redis, accountId)
+    await endAccountVersion(redis, accountId)
   } catch (error) {
     log.warn({ err: error, accountId }, 'failed to announce the change of an account; trying again')
     void announceLater(redis, accountId, Date.now() + ANNOUNCE_MS_MAX)
@@ -68,14 +69,10 @@ async function announceChange(
 async function announceLater(redis: RedisConnection, accountId: string, until: number): Promise<void> {
   while (Date.now() < until && redis.status !== 'end') {
     await delay(ANNOUNCE_AGAIN_MS, undefined, { ref: false })
-    const isDone = await renewAccountVersion(redis, accountId).then(
+    const isDone = await endAccountVersion(redis, accountId).then(
       () => true,
       () => false,
     )
     if (isDone) return
   }
-}
-
-function newVersion(): string {
-  return randomBytes(9).toString('base64url')
 }

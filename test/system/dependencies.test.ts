@@ -231,12 +231,19 @@ describe('while Redis is full', () => {
     await until(async () => (await used()) === 5)
   })
 
-  it('while Redis is full, calls are refused with 503 and a wait, and nodes stay ready, because all else is served', async () => {
+  it('while Redis is full, calls are refused with 503 and a wait, a revoked key with 401, and nodes stay ready, because all else is served', async () => {
     const client = new Redis(redis.url)
     const [, before = '0'] = (await client.config('GET', 'maxmemory')) as string[]
     after(() => client.disconnect())
+    const owner = await signUp(gateway)
+    const { id, key } = (await send(gateway, '/v1/keys', { token: owner.token, body: {} })).body
+    const lookUp = async () => (await send(gateway, '/v1/calls/call_1', { key })).status
+    assert.equal(await lookUp(), 404)
     await client.config('SET', 'maxmemory', '1')
     try {
+      // Routes that take no limits know a revoked key by the version of its account alone.
+      const revoked = await send(gateway, `/v1/keys/${id}`, { method: 'DELETE', token: owner.token })
+      assert.deepEqual([revoked.status, await lookUp()], [204, 401])
       const refused = await call()
       assert.deepEqual([refused.status, refused.body.error.code], [503, 'OVERLOADED'])
       assert.ok(Number(refused.headers.get('retry-after')) > 0)
