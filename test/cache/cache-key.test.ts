@@ -7,7 +7,7 @@ it("an answer that is a caller's own is shared neither with another account nor 
   const own = { ...call, accountId: 'owner', providerKey: { id: '1', bucket: 'key-1' } }
   const others = [
     { ...own, accountId: 'stranger' },
-    // A call with a key of a team is its owner's, and goes out under the team's provider key or none.
+    // A key of a team calls for the account that owns the team, under the provider key of the team.
     { ...own, providerKey: { id: '2', bucket: 'key-2' } },
     { ...call, accountId: 'owner' },
   ]
