@@ -200,3 +200,22 @@ test('a call that draws from a pool gets the slot that it was quoted, although c
   leaving.abort(DEADLINE_PASSED)
   await Promise.all(others.map((other) => other.running))
 })
+
+test('a call whose deadline passes during its request timed out at the upstream', async (t) => {
+  const upstream = await startUpstreamServer()
+  t.after(upstream.close)
+  upstream.play('trivia', () => new Promise(() => undefined))
+  const { deps, callOf } = await openWorkerParts(t, upstream.environment('trivia'))
+  const call = callOf({ slug: 'trivia', endpoint: '/questions', parameters: { amount: 50, category: 9 } })
+  const ending = new AbortController()
+  const running = runCall(deps, call, {
+    times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
+    progress: { reach: 'unsent' },
+    isSecondRun: false,
+    remainingMs: () => call.deadline - deps.clock.now(),
+    signal: ending.signal,
+  })
+  await until(() => upstream.arrivals.length === 1)
+  ending.abort(DEADLINE_PASSED)
+  assert.equal(Reflect.get((await running).outcome, 'code'), 'UPSTREAM_TIMEOUT')
+})
