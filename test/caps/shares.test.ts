@@ -196,6 +196,21 @@ it('a call that a newcomer pushes past its deadline is refused at once', async (
   assert.equal(world.granted, 220)
 })
 
+it('calls of accounts that had as little are granted in the order in which they came', async () => {
+  const world = await open({ concurrency: 4, rates: [{ max: 1, seconds: 5 }] })
+  await world.join(call('first'))
+  await world.advance(0)
+  const accounts = ['c', 'b', 'a']
+  for (const account of accounts) assert.equal(await world.join(call(account)), undefined)
+  await world.advance(0)
+  const grants = []
+  for (const _ of accounts) {
+    await world.advance(5 * SECOND + WINDOW_MARGIN_MS)
+    grants.push(accounts.map((account) => world.grantsOf(account)).join(' '))
+  }
+  assert.deepEqual(grants, ['1 0 0', '1 1 0', '1 1 1'])
+})
+
 it('a call whose slot a repeated request takes is refused at once', async () => {
   const world = await open({ concurrency: 4, rates: [{ max: 1, seconds: 5 }] })
   await world.join(call('a'))
