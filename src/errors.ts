@@ -228,42 +228,7 @@ export class GatewayError extends Error {
   }
 }
 
-/** The public members of a failure, all strings. */
-export interface PublicError {
-  code: string
-  message: string
-  hint: string
-  docs: string
-}
-
-/** The public form of a failure. `baseUrl` is the service's public address. */
-export function publicError(error: GatewayError, baseUrl: string): PublicError {
-  const tokens = { ...error.details.tokens }
-  const retryAfter = retryAfterSeconds(error)
-  if (retryAfter !== undefined) tokens.retry_after = retryAfter
-  const suffix = Object.entries(tokens).map(([name, value]) => ` ${name}=${value}`)
-  return {
-    code: error.code,
-    message: error.message,
-    hint: `${error.details.hint ?? ERRORS[error.code].hint}.${suffix.join('')}`,
-    docs: `${baseUrl}/docs/errors#${error.code}`,
-  }
-}
-
-/** When to come again for what an operator must change first, milliseconds. */
-const OPERATOR_MS = 3_600_000
-
-/**
- * `Retry-After` in whole seconds, rounded up so that it is never too early (RFC 9110, 10.2.3). A
- * 503 always has one: an hour where only an operator can change it.
- */
-export function retryAfterSeconds(error: GatewayError): number | undefined {
-  const { status, retryable } = ERRORS[error.code]
-  const retryAfterMs = error.details.retryAfterMs ?? (status === 503 ? (retryable ? 1_000 : OPERATOR_MS) : undefined)
-  return retryAfterMs === undefined ? undefined : Math.max(1, Math.ceil(retryAfterMs / 1_000))
-}
-
-/** When to come again where a dependency failed, milliseconds. */
+/** When to come again if a dependency failed, milliseconds. */
 const DEPENDENCY_RETRY_MS = 2_000
 
 /**
@@ -278,14 +243,6 @@ export class DependencyError extends Error {
     this.name = 'DependencyError'
     this.code = code
   }
-}
-
-/**
- * Whether a code of Node or OpenSSL says that TLS failed, mostly for a certificate, which no
- * waiting changes.
- */
-export function isTlsCode(code: string): boolean {
-  return /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED)/.test(code)
 }
 
 /**

@@ -295,19 +295,3 @@ export const SETTING_GROUPS: SettingGroup[] = [
   },
   TRACE_SETTINGS,
 ]
-
-/** The settings as the tables of the configuration page, as Markdown. */
-export function settingTables(): string {
-  return SETTING_GROUPS.map(({ title, settings }) =>
-    [
-      `### ${title}`,
-      '',
-      '| variable | default | meaning |',
-      '|---|---|---|',
-      ...settings.map(
-        ({ names, byDefault, about }) =>
-          `| ${names.map((name) => `\`${name}\``).join(', ')} | ${byDefault} | ${about} |`,
-      ),
-    ].join('\n'),
-  ).join('\n\n')
-}

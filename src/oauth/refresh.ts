@@ -1,5 +1,6 @@
 import { errors, type KoaContextWithOIDC } from 'oidc-provider'
-import { GatewayError, retryAfterSeconds } from '../errors.ts'
+import { GatewayError } from '../errors.ts'
+import { retryAfterSeconds } from '../http/answer/public-error.ts'
 import { takeThrottle } from '../throttles/throttle.ts'
 import type { ArtifactDeps } from './artifact-adapter.ts'
 

@@ -5,7 +5,7 @@ import { RequestCallers } from '../admission/request-callers.ts'
 import { cancelCall } from '../calls/cancel-call.ts'
 import { QueuePositions } from '../caps/queue-positions.ts'
 import type { Context } from '../context.ts'
-import { GatewayError, retryAfterSeconds } from '../errors.ts'
+import { GatewayError } from '../errors.ts'
 import {
   linkHeaders,
   mediaTypeOf,
@@ -15,6 +15,7 @@ import {
   sourceHeaders,
 } from '../http/answer/call-answer.ts'
 import { writeFailure } from '../http/answer/error-answer.ts'
+import { retryAfterSeconds } from '../http/answer/public-error.ts'
 import { unitsOfBytes } from '../http/request/body-limits.ts'
 import { IdParams } from '../http/request/path-ids.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ERRORS, type ErrorCode, GatewayError, publicError } from '../../src/errors.ts'
+import { ERRORS, type ErrorCode, GatewayError } from '../../src/errors.ts'
+import { publicError } from '../../src/http/answer/public-error.ts'
 import { weakness } from '../../src/portal/assets/password.js'
 import { callerWords, forPeople } from '../../src/portal/assets/words.js'
 

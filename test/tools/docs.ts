@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
-import { settingTables } from '../../src/config/settings.ts'
+import { SETTING_GROUPS } from '../../src/config/settings.ts'
 import { catalogTable } from '../support/catalog-table.ts'
 import { ROOT } from './sources.ts'
 
@@ -38,6 +38,22 @@ export function withBlock(document: string, { file, name, text }: Block): string
   const block = new RegExp(`(<!-- ${name}:[^>]*-->\n)[\\s\\S]*?(<!-- /${name} -->)`)
   if (!block.test(document)) throw new Error(`${file} has no part between <!-- ${name}: … --> and <!-- /${name} -->`)
   return document.replace(block, (_, begin: string, end: string) => `${begin}${text}\n${end}`)
+}
+
+/** The settings as the tables of the configuration page, as Markdown. */
+function settingTables(): string {
+  return SETTING_GROUPS.map(({ title, settings }) =>
+    [
+      `### ${title}`,
+      '',
+      '| variable | default | meaning |',
+      '|---|---|---|',
+      ...settings.map(
+        ({ names, byDefault, about }) =>
+          `| ${names.map((name) => `\`${name}\``).join(', ')} | ${byDefault} | ${about} |`,
+      ),
+    ].join('\n'),
+  ).join('\n\n')
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -1,4 +1,5 @@
-import { ERRORS, isTlsCode } from '../../src/errors.ts'
+import { ERRORS } from '../../src/errors.ts'
+import { isTlsCode } from '../../src/net/tls-code.ts'
 import { StatusError } from '../errors/attempt-error.ts'
 
 const CAUSE_LENGTH_MAX = 120

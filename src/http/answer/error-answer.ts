@@ -1,10 +1,11 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
-import { type ErrorCode, GatewayError, publicError, retryAfterSeconds, toGatewayError } from '../../errors.ts'
+import { type ErrorCode, GatewayError, toGatewayError } from '../../errors.ts'
 import { STATUS_CODES } from '../../node-http.ts'
 import { callerSocket } from '../request/caller-socket.ts'
 import { sentence, type Violation, violationPlace, violationWords } from '../request/violation-words.ts'
 import { PROBLEM_TYPE, prefersProblem, problemDetails } from './problem-details.ts'
+import { publicError, retryAfterSeconds } from './public-error.ts'
 
 const members = {
   code: Type.String({ description: 'Stable name of the failure' }),

@@ -1,5 +1,6 @@
 import Type, { type Static } from 'typebox'
-import { type GatewayError, publicError } from '../../errors.ts'
+import type { GatewayError } from '../../errors.ts'
+import { publicError } from './public-error.ts'
 
 export const PROBLEM_TYPE = 'application/problem+json'
 
