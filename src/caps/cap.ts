@@ -9,12 +9,19 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { capKeys } from '../redis/keys.ts'
 import type { Script } from '../redis/script.ts'
 import type { CapBucket } from './bucket.ts'
-import { type CapState, capStateOf } from './cap-state.ts'
 import { readPastGrants, readRememberedSince } from './cold-start.ts'
+import {
+  type AcquireResult,
+  type CapState,
+  type PermitId,
+  type QueueAdmission,
+  type QueueRefusal,
+  readAcquired,
+  readJoined,
+  readState,
+} from './replies.ts'
 import { scripts } from './scripts.ts'
 import { WINDOW_MARGIN_MS } from './timing.ts'
-
-export type PermitId = string
 
 /** A call that waits for a permit, and how it joins the queue if it has no place there. */
 export interface Waiter {
@@ -34,45 +41,6 @@ export interface ReleasedPermits {
   meanMs: number
 }
 
-export interface AcquireResult {
-  granted: Map<string, PermitId>
-  /** For calls that come later: as many as were wanted, or fewer. */
-  ahead: PermitId[]
-  /** Tags of the waiters that joined the queue. */
-  joined: Map<string, number>
-  /**
-   * By member; `hadPlace`: the queue had accepted the call, and evicted it because no permit comes
-   * before its deadline.
-   */
-  refused: Map<string, QueueRefusal & { hadPlace: boolean }>
-  /** 0 on scarce caps, which every call has to queue for. */
-  room: number
-  /**
-   * When the rates let the first of the others go, milliseconds; 0 if it waits for another
-   * request's end.
-   */
-  retryInMs: number
-}
-
-/** How the wait queue took a call. */
-export interface QueueAdmission {
-  /** Start tag in virtual time. */
-  tag: number
-  etaMs: number
-  /**
-   * - `own`: the call has a place.
-   * - `ahead`: it has a place, and an identical call has a place behind it.
-   * - `follower`: it has no place, because an identical call has a place or runs. The call that
-   *   runs first sends the request.
-   */
-  kind: 'own' | 'ahead' | 'follower'
-}
-
-export interface QueueRefusal {
-  reason: 'cap' | 'share' | 'closed' | 'overloaded'
-  retryAfterMs: number
-}
-
 /** What the upstream says of its own limiter. */
 export interface UpstreamLimit {
   closedForMs?: number | undefined
@@ -90,8 +58,6 @@ export interface CapDeps {
   now?: () => number
 }
 
-type JoinReply = [decision: QueueRefusal['reason'] | 'ok' | 'follow' | 'ahead', ...[tag: string, etaMs: number]]
-
 /**
  * Calls that are queued in one step: a queue that must be planned for each of them keeps Redis busy
  * meanwhile.
@@ -102,17 +68,6 @@ interface JoinRequest {
   call: WaitQueueEntry
   deadline: number
 }
-
-type AcquireReply = [
-  decision: 'ok',
-  ...[retryInMs: number, room: number],
-  permits: string[] | number,
-  joined: string[],
-  refusals: (string | number)[],
-  ahead: number,
-]
-
-type Refusal = [member: string, reason: QueueRefusal['reason'], retryAfterMs: number, hadPlace: 0 | 1]
 
 /** Keys of a poll before the keys of coalesced calls. */
 const POLL_KEYS = 11
@@ -190,23 +145,7 @@ export class Cap {
     for (const { member, tag = '', weight, deadline, coalescedKey } of waiters) {
       values.push(member, tag, weight, deadline, coalescedKey === undefined ? 0 : keys.push(coalescedKey) - POLL_KEYS)
     }
-    const reply = (await this.#runInitialised(scripts.acquire, keys, values)) as AcquireReply
-    const [, retryInMs, room, permits, joined, refusals, aheadCount] = reply
-    const granted = new Map<string, PermitId>()
-    const ahead: PermitId[] = []
-    if (typeof permits === 'number') {
-      for (const [offset, { member }] of waiters.entries()) granted.set(member, `${poll}.${permits + offset}`)
-      for (let offset = 0; offset < aheadCount; offset += 1) ahead.push(`${poll}.${permits + waiters.length + offset}`)
-    } else {
-      for (const [member, permit] of tuples<[string, PermitId]>(permits, 2)) granted.set(member, permit)
-    }
-    const tags = new Map<string, number>()
-    for (const [member, tag] of tuples<[string, string]>(joined, 2)) tags.set(member, Number(tag))
-    const refused: AcquireResult['refused'] = new Map()
-    for (const [member, reason, retryAfterMs, hadPlace] of tuples<Refusal>(refusals, 4)) {
-      refused.set(member, { reason, retryAfterMs, hadPlace: hadPlace === 1 })
-    }
-    return { granted, ahead, joined: tags, refused, room, retryInMs }
+    return readAcquired(await this.#runInitialised(scripts.acquire, keys, values), { poll, waiters })
   }
 
   /**
@@ -257,8 +196,7 @@ export class Cap {
       const key = call.coalescedKey === undefined ? 0 : coalesced.push(call.coalescedKey)
       return [memberOf(call), call.weight, deadline, key]
     })
-    const [, ...replies] = await this.#runInitialised(scripts.joinWaitQueue, [...this.#keys, ...coalesced], values)
-    return (replies as JoinReply[]).map(readJoin)
+    return readJoined(await this.#runInitialised(scripts.joinWaitQueue, [...this.#keys, ...coalesced], values))
   }
 
   /**
@@ -273,7 +211,7 @@ export class Cap {
   /** Reads the cap as it is now, for a queued call or for a call that would come now. */
   async read(call?: QueuedCall): Promise<CapState> {
     const values = [...this.#ruleArguments(), call ? memberOf(call) : '']
-    return capStateOf((await this.#run(scripts.read, this.#keysWith(call), values)) as number[])
+    return readState((await this.#run(scripts.read, this.#keysWith(call), values)) as number[])
   }
 
   /** Members of the calls that wait for a permit, the next member first. */
@@ -318,16 +256,4 @@ export class Cap {
     const past = await readPastGrants(db, { slug, bucket, caps: this.#rules(), now: await now() })
     await this.#run(scripts.backfill, this.#keys, [...rules, ...past.flatMap(({ at, granted }) => [at, granted])])
   }
-}
-
-/** The parts of a reply that is a flat list of so many values each. */
-function* tuples<Tuple extends unknown[]>(values: unknown[], size: Tuple['length']): Generator<Tuple> {
-  for (let index = 0; index < values.length; index += size) yield values.slice(index, index + size) as Tuple
-}
-
-function readJoin([decision, tag, etaMs]: JoinReply): QueueAdmission | QueueRefusal {
-  if (decision !== 'ok' && decision !== 'follow' && decision !== 'ahead')
-    return { reason: decision, retryAfterMs: etaMs }
-  const kind = decision === 'ok' ? 'own' : decision === 'follow' ? 'follower' : 'ahead'
-  return { tag: Number(tag), etaMs, kind }
 }

@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../errors.ts'
-import type { QueueRefusal } from './cap.ts'
+import type { QueueRefusal } from './replies.ts'
 
 /**
  * Why no request is sent for a call: its cap's wait queue refused it, or the breaker is open

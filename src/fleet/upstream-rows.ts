@@ -1,5 +1,5 @@
 import { SHARED_BUCKET } from '../caps/bucket.ts'
-import type { CapState } from '../caps/cap-state.ts'
+import type { CapState } from '../caps/replies.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { sourceName } from '../catalog/fallback.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import type { QueueAdmission } from '../../src/caps/cap.ts'
+import type { QueueAdmission } from '../../src/caps/replies.ts'
 import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import { capKeys, keys } from '../../src/redis/keys.ts'

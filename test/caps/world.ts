@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { Cap, type PermitId, type QueueAdmission, type QueueRefusal } from '../../src/caps/cap.ts'
+import { Cap } from '../../src/caps/cap.ts'
+import type { PermitId, QueueAdmission, QueueRefusal } from '../../src/caps/replies.ts'
 import { REPLY_MS, WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import type { Db } from '../../src/db/database.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import type { PermitId } from '../../src/caps/cap.ts'
+import type { PermitId } from '../../src/caps/replies.ts'
 import { PermitsAhead } from '../../workers/permits/permits-ahead.ts'
 
 it('permits whose poll took longer than they may wait go back at once, without a warning of Node', async () => {

@@ -1,4 +1,5 @@
-import type { AcquireResult, Cap, PermitId } from '../../src/caps/cap.ts'
+import type { Cap } from '../../src/caps/cap.ts'
+import type { AcquireResult, PermitId } from '../../src/caps/replies.ts'
 import { LEASE_MS, PERMIT_AGE_MS_MAX, REPLY_MS, ROUND_TRIP_MS_MAX } from '../../src/caps/timing.ts'
 import { SLOW_MS } from '../../src/health/score.ts'
 import type { Log } from '../../src/log.ts'

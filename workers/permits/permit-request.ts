@@ -1,6 +1,6 @@
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
-import type { QueueRefusal } from '../../src/caps/cap.ts'
 import { refusalOf } from '../../src/caps/refusal.ts'
+import type { QueueRefusal } from '../../src/caps/replies.ts'
 import type { WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { AttemptError } from '../errors/attempt-error.ts'
 

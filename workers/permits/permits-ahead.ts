@@ -1,4 +1,4 @@
-import type { PermitId } from '../../src/caps/cap.ts'
+import type { PermitId } from '../../src/caps/replies.ts'
 import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
 
 /** Most permits that a poll acquires ahead. */

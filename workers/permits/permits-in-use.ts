@@ -1,4 +1,5 @@
-import type { Cap, PermitId, ReleasedPermits } from '../../src/caps/cap.ts'
+import type { Cap, ReleasedPermits } from '../../src/caps/cap.ts'
+import type { PermitId } from '../../src/caps/replies.ts'
 import { LEASE_MS } from '../../src/caps/timing.ts'
 import type { Log } from '../../src/log.ts'
 

@@ -1,0 +1,126 @@
+/** Names a permit, and so its entry in the log and its lease. */
+export type PermitId = string
+
+/** What a poll brought. */
+export interface AcquireResult {
+  granted: Map<string, PermitId>
+  /** For calls that come later: as many as were wanted, or fewer. */
+  ahead: PermitId[]
+  /** Tags of the waiters that joined the queue. */
+  joined: Map<string, number>
+  /**
+   * By member; `hadPlace`: the queue had accepted the call, and evicted it because no permit comes
+   * before its deadline.
+   */
+  refused: Map<string, QueueRefusal & { hadPlace: boolean }>
+  /** 0 on scarce caps, which every call has to queue for. */
+  room: number
+  /**
+   * When the rates let the first of the others go, milliseconds; 0 if it waits for another
+   * request's end.
+   */
+  retryInMs: number
+}
+
+/** How the wait queue took a call. */
+export interface QueueAdmission {
+  /** Start tag in virtual time. */
+  tag: number
+  etaMs: number
+  /**
+   * - `own`: the call has a place.
+   * - `ahead`: it has a place, and an identical call has a place behind it.
+   * - `follower`: it has no place, because an identical call has a place or runs. The call that
+   *   runs first sends the request.
+   */
+  kind: 'own' | 'ahead' | 'follower'
+}
+
+/** Why a call has no place in the wait queue, and when to come again. */
+export interface QueueRefusal {
+  reason: 'cap' | 'share' | 'closed' | 'overloaded'
+  retryAfterMs: number
+}
+
+/** A cap as it is now. */
+export interface CapState {
+  /**
+   * Calls in the queue, or calls before the call in question or before the call whose answer it
+   * shares; -1 if neither is queued.
+   */
+  ahead: number
+  nextSlotMs: number
+  underWay: number
+  free: number
+  /**
+   * For how long the upstream itself takes no request, as far as it is believed; 0: it takes them.
+   */
+  limitedMs: number
+  /** Of each rate, in the cap's order. */
+  left: number[]
+}
+
+type AcquireReply = [
+  decision: 'ok',
+  ...[retryInMs: number, room: number],
+  permits: string[] | number,
+  joined: string[],
+  refusals: (string | number)[],
+  ahead: number,
+]
+
+type Refusal = [member: string, reason: QueueRefusal['reason'], retryAfterMs: number, hadPlace: 0 | 1]
+
+type JoinReply = [decision: QueueRefusal['reason'] | 'ok' | 'follow' | 'ahead', ...[tag: string, etaMs: number]]
+
+/** Reads what `acquire.lua` replied to a poll with this name and these waiters. */
+export function readAcquired(
+  reply: unknown[],
+  { poll, waiters }: { poll: string; waiters: { member: string }[] },
+): AcquireResult {
+  const [, retryInMs, room, permits, joined, refusals, aheadCount] = reply as AcquireReply
+  const granted = new Map<string, PermitId>()
+  const ahead: PermitId[] = []
+  if (typeof permits === 'number') {
+    for (const [offset, { member }] of waiters.entries()) granted.set(member, `${poll}.${permits + offset}`)
+    for (let offset = 0; offset < aheadCount; offset += 1) ahead.push(`${poll}.${permits + waiters.length + offset}`)
+  } else {
+    for (const [member, permit] of tuples<[string, PermitId]>(permits, 2)) granted.set(member, permit)
+  }
+  const tags = new Map<string, number>()
+  for (const [member, tag] of tuples<[string, string]>(joined, 2)) tags.set(member, Number(tag))
+  const refused: AcquireResult['refused'] = new Map()
+  for (const [member, reason, retryAfterMs, hadPlace] of tuples<Refusal>(refusals, 4)) {
+    refused.set(member, { reason, retryAfterMs, hadPlace: hadPlace === 1 })
+  }
+  return { granted, ahead, joined: tags, refused, room, retryInMs }
+}
+
+/** Reads what `read.lua` replied. */
+export function readState([
+  ahead = 0,
+  nextSlotMs = 0,
+  underWay = 0,
+  free = 0,
+  limitedMs = 0,
+  ...left
+]: number[]): CapState {
+  return { ahead, nextSlotMs, underWay, free, limitedMs, left }
+}
+
+/** Reads what `join-queue.lua` replied, for each call. */
+export function readJoined([, ...replies]: unknown[]): (QueueAdmission | QueueRefusal)[] {
+  return (replies as JoinReply[]).map(readJoin)
+}
+
+function readJoin([decision, tag, etaMs]: JoinReply): QueueAdmission | QueueRefusal {
+  if (decision !== 'ok' && decision !== 'follow' && decision !== 'ahead')
+    return { reason: decision, retryAfterMs: etaMs }
+  const kind = decision === 'ok' ? 'own' : decision === 'follow' ? 'follower' : 'ahead'
+  return { tag: Number(tag), etaMs, kind }
+}
+
+/** The parts of a reply that is a flat list of so many values each. */
+function* tuples<Tuple extends unknown[]>(values: unknown[], size: Tuple['length']): Generator<Tuple> {
+  for (let index = 0; index < values.length; index += size) yield values.slice(index, index + size) as Tuple
+}
