@@ -94,7 +94,9 @@ describe('in Redis', () => {
 
   it('a cacheable call whose answer is not stored costs these commands', async () => {
     const next = () => cells(1)[0]?.parameters.latitude ?? assert.fail()
-    assertCost(await cost(() => one(weather(next()))), { wire: 12, all: 74 })
+    const count = await cost(() => one(weather(next())))
+    // The first call of a second also looks for stored answers that have ended.
+    assertCost(count, { wire: 12, all: count.all === 74 ? 74 : 73 })
   })
 
   it('a call with a test key costs these commands', async () => {
