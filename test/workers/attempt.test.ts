@@ -41,7 +41,7 @@ async function serve(t: TestContext, listener: RequestListener) {
       hasWaited: false,
       isFresh: () => isFresh,
       release: () => undefined,
-      releaseUnused: () => undefined,
+      giveBack: () => undefined,
     }
     return attempt(api, request, { client, permit, onReach, signal, timeoutMs, memory })
   }

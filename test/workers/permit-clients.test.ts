@@ -183,7 +183,7 @@ test('a permit is usable when it comes although Redis takes longer to answer tha
   for (let tries = 0; tries < 10 && usable === 0; tries += 1) {
     const permit = await acquire('slow')
     if (permit.isFresh()) usable += 1
-    permit.releaseUnused()
+    permit.giveBack()
   }
   assert.equal(usable, 1)
 })
@@ -214,7 +214,7 @@ test('a poll whose reply is lost gives the same permit when it is sent again, an
   )
   assert.deepEqual(await logged(), [first.id, permit.id])
   // Whether it is too old by now or not, the cap knows it only by this name.
-  permit.releaseUnused()
+  permit.giveBack()
   await until(async () => (await logged()).length === 1)
   const evicted = capKeys.of('weather', SHARED_BUCKET, 'evicted')
   await direct.zadd(evicted, Date.now() + 60_000, 'account|evicted')

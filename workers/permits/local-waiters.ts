@@ -1,5 +1,5 @@
 import type { Waiter } from '../../src/caps/cap.ts'
-import { groupOrAccountOf } from '../../src/queue/wait-queue-entry.ts'
+import { groupOrAccountOf, memberOf } from '../../src/queue/wait-queue-entry.ts'
 import type { PermitRequest } from './permit-request.ts'
 import type { Permit } from './permits-in-use.ts'
 
@@ -15,6 +15,37 @@ export interface LocalWaiter extends Waiter {
   reject: (error: unknown) => void
   signal: AbortSignal
   onAbort: () => void
+}
+
+/** A call that begins to wait. `onAbort`: when its signal aborts. */
+export function createWaiter(
+  request: PermitRequest,
+  {
+    remainingMs,
+    signal,
+    onAbort,
+  }: { remainingMs: () => number; signal: AbortSignal; onAbort: (waiter: LocalWaiter) => void },
+): { waiter: LocalWaiter; permit: Promise<Permit> } {
+  const { entry, deadline, tag } = request
+  const { weight, coalescedKey } = entry
+  const { promise: permit, resolve, reject } = Promise.withResolvers<Permit>()
+  const waiter: LocalWaiter = {
+    member: memberOf(entry),
+    tag,
+    weight,
+    deadline,
+    coalescedKey,
+    request,
+    hasWaited: false,
+    hasJoined: false,
+    remainingMs,
+    resolve,
+    reject,
+    signal,
+    onAbort: () => onAbort(waiter),
+  }
+  signal.addEventListener('abort', waiter.onAbort)
+  return { waiter, permit }
 }
 
 /**

@@ -3,31 +3,13 @@ import type { AcquireResult, PermitId } from '../../src/caps/replies.ts'
 import { LEASE_MS, PERMIT_AGE_MS_MAX, REPLY_MS, ROUND_TRIP_MS_MAX } from '../../src/caps/timing.ts'
 import { SLOW_MS } from '../../src/health/score.ts'
 import type { Log } from '../../src/log.ts'
-import { memberOf } from '../../src/queue/wait-queue-entry.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
 import { AttemptError } from '../errors/attempt-error.ts'
-import { type LocalWaiter, LocalWaiters } from './local-waiters.ts'
+import { createWaiter, type LocalWaiter, LocalWaiters } from './local-waiters.ts'
 import { type PermitRequest, tooLateError } from './permit-request.ts'
 import { AHEAD_LIFE_MS, PermitsAhead } from './permits-ahead.ts'
 import { type Permit, PermitsInUse } from './permits-in-use.ts'
-import { PollSchedule } from './poll-schedule.ts'
-
-/** A poll also keeps the waiters' entries alive. */
-const POLL_INTERVAL_MS = 500
-
-/**
- * Poll interval while another request must end first, for a lost wake-up or an expired lease.
- * Milliseconds.
- */
-const FALLBACK_POLL_MS = 200
-
-/**
- * Pause after a poll that answered all its waiters. Those that the poll had no room for come next.
- */
-const POLL_AT_ONCE = 0
-
-/** Shortest pause between polls, so that a poll serves several slots of a rate. Milliseconds. */
-const POLL_MS_MIN = 5
+import { POLL_AT_ONCE, POLL_INTERVAL_MS, PollSchedule, pauseUntil } from './poll-schedule.ts'
 
 /**
  * If the cap has room, ended permits are released with the next poll for permits, or after this
@@ -90,10 +72,15 @@ export class PermitClient {
   constructor({ cap, log, onGranted, aheadMax, isPausedByOperator, usualMs, onHealthChange }: PermitClientDeps) {
     this.#cap = cap
     this.#log = log.child({ cap: cap.name })
-    this.#inUse = new PermitsInUse(cap, this.#log)
+    this.#inUse = new PermitsInUse({
+      cap,
+      log: this.#log,
+      onReleased: () => this.#scheduleRelease(),
+      giveBack: (id) => this.#giveBack([id]),
+    })
     this.#onGranted = onGranted
     this.#ahead = new PermitsAhead(aheadMax, (unused) => {
-      void this.#giveBack(...unused)
+      this.#giveBack(unused)
       this.#listenWhileNeeded()
     })
     this.#isPausedByOperator = isPausedByOperator
@@ -108,30 +95,12 @@ export class PermitClient {
     if (refusal) return Promise.reject(refusal)
     const ahead = this.#takeAhead(request, remainingMs)
     if (ahead) return Promise.resolve(ahead)
-    const { promise, resolve, reject } = Promise.withResolvers<Permit>()
-    const onAbort = (): void => this.#reject(waiter, signal.reason)
-    const { entry, deadline, tag } = request
-    const { weight, coalescedKey } = entry
-    const waiter: LocalWaiter = {
-      member: memberOf(entry),
-      tag,
-      weight,
-      deadline,
-      coalescedKey,
-      request,
-      hasWaited: false,
-      hasJoined: false,
-      remainingMs,
-      resolve,
-      reject,
-      signal,
-      onAbort,
-    }
-    signal.addEventListener('abort', onAbort)
+    const onAbort = (waiter: LocalWaiter): void => this.#reject(waiter, signal.reason)
+    const { waiter, permit } = createWaiter(request, { remainingMs, signal, onAbort })
     this.#waiters.add(waiter)
     this.#listenWhileNeeded()
     this.#polls.pollSoon()
-    return promise
+    return permit
   }
 
   /**
@@ -143,7 +112,7 @@ export class PermitClient {
     this.#ahead.noteCall()
     if (this.#waiters.size > 0 || this.#isPausedByOperator() || !this.#isAnsweredInTime(remainingMs)) return undefined
     const ahead = this.#ahead.take()
-    return ahead && this.#handOut(ahead.id, { usableUntil: ahead.usableUntil, hasWaited: false })
+    return ahead && this.#inUse.handOut(ahead.id, { usableUntil: ahead.usableUntil, hasWaited: false })
   }
 
   wake(member: string): void {
@@ -182,7 +151,7 @@ export class PermitClient {
   async close(): Promise<void> {
     this.#polls.stop()
     const released = this.#inUse.drainReleased()
-    const givingBack = this.#inUse.releaseUnused(...this.#ahead.drain())
+    const givingBack = this.#inUse.giveBack(this.#ahead.drain())
     if (released.ids.length > 0) await this.#cap.release(released)
     await givingBack
   }
@@ -279,30 +248,16 @@ export class PermitClient {
   #grant(member: string, id: PermitId, usableUntil: number): void {
     const waiter = this.#waiters.get(member)
     if (!waiter) {
-      this.#releaseUnused(id)
+      this.#giveBack([id])
       return
     }
     this.#stopWaiting(waiter)
     if (!this.#isAnsweredInTime(waiter.remainingMs)) {
-      this.#releaseUnused(id)
+      this.#giveBack([id])
       void this.#rejectUnanswerable(waiter)
       return
     }
-    waiter.resolve(this.#handOut(id, { usableUntil, hasWaited: waiter.hasWaited }))
-  }
-
-  #handOut(id: PermitId, { usableUntil, hasWaited }: { usableUntil: number; hasWaited: boolean }): Permit {
-    this.#inUse.add(id)
-    return {
-      id,
-      hasWaited,
-      isFresh: () => performance.now() <= usableUntil,
-      release: (tookMs) => {
-        this.#inUse.release(id, tookMs)
-        this.#scheduleRelease()
-      },
-      releaseUnused: () => this.#releaseUnused(id),
-    }
+    waiter.resolve(this.#inUse.handOut(id, { usableUntil, hasWaited: waiter.hasWaited }))
   }
 
   /**
@@ -326,17 +281,12 @@ export class PermitClient {
     reject(tooLateError({ reason: 'cap', retryAfterMs: Math.max(1, nextSlotMs), hadPlace: tag !== undefined }))
   }
 
-  async #giveBack(...unused: PermitId[]): Promise<void> {
-    if (await this.#inUse.releaseUnused(...unused)) this.room = 0
-  }
-
-  #releaseUnused(id: PermitId): void {
-    void this.#giveBack(id)
+  /** The cap has no room if calls of other workers wait. Calls that wait here poll at once. */
+  #giveBack(unused: PermitId[]): void {
+    if (unused.length === 0) return
+    void this.#inUse.giveBack(unused).then((isWaitedFor) => {
+      if (isWaitedFor) this.room = 0
+    })
     if (this.#waiters.size > 0) this.#polls.pollSoon()
   }
-}
-
-function pauseUntil(retryInMs: number): number {
-  if (retryInMs <= 0) return FALLBACK_POLL_MS
-  return Math.min(Math.max(retryInMs, POLL_MS_MIN), POLL_INTERVAL_MS)
 }

@@ -11,7 +11,16 @@ export interface Permit {
   isFresh: () => boolean
   release: (tookMs: number) => void
   /** Instead of `release`, when nothing was sent. */
-  releaseUnused: () => void
+  giveBack: () => void
+}
+
+export interface PermitsInUseDeps {
+  cap: Cap
+  log: Log
+  /** After a permit has ended: a poll has to release it. */
+  onReleased: () => void
+  /** Gives back a permit that a request did not need. */
+  giveBack: (id: PermitId) => void
 }
 
 const RENEW_EVERY_MS = 1_500
@@ -21,27 +30,32 @@ const RENEW_EVERY_MS = 1_500
  * permits that ended until a poll releases them.
  */
 export class PermitsInUse {
-  readonly #cap: Cap
-  readonly #log: Log
+  readonly #deps: PermitsInUseDeps
   readonly #held = new Set<PermitId>()
   #released: { id: PermitId; tookMs: number }[] = []
   #renewing: NodeJS.Timeout | undefined
   /** At the last renewal: a warning comes when there are more. */
   #lostLeases = 0
 
-  constructor(cap: Cap, log: Log) {
-    this.#cap = cap
-    this.#log = log
+  constructor(deps: PermitsInUseDeps) {
+    this.#deps = deps
   }
 
-  add(id: PermitId): void {
+  /** A permit for a request, which holds it from now on. `usableUntil`: monotonic clock, ms. */
+  handOut(id: PermitId, { usableUntil, hasWaited }: { usableUntil: number; hasWaited: boolean }): Permit {
     this.#held.add(id)
     this.#renewing ??= setInterval(() => this.#renew(), RENEW_EVERY_MS)
-  }
-
-  release(id: PermitId, tookMs: number): void {
-    this.#held.delete(id)
-    this.#released.push({ id, tookMs })
+    return {
+      id,
+      hasWaited,
+      isFresh: () => performance.now() <= usableUntil,
+      release: (tookMs) => {
+        this.#held.delete(id)
+        this.#released.push({ id, tookMs })
+        this.#deps.onReleased()
+      },
+      giveBack: () => this.#deps.giveBack(id),
+    }
   }
 
   /**
@@ -50,13 +64,14 @@ export class PermitsInUse {
    *
    * @returns whether calls of other workers wait for permits
    */
-  async releaseUnused(...unused: PermitId[]): Promise<boolean> {
+  async giveBack(unused: PermitId[]): Promise<boolean> {
     if (unused.length === 0) return false
     for (const id of unused) this.#held.delete(id)
     try {
-      return (await this.#cap.release({ ...this.drainReleased(), unused })).isWaitedFor
+      return (await this.#deps.cap.release({ ...this.drainReleased(), unused })).isWaitedFor
     } catch (error) {
-      this.#log.warn({ err: error, permits: unused.length }, 'failed to release unused permits; they count as used')
+      const { log } = this.#deps
+      log.warn({ err: error, permits: unused.length }, 'failed to release unused permits; they count as used')
       return false
     }
   }
@@ -79,16 +94,17 @@ export class PermitsInUse {
       this.#renewing = undefined
       return
     }
+    const { cap, log } = this.#deps
     const ids = [...this.#held]
-    this.#cap.renew(ids, LEASE_MS).then(
+    cap.renew(ids, LEASE_MS).then(
       (renewed) => {
         const ended = ids.filter((id) => !this.#held.has(id)).length
         const lost = ids.length - renewed - ended
         // Other requests have their leases now: more are under way than the cap lets.
-        if (lost > this.#lostLeases) this.#log.warn({ lost }, 'permit leases were gone before they were renewed')
+        if (lost > this.#lostLeases) log.warn({ lost }, 'permit leases were gone before they were renewed')
         this.#lostLeases = lost
       },
-      (error) => this.#log.warn({ err: error }, 'failed to renew permit leases'),
+      (error) => log.warn({ err: error }, 'failed to renew permit leases'),
     )
   }
 }

@@ -1,3 +1,20 @@
+/** Longest pause between polls, milliseconds: a poll also keeps the waiters' entries alive. */
+export const POLL_INTERVAL_MS = 500
+
+/**
+ * Poll interval while another request must end first, for a lost wake-up or an expired lease.
+ * Milliseconds.
+ */
+const FALLBACK_POLL_MS = 200
+
+/**
+ * Pause after a poll that answered all its waiters. Those that the poll had no room for come next.
+ */
+export const POLL_AT_ONCE = 0
+
+/** Shortest pause between polls, so that a poll serves several slots of a rate. Milliseconds. */
+const POLL_MS_MIN = 5
+
 export interface PollScheduleDeps {
   /** Never rejects. @returns how long to wait for the next poll, milliseconds */
   poll: () => Promise<number>
@@ -60,4 +77,10 @@ export class PollSchedule {
       if (nextMs !== undefined) this.pollIn(nextMs)
     })
   }
+}
+
+/** The pause before the next poll if the cap says that it has room in `retryInMs`, milliseconds. */
+export function pauseUntil(retryInMs: number): number {
+  if (retryInMs <= 0) return FALLBACK_POLL_MS
+  return Math.min(Math.max(retryInMs, POLL_MS_MIN), POLL_INTERVAL_MS)
 }

@@ -140,7 +140,7 @@ export async function sendUnderPermit(
       const reach = reachOfFailed(error)
       noteReach(progress, reach)
       if (hasReached(reach, 'maybe-sent')) endPermit(permit, sending, performance.now() - startedAt)
-      else permit.releaseUnused()
+      else permit.giveBack()
       if (error instanceof EndedUnsentError) throw error.cause
       if (error instanceof AttemptError && error.code === 'UPSTREAM_TIMEOUT') error.isCutShort = timeoutMs < fullMs
       // The connection took longer than a permit lasts; it is ready now.
@@ -157,7 +157,7 @@ async function checkOrRelease({ ensureCallable, ensureNeeded }: Sending, permit:
     ensureCallable?.()
     await ensureNeeded?.(permit)
   } catch (error) {
-    permit.releaseUnused()
+    permit.giveBack()
     throw error
   }
 }
@@ -178,7 +178,7 @@ async function acquirePermit(deps: SendDeps, sending: Sending): Promise<Permit> 
     try {
       return bothOf(await acquire(SHARED_BUCKET, ofShared), permit)
     } catch (error) {
-      permit.releaseUnused()
+      permit.giveBack()
       throw error
     }
   } finally {
@@ -218,9 +218,9 @@ function bothOf(first: Permit, second: Permit): Permit {
       first.release(tookMs)
       second.release(tookMs)
     },
-    releaseUnused: () => {
-      first.releaseUnused()
-      second.releaseUnused()
+    giveBack: () => {
+      first.giveBack()
+      second.giveBack()
     },
   }
 }
