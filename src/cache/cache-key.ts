@@ -41,8 +41,8 @@ export function cacheKeys(endpoint: Pick<Endpoint, 'cache'>, call: CachedCall): 
   if (!rule) return undefined
   const parameters = rule.key?.(call.parameters) ?? call.parameters
   const sorted = Object.entries(parameters).sort(([left], [right]) => (left < right ? -1 : 1))
-  // Calls of one account may go out under several provider keys: those of its own, and of each of
-  // its teams, whose members must not read what the owner's key opens.
+  // Calls of an account may use different provider keys: the account's own keys and the keys of its
+  // teams. Members of a team must not read what the owner's own key opens.
   const owner = (rule.perCaller ? call.accountId : '') + (call.providerKey?.bucket ?? '')
   const identity = JSON.stringify([call.endpoint, sorted, call.extra, call.raw, owner])
   const digest = hash('sha256', identity, 'base64url').slice(0, 27)

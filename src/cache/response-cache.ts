@@ -58,7 +58,7 @@ const EVICTED_AHEAD = 1 / 128
 const EVICTED_MIN = 16
 const EVICTED_MAX = 100
 
-/** Answers that have ended, and that one command takes out of the keys that list them. */
+/** Most ended answers that a command removes from the keys that list them. */
 const ENDED_MAX = 500
 
 const storeAnswers = loadScript(new URL('./lua/store-answers.lua', import.meta.url), {

@@ -40,7 +40,7 @@ const FIELDS_MAX = 20_000
 const ACCOUNTS_ADDED_MAX = 50
 const ACCOUNTS_KEPT_MAX = 300
 
-/** Fields that one command adds to: Redis serves nobody else meanwhile. */
+/** Most fields that a command adds to. Redis serves nobody else while the command runs. */
 const ADDED_TOGETHER_MAX = 500
 
 const addCounts = loadScript(new URL('./lua/add-counts.lua', import.meta.url))

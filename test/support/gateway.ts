@@ -246,8 +246,8 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     gateway.url = gateway.urls[0] ?? ''
     const isReady = async () => (await fetch(`${gateway.url}/readyz`, { headers: AS_HTTPS })).status === 200
     await until(isReady, START_MS_MAX)
-    // Processes that start from now on find the code that this process has compiled. Those that a
-    // test kills never write what they have compiled.
+    // Processes that start later find the code that this process has compiled. A process that a
+    // test kills never writes what it has compiled.
     flushCompileCache()
     return gateway
   } catch (error) {
