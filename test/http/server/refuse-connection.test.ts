@@ -10,25 +10,27 @@ import { until } from '../../support/gateway.ts'
 
 const REQUEST_END = ' HTTP/1.1\r\nHost: test\r\n\r\n'
 
+let server: Server
+let accepted: Socket | undefined
+
+/** `/refused` is answered before its body. */
+before(async () => {
+  server = createServer({ maxHeaderSize: 16 * 1024 }, (request, response) => {
+    if (request.url === '/refused') response.end('refused')
+    else request.resume().once('end', () => response.end('ok'))
+  })
+  boundPipelining(server, new HeldBytes(1e9), () => false)
+  server.on('connection', (socket: Socket) => (accepted = socket))
+  server.on('clientError', (error, socket) => refuseConnection(error, socket as Socket, 'http://test'))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+})
+after(async () => {
+  server.closeAllConnections()
+  server.close()
+  await once(server, 'close')
+})
+
 describe('a request head that is too long', () => {
-  let server: Server
-  let accepted: Socket | undefined
-
-  before(async () => {
-    server = createServer({ maxHeaderSize: 16 * 1024 }, (request, response) => {
-      request.resume().once('end', () => response.end('ok'))
-    })
-    boundPipelining(server, new HeldBytes(1e9), () => false)
-    server.on('connection', (socket: Socket) => (accepted = socket))
-    server.on('clientError', (error, socket) => refuseConnection(error, socket as Socket, 'http://test'))
-    await once(server.listen(0, '127.0.0.1'), 'listening')
-  })
-  after(async () => {
-    server.closeAllConnections()
-    server.close()
-    await once(server, 'close')
-  })
-
   /**
    * Sends each part as a packet of its own; resolves with the status of the last answer and its
    * code.
@@ -88,24 +90,6 @@ describe('a request head that is too long', () => {
 })
 
 describe('a body that comes in small parts', () => {
-  let server: Server
-
-  /** `/refused` is answered before its body. */
-  before(async () => {
-    server = createServer((request, response) => {
-      if (request.url === '/refused') response.end('refused')
-      else request.resume().once('end', () => response.end('ok'))
-    })
-    boundPipelining(server, new HeldBytes(1e9), () => false)
-    server.on('clientError', (error, socket) => refuseConnection(error, socket as Socket, 'http://test'))
-    await once(server.listen(0, '127.0.0.1'), 'listening')
-  })
-  after(async () => {
-    server.closeAllConnections()
-    server.close()
-    await once(server, 'close')
-  })
-
   const chunked = (path: string, chunks: number, bytes = 1): string =>
     `POST ${path} HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n` +
     `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`.repeat(chunks)
