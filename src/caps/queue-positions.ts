@@ -31,6 +31,8 @@ export class QueuePositions {
     this.#positions = new LRUCache({
       max: CALLS_MAX,
       ttl: POSITION_TTL_MS,
+      // If look-ups of other calls evict a look-up, its callers still get the position.
+      ignoreFetchAbort: true,
       fetchMethod: async (_id, _known, { context: { api, call } }) => {
         const { ahead, nextSlotMs } = await caps.of(api, call.bucket).read(call)
         return { ahead, etaMs: nextSlotMs, readAt: performance.now() }

@@ -28,7 +28,6 @@ const insertOwner = async (): Promise<string> => {
   return id
 }
 
-/** @param owner the columns of its owner */
 async function save(owner: { userId: string } | { teamId: string }): Promise<string> {
   const record = providerKeyRecord(Object.values(owner)[0] ?? '', 'news')
   const { secretId: secret_id, bytes: sealed } = seal(secrets, record, 'its-key')
@@ -73,4 +72,13 @@ it('a provider key is nobody else’s, and the key of a team follows the team to
     keys.of(randomUUID(), second),
     (error) => (error as GatewayError).code === 'PROVIDER_KEY_REQUIRED',
   )
+})
+
+it('a call gets its provider key although other calls meanwhile need as many keys as a worker keeps', async () => {
+  const userId = await insertOwner()
+  const keys = new ProviderKeys(db, secrets, log)
+  const key = keys.of(await save({ userId }), userId)
+  const others = Promise.allSettled(Array.from({ length: 1_000 }, () => keys.of(randomUUID(), userId)))
+  assert.equal(await key, 'its-key')
+  await others
 })

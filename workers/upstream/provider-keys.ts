@@ -24,6 +24,8 @@ export class ProviderKeys {
     this.#kept = new LRUCache({
       max: KEPT_MAX,
       ttl: KEPT_MS,
+      // If look-ups of other keys evict a look-up, its calls still get the key.
+      ignoreFetchAbort: true,
       fetchMethod: async (id) => {
         const row = await findProviderKey(db, id)
         if (!row) throw new GatewayError('PROVIDER_KEY_REQUIRED')
