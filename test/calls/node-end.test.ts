@@ -57,7 +57,7 @@ test('a node that ends completes the call whose caller just left, though its wor
     { requestId: 'req_test', via: 'call' },
     { url: '/v1/call/currency/latest', headers: {} },
   )
-  void endCall(context, { arrival, job, principal: principal, end })
+  void endCall(context, { arrival, job, principal, end })
   await closeContext(context)
   assert.equal(await redis.zscore(accountKeys.inFlight(accountId, 'live'), id), null)
   const usage = Object.entries(await redis.hgetall(keys.usagePending))

@@ -134,8 +134,8 @@ it('calls that are sent again because the acknowledgement of their places was lo
       const entry = { accountId: 'a', id, isAsync: false, weight: 1, slug: side.slug, bucket: 'shared' }
       const joined = await side.cap.joinWaitQueue({ ...entry, coalescedKey }, side.now + 30_000)
       assert.ok('tag' in joined, JSON.stringify(joined))
-      const { tag, kind: place } = joined
-      return { tag, isFollower: place === 'follower' }
+      const { tag, kind } = joined
+      return { tag, isFollower: kind === 'follower' }
     }
     const send = () => Promise.all([place('one'), place('two', 'x'), place('three', 'x')])
     const places = await send()

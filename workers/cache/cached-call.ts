@@ -7,6 +7,7 @@ import {
 } from '../../src/cache/response-cache.ts'
 import { refusalOf } from '../../src/caps/refusal.ts'
 import { ERRORS, type ErrorCode } from '../../src/errors.ts'
+import { NO_BODY } from '../../src/queue/reply-head.ts'
 import { memberOf } from '../../src/queue/wait-queue-entry.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
 import type { Permit } from '../permits/permits-in-use.ts'
@@ -230,13 +231,7 @@ async function store(
     // found" in its body.
     if (origin.hasUndeclared) return undefined
     const message = outcome.message === undefined ? {} : { message: outcome.message }
-    const entry = {
-      ...base,
-      freshMs: rule.notFoundSeconds * 1_000,
-      code: outcome.code,
-      ...message,
-      body: Buffer.alloc(0),
-    }
+    const entry = { ...base, freshMs: rule.notFoundSeconds * 1_000, code: outcome.code, ...message, body: NO_BODY }
     return (await cache.store(origin, key, entry)) ? entry.freshMs : undefined
   }
   const { seconds } = rule

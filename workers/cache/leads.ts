@@ -1,6 +1,7 @@
 import { Batcher } from '../../src/async/batcher.ts'
 import { BEGUN, type CacheKeys } from '../../src/cache/cache-key.ts'
 import { decodeFrame, encodeFrame } from '../../src/queue/frame.ts'
+import { NO_BODY } from '../../src/queue/reply-head.ts'
 import { hasReached } from '../../src/queue/verdict.ts'
 import { type RedisConnection, slotOf } from '../../src/redis/connection.ts'
 import { extendLock, releaseLock } from '../../src/redis/lock.ts'
@@ -144,7 +145,7 @@ export class Leads {
 function outcomeFrame(outcome: Outcome, leader: string): Buffer {
   if (isFailure(outcome)) {
     const { cause: _cause, ...failure } = outcome
-    return encodeFrame({ leader, failure } satisfies OutcomeHead, Buffer.alloc(0))
+    return encodeFrame({ leader, failure } satisfies OutcomeHead, NO_BODY)
   }
   return encodeFrame({ leader, ...(outcome.isFromFallback && { isFromFallback: true }) }, outcome.body)
 }

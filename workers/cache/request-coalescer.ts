@@ -108,9 +108,7 @@ export class RequestCoalescer {
   readonly #isStoreElsewhere: boolean
   readonly #requests = new Map<string, LocalRequest>()
 
-  /**
-   * `isStoreElsewhere`: answers are stored in another Redis.
-   */
+  /** `isStoreElsewhere`: answers are stored in another Redis. */
   constructor(redis: RedisConnection, { isStoreElsewhere = false } = {}) {
     this.#redis = redis
     this.#leads = new Leads(redis)

@@ -173,10 +173,10 @@ async function acquirePermit(deps: SendDeps, sending: Sending): Promise<Permit> 
   }
   try {
     const permit = await acquire(bucket, permitRequest)
-    const { sharedCapRequest: ofShared } = permitRequest
-    if (!ofShared) return permit
+    const { sharedCapRequest } = permitRequest
+    if (!sharedCapRequest) return permit
     try {
-      return bothOf(await acquire(SHARED_BUCKET, ofShared), permit)
+      return bothOf(await acquire(SHARED_BUCKET, sharedCapRequest), permit)
     } catch (error) {
       permit.giveBack()
       throw error
