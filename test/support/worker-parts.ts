@@ -8,6 +8,7 @@ import type { CallJob } from '../../src/queue/call-job.ts'
 import { ReplyInbox } from '../../src/queue/reply.ts'
 import { openRedis } from '../../src/redis/connection.ts'
 import { keys } from '../../src/redis/keys.ts'
+import { type Failure, isFailure, type Outcome } from '../../workers/upstream/outcome.ts'
 import { openWorkerContext } from '../../workers/worker-context.ts'
 import { testSecrets } from './gateway.ts'
 import { startServices } from './services.ts'
@@ -48,4 +49,10 @@ export async function openWorkerParts(t: TestContext, environment: Record<string
     }
   }
   return { config, deps, replies, api, endpoint, cap, callOf }
+}
+
+/** The failure of a call that must not be answered. */
+export function failureOf(outcome: Outcome): Failure {
+  assert.ok(isFailure(outcome), 'the call was answered')
+  return outcome
 }

@@ -9,7 +9,7 @@ import { capKeys, upstreamKeys } from '../../src/redis/keys.ts'
 import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
 import { AnswerMemory } from '../../workers/upstream/answer-memory.ts'
 import { until } from '../support/gateway.ts'
-
+import { failureOf } from '../support/worker-parts.ts'
 import { openLocalWorker as open, PAGE, SLUG } from './local-worker.ts'
 
 test('a half-open attempt whose connection takes longer than a permit lasts is made with the next permit', async (t) => {
@@ -40,7 +40,7 @@ test('a half-open attempt that is redirected follows in its own slot, which its 
   await until(async () => (await health()) === '1')
   last = 'not JSON'
   await openBreaker()
-  assert.equal(Reflect.get(await call('invalid', { title: 'Moon' }), 'code'), 'UPSTREAM_INVALID_RESPONSE')
+  assert.equal(failureOf(await call('invalid', { title: 'Moon' })).code, 'UPSTREAM_INVALID_RESPONSE')
   await until(async () => (await deps.redis.hget(upstreamKeys.health(SLUG), 'trialBy')) === '')
   const { good, pause } = await deps.redis.hgetall(upstreamKeys.health(SLUG))
   assert.deepEqual([good, pause], ['0', '2000'])
@@ -54,7 +54,7 @@ test('a call that follows one with little time left sends a request of its own w
   await until(() => paths.length === 1)
   const patient = call('patient')
   await until(async () => (await deps.redis.keys(`agw:{${SLUG}}:followed:*`)).length === 1)
-  assert.equal(Reflect.get(await hurried, 'code'), 'UPSTREAM_TIMEOUT')
+  assert.equal(failureOf(await hurried).code, 'UPSTREAM_TIMEOUT')
   const outcome = await patient
   assert.ok('body' in outcome, JSON.stringify(outcome))
   assert.equal(paths.length, 2)
@@ -65,7 +65,7 @@ test('calls whose time ends together with the request that they share send no re
   const coalescer = new RequestCoalescer(deps.redis)
   const outcomes = await Promise.all(['one', 'two', 'three'].map((id) => call(id, { timeMs: 1_500, coalescer })))
   assert.deepEqual(
-    outcomes.map((outcome) => Reflect.get(outcome, 'code')),
+    outcomes.map((outcome) => failureOf(outcome).code),
     ['UPSTREAM_TIMEOUT', 'UPSTREAM_TIMEOUT', 'UPSTREAM_TIMEOUT'],
   )
   assert.equal(paths.length, 1)
@@ -78,7 +78,7 @@ test('a call whose time ends together with a request in another process sends no
   await until(() => paths.length === 1)
   const second = call('second', { timeMs: startedAt + 2_900 - performance.now() })
   await until(async () => (await deps.redis.keys(`agw:{${SLUG}}:followed:*`)).length === 1)
-  const codes = (await Promise.all([first, second])).map((outcome) => Reflect.get(outcome, 'code'))
+  const codes = (await Promise.all([first, second])).map((outcome) => failureOf(outcome).code)
   assert.deepEqual(codes, ['UPSTREAM_TIMEOUT', 'UPSTREAM_TIMEOUT'])
   assert.equal(paths.length, 1)
 })
@@ -127,7 +127,7 @@ test('a call that waits for the permit of its next request does not report a fai
     else response.writeHead(302, MOVED).end()
   })
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 2, seconds: 60 }] } })
-  assert.equal(Reflect.get(await call('redirected', { timeMs: 20_000 }), 'code'), 'UPSTREAM_CAP_EXHAUSTED')
+  assert.equal(failureOf(await call('redirected', { timeMs: 20_000 })).code, 'UPSTREAM_CAP_EXHAUSTED')
   assert.equal(paths.length, 2)
 })
 
@@ -138,6 +138,6 @@ test('a call whose repeat joined the queue late, and is evicted, reports the fai
   await until(() => paths.length === 1)
   await until(async () => (await deps.redis.zcard(capKeys.of(SLUG, SHARED_BUCKET, 'waiters'))) === 1)
   await deps.caps.of(api, SHARED_BUCKET).applyUpstreamLimit({ closedForMs: 600_000, observedBy: '' })
-  assert.equal(Reflect.get(await failed, 'code'), 'UPSTREAM_ERROR')
+  assert.equal(failureOf(await failed).code, 'UPSTREAM_ERROR')
   assert.equal(paths.length, 1)
 })

@@ -8,12 +8,11 @@ import { capKeys } from '../../src/redis/keys.ts'
 import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../../workers/errors/abort-reasons.ts'
 import { runCall } from '../../workers/jobs/run-call.ts'
-import { isFailure } from '../../workers/upstream/outcome.ts'
 import type { CallProgress } from '../../workers/upstream/send-under-permit.ts'
 import { until } from '../support/gateway.ts'
 import { startUpstreamServer } from '../support/upstream-server.ts'
 import { waiterOf } from '../support/waiter.ts'
-import { openWorkerParts } from '../support/worker-parts.ts'
+import { failureOf, openWorkerParts } from '../support/worker-parts.ts'
 
 /** The one request that the cap allows for a minute has been sent. */
 async function useUp({ api, cap }: Pick<Awaited<ReturnType<typeof openWorkerParts>>, 'api' | 'cap'>) {
@@ -47,8 +46,7 @@ test('a call that first shares an answer and then needs a permit is refused at o
       remainingMs: () => call.deadline - deps.clock.now(),
       signal: AbortSignal.timeout(20_000),
     })
-    assert.ok(isFailure(outcome))
-    const { code, reach, retryAfterMs = 0 } = outcome
+    const { code, reach, retryAfterMs = 0 } = failureOf(outcome)
     assert.deepEqual({ code, reach }, { code: 'UPSTREAM_CAP_EXHAUSTED', reach: 'refused' })
     assert.ok(retryAfterMs > leastMs && retryAfterMs < leastMs + 25_000, `${retryAfterMs} ms`)
   }
@@ -141,7 +139,7 @@ test('a call that gets no permit says how long it waited for a permit, whether i
     return { times, result: runCall(deps, call, run) }
   }
   const refused = start({ timeMs: 30_000, parameters: { title: 'Moon' } })
-  assert.equal(Reflect.get((await refused.result).outcome, 'code'), 'UPSTREAM_CAP_EXHAUSTED')
+  assert.equal(failureOf((await refused.result).outcome).code, 'UPSTREAM_CAP_EXHAUSTED')
   assert.ok(refused.times.permitMs > 0)
   const waiting = start({ timeMs: 120_000 })
   await until(async () => (await deps.redis.zcard(queue)) === 1)
@@ -149,7 +147,7 @@ test('a call that gets no permit says how long it waited for a permit, whether i
   await deps.redis.ping()
   const waitedMs = performance.now() - since
   ending.abort(DEADLINE_PASSED)
-  assert.equal(Reflect.get((await waiting.result).outcome, 'code'), 'DEADLINE_EXCEEDED')
+  assert.equal(failureOf((await waiting.result).outcome).code, 'DEADLINE_EXCEEDED')
   assert.ok(waiting.times.permitMs >= waitedMs, `${waiting.times.permitMs} ms of ${waitedMs} ms`)
 })
 
@@ -217,5 +215,5 @@ test('a call whose deadline passes during its request timed out at the upstream'
   })
   await until(() => upstream.arrivals.length === 1)
   ending.abort(DEADLINE_PASSED)
-  assert.equal(Reflect.get((await running).outcome, 'code'), 'UPSTREAM_TIMEOUT')
+  assert.equal(failureOf((await running).outcome).code, 'UPSTREAM_TIMEOUT')
 })

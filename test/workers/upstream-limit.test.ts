@@ -6,8 +6,9 @@ import { viewHealth } from '../../src/health/health-view.ts'
 import { capKeys, upstreamKeys } from '../../src/redis/keys.ts'
 import type { ProcessorDeps } from '../../workers/jobs/process-job.ts'
 import { processProbe } from '../../workers/jobs/process-probe.ts'
+import { isFailure } from '../../workers/upstream/outcome.ts'
 import { until } from '../support/gateway.ts'
-
+import { failureOf } from '../support/worker-parts.ts'
 import { openLocalWorker as open, PAGE, SLUG } from './local-worker.ts'
 
 /** What the cap remembers: until when it is closed, and how much is left until when. */
@@ -36,13 +37,15 @@ test('a limit that undeclared parameters meet holds for these of the account alo
     if (url?.includes('ensemble')) response.writeHead(429, { 'retry-after': '90000' }).end()
     else response.writeHead(200, { 'content-type': 'application/json' }).end(PAGE)
   })
-  const codeOf = async (id: string, accountId: string, ...extra: [string, string][]) =>
-    Reflect.get(await call(id, { accountId, extra, title: id }), 'code') ?? 'served'
+  const codeOf = async (id: string, accountId: string, ...extra: [string, string][]) => {
+    const outcome = await call(id, { accountId, extra, title: id })
+    return isFailure(outcome) ? outcome.code : 'served'
+  }
   assert.equal(await codeOf('a1', 'a', ['ensemble', '1']), 'UPSTREAM_RATE_LIMITED')
   assert.ok((await limitOf(deps)).closedForMs < 0)
   const held = await call('a2', { accountId: 'a', extra: [['other', '1']] })
-  assert.equal(Reflect.get(held, 'code'), 'UPSTREAM_RATE_LIMITED')
-  const waitMs = Number(Reflect.get(held, 'retryAfterMs'))
+  assert.equal(failureOf(held).code, 'UPSTREAM_RATE_LIMITED')
+  const waitMs = Number(failureOf(held).retryAfterMs)
   assert.ok(waitMs > 3_590_000 && waitMs <= 3_600_000, `${waitMs}`)
   assert.equal(paths.length, 1)
   assert.equal(await codeOf('a3', 'a'), 'served')
@@ -62,7 +65,7 @@ test('a limit that a declared value meets closes the cap for a minute, and for a
     else response.writeHead(200, { 'content-type': 'application/json' }).end(PAGE)
   })
   const limited = await call('plain', { title: 'Limited' })
-  assert.equal(Reflect.get(limited, 'code'), 'UPSTREAM_RATE_LIMITED')
+  assert.equal(failureOf(limited).code, 'UPSTREAM_RATE_LIMITED')
   assert.equal((await limitOf(deps)).closedForMs, 60_000)
   // Pages and console say so, with the outcome of the last attempt.
   await until(async () => (await healthOf(deps)).limitedUntil !== undefined)
