@@ -41,7 +41,7 @@ export class AnswerMemory {
       return await run({
         take: (bytes, signal) => this.#take(holder, bytes, signal),
         giveBack: () => this.#giveBack(holder),
-        waitedMs: () => holder.endedWaitsMs + (holder.waiting ? currentWaitMs(holder) : 0),
+        waitedMs: () => holder.endedWaitsMs + (holder.waiting ? performance.now() - holder.waiting.since : 0),
       })
     } finally {
       if (this.#holdersByAge.has(holder)) this.#giveBack(holder)
@@ -73,8 +73,9 @@ export class AnswerMemory {
 
   #wait(holder: Holder, bytes: number, signal: AbortSignal): Promise<void> {
     const { promise: entered, resolve, reject } = Promise.withResolvers<void>()
+    const since = performance.now()
     const end = (): void => {
-      holder.endedWaitsMs += currentWaitMs(holder)
+      holder.endedWaitsMs += performance.now() - since
       holder.waiting = undefined
       signal.removeEventListener('abort', onAbort)
     }
@@ -87,7 +88,7 @@ export class AnswerMemory {
       reject(reason)
     }
     const onAbort = (): void => leave(signal.reason)
-    holder.waiting = { bytes, since: performance.now(), enter, leave, entered }
+    holder.waiting = { bytes, since, enter, leave, entered }
     if (signal.aborted) onAbort()
     else signal.addEventListener('abort', onAbort, { once: true })
     return entered
@@ -111,8 +112,4 @@ export class AnswerMemory {
       waiting.enter()
     }
   }
-}
-
-function currentWaitMs({ waiting }: Holder): number {
-  return waiting === undefined ? 0 : performance.now() - waiting.since
 }
