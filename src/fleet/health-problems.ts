@@ -15,7 +15,8 @@ export function healthProblems(row: UpstreamRow, at: number): Present[] {
   const failing = sourceFailures(row, at)
   const since = health.since === null ? '' : ` for ${span(Math.max(0, at - health.since))}`
   const isLacking = !isDown && health.lastFailure === null && isOfLackingMembers(health.cause)
-  const cause = hasOtherForm(row) && failing ? OTHER_FORM : causeOf(health, isLacking)
+  const hasOtherForm = failing !== undefined && failsByForm(row)
+  const cause = hasOtherForm ? OTHER_FORM : causeOf(health, isLacking)
   const recovers = !isDown && health.lastFailure === null && isOfRecovery(health.cause)
   const due = health.halfOpenInMs ? `; next attempt in ${span(health.halfOpenInMs)}` : '; next attempt due'
   const share = failing ? `; ${shareWords(failing, 'failed')}` : ''
@@ -45,7 +46,7 @@ export function healthProblems(row: UpstreamRow, at: number): Present[] {
         ? 'Probe it; pause or disable it if it stays down.'
         : recovers
           ? 'No action needed unless it stays degraded.'
-          : hasOtherForm(row)
+          : hasOtherForm
             ? 'Compare an answer of the source with the recorded one in its file; pause it until the file is changed.'
             : 'Probe it, and watch it.',
     },
@@ -62,7 +63,7 @@ function failedCallers(isDown: boolean, failing: Share | undefined): string {
 const OTHER_FORM = 'its answers are not in the expected form'
 
 /** Whether most failures are answers that the file of the API cannot read. */
-function hasOtherForm(row: UpstreamRow): boolean {
+function failsByForm(row: UpstreamRow): boolean {
   const unread = shareOf(['UPSTREAM_INVALID_RESPONSE'], row)
   return unread.isMany && unread.count * 2 > shareOf(OF_THE_SOURCE, row).count
 }

@@ -156,6 +156,10 @@ describe('what an operator reads', () => {
     assert.match(problem?.text ?? '', /is degraded: its answers are not in the expected form; 10 of 20 calls/)
     assert.match(problem?.callers ?? '', /^Some callers get 502/)
     assert.match(problem?.todo ?? '', /^Compare an answer of the source with the recorded one/)
+    // A minute ago, and the source has answered as expected since.
+    const recent = calls({ OK: 10, UPSTREAM_INVALID_RESPONSE: 10 }, 60_000)
+    const past = row('currency', { recent, health: { ...healthy, status: 'Degraded' } })
+    assert.equal(findProblems({ ...well, upstreams: [past] })[0]?.todo, 'Probe it, and watch it.')
   })
 
   it('what an operator reads first is the reason if one API fails, and the names if several fail', () => {
