@@ -54,6 +54,16 @@ export function isMany({ count, all }: Pick<Share, 'count' | 'all'>): boolean {
   return count >= COUNT_MIN && count / all > SHARE_MIN
 }
 
+/** The calls of several APIs together. */
+export function sumOf(shares: Share[]): Pick<Share, 'count' | 'all'> {
+  const sum = { count: 0, all: 0 }
+  for (const { count, all } of shares) {
+    sum.count += count
+    sum.all += all
+  }
+  return sum
+}
+
 /** `40 of 42 calls in the last 5 minutes failed (95 %)`. */
 export function shareWords({ count, all }: Pick<Share, 'count' | 'all'>, became: string): string {
   return `${count} of ${countOf(all, 'call')} in the last 5 minutes ${became} (${percent(count / all)})`

@@ -1,4 +1,4 @@
-import { type Share, shareWords, sourceFailures } from './failure-share.ts'
+import { shareWords, sourceFailures, sumOf } from './failure-share.ts'
 import type { Facts, Present, UpstreamRow } from './snapshot.ts'
 import { countOf, span } from './words.js'
 
@@ -27,10 +27,10 @@ export function networkProblems(groups: UpstreamRow[][], { at, upstreams }: Fact
     const causes = new Set(rows.map(({ health }) => health?.lastFailure?.words ?? ''))
     const began = Math.min(...rows.map(({ health }) => health?.since ?? at))
     const longest = began < at ? `, the first for ${span(at - began)}` : ''
-    const failing = sumOf(rows.flatMap((row) => sourceFailures(row, at) ?? []))
-    const share = failing ? `; ${shareWords(failing, 'failed')}` : ''
+    const failing = rows.flatMap((row) => sourceFailures(row, at) ?? [])
+    const share = failing.length > 0 ? `; ${shareWords(sumOf(failing), 'failed')}` : ''
     const isMost = rows.length * 2 >= checked
-    const isGrave = isMost || failing !== undefined || rows.some(({ health }) => health?.status === 'Down')
+    const isGrave = isMost || failing.length > 0 || rows.some(({ health }) => health?.status === 'Down')
     return {
       rank: isGrave ? 0 : 2,
       label: 'Network',
@@ -52,12 +52,4 @@ function isUnreached(row: UpstreamRow): boolean {
   const { health } = row
   if (!isChecked(row) || health === null || health.status === 'Healthy' || health.answeredBy !== null) return false
   return health.lastFailure?.isNetwork === true
-}
-
-function sumOf(shares: Share[]): Pick<Share, 'count' | 'all'> | undefined {
-  if (shares.length === 0) return undefined
-  return shares.reduce((sum, { count, all }) => ({ count: sum.count + count, all: sum.all + all }), {
-    count: 0,
-    all: 0,
-  })
 }

@@ -1,5 +1,5 @@
 import { capWords, codesOf, KINDS, type Kind, limitWords, SERVICE_KINDS } from './failure-kinds.ts'
-import { isMany, isOver, isQuiet, OF_THE_SOURCE, type Share, shareOf, shareWords } from './failure-share.ts'
+import { isMany, isOver, isQuiet, OF_THE_SOURCE, type Share, shareOf, shareWords, sumOf } from './failure-share.ts'
 import type { Problem, RecentCalls, UpstreamRow } from './snapshot.ts'
 import { clockTime, countOf, span } from './words.js'
 
@@ -12,8 +12,7 @@ const SERVICE_CODES = new Set(SERVICE_KINDS.flatMap(({ codes }) => codes))
 export function serviceProblems(upstreams: UpstreamRow[], at: number): Problem[] {
   return SERVICE_KINDS.flatMap(({ codes, label, runbook, why, todo }): Problem[] => {
     const shares = upstreams.map((row) => shareOf(codes, row))
-    const count = shares.reduce((sum, share) => sum + share.count, 0)
-    const all = shares.reduce((sum, share) => sum + share.all, 0)
+    const { count, all } = sumOf(shares)
     const [row] = upstreams
     if (!row || !(isMany({ count, all }) || shares.some((share) => share.isMany))) return []
     const lastAt = Math.max(...shares.map((share) => share.lastAt))
