@@ -41,14 +41,18 @@ const KIND_FIRST = new RegExp(`^(${KINDS.join('|')})-(.+?)(-[xyz])?$`)
 const KIND_LAST = new RegExp(`-(${[...suffixByKind.keys()].join('|')})$`)
 
 /** "Attack Forme Deoxys": whatever stands before such a word is a form. */
-const FORM_FIRST = /^(.+)-(?:forme?|cloak|style|mode)-(.+)$/
+const FORM_FIRST = /^(.+)-(?:forme?|cloak|style|mode)-(.+?)(-[xyz])?$/
 
 /**
- * Kinds of a species that have several forms each, whose names are longer; by the usual form of
- * each.
+ * Forms whose names are longer at the upstream. A kind with several forms is its usual form, and
+ * the names of Miraidon's forms keep the word "mode".
  */
-const usualFormOf = new Map([
+const fullNameOf = new Map([
   ['darmanitan-galar', 'darmanitan-galar-standard'],
+  ['miraidon-aquatic', 'miraidon-aquatic-mode'],
+  ['miraidon-drive', 'miraidon-drive-mode'],
+  ['miraidon-glide', 'miraidon-glide-mode'],
+  ['miraidon-low-power', 'miraidon-low-power-mode'],
   ['tauros-paldea', 'tauros-paldea-combat-breed'],
   ['toxtricity-gmax', 'toxtricity-amped-gmax'],
   ['urshifu-gmax', 'urshifu-single-strike-gmax'],
@@ -168,7 +172,7 @@ function creatureName(parameter: string, given: string): string {
     .replace(KIND_LAST, (_, kind) => `-${suffixByKind.get(kind)}`)
   const [, kind, species, letter = ''] = FORM_FIRST.exec(name) ?? KIND_FIRST.exec(name) ?? []
   const form = kind === undefined ? name : `${species}-${suffixByKind.get(kind) ?? kind}${letter}`
-  return usualFormOf.get(form) ?? String(numberOfSpecies.get(form) ?? form)
+  return fullNameOf.get(form) ?? String(numberOfSpecies.get(form) ?? form)
 }
 
 /** An unknown name is answered in plain text; an unknown route is a 400. */
@@ -191,7 +195,7 @@ function resourceName(parameter: string, given: string): string {
     // The games write numbers with zeros in front.
     .replace(/^(?:#|no-)?0*(?=\d+$)/, '')
   // Without its sign, a number below zero would be the number of another creature.
-  if (/^\s*[-−]\d/.test(given) || !/^[a-z0-9-]*[a-z0-9][a-z0-9-]*$/.test(name))
+  if (/^\s*[\p{Pd}−]\d/u.test(given) || !/^[a-z0-9-]*[a-z0-9][a-z0-9-]*$/.test(name))
     throw new InvalidParameter(parameter, 'a name has letters, digits, spaces and hyphens, like deoxys-normal')
   return name
 }

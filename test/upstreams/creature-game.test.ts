@@ -81,6 +81,8 @@ test('what the games print is a valid name', () => {
     ['Sandy Cloak Wormadam', 'wormadam-sandy'], ['Pom-Pom Style Oricorio', 'oricorio-pom-pom'], ['Zen Mode Darmanitan', 'darmanitan-zen'],
     ['Raichu (Alolan Form)', 'raichu-alola'], ['Alolan Form Raichu', 'raichu-alola'], ['Raichu Alolan', 'raichu-alola'], ['Alola Raichu', 'raichu-alola'],
     ['Galar Ponyta', 'ponyta-galar'], ['Pikachu Gigantamax', 'pikachu-gmax'], ['Darmanitan (Galarian)', 'darmanitan-galar-standard'],
+    ['miraidon-drive-mode', 'miraidon-drive-mode'], ['Miraidon (Low-Power Mode)', 'miraidon-low-power-mode'], ['Glide Mode Miraidon', 'miraidon-glide-mode'],
+    ['Mega Form Charizard X', 'charizard-mega-x'],
     ['Ice Rider Calyrex', 'calyrex-ice'], ['Ash-Greninja', 'greninja-ash'], ['Eternamax Eternatus', 'eternatus-eternamax'],
   ]
   for (const [given, sent] of names)
@@ -90,7 +92,7 @@ test('what the games print is a valid name', () => {
   assert.deepEqual(ability.complete?.({ name: 'Soul-Heart' }, context), { name: 'soul-heart' })
   assert.deepEqual(ability.complete?.({ name: '065' }, context), { name: '65' })
   assert.deepEqual(creature.complete?.({ name: '25.0' }, context), { name: '25-0' }, 'never the creature 250')
-  for (const below of ['-1', '−25', ' -025'])
+  for (const below of ['-1', '−25', ' -025', '–25', '－25'])
     assert.throws(() => creature.complete?.({ name: below }, context), /is invalid/, 'never the creature 1 or 25')
 })
 
