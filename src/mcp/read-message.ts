@@ -12,8 +12,11 @@ export interface MessageError {
   message: string
 }
 
-/** Clients write the arguments of a tool as null, as blank text, and as JSON text. */
-const CallParams = Type.Object({ arguments: Type.Optional(Type.Object({})) })
+/**
+ * Clients write the arguments of a tool as null, as blank text, and as JSON text. Their members
+ * stay as they are for the schema of the tool: a copy would lose how numbers were written.
+ */
+const CallParams = Type.Object({ arguments: Type.Optional(Type.Record(Type.String(), Type.Unknown())) })
 
 /**
  * The protocol's own schemas of the methods that the servers answer. The schemas of tasks have one
@@ -51,9 +54,9 @@ export function readMessage(body: unknown): { message: unknown } | { error: Mess
 
 function readParams({ arguments: given, ...params }: Record<string, unknown>): unknown {
   const read = withoutNulls(params)
-  if (given === undefined) return read
-  const written = isObject(given) ? asWritten(given) : given
-  return { ...Object(read), ...Object(adaptTo(CallParams, { arguments: written })) }
+  const { arguments: adapted } = Object(adaptTo(CallParams, { arguments: given }))
+  if (adapted === undefined) return read
+  return { ...Object(read), arguments: isObject(adapted) ? asWritten(adapted) : adapted }
 }
 
 function withoutNulls(value: unknown): unknown {

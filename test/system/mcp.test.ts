@@ -218,7 +218,7 @@ describe('the MCP servers', () => {
     })
     assert.deepEqual([wrong.status, wrong.body.code], [404, 'API_NOT_FOUND'])
     assert.match(wrong.body.hint, /\bcurrency\b/)
-    // What is served has to be a resource of the sign-in, and a path with a list is none.
+    // Each path that is served is a resource of the sign-in, and a path with a list is not.
     for (const path of ['/mcp/weather,currency', '/mcp/weather%2Cweather', '/mcp/%20weather']) {
       const { status } = await send(gateway, path, {
         key: account.test,
@@ -550,6 +550,7 @@ describe('the MCP servers', () => {
       ['/mcp', 'call_api', call],
       ['/mcp', 'call_apis', `{"calls":[${call.replace('1.10', '1e2')}]}`],
       ['/mcp/mock-data', 'mock_data_posts', '{"id":"1","cursor":-0,"of":[2.0]}'],
+      ['/mcp/mock-data', 'mock_data_posts', JSON.stringify('{"id":1,"cursor":1.10}')],
     ]
     for (const [path, name, input] of tools) {
       const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${name}","arguments":${input}}}`
@@ -558,7 +559,12 @@ describe('the MCP servers', () => {
     }
     assert.deepEqual(
       upstream.arrivalsOf('mock-data').map(({ url }) => url),
-      ['/posts/1?cursor=1.10&of=2.0&of=3', '/posts/1?cursor=1e2&of=2.0&of=3', '/posts/1?cursor=-0&of=2.0'],
+      [
+        '/posts/1?cursor=1.10&of=2.0&of=3',
+        '/posts/1?cursor=1e2&of=2.0&of=3',
+        '/posts/1?cursor=-0&of=2.0',
+        '/posts/1?cursor=1.10',
+      ],
     )
   })
 
