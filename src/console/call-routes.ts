@@ -1,6 +1,6 @@
-import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { isUuid } from '../accounts/uuid.ts'
+import type { CancelAccountDeps } from '../calls/cancel-account-calls.ts'
 import type { Context } from '../context.ts'
 import { accountsOfApi } from '../db/account-usage.ts'
 import { findCallsById, listCalls } from '../db/call-log-pages.ts'
@@ -21,9 +21,9 @@ import { sendPage } from '../pages/page-headers.ts'
 import { CallLogQuery, readCallFilter, readCallPage } from '../telemetry/call-log-query.ts'
 import { cursorOf, parseLoggedId, toAccountedCall } from '../telemetry/logged-call.ts'
 import { accountPage, apiAccountsPage, callPage, callsPage, notFoundPage } from './call-pages.ts'
-import { type ChangeAccountDeps, changeAccount } from './change-account.ts'
+import { changeAccount } from './change-account.ts'
 
-type CallPagesDeps = ChangeAccountDeps &
+type CallPagesDeps = CancelAccountDeps &
   Pick<Context, 'config' | 'catalog' | 'reportsDb' | 'health'> & { assets: Assets }
 
 /** Accounts of an API that are listed. */
@@ -89,7 +89,7 @@ export async function callRoutes(scope: App, deps: CallPagesDeps): Promise<void>
   scope.post('/accounts/:id/:act', act, async (request, reply) => {
     const { id, act } = request.params
     if (!isUuid(id)) throw noSuchUser()
-    await changeAccount(deps, request as FastifyRequest, { id, disabled: act === 'disable' })
+    await changeAccount(deps, request, { id, disabled: act === 'disable' })
     return reply.redirect(`/accounts/${id}`, 303)
   })
 }

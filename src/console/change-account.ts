@@ -1,13 +1,10 @@
 import type { FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'
 import { type CancelAccountDeps, cancelAccountCalls } from '../calls/cancel-account-calls.ts'
-import type { Context } from '../context.ts'
 import type { User } from '../db/schema.ts'
 import { announced } from '../limits/account-version.ts'
 import { actorOf } from '../operator/actor.ts'
 import { changeUser, type UserChange } from '../operator/change-user.ts'
-
-export type ChangeAccountDeps = CancelAccountDeps & Pick<Context, 'db' | 'redis'>
 
 /**
  * Changes an account for the operator who sent the request. The calls of an account that may make
@@ -16,8 +13,8 @@ export type ChangeAccountDeps = CancelAccountDeps & Pick<Context, 'db' | 'redis'
  * @throws GatewayError USER_NOT_FOUND
  */
 export async function changeAccount(
-  deps: ChangeAccountDeps,
-  request: FastifyRequest,
+  deps: CancelAccountDeps,
+  request: Pick<FastifyRequest, 'headers' | 'ip' | 'log'>,
   { id, ...change }: Static<typeof UserChange> & { id: string },
 ): Promise<User> {
   const { db, redis } = deps

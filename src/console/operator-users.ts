@@ -1,6 +1,6 @@
-import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { isUuid } from '../accounts/uuid.ts'
+import type { CancelAccountDeps } from '../calls/cancel-account-calls.ts'
 import type { Context } from '../context.ts'
 import { searchUsers } from '../db/users.ts'
 import { acceptIdsInAnyCase, IdParams } from '../http/request/path-ids.ts'
@@ -11,9 +11,9 @@ import { actorOf } from '../operator/actor.ts'
 import { describeUser, noSuchUser, UserAnswer, UserChange, UsersAnswer } from '../operator/change-user.ts'
 import { makeResetLink, ResetLink } from '../operator/reset-link.ts'
 import { ResetPassword, resetPassword } from '../operator/reset-password.ts'
-import { type ChangeAccountDeps, changeAccount } from './change-account.ts'
+import { changeAccount } from './change-account.ts'
 
-type OperatorUserDeps = ChangeAccountDeps & Pick<Context, 'config'>
+type OperatorUserDeps = CancelAccountDeps & Pick<Context, 'config'>
 
 const USERS_MAX = 100
 
@@ -60,7 +60,7 @@ export async function operatorUserRoutes(app: App, deps: OperatorUserDeps): Prom
   app.patch('/v1/operator/users/:id', change, async (request) => {
     const { id } = request.params
     if (!isUuid(id)) throw noSuchUser()
-    const user = await changeAccount(deps, request as FastifyRequest, { ...request.body, id })
+    const user = await changeAccount(deps, request, { ...request.body, id })
     return { user: describeUser(user, signup) }
   })
 
