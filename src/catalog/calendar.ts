@@ -29,22 +29,19 @@ const formatOf = memoizeRecent(
   NAMES_MAX,
 )
 
-/** Whether the text names an IANA time zone, in any letter case; offsets such as +01:00 do not. */
-export function isTimeZone(name: string): boolean {
-  if (listedZones().has(name.toLowerCase())) return true
-  try {
-    return /^[a-z]/i.test(name) && formatOf(name) !== undefined
-  } catch {
-    return false
-  }
-}
-
 /**
- * The usual spelling of a time zone's name; links such as `Asia/Kolkata`, which are not listed,
- * stay as they are.
+ * The usual spelling of the IANA time zone that a text names in any letter case. Links such as
+ * `Asia/Kolkata`, which are not listed, stay as they are. Undefined for all other texts, also for
+ * offsets such as +01:00.
  */
-export function usualZoneName(name: string): string {
-  return listedZones().get(name.toLowerCase()) ?? name
+export function zoneNamed(name: string): string | undefined {
+  const listed = listedZones().get(name.toLowerCase())
+  if (listed !== undefined || !/^[a-z]/i.test(name)) return listed
+  try {
+    return formatOf(name) && name
+  } catch {
+    return undefined
+  }
 }
 
 /**

@@ -1,3 +1,5 @@
+import { zoneNamed } from './calendar.ts'
+
 /**
  * A parameter that passed its schema and still cannot be used; `reason` completes "Parameter x is
  * invalid: …".
@@ -31,6 +33,17 @@ export function trimmed(parameter: string, value: string): string {
 /** As `trimmed`, with single spaces between the words. */
 export function singleSpaced(parameter: string, value: string): string {
   return trimmed(parameter, value).replace(/\s+/g, ' ')
+}
+
+/**
+ * The usual spelling of a time zone's name, which callers may send in any letter case.
+ *
+ * @throws InvalidParameter if it names none
+ */
+export function knownZone(parameter: string, value: string): string {
+  const zone = zoneNamed(value)
+  if (zone === undefined) throw new InvalidParameter(parameter, 'it is not an IANA time zone, such as Europe/Berlin')
+  return zone
 }
 
 export function upperCased(_parameter: string, value: string): string {

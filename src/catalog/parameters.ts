@@ -13,7 +13,7 @@ import Type, {
   type TString,
 } from 'typebox'
 import type { CallContext } from './endpoint.ts'
-import { upperCased } from './parameter-values.ts'
+import { knownZone, upperCased } from './parameter-values.ts'
 
 /** Longest text, in characters, of a parameter for which its upstream states no bound. */
 export const TEXT_LENGTH_MAX = 1_000
@@ -115,7 +115,7 @@ function parameter<Schema extends TSchema>(
   return { schema: written, normalize, aliases }
 }
 
-/** Coordinates and a country, which several upstreams have as parameters. */
+/** Coordinates, a country and a time zone, which several upstreams have as parameters. */
 export const latitude = param.number('Degrees north', { minimum: -90, maximum: 90, aliases: namesOf.latitude })
 export const longitude = param.number('Degrees east', { minimum: -180, maximum: 180, aliases: namesOf.longitude })
 export const countryCode = param.text('ISO 3166-1 alpha-2 code of the country', {
@@ -125,3 +125,9 @@ export const countryCode = param.text('ISO 3166-1 alpha-2 code of the country', 
   normalize: upperCased,
   aliases: namesOf.country,
 })
+export const timeZone = (description: string): Parameter<TString> =>
+  param.text(description, {
+    pattern: '^[A-Za-z][A-Za-z0-9_+/-]*$',
+    normalize: knownZone,
+    aliases: namesOf.timezone,
+  })

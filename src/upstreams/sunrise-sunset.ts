@@ -1,9 +1,9 @@
-import { dateIn, isCalendarDate, isTimeZone } from '../catalog/calendar.ts'
+import { dateIn, isCalendarDate } from '../catalog/calendar.ts'
 import { field, record, required } from '../catalog/fields.ts'
 import { isObject, members, text } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { InvalidParameter } from '../catalog/parameter-values.ts'
-import { latitude, longitude, namesOf, optional, param } from '../catalog/parameters.ts'
+import { latitude, longitude, optional, param, timeZone } from '../catalog/parameters.ts'
 import { failed, type ResponseClass, rejected } from '../catalog/response-class.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
 import { path, type UpstreamResponse } from '../catalog/upstream-request.ts'
@@ -73,12 +73,7 @@ export default upstream({
             pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$',
           }),
         ),
-        tzid: optional(
-          param.text('IANA time zone of the times; default: UTC', {
-            pattern: '^[A-Za-z][A-Za-z0-9_+/-]*$',
-            aliases: namesOf.timezone,
-          }),
-        ),
+        tzid: optional(timeZone('IANA time zone of the times; default: UTC')),
       },
       data: times,
       cache: {
@@ -90,8 +85,6 @@ export default upstream({
       },
       complete: (parameters, { now }) => {
         const { date, tzid } = parameters
-        if (tzid !== undefined && !isTimeZone(tzid))
-          throw new InvalidParameter('tzid', 'it is not an IANA time zone, such as Europe/Berlin')
         if (date !== undefined && !isCalendarDate(date)) throw new InvalidParameter('date', 'it is not a calendar date')
         // The upstream's own "today" can be yesterday.
         return { ...parameters, date: date ?? dateIn(tzid ?? 'UTC')(now) }

@@ -1,8 +1,7 @@
-import { isTimeZone, localTimeIn, usualZoneName } from '../catalog/calendar.ts'
+import { localTimeIn } from '../catalog/calendar.ts'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { integer, text } from '../catalog/json.ts'
-import { InvalidParameter } from '../catalog/parameter-values.ts'
-import { namesOf, param } from '../catalog/parameters.ts'
+import { timeZone } from '../catalog/parameters.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
 import { path } from '../catalog/upstream-request.ts'
 import recordings from './recordings/timezone.json' with { type: 'json' }
@@ -44,24 +43,13 @@ export default upstream({
   endpoints: {
     '/current': endpoint({
       description: 'Current date and time in a time zone.',
-      parameters: {
-        timezone: param.text('IANA time zone name, `Europe/Amsterdam`', {
-          pattern: '^[A-Za-z][A-Za-z0-9_+/-]*$',
-          normalize: knownZone,
-          aliases: namesOf.timezone,
-        }),
-      },
+      parameters: { timezone: timeZone('IANA time zone name, `Europe/Amsterdam`') },
       data: clock,
       request: ({ timezone }) => ({ path: path`/api/time/current/zone`, query: { timeZone: timezone } }),
       example: { ...recordings['/current'], responseFor: recordedIn },
     }),
   },
 })
-
-function knownZone(parameter: string, name: string): string {
-  if (!isTimeZone(name)) throw new InvalidParameter(parameter, 'it is not an IANA time zone, such as Europe/Berlin')
-  return usualZoneName(name)
-}
 
 function partOf(clock: Source, pattern: RegExp): string | undefined {
   return localTime(clock)?.match(pattern)?.[0]

@@ -80,6 +80,10 @@ test('names that are not time zones are refused', () => {
   assert.doesNotThrow(() => times.complete?.({ ...tokyo, tzid: 'Asia/Kolkata' }, context))
 })
 
+test('a time zone in another letter case is the same call', () => {
+  assert.deepEqual(times.complete?.({ ...tokyo, tzid: 'asia/TOKYO' }, context), tokyo)
+})
+
 test('an offset is not a time zone name', () => {
   assert.ok(!Value.Check(times.parameters, { ...tokyo, tzid: '+01:00' }))
 })
