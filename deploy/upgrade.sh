@@ -1,6 +1,6 @@
 #!/bin/sh
-# Upgrades the service of docker-compose.yml without an outage: builds, migrates, then starts a new worker or API node, of each service,
-# beside the old ones before an old one ends. If a build, a migration or a new container fails, the upgrade stops there and
+# Upgrades the service of docker-compose.yml without an outage: builds and migrates. Then, of each service that runs workers or API nodes, it
+# starts a new container beside the old ones before an old container ends. If a build, a migration or a new container fails, the upgrade stops there and
 # the old version still serves, now and after the next `docker compose up`.
 #
 #   deploy/upgrade.sh                builds this checkout
@@ -81,7 +81,7 @@ give_up() {
   exit 1
 }
 
-# running <program>: the services of the compose files that run it, those of an override too: a worker for single APIs, for example.
+# running <program>: the services of the compose files that run it, also a service of an override, such as a worker for single APIs.
 running() {
   printf '%s\n' "$config" | awk -v program="$1" '/^[^ ]/ { part = $1 } /^  [^ ]/ { item = $1 } part == "services:" && /^      - / && $2 == program { sub(":", "", item); print item }'
 }

@@ -143,7 +143,10 @@ ${
   return page(assets, { title: `Account ${user.email}`, skipTo: ['account', 'Skip to the calls'], main })
 }
 
-/** As with a key, a question comes first. An account that is enabled can be disabled again. */
+/**
+ * The button that disables appears only after a click, as the button that revokes a key. Enabling
+ * needs no question, because it can be undone.
+ */
 function disableForm({ id, disabled }: AccountReport['user']): Html {
   if (disabled)
     return html`<form method="post" action="/accounts/${id}/enable"><button type="submit">Enable the account</button></form>`

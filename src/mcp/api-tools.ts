@@ -80,7 +80,11 @@ export function apiTools(api: Api): Tools {
   return tools
 }
 
-/** Runs the tool of an endpoint. @throws GatewayError for a selection that is not one */
+/**
+ * Runs the tool of an endpoint.
+ *
+ * @throws GatewayError INVALID_PARAMETER for fields that the data do not have, or a wrong limit
+ */
 export async function runEndpointTool(
   send: SendCall,
   api: Api,

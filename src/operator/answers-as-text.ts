@@ -52,9 +52,8 @@ export function statusText({ headline, problems, upstreams, processes, callsLast
     return `${wrapped(`${mark} ${text}`).replace(mark, colored)}\n${wrapped(`${callers} ${todo}`, '    ')}`
   })
   const needsNobody = problems.every(({ endedAt }) => endedAt !== null) && headline.state === 'Healthy'
-  // A headline that repeats a line says nothing new.
-  const isTold = problems.some(({ text }) => `${text}.` === headline.text)
-  const head = isTold ? [] : [wrapped(needsNobody ? `${headline.text} Nothing needs you.` : headline.text)]
+  const isProblem = problems.some(({ text }) => `${text}.` === headline.text)
+  const head = isProblem ? [] : [wrapped(needsNobody ? `${headline.text} Nothing needs you.` : headline.text)]
   return [...head, ...lines, wrapped(foot)].join('\n')
 }
 

@@ -266,8 +266,8 @@ function competitionOf(event: Source): Source {
 }
 
 /**
- * The competitors come in any order, and where there was no play with a score of 0 and without a
- * winner.
+ * The competitors come in any order. The upstream gives a game without play a score of 0, and both
+ * sides of a game that is not over `winner: false`.
  */
 function competitorOf(event: Source, side: 'home' | 'away'): Source | undefined {
   const competitors = objects(competitionOf(event).competitors)
