@@ -50,7 +50,7 @@ export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boo
   return true
 }
 
-/** The caller's next call must not find the cancelled one in flight. */
+/** The caller's next call must not find the cancelled call in flight. */
 async function awaitRelease({ redis }: CancelDeps, call: AsyncCall): Promise<void> {
   const end = performance.now() + RELEASE_MS_MAX
   while (performance.now() < end && (await isInFlight(redis, call))) await delay(RELEASE_CHECK_MS)

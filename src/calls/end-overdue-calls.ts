@@ -40,8 +40,8 @@ async function endOverdueIn(state: (typeof UNENDED_STATES)[number], deps: Overdu
     const jobs = await lane.getJobs(state, first, first + PAGE_JOBS - 1, true)
     // An asynchronous call has a job of its own.
     const calls = jobs.flatMap((job) => parseAnswerable(job.data)).filter(({ isAsync }) => isAsync)
-    // Redis itself is asked: this process may just have begun, and its machine's clock may be
-    // ahead.
+    // The time of Redis, read anew, because this process may just have begun, and the clock of its
+    // machine may be ahead.
     const now = calls.length === 0 ? 0 : await redisNow(deps.redis)
     const overdue = calls.filter(({ deadline }) => deadline + WORKER_GRACE_MS < now)
     let removed = 0

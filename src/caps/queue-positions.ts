@@ -15,7 +15,7 @@ interface Question {
 export interface QueuePosition {
   /** Calls before it, or before the call whose answer it shares; -1 if neither is queued. */
   ahead: number
-  /** When its turn is expected, milliseconds from now. */
+  /** When its permit is expected, milliseconds from now. */
   etaMs: number
 }
 

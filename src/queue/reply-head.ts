@@ -72,7 +72,7 @@ export interface Reply {
   body: Buffer
 }
 
-/** Of a failure. */
+/** The body of a failure, and of a reply whose body is stored. */
 export const NO_BODY = Buffer.alloc(0)
 
 /** Where a call's time went, milliseconds. */
@@ -84,5 +84,5 @@ export interface CallTimes {
   attempts: number
 }
 
-/** Of a call that no worker ran. */
+/** The times of a call that no worker ran. */
 export const NO_TIMES: Readonly<CallTimes> = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }

@@ -46,7 +46,7 @@ test('a half-open attempt that is redirected follows in its own slot, which its 
   assert.deepEqual([good, pause], ['0', '2000'])
 })
 
-test('a call that follows one with little time left sends a request of its own when that one runs out of it', async (t) => {
+test('a call that shares the request of a call with little time left sends a request of its own when that time is over', async (t) => {
   const { deps, call, paths } = await open(t, (_request, response) => {
     if (paths.length > 1) response.end(PAGE)
   })

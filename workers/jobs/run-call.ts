@@ -224,8 +224,8 @@ function leaveInBackground({ caps, log }: RunDeps, resolved: ResolvedCall): void
 }
 
 /**
- * A failure as it is told to the owner of the key. If the upstream refused the key, it is validated
- * once more.
+ * A failure in the words for the owner of the key. If the upstream refused the key, a job validates
+ * the key once more.
  */
 function failureWithKey(
   { queues, log }: RunDeps,

@@ -7,9 +7,7 @@ export const POLL_INTERVAL_MS = 500
  */
 const FALLBACK_POLL_MS = 200
 
-/**
- * Pause after a poll that answered all its waiters. Those that the poll had no room for come next.
- */
+/** Pause after a poll that answered all its waiters. Waiters that it had no room for come next. */
 export const POLL_AT_ONCE = 0
 
 /** Shortest pause between polls, so that a poll serves several slots of a rate. Milliseconds. */

@@ -88,7 +88,8 @@ export class QueueWorker extends Worker {
       if (jobs.includes(undefined)) return
       waiting -= count
       if (waiting > 0) continue
-      // Below 0: minus the number of jobs that wait. Else when the next delayed job is due, or 0.
+      // Below 0: minus the number of jobs that wait. Otherwise when the next delayed job is due, or 0
+      // for none.
       const nextDue = Number(await clearMarker.run(this.#redis, this.#markerKeys, []))
       if (nextDue >= 0) {
         this.#dueAt = nextDue / SCORE_PARTS
