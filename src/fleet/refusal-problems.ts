@@ -125,7 +125,7 @@ function hasTraffic({ queue, recent }: UpstreamRow): boolean {
 }
 
 /** A rate is used up when nothing of it is left: the next slot may be far for other reasons. */
-export function isUsedUp({ cap }: Pick<UpstreamRow, 'cap'>): boolean {
+function isUsedUp({ cap }: Pick<UpstreamRow, 'cap'>): boolean {
   return cap !== null && cap.nextSlotMs > 1_000 && cap.rates.some(({ left }) => left === 0)
 }
 

@@ -127,8 +127,8 @@ export function countCall({ metrics, minutes }: { metrics: Metrics; minutes: Min
 }
 
 /**
- * `ttl` is there if a stored answer was served. Below 0 the answer was stale, even if no request was
- * sent for the call.
+ * `ttl` is there if a stored answer was served. Below 0 the answer was stale, also if no request
+ * was sent for the call.
  */
 export function cacheResult(cacheStatus: string): 'hit' | 'stale' | 'miss' {
   if (cacheStatus.includes('; ttl=-')) return 'stale'

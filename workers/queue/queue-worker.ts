@@ -88,8 +88,8 @@ export class QueueWorker extends Worker {
       if (jobs.includes(undefined)) return
       waiting -= count
       if (waiting > 0) continue
-      // Below 0: minus the number of jobs that wait. Otherwise when the next delayed job is due, or 0
-      // for none.
+      // Below 0: minus the number of jobs that wait. Otherwise when the next delayed job is due; 0:
+      // no job is delayed.
       const nextDue = Number(await clearMarker.run(this.#redis, this.#markerKeys, []))
       if (nextDue >= 0) {
         this.#dueAt = nextDue / SCORE_PARTS

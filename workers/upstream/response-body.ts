@@ -14,7 +14,7 @@ const READ_COST = 2
  */
 const PART_BYTES_MIN = 64
 
-export class BodyTooLargeError extends Error {
+class BodyTooLargeError extends Error {
   readonly code = 'BODY_TOO_LARGE'
 }
 
