@@ -103,10 +103,16 @@ export function refuseConnection(cause: Error & ParseError, socket: Socket, base
   if (refused.has(socket)) return
   const last = newest.get(socket)
   const isArriving = last !== undefined && !last.request.raw.complete
-  const isAnswering = last !== undefined && !last.reply.raw.writableEnded
+  const answer = last?.reply.raw
+  // An answer that waits behind other answers has no socket yet.
+  const isQueued = answer?.socket === null && !answer.writableFinished
   // Behind a call that still waits for its answer, ours would be taken for that answer.
-  const isInterleaved = isArriving ? last.reply.raw.headersSent : isAnswering
+  const isInterleaved = isQueued || (answer?.writableEnded === false && (!isArriving || answer.headersSent))
   if (cause.code === 'ECONNRESET' || !socket.writable || isInterleaved) return void socket.destroy()
+  refused.add(socket)
+  setTimeout(() => socket.destroy(), LINGER_MS).unref()
+  // The request was answered before its rest was refused.
+  if (isArriving && answer?.writableEnded) return void socket.end()
   const error = parserRefusal(cause, socket)
   const url = isArriving ? last.request.url : addressOf(cause, socket)
   const body = JSON.stringify(errorBody(error, baseUrl, isCallRoute(url)))
@@ -118,9 +124,7 @@ export function refuseConnection(cause: Error & ParseError, socket: Socket, base
     'Content-Type: application/json; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,
   ]
-  refused.add(socket)
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
-  setTimeout(() => socket.destroy(), LINGER_MS).unref()
 }
 
 /** If an address is at least this long, it is refused for its length, whatever else is wrong. */

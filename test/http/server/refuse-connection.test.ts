@@ -1,34 +1,55 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
+import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import { HeldBytes } from '../../../src/http/server/held-bytes.ts'
 import { boundPipelining } from '../../../src/http/server/pipeline.ts'
-import { refuseConnection } from '../../../src/http/server/refuse-connection.ts'
+import { noteRequest, refuseConnection } from '../../../src/http/server/refuse-connection.ts'
 import { until } from '../../support/gateway.ts'
 
 const REQUEST_END = ' HTTP/1.1\r\nHost: test\r\n\r\n'
 
-let server: Server
+let app: FastifyInstance
 let accepted: Socket | undefined
 
-/** `/refused` is answered before its body. */
+/** `/refused` is answered before its body, and `/slow` never. */
 before(async () => {
-  server = createServer({ maxHeaderSize: 16 * 1024 }, (request, response) => {
-    if (request.url === '/refused') response.end('refused')
-    else request.resume().once('end', () => response.end('ok'))
+  app = Fastify({
+    http: { maxHeaderSize: 16 * 1024 },
+    clientErrorHandler: (error, socket) => refuseConnection(error, socket as Socket, 'http://test'),
   })
-  boundPipelining(server, new HeldBytes(1e9), () => false)
-  server.on('connection', (socket: Socket) => (accepted = socket))
-  server.on('clientError', (error, socket) => refuseConnection(error, socket as Socket, 'http://test'))
-  await once(server.listen(0, '127.0.0.1'), 'listening')
+  app.addContentTypeParser('*', async (_request: FastifyRequest, body: IncomingMessage) => {
+    await once(body.resume(), 'end')
+  })
+  app.addHook('onRequest', async (request, reply) => noteRequest(request, reply))
+  app.all('/refused', { onRequest: async (_request, reply) => await reply.send('refused') }, async () => 'ok')
+  app.all('/slow', () => undefined)
+  app.all('/*', async () => 'ok')
+  boundPipelining(app.server, new HeldBytes(1e9), () => false)
+  app.server.on('connection', (socket: Socket) => (accepted = socket))
+  await app.listen({ port: 0, host: '127.0.0.1' })
 })
-after(async () => {
-  server.closeAllConnections()
-  server.close()
-  await once(server, 'close')
+after(() => {
+  app.server.closeAllConnections()
+  return app.close()
 })
+
+/**
+ * Sends bytes, and the rest behind the first answer.
+ *
+ * @returns what came until the server ended the connection, which it must not reset
+ */
+async function answersTo(bytes: string, rest = ''): Promise<string> {
+  const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1')
+  let text = ''
+  socket.on('data', (data) => (text += data))
+  socket.once('data', () => socket.write(rest))
+  socket.write(bytes)
+  await once(socket, 'close')
+  return text
+}
 
 describe('a request head that is too long', () => {
   /**
@@ -36,7 +57,7 @@ describe('a request head that is too long', () => {
    * code.
    */
   async function answerTo(parts: string[]): Promise<string> {
-    const socket = connect({ port: (server.address() as AddressInfo).port, host: '127.0.0.1', allowHalfOpen: true })
+    const socket = connect({ port: (app.server.address() as AddressInfo).port, host: '127.0.0.1', allowHalfOpen: true })
     await once(socket, 'connect')
     let text = ''
     let sent = 0
@@ -90,34 +111,32 @@ describe('a request head that is too long', () => {
 })
 
 describe('a body that comes in small parts', () => {
-  const chunked = (path: string, chunks: number, bytes = 1): string =>
-    `POST ${path} HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n` +
-    `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`.repeat(chunks)
-
-  /** Sends a body that does not end. @returns what came until the server ended the connection */
-  async function answerTo(bytes: string): Promise<string> {
-    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
-    socket.on('error', () => undefined)
-    let text = ''
-    socket.on('data', (data) => (text += data))
-    socket.write(bytes)
-    await once(socket, 'close')
-    return text
-  }
+  const headOf = (path: string): string => `POST ${path} HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n`
+  const chunks = (count: number, bytes = 1): string => `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`.repeat(count)
 
   it('a body that comes in small parts is refused, and the answer names the remedy', async () => {
-    const text = await answerTo(chunked('/', 10_000))
+    const text = await answersTo(headOf('/') + chunks(10_000))
     assert.match(text, /^HTTP\/1\.1 413 /)
     assert.match(text, /larger chunks/)
   })
 
-  it('a body that comes in small parts behind its answer ends the connection', async () => {
-    assert.match(await answerTo(chunked('/refused', 20_000)), /^HTTP\/1\.1 200 /)
+  it('a body that comes in small parts behind its answer ends the connection, which leaves the answer to be read', async () => {
+    const text = await answersTo(headOf('/refused'), chunks(200_000))
+    assert.equal(text.match(/HTTP\/1\.1 \d+/g)?.join(), 'HTTP/1.1 200')
   })
 
   it('a body that comes in a thousand parts is taken, and in larger chunks it may have any length', async () => {
     const get = 'GET / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n'
-    for (const body of [chunked('/', 1_000), chunked('/', 200, 8_000)])
-      assert.equal((await answerTo(`${body}0\r\n\r\n${get}`)).match(/200 OK/g)?.length, 2)
+    for (const body of [chunks(1_000), chunks(200, 8_000)])
+      assert.equal((await answersTo(`${headOf('/')}${body}0\r\n\r\n${get}`)).match(/200 OK/g)?.length, 2)
   })
+})
+
+it('a refusal is never sent in place of an answer that an earlier request waits for', async () => {
+  for (const behind of [
+    'POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n',
+    `GET /${REQUEST_END}xyz\r\n\r\n`,
+    'CONNECT api.example:443 HTTP/1.1\r\nHost: test\r\n\r\n',
+  ])
+    assert.equal(await answersTo(`GET /slow${REQUEST_END}${behind}`), '')
 })
