@@ -117,10 +117,6 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
   // Otherwise Node answers with a bare 417.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   const held = new HeldBytes()
-  // Otherwise Node closes the connection without a word.
-  app.server.on('connect', (_, socket) =>
-    refuseConnection(Object.assign(new Error('CONNECT'), { code: 'CONNECT' }), socket as Socket, baseUrl),
-  )
   boundPipelining(app.server, held, isProxy)
   sweepHeld(app, held)
   await compileSchemasOnUse(app)

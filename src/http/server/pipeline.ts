@@ -51,13 +51,14 @@ const gates = new WeakMap<Socket, PipelineGate>()
 export function boundPipelining(server: Server | HttpsServer, held: HeldBytes, isProxy: IsProxy): void {
   const event = 'setSecureContext' in server ? 'secureConnection' : 'connection'
   const turns = new FairTurns()
-  const refuse = (socket: Socket): void => {
-    const cause = Object.assign(new Error('a body comes in too many parts'), { code: TOO_MANY_PARTS })
-    if (!server.emit('clientError', cause, socket)) socket.destroy()
+  const refuse = (socket: Socket, code: string): void => {
+    if (!server.emit('clientError', Object.assign(new Error(code), { code }), socket)) socket.destroy()
   }
   server.on(event, (socket: Socket) => gates.set(socket, new PipelineGate(socket, { held, turns, isProxy, refuse })))
   // Before the request is handled, which asks for what is held.
   server.prependListener('request', (request, response) => gates.get(request.socket)?.count(request, response))
+  // If nobody listens, Node closes the connection without a word.
+  server.on('connect', ({ socket }) => gates.get(socket)?.refuse('CONNECT'))
 }
 
 /**
@@ -72,8 +73,8 @@ interface GateDeps {
   held: HeldBytes
   turns: FairTurns
   isProxy: IsProxy
-  /** Refuses what the connection sends, from now on. */
-  refuse: (socket: Socket) => void
+  /** Answers what is refused, and ends the connection. */
+  refuse: (socket: Socket, code: string) => void
 }
 
 /** Stands between a socket and the HTTP parser. */
@@ -156,6 +157,18 @@ class PipelineGate implements HeldConnection {
     response.on('close', this.#onAnswered)
   }
 
+  /**
+   * Refuses what the connection sends from now on. After a CONNECT the parser belongs to another
+   * connection, and Node listens no longer to the socket. The socket is read and thrown away,
+   * because the reset that follows unread bytes would take the answer along.
+   */
+  refuse(code: string): void {
+    this.#isRefused = true
+    this.#unparsed = undefined
+    this.#refuse(this.#socket, code)
+    this.#socket.on('error', () => undefined).resume()
+  }
+
   isIdle(): boolean {
     this.#countOwn(this.#socket.readableLength)
     const taken = this.#socket.bytesRead + takenBytes(this.#socket)
@@ -203,10 +216,7 @@ class PipelineGate implements HeldConnection {
   #checkBody(request: IncomingMessage, bytes: number): void {
     this.recent.endBody(request.complete)
     if (this.#holdings.length === 0) this.#body.discard(request, bytes)
-    if (!this.#body.isTooMany) return
-    this.#isRefused = true
-    this.#unparsed = undefined
-    this.#refuse(this.#socket)
+    if (this.#body.isTooMany) this.refuse(TOO_MANY_PARTS)
   }
 
   #pause(): void {

@@ -140,3 +140,12 @@ it('a refusal is never sent in place of an answer that an earlier request waits 
   ])
     assert.equal(await answersTo(`GET /slow${REQUEST_END}${behind}`), '')
 })
+
+it('a CONNECT is refused, and its client may reset the connection', async () => {
+  const { port } = app.server.address() as AddressInfo
+  const client = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  client.write('CONNECT api.example:443 HTTP/1.1\r\nHost: test\r\n\r\n')
+  assert.match(String(await once(client, 'data')), /^HTTP\/1\.1 400 /)
+  client.resetAndDestroy()
+  await until(() => accepted?.closed === true)
+})
