@@ -249,7 +249,7 @@ class PipelineGate implements HeldConnection {
         return
       }
       const bytes = this.#unparsed
-      const end = Math.min(endOfRequests(bytes, UNANSWERED_MAX - this.#holdings.length), PARSED_BYTES_MAX)
+      const end = endOfRequests(bytes.subarray(0, PARSED_BYTES_MAX), UNANSWERED_MAX - this.#holdings.length)
       const chunk = end < bytes.length ? bytes.subarray(0, end) : bytes
       this.#unparsed = end < bytes.length ? bytes.subarray(end) : undefined
       this.#parseChunk(chunk)
