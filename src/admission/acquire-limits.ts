@@ -89,14 +89,16 @@ export function limitQuery(
   { config, db, monthLoads }: Pick<LimitDeps, 'config' | 'db' | 'monthLoads'>,
   subject: LimitSubject & Pick<Principal, 'tier'>,
   timeoutMs: number,
-): LimitQuery & Pick<Principal, 'tier'> {
+): LimitQuery {
   const { accountId, allowance, tier } = subject
   const load = (month: string, credentialId?: string) =>
     monthLoads.run(`${accountId} ${credentialId ?? ''} ${month}`, () =>
       countMonthUsage(db, { userId: accountId, credentialId }, month),
     )
   return {
-    ...{ subject, tier, plan: config.plans[planOf(tier)] },
+    subject,
+    tier,
+    plan: config.plans[planOf(tier)],
     leaseMs: timeoutMs + LEASE_GRACE_MS,
     // Fails closed: without Redis' count and without the ledger nobody knows what is left.
     loadMonthUsed: (month) => load(month),

@@ -52,13 +52,11 @@ type ScriptReply =
   | [decision: string, now: number, granted: number, leases: number, nextEndMs: number, ...used: number[]]
 
 export interface LimitRequest extends LimitQuery {
-  tier: Tier
   callId: string
 }
 
 /** The calls of a batch. */
 export interface BatchRequest extends LimitQuery {
-  tier: Tier
   callIds: string[]
   /** Whether all must fit, or as many as do. */
   take: 'all' | 'fit'
@@ -79,6 +77,7 @@ export interface BatchGrant {
 
 export interface LimitQuery {
   subject: LimitSubject
+  tier: Tier
   plan: CallLimits
   leaseMs: number
   /** From the ledger; called when Redis has no count. */

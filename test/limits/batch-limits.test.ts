@@ -24,13 +24,14 @@ async function createAccount(
   await redis.set(accountKeys.version(subject.accountId), 'v')
   const reading = {
     subject,
+    tier: 'developer' as const,
     plan: { ...limits, resultMegabytes: 1 },
     leaseMs: LEASE_MS,
     loadMonthUsed: async () => 0,
   }
   const at = Date.now()
   const grantOf = async (take: 'all' | 'fit', callIds: string[]): Promise<BatchGrant> => {
-    const grant = await accountLimits.acquireBatch({ ...reading, tier: 'developer', callIds, take })
+    const grant = await accountLimits.acquireBatch({ ...reading, callIds, take })
     assert.ok(grant !== STALE)
     return grant
   }
