@@ -40,7 +40,7 @@ export const DATA_META = { 'anthropic/maxResultSizeChars': 60_000 }
  * What calls of one endpoint are to it. `destructiveHint` is always stated, because clients take it
  * for true otherwise.
  */
-export function hintsOf({ declaration: { effect = 'read', isDestructive = true } }: ApiEndpoint): ToolHints {
+function hintsOf({ declaration: { effect = 'read', isDestructive = true } }: ApiEndpoint): ToolHints {
   if (effect === 'read') return CALL_HINTS
   return {
     readOnlyHint: false,

@@ -61,7 +61,7 @@ const BatchOutput = Type.Object({
 const LOCAL_HINTS = { ...CALL_HINTS, openWorldHint: false }
 
 /** The tools that reach every API; one tool per endpoint would be more than clients take. */
-export const CATALOG_TOOLS: Tool[] = [
+const CATALOG_TOOLS: Tool[] = [
   {
     name: 'search_apis',
     title: 'Search the APIs',
@@ -100,7 +100,7 @@ export const CATALOG_TOOLS: Tool[] = [
 ]
 
 /** Listed for credentials that may change something, if the catalog has something to change. */
-export const CHANGE_TOOL: Tool = {
+const CHANGE_TOOL: Tool = {
   name: 'change_api',
   title: 'Change something through an API',
   description:
