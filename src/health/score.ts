@@ -98,9 +98,3 @@ export function quantileOfHistogram(weights: number[], quantile: number): number
   }
   return SLOW_MS
 }
-
-/** Bucket of a latency in a histogram over `LATENCY_BOUNDS_MS`. */
-export function latencyBucketOf(latencyMs: number): number {
-  const index = LATENCY_BOUNDS_MS.findIndex((bound) => latencyMs <= bound)
-  return index < 0 ? LATENCY_BOUNDS_MS.length : index
-}

@@ -1,8 +1,6 @@
 /** The two flows of load: a wide upstream, and an upstream with a narrow cap. */
 export type Flow = 'weather' | 'air-quality'
 
-export const FLOWS: Flow[] = ['weather', 'air-quality']
-
 /** The narrow cap: requests in any window, and at once. */
 export const NARROW = { max: 30, windowMs: 10_000, concurrency: 4 }
 

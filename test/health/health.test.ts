@@ -24,7 +24,6 @@ import {
   type HealthStatus,
   healthScore,
   LATENCY_BOUNDS_MS,
-  latencyBucketOf,
   latencyFactor,
   PRIOR_ATTEMPTS,
   quantileOfHistogram,
@@ -38,6 +37,12 @@ import { type Services, startServices } from '../support/services.ts'
 
 const count = () => fc.double({ min: 0, max: 1e6, noNaN: true })
 const latency = () => fc.option(fc.double({ min: 0, max: 60_000, noNaN: true }), { nil: undefined })
+
+/** Bucket of a latency in a histogram over `LATENCY_BOUNDS_MS`. */
+function latencyBucketOf(latencyMs: number): number {
+  const index = LATENCY_BOUNDS_MS.findIndex((bound) => latencyMs <= bound)
+  return index < 0 ? LATENCY_BOUNDS_MS.length : index
+}
 
 describe('the health score', () => {
   it('the health score is a whole number from 0 to 100 for any counts and latency', () => {
