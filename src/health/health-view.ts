@@ -40,8 +40,6 @@ export interface HealthView {
    * that is not known, Infinity for none.
    */
   firstOkAt: number
-  /** Good attempts since the last failure. */
-  goodInRow: number
   /** When the last good attempt ended. Redis time, milliseconds; 0 for never. */
   lastOkAt: number
   /**
@@ -93,7 +91,6 @@ export function viewHealth(hash: Record<string, string>, now: number): HealthVie
     cause: hash.cause,
     firstOkAt:
       hash.at !== undefined && hash.okAt === undefined ? Number.POSITIVE_INFINITY : Number(hash.firstOkAt ?? 0),
-    goodInRow: Math.max(0, Number(hash.run ?? 0)),
     lastOkAt: Number(hash.okAt ?? 0),
     limitedUntil: Number(hash.limitedUntil ?? 0) > now ? Number(hash.limitedUntil) : undefined,
     lastCode: hash.lastCode,
