@@ -2,7 +2,7 @@ import { callLogProblems } from './call-log-problems.ts'
 import { shareOf, shareWords } from './failure-share.ts'
 import { healthProblems } from './health-problems.ts'
 import { networkProblems, unreachedGroups } from './network-problems.ts'
-import { processProblems } from './process-problems.ts'
+import { isServed, processProblems } from './process-problems.ts'
 import { refusalProblems, serviceProblems } from './refusal-problems.ts'
 import type { Facts, Present, Problem, UpstreamRow } from './snapshot.ts'
 import { storeProblems, usageProblems } from './store-problems.ts'
@@ -20,7 +20,6 @@ export const SEALED_EARLIER_MAX = 10_000
  */
 export function findProblems(facts: Facts): Problem[] {
   const { at, upstreams } = facts
-  const toldCodes = codesOfTheService(facts)
   const groups = unreachedGroups(facts)
   // The line of a group tells the cause once, and names the APIs.
   const isTold = new Set(groups.flat())
@@ -38,17 +37,17 @@ export function findProblems(facts: Facts): Problem[] {
   const problems = [
     ...serviceProblems(upstreams, at),
     ...present.map((problem) => ({ ...problem, endedAt: null })),
-    ...upstreams.flatMap((row) => refusalProblems(row, { at, toldCodes })),
+    ...upstreams.flatMap((row) => refusalProblems(row, { at, toldCodes: toldCodesOf(row, facts) })),
     ...callLogProblems(facts),
   ]
   return problems.sort((a, b) => Number(a.endedAt !== null) - Number(b.endedAt !== null) || a.rank - b.rank)
 }
 
-/** Codes of refusals whose cause is a line of the whole service, so that no API repeats it. */
-function codesOfTheService({ stores, processes }: Facts): ReadonlySet<string> {
+/** Codes of refusals whose cause another line tells for all its APIs, so that no API repeats it. */
+function toldCodesOf(row: UpstreamRow, { stores, processes }: Facts): ReadonlySet<string> {
   const codes = new Set<string>()
   if (stores.redis?.isFull === true || stores.redis?.isFileFailing === true) codes.add('OVERLOADED')
-  if (processes?.every(({ kind }) => kind !== 'worker')) codes.add('DEADLINE_EXCEEDED')
+  if (processes && !isServed(row, processes)) codes.add('DEADLINE_EXCEEDED')
   return codes
 }
 

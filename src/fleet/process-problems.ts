@@ -90,6 +90,7 @@ function shownDigest(digest: string | undefined): string {
   return digest === undefined ? 'has not loaded it' : digest === '' ? 'of this project' : digest.slice(0, 4)
 }
 
-function isServed({ slug }: UpstreamRow, processes: ProcessRow[]): boolean {
+/** Whether a worker that is alive serves an API. */
+export function isServed({ slug }: UpstreamRow, processes: ProcessRow[]): boolean {
   return processes.some(({ kind, serves }) => kind === 'worker' && (serves === null || serves.includes(slug)))
 }

@@ -27,8 +27,8 @@ export function serviceProblems(upstreams: UpstreamRow[], at: number): Problem[]
 /**
  * What callers of an API were refused with lately, and its cap while it is used up.
  *
- * @param toldCodes codes whose cause another line tells for all APIs: OVERLOADED if Redis has no
- *   room or cannot write, DEADLINE_EXCEEDED if there is no worker
+ * @param toldCodes codes whose cause another line tells: OVERLOADED if Redis has no room or cannot
+ *   write, DEADLINE_EXCEEDED if no worker serves the API
  */
 export function refusalProblems(
   row: UpstreamRow,

@@ -508,11 +508,14 @@ describe('what an operator reads', () => {
     )
   })
 
-  it('what an operator reads without a worker does not repeat for each API that its calls ran out of time', () => {
+  it('what an operator reads of APIs without a worker does not repeat for each API that its calls ran out of time', () => {
     const upstreams = ['a', 'b', 'c'].map((slug) => row(slug, { recent: calls({ DEADLINE_EXCEEDED: 9 }) }))
     assert.equal(brief({ ...well, upstreams }).length, 3)
-    const processes = well.processes?.filter(({ kind }) => kind !== 'worker') ?? null
-    assert.deepEqual(brief({ ...well, upstreams, processes }), [[0, 'No worker', null]])
+    const others = [process_('web'), process_('probe')]
+    assert.deepEqual(brief({ ...well, upstreams, processes: others }), [[0, 'No worker', null]])
+    const processes = [...others, { ...process_('worker'), serves: ['a'] }]
+    const slugs = findProblems({ ...well, upstreams, processes }).map(({ slug }) => slug)
+    assert.deepEqual(slugs, [null, 'a'])
   })
 
   it('what an operator reads of an API that is down by its score alone is that calls are sent and many fail', () => {
