@@ -121,3 +121,22 @@ it('a call that sends a request for others waits in the place of an identical ca
   assert.deepEqual([...(await poll([leading])).joined.keys()], ['b|1'])
   assert.equal(await redis.get(coalescedKey), 'b|1')
 })
+
+it('calls that are sent again because the acknowledgement of their places was lost have the same places', async () => {
+  const { world, queue } = await open()
+  const join = async (id: string, answer?: string) => {
+    const coalescedKey = answer && upstreamKeys.coalesced(world.slug, answer)
+    const entry = { accountId: 'a', id, isAsync: false, weight: 1, slug: world.slug, bucket: 'shared', coalescedKey }
+    const joined = await world.cap.joinWaitQueue(entry, world.now + 60_000)
+    assert.ok('tag' in joined, JSON.stringify(joined))
+    return joined
+  }
+  const send = () => Promise.all([join('1'), join('2', 'x'), join('3', 'x')])
+  const [first, second, third] = await send()
+  assert.deepEqual([first.kind, second.kind, third.kind], ['own', 'own', 'follower'])
+  const again = await send()
+  assert.deepEqual([again[0].tag, again[1].tag, again[2].kind], [first.tag, second.tag, 'follower'])
+  // Each alone as well, without an answer that others share and with such an answer.
+  assert.deepEqual([(await join('1')).tag, (await join('2', 'x')).tag], [first.tag, second.tag])
+  assert.deepEqual(await queue(), ['a|1', 'a|2'])
+})

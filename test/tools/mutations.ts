@@ -48,8 +48,6 @@ const keptNames = inFile('src/caps/lua/acquire', 'caps/rules')
 const ahead = inFile('src/caps/lua/acquire', 'caps/permits-ahead')
 const late = inFile('src/caps/lua/acquire', 'caps/late-permits')
 const wakeUp = inFolder('src/caps/lua', 'caps/wake-up')
-const together = inFile('src/caps/lua/include/join-together', 'caps/join-together')
-const alone = inFile('src/caps/lua/include/join', 'caps/join-together')
 const slots = inFile('src/caps/lua/include/slots', 'caps/read')
 const rules = inFile('src/caps/lua/include/rules', 'caps/rules')
 const half = inFile('src/caps/lua/include/plan', 'caps/rules')
@@ -165,27 +163,11 @@ export const MUTATIONS: Mutation[] = [
   ),
   caps('include/forecast', 'calls of equal start change places', 'whole + seq', 'whole + 0 * seq'),
   caps('include/join', 'demand is not noted', "  redis.call('ZADD', DEMAND, score(now), share)\n"),
-  together(
-    'calls that come together find no queue before them',
-    'if length > 0 then length = length - dequeueExpired() end',
-    'length = 0',
+  joins(
+    'include/join',
+    'a call that comes again is queued again',
+    'if knownRank then return knownPlace(member, knownRank) end',
   ),
-  together('calls that come together need not have room', 'if slotAt(most) > now then return nil end\n'),
-  together('calls that come together weigh nothing', 'COST / call.weight', 'COST'),
-  together('calls that come together change places', 'seq = seq + 1\n'),
-  together(
-    'calls that come together do not wait for connections',
-    'if waitMs(most) > CONGESTION_MS_MAX then return nil end\n',
-  ),
-  together('calls that come together follow none of their own', 'identicalOf[call.coalesced] = call.member\n'),
-  together('calls that come together again are queued again', 'if isComing[flat[index - 1]] then return nil end'),
-  together(
-    'a call that comes again with others follows itself',
-    '(identicalOf[call.coalesced] or call.member) ~= call.member',
-    'identicalOf[call.coalesced]',
-  ),
-  alone('a call that comes again is queued again', 'if knownRank then return knownPlace(member, knownRank) end'),
-  together('calls that come together are not counted as asynchronous', 'async = async + 1', 'async = 0'),
   caps('acquire', 'granted calls stay among the waiters', "  redis.call('ZREM', WAITERS, unpack(granted))\n"),
   caps('acquire', 'grants are not logged', "  redis.call('ZADD', LOG, unpack(logged))\n"),
   caps('acquire', 'grants of scarce caps are logged without their accounts', 'isScarce or widest', 'widest'),

@@ -13,23 +13,18 @@
 --- @include "./include/state.lua"
 --- @include "./include/lost-past.lua"
 --- @include "./include/join.lua"
---- @include "./include/join-together.lua"
 if not state.initialisedAt then return {'uninitialised'} end
 if needsBackfill() then return {'needs-backfill'} end
 
-local calls = {}
+local replies = {'joined'}
 for index = afterRules, #ARGV, 4 do
   local member, coalesced = ARGV[index], tonumber(ARGV[index + 3])
-  calls[#calls + 1] = {
+  replies[#replies + 1] = join({
     member = member,
     share = shareOf(member),
     weight = tonumber(ARGV[index + 1]),
     deadline = tonumber(ARGV[index + 2]),
     coalesced = coalesced > 0 and KEYS[10 + coalesced] or nil,
-  }
+  })
 end
-
-local replies = {'joined'}
-local together = joinTogether(calls)
-for index, call in ipairs(calls) do replies[index + 1] = together and together[index] or join(call) end
 return replies

@@ -17,10 +17,9 @@ local function drainMs(ahead, busySince)
   return ahead / math.max(1, drainedPerSecond) * 1000
 end
 
--- The fair tag of a share's next call: its whole part, all of it, and that as text. The fraction
--- keeps calls of equal start in the order in which they came.
+-- The fair tag of a share's next call: its whole part, and all of it as text. The fraction keeps
+-- calls of equal start in the order in which they came.
 local function tagAfter(virtual, start, seq)
   local whole = math.floor(math.max(virtual, start))
-  local tag = whole + seq % SEQ_SPAN / SEQ_SPAN
-  return whole, tag, string.format('%.17g', tag)
+  return whole, string.format('%.17g', whole + seq % SEQ_SPAN / SEQ_SPAN)
 end

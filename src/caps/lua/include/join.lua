@@ -158,7 +158,7 @@ local function join(call)
   local knownRank = length > 0 and redis.call('ZRANK', QUEUE, member)
   -- The command is sent again if its acknowledgement was lost.
   if knownRank then return knownPlace(member, knownRank) end
-  local whole, _, tagText = tagAfter(queue.virtual, math.max(unpack(queue.starts)), queue.seq)
+  local whole, tagText = tagAfter(queue.virtual, math.max(unpack(queue.starts)), queue.seq)
   if call.tag then
     local tag = call.tag < queue.virtual and call.tag or queue.virtual - 1 + call.tag % 1
     tagText = string.format('%.17g', tag)
