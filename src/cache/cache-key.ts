@@ -16,10 +16,6 @@ export interface CacheKeys {
   coalesced: string
   /** Token of the request that fetches the answer. */
   leader: string
-  /** Says that a call in another process waits for that request. */
-  followed: string
-  /** Outcome of that request, for calls in other processes. */
-  outcome: string
 }
 
 /** How a request holds the lead for an answer. */
@@ -50,7 +46,5 @@ export function cacheKeys(endpoint: Pick<Endpoint, 'cache'>, call: CachedCall): 
     answer: upstreamKeys.cacheEntry(call.slug, digest),
     coalesced: upstreamKeys.coalesced(call.slug, digest),
     leader: upstreamKeys.leader(call.slug, digest),
-    followed: upstreamKeys.followed(call.slug, digest),
-    outcome: upstreamKeys.coalescedOutcome(call.slug, digest),
   }
 }

@@ -45,13 +45,6 @@ export const upstreamKeys = {
   /** String: token of the request that fetches an answer for identical calls. 3 s, renewed. */
   leader: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:leader:${hash}`,
   /**
-   * String: deadline of a call in another process that waits for the leader's answer. 1.5 s,
-   * renewed.
-   */
-  followed: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:followed:${hash}`,
-  /** String: outcome of the leader's request, for identical calls in other processes. 1.5 s. */
-  coalescedOutcome: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:coalesced-outcome:${hash}`,
-  /**
    * List: items fetched ahead. As long as the upstream's file says; `:filling` 6 s, renewed;
    * `:unfillable` as the file says.
    */

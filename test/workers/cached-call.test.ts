@@ -3,39 +3,46 @@ import { type TestContext, test } from 'node:test'
 import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { applySettings } from '../../src/catalog/catalog.ts'
-import { encodeFrame } from '../../src/queue/frame.ts'
 import { capKeys, channels, upstreamKeys } from '../../src/redis/keys.ts'
-import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
+import type { CallOutcome } from '../../workers/cache/cached-call.ts'
+import { RequestCoalescer, type Subscriber } from '../../workers/cache/request-coalescer.ts'
 import { runCall } from '../../workers/jobs/run-call.ts'
+import type { Failure } from '../../workers/upstream/outcome.ts'
+import type { CallProgress } from '../../workers/upstream/send-under-permit.ts'
 import { until } from '../support/gateway.ts'
 import { startUpstreamServer } from '../support/upstream-server.ts'
 import { waiterOf } from '../support/waiter.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
 
-/** A call that follows `leader 1`, whose leader is in another process. */
+async function storeAnswer(
+  { cache, clock }: Awaited<ReturnType<typeof openWorkerParts>>['deps'],
+  { slug }: { slug: string },
+  key: string,
+): Promise<void> {
+  const times = { storedAt: clock.now(), freshMs: 100_000, staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
+  const origin = { slug, hasUndeclared: false, owner: 'account' }
+  assert.ok(await cache.store(origin, key, { ...times, body: Buffer.from('{}') }))
+}
+
+/** A call that follows a leader in another process. */
 async function follow(t: TestContext) {
   const { deps, api, endpoint, callOf } = await openWorkerParts(t)
   const call = callOf()
   const keys = cacheKeys(endpoint, call) ?? assert.fail()
-  await deps.redis.set(keys.leader, 'leader 1', 'PX', 60_000)
+  await deps.redis.set(keys.leader, 'another', 'PX', 60_000)
+  const progress: CallProgress = { reach: 'unsent' }
   const running = runCall(deps, call, {
-    ...{
-      times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
-      progress: { reach: 'unsent' as const },
-      isSecondRun: false,
-    },
+    ...{ times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }, progress, isSecondRun: false },
     remainingMs: () => call.deadline - deps.clock.now(),
     signal: AbortSignal.timeout(30_000),
   })
-  const follows = () => until(async () => (await deps.redis.exists(keys.followed)) === 1)
+  const follows = () => until(() => progress.ofRequest?.isUnderWay !== undefined)
   /** An answer is stored, and the lead is free. */
   const endWithAnswer = async () => {
-    const times = { storedAt: deps.clock.now(), freshMs: 100_000, staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
-    const origin = { slug: api.slug, hasUndeclared: false, owner: 'account' }
-    assert.ok(await deps.cache.store(origin, keys.answer, { ...times, body: Buffer.from('{}') }))
+    await storeAnswer(deps, api, keys.answer)
     await deps.redis.del(keys.leader)
   }
-  return { redis: deps.redis, keys, running, follows, endWithAnswer }
+  return { running, follows, endWithAnswer }
 }
 
 test('a call that takes the lead when its answer has just been stored is a hit of the cache, with the age of the answer', async (t) => {
@@ -68,9 +75,7 @@ test('a call that waited for a permit sends no request when its answer was store
     deps.redis.zrange(capKeys.of(api.slug, SHARED_BUCKET, name), '0', '-1')
   await until(async () => (await of('waiters')).length === 1)
   const { answer } = cacheKeys(endpoint, call) ?? assert.fail()
-  const times = { storedAt: deps.clock.now(), freshMs: 100_000, staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
-  const origin = { slug: api.slug, hasUndeclared: false, owner: 'account' }
-  assert.ok(await deps.cache.store(origin, answer, { ...times, body: Buffer.from('{}') }))
+  await storeAnswer(deps, api, answer)
   const ids = [...granted.values()]
   await cap.release({ ids, meanMs: 1 })
   assert.match((await running).cacheStatus ?? '', /^agw; hit; ttl=\d+$/)
@@ -78,38 +83,43 @@ test('a call that waited for a permit sends no request when its answer was store
   assert.deepEqual([upstream.arrivals.length, await of('log')], [0, ids])
 })
 
-test('a call with time left is not answered with the timeout of other calls, however many led before it whose own time was over', async (t) => {
-  const { redis, keys, running, follows, endWithAnswer } = await follow(t)
-  const early = running.then(({ outcome }) => assert.fail(`it got ${JSON.stringify(outcome)}`))
-  early.catch(() => undefined)
-  for (let leader = 1; leader <= 5; leader += 1) {
-    await Promise.race([early, follows()])
-    const head = { leader: `leader ${leader}`, failure: { code: 'UPSTREAM_TIMEOUT', isCutShort: true } }
-    const ended = redis.multi().set(keys.outcome, encodeFrame(head, Buffer.alloc(0)), 'PX', 60_000)
-    await ended
-      .set(keys.leader, `leader ${leader + 1}`, 'PX', 60_000)
-      .del(keys.followed)
-      .exec()
+/**
+ * A call that shares the requests of other calls, one after the other, each of which fails. If the
+ * call leads after them, it finds an answer that is stored by then.
+ */
+async function shareFailures(t: TestContext, failure: Failure, count: number): Promise<CallOutcome> {
+  const { deps, api, endpoint, callOf } = await openWorkerParts(t)
+  const call = callOf()
+  const keys = cacheKeys(endpoint, call) ?? assert.fail()
+  const progress: CallProgress = { reach: 'unsent' }
+  const lead = async (id: string): Promise<void> => {
+    const other: Subscriber = { member: id, deadline: call.deadline, signal, progress: { reach: 'unsent' } }
+    const fail = async () => {
+      await until(() => progress.ofRequest !== undefined)
+      await storeAnswer(deps, api, keys.answer)
+      return { outcome: failure }
+    }
+    // A call that shares the outcome of another call leads next, before the calls that came later.
+    while ((await deps.coalescer.join(keys, other, fail)).isCollapsed);
   }
-  await Promise.race([early, follows()])
-  await endWithAnswer()
-  assert.match((await running).cacheStatus ?? '', /^agw; hit; /)
+  const { signal } = new AbortController()
+  const leading = Array.from({ length: count }, (_, index) => lead(`leader-${index}`))
+  const remainingMs = () => call.deadline - deps.clock.now()
+  const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
+  const running = runCall(deps, call, { times, progress, isSecondRun: false, remainingMs, signal })
+  await Promise.all(leading)
+  return await running
+}
+
+test('a call with time left is not answered with the timeout of other calls, however many led before it whose own time was over', async (t) => {
+  const { cacheStatus = '' } = await shareFailures(t, { code: 'UPSTREAM_TIMEOUT', isCutShort: true }, 5)
+  assert.match(cacheStatus, /^agw; hit; /)
 })
 
 test('a call that shares the refusal of other calls reads nothing of the share of their accounts', async (t) => {
-  const { redis, keys, running, follows } = await follow(t)
   const message = 'You have used your fair share of this API for now. Other accounts are waiting for it.'
-  for (let leader = 1; leader <= 3; leader += 1) {
-    await follows()
-    const failure = { code: 'UPSTREAM_CAP_EXHAUSTED', message, retryAfterMs: 5_000, reach: 'refused' }
-    const ended = redis.multi().set(keys.outcome, encodeFrame({ leader: `leader ${leader}`, failure }, Buffer.alloc(0)))
-    await ended
-      .set(keys.leader, `leader ${leader + 1}`, 'PX', 60_000)
-      .del(keys.followed)
-      .exec()
-  }
-  const { outcome } = await running
-  assert.deepEqual(outcome, { code: 'UPSTREAM_CAP_EXHAUSTED', retryAfterMs: 5_000, reach: 'refused' })
+  const refusal = { code: 'UPSTREAM_CAP_EXHAUSTED', retryAfterMs: 5_000, reach: 'refused' } as const
+  assert.deepEqual((await shareFailures(t, { ...refusal, message }, 3)).outcome, refusal)
 })
 
 test('calls that share a request which was never sent say why, and not that the upstream failed', async (t) => {
@@ -121,14 +131,14 @@ test('calls that share a request which was never sent say why, and not that the 
   const stale = { storedAt: deps.clock.now() - 2_000, freshMs: 1_000, staleWhileRevalidateMs: 0 }
   const origin = { slug: api.slug, hasUndeclared: false, owner: 'account' }
   await deps.cache.store(origin, keys.answer, { ...stale, staleIfErrorMs: 600_000, body: Buffer.from('{}') })
-  const start = (coalescer = deps.coalescer) => {
+  const start = (coalescer = deps.coalescer, progress: CallProgress = { reach: 'unsent' }) => {
     const call = callOf({ timeMs: 120_000 })
     const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
     const remainingMs = () => call.deadline - deps.clock.now()
     const signal = AbortSignal.timeout(30_000)
     return runCall({ ...deps, coalescer }, call, {
       times,
-      progress: { reach: 'unsent' as const },
+      progress,
       isSecondRun: false,
       remainingMs,
       signal,
@@ -136,8 +146,9 @@ test('calls that share a request which was never sent say why, and not that the 
   }
   const leading = start()
   await until(async () => (await deps.redis.zcard(capKeys.of(api.slug, SHARED_BUCKET, 'queue'))) === 1)
-  const following = [start(), start(new RequestCoalescer(deps.redis))]
-  await until(async () => (await deps.redis.exists(keys.followed)) === 1)
+  const follower: CallProgress = { reach: 'unsent' }
+  const following = [start(), start(new RequestCoalescer(deps.redis), follower)]
+  await until(() => follower.ofRequest?.isUnderWay !== undefined)
   const open = { state: 'Down', open: '1', trialAt: String(Date.now() + 60_000), trialBy: '', pause: '60000', good: 0 }
   await deps.redis.hset(upstreamKeys.health(api.slug), open)
   await deps.redis.publish(channels.health, api.slug)

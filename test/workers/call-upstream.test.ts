@@ -8,6 +8,7 @@ import { HANGING_MS } from '../../src/health/health-thresholds.ts'
 import { capKeys, upstreamKeys } from '../../src/redis/keys.ts'
 import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
 import { AnswerMemory } from '../../workers/upstream/answer-memory.ts'
+import type { CallProgress } from '../../workers/upstream/send-under-permit.ts'
 import { until } from '../support/gateway.ts'
 import { failureOf } from '../support/worker-parts.ts'
 import { openLocalWorker as open, PAGE, SLUG } from './local-worker.ts'
@@ -47,13 +48,14 @@ test('a half-open attempt that is redirected follows in its own slot, which its 
 })
 
 test('a call that shares the request of a call with little time left sends a request of its own when that time is over', async (t) => {
-  const { deps, call, paths } = await open(t, (_request, response) => {
+  const { call, paths } = await open(t, (_request, response) => {
     if (paths.length > 1) response.end(PAGE)
   })
   const hurried = call('hurried', { timeMs: 1_500 })
   await until(() => paths.length === 1)
-  const patient = call('patient')
-  await until(async () => (await deps.redis.keys(`agw:{${SLUG}}:followed:*`)).length === 1)
+  const progress: CallProgress = { reach: 'unsent' }
+  const patient = call('patient', { progress })
+  await until(() => progress.ofRequest?.isUnderWay !== undefined)
   assert.equal(failureOf(await hurried).code, 'UPSTREAM_TIMEOUT')
   const outcome = await patient
   assert.ok('body' in outcome, JSON.stringify(outcome))
@@ -71,13 +73,15 @@ test('calls whose time ends together with the request that they share send no re
   assert.equal(paths.length, 1)
 })
 
-test('a call whose time ends together with a request in another process sends no request of its own', async (t) => {
+test('a call whose time ends soon after the request that it shares sends no request of its own', async (t) => {
   const { deps, call, paths } = await open(t, () => undefined)
+  const { coalescer } = deps
   const startedAt = performance.now()
-  const first = call('first', { timeMs: 2_500 })
+  const first = call('first', { timeMs: 2_500, coalescer })
   await until(() => paths.length === 1)
-  const second = call('second', { timeMs: startedAt + 2_900 - performance.now() })
-  await until(async () => (await deps.redis.keys(`agw:{${SLUG}}:followed:*`)).length === 1)
+  const progress: CallProgress = { reach: 'unsent' }
+  const second = call('second', { timeMs: startedAt + 2_900 - performance.now(), coalescer, progress })
+  await until(() => progress.ofRequest !== undefined)
   const codes = (await Promise.all([first, second])).map((outcome) => failureOf(outcome).code)
   assert.deepEqual(codes, ['UPSTREAM_TIMEOUT', 'UPSTREAM_TIMEOUT'])
   assert.equal(paths.length, 1)

@@ -14,6 +14,7 @@ import { channels, keys, upstreamKeys } from '../../src/redis/keys.ts'
 import { callThroughCache } from '../../workers/cache/cached-call.ts'
 import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
 import type { UpstreamCall } from '../../workers/upstream/call-upstream.ts'
+import type { CallProgress } from '../../workers/upstream/send-under-permit.ts'
 import { openWorkerContext } from '../../workers/worker-context.ts'
 import { testSecrets, until } from '../support/gateway.ts'
 import { startServices } from '../support/services.ts'
@@ -93,6 +94,7 @@ export async function openLocalWorker(
       signal = new AbortController().signal,
       joinsLate = false,
       extra = [] as [string, string][],
+      progress = { reach: 'unsent' } as CallProgress,
     } = {},
   ) => {
     const now = deps.clock.now()
@@ -108,7 +110,7 @@ export async function openLocalWorker(
       bucket: SHARED_BUCKET,
       permitRequest: permitRequest(id, now + timeMs, { accountId, tag: joinsLate ? undefined : 0 }),
       times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
-      progress: { reach: 'unsent' as const },
+      progress,
       remainingMs: () => now + timeMs - deps.clock.now(),
       signal,
     }

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { it, type TestContext } from 'node:test'
-import { encodeFrame } from '../../src/queue/frame.ts'
 import { RequestCoalescer, type RequestResult, type Subscriber } from '../../workers/cache/request-coalescer.ts'
 import { LOCK_LOST } from '../../workers/errors/abort-reasons.ts'
 import type { Outcome } from '../../workers/upstream/outcome.ts'
@@ -13,8 +12,6 @@ const { redis, url } = await redisOfThisFile()
 const keysOf = (name: string) => ({
   answer: `{${name}}:entry`,
   leader: `{${name}}:leader`,
-  followed: `{${name}}:followed`,
-  outcome: `{${name}}:outcome`,
   coalesced: `{${name}}:coalesced`,
 })
 const subscriber = (member: string, signal = new AbortController().signal): Subscriber => ({
@@ -23,12 +20,15 @@ const subscriber = (member: string, signal = new AbortController().signal): Subs
   signal,
   progress: { reach: 'unsent' as const },
 })
+/** The subscriber's process knows that another process leads. */
+const follows = ({ progress }: Subscriber) => until(() => progress.ofRequest?.isUnderWay !== undefined)
 /** If the process that leads dies now, its lead ends in time. */
 async function assertEnds({ leader }: ReturnType<typeof keysOf>) {
   const lifeMs = await redis.pttl(leader)
   assert.ok(lifeMs > 0 && lifeMs <= 3_000, `the lead of a process that dies now lasts ${lifeMs} ms`)
 }
 const TIMEOUT = { code: 'UPSTREAM_TIMEOUT' } as const
+const OWN: Outcome = { body: Buffer.from('{}') }
 
 /** A process whose call leads. It has sent its request and has no answer yet. */
 async function lead(t: TestContext, keys: ReturnType<typeof keysOf>) {
@@ -45,63 +45,41 @@ async function lead(t: TestContext, keys: ReturnType<typeof keysOf>) {
   return { outcome, end }
 }
 
-it('a follower in another process knows that the request it shares is at the upstream, and the lead ends with the request', async (t) => {
+it('a follower in another process knows that the request it shares is at the upstream, and sends a request of its own when that request brought no answer that is stored', async (t) => {
   const keys = keysOf('followed')
   const leading = await lead(t, keys)
   const follower = subscriber('second')
-  const following = new RequestCoalescer(redis).join(keys, follower, () => assert.fail('one request is enough'))
+  const following = new RequestCoalescer(redis).join(keys, follower, async () => ({ outcome: OWN }))
   await until(() => follower.progress.ofRequest?.isUnderWay === true)
   await assertEnds(keys)
   leading.end()
   assert.deepEqual(await leading.outcome, { outcome: TIMEOUT, isCollapsed: false })
-  assert.deepEqual(await following, { outcome: TIMEOUT, isCollapsed: true })
+  assert.deepEqual(await following, { outcome: OWN, isCollapsed: false })
   assert.equal(await redis.get(keys.leader), null)
 })
 
-it('a follower in another process sends a request of its own when the call that led found no room in the cap before its deadline', async () => {
-  const evicted = { code: 'UPSTREAM_CAP_EXHAUSTED', retryAfterMs: 5_000 } as const
-  const closed = { code: 'UPSTREAM_RATE_LIMITED', reach: 'unsent' } as const
-  for (const outcome of [evicted, closed, { ...TIMEOUT, reach: 'refused' } as const]) {
-    const keys = keysOf(`evicted-${outcome.code}`)
-    const answer = Promise.withResolvers<RequestResult>()
-    const first = new RequestCoalescer(redis).join(keys, subscriber('first'), () => answer.promise)
-    await until(async () => (await redis.exists(keys.leader)) === 1)
-    await assertEnds(keys)
-    const own: Outcome = { body: Buffer.from('{}') }
-    const second = new RequestCoalescer(redis).join(keys, subscriber('second'), async () => ({ outcome: own }))
-    await until(async () => (await redis.exists(keys.followed)) === 1)
-    answer.resolve({ outcome })
-    assert.deepEqual(await first, { outcome, isCollapsed: false })
-    assert.deepEqual(await second, { outcome: own, isCollapsed: false })
-  }
-})
-
-it('a request whose call was left goes on for those that wait for its answer, in other processes too, and ends with them', async () => {
+it('a request whose call was left goes on for those in its process that wait for its answer', async () => {
   const keys = keysOf('left')
   const leaving = new AbortController()
-  const left = { first: subscriber('first', leaving.signal), last: new AbortController() }
+  const leaver = subscriber('first', leaving.signal)
   const answer = Promise.withResolvers<RequestResult>()
   let ended: AbortSignal | undefined
-  const first = new RequestCoalescer(redis).join(keys, left.first, ({ signal }) => {
+  const coalescer = new RequestCoalescer(redis)
+  const first = coalescer.join(keys, leaver, ({ signal }) => {
     ended = signal
     return answer.promise
   })
   await until(() => ended !== undefined)
-  const other = new RequestCoalescer(redis)
-  const second = other.join(keys, subscriber('second'), () => assert.fail('one request is enough'))
-  await until(async () => (await redis.exists(keys.followed)) === 1)
+  const second = coalescer.join(keys, subscriber('second'), () => assert.fail('one request is enough'))
   leaving.abort(new Error('left'))
   await assert.rejects(first, /left/)
-  assert.ok(left.first.progress.sharedRequestEnd, 'its place in the wait queue is free only when the request has ended')
-  // The follower says again that it waits.
-  await redis.pexpire(keys.followed, 900)
-  await until(async () => (await redis.pttl(keys.followed)) > 900)
+  assert.ok(leaver.progress.sharedRequestEnd, 'its place in the wait queue is free only when the request has ended')
   assert.equal(ended?.aborted, false)
-  answer.resolve({ outcome: TIMEOUT })
-  assert.deepEqual(await second, { outcome: TIMEOUT, isCollapsed: true })
+  answer.resolve({ outcome: OWN })
+  assert.deepEqual(await second, { outcome: OWN, isCollapsed: true })
 })
 
-it('a request whose call was left ends when nobody else waits for its answer', async () => {
+it('a request whose call was left ends when nobody else in its process waits for its answer, and a process that follows takes its lead', async () => {
   const keys = keysOf('alone')
   const leaving = new AbortController()
   let ended: AbortSignal | undefined
@@ -110,9 +88,13 @@ it('a request whose call was left ends when nobody else waits for its answer', a
     return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
   })
   await until(() => ended !== undefined)
+  const follower = subscriber('second')
+  const second = new RequestCoalescer(redis).join(keys, follower, async () => ({ outcome: OWN }))
+  await follows(follower)
   leaving.abort(new Error('left'))
   await assert.rejects(first, /left/)
-  await until(() => ended?.aborted === true)
+  assert.equal(ended?.aborted, true)
+  assert.deepEqual(await second, { outcome: OWN, isCollapsed: false })
 })
 
 it('a request whose call now runs in another worker ends for that reason, although another call was the last to leave it', async () => {
@@ -144,7 +126,6 @@ it('a process that lost the lead of a request while it stood still leaves it to 
 })
 
 it('a call whose place comes first brings the answer for a request that is not sent yet, in its process and in another', async () => {
-  const own: Outcome = { body: Buffer.from('{}') }
   for (const where of ['here', 'elsewhere']) {
     const keys = keysOf(`ahead-${where}`)
     let waited: AbortSignal | undefined
@@ -165,21 +146,24 @@ it('a call whose place comes first brings the answer for a request that is not s
     await until(() => isLed)
     await assertEnds(keys)
     // The calls that come now share the first request.
-    const [beside, remote] = [second, new RequestCoalescer(redis)].map((coalescer) =>
-      coalescer.join(keys, subscriber('third'), () => assert.fail('one request is enough')),
-    )
-    await until(async () => (await redis.exists(keys.followed)) === 1)
-    answer.resolve({ outcome: own })
-    assert.deepEqual(await ahead, { outcome: own, isCollapsed: false })
-    assert.deepEqual(await beside, { outcome: own, isCollapsed: true })
-    assert.deepEqual(await remote, { outcome: own, isCollapsed: true })
+    const stored = async (): Promise<RequestResult> => ({ outcome: OWN })
+    const remote = { ...subscriber('third'), findStored: stored }
+    const [beside, follower] = [
+      second.join(keys, subscriber('third'), () => assert.fail('one request is enough')),
+      new RequestCoalescer(redis).join(keys, remote, () => assert.fail('one request is enough')),
+    ]
+    await follows(remote)
+    await redis.set(keys.answer, 'stored')
+    answer.resolve({ outcome: OWN })
+    assert.deepEqual(await ahead, { outcome: OWN, isCollapsed: false })
+    assert.deepEqual(await beside, { outcome: OWN, isCollapsed: true })
+    assert.deepEqual((await follower).outcome, OWN)
     assert.equal(await redis.get(keys.leader), null)
     if (where === 'here') {
-      assert.deepEqual(await waiting, { outcome: own, isCollapsed: true })
+      assert.deepEqual(await waiting, { outcome: OWN, isCollapsed: true })
       assert.equal(waited?.aborted, true)
     } else {
       assert.equal(waited?.aborted, false)
-      await redis.del(keys.followed)
       leaving.abort('left')
       await assert.rejects(waiting, (reason) => reason === 'left')
     }
@@ -191,17 +175,18 @@ it('a call whose place comes first shares a request that was sent', async (t) =>
   const leading = await lead(t, keys)
   const leader = await redis.get(keys.leader)
   await until(async () => (await redis.get(keys.leader)) !== leader)
-  const fail = () => assert.fail('one request is enough')
-  const following = new RequestCoalescer(redis).join(keys, { ...subscriber('ahead'), isAhead: true }, fail)
-  await until(async () => (await redis.exists(keys.followed)) === 1)
+  const ahead = { ...subscriber('ahead'), isAhead: true, findStored: async () => ({ outcome: OWN }) }
+  const following = new RequestCoalescer(redis).join(keys, ahead, () => assert.fail('one request is enough'))
+  await follows(ahead)
+  await redis.set(keys.answer, 'stored')
   leading.end()
-  assert.deepEqual(await following, { outcome: TIMEOUT, isCollapsed: true })
+  assert.deepEqual((await following).outcome, OWN)
 })
 
 it('a call leads at once that took the lead with a command whose reply was lost', async (t) => {
   const keys = keysOf('sent-again')
   const { redis: unsteady, proxy } = await connectThroughProxy(t, url, 'blocking')
-  const outcome: Outcome = { body: Buffer.from('{}') }
+  const outcome = OWN
   proxy.loseReplies()
   const leading = new RequestCoalescer(unsteady).join(keys, subscriber('first'), async () => ({ outcome }))
   await until(async () => (await redis.exists(keys.leader)) === 1)
@@ -237,20 +222,20 @@ it('a call whose command for the lead was slow finds what the leader before stor
 })
 
 it('a follower in another process looks for the stored answer when it takes the lead, if an answer is stored', async () => {
-  const own: Outcome = { body: Buffer.from('{}') }
   for (const isStored of [true, false]) {
     const keys = keysOf(`looked-up-${isStored}`)
     await redis.set(keys.leader, 'another', 'PX', 60_000)
     const done: string[] = []
     const findStored = async () => {
       done.push('looked')
-      return { outcome: own }
+      return { outcome: OWN }
     }
-    const following = new RequestCoalescer(redis).join(keys, { ...subscriber('second'), findStored }, async () => {
+    const follower = { ...subscriber('second'), findStored }
+    const following = new RequestCoalescer(redis).join(keys, follower, async () => {
       done.push('sent')
-      return { outcome: own }
+      return { outcome: OWN }
     })
-    await until(async () => (await redis.pttl(keys.followed)) > 0)
+    await follows(follower)
     if (isStored) await redis.set(keys.answer, 'stored by the other')
     assert.deepEqual(done, [])
     await redis.del(keys.leader)
@@ -260,18 +245,18 @@ it('a follower in another process looks for the stored answer when it takes the 
 })
 
 it('requests that take their leads together lead, follow and overtake each for itself', async () => {
-  const own: Outcome = { body: Buffer.from('{}') }
   const free = Array.from({ length: 20 }, (_, index) => keysOf(`together-${index}`))
   const [sent, unsent] = [keysOf('together-sent'), keysOf('together-unsent')]
-  const published = encodeFrame({ leader: 'another', failure: TIMEOUT }, Buffer.alloc(0))
-  await redis.mset(sent.leader, 'another sent', sent.outcome, published, unsent.leader, 'another')
+  await redis.mset(sent.leader, 'another sent', unsent.leader, 'another')
   const coalescer = new RequestCoalescer(redis)
-  const send = async () => ({ outcome: own })
+  const send = async () => ({ outcome: OWN })
   const leading = free.map((keys) => coalescer.join(keys, subscriber('first'), send))
   const overtaking = coalescer.join(unsent, { ...subscriber('ahead'), isAhead: true }, send)
-  const following = { ...subscriber('late'), isAhead: true }
+  const leaving = new AbortController()
+  const following = { ...subscriber('late', leaving.signal), isAhead: true }
   const followed = coalescer.join(sent, following, () => assert.fail('one request is enough'))
-  for (const led of [...leading, overtaking]) assert.deepEqual(await led, { outcome: own, isCollapsed: false })
-  assert.deepEqual(await followed, { outcome: TIMEOUT, isCollapsed: true })
+  for (const led of [...leading, overtaking]) assert.deepEqual(await led, { outcome: OWN, isCollapsed: false })
   assert.equal(following.progress.ofRequest?.isUnderWay, true)
+  leaving.abort('left')
+  await assert.rejects(followed, (reason) => reason === 'left')
 })

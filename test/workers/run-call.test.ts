@@ -103,8 +103,9 @@ test('the place of a call whose worker was lost is kept while another call waits
   await until(() => progress.ofRequest !== undefined)
   losing.abort(LOCK_LOST)
   await first
-  const second = run(call, ending.signal, { isSecondRun: true })
-  await until(async () => (await deps.redis.exists(keys.followed)) === 1)
+  const following: CallProgress = { reach: 'unsent' }
+  const second = run(call, ending.signal, { isSecondRun: true, progress: following })
+  await until(() => following.ofRequest?.isUnderWay !== undefined)
   const kept = await places()
   ending.abort(DEADLINE_PASSED)
   await Promise.all([sharing, second])

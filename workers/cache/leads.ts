@@ -1,12 +1,9 @@
 import { Batcher } from '../../src/async/batcher.ts'
 import { BEGUN, type CacheKeys } from '../../src/cache/cache-key.ts'
-import { decodeFrame, encodeFrame } from '../../src/queue/frame.ts'
-import { NO_BODY } from '../../src/queue/reply-head.ts'
 import { hasReached } from '../../src/queue/verdict.ts'
 import { type RedisConnection, slotOf } from '../../src/redis/connection.ts'
 import { extendLock, releaseLock } from '../../src/redis/lock.ts'
 import { loadScript } from '../../src/redis/script.ts'
-import { type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { CallProgress } from '../upstream/send-under-permit.ts'
 
 /** Lifetime of a leader's key, and the interval of its renewal. Milliseconds. */
@@ -17,13 +14,6 @@ const LEADER_RENEW_MS = 1_000
 const TAKEN_TOGETHER_MAX = 16
 
 const takeLeads = loadScript(new URL('./lua/take-leads.lua', import.meta.url), { LEADER_MS, BEGUN })
-
-/**
- * How long followers in other processes find an outcome, milliseconds. Followers of a larger
- * outcome send requests of their own.
- */
-const OUTCOME_MS = 1_500
-const OUTCOME_BYTES_MAX = 2 * 1024 * 1024
 
 /** The values that a leader's key may have: before its first attempt has begun, and afterwards. */
 export const tokensOf = (token: string): string[] => [token, token + BEGUN]
@@ -38,12 +28,6 @@ export interface LeadingRequest {
   progress: CallProgress
 }
 
-interface OutcomeHead {
-  leader: string
-  failure?: Failure
-  isFromFallback?: true
-}
-
 interface Taking {
   keys: CacheKeys
   token: string
@@ -52,8 +36,6 @@ interface Taking {
 
 interface Taken {
   isLeader: boolean
-  /** The token of another request that has the lead, or had it. */
-  other: string | undefined
   /** This request leads, and an answer is stored: the last leader may have stored it meanwhile. */
   hasAnswer: boolean
 }
@@ -61,7 +43,7 @@ interface Taken {
 /** Who leads among the processes, by a key in Redis that a leader renews and ends. */
 export class Leads {
   readonly #redis: RedisConnection
-  readonly #takings = new Batcher<Taking, Taken>((_slot, takings) => this.#take(takings), {
+  readonly #takings = new Batcher<Taking, Taken & { other: string }>((_slot, takings) => this.#take(takings), {
     itemsMax: TAKEN_TOGETHER_MAX,
   })
 
@@ -78,18 +60,19 @@ export class Leads {
   async take({ keys, token, progress }: LeadingRequest, mayOvertake: boolean): Promise<Taken> {
     const taken = await this.#takings.add(slotOf(this.#redis, keys.leader), { keys, token, mayOvertake })
     // The outcome at a follower's deadline depends on how far the leader's request is.
-    progress.isUnderWay = taken.other?.endsWith(BEGUN) ?? false
+    progress.isUnderWay = taken.other.endsWith(BEGUN)
     progress.reach = progress.isUnderWay ? 'maybe-sent' : 'unsent'
-    return { ...taken, other: taken.other?.replace(BEGUN, '') }
+    return taken
   }
 
-  async #take(takings: Taking[]): Promise<Taken[]> {
+  /** `other`: the token of another request that has the lead, or had it; empty if there is none. */
+  async #take(takings: Taking[]): Promise<(Taken & { other: string })[]> {
     const keys = takings.flatMap(({ keys: { leader, answer } }) => [leader, answer])
     const values = takings.flatMap(({ token, mayOvertake }) => [token, mayOvertake ? 1 : 0])
     const replies = (await takeLeads.run(this.#redis, keys, values)) as (number | string)[]
     return takings.map((_, index) => {
       const [isLeader, other, hasAnswer] = replies.slice(3 * index)
-      return { isLeader: isLeader === 1, other: other ? String(other) : undefined, hasAnswer: hasAnswer === 1 }
+      return { isLeader: isLeader === 1, other: String(other), hasAnswer: hasAnswer === 1 }
     })
   }
 
@@ -111,41 +94,4 @@ export class Leads {
   end({ keys, token }: LeadingRequest): void {
     releaseLock(this.#redis, [keys.leader, keys.coalesced], tokensOf(token)).catch(() => undefined)
   }
-
-  /** Hands the lead back before anything was sent under it. @throws what Redis throws */
-  async giveBack({ keys, token }: LeadingRequest): Promise<void> {
-    await releaseLock(this.#redis, [keys.leader], tokensOf(token))
-  }
-
-  /**
-   * Publishes an outcome for followers in other processes. Not awaited, and sent together with the
-   * end of the lead. Fails open: if Redis takes no writes, followers send requests of their own.
-   */
-  publish({ keys, token }: LeadingRequest, outcome: Outcome): void {
-    const frame = outcomeFrame(outcome, token)
-    if (frame.length <= OUTCOME_BYTES_MAX) {
-      this.#redis.set(keys.outcome, frame, 'PX', OUTCOME_MS).catch(() => undefined)
-    }
-  }
-
-  /**
-   * The published outcome, if one of these leaders published it.
-   *
-   * @throws what Redis throws
-   */
-  async outcomeOf(key: string, leaders: Set<string>): Promise<Outcome | undefined> {
-    const frame = await this.#redis.getBuffer(key)
-    if (frame === null) return undefined
-    const { head, body } = decodeFrame<OutcomeHead>(frame)
-    if (!leaders.has(head.leader)) return undefined
-    return head.failure ?? { body, ...(head.isFromFallback && { isFromFallback: true }) }
-  }
-}
-
-function outcomeFrame(outcome: Outcome, leader: string): Buffer {
-  if (isFailure(outcome)) {
-    const { cause: _cause, ...failure } = outcome
-    return encodeFrame({ leader, failure } satisfies OutcomeHead, NO_BODY)
-  }
-  return encodeFrame({ leader, ...(outcome.isFromFallback && { isFromFallback: true }) }, outcome.body)
 }

@@ -5,18 +5,12 @@ import type { CacheKeys, Lead } from '../../src/cache/cache-key.ts'
 import type { CacheEntry } from '../../src/cache/response-cache.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
-import { isCutShort, isFailure, isOfOneCall, type Outcome } from '../upstream/outcome.ts'
+import { isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { CallProgress } from '../upstream/send-under-permit.ts'
 import { hasBegun, Leads, tokensOf } from './leads.ts'
 
+/** How often a process looks whether another process still leads, milliseconds. */
 const FOLLOW_EVERY_MS = 40
-
-/**
- * Lifetime of the key by which a follower in another process says that it waits, and the interval
- * of its renewal. Milliseconds.
- */
-const FOLLOWED_MS = 1_500
-const FOLLOWED_RENEW_MS = 500
 
 export interface Subscriber {
   /** The call's member of the wait queue. */
@@ -83,7 +77,7 @@ interface LocalRequest extends CoalescedRequest {
   member: string
   findStored: NonNullable<Subscriber['findStored']>
   work: Work
-  state: 'following' | 'leading' | 'over'
+  isOver: boolean
   subscribers: Set<Subscriber>
   deadline: number
   /**
@@ -100,17 +94,16 @@ interface LocalRequest extends CoalescedRequest {
  * process. If a request is not sent yet, a call with an earlier place overtakes it with a request
  * of its own. The overtaken request goes on waiting for its permit. It ends when the other request
  * is answered or, if that request ran in another process, when its permit comes and the answer is
- * found stored. A request without subscribers goes on while other processes follow.
+ * found stored. A request ends with its last subscriber in this process. Processes that follow then
+ * send a request of their own, as they do if the request brings no answer that can be stored.
  */
 export class RequestCoalescer {
-  readonly #redis: RedisConnection
   readonly #leads: Leads
   readonly #isStoreElsewhere: boolean
   readonly #requests = new Map<string, LocalRequest>()
 
   /** `isStoreElsewhere`: answers are stored in another Redis. */
   constructor(redis: RedisConnection, { isStoreElsewhere = false } = {}) {
-    this.#redis = redis
     this.#leads = new Leads(redis)
     this.#isStoreElsewhere = isStoreElsewhere
   }
@@ -135,21 +128,11 @@ export class RequestCoalescer {
       return isCollapsed ? { outcome, isCollapsed, ...(fetchedBy && { fetchedBy }) } : { ...answer, isCollapsed }
     } finally {
       unsubscribe(request, subscriber)
-      if (request.subscribers.size === 0) void this.#endUnlessFollowed(request)
+      if (request.subscribers.size === 0) {
+        this.#forget(request)
+        if (!request.isOver) request.ending.abort(endReason(request, 'nobody waits for the answer'))
+      }
     }
-  }
-
-  async #endUnlessFollowed(request: LocalRequest): Promise<void> {
-    while (request.state === 'leading' && request.subscribers.size === 0) {
-      // Fails open: if Redis does not answer, followers send a request of their own.
-      const deadline = Number(await this.#redis.get(request.keys.followed).catch(() => null))
-      if (deadline === 0) break
-      request.deadline = Math.max(request.deadline, deadline)
-      await delay(FOLLOWED_RENEW_MS)
-    }
-    if (request.subscribers.size > 0) return
-    this.#forget(request)
-    if (request.state !== 'over') request.ending.abort(endReason(request, 'nobody waits for the answer'))
   }
 
   #forget(request: LocalRequest): void {
@@ -167,7 +150,7 @@ export class RequestCoalescer {
       try {
         return await this.#leadOrFollow(request, isAhead)
       } finally {
-        request.state = 'over'
+        request.isOver = true
         this.#forget(request)
       }
     }
@@ -178,7 +161,7 @@ export class RequestCoalescer {
       member,
       findStored,
       work,
-      state: 'following',
+      isOver: false,
       deadline,
       progress: { reach: 'unsent' },
       subscribers: new Set(),
@@ -195,54 +178,29 @@ export class RequestCoalescer {
   }
 
   async #leadOrFollow(request: LocalRequest, isAhead: boolean): Promise<Ended> {
-    const { keys, signal } = request
-    const leaders = new Set<string>()
     let mayOvertake = isAhead
-    let renewedAt = Number.NEGATIVE_INFINITY
     while (true) {
-      const { isLeader, other, hasAnswer } = await this.#leads.take(request, mayOvertake)
-      // A leader stores its answer before it ends its lead, so the answer can be read now.
-      const mayFind = isLeader && (hasAnswer || this.#isStoreElsewhere)
-      const stored = mayFind ? await request.findStored() : undefined
+      const { isLeader, hasAnswer } = await this.#leads.take(request, mayOvertake)
+      if (isLeader) return { ...(await this.#lead(request, hasAnswer)), isLeader }
       mayOvertake = false
-      if (isLeader && stored) {
-        this.#leads.end(request)
-        return { ...stored, isLeader }
-      }
-      if (other !== undefined) leaders.add(other)
-      const outcome = leaders.size === 0 ? undefined : await this.#leads.outcomeOf(keys.outcome, leaders)
-      if (outcome) {
-        if (isLeader) await this.#leads.giveBack(request)
-        return { outcome, isLeader: false }
-      }
-      if (isLeader) {
-        request.state = 'leading'
-        return { ...(await this.#lead(request)), isLeader: true }
-      }
-      if (performance.now() - renewedAt >= FOLLOWED_RENEW_MS) {
-        renewedAt = performance.now()
-        await this.#redis.set(keys.followed, request.deadline, 'PX', FOLLOWED_MS)
-      }
-      await delay(FOLLOW_EVERY_MS, undefined, { signal })
+      await delay(FOLLOW_EVERY_MS, undefined, { signal: request.signal })
     }
   }
 
-  async #lead(request: LocalRequest): Promise<RequestResult> {
+  async #lead(request: LocalRequest, hasAnswer: boolean): Promise<RequestResult> {
     const stopRenewing = this.#leads.renew(request)
-    let isStored = false
+    let hasEnded = false
     try {
+      // A leader stores its answer before it ends its lead, so the answer can be read now.
+      const stored = hasAnswer || this.#isStoreElsewhere ? await request.findStored() : undefined
+      if (stored) return stored
       const answer = await request.work(request)
-      const { outcome, freshMs } = answer
-      // A stored answer is not published under `keys.outcome`, because followers read it from
-      // storage. An outcome cut short is published, and each follower decides by its own time
-      // whether to try again.
-      isStored = freshMs !== undefined && request.lead !== undefined
-      if ((isOfOneCall(outcome) && !isCutShort(outcome)) || isStored) return answer
-      this.#leads.publish(request, outcome)
+      // The command that stored the answer has ended the lead.
+      hasEnded = answer.freshMs !== undefined && request.lead !== undefined
       return answer
     } finally {
       stopRenewing()
-      if (!isStored) this.#leads.end(request)
+      if (!hasEnded) this.#leads.end(request)
     }
   }
 }
@@ -271,7 +229,7 @@ function unsubscribe(request: LocalRequest, subscriber: Subscriber): void {
   const { member, signal, progress } = subscriber
   request.subscribers.delete(subscriber)
   if (signal.reason === LOCK_LOST) request.hasLostLock = true
-  if (member === request.member && request.state !== 'over') progress.sharedRequestEnd = request.ended
+  if (member === request.member && !request.isOver) progress.sharedRequestEnd = request.ended
 }
 
 /**
