@@ -1,4 +1,4 @@
-import { BEGUN, type CacheKeys, cacheKeys } from '../cache/cache-key.ts'
+import { type CacheKeys, cacheKeys } from '../cache/cache-key.ts'
 import type { KnownAnswers } from '../cache/known-answers.ts'
 import { isUsableWithoutUpstream, type ResponseCache } from '../cache/response-cache.ts'
 import { bucketOf, UNPROVEN_BUCKET } from '../caps/bucket.ts'
@@ -111,9 +111,8 @@ export async function forecastAndJoin(
   }
   const { tag, etaMs, kind } = joinedOrRefused
   if (answerKey !== undefined && etaMs === 0) deps.knownAnswers.expect(answerKey)
-  const ticket: QueueTicket = { tag, weight }
-  if (kind === 'ahead') ticket.isAhead = true
-  if (kind === 'follower') ticket.isFollower = true
+  if (kind === 'follower') return { ...withoutTicket, etaMs }
+  const ticket: QueueTicket = { tag, weight, ...(kind === 'ahead' && { isAhead: true }) }
   return { etaMs, ticket, mayShareJob, mustNotRepeat, answerKey, waitEntry }
 }
 
@@ -138,10 +137,7 @@ async function queueWithoutSlot(
       waitEntry: undefined,
     }
   }
-  if (job.isAsync) return undefined
-  if (await isPooled(deps, endpoint, job)) return withoutTicket
-  const mayShare = keys && reason !== 'down' && (await hasLeaderThatNeedsNoSlot(deps, keys))
-  return mayShare ? withoutTicket : undefined
+  return !job.isAsync && (await isPooled(deps, endpoint, job)) ? withoutTicket : undefined
 }
 
 /** Whether items fetched ahead answer the call, so that it needs no permit. */
@@ -153,17 +149,6 @@ async function isPooled(
   const { pool } = endpoint
   if (!pool || job.extra.length > 0) return false
   return (await redis.llen(upstreamKeys.pool(job.slug, pool.key(job.parameters)))) >= pool.take(job.parameters)
-}
-
-/**
- * True if an identical call will bring the answer soon: its request has begun (the leader's token
- * ends with `BEGUN`), or it leads without a place in the wait queue (the key `coalesced` is absent,
- * which would name the queued call). A leader that has a place may wait for minutes, so the call
- * does not share its answer.
- */
-async function hasLeaderThatNeedsNoSlot({ redis }: ForecastDeps, { leader, coalesced }: CacheKeys): Promise<boolean> {
-  const [token, queued] = await redis.mget(leader, coalesced)
-  return token?.endsWith(BEGUN) === true || (typeof token === 'string' && queued === null)
 }
 
 /**

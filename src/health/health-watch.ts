@@ -127,7 +127,7 @@ export class HealthCache {
   }
 
   /** Whether one source is Healthy, without the rest of its health. */
-  isHealthy(slug: string): boolean {
+  #isHealthy(slug: string): boolean {
     return readStatus(this.#hashes.get(slug)?.state) === 'Healthy'
   }
 
@@ -199,7 +199,7 @@ export class HealthCache {
   async poll(): Promise<void> {
     const due = new Set(this.#used)
     this.#used.clear()
-    for (const slug of this.#slugs) if (!this.isHealthy(slug)) due.add(slug)
+    for (const slug of this.#slugs) if (!this.#isHealthy(slug)) due.add(slug)
     for (const slug of this.#slugs.slice(this.#turn, this.#turn + READ_IN_TURN)) due.add(slug)
     this.#turn += READ_IN_TURN
     if (this.#turn >= this.#slugs.length) this.#turn = 0

@@ -49,7 +49,6 @@ const StoredCall = Type.Object({
       tag: Type.Number(),
       weight: Type.Integer(),
       isAhead: Type.Optional(Type.Literal(true)),
-      isFollower: Type.Optional(Type.Literal(true)),
     }),
   ),
   /**
@@ -102,7 +101,7 @@ export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey' | 'enq
    * @until 0.4.0
    */
   admissionEndedAt?: number
-  /** Absent if admission did not ask the wait queue. A follower has a ticket and no place. */
+  /** Absent if the call has no place in the wait queue. */
   ticket?: QueueTicket
   /**
    * The caller's own upstream key and the bucket of its cap, which holds once the upstream took the
@@ -120,12 +119,6 @@ export interface QueueTicket {
    * begun its attempt, this call takes the lead from it.
    */
   isAhead?: true
-  /**
-   * A follower: it was to share a queued call's answer, so it has no place, and joins the wait
-   * queue if it needs a request of its own. Workers of an earlier version wait by its tag.
-   * @until 0.4.0
-   */
-  isFollower?: true
 }
 
 export const SHARED_JOB_CALLS_MAX = 16

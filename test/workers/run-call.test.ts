@@ -32,7 +32,7 @@ test('a call that first shares an answer and then needs a permit is refused at o
     { isNamed: false, timeMs: 90_000, leastMs: 100_000 },
     { isNamed: true, timeMs: 30_000, leastMs: 100_000 },
   ]) {
-    const call = callOf({ timeMs, ticket: { tag: 0.5, weight: 1, isFollower: true } })
+    const call = callOf({ timeMs, weight: 1 })
     const { coalesced, leader } = cacheKeys(endpoint, call) ?? assert.fail()
     // If the call before it led, it deletes the name at the end of its lead.
     await until(async () => (await deps.redis.exists(leader)) === 0)

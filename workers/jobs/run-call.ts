@@ -177,12 +177,7 @@ async function callerAccess(
 
 function permitRequestOf(call: CallJob): PermitRequest {
   const { ticket, deadline, providerKey } = call
-  // A follower has no place of its own: it joins when it needs a request of its own.
-  const request: PermitRequest = {
-    entry: queueEntry(call),
-    deadline,
-    tag: ticket?.isFollower ? undefined : ticket?.tag,
-  }
+  const request: PermitRequest = { entry: queueEntry(call), deadline, tag: ticket?.tag }
   return providerKey?.isUnproven ? { ...request, sharedCapRequest: ofSharedCap(request) } : request
 }
 

@@ -6,22 +6,18 @@ import type { RedisConnection } from '../../src/redis/connection.ts'
 
 /**
  * How long the successes of an upstream are gathered before they are counted, milliseconds; a
- * failure is counted at once.
+ * failure is counted at once. A row of failures opens a breaker only if no success was counted for
+ * twice as long (`QUIET_MS_TO_OPEN`).
  */
-const GATHER_MS = 150
-
-/**
- * The same of a healthy upstream. A row of failures opens its breaker only if no success was
- * counted for twice as long (`QUIET_MS_TO_OPEN`). Milliseconds.
- */
-const GATHER_HEALTHY_MS = 500
+const GATHER_MS = 500
 
 export class SuccessBatcher {
   readonly #redis: RedisConnection
   readonly #health: HealthCache
   readonly #log: Log
-  readonly #soon = this.#gatherFor(GATHER_MS)
-  readonly #later = this.#gatherFor(GATHER_HEALTHY_MS)
+  readonly #latencies = new Batcher<number>((slug, latenciesMs) => this.#count(slug, latenciesMs), {
+    gatherMs: GATHER_MS,
+  })
 
   constructor(redis: RedisConnection, health: HealthCache, log: Log) {
     this.#redis = redis
@@ -30,17 +26,12 @@ export class SuccessBatcher {
   }
 
   add(slug: string, latencyMs: number): void {
-    void (this.#health.isHealthy(slug) ? this.#later : this.#soon).add(slug, latencyMs)
+    void this.#latencies.add(slug, latencyMs)
   }
 
   /** Sends what is pending, before a failure is counted. */
   flush(slug: string): void {
-    this.#soon.flush(slug)
-    this.#later.flush(slug)
-  }
-
-  #gatherFor(gatherMs: number): Batcher<number> {
-    return new Batcher<number>((slug, latenciesMs) => this.#count(slug, latenciesMs), { gatherMs })
+    this.#latencies.flush(slug)
   }
 
   async #count(slug: string, latenciesMs: number[]): Promise<undefined[]> {
