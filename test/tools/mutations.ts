@@ -513,7 +513,7 @@ export const MUTATIONS: Mutation[] = [
   answers('answers have no room', 'if #evicted == 0 then break end', 'if true then break end'),
   answers('answers of others make way', "'ZREVRANGE', OWNERS, 0, 1", "'ZRANGE', OWNERS, 0, 1"),
   answers('an owner gives way until it has nothing', ' or taken > surplus then', ' then'),
-  answers('an answer that is stored again counts twice', 'total - drop({ENTRY})', 'total, drop({ENTRY})'),
+  answers('an answer that is stored again counts twice', 'total - replace(kept)', 'total, replace(kept)'),
   answers('answers that are evicted still count', 'total - drop(evicted)', 'total - 0 * drop(evicted)'),
   answers('answers that have ended still count', 'dropEnded(now)\n    sweptAt', '0 * dropEnded(now)\n    sweptAt'),
   answers('the lead of another request ends', 'isHeld or holder == token', 'true'),

@@ -18,14 +18,20 @@ local endedLeft = ENDED_MAX
 -- bytes.
 local function owned(itsOwner, endsAt, key) return itsOwner .. '\0' .. endsAt .. '\0' .. key end
 
+local function sizeOf(kept)
+  local bytes, itsOwner = string.match(kept or '0', '^(%d+) ?(.*)$')
+  return tonumber(bytes), itsOwner
+end
+
 -- What each of the answers takes, and whose it is.
 local function sizesOf(keys)
   local sizes, owners = {}, {}
-  for index, kept in ipairs(redis.call('HMGET', SIZES, unpack(keys))) do
-    local bytes, itsOwner = string.match(kept or '0', '^(%d+) ?(.*)$')
-    sizes[index], owners[index] = tonumber(bytes), itsOwner
-  end
+  for index, kept in ipairs(redis.call('HMGET', SIZES, unpack(keys))) do sizes[index], owners[index] = sizeOf(kept) end
   return sizes, owners
+end
+
+local function takeOff(itsOwner, bytes)
+  if tonumber(redis.call('ZINCRBY', OWNERS, -bytes, itsOwner)) <= 0 then redis.call('ZREM', OWNERS, itsOwner) end
 end
 
 -- Returns the bytes that they took, which are then to be taken off the total.
@@ -37,9 +43,7 @@ local function drop(keys)
     freed, freedOf[itsOwner] = freed + bytes, (freedOf[itsOwner] or 0) + bytes
     members[index] = owned(itsOwner, endsAt[index] or '', keys[index])
   end
-  for itsOwner, bytes in pairs(freedOf) do
-    if tonumber(redis.call('ZINCRBY', OWNERS, -bytes, itsOwner)) <= 0 then redis.call('ZREM', OWNERS, itsOwner) end
-  end
+  for itsOwner, bytes in pairs(freedOf) do takeOff(itsOwner, bytes) end
   redis.call('HDEL', SIZES, unpack(keys))
   redis.call('ZREM', INDEX, unpack(keys))
   redis.call('ZREM', OWNED, unpack(members))
@@ -79,6 +83,16 @@ local function nextToEvict(enough, total)
   return #chosen > 0 and chosen or nextToEvict(enough, total)
 end
 
+-- Takes out what is known of the answer in ENTRY, which is stored again. Returns the bytes that it
+-- took.
+local function replace(kept)
+  local bytes, itsOwner = sizeOf(kept)
+  takeOff(itsOwner, bytes)
+  redis.call('ZREM', OWNED, owned(itsOwner, redis.call('ZSCORE', INDEX, ENTRY) or '', ENTRY))
+  redis.call('ZREM', INDEX, ENTRY)
+  return bytes
+end
+
 -- Returns the bytes of answers that have ended, which it takes out.
 local function dropEnded(now)
   if endedLeft == 0 then return 0 end
@@ -88,15 +102,15 @@ local function dropEnded(now)
 end
 
 local function store(frame, lifeMs, now, bytesMax, owner)
-  local isKnown, total, sweptAt = unpack(redis.call('HMGET', SIZES, ENTRY, 'total', 'swept'))
+  local kept, total, sweptAt = unpack(redis.call('HMGET', SIZES, ENTRY, 'total', 'swept'))
   total = tonumber(total or 0)
+  if kept then total = total - replace(kept) end
   -- Once a second, and before anything is evicted.
   local second = string.format('%d', now / 1000)
   if sweptAt ~= second then
     total = total - dropEnded(now)
     sweptAt = endedLeft > 0 and second or ''
   end
-  if isKnown then total = total - drop({ENTRY}) end
   redis.call('SET', ENTRY, frame, 'PX', lifeMs)
   -- What Redis really uses: small answers cost more beside themselves than they are long.
   local size = redis.call('MEMORY', 'USAGE', ENTRY) + 3 * #ENTRY + 2 * #owner + INDEX_BYTES
