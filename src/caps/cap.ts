@@ -145,7 +145,7 @@ export class Cap {
     for (const { member, tag = '', weight, deadline, coalescedKey } of waiters) {
       values.push(member, tag, weight, deadline, coalescedKey === undefined ? 0 : keys.push(coalescedKey) - POLL_KEYS)
     }
-    return readAcquired(await this.#runInitialised(scripts.acquire, keys, values), { poll, waiters })
+    return readAcquired(await this.#runInitialised(scripts.acquire, keys, values))
   }
 
   /**

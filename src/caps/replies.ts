@@ -63,30 +63,20 @@ export interface CapState {
 type AcquireReply = [
   decision: 'ok',
   ...[retryInMs: number, room: number],
-  permits: string[] | number,
+  permits: string[],
   joined: string[],
   refusals: (string | number)[],
-  ahead: number,
+  ahead: PermitId[],
 ]
 
 type Refusal = [member: string, reason: QueueRefusal['reason'], retryAfterMs: number, hadPlace: 0 | 1]
 
 type JoinReply = [decision: QueueRefusal['reason'] | 'ok' | 'follow' | 'ahead', ...[tag: string, etaMs: number]]
 
-/** Reads what `acquire.lua` replied to a poll with this name and these waiters. */
-export function readAcquired(
-  reply: unknown[],
-  { poll, waiters }: { poll: string; waiters: { member: string }[] },
-): AcquireResult {
-  const [, retryInMs, room, permits, joined, refusals, aheadCount] = reply as AcquireReply
-  const granted = new Map<string, PermitId>()
-  const ahead: PermitId[] = []
-  if (typeof permits === 'number') {
-    for (const [offset, { member }] of waiters.entries()) granted.set(member, `${poll}.${permits + offset}`)
-    for (let offset = 0; offset < aheadCount; offset += 1) ahead.push(`${poll}.${permits + waiters.length + offset}`)
-  } else {
-    for (const [member, permit] of tuples<[string, PermitId]>(permits, 2)) granted.set(member, permit)
-  }
+/** Reads what `acquire.lua` replied. */
+export function readAcquired(reply: unknown[]): AcquireResult {
+  const [, retryInMs, room, permits, joined, refusals, ahead] = reply as AcquireReply
+  const granted = new Map(tuples<[string, PermitId]>(permits, 2))
   const tags = new Map<string, number>()
   for (const [member, tag] of tuples<[string, string]>(joined, 2)) tags.set(member, Number(tag))
   const refused: AcquireResult['refused'] = new Map()

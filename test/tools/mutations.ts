@@ -171,7 +171,6 @@ export const MUTATIONS: Mutation[] = [
   caps('acquire', 'granted calls stay among the waiters', "  redis.call('ZREM', WAITERS, unpack(granted))\n"),
   caps('acquire', 'grants are not logged', "  redis.call('ZADD', LOG, unpack(logged))\n"),
   caps('acquire', 'grants of scarce caps are logged without their accounts', 'isScarce or widest', 'widest'),
-  ahead('permits of a poll that grants all are numbered one too low', 'number + 1 end', 'number end'),
   keptNames('grants that may count for shares later are logged without accounts', ' or widest > KEPT_WINDOW_MS_MIN'),
   ahead('permits ahead are granted under long windows', 'widest > KEPT_WINDOW_MS_MIN or queued', 'queued'),
   ahead('permits ahead are granted while calls wait', 'or queued > 0 or state', 'or state'),

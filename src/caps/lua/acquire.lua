@@ -10,13 +10,10 @@
                      member, tag (empty: it never had a place), weight, deadline (ms) and which of
                      the keys of coalesced calls is its own (0: none)
      Output: 'uninitialised'; 'needs-backfill'; or 'ok', ms until the rates let the next of the
-             waiters go (0: when another request ends), how many more requests there is room for,
-             the permits (see below); a list of member and tag of each waiter that joined the queue;
-             a list of member, reason, ms until it may come again and 1 (it had a place, and was
-             evicted) or 0 of each waiter that is refused; the number of permits ahead.
-             The permits have two forms. A list: member and permit of each grant. A number, if every
-             waiter has a permit: the permit of the first waiter; the permits of the other waiters
-             have the numbers after it, and the permits ahead have the numbers after these ]]
+             waiters go (0: when another request ends), how many more requests there is room for, a
+             list of member and permit of each grant; a list of member and tag of each waiter that
+             joined the queue; a list of member, reason, ms until it may come again and 1 (it had a
+             place, and was evicted) or 0 of each waiter that is refused; a list of permits ahead ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"
@@ -52,11 +49,11 @@ releasePermits(released, meanMs)
 if state.ramp then state.ramp = tonumber(redis.call('HGET', STATE, 'ramp')) end
 redis.call('ZREMRANGEBYSCORE', LOG, '-inf', score(now - widest))
 redis.call('ZREMRANGEBYSCORE', LEASES, '-inf', score(now))
-local RETRY_IN, ROOM, PERMITS, AHEAD = 2, 3, 4, 7
-local permits, joined, refusals, evictedCount = {}, {}, {}, 0
-local reply = {'ok', 0, 0, permits, joined, refusals, 0}
+local RETRY_IN, ROOM = 2, 3
+local permits, joined, refusals, permitsAhead, evictedCount = {}, {}, {}, {}, 0
+local reply = {'ok', 0, 0, permits, joined, refusals, permitsAhead}
 local function remembered()
-  if reply[PERMITS] ~= permits or #permits + #joined + #refusals > 0 then
+  if #permits + #joined + #refusals > 0 then
     redis.call('SET', LAST_REPLY, poll .. cmsgpack.pack(reply), 'PX', POLL_REPLY_TTL_MS)
   end
   return reply
@@ -87,7 +84,6 @@ local function grant(granted, ahead)
   -- Shares are counted by the member, most of an entry's size. Long windows have it too: their cap
   -- may be made scarce.
   local isNamed = isScarce or widest > KEPT_WINDOW_MS_MIN
-  local isOfAll = not isNamed and #granted == waiterCount
   local loggedAt, leasedUntil = score(now + logLaterMs), score(now + leaseMs)
   local logged, leased, latestTag = {}, {}, 0
   for index = 1, count do
@@ -96,10 +92,13 @@ local function grant(granted, ahead)
     local offset = 2 * index
     logged[offset - 1], logged[offset] = loggedAt, permit
     leased[offset - 1], leased[offset] = leasedUntil, permit
-    if not isOfAll then permits[offset - 1], permits[offset] = member, permit end
-    latestTag = math.max(latestTag, tagOf[member] or 0)
+    if member then
+      permits[offset - 1], permits[offset] = member, permit
+      latestTag = math.max(latestTag, tagOf[member] or 0)
+    else
+      permitsAhead[#permitsAhead + 1] = permit
+    end
   end
-  if isOfAll then reply[PERMITS] = number + 1 end
   -- Redis deletes a set with its last member, and its expiry too: without a new expiry, the lease
   -- of a dead worker would stay.
   local isFirst = redis.call('EXISTS', LOG, LEASES) < 2
@@ -128,7 +127,7 @@ if isRoomFor(queued + #unplaced) or (#unplaced == 0 and isRoomFor(#placed)) then
   local left = math.max(0, free - queued - #unplaced)
   local ahead = aheadOf(left)
   grant(waiters, ahead)
-  reply[ROOM], reply[AHEAD] = left - ahead, ahead
+  reply[ROOM] = left - ahead
   return remembered()
 end
 
