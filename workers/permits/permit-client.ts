@@ -147,13 +147,11 @@ export class PermitClient {
     this.#stopListening = undefined
   }
 
-  /** Sends what was released. @throws what Redis throws */
+  /** Releases permits that ended, and gives back permits ahead. @throws what Redis throws */
   async close(): Promise<void> {
     this.#polls.stop()
-    const released = this.#inUse.drainReleased()
-    const givingBack = this.#inUse.giveBack(this.#ahead.drain())
-    if (released.ids.length > 0) await this.#cap.release(released)
-    await givingBack
+    const permits = { ...this.#inUse.drainReleased(), unused: this.#ahead.drain() }
+    if (permits.ids.length + permits.unused.length > 0) await this.#cap.release(permits)
   }
 
   #poll(): Promise<number> {

@@ -65,7 +65,6 @@ export class PermitsInUse {
    * @returns whether calls of other workers wait for permits
    */
   async giveBack(unused: PermitId[]): Promise<boolean> {
-    if (unused.length === 0) return false
     for (const id of unused) this.#held.delete(id)
     try {
       return (await this.#deps.cap.release({ ...this.drainReleased(), unused })).isWaitedFor
