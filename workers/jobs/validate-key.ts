@@ -3,7 +3,6 @@ import { DelayedError, type Job } from 'bullmq'
 import { bucketOf, UNPROVEN_BUCKET } from '../../src/caps/bucket.ts'
 import { type Api, type Catalog, withCallerKey } from '../../src/catalog/catalog.ts'
 import type { ResponseClassCode } from '../../src/catalog/response-class.ts'
-
 import type { Db } from '../../src/db/database.ts'
 import {
   findProviderKey,
@@ -71,7 +70,7 @@ function shutCode(api: Api | undefined): 'API_NOT_ENABLED' | 'API_PAUSED' | unde
   return api?.pausedMode === 'refuse' ? 'API_PAUSED' : undefined
 }
 
-/** Why no permit came in time: nobody asks for one while operators hold what the API is sent. */
+/** Why no permit came in time: workers poll for no permits while operators hold the API's calls. */
 function waitEndCode(catalog: Catalog, slug: string): 'API_PAUSED' | 'UPSTREAM_CAP_EXHAUSTED' {
   return catalog.get(slug)?.pausedMode === 'hold' ? 'API_PAUSED' : 'UPSTREAM_CAP_EXHAUSTED'
 }

@@ -229,8 +229,8 @@ const TIMEOUT_CODES = new Set([
 ])
 
 /**
- * The cause may name a host, never a URL. It does not tell a failed connect from a lost answer, so
- * the reach is `maybe-sent`.
+ * The cause may name a host, never a URL. Most causes do not tell a failed connection from a lost
+ * answer, so the reach of each is `maybe-sent`.
  */
 function toAttemptError(cause: unknown): AttemptError {
   const code = cause instanceof Error ? Reflect.get(cause, 'code') : undefined
