@@ -14,14 +14,15 @@ export function expectation(schema: ParameterSchema, isGiven: boolean): string {
 }
 
 function mustBe(schema: ParameterSchema): string {
-  if (schema.items) return `a list, each item ${mustBe(schema.items)}`
+  if (schema.items) {
+    const count = countWords(schema.minItems, schema.maxItems, 'item')
+    return `a list${count && ` of ${count}`}, each item ${mustBe(schema.items)}`
+  }
   const options = optionsOf(schema)
   const type = typeWord(schema)
   const parts = [options ? `one of ${options.join(', ')}` : (KINDS[type] ?? `of type ${type}`)]
-  const { minimum, maximum } = schema
-  if (minimum !== undefined && maximum !== undefined) parts.push(`from ${minimum} to ${maximum}`)
-  else if (minimum !== undefined) parts.push(`of at least ${minimum}`)
-  else if (maximum !== undefined) parts.push(`of at most ${maximum}`)
+  const bounds = boundsOf(schema, `from ${schema.minimum} to ${schema.maximum}`).join(' and ')
+  parts.push(...(bounds === '' ? [] : [bounds.replace(/^(?=at|more|less)/, 'of ').replace(/^a multiple/, 'and $&')]))
   const { minLength = 0, maxLength, pattern } = schema
   const words = wordsOfPattern(schema)
   // A pattern with counts says how long the text is.
@@ -138,18 +139,25 @@ const FORMAT_WORDS: Record<string, string> = {
   uuid: 'a UUID',
 }
 
-function rangeWords({ minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf }: ParameterSchema): string {
+function rangeWords(schema: ParameterSchema): string {
+  const { minimum = 0, maximum } = schema
+  return boundsOf(schema, minimum < 0 ? `${minimum} to ${maximum}` : `${minimum}–${maximum}`).join(', ')
+}
+
+/** What bounds a number. `range` stands for a minimum and a maximum together. */
+function boundsOf(
+  { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf }: ParameterSchema,
+  range: string,
+): string[] {
   const isRange = minimum !== undefined && maximum !== undefined
-  const range = isRange && (minimum < 0 ? `${minimum} to ${maximum}` : `${minimum}–${maximum}`)
   return [
-    range || (minimum !== undefined && `at least ${minimum}`),
-    !range && maximum !== undefined && `at most ${maximum}`,
-    exclusiveMinimum !== undefined && `more than ${exclusiveMinimum}`,
-    exclusiveMaximum !== undefined && `less than ${exclusiveMaximum}`,
-    multipleOf !== undefined && `a multiple of ${multipleOf}`,
+    ...(isRange ? [range] : []),
+    ...(minimum === undefined || isRange ? [] : [`at least ${minimum}`]),
+    ...(maximum === undefined || isRange ? [] : [`at most ${maximum}`]),
+    ...(exclusiveMinimum === undefined ? [] : [`more than ${exclusiveMinimum}`]),
+    ...(exclusiveMaximum === undefined ? [] : [`less than ${exclusiveMaximum}`]),
+    ...(multipleOf === undefined ? [] : [`a multiple of ${multipleOf}`]),
   ]
-    .filter(Boolean)
-    .join(', ')
 }
 
 function countWords(least: number | undefined, most: number | undefined, thing: string): string {

@@ -1,3 +1,4 @@
+import { Check } from 'typebox/schema'
 import { isObject } from '../json.ts'
 import type { Schema } from './schema-keywords.ts'
 
@@ -56,16 +57,17 @@ function madeList({ items, minItems, maxItems }: Schema, depth: number): unknown
   return Array.from({ length }, () => madeValue(items as Schema, depth + 1))
 }
 
+/** Of the numbers at the bounds of a schema, and between them, the first that fits. */
 function madeNumber(schema: Schema): number {
-  const bound = (name: string): number | undefined => (typeof schema[name] === 'number' ? schema[name] : undefined)
-  const above = bound('exclusiveMinimum')
-  const below = bound('exclusiveMaximum')
-  const least = bound('minimum') ?? (above === undefined ? undefined : above + 1)
-  const most = bound('maximum') ?? (below === undefined ? undefined : below - 1)
-  const step = bound('multipleOf') ?? (schema.type === 'integer' ? 1 : undefined)
-  const value = least ?? (most !== undefined && most < 1 ? most : 1)
-  const stepped = step === undefined || step <= 0 ? value : Math.ceil(value / step) * step
-  return most !== undefined && stepped > most ? most : stepped
+  const bound = (name: string, none: number): number => (typeof schema[name] === 'number' ? schema[name] : none)
+  const least = Math.max(bound('minimum', -Infinity), bound('exclusiveMinimum', -Infinity))
+  const most = Math.min(bound('maximum', Infinity), bound('exclusiveMaximum', Infinity))
+  const step = Math.abs(bound('multipleOf', schema.type === 'integer' ? 1 : 0))
+  const start = least > -Infinity ? least : Math.min(1, most)
+  const multiples = [Math.ceil(start / step), Math.ceil(start / step) + 1, Math.floor(start / step)]
+  const candidates =
+    step > 0 ? multiples.map((count) => count * step) : [start, start + 1, (start + most) / 2, start - 1]
+  return candidates.find((value) => Number.isFinite(value) && Check(schema, value)) ?? start
 }
 
 function madeText({ minLength, maxLength, description }: Schema): string {

@@ -32,10 +32,9 @@ export function statedKeywords(value: Record<string, unknown>, path: Path, findi
   const schema: Schema = { ...typeOf(value, path, findings), ...statedValues(value, path, findings) }
   const description = descriptionOf(value)
   if (description !== '') schema.description = description
-  for (const name of NUMBERS) if (typeof value[name] === 'number') schema[name] = value[name]
   for (const name of LENGTHS)
     if (Number.isSafeInteger(value[name]) && Number(value[name]) >= 0) schema[name] = value[name]
-  return Object.assign(schema, exclusiveBounds(value))
+  return Object.assign(schema, numberBounds(value))
 }
 
 /** `nullable` of OpenAPI 3.0 is a type of JSON Schema. */
@@ -67,20 +66,20 @@ function statedValues(value: Record<string, unknown>, path: Path, findings: Find
   return schema
 }
 
-/** Flags beside a bound in OpenAPI 3.0, bounds of their own in 3.1. */
-function exclusiveBounds({ exclusiveMinimum, exclusiveMaximum, minimum, maximum }: Record<string, unknown>): Schema {
-  const bound = (exclusive: unknown, inclusive: unknown) =>
-    typeof exclusive === 'number'
-      ? exclusive
-      : exclusive === true && typeof inclusive === 'number'
-        ? inclusive
-        : undefined
-  const least = bound(exclusiveMinimum, minimum)
-  const most = bound(exclusiveMaximum, maximum)
-  return {
-    ...(least === undefined ? {} : { exclusiveMinimum: least }),
-    ...(most === undefined ? {} : { exclusiveMaximum: most }),
+/** In OpenAPI 3.0 a flag beside a bound, which then is no bound of its own; in 3.1 a bound of its own. */
+function numberBounds(value: Record<string, unknown>): Schema {
+  const bounds: Schema = {}
+  for (const name of NUMBERS) if (typeof value[name] === 'number') bounds[name] = value[name]
+  for (const [inclusive, exclusive] of [
+    ['minimum', 'exclusiveMinimum'],
+    ['maximum', 'exclusiveMaximum'],
+  ] as const) {
+    if (typeof value[exclusive] === 'number') bounds[exclusive] = value[exclusive]
+    if (value[exclusive] !== true || bounds[inclusive] === undefined) continue
+    bounds[exclusive] = bounds[inclusive]
+    delete bounds[inclusive]
   }
+  return bounds
 }
 
 /**

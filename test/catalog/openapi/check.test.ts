@@ -129,6 +129,42 @@ describe('a document of an own API', () => {
     assert.match(words(await check(document({ root, operation: { security: [{ key: [] }] } }))), /key needs a cookie/)
   })
 
+  it('a required number leaves its operation out only if no number fits, whatever its bounds are', async () => {
+    const said = async (schema: object) => {
+      const parameters = [{ name: 'n', in: 'query', required: true, schema }]
+      return words(await check(document({ operation: { parameters } })))
+    }
+    for (const bounds of [
+      { minimum: 0, exclusiveMinimum: true },
+      { minimum: 0, exclusiveMinimum: true, maximum: 1, exclusiveMaximum: true },
+      { exclusiveMinimum: 0, exclusiveMaximum: 1 },
+      { exclusiveMaximum: -1 },
+      { minimum: 0.3, maximum: 0.4, multipleOf: 0.1 },
+      { minimum: 0, exclusiveMinimum: 0 },
+    ])
+      assert.doesNotMatch(await said({ type: 'number', ...bounds }), /no value fits/, JSON.stringify(bounds))
+    for (const bounds of [
+      { minimum: 0, exclusiveMinimum: true },
+      { maximum: -3, multipleOf: 2 },
+      { minimum: 4, exclusiveMinimum: 4, multipleOf: 4 },
+      { minimum: 0.5, maximum: 1.5 },
+    ])
+      assert.doesNotMatch(await said({ type: 'integer', ...bounds }), /no value fits/, JSON.stringify(bounds))
+    const parameters = [
+      { name: 'n', in: 'query', schema: { type: 'number', minimum: 0, exclusiveMinimum: true, maximum: 9 } },
+      { name: 'm', in: 'query', schema: { type: 'integer', exclusiveMaximum: 101, multipleOf: 5 } },
+      { name: 'l', in: 'query', schema: { type: 'array', items: { type: 'boolean' }, minItems: 2, maxItems: 3 } },
+    ]
+    const { entry } = await check(document({ operation: { parameters } }))
+    const shown = Object.values(entry?.endpoints[0]?.params ?? {}).map(({ description }) => description)
+    assert.deepEqual(shown, [
+      'a number of at most 9 and more than 0',
+      'a whole number of less than 101 and a multiple of 5',
+      'a list of 2–3 items, each item true or false',
+    ])
+    assert.match(await said({ type: 'integer', exclusiveMinimum: 0, exclusiveMaximum: 1 }), /no value fits/)
+  })
+
   it('an optional parameter of another kind is left out, and a required one leaves its operation out', async () => {
     const parameter = { name: 'filter', in: 'query', schema: { type: 'object' } }
     const optional = await check(document({ operation: { parameters: [parameter] } }))
