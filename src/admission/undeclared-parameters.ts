@@ -1,5 +1,6 @@
 import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
 import type { Api } from '../catalog/catalog.ts'
+import { isParameterName } from '../catalog/parameter-values.ts'
 import type { UpstreamRequest } from '../catalog/upstream-request.ts'
 import { GatewayError } from '../errors.ts'
 import { sentence } from '../http/request/violation-words.ts'
@@ -31,7 +32,8 @@ export function readUndeclared(
     const comparable = comparableName(name)
     checkName(name, comparable)
     const spelling = spellings.get(comparable)
-    if (spelling !== undefined) throw invalidParameter(spelling, `its name is spelled ${spelling}`)
+    if (spelling !== undefined)
+      throw invalidParameter(spelling, `its name is spelled ${spelling}${isParameterName(name) ? `, not ${name}` : ''}`)
     if (CREDENTIAL_NAMES.has(comparable)) throw invalidParameter(name, 'a credential is never sent to the upstream')
     if (reserved.has(comparable)) throw invalidParameter(name, 'it is reserved')
     names.add(comparable)
@@ -80,8 +82,7 @@ function forwardedText(name: string, value: unknown): string {
 }
 
 export function invalidParameter(parameter: string | undefined, reason: string): GatewayError {
-  // A name of the caller's goes back only if it cannot be mistaken for anything else.
-  const name = parameter !== undefined && /^[\w.-]{1,64}$/.test(parameter) ? parameter : undefined
+  const name = parameter !== undefined && isParameterName(parameter) ? parameter : undefined
   return new GatewayError('INVALID_PARAMETER', {
     message: sentence(`${name === undefined ? 'A parameter' : `Parameter ${name}`} is invalid: ${reason}`),
     tokens: name === undefined ? {} : { param: name },

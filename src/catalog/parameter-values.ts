@@ -1,6 +1,12 @@
 import { zoneNamed } from './calendar.ts'
 
 /**
+ * Whether a text is the name of a parameter: letters, digits and the few signs that APIs use
+ * (`filter[status]`, `$top`). No such name can be mistaken for a sentence, so answers may repeat it.
+ */
+export const isParameterName = (text: string): boolean => /^[\p{L}\p{N}$_][\p{L}\p{N}$_.:[\]-]{0,99}$/u.test(text)
+
+/**
  * A parameter that passed its schema and still cannot be used; `reason` completes "Parameter x is
  * invalid: …".
  */

@@ -314,8 +314,8 @@ describe('an alias of a parameter', () => {
     assert.match(message('lat=1&lng=1&timezone=Nowhere'), /^Parameter timezone is invalid/)
     assert.match(message('lat=1'), /^Parameter lng is invalid: .*it may also be given as longitude or lon\.$/)
     assert.match(message('lat=1&longitud=1'), /longitud is not known, did you mean longitude\?$/)
-    assert.match(message('lat=1&LON=1'), /Parameter lon is invalid: its name is spelled lon/)
-    assert.match(message('lat=1&lon[]=1'), /Parameter lon is invalid: its name is spelled lon/)
+    assert.match(message('lat=1&LON=1'), /^Parameter lon is invalid: its name is spelled lon, not LON\.$/)
+    assert.match(message('lat=1&lon[]=1'), /^Parameter lon is invalid: its name is spelled lon, not lon\[\]\.$/)
   })
 })
 

@@ -1,5 +1,5 @@
 import { Check } from 'typebox/schema'
-import { InvalidParameter } from '../parameter-values.ts'
+import { InvalidParameter, isParameterName } from '../parameter-values.ts'
 import { TEXT_LENGTH_MAX } from '../parameters.ts'
 import { inTypeOf, statedExample } from './example-values.ts'
 import { madeValue } from './made-value.ts'
@@ -48,7 +48,6 @@ const OWN_HEADERS: RegExp[] = [
 /** Whether neither a parameter nor a setting may name the header; the name is in lower case. */
 export const isOwnHeader = (name: string): boolean => OWN_HEADERS.some((pattern) => pattern.test(name))
 
-const NAME = /^[\p{L}\p{N}$_][\p{L}\p{N}$_.:[\]-]{0,99}$/u
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$/
 
 /** Items of a list that a call may give. */
@@ -135,7 +134,7 @@ function readParameter(
     document.findings.leaveOut(path, `The parameter ${shown} is left out: it ${reason}.`)
     return undefined
   }
-  if (typeof name !== 'string' || !NAME.test(name) || name === 'prototype' || name in Object.prototype)
+  if (typeof name !== 'string' || !isParameterName(name) || name === 'prototype' || name in Object.prototype)
     return refuse('has a name that no parameter may have')
   if (place === 'cookie') return refuse('is a cookie')
   if (place !== 'path' && place !== 'query' && place !== 'header')
