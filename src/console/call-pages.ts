@@ -37,7 +37,7 @@ function callFacts(call: AccountedCall): Html[] {
     fact('Ended', time(call.at)),
     fact('Answer', code === null ? `${call.status}` : html`${call.status} ${code}`),
     fact('Cause', call.cause ?? '–'),
-    fact('Account', html`<a href="/accounts/${account.id}">${account.email ?? 'gone'}</a>`),
+    fact('Account', accountLink(account)),
     fact('Key or app', madeBy),
     fact('Came by', `${call.via}${call.tool === null ? '' : `, ${call.tool}`}, ${call.mode}`),
     fact('API', call.api === '-' ? '–' : html`<a href="/queues/${call.api}">${call.api}</a>`),
@@ -67,10 +67,7 @@ const STATUSES = [
 
 /** The latest calls of all accounts, or those that a filter fits. */
 export function callsPage({ calls, filter, next }: CallList, assets: Assets): string {
-  const rows = calls.map((call) => [
-    ...callCells(call),
-    link(`/accounts/${call.account.id}`, call.account.email ?? call.account.id),
-  ])
+  const rows = calls.map((call) => [...callCells(call), accountLink(call.account)])
   const empty = next === undefined ? 'No call fits.' : 'None of the calls searched so far matches. Look further back.'
   const main = html`<h1>Calls <small>newest first, UTC</small></h1>
 <form class="filters" method="get" action="/calls">
@@ -101,7 +98,7 @@ ${
         'Calls by API',
         ['API', 'Day', 'Calls', 'Refused (4xx)', 'Failed (5xx)'],
         apis.map((line) => [
-          line.api === '-' ? 'no API' : link(`/accounts?api=${line.api}`, line.api),
+          line.api === '-' ? 'no API' : html`<a href="/accounts?api=${line.api}">${line.api}</a>`,
           line.day,
           `${line.calls}`,
           `${line.refused}`,
@@ -184,7 +181,7 @@ function callCells(call: LoggedCallAnswer): (string | Html)[] {
 /** Who uses the cap of an API. */
 export function apiAccountsPage(slug: string, accounts: AccountUsage[], assets: Assets): string {
   const rows = accounts.map(({ id, email, calls, refused, failed }) => [
-    link(`/accounts/${id}`, email ?? id),
+    accountLink({ id, email }),
     ...[calls, refused, failed].map(String),
   ])
   const main = html`<h1>Accounts of ${slug} <small>today, UTC · <a href="/queues/${slug}">queue</a></small></h1>
@@ -229,8 +226,11 @@ function none(text: string): Html {
   return html`<p class="calm">${text}</p>`
 }
 
-function link(href: string, text: string): Html {
-  return html`<a href="${href}">${text}</a>`
+/** An account that is gone has no page, and its calls stay as long as the log does. */
+function accountLink({ id, email }: { id: string; email: string | null }): Html {
+  return email === null
+    ? html`<a href="/calls?account=${id}">${id.slice(0, 8)}… (gone)</a>`
+    : html`<a href="/accounts/${id}">${email}</a>`
 }
 
 const nameOf = ({ api, endpoint }: LoggedCallAnswer): string => (api === '-' ? 'no API' : `${api}${endpoint ?? ''}`)

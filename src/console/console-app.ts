@@ -16,11 +16,11 @@ import { sendPage } from '../pages/page-headers.ts'
 import { auditPageRoutes } from './audit-page.ts'
 import { BOOK_PAGES, bookPage } from './book-page.ts'
 import { callRoutes } from './call-routes.ts'
+import { isForPerson, sendFailure } from './failure-page.ts'
 import { metricsRoute } from './fleet-metrics.ts'
 import { loginRoutes } from './login-routes.ts'
-import { isMissingPage, sendNotFound } from './not-found-page.ts'
 import { oidcRoutes } from './oidc-routes.ts'
-import { guardOperator, isPageView } from './operator-guard.ts'
+import { guardOperator } from './operator-guard.ts'
 import { OperatorSessions } from './operator-session.ts'
 import { overviewRoutes } from './overview-routes.ts'
 import { queueRoutes } from './queue-routes.ts'
@@ -79,9 +79,7 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
       if (request.is404) refuseUnrouted(request, allowedMethods, NO_ROUTE)
     })
     scope.setErrorHandler((error, request, reply) =>
-      error instanceof GatewayError && isPageView(request) && isMissingPage(request, error)
-        ? sendNotFound(reply, error, assets)
-        : sendError(reply, error, config.http.baseUrl),
+      isForPerson(request) ? sendFailure(reply, error, assets) : sendError(reply, error, config.http.baseUrl),
     )
     // The scope's own, without which its hooks would not run if there is no route.
     scope.setNotFoundHandler(() => {

@@ -1,5 +1,4 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { GatewayError } from '../errors.ts'
 import { prepareError } from '../http/answer/error-answer.ts'
 import type { Assets } from '../pages/assets.ts'
 import { html } from '../pages/html.ts'
@@ -7,26 +6,30 @@ import { sendPage } from '../pages/page-headers.ts'
 import { consolePage, consoleStyles } from './console-page.ts'
 
 /**
- * Whether a failure is that the console has no such page: failures of the operator API are for
- * programs.
+ * Whether a person reads the failure: a browser opens a page or sends a form. Failures of the
+ * operator API are for programs.
  */
-export function isMissingPage({ url }: FastifyRequest, { code }: GatewayError): boolean {
-  return (code === 'NOT_FOUND' || code === 'METHOD_NOT_ALLOWED') && !url.startsWith('/v1/')
+export function isForPerson({ url, headers }: FastifyRequest): boolean {
+  return !url.startsWith('/v1/') && (headers.accept ?? '').includes('text/html')
 }
 
-/** Answers a person who opened an address at which the console has no page. */
-export function sendNotFound(reply: FastifyReply, thrown: GatewayError, assets: Assets): FastifyReply {
+/** Answers a failure with a page: what is wrong, and where to go on. */
+export function sendFailure(reply: FastifyReply, thrown: unknown, assets: Assets): FastifyReply {
+  const { request } = reply
   const error = prepareError(reply, thrown)
-  const [path = ''] = reply.request.url.split('?', 1)
-  const said = error.code === 'NOT_FOUND' ? error.details.message : undefined
-  const main = html`<h1>No such page</h1>
+  const { code, status } = error
+  const [path = ''] = request.url.split('?', 1)
+  const isUnrouted = code === 'METHOD_NOT_ALLOWED' || (code === 'NOT_FOUND' && error.details.message === undefined)
+  const title = status === 404 || status === 405 ? 'No such page' : status < 500 ? 'Refused' : 'It failed'
+  const main = html`<h1>${title}</h1>
 <section id="missing" tabindex="-1">
-<p>${said ?? `The console has no page ${path}.`}</p>
+<p>${isUnrouted ? `The console has no page ${path}.` : error.message}</p>
+${status < 500 ? '' : html`<p>Try again in some seconds. The line of the log has code <code>${code}</code> and request <code>${request.id}</code>.</p>`}
 <p><a href="/">Overview</a> has what needs you and every API, <a href="/queues">Queues</a> the calls that wait.</p>
 </section>
 `
   const page = consolePage(assets, {
-    title: 'No such page · Agent API Gateway console',
+    title: `${title} · Agent API Gateway console`,
     skipTo: ['missing', 'Skip to the text'],
     styles: ['browser/base.css', ...consoleStyles('frame', 'overview', 'tables')],
     main,

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { createLog } from '../../src/log.ts'
 import { openRedis } from '../../src/redis/connection.ts'
@@ -153,10 +154,13 @@ describe('the guard of the console', () => {
     assert.match(page, /That is not the operator token: it is the value of OPERATOR_TOKEN, which npm start prints\./)
   })
 
-  it('the guard of the console answers a missing page with a page for a person who has the token, and with the code for a program', async () => {
+  it('the guard of the console answers whatever fails with a page for a person who has the token, and with the code for a program', async () => {
     const bearer = { authorization: `Bearer ${token}` }
     const person = { ...bearer, accept: 'text/html,*/*;q=0.8' }
     for (const [path, status, words, allow] of [
+      [`/accounts/${randomUUID()}`, 404, 'No account has this id.', null],
+      ['/calls?status=9', 400, 'Parameter status ', null],
+      ['/audit?cursor=x', 400, 'Parameter cursor ', null],
       ['/nothing', 404, 'The console has no page /nothing.', null],
       ['/%3Cb%3E?x', 404, 'The console has no page /%3Cb%3E.', null],
       ['/queues/nothing', 404, 'The catalog has no such API.', null],
@@ -170,8 +174,14 @@ describe('the guard of the console', () => {
       assert.ok(text.includes(words), text)
       // The page is unchanged, because a script would keep nothing of it.
       assert.ok(text.includes('<a href="/queues">') && !/<script|id="live"/.test(text), text)
-      assert.match(Object(await (await ask('GET', path, bearer)).json()).code, /^(NOT_FOUND|METHOD_NOT_ALLOWED)$/)
+      assert.match(
+        Object(await (await ask('GET', path, bearer)).json()).code,
+        /^(NOT_FOUND|METHOD_NOT_ALLOWED|USER_NOT_FOUND|VALIDATION_ERROR)$/,
+      )
     }
+    const form = { ...bearer, accept: 'text/html', 'content-type': 'application/x-www-form-urlencoded' }
+    const sent = await ask('POST', `/accounts/${randomUUID()}/disable`, form)
+    assert.deepEqual([sent.status, sent.headers.get('content-type')], [404, 'text/html; charset=utf-8'])
     const ofApi = await ask('GET', '/v1/operator/nothing', person)
     const { code, hint } = Object(await ofApi.json())
     assert.deepEqual([code, hint], ['NOT_FOUND', 'See operator --help for what operators can do.'])

@@ -136,7 +136,10 @@ function accounts({ accounts: rows }) {
     'Accounts with most calls',
     ['Account', 'Calls', '429', 'Other 4xx', '5xx'],
     rows.map(({ id, email, calls, limited, refused, failed }) => [
-      `<a href="/accounts/${escapeHtml(id)}">${email === null ? `${escapeHtml(id.slice(0, 8))}…` : escapeHtml(email)}</a>`,
+      // An account that is gone has no page.
+      email === null
+        ? `<a href="/calls?account=${escapeHtml(id)}">${escapeHtml(id.slice(0, 8))}… (gone)</a>`
+        : `<a href="/accounts/${escapeHtml(id)}">${escapeHtml(email)}</a>`,
       String(calls),
       String(limited),
       String(refused),
