@@ -2,7 +2,7 @@ import { zoneNamed } from './calendar.ts'
 
 /**
  * Whether a text is the name of a parameter: letters, digits and the few signs that APIs use
- * (`filter[status]`, `$top`). No such name can be mistaken for a sentence, so answers may repeat it.
+ * (`filter[status]`, `$top`). Answers may repeat it, because it cannot be mistaken for a sentence.
  */
 export const isParameterName = (text: string): boolean => /^[\p{L}\p{N}$_][\p{L}\p{N}$_.:[\]-]{0,99}$/u.test(text)
 

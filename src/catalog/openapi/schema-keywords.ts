@@ -66,7 +66,7 @@ function statedValues(value: Record<string, unknown>, path: Path, findings: Find
   return schema
 }
 
-/** In OpenAPI 3.0 a flag beside a bound, which then is no bound of its own; in 3.1 a bound of its own. */
+/** An exclusive bound is a flag beside a bound in OpenAPI 3.0, and a bound of its own in 3.1. */
 function numberBounds(value: Record<string, unknown>): Schema {
   const bounds: Schema = {}
   for (const name of NUMBERS) if (typeof value[name] === 'number') bounds[name] = value[name]
