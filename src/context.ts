@@ -51,7 +51,7 @@ export interface Context {
   cacheRedis: RedisConnection
   principals: PrincipalCache
   unknownKeys: UnknownKeys
-  /** By id, the sessions that this node found last, and their users as they were then. */
+  /** By id, the sessions that this node found last, each with its user as the node found it. */
   knownSessions: LRUCache<string, SessionUser>
   accountRequests: AccountRequests
   /** Set where the operator has a mail server. */
@@ -89,7 +89,7 @@ const STRANGERS_CONNECTIONS_MAX = 2
 /** Connections to Postgres that serve reports. */
 const REPORTS_CONNECTIONS_MAX = 2
 
-/** Of more sessions, the least used counts as unknown once. */
+/** If there are more sessions, the session that was used least recently counts as unknown once. */
 const KNOWN_SESSIONS_MAX = 20_000
 
 /**

@@ -44,7 +44,7 @@ export interface Admitted {
   preference: Preference
 }
 
-/** Of the arrival of a call, what its job takes. */
+/** The part of a call's arrival that its job keeps. */
 export type JobArrival = Pick<CallArrival, 'origin' | 'startedAt'> & {
   span: { traceparent: string | undefined } | undefined
 }
@@ -215,7 +215,7 @@ export function createJob(
     id: string
     now: number
     timeoutMs: number
-    /** Of an asynchronous call, which it makes this call. */
+    /** Makes the call asynchronous. */
     resultBytesMax?: number | undefined
   },
 ): CallJob {

@@ -95,7 +95,7 @@ export function requireServed({ lanes }: ServedDeps, { slug }: Api): void {
 /** Workers are restarted by then, milliseconds. */
 const NOT_SERVED_RETRY_MS = 10_000
 
-/** Of the request's headers only the scenario counts. @throws GatewayError */
+/** The scenario is the only header of the request that counts. @throws GatewayError */
 export function checkBatchCall(
   target: CallTarget,
   given: () => GivenParameter[],

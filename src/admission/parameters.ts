@@ -148,7 +148,7 @@ function readDeclared(
   return parameters
 }
 
-/** Of a JSON object the first thing that does not fit, of a plain value all that it must be. */
+/** Names the first thing in a JSON object that does not fit, or all that a plain value must be. */
 function misfit(endpoint: ApiEndpoint, { name, schema, validator }: ApiParameter, value: unknown): string {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return expectation(schema, true) + exampleOf(endpoint, name, schema)
@@ -157,7 +157,7 @@ function misfit(endpoint: ApiEndpoint, { name, schema, validator }: ApiParameter
   return `${first?.instancePath || 'it'} ${first?.message ?? 'does not fit'}`
 }
 
-/** `, such as USD`: bounds say of a number what it must be, and of a text hardly anything. */
+/** `, such as USD`, for a text. A number has bounds, which say enough. */
 function exampleOf({ declaration }: ApiEndpoint, name: string, schema: ParameterSchema): string {
   const value = declaration.example.parameters[name]
   const isPlain = typeof value === 'string' && value !== '' && value.length <= EXAMPLE_CHARACTERS_MAX

@@ -18,7 +18,7 @@ export interface CallToEnd {
   refund: Refund
   /** When the call took its units, Redis' clock, milliseconds. */
   at: number
-  /** Under which the limits of its key or connection are counted; absent if nobody set any. */
+  /** Id under which the calls of its key or connection are counted; absent if it has no limits. */
   credentialId?: string | undefined
   isAsync?: boolean | undefined
   /** The call of the same batch that gets the lease. */
@@ -36,7 +36,7 @@ export interface EndStep {
   version: string
 }
 
-/** Of a call that another process ends, or that took no limits. */
+/** The step of a call that another process ends, or that took no limits. */
 export const NOTHING_ENDED: Promise<EndStep> = Promise.resolve({ ended: 0, version: '' })
 
 /**

@@ -16,7 +16,7 @@ export interface LimitState {
    * 0: at any moment, or nothing refuses.
    */
   nextEndMs: number
-  /** Of the credential, each limit that its owner set. */
+  /** The limits that the owner of the credential set. */
   credential: CredentialState | undefined
 }
 

@@ -27,8 +27,8 @@ interface Credentialed {
 }
 
 /**
- * Under which the limits of the credential are counted; undefined if it has no limits, and then it
- * costs nothing.
+ * Id under which the calls of the credential are counted. Undefined if it has no limits, because
+ * then nothing is counted for it.
  */
 export function countedCredential(subject: Credentialed): string | undefined {
   const { allowance } = subject

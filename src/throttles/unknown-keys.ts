@@ -10,21 +10,22 @@ const REMEMBERED_MAX = 10_000
 const REFUSAL_MS = 250
 
 /**
- * Keeps made-up keys, whose checksum anybody can compute, from Postgres. Known keys do not pass
- * here.
+ * Keeps made-up keys, whose checksum anybody can compute, and sessions that have ended from
+ * Postgres. Credentials that the node knows do not pass here.
  */
 export class UnknownKeys {
   readonly #refused = new LRUCache<string, true>({ max: REMEMBERED_MAX, ttl: REMEMBERED_MS })
   readonly #lookUps: TokenBuckets
 
-  /** `perMinute` bounds fruitless look-ups of a client address; 0: no bound. */
+  /** `perMinute` bounds the look-ups of a client address that find nobody; 0: no bound. */
   constructor(perMinute: number) {
     this.#lookUps = new TokenBuckets({ perSecond: perMinute / 60, burst: perMinute })
   }
 
   /**
-   * `cacheKey` names the key without being it. A look-up that throws a refusal of the credential
-   * counts, and is made again: an ended session, or a disabled account, which may be enabled again.
+   * `cacheKey` names the credential without being it. A look-up that throws a refusal of the
+   * credential counts, and is made again: an ended session, or a disabled account, which may be
+   * enabled again.
    *
    * @throws GatewayError INVALID_API_KEY or RATE_LIMIT_EXCEEDED; what `find` throws
    */

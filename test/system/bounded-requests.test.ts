@@ -154,9 +154,9 @@ describe('a request', () => {
     const statuses = []
     for (const path of Array.from({ length: 6 }, () => ['/v1/me', '/v1/calls/x']).flat())
       statuses.push((await send(gateway, path, { token })).status)
-    // A node that knew the session finds out without a count; one more may be due within 12 s.
+    // A node that knew the session finds out without a count. A look-up is due again every 12 s.
     assert.deepEqual(statuses.slice(0, 5), [401, 401, 401, 401, 401])
-    assert.equal(statuses.at(-1), 429)
+    assert.ok(statuses.includes(429), String(statuses))
     await checkServed()
   })
 

@@ -45,7 +45,7 @@ describe('unknown keys', () => {
     }
   })
 
-  it('unknown keys are what a refusal makes of them: the look-up counts, and the next look-up is made', async () => {
+  it('unknown keys are counted if their look-up ends in a refusal of the credential, and then the next look-up is made', async () => {
     const keys = new UnknownKeys(2)
     const disabled = async () => {
       throw new GatewayError('INVALID_API_KEY')

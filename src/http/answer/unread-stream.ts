@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream'
 
 /**
- * What answers HEAD in place of a stream. Fastify reads the stream of such an answer to its end,
- * for nobody: a client would make the node read a whole export, and pay with a request that has no
- * body to take. The stream is destroyed, and whoever waits for its end hears of it.
+ * An empty stream, which answers HEAD in place of the stream that answers GET. Fastify would read
+ * that stream to its end and send nothing of it, so that a client without a body to take could make
+ * the node read a whole export. The stream is destroyed, and whoever waits for its end hears of it.
  */
 export function unreadStream(stream: Readable): Readable {
   stream.destroy()

@@ -3,10 +3,12 @@ import { bringsBody } from '../request/body-limits.ts'
 import type { Holding } from './holding.ts'
 
 /**
- * Parts in which a body may arrive: its chunks, or its packets. Each takes the processor two
- * microseconds, and so much memory besides its bytes until the body is complete.
+ * Parts in which a body may arrive: its chunks, or its packets. Each part takes the processor two
+ * microseconds.
  */
 const PARTS_MAX = 2_000
+
+/** Memory that a part takes besides its bytes until the body is complete. */
 const PART_BYTES = 256
 
 /**

@@ -1,10 +1,10 @@
 import { getHeapStatistics } from 'node:v8'
 import { type HeldConnection, Holding, type HoldingLedger, type Owner } from './holding.ts'
 
-/** Of the memory limit, what all clients together may make the process hold. */
+/** The share of the memory limit that all clients together may make the process hold. */
 const PROCESS_SHARE = 1 / 4
 
-/** Of what all clients together may hold, what one client address, or one account, may hold. */
+/** The share of these bytes that one client address, or one account, may make the process hold. */
 const OWNER_SHARE = 1 / 8
 
 /** When a limit was reached, connections are closed until so much of the limit is left in use. */

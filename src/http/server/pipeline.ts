@@ -91,7 +91,7 @@ class PipelineGate implements HeldConnection {
    */
   readonly #holdings: Holding[] = []
   #newest: IncomingMessage | undefined
-  /** Of a request's head that has not arrived. */
+  /** What has arrived of a request's head that is not complete. */
   #headBytes = 0
   readonly #body = new BodyParts()
   #isRefused = false
