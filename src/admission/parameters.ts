@@ -112,14 +112,12 @@ function gather(
  */
 function readExtra({ api, endpoint: declared }: CallTarget, undeclared: GivenParameter[]): CheckedParameters['extra'] {
   const { declaration: endpoint, parameters } = declared
-  const [{ name } = { name: '' }] = undeclared
-  const body = parameters.find(({ isBody }) => isBody)
-  if (body && Object.hasOwn(Object(Reflect.get(body.schema, 'properties')), name)) {
-    throw invalidParameter(name, 'it is a member of the body: put it into body')
-  }
+  const members = parameters.find(({ isBody }) => isBody)?.schema.properties ?? {}
+  const misplaced = undeclared.find(({ name }) => Object.hasOwn(members, name))
+  if (misplaced) throw invalidParameter(misplaced.name, 'it is a member of the body: put it into body')
   if ((endpoint.effect ?? 'read') === 'read') return readUndeclared(api, declared, undeclared)
   const names = parameters.map((parameter) => parameter.name).join(', ') || 'none'
-  throw invalidParameter(name, `a call that changes something takes declared parameters alone: ${names}`)
+  throw invalidParameter(undeclared[0]?.name, `a call that changes something takes declared parameters alone: ${names}`)
 }
 
 function checkBodySize(bodyBytesMax: number, body: unknown): void {

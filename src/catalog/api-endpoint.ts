@@ -37,6 +37,8 @@ export interface ParameterSchema {
   type?: 'string' | 'number' | 'integer' | 'boolean' | 'array' | 'object'
   /** Of a list of plain values. */
   items?: ParameterSchema
+  /** Of a JSON object. */
+  properties?: Record<string, unknown>
   description?: string
   default?: unknown
   enum?: unknown[]
