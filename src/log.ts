@@ -34,6 +34,12 @@ const BATCH_BYTES = 16_000
 /** The loggers of this process. */
 const logs = new Set<Log>()
 const batchedLogs = new Set<BatchedLog>()
+const gatheredLines = new Set<GatheredLines>()
+
+// pino writes what its outputs have when the process ends. This listener comes before pino's.
+process.on('exit', () => {
+  for (const lines of gatheredLines) lines.handOver()
+})
 
 /**
  * The logger of a process: JSON lines, or readable lines on a terminal. `process` names it: web,
@@ -55,7 +61,54 @@ export function createLog(config: Config['log'], process: string): Log {
     }
     return kept(pino(options, { write }))
   }
-  return kept(pino(options, pino.destination({ sync: false, minLength: BATCH_BYTES, periodicFlush: LINES_KEPT_MS })))
+  return kept(pino(options, new GatheredLines()))
+}
+
+/**
+ * An output that is written in batches. A batch is written `LINES_KEPT_MS` after its first line, or
+ * when it is full. While there is no line, pino's own `periodicFlush` makes 20 empty writes a
+ * second.
+ */
+export class GatheredLines implements DestinationStream {
+  /** If its least length was 0, its `flush` would not wait for a write that is under way. */
+  readonly #output: ReturnType<typeof pino.destination>
+  #lines: string[] = []
+  #length = 0
+  #timer: NodeJS.Timeout | undefined
+
+  /** `dest`: descriptor or path of a file; default: standard output. */
+  constructor(dest: number | string = stdout.fd) {
+    this.#output = pino.destination({ dest, sync: false, minLength: 1 })
+    gatheredLines.add(this)
+  }
+
+  write(line: string): void {
+    this.#lines.push(line)
+    this.#length += line.length
+    if (this.#length >= BATCH_BYTES) this.handOver()
+    else this.#timer ??= setTimeout(() => this.handOver(), LINES_KEPT_MS).unref()
+  }
+
+  handOver(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    if (this.#length === 0) return
+    const lines = this.#lines.join('')
+    this.#lines = []
+    this.#length = 0
+    this.#output.write(lines)
+  }
+
+  flush(done?: () => void): void {
+    this.handOver()
+    this.#output.flush(done)
+  }
+
+  /** pino calls it after a line of level fatal. */
+  flushSync(): void {
+    this.handOver()
+    this.#output.flushSync()
+  }
 }
 
 function kept(log: Log): Log {

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { pino } from 'pino'
-import { BatchedLog, flushLogs } from '../src/log.ts'
+import { BatchedLog, flushLogs, GatheredLines } from '../src/log.ts'
 
 const openLog = (level: string) => {
   const written: string[] = []
@@ -45,4 +49,22 @@ test('a batched log keeps a bounded number of lines back, and writes none below 
   const silent = openLog('warn')
   for (let index = 0; index < 1_000; index += 1) silent.log.info({ index }, 'call')
   assert.deepEqual(silent.written, [])
+})
+
+test('an output writes its lines together a moment after the first, in their order, and nothing while there are none', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'agw-log-'))
+  t.after(() => rm(folder, { recursive: true }))
+  t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
+  const writes = t.mock.method(fs, 'write').mock
+  const file = join(folder, 'log')
+  const output = new GatheredLines(file)
+  t.mock.timers.tick(10_000)
+  assert.equal(writes.callCount(), 0)
+  for (const line of ['one\n', 'two\n', 'three\n']) output.write(line)
+  assert.equal(writes.callCount(), 0)
+  t.mock.timers.tick(50)
+  await new Promise<void>((resolve) => output.flush(() => resolve()))
+  assert.equal(await readFile(file, 'utf8'), 'one\ntwo\nthree\n')
+  const { length } = writes.calls.filter(({ arguments: [, text] }) => String(text) !== '')
+  assert.equal(length, 1)
 })
