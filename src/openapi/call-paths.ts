@@ -1,3 +1,4 @@
+import { memoize } from '../async/memoize.ts'
 import { type ApiEndpoint, type ApiParameter, callMethod } from '../catalog/api-endpoint.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { effectWords } from '../catalog/limit-words.ts'
@@ -42,8 +43,10 @@ export function callErrorComponents(named: NamedSchemas): Record<string, JsonSch
   return Object.fromEntries(Object.entries(responses).map(([status, response]) => [`CallError${status}`, response]))
 }
 
-/** The same, as a call's operation refers to them. */
-export function errorReferences(): Record<string, JsonSchema> {
+/** The same, as the operations of all calls refer to them. */
+export const errorReferences = memoize(() => '', listErrorReferences)
+
+function listErrorReferences(): Record<string, JsonSchema> {
   const { default: refused = {}, ...responses } = errorResponses(CALL_CODES, true, new Map())
   const references = Object.keys(responses).map((status): [string, JsonSchema] => [
     status,

@@ -16,12 +16,14 @@ export class TokenBuckets {
   readonly #perSecond: number
   readonly #burst: number
   readonly #now: () => number
-  readonly #buckets = new LRUCache<string, { tokens: number; at: number }>({ max: BUCKETS_MAX })
+  readonly #buckets: LRUCache<string, { tokens: number; at: number }>
 
   constructor({ perSecond, burst, now = () => performance.now() }: TokenBucketOptions) {
     this.#perSecond = perSecond
     this.#burst = Math.max(burst, 1)
     this.#now = now
+    // The cache allocates its room at once. Without a bound no bucket is ever looked at.
+    this.#buckets = new LRUCache({ max: perSecond === 0 ? 1 : BUCKETS_MAX })
   }
 
   /**
