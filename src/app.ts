@@ -15,6 +15,7 @@ import { BODY_BYTES_MAX } from './http/request/body-limits.ts'
 import { closeBodies } from './http/request/closed-bodies.ts'
 import { readJsonBody } from './http/request/json-body.ts'
 import { compileSchemasOnUse } from './http/request/lazy-schemas.ts'
+import type { App } from './http/request/typed-app.ts'
 import { readCertificate } from './http/server/certificate.ts'
 import { readForwarded } from './http/server/forwarded.ts'
 import { HeldBytes } from './http/server/held-bytes.ts'
@@ -188,23 +189,22 @@ async function registerRoutes(
     clientRoutes,
     wellKnownRoutes,
   ]
-  for (const route of routes)
-    await app.register(async (scope) => await route(scope.withTypeProvider<TypeBoxTypeProvider>(), context))
-  await app.register(
-    async (scope) => await openApiRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), context, listRoutes),
-  )
-  await app.register(
-    async (scope) =>
-      await docsPageRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), context, { assets, listRoutes }),
-  )
-  await app.register(
-    async (scope) =>
-      await docsSearchRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), context, { assets, listRoutes }),
-  )
+  for (const route of routes) await inScope(app, (scope) => route(scope, context))
+  await inScope(app, (scope) => openApiRoutes(scope, context, listRoutes))
+  await inScope(app, (scope) => docsPageRoutes(scope, context, { assets, listRoutes }))
+  await inScope(app, (scope) => docsSearchRoutes(scope, context, { assets, listRoutes }))
   const pages = [docsRoutes, portalRoutes, portalAssetRoutes, oauthRoutes, verificationRoutes, resetRoutes]
-  for (const route of [...pages, providerSignInRoutes]) {
-    await app.register(async (scope) => await route(scope.withTypeProvider<TypeBoxTypeProvider>(), context, assets))
+  for (const route of [...pages, providerSignInRoutes]) await inScope(app, (scope) => route(scope, context, assets))
+}
+
+/** Without a name, Fastify looks for the function among all modules that were loaded. */
+const DISPLAY_NAME = Symbol.for('fastify.display-name')
+
+async function inScope(app: FastifyInstance, register: (scope: App) => void | Promise<void>): Promise<void> {
+  const inOwnScope = async (scope: FastifyInstance): Promise<void> => {
+    await register(scope.withTypeProvider<TypeBoxTypeProvider>())
   }
+  await app.register(Object.assign(inOwnScope, { [DISPLAY_NAME]: 'routes' }))
 }
 
 /**
