@@ -44,11 +44,13 @@ export interface PackageBundles {
 }
 
 /**
- * Identifies the installed packages by npm's list of them. (Its time would not do, because
- * checkouts may share the file by hard links.)
+ * Identifies the installed packages by npm's list of them and by their folder. (The time of the
+ * list would not do, because checkouts may share the file by hard links. Nor would the list alone,
+ * because bundles name files by their whole paths.)
  */
 export function installedPackages(): string {
   return createHash('sha1')
+    .update(MODULES)
     .update(readFileSync(join(MODULES, '.package-lock.json')))
     .digest('hex')
 }
