@@ -1,4 +1,6 @@
 import Type, { type Static } from 'typebox'
+import type { Catalog } from '../catalog/catalog.ts'
+import { offeredApis } from '../catalog/catalog-state.ts'
 import { nullable } from '../catalog/json.ts'
 import { nearestName } from '../catalog/nearest-name.ts'
 import { GatewayError } from '../errors.ts'
@@ -77,10 +79,7 @@ export function toAllowedAnswer({ apis, per_minute, per_month, in_flight, may_wr
  *
  * @throws GatewayError VALIDATION_ERROR for an API that the catalog does not have
  */
-export function readAllowed(
-  catalog: ReadonlyMap<string, unknown>,
-  { apis, limits, mayWrite }: Allowed,
-): Partial<AllowedColumns> {
+export function readAllowed(catalog: Catalog, { apis, limits, mayWrite }: Allowed): Partial<AllowedColumns> {
   const { perMinute, perMonth, inFlight } = limits ?? { perMinute: null, perMonth: null, inFlight: null }
   return {
     ...(apis === undefined ? {} : { apis: apis && checkedApis(catalog, apis) }),
@@ -91,11 +90,14 @@ export function readAllowed(
   }
 }
 
-function checkedApis(catalog: ReadonlyMap<string, unknown>, apis: string[]): string[] {
+function checkedApis(catalog: Catalog, apis: string[]): string[] {
   const index = apis.findIndex((slug) => !catalog.has(slug))
   const unknown = apis[index]
   if (unknown === undefined) return [...new Set(apis)].sort()
-  const meant = nearestName(unknown, [...catalog.keys()])
+  const meant = nearestName(
+    unknown,
+    offeredApis(catalog).map(({ slug }) => slug),
+  )
   // What cannot be a slug is not repeated.
   const name = /^[\w-]+$/.test(unknown) ? unknown : `number ${index + 1} of the list`
   throw new GatewayError('VALIDATION_ERROR', {

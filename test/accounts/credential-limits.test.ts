@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { readAllowed } from '../../src/accounts/credential-limits.ts'
+import { loadCatalog } from '../../src/catalog/catalog.ts'
 
-const catalog = new Map([
-  ['weather', {}],
-  ['currency', {}],
-])
+const catalog = await loadCatalog(new Map())
 const apisOf = (apis: string[]) => readAllowed(catalog, { apis }).apis
 
 it('the APIs of a key are sorted, each once', () => {
@@ -18,5 +16,8 @@ it('the refusal of an unknown API names it, with the nearest name, and repeats n
     message: 'The catalog has no API currrency; did you mean currency?',
   })
   assert.throws(() => apisOf(['elephants']), { message: 'The catalog has no API elephants.' })
+  const trivia = catalog.get('trivia') ?? assert.fail()
+  catalog.set('trivia', { ...trivia, isSwitchedOff: true })
+  assert.throws(() => apisOf(['triva']), { message: 'The catalog has no API triva.' })
   assert.throws(() => apisOf(['weather', '<b>']), { message: 'The catalog has no API number 2 of the list.' })
 })
