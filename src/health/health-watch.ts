@@ -61,7 +61,7 @@ export class HealthCache {
   readonly #hashes = new Map<string, Record<string, string>>()
   readonly #members = new Map<string, { text: string; members: KnownMembers }>()
   readonly #usualMs = new Map<string, number | undefined>()
-  readonly #listeners = new Set<(slug: string) => void>()
+  readonly #listeners: ((slug: string) => void)[] = []
   #subscriber: RedisConnection | undefined
   #timer: NodeJS.Timeout | undefined
   #isReading = false
@@ -181,10 +181,9 @@ export class HealthCache {
     return this.#clock.now()
   }
 
-  /** Calls back after an announced change was read. @returns how to stop */
-  onChange(listener: (slug: string) => void): () => void {
-    this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
+  /** Calls back after an announced change was read. */
+  onChange(listener: (slug: string) => void): void {
+    this.#listeners.push(listener)
   }
 
   /** Reads every upstream. */

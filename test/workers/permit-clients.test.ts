@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
-import type { Cap } from '../../src/caps/cap.ts'
 import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
 import { CAPS_KEPT_MAX, UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import { applySettings, loadCatalog } from '../../src/catalog/catalog.ts'
@@ -482,13 +481,10 @@ test('a permit that ended goes to Redis at once while calls of other workers wai
 test('a call that joined the queue for a permit is refused at once and leaves the queue when its upstream stops answering', async (t) => {
   const { caps, catalog, redis } = await openWide(await open(t), 1)
   const cap = caps.of(catalog.get('weather') ?? assert.fail(), SHARED_BUCKET)
-  let [isAway, announce]: [boolean, () => void] = [false, () => assert.fail()]
+  let isAway = false
   const client = new PermitClient({
-    ...{ cap, log, onGranted: () => undefined, aheadMax: 0, isPausedByOperator: () => false, usualMs: () => 100 },
-    onHealthChange: (listener) => {
-      announce = listener
-      return () => undefined
-    },
+    ...{ slug: 'weather', cap, log, onGranted: () => undefined },
+    ...{ aheadMax: 0, isPausedByOperator: () => false, usualMs: () => 100 },
   })
   const away = new Error('the breaker is open')
   const refusalByHealth = () => (isAway ? away : undefined)
@@ -499,7 +495,7 @@ test('a call that joined the queue for a permit is refused at once and leaves th
   const queued = () => redis.zcard(capKeys.of('weather', SHARED_BUCKET, 'queue'))
   await until(async () => (await queued()) === 1)
   isAway = true
-  announce()
+  client.followHealth()
   await assert.rejects(late, away)
   await until(async () => (await queued()) === 0)
   held.release(1)
@@ -509,9 +505,9 @@ test('a call that joined the queue for a permit is refused at once and leaves th
  * Two calls at one instant, so that the poll of the second acquires a permit ahead. Time stands
  * still until `goOn`, which releases the waiting commands.
  */
-async function openAhead(t: TestContext, clientOf?: (cap: Cap) => PermitClient) {
+async function openAhead(t: TestContext) {
   const wide = await openWide(await open(t), 64)
-  const client = clientOf?.(wide.caps.of({ slug: 'weather' }, SHARED_BUCKET)) ?? wide.client
+  const { client } = wide
   const held: Permit[] = []
   const acquire = async (id: string, tag?: number) => {
     const request = requestOf(id, { tag })
@@ -536,7 +532,7 @@ async function openAhead(t: TestContext, clientOf?: (cap: Cap) => PermitClient) 
   await acquire('second')
   assert.equal(await wide.count('leases'), 3)
   polls = 0
-  return { ...wide, client, acquire, held, goOn, polls: () => polls }
+  return { ...wide, acquire, held, goOn, polls: () => polls }
 }
 
 test('a call that comes soon after others takes the permit that the last poll acquired ahead', async (t) => {
@@ -590,16 +586,8 @@ test('permits ahead are not used once an operator has changed the cap', async (t
 })
 
 test('permits ahead go back when the health of the upstream changes', async (t) => {
-  const listeners = new Set<() => void>()
-  const onHealthChange = (listener: () => void) => {
-    listeners.add(listener)
-    return () => listeners.delete(listener)
-  }
-  const deps = { log, onGranted: () => undefined, aheadMax: 16, isPausedByOperator: () => false, usualMs: () => 100 }
-  const { count, goOn } = await openAhead(t, (cap) => new PermitClient({ ...deps, cap, onHealthChange }))
-  assert.equal(listeners.size, 1)
-  for (const announce of listeners) announce()
+  const { client, count, goOn } = await openAhead(t)
+  client.followHealth()
   while ((await count('leases')) > 2) await setImmediate()
-  assert.equal(listeners.size, 0)
   goOn()
 })

@@ -25,6 +25,7 @@ const RELEASE_PAUSE_WIDE_MS = AHEAD_LIFE_MS
 const WIDE_ROOM_MIN = 32
 
 export interface PermitClientDeps {
+  slug: string
   cap: Cap
   log: Log
   onGranted: (granted: number) => void
@@ -34,8 +35,6 @@ export interface PermitClientDeps {
   isPausedByOperator: () => boolean
   /** How long the upstream usually takes to answer, milliseconds. */
   usualMs: () => number
-  /** Calls back when the health of the upstream has changed. @returns how to stop */
-  onHealthChange: (listener: () => void) => () => void
 }
 
 /**
@@ -43,13 +42,12 @@ export interface PermitClientDeps {
  * `acquire`, `wake` and released permits make it poll, and Redis says how long to wait after.
  */
 export class PermitClient {
+  readonly slug: string
   readonly #cap: Cap
   readonly #log: Log
   readonly #onGranted: PermitClientDeps['onGranted']
   readonly #isPausedByOperator: PermitClientDeps['isPausedByOperator']
   readonly #usualMs: PermitClientDeps['usualMs']
-  readonly #onHealthChange: PermitClientDeps['onHealthChange']
-  #stopListening: (() => void) | undefined
   readonly #inUse: PermitsInUse
   readonly #ahead: PermitsAhead
   readonly #waiters = new LocalWaiters()
@@ -69,7 +67,8 @@ export class PermitClient {
   /** How many more requests the cap had room for at the last poll. */
   room = 0
 
-  constructor({ cap, log, onGranted, aheadMax, isPausedByOperator, usualMs, onHealthChange }: PermitClientDeps) {
+  constructor({ slug, cap, log, onGranted, aheadMax, isPausedByOperator, usualMs }: PermitClientDeps) {
+    this.slug = slug
     this.#cap = cap
     this.#log = log.child({ cap: cap.name })
     this.#inUse = new PermitsInUse({
@@ -79,13 +78,9 @@ export class PermitClient {
       giveBack: (id) => this.#giveBack([id]),
     })
     this.#onGranted = onGranted
-    this.#ahead = new PermitsAhead(aheadMax, (unused) => {
-      this.#giveBack(unused)
-      this.#listenWhileNeeded()
-    })
+    this.#ahead = new PermitsAhead(aheadMax, (unused) => this.#giveBack(unused))
     this.#isPausedByOperator = isPausedByOperator
     this.#usualMs = usualMs
-    this.#onHealthChange = onHealthChange
   }
 
   /** @throws AttemptError if the permit would come too late; the signal's reason */
@@ -98,7 +93,6 @@ export class PermitClient {
     const onAbort = (waiter: LocalWaiter): void => this.#reject(waiter, signal.reason)
     const { waiter, permit } = createWaiter(request, { remainingMs, signal, onAbort })
     this.#waiters.add(waiter)
-    this.#listenWhileNeeded()
     this.#polls.pollSoon()
     return permit
   }
@@ -119,8 +113,11 @@ export class PermitClient {
     if (this.#waiters.get(member)) this.#polls.pollSoon()
   }
 
-  /** Another worker may have found that the upstream is limited: permits ahead are not used. */
-  #followHealth(): void {
+  /**
+   * Call it when the health of the upstream has changed. Another worker may have found that the
+   * upstream is limited, so permits ahead are not used.
+   */
+  followHealth(): void {
     this.#ahead.giveBack()
     for (const waiter of this.#waiters.all) {
       const refusal = waiter.request.refusalByHealth?.()
@@ -136,15 +133,6 @@ export class PermitClient {
 
   #releasePauseMs(): number {
     return this.room >= WIDE_ROOM_MIN ? RELEASE_PAUSE_WIDE_MS : RELEASE_PAUSE_MS
-  }
-
-  #listenWhileNeeded(): void {
-    if (this.#waiters.size > 0 || this.#ahead.count > 0) {
-      this.#stopListening ??= this.#onHealthChange(() => this.#followHealth())
-      return
-    }
-    this.#stopListening?.()
-    this.#stopListening = undefined
   }
 
   /** Releases permits that ended, and gives back permits ahead. @throws what Redis throws */
@@ -182,7 +170,6 @@ export class PermitClient {
     const usableUntil = polledAt + PERMIT_AGE_MS_MAX + logLaterMs
     const mayBeUsed = (): boolean => polledAt > this.#cap.limitedAt && rules === this.#cap.rules
     this.#ahead.keep(result.ahead, { usableUntil, mayBeUsed })
-    this.#listenWhileNeeded()
     if (this.#answerWaiters(result, { usableUntil, waiters })) return POLL_AT_ONCE
     this.#ahead.giveBack()
     return pauseUntil(result.retryInMs)
@@ -223,9 +210,7 @@ export class PermitClient {
   /** @returns the waiter; undefined if its caller left during the poll */
   #stopWaiting(waiter: LocalWaiter): LocalWaiter | undefined {
     waiter.signal.removeEventListener('abort', waiter.onAbort)
-    const isWaiting = this.#waiters.remove(waiter)
-    this.#listenWhileNeeded()
-    return isWaiting ? waiter : undefined
+    return this.#waiters.remove(waiter) ? waiter : undefined
   }
 
   /**

@@ -31,17 +31,16 @@ export class PermitClients {
         const cap = caps.of({ slug }, bucket)
         const onGranted = (granted: number): void => grants.add({ slug, bucket, caps: cap.rules, granted })
         const isPausedByOperator = (): boolean => sourceNamed(catalog, slug)?.pausedMode === 'hold'
-        const onHealthChange = (listener: () => void) =>
-          health.onChange((changed) => {
-            if (changed === slug) listener()
-          })
         const usualMs = (): number => health.usualMs(slug) ?? USUAL_MS_DEFAULT
         // Only what an upstream says of the shared cap is announced to all workers.
         const aheadMax = bucket === SHARED_BUCKET ? AHEAD_MAX : 0
-        return new PermitClient({ cap, log, onGranted, aheadMax, isPausedByOperator, usualMs, onHealthChange })
+        return new PermitClient({ slug, cap, log, onGranted, aheadMax, isPausedByOperator, usualMs })
       },
       CAPS_KEPT_MAX,
     )
+    health.onChange((slug) => {
+      for (const client of this.of.made.values()) if (client.slug === slug) client.followHealth()
+    })
   }
 
   /** Sends what was released: else leases would count until they end by themselves. */
