@@ -29,8 +29,8 @@ export function sessionCookie(token: string | undefined, baseUrl: string): strin
 }
 
 /** The token in the cookie, whoever sent it; undefined if there is none. */
-export function readSessionCookie(request: FastifyRequest, baseUrl: string): string | undefined {
-  const token = readCookie(request.headers.cookie, cookieName(baseUrl))
+export function readSessionCookie({ headers }: Pick<FastifyRequest, 'headers'>, baseUrl: string): string | undefined {
+  const token = readCookie(headers.cookie, cookieName(baseUrl))
   return token !== undefined && /^[\w-]+\.[\w-]+\.[\w-]+$/.test(token) ? token : undefined
 }
 

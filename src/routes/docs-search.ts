@@ -58,7 +58,7 @@ export async function docsSearchRoutes(
       path: '/docs/search',
       main,
       signup: config.accounts.signup,
-      isLoggedIn: readSessionCookie(request as FastifyRequest, baseUrl) !== undefined,
+      isLoggedIn: readSessionCookie(request, baseUrl) !== undefined,
     })
     return sendPage(reply, page)
   })

@@ -133,7 +133,7 @@ function notMailed(
 function pageRoutes(app: App, context: Context, assets: Assets): void {
   takeForms(app)
   const { http, accounts } = context.config
-  const answer = (request: FastifyRequest, reply: FastifyReply, main: Html): FastifyReply => {
+  const answer = (request: Pick<FastifyRequest, 'headers'>, reply: FastifyReply, main: Html): FastifyReply => {
     const page = layout(assets, {
       title: 'Verify your email address · Agent API Gateway',
       description: 'Verify that the email address of an account is yours.',
@@ -149,14 +149,14 @@ function pageRoutes(app: App, context: Context, assets: Assets): void {
     querystring: Type.Object({ token: Type.String({ maxLength: 2_000, description: 'Token of the mail' }) }),
   }
   app.get('/verify', { schema }, async (request, reply) => {
-    return answer(request as FastifyRequest, reply, verifyPage(request.query.token))
+    return answer(request, reply, verifyPage(request.query.token))
   })
   app.post(
     '/verify',
     { bodyLimit: CREDENTIALS_BYTES_MAX, schema: { hide: true, body: TokenBody } },
     async (request, reply) => {
       await prove(context, request.body.token)
-      return answer(request as FastifyRequest, reply, addressIsVerifiedPage())
+      return answer(request, reply, addressIsVerifiedPage())
     },
   )
 }
