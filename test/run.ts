@@ -9,10 +9,12 @@ import { spec } from 'node:test/reporters'
 import pg from 'pg'
 import { loadInstallPolicy } from '../src/config.ts'
 import { migrate } from '../src/db/migrate.ts'
+import type { EmbeddedServer } from '../src/local/embedded/embedded-server.ts'
 import { startPostgres } from '../src/local/embedded/postgres.ts'
-import { startRedis } from '../src/local/embedded/redis.ts'
 import { SPARING_FLAGS } from './support/node-flags.ts'
 import { bundlePackages } from './support/package-bundles.ts'
+import { offerRedis } from './support/redis-pool.ts'
+import { startTestRedis } from './support/services.ts'
 import { reaches, shareProcesses } from './tools/shared-processes.ts'
 import { testsOf, unrecordedTests, writeRecord } from './tools/tests-of.ts'
 
@@ -216,25 +218,33 @@ async function prepareDatabases(serverUrl: string): Promise<void> {
   await migrate(template.href)
 }
 
+/** Redis servers of a run. A file that finds none of them free starts a Redis of its own. */
+const REDIS_COUNT = FILES_AT_ONCE + 2
+
 /**
- * Runs tests with a Postgres for all of them, whose address they inherit.
+ * Runs tests with a Postgres and a few Redis servers for all of them, which they find by their
+ * environment.
  *
  * @param runAll gets a folder that is removed afterwards
  */
 async function withServices(runAll: (folder: string) => Promise<number>): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'agw-run-'))
-  print('Starting Postgres for the tests …')
+  print('Starting Postgres and Redis for the tests …')
   const postgres = await startPostgres({ dataDir: folder, print })
+  const redis: EmbeddedServer[] = []
   try {
     await prepareDatabases(postgres.superuserUrl)
-    // Each test file starts a Redis of its own. This start only makes sure that the machine has
-    // the program.
-    await (await startRedis({ dataDir: folder, print, install: loadInstallPolicy() })).stop()
     process.env.TEST_DATABASE_URL = postgres.superuserUrl
+    for (let index = 0; index < REDIS_COUNT; index += 1) {
+      // The first start makes sure that the machine has the program.
+      redis.push(await startTestRedis({ dataDir: join(folder, `redis-${index}`), print, install: loadInstallPolicy() }))
+    }
+    const urls = redis.map(({ url }) => url)
+    process.env.TEST_REDIS_FOLDER = offerRedis(folder, urls)
     process.env.TEST_DATABASE_TEMPLATE = TEMPLATE
     return await runAll(folder)
   } finally {
-    await postgres.stop()
+    await Promise.all([postgres, ...redis].map(({ stop }) => stop()))
     await rm(folder, { recursive: true, force: true })
   }
 }

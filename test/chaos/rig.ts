@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { type Account, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
-import { type Services, startServices } from '../support/services.ts'
+import { type OwnServices, startOwnServices } from '../support/services.ts'
 import { UNLIMITED } from '../support/stage.ts'
 import { type CallRecord, Load, type LoadOptions } from './load.ts'
 import { NARROW, pathOf } from './nonce.ts'
@@ -17,7 +17,7 @@ import { type ChaosUpstream, startChaosUpstream } from './upstream.ts'
 /** A whole deployment on loopback in which every part can be made to fail. */
 export interface Rig {
   gateway: Gateway
-  services: Services
+  services: OwnServices
   /** Between the gateway and its stores. */
   redis: TcpProxy
   postgres: TcpProxy
@@ -65,7 +65,7 @@ export async function startRig({
   // If this user is root, Postgres runs as another user.
   if (folder) await chmod(folder, 0o755)
   const disk = folder === undefined ? undefined : await mountSmallDisk(folder, diskMb ?? 0)
-  const services = await startServices({ parent: folder })
+  const services = await startOwnServices({ parent: folder })
   const upstream = await startChaosUpstream()
   const redis = await startTcpProxy(addressOf(services.redisUrl))
   const postgres = await startTcpProxy(addressOf(services.databaseUrl))

@@ -11,7 +11,7 @@ import { batchWritesPerTick, closeRedis, openRedis } from '../../src/redis/conne
 import { isUnacknowledged, RedisError } from '../../src/redis/redis-error.ts'
 import { reconnectWhenSilent } from '../../src/redis/silence.ts'
 import { until } from '../support/gateway.ts'
-import { type Services, startServices } from '../support/services.ts'
+import { type OwnServices, startOwnServices } from '../support/services.ts'
 
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 
@@ -30,9 +30,9 @@ function countWrites(socket: Socket): () => number {
 }
 
 describe('a Redis connection', () => {
-  let services: Services
+  let services: OwnServices
   before(async () => {
-    services = await startServices()
+    services = await startOwnServices()
   })
   after(() => services.stop())
 

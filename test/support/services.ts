@@ -11,13 +11,19 @@ import { startPostgres } from '../../src/local/embedded/postgres.ts'
 import { startRedis } from '../../src/local/embedded/redis.ts'
 import { createLog } from '../../src/log.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
+import { takeRedis } from './redis-pool.ts'
 
-/** A Postgres database and a Redis of one test file. */
+/** A Postgres database and a Redis, which one test file has meanwhile. */
 export interface Services {
   databaseUrl: string
   redisUrl: string
   /** Own folder, removed at the end. */
   folder: string
+  stop: () => Promise<void>
+}
+
+/** Services whose Redis no other file has had or will have, so the test may do anything to it. */
+export interface OwnServices extends Services {
   /**
    * Kills the Redis and starts it again at the same address, with what it had on disk or,
    * `isWiped`, without.
@@ -25,7 +31,6 @@ export interface Services {
   restartRedis: (options: { isWiped: boolean }) => Promise<void>
   /** Sends a signal to the Redis. */
   signalRedis: (signal: NodeJS.Signals) => Promise<void>
-  stop: () => Promise<void>
 }
 
 export interface ServicesOptions {
@@ -34,27 +39,33 @@ export interface ServicesOptions {
 }
 
 /**
- * Starts what a test file needs: a Redis of its own, and a database of its own on the run's
- * Postgres (`npm test` starts one for all files; a file run alone starts its own).
+ * Starts what a test file needs: a Redis, and a database of its own on the run's Postgres. `npm
+ * test` starts one Postgres and a few Redis servers for all files. A file that runs alone starts
+ * its own.
  *
  * @param options.parent where its folder is made; default: the system's folder for temporary files
  * @param options.isEmpty whether the database has no schema yet. Default: it has the newest schema,
  *   in `npm test` as a copy of the run's template, because a copy costs less than twenty migrations
  */
-export async function startServices({ parent = tmpdir(), isEmpty = false }: ServicesOptions = {}): Promise<Services> {
-  const folder = await mkdtemp(join(parent, 'agw-test-'))
-  const options = { dataDir: folder, print: () => undefined }
-  const shared = process.env.TEST_DATABASE_URL
-  const [firstRedis, postgres] = await Promise.all([
-    startTestRedis(options),
-    shared ? undefined : startPostgres(options),
-  ])
-  const template = isEmpty ? undefined : process.env.TEST_DATABASE_TEMPLATE
-  const database = await createDatabase(shared ?? postgres?.superuserUrl ?? '', template)
-  if (!isEmpty && template === undefined) {
-    const { migrate } = await import('../../src/db/migrate.ts')
-    await migrate(database.url)
+export async function startServices(options: ServicesOptions = {}): Promise<Services> {
+  const folder = await makeFolder(options)
+  const [redis, database] = await Promise.all([startOwnRedis(), startDatabase(folder, options)])
+  return {
+    databaseUrl: database.url,
+    redisUrl: redis.url,
+    folder,
+    stop: async () => {
+      await Promise.all([database.drop(), redis.stop()])
+      await rm(folder, { recursive: true, force: true })
+    },
   }
+}
+
+/** The same with a Redis that the test can signal and start again. */
+export async function startOwnServices(options: ServicesOptions = {}): Promise<OwnServices> {
+  const folder = await makeFolder(options)
+  const ofRedis = { dataDir: folder, print: () => undefined }
+  const [firstRedis, database] = await Promise.all([startTestRedis(ofRedis), startDatabase(folder, options)])
   let redis = firstRedis
   return {
     databaseUrl: database.url,
@@ -65,14 +76,37 @@ export async function startServices({ parent = tmpdir(), isEmpty = false }: Serv
       await redis.stop()
       if (isWiped) await rm(join(folder, 'redis', 'data'), { recursive: true })
       const { url } = redis
-      redis = await startTestRedis(options)
+      redis = await startTestRedis(ofRedis)
       assert.equal(redis.url, url)
     },
     signalRedis: (signal) => redis.signal(signal),
     stop: async () => {
-      await database.drop()
-      await Promise.all([redis.stop(), postgres?.stop()])
+      await Promise.all([database.drop(), redis.stop()])
       await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+const makeFolder = ({ parent = tmpdir() }: ServicesOptions): Promise<string> => mkdtemp(join(parent, 'agw-test-'))
+
+/** A database for a test file. */
+async function startDatabase(
+  folder: string,
+  { isEmpty = false }: ServicesOptions,
+): Promise<{ url: string; drop: () => Promise<void> }> {
+  const shared = process.env.TEST_DATABASE_URL
+  const postgres = shared ? undefined : await startPostgres({ dataDir: folder, print: () => undefined })
+  const template = isEmpty ? undefined : process.env.TEST_DATABASE_TEMPLATE
+  const database = await createDatabase(shared ?? postgres?.superuserUrl ?? '', template)
+  if (!isEmpty && template === undefined) {
+    const { migrate } = await import('../../src/db/migrate.ts')
+    await migrate(database.url)
+  }
+  return {
+    url: database.url,
+    drop: async () => {
+      await database.drop()
+      await postgres?.stop()
     },
   }
 }
@@ -82,7 +116,7 @@ export async function startServices({ parent = tmpdir(), isEmpty = false }: Serv
  * run: a slow one would hold up its commands for seconds. Its file is written all the same, and
  * survives that Redis is killed.
  */
-async function startTestRedis(options: EmbeddedOptions): Promise<EmbeddedServer> {
+export async function startTestRedis(options: EmbeddedOptions): Promise<EmbeddedServer> {
   const server = await startRedis(options)
   if (process.env.TEST_DATABASE_URL === undefined) return server
   const redis = new Redis(server.url)
@@ -91,8 +125,10 @@ async function startTestRedis(options: EmbeddedOptions): Promise<EmbeddedServer>
   return server
 }
 
-/** A Redis of one test file, for tests that need no Postgres. */
+/** A Redis that one test file has meanwhile, for tests that need no Postgres. */
 export async function startOwnRedis(): Promise<{ url: string; stop: () => Promise<void> }> {
+  const ofRun = await takeRedis()
+  if (ofRun) return { url: ofRun.url, stop: async () => ofRun.giveBack() }
   const folder = await mkdtemp(join(tmpdir(), 'agw-test-'))
   const redis = await startTestRedis({ dataDir: folder, print: () => undefined })
   return {

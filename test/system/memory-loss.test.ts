@@ -3,14 +3,14 @@ import { after, before, describe, it } from 'node:test'
 import { openOperatorRedis } from '../support/cap-state.ts'
 import { type Account, type Answer, send, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
-import { type Services, startServices } from '../support/services.ts'
+import { type OwnServices, startOwnServices } from '../support/services.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
 const FACT = '/v1/call/random-facts/random'
 const WINDOW_MS = 4_000
 
 describe('when Redis lost its memory', () => {
-  let services: Services
+  let services: OwnServices
   let gateway: Gateway
   let upstream: UpstreamServer
   let account: Account
@@ -25,7 +25,7 @@ describe('when Redis lost its memory', () => {
       language: 'en',
       permalink: 'p',
     }))
-    services = await startServices()
+    services = await startOwnServices()
     gateway = await startGateway({
       services,
       isInProcess: true,
