@@ -129,7 +129,7 @@ describe('a caller that leaves', () => {
     await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 0)
   })
 
-  it('a caller that leaves is charged only if a request was sent for its call', async () => {
+  it('a caller that leaves is charged only if a request was sent for its call', async (t) => {
     upstream.play('dog-images', () => undefined)
     const used = async () => {
       const { body } = await send(gateway, '/v1/billing/status', { token: account.token })
@@ -137,7 +137,8 @@ describe('a caller that leaves', () => {
     }
     const leaving = async (arrivals: number) => {
       const calls = sendAll('/v1/call/dog-images/random', 5)
-      await until(async () => upstream.arrivalsOf('dog-images').length === arrivals)
+      // On a busy machine a request may take so long that its call makes another.
+      await until(async () => upstream.arrivalsOf('dog-images').length >= arrivals)
       await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 5)
       for (const call of calls) call.leave.abort()
       for (const call of calls) assert.equal(await call.answer, 'left')
@@ -148,11 +149,16 @@ describe('a caller that leaves', () => {
     await leaving(arrived + 5)
     assert.equal(await used(), before + 5)
     const queue = new Queue(LANE.name, { connection: redis, prefix: LANE.prefix })
+    const resume = async () => {
+      await queue.resume()
+      await queue.close()
+    }
+    // The tests that follow need the queue, whatever becomes of this test.
+    t.after(resume)
     await queue.pause()
     await leaving(arrived + 5)
     assert.equal(await used(), before + 5)
-    await queue.resume()
-    await queue.close()
+    await resume()
     // If identical calls could share an answer, the worker fetches it apart from the call.
     upstream.play('mock-data', () => undefined)
     const [call] = sendAll('/v1/call/mock-data/posts?id=77', 1)
