@@ -14,7 +14,8 @@ export interface PythonRecord {
  */
 export function pythonType(schema: JsonSchema, name: string, records: PythonRecord[]): string {
   if (schema.const !== undefined) return `Literal[${literal(schema.const)}]`
-  if (Array.isArray(schema.enum)) return `Literal[${schema.enum.map(literal).join(', ')}]`
+  if (Array.isArray(schema.enum))
+    return schema.enum.length === 0 ? 'Any' : `Literal[${schema.enum.map(literal).join(', ')}]`
   if (Array.isArray(schema.anyOf)) {
     return `Union[${schema.anyOf.map((branch: JsonSchema, index) => pythonType(branch, `${name}${index + 1}`, records)).join(', ')}]`
   }

@@ -13,7 +13,7 @@ export interface TypeOptions {
 /** A JSON Schema as a TypeScript type. */
 export function typescriptType(schema: JsonSchema, options: TypeOptions = {}): string {
   if (schema.const !== undefined) return JSON.stringify(schema.const)
-  if (Array.isArray(schema.enum)) return schema.enum.map((value) => JSON.stringify(value)).join(' | ')
+  if (Array.isArray(schema.enum)) return schema.enum.map((value) => JSON.stringify(value)).join(' | ') || 'never'
   if (Array.isArray(schema.anyOf)) {
     return [...new Set(schema.anyOf.map((branch: JsonSchema) => typescriptType(branch, options)))].join(' | ')
   }
