@@ -187,6 +187,7 @@ const TermsAnswer = Type.Object(
   {
     summary: Type.String({ description: 'The terms in a sentence' }),
     url: nullable(Type.String({ description: 'The terms in full' })),
+    licence: nullable(Type.String({ description: 'Address of the licence of the data; null: none is named' })),
     attribution: nullable(Type.String({ description: 'Credit that the source asks for' })),
   },
   { description: 'Terms of its source' },

@@ -27,6 +27,7 @@ export function apiMarkdown(api: Api, baseUrl: string, condition?: Condition): s
     ...(condition ? [`- State: ${stateWords(condition)}`] : []),
     `- Limits at the source, for all callers of this gateway together: ${capWords(api.caps)}`,
     `- Terms: ${terms.summary}${terms.url ? ` <${terms.url}>` : ''}`,
+    ...(terms.licence ? [`- Licence of the data: <${terms.licence}>`] : []),
     ...(terms.attribution ? [`- Attribution: ${terms.attribution}`] : []),
     ...fallbackLines(api),
     `- MCP: ${baseUrl}/mcp/${slug}`,
@@ -43,6 +44,7 @@ function fallbackLines({ upstream, fallback }: Api): string[] {
     `- Sources: ${first}; ${second} answers when it fails. The \`Link\` header of an answer names its source with rel="via".`,
     `- Limits at ${second}: ${capWords(fallback.caps)}`,
     `- Terms of ${second}: ${terms.summary}${terms.url ? ` <${terms.url}>` : ''}`,
+    ...(terms.licence ? [`- Licence of the data of ${second}: <${terms.licence}>`] : []),
     ...(terms.attribution ? [`- Attribution of ${second}: ${terms.attribution}`] : []),
   ]
 }

@@ -63,7 +63,9 @@ export const DescribeOutput = Type.Object({
   description: Type.String(),
   ...Standing,
   source_limits: Type.String({ description: 'How much the source allows all callers together; further calls wait' }),
-  terms: Type.String({ description: 'With their address and the attribution that you must show' }),
+  terms: Type.String({
+    description: 'With the attribution that you must show, and the addresses of terms and licence',
+  }),
   docs: Type.String(),
   /** As `Quote` says, whose schema would be a tenth of the list of tools. */
   now: Type.Optional(
@@ -113,14 +115,14 @@ export function describeApi(
   { baseUrl, endpoint }: { baseUrl: string; endpoint?: ApiEndpoint | undefined },
 ): Description {
   const { slug, upstream, endpoints } = api
-  const { summary, url, attribution } = upstream.terms
+  const { summary, url, licence, attribution } = upstream.terms
   const about = {
     api: slug,
     name: upstream.displayName,
     description: upstream.description,
     ...standingOf(api, observer),
     source_limits: capWords(api.caps),
-    terms: [summary, attribution && `${attribution}.`, url].filter(Boolean).join(' '),
+    terms: [summary, attribution && `${attribution}.`, url, licence].filter(Boolean).join(' '),
     docs: `${baseUrl}/docs/apis/${slug}.md`,
   }
   const described = endpoint ? [endpoint] : [...endpoints.values()]

@@ -66,7 +66,7 @@ const REQUESTS = {
 /** An API that is as healthy as can be. */
 function catalogExamples(api: Api, baseUrl: string): Record<string, MediaExamples> {
   const entry = toEntry(api, 100)
-  const { summary, url = null, attribution = null } = api.upstream.terms
+  const { summary, url = null, licence = null, attribution = null } = api.upstream.terms
   const change = { at: MADE_AT, from: 'Degraded', to: 'Healthy', cause: 'score', code: null, score: 83 }
   const detail = {
     ...entry,
@@ -85,7 +85,7 @@ function catalogExamples(api: Api, baseUrl: string): Record<string, MediaExample
       ...{ underWay: 0, waiting: 0, nextSlotMs: 0, limitedForMs: 0 },
       rates: api.caps.rates.map(({ max, seconds }) => ({ max, seconds, left: max })),
     },
-    terms: { summary, url, attribution },
+    terms: { summary, url, licence, attribution },
     fallback: null,
     docs: `${baseUrl}/apis/${api.slug}`,
     // Requested with a credential.

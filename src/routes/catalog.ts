@@ -191,8 +191,8 @@ async function readDetail({ caps, config, strangersDb, health }: Context, api: A
 }
 
 function termsAnswer({ upstream }: Api): ApiDetail['terms'] {
-  const { summary, url = null, attribution = null } = upstream.terms
-  return { summary, url, attribution }
+  const { summary, url = null, licence = null, attribution = null } = upstream.terms
+  return { summary, url, licence, attribution }
 }
 
 function toCapState({ concurrency, rates }: Caps, cap: CapState | undefined): ApiDetail['limits'] {

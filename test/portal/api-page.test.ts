@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
+import { apiMarkdown } from '../../src/docs/api-markdown.ts'
 import { endpointSection } from '../../src/portal/pages/api-endpoint.ts'
 import { latencyOfTheDay } from '../../src/portal/pages/api-latency.ts'
 
@@ -36,4 +37,14 @@ it('the page of an API draws how long its source took, with a gap for quarters i
   const { text } = latencyOfTheDay({ median: [100, null, 50, 100], p95: [200, null, 100, 200] })
   assert.match(text, /aria-label="[^"]*: median 50 ms to 100 ms, 95 % of the answers within 200 ms"/)
   assert.match(text, /class="p95" d="M0 2L180 2M360 49L540 49L540 2L720 2"/)
+})
+
+it('the page of an API in Markdown names the terms, the licence and the attribution that its file names', () => {
+  const licences = [...catalog.values()].map((api) => {
+    const { url = '', licence = '', attribution = '' } = api.upstream.terms
+    const page = apiMarkdown(api, 'https://gateway.example')
+    for (const words of [url, licence, attribution]) assert.ok(page.includes(words), `${api.slug}: ${words}`)
+    return licence
+  })
+  assert.ok(licences.includes('https://creativecommons.org/licenses/by/4.0/'))
 })

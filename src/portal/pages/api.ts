@@ -53,7 +53,8 @@ ${api.fallback ? secondSource(api, api.fallback) : ''}
 function termsOf({ terms }: Api['upstream']): Html {
   return html`<p>${terms.summary}</p>
 ${terms.attribution ? html`<p>Show: <q>${terms.attribution}</q></p>` : ''}
-${terms.url ? html`<p><a href="${terms.url}" rel="noreferrer noopener">Read the terms</a></p>` : ''}`
+${terms.url ? html`<p><a href="${terms.url}" rel="noreferrer noopener">Read the terms</a></p>` : ''}
+${terms.licence ? html`<p><a href="${terms.licence}" rel="license noreferrer noopener">Licence of the data</a></p>` : ''}`
 }
 
 function secondSource({ upstream }: Api, fallback: Api): Html {
