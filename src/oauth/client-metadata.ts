@@ -104,6 +104,8 @@ function checkedRedirect(given: unknown): URL {
       `redirect_uris must be https, or of this machine, or begin with a scheme of the application that has a dot, as com.example.app: has; ${scheme} is none of these`,
     )
   }
+  // Some readers of addresses drop these, and others take a backslash for a part of a name.
+  if (/[\s\\\p{Cc}]/u.test(String(given))) throw invalidRedirect('redirect_uris must have no blanks and no backslashes')
   return address
 }
 

@@ -69,6 +69,19 @@ describe('an address that an application registers for its codes', () => {
         )
   })
 
+  it('an address that an application registers for its codes has nothing that readers of addresses read in two ways', () => {
+    for (const address of [
+      ' https://agent.example/callback',
+      'https://agent.example/callback ',
+      'https://agent.example/\ncallback',
+      'https://agent\t.example/callback',
+      'https://agent.example/call back',
+      'http://localhost\\@evil.example/',
+      'https://agent.example\\callback',
+    ])
+      assert.equal(refusalOf(address), 'redirect_uris must have no blanks and no backslashes', JSON.stringify(address))
+  })
+
   it('an address that an application registers for its codes is refused with words that name its scheme', () => {
     for (const [address, scheme] of [
       ['search-ms:query=x', 'search-ms:'],
