@@ -122,7 +122,7 @@ export function describeApi(
     description: upstream.description,
     ...standingOf(api, observer),
     source_limits: capWords(api.caps),
-    terms: [summary, attribution && `${attribution}.`, url, licence].filter(Boolean).join(' '),
+    terms: [summary, attribution && `${attribution}.`, licence, url].filter(Boolean).join(' '),
     docs: `${baseUrl}/docs/apis/${slug}.md`,
   }
   const described = endpoint ? [endpoint] : [...endpoints.values()]

@@ -76,8 +76,8 @@ function mapOperation(
   const body = readBody(document, schemas, found)
   const answers = readAnswers(document, schemas, operation)
   const parametersSchema = toParametersSchema(parameters, body)
-  const { summary, description, operationId } = Object(operation.value)
-  const words = [summary, description].filter((text) => typeof text === 'string').join(': ')
+  const { summary, description, operationId, deprecated } = Object(operation.value)
+  const words = [deprecated === true && 'Deprecated', summary, description].filter((text) => typeof text === 'string').join(': ')
   const given = exampleParameters(document, { parameters, body })
   const { errorMessage, strict, idempotencyHeader, destructive } = settings
   const endpoint: Endpoint = {

@@ -165,6 +165,11 @@ describe('a document of an own API', () => {
     assert.match(await said({ type: 'integer', exclusiveMinimum: 0, exclusiveMaximum: 1 }), /no value fits/)
   })
 
+  it('an operation that is deprecated says so first', async () => {
+    const { entry } = await check(document({ operation: { deprecated: true, summary: 'Lists things' } }))
+    assert.equal(entry?.endpoints[0]?.description, 'Deprecated: Lists things.')
+  })
+
   it('an optional parameter of another kind is left out, and a required one leaves its operation out', async () => {
     const parameter = { name: 'filter', in: 'query', schema: { type: 'object' } }
     const optional = await check(document({ operation: { parameters: [parameter] } }))
