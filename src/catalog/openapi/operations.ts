@@ -77,7 +77,9 @@ function mapOperation(
   const answers = readAnswers(document, schemas, operation)
   const parametersSchema = toParametersSchema(parameters, body)
   const { summary, description, operationId, deprecated } = Object(operation.value)
-  const words = [deprecated === true && 'Deprecated', summary, description].filter((text) => typeof text === 'string').join(': ')
+  const words = [deprecated === true && 'Deprecated', summary, description]
+    .filter((text) => typeof text === 'string')
+    .join(': ')
   const given = exampleParameters(document, { parameters, body })
   const { errorMessage, strict, idempotencyHeader, destructive } = settings
   const endpoint: Endpoint = {
