@@ -139,7 +139,7 @@ it('a call whose place comes first brings the answer for a request that is not s
     const second = where === 'here' ? first : new RequestCoalescer(redis)
     const answer = Promise.withResolvers<RequestResult>()
     let isLed = false
-    const ahead = second.join(keys, { ...subscriber('ahead'), isAhead: true }, () => {
+    const ahead = second.join(keys, { ...subscriber('ahead'), mayOvertake: true }, () => {
       isLed = true
       return answer.promise
     })
@@ -175,7 +175,7 @@ it('a call whose place comes first shares a request that was sent', async (t) =>
   const leading = await lead(t, keys)
   const leader = await redis.get(keys.leader)
   await until(async () => (await redis.get(keys.leader)) !== leader)
-  const ahead = { ...subscriber('ahead'), isAhead: true, findStored: async () => ({ outcome: OWN }) }
+  const ahead = { ...subscriber('ahead'), mayOvertake: true, findStored: async () => ({ outcome: OWN }) }
   const following = new RequestCoalescer(redis).join(keys, ahead, () => assert.fail('one request is enough'))
   await follows(ahead)
   await redis.set(keys.answer, 'stored')
@@ -251,9 +251,9 @@ it('requests that take their leads together lead, follow and overtake each for i
   const coalescer = new RequestCoalescer(redis)
   const send = async () => ({ outcome: OWN })
   const leading = free.map((keys) => coalescer.join(keys, subscriber('first'), send))
-  const overtaking = coalescer.join(unsent, { ...subscriber('ahead'), isAhead: true }, send)
+  const overtaking = coalescer.join(unsent, { ...subscriber('ahead'), mayOvertake: true }, send)
   const leaving = new AbortController()
-  const following = { ...subscriber('late', leaving.signal), isAhead: true }
+  const following = { ...subscriber('late', leaving.signal), mayOvertake: true }
   const followed = coalescer.join(sent, following, () => assert.fail('one request is enough'))
   for (const led of [...leading, overtaking]) assert.deepEqual(await led, { outcome: OWN, isCollapsed: false })
   assert.equal(following.progress.ofRequest?.isUnderWay, true)

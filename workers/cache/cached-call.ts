@@ -36,8 +36,8 @@ export interface CallOutcome {
 }
 
 /**
- * `detail` of `Cache-Status` (RFC 9211, 2.8) of a stored answer that is served without a request,
- * by the code of the failure that is why.
+ * Why a stored answer is served without a request, as the `detail` of `Cache-Status` (RFC 9211,
+ * 2.8), by the code of the failure that a call without a stored answer would have.
  */
 const WITHOUT_REQUEST: Partial<Record<ErrorCode, string>> = {
   UPSTREAM_CAP_EXHAUSTED: 'cap-exhausted',
@@ -47,8 +47,8 @@ const WITHOUT_REQUEST: Partial<Record<ErrorCode, string>> = {
 }
 
 /**
- * If the answers of the endpoint are shared: from the cache, or by one request for all identical
- * calls of the fleet. Otherwise by a request of the call's own.
+ * If the answers of the endpoint are shared, answers a call from the cache, or by one request for
+ * all identical calls of the fleet. Otherwise the call gets a request of its own.
  */
 export async function callThroughCache(deps: CachingDeps, upstreamCall: UpstreamCall): Promise<CallOutcome> {
   const { call, endpoint } = upstreamCall
@@ -144,7 +144,7 @@ async function shareRequest(deps: CachingDeps, upstreamCall: UpstreamCall, keys:
     deadline: call.deadline,
     signal,
     progress,
-    isAhead: call.ticket?.isAhead === true,
+    mayOvertake: call.ticket?.isAhead === true,
     findStored: async (): Promise<RequestResult | undefined> => {
       const found = await findFresh(deps, keys)
       return found && { outcome: storedOutcome(found), found }
@@ -162,7 +162,7 @@ async function shareRequest(deps: CachingDeps, upstreamCall: UpstreamCall, keys:
     // Its own deadline bounds how often a call tries again after outcomes that were cut short.
     const mayTryAgain = isCutShort(outcome) ? remainingMs() > OWN_REQUEST_MS_MIN : refusals < REFUSALS_SHARED_MAX
     if (!mayTryAgain) return withoutPrivateMessage(shared)
-    subscriber.isAhead = false
+    subscriber.mayOvertake = false
   }
 }
 

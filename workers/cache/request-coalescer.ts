@@ -23,7 +23,7 @@ export interface Subscriber {
    * Its place comes before the place of a call that may lead: it overtakes that call's request
    * while that request is not sent.
    */
-  isAhead?: boolean
+  mayOvertake?: boolean
   /** The answer if it is stored by the time that this call takes the lead. */
   findStored?: () => Promise<RequestResult | undefined>
 }
@@ -116,7 +116,7 @@ export class RequestCoalescer {
   /** `work` makes the answer if no other call does. */
   async join(keys: CacheKeys, subscriber: Subscriber, work: Work): Promise<SharedResult> {
     const known = this.#requests.get(keys.answer)
-    const overtaken = subscriber.isAhead && known && !hasBegun(known.progress) ? known : undefined
+    const overtaken = subscriber.mayOvertake && known && !hasBegun(known.progress) ? known : undefined
     const shared = overtaken ? undefined : known
     const request = shared ?? this.#start(keys, subscriber, work)
     if (overtaken) overtake(overtaken, request)
@@ -141,14 +141,14 @@ export class RequestCoalescer {
   }
 
   #start(keys: CacheKeys, subscriber: Subscriber, work: Work): LocalRequest {
-    const { member, deadline, isAhead = false, findStored = async () => undefined } = subscriber
+    const { member, deadline, mayOvertake = false, findStored = async () => undefined } = subscriber
     const ending = new AbortController()
     const token = randomUUID()
     const lead = this.#isStoreElsewhere ? undefined : { keys, tokens: tokensOf(token) }
     const overtaken = Promise.withResolvers<Ended>()
     const run = async (): Promise<Ended> => {
       try {
-        return await this.#leadOrFollow(request, isAhead)
+        return await this.#leadOrFollow(request, mayOvertake)
       } finally {
         request.isOver = true
         this.#forget(request)
@@ -177,12 +177,10 @@ export class RequestCoalescer {
     return request
   }
 
-  async #leadOrFollow(request: LocalRequest, isAhead: boolean): Promise<Ended> {
-    let mayOvertake = isAhead
-    while (true) {
-      const { isLeader, hasAnswer } = await this.#leads.take(request, mayOvertake)
+  async #leadOrFollow(request: LocalRequest, mayOvertake: boolean): Promise<Ended> {
+    for (let overtakes = mayOvertake; ; overtakes = false) {
+      const { isLeader, hasAnswer } = await this.#leads.take(request, overtakes)
       if (isLeader) return { ...(await this.#lead(request, hasAnswer)), isLeader }
-      mayOvertake = false
       await delay(FOLLOW_EVERY_MS, undefined, { signal: request.signal })
     }
   }

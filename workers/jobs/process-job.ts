@@ -28,8 +28,8 @@ export interface ProcessorDeps extends RunDeps, ReplyDeps {
 const WAITED_MS = 1_000
 
 /**
- * How often a job of a later version is left to a newer worker, and for how long each time,
- * milliseconds.
+ * How often a job of a later version, or by another document, is left to another worker, and for
+ * how long each time, milliseconds.
  */
 const HANDED_BACK_MAX = 8
 const HAND_BACK_MS = 250
@@ -37,6 +37,7 @@ const HAND_BACK_MS = 250
 /**
  * Runs the calls of a job independently; a job that runs again leaves out answered calls.
  *
+ * @returns null, because BullMQ keeps what a processor returns in Redis
  * @throws what a call threw
  */
 export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
@@ -56,7 +57,7 @@ export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: A
 }
 
 /**
- * @throws DelayedError if a newer worker may be able to run the job; Error if nobody can read it
+ * @throws DelayedError if another worker may be able to run the job; Error if nobody can read it
  */
 async function readCalls({ catalog }: ProcessorDeps, job: Job): Promise<CallJob[]> {
   try {
@@ -92,16 +93,15 @@ export interface QueuedCall {
  * Runs one call of a job, in a span if it is traced. It may run twice: the node drops a second
  * reply, and an endpoint that is not idempotent is not called again. A worker that loses the lock
  * sends no reply, because another worker does.
- * @returns null: a return value would be kept in Redis
  */
-export async function processCall(deps: ProcessorDeps, queued: QueuedCall, cancelled: AbortSignal): Promise<null> {
+export async function processCall(deps: ProcessorDeps, queued: QueuedCall, cancelled: AbortSignal): Promise<void> {
   const { tracing } = deps.telemetry
   const { call, lane } = queued
   const isTraced = tracing !== undefined && call.traceparent !== undefined
   const span = isTraced ? startProcessSpan(tracing, call, lane) : undefined
   if (!span) {
     await runAndReply(deps, queued, cancelled)
-    return null
+    return
   }
   try {
     const { traceparent } = span
@@ -112,7 +112,6 @@ export async function processCall(deps: ProcessorDeps, queued: QueuedCall, cance
     span.end('INTERNAL_ERROR')
     throw error
   }
-  return null
 }
 
 async function runAndReply(
@@ -185,8 +184,8 @@ function reachAfter(
 }
 
 /**
- * Answers the calls of a job that outlived too many workers, threw, or is of a version that no
- * worker knows.
+ * Answers the calls of a job that outlived too many workers, threw, or is of a version or by a
+ * document that no worker knows.
  */
 export async function replyToLostJob(deps: ProcessorDeps, job: Job, cause: Error): Promise<void> {
   const calls = await stillWaitedFor(deps, parseAnswerable(job.data))

@@ -136,8 +136,8 @@ export class QueueWorker extends Worker {
   /** @throws what Redis throws */
   async #untilMarker(): Promise<void> {
     const seconds = this.getBlockTimeout(this.#dueAt)
-    const taken = seconds > 0 ? await this.backend.waitForJob(seconds) : null
-    // For another worker: this worker takes no job any more.
-    if (taken && !this.#isOpen) await this.#redis.zadd(this.keys.marker ?? '', taken.score, taken.member)
+    const marker = seconds > 0 ? await this.backend.waitForJob(seconds) : null
+    // This worker takes no job any more, so it puts the marker back for another worker.
+    if (marker && !this.#isOpen) await this.#redis.zadd(this.keys.marker ?? '', marker.score, marker.member)
   }
 }

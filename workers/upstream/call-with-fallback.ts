@@ -14,13 +14,13 @@ const FALLBACK_MS_MIN = 500
  * Nothing is repeated at the first source, because the request to the fallback source is the
  * repeat.
  */
-class NoRepeats extends RetryBudget {
+class NoRetries extends RetryBudget {
   override take(): boolean {
     return false
   }
 }
 
-const NO_REPEATS = new NoRepeats()
+const NO_RETRIES = new NoRetries()
 
 /**
  * Sends a call to the source of its API. When that source fails or its breaker is open, the call
@@ -34,7 +34,7 @@ export async function callWithFallback(deps: UpstreamDeps, upstreamCall: Upstrea
   // A raw answer has the form of the first source, and undeclared parameters are meant for it.
   if (!api.fallback || !fallback || call.raw || call.extra.length > 0) return callUpstream(deps, upstreamCall)
   const attemptTimeoutMsMax = Math.min(deps.attemptTimeoutMsMax, Math.ceil(remainingMs() / 2))
-  const first = await callUpstream({ ...deps, attemptTimeoutMsMax, budgetOf: () => NO_REPEATS }, upstreamCall)
+  const first = await callUpstream({ ...deps, attemptTimeoutMsMax, budgetOf: () => NO_RETRIES }, upstreamCall)
   if (!isFailure(first) || !hasSourceFailed(first) || remainingMs() < FALLBACK_MS_MIN) return first
   const second = await callUpstream(deps, atFallback(upstreamCall, api.fallback, fallback.declaration))
   if (!isFailure(second)) return { ...second, isFromFallback: true }
@@ -58,7 +58,10 @@ function atFallback(upstreamCall: UpstreamCall, fallback: Api, endpoint: Endpoin
   const entry = waitQueueEntry(call, { slug: fallback.slug, bucket: SHARED_BUCKET, weight })
   return {
     ...upstreamCall,
-    ...{ api: fallback, endpoint, currentKey: () => fallback.key, bucket: SHARED_BUCKET },
+    api: fallback,
+    endpoint,
+    currentKey: () => fallback.key,
+    bucket: SHARED_BUCKET,
     permitRequest: { entry, deadline: call.deadline },
   }
 }
