@@ -158,7 +158,7 @@ async function startWork(deps: ProbeDeps): Promise<NodeJS.Timeout[]> {
 /** A probe when the breaker allows its next attempt, so that it need not be a caller's. */
 async function scheduleHalfOpenProbes({ catalog, queues, health, scheduled, log }: ProbeDeps): Promise<void> {
   for (const api of sourcesOf(catalog)) {
-    const { halfOpenAt, isSlotTaken } = health.ofSource(api.slug)
+    const { halfOpenAt, isSlotTaken } = health.ofUpstream(api.slug)
     if (halfOpenAt === undefined || isSlotTaken || !isTriedByProbe(api) || scheduled.get(api.slug) === halfOpenAt)
       continue
     scheduled.set(api.slug, halfOpenAt)
@@ -177,7 +177,7 @@ async function scheduleHalfOpenProbes({ catalog, queues, health, scheduled, log 
  */
 async function recheckTroubled({ catalog, queues, health, log }: ProbeDeps): Promise<void> {
   for (const api of sourcesOf(catalog)) {
-    const { status, isOpen, since = 0, lastCallAt, lastProbeAt } = health.ofSource(api.slug)
+    const { status, isOpen, since = 0, lastCallAt, lastProbeAt } = health.ofUpstream(api.slug)
     if (status === 'Healthy' || isOpen || !api.enabled) continue
     const triedAt = Math.max(lastCallAt, lastProbeAt)
     const pauseMs =

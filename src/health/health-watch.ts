@@ -115,14 +115,14 @@ export class HealthCache {
    * answers that is not down.
    */
   of(slug: string): HealthView {
-    const view = this.ofSource(slug)
+    const view = this.ofUpstream(slug)
     if (view.status !== 'Down') return view
     const fallback = this.#fallbacks.get(slug)
-    return fallback === undefined || this.ofSource(fallback).status === 'Down' ? view : servedByFallback(view)
+    return fallback === undefined || this.ofUpstream(fallback).status === 'Down' ? view : servedByFallback(view)
   }
 
-  /** Health of one source now. */
-  ofSource(slug: string): HealthView {
+  /** Health of one upstream now, whether or not it has a fallback source. */
+  ofUpstream(slug: string): HealthView {
     return viewHealth(this.#hashes.get(slug) ?? {}, this.now())
   }
 
@@ -135,7 +135,7 @@ export class HealthCache {
    * `usualMs` of an API's health when it was read last. Each call needs it, and it changes slowly.
    */
   usualMs(slug: string): number | undefined {
-    if (!this.#usualMs.has(slug)) this.#usualMs.set(slug, this.ofSource(slug).usualMs)
+    if (!this.#usualMs.has(slug)) this.#usualMs.set(slug, this.ofUpstream(slug).usualMs)
     return this.#usualMs.get(slug)
   }
 
@@ -154,19 +154,19 @@ export class HealthCache {
   }
 
   /**
-   * How long until calls of an API may be sent: as `sourceWaitMs`, and not at all while a fallback
-   * source can be tried.
+   * How long until calls of an API may be sent: as `upstreamWaitMs`, and not at all while a
+   * fallback source can be tried.
    */
   breakerWaitMs(slug: string): number | undefined {
-    const waitMs = this.sourceWaitMs(slug)
+    const waitMs = this.upstreamWaitMs(slug)
     if (!waitMs) return waitMs
     const fallback = this.#fallbacks.get(slug)
-    const fallbackMs = fallback === undefined ? waitMs : this.sourceWaitMs(fallback)
+    const fallbackMs = fallback === undefined ? waitMs : this.upstreamWaitMs(fallback)
     return fallbackMs ? Math.min(waitMs, fallbackMs) : undefined
   }
 
-  /** `halfOpenWaitMs` of one source now. */
-  sourceWaitMs(slug: string): number | undefined {
+  /** `halfOpenWaitMs` of one upstream now. */
+  upstreamWaitMs(slug: string): number | undefined {
     this.#used.add(slug)
     return halfOpenWaitMs(this.#hashes.get(slug) ?? {}, this.now())
   }

@@ -116,7 +116,7 @@ export interface QueueTicket {
   weight: number
   /**
    * An identical call is queued behind this call. If the identical call leads already and has not
-   * begun its attempt, this call takes the lead from it.
+   * begun its attempt, this call overtakes it.
    */
   isAhead?: true
 }

@@ -53,16 +53,16 @@ export interface ReplyHead {
  * How far the call's requests got, by a reply of this version or of the version before.
  * @until 0.4.0
  */
-export function reachOf({ reach, isRefused, wasSent, times }: Pick<ReplyHead, ReachMember | 'times'>): Reach {
+export function reachOf({ reach, isRefused, wasSent, times }: Pick<ReplyHead, ReachField | 'times'>): Reach {
   if (reach) return reach
   if (isRefused) return 'refused'
   return wasSent || times.attempts > 0 ? 'maybe-sent' : 'unsent'
 }
 
-type ReachMember = 'reach' | 'isRefused' | 'wasSent'
+type ReachField = 'reach' | 'isRefused' | 'wasSent'
 
 /** How far the call's requests got, as this version and the version before read it. @until 0.4.0 */
-export function reachMembers(reach: Reach): Pick<ReplyHead, ReachMember> {
+export function reachFields(reach: Reach): Pick<ReplyHead, ReachField> {
   if (reach === 'refused') return { reach, isRefused: true }
   return hasReached(reach, 'maybe-sent') ? { reach, wasSent: true } : { reach }
 }

@@ -199,6 +199,7 @@ export class ReplyInbox {
     }
     this.#pending.delete(head.id)
     // The body is kept with the result of an asynchronous call, or is in the frame, or has a key.
+    // Workers of an earlier version set `isStored` alone. @until 0.4.0
     if (head.storedFor !== undefined || head.isStored) this.#readStored(head, head.storedFor ?? '', pending)
     else if (head.bodyKey === undefined) pending.resolve({ head, body })
     else this.#fetch(head, head.bodyKey, pending)

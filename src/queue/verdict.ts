@@ -2,7 +2,7 @@ import { ERRORS, type ErrorCode } from '../errors.ts'
 
 /**
  * How far the requests of a call got. A call never goes back, except from `maybe-sent` to `unsent`
- * if a worker learns that nothing was sent.
+ * if it followed the request of another process, and that request brought no answer.
  * - `refused`: the gateway refused the call as admission does, before anything was sent for it.
  * - `unsent`: no request was sent, or none that a process knows of.
  * - `maybe-sent`: nobody knows, for example because a worker was lost, or because a connection
@@ -31,7 +31,7 @@ export interface Verdict {
 
 /**
  * What an account gets back of the units that a call took. `month`: its units of the account's and
- * of the application's month.
+ * of the credential's month.
  */
 export type Refund = 'nothing' | 'month' | 'all'
 

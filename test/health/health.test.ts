@@ -631,10 +631,10 @@ describe('health in Redis', () => {
       Array.from({ length: 28 }, (_, index) => index),
     )
     await succeed('many-3', START, 3)
-    assert.equal(health.sourceWaitMs('many-3'), undefined)
+    assert.equal(health.upstreamWaitMs('many-3'), undefined)
     const second = await polled()
     assert.deepEqual([second.length, second[0]], [29, 3])
-    assert.ok(health.ofSource('many-3').lastOkAt > 0)
+    assert.ok(health.ofUpstream('many-3').lastOkAt > 0)
     const third = await polled()
     assert.equal(new Set([...first, ...second, ...third]).size, 60)
     assert.deepEqual(await polled(), first)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { type ReplyHead, reachMembers, reachOf } from '../../src/queue/reply-head.ts'
+import { type ReplyHead, reachFields, reachOf } from '../../src/queue/reply-head.ts'
 import {
   furthest,
   hasReached,
@@ -46,8 +46,8 @@ it('a reply of the earlier version says how far its call got, and that version r
   assert.equal(before({ wasSent: true }), 'maybe-sent')
   assert.equal(before({ times: { ...times, attempts: 1 } }), 'maybe-sent')
   for (const reach of ALL) {
-    const { reach: _reach, ...members } = reachMembers(reach)
-    assert.equal(reachOf({ times, ...reachMembers(reach) }), reach)
-    assert.equal(before(members), hasReached(reach, 'maybe-sent') ? 'maybe-sent' : reach)
+    const { reach: _reach, ...fields } = reachFields(reach)
+    assert.equal(reachOf({ times, ...reachFields(reach) }), reach)
+    assert.equal(before(fields), hasReached(reach, 'maybe-sent') ? 'maybe-sent' : reach)
   }
 })

@@ -144,7 +144,7 @@ describe('repeats', () => {
       await setImmediate()
       throw new AttemptError('UPSTREAM_ERROR', { isRetryable: true })
     }
-    const options = { isIdempotent: true, budget, repeatMsMin: 1_000, remainingMs: () => 60_000, signal }
+    const options = { isIdempotent: true, budget, retryMsMin: 1_000, remainingMs: () => 60_000, signal }
     await Promise.allSettled(Array.from({ length: 100 }, () => withRetries(fail, options)))
     // Twenty at once. If a call gives up, it makes room for another call.
     assert.ok(runs > 100 && runs <= 140, `${runs} runs of 100 calls`)

@@ -7,7 +7,7 @@ import { path, type UpstreamRequest } from '../../src/catalog/upstream-request.t
 import { createLog } from '../../src/log.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
 import type { Permit } from '../../workers/permits/permits-in-use.ts'
-import { type Filling, takePrefetched } from '../../workers/upstream/item-pool.ts'
+import { takePrefetched, type UnlessFilled } from '../../workers/upstream/item-pool.ts'
 import { until } from '../support/gateway.ts'
 import { connectThroughProxy } from '../support/proxied-redis.ts'
 import { redisOfThisFile } from '../support/services.ts'
@@ -30,7 +30,7 @@ function open(name: string, connection = redis) {
   const pool = { requests: 0, waiting: 0, take, key: upstreamKeys.pool(api.slug, name), answered: Promise.resolve() }
   /** `permit` settles when the call has an item. */
   async function take(count: number, permit = Promise.resolve()): Promise<unknown> {
-    const send = async (_request: UpstreamRequest, { ensureNeeded, waitSignal = assert.fail() }: Filling) => {
+    const send = async (_request: UpstreamRequest, { ensureNeeded, waitSignal = assert.fail() }: UnlessFilled) => {
       pool.waiting += 1
       await Promise.race([permit, rejectOnAbort(waitSignal)]).finally(() => {
         pool.waiting -= 1

@@ -17,7 +17,7 @@ async function pausesOf(t: TestContext, random: number): Promise<number[]> {
   const attempts = withRetries(() => Promise.reject(new AttemptError('UPSTREAM_ERROR', { isRetryable: true })), {
     isIdempotent: true,
     budget: new RetryBudget(),
-    repeatMsMin: 0,
+    retryMsMin: 0,
     remainingMs: () => 60_000,
     signal: new AbortController().signal,
   })

@@ -127,7 +127,7 @@ async function report(
 }
 
 function isFresh({ health }: ProcessorDeps, api: Api): boolean {
-  const { status, lastCallAt, lastProbeAt } = health.ofSource(api.slug)
+  const { status, lastCallAt, lastProbeAt } = health.ofUpstream(api.slug)
   if (status === 'Down') return false
   const healthyMs = probeEverySeconds(api) * 1_000
   const everyMs = status === 'Degraded' ? Math.min(RECHECK_MS, healthyMs) : healthyMs

@@ -152,8 +152,8 @@ interface UpstreamAccess {
 }
 
 /**
- * @throws GatewayError for a call queued before the API was paused or switched off, or ahead of
- *   this worker's knowledge of a new key
+ * @throws GatewayError if the API was paused or switched off after the call was queued, or if this
+ *   worker does not know yet that the API has a key
  */
 function checkCallable(api: Api, { providerKey }: Pick<CallJob, 'providerKey'>): void {
   // `enabled` is about the operator's own access; a caller's key needs `isCallable` alone.

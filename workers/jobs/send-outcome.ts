@@ -11,7 +11,7 @@ import {
   NO_TIMES,
   type Reply,
   type ReplyHead,
-  reachMembers,
+  reachFields,
   reachOf,
 } from '../../src/queue/reply-head.ts'
 import type { Reach } from '../../src/queue/verdict.ts'
@@ -87,7 +87,7 @@ async function sendWhenBodyFits({ replies }: ReplyDeps, call: AnswerableCall, re
     const { id, times } = reply.head
     const words = { cause: causeWords(code, details.cause), retryAfterMs: details.retryAfterMs ?? 0 }
     await replies.send(call, {
-      head: { id, times, code, ...reachMembers(reachOf(reply.head)), ...words },
+      head: { id, times, code, ...reachFields(reachOf(reply.head)), ...words },
       body: NO_BODY,
     })
   }
@@ -100,7 +100,7 @@ function toReply({ log, permitClientOf }: ReplyDeps, call: AnswerableCall, resul
   const head: ReplyHead = {
     id,
     times,
-    ...reachMembers(reach),
+    ...reachFields(reach),
     ...(cacheStatus === undefined ? {} : { cacheStatus }),
     ...(ageSeconds === undefined ? {} : { ageSeconds }),
     ...(freshMs === undefined ? {} : { freshMs }),

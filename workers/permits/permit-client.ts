@@ -59,9 +59,9 @@ export class PermitClient {
     },
   })
   /**
-   * The next poll logs its permits so much later than it grants them, and they may be used so much
-   * longer. Milliseconds. If the permits of the last poll were too old when they came, this is how
-   * long its round trip took, and otherwise 0.
+   * How much later than the grant the next poll logs its permits, and how much longer these permits
+   * may be used. Milliseconds. If the permits of the last poll were too old when they came, this is
+   * how long its round trip took, and otherwise 0.
    */
   #logLaterMs = 0
   /** How many more requests the cap had room for at the last poll. */

@@ -110,7 +110,7 @@ function exchangeBytes(
   return new Promise((resolve, reject) => {
     let controller: Dispatcher.DispatchController | undefined
     let ended: Error | undefined
-    const answer = new BodyReader({ bytesMax, memory, signal })
+    const reader = new BodyReader({ bytesMax, memory, signal })
     const timeout = new PausableTimeout(timeoutMs, () => fail(new AttemptTimeoutError(response)))
     const end = (): void => {
       timeout.end()
@@ -148,13 +148,13 @@ function exchangeBytes(
           onReach('answered')
           response.headers = singleValued(answerHeaders)
         },
-        onResponseData: (reading, chunk) => {
-          const waiting = answer.add(chunk)
-          if (waiting) standStill(reading, timeout, waiting)
+        onResponseData: (exchange, chunk) => {
+          const waiting = reader.add(chunk)
+          if (waiting) standStill(exchange, timeout, waiting)
         },
         onResponseEnd: () => {
           end()
-          response.body = answer.whole()
+          response.body = reader.whole()
           resolve()
         },
         onResponseError: (_controller, error) => {
@@ -167,14 +167,14 @@ function exchangeBytes(
 }
 
 /** The upstream is not to blame for the time until there is memory. */
-function standStill(reading: Dispatcher.DispatchController, timeout: PausableTimeout, waiting: Promise<void>): void {
+function standStill(exchange: Dispatcher.DispatchController, timeout: PausableTimeout, waiting: Promise<void>): void {
   timeout.pause()
-  reading.pause()
+  exchange.pause()
   waiting.then(
     () => {
       if (timeout.isOver) return
       timeout.start()
-      reading.resume()
+      exchange.resume()
     },
     // The end of the attempt, which has ended the exchange.
     () => undefined,

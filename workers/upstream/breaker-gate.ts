@@ -30,11 +30,11 @@ export class BreakerGate {
 
   /**
    * Milliseconds until an attempt may go: 0 is now, undefined means that the breaker is closed. A
-   * request that holds the half-open attempt need not wait.
+   * request that holds the half-open slot need not wait.
    */
   #waitMs(): number | undefined {
     const { slug, isForced } = this.#request
-    const waitMs = this.#deps.health.sourceWaitMs(slug)
+    const waitMs = this.#deps.health.upstreamWaitMs(slug)
     return waitMs !== undefined && (isForced || this.halfOpenToken !== undefined) ? 0 : waitMs
   }
 
@@ -81,7 +81,7 @@ export class BreakerGate {
    */
   #leaveToProbe(): never {
     const { slug } = this.#request
-    const { halfOpenAt } = this.#deps.health.ofSource(slug)
+    const { halfOpenAt } = this.#deps.health.ofUpstream(slug)
     scheduleProbe(this.#deps, slug, { name: `half-open-${halfOpenAt}` })
     throw new BreakerOpenError(HALF_OPEN_PROBE_MS)
   }

@@ -9,7 +9,7 @@ import type { RedisConnection } from '../../src/redis/connection.ts'
 import { AttemptError, StatusError } from '../errors/attempt-error.ts'
 import type { AnswerMemory, MemoryShare } from './answer-memory.ts'
 import { type Interpretation, MOMENTARY, mapAnswers } from './interpret.ts'
-import { type Filling, takePrefetched } from './item-pool.ts'
+import { takePrefetched, type UnlessFilled } from './item-pool.ts'
 import { limitCaller, limitedMs } from './limited-callers.ts'
 import { attemptFailure, dataOutcome, type Failure, failureOutcome, type Outcome } from './outcome.ts'
 import { LIMIT_MS_DEFAULT, requestedWaitMs } from './rate-headers.ts'
@@ -43,7 +43,8 @@ export function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCall): Pr
 
 async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory: MemoryShare }): Promise<Outcome> {
   const { api, endpoint, bucket, call, signal } = upstreamCall
-  // Its undeclared parameters may be why a limit is met, unless its key is the caller's own.
+  // The undeclared parameters of a call may be why the upstream limits the gateway, unless the call
+  // has a key of its caller's own.
   const mayBeLimited = call.extra.length > 0 && bucket === SHARED_BUCKET
   const caller = mayBeLimited ? { slug: api.slug, accountId: call.accountId } : undefined
   const waitMs = caller ? await limitedMs(deps, caller) : 0
@@ -58,8 +59,8 @@ async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory
     waitedForMemoryMs: upstreamCall.memory.waitedMs,
     traceparent: call.traceparent,
   })
-  const send = (request: UpstreamRequest, filling: Filling = {}): Promise<ClassifiedExchange> =>
-    sendWithRetries(deps, { ...upstreamCall, ...filling, recorder }, request)
+  const send = (request: UpstreamRequest, unlessFilled: UnlessFilled = {}): Promise<ClassifiedExchange> =>
+    sendWithRetries(deps, { ...upstreamCall, ...unlessFilled, recorder }, request)
   const exchanges: ClassifiedExchange[] = []
   // Undeclared parameters may change the answer.
   const pool = call.extra.length === 0 ? endpoint.pool : undefined
@@ -146,16 +147,16 @@ function sendWithRetries(
     } catch (error) {
       // Several requests may belong to one try, because a redirect takes another request.
       // `times.attempts` counts the requests that were or may have been sent.
-      const isAttemptUnsent = error instanceof AttemptError && times.attempts === attemptsBefore
+      const isTryUnsent = error instanceof AttemptError && times.attempts === attemptsBefore
       // The failure of an earlier try says more.
-      if (isAttemptUnsent && tryNumber > 1 && progress.lastFailure) throw progress.lastFailure
-      if (error instanceof AttemptError && !isAttemptUnsent) progress.lastFailure = error
+      if (isTryUnsent && tryNumber > 1 && progress.lastFailure) throw progress.lastFailure
+      if (error instanceof AttemptError && !isTryUnsent) progress.lastFailure = error
       throw error
     }
   }
   const isIdempotent = endpoint.effect !== 'once'
-  const repeatMsMin = attemptTimeoutMs(deps, api)
-  return withRetries(run, { isIdempotent, budget: deps.budgetOf(api), repeatMsMin, remainingMs, signal })
+  const retryMsMin = attemptTimeoutMs(deps, api)
+  return withRetries(run, { isIdempotent, budget: deps.budgetOf(api), retryMsMin, remainingMs, signal })
 }
 
 /** @throws AttemptError also if the answer says that the upstream failed, which may be repeated */

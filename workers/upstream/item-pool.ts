@@ -40,10 +40,11 @@ export interface PoolCall {
   endpoint: Endpoint
   rule: PrefetchRule<Parameters>
   parameters: Parameters
-  send: (request: UpstreamRequest, filling: Filling) => Promise<ClassifiedExchange>
+  send: (request: UpstreamRequest, unlessFilled: UnlessFilled) => Promise<ClassifiedExchange>
 }
 
-export type Filling = Pick<Sending, 'ensureNeeded' | 'waitSignal'>
+/** Keeps back a request that fills a pool if another call has filled the pool meanwhile. */
+export type UnlessFilled = Pick<Sending, 'ensureNeeded' | 'waitSignal'>
 
 interface Pool {
   key: string
@@ -117,7 +118,7 @@ async function drawOrFill(
     }, RENEW_EVERY_MS)
   }
   try {
-    return await fill(deps, call, { ...pool, filling: { ensureNeeded, waitSignal: looks.found } })
+    return await fill(deps, call, { ...pool, unlessFilled: { ensureNeeded, waitSignal: looks.found } })
   } catch (error) {
     drawn ??= await looks.end()
     if (drawn) return asExchange(call.rule, drawn)
@@ -162,9 +163,9 @@ function lookForItems(
 async function fill(
   { redis, log }: PoolDeps,
   { rule, parameters, send }: PoolCall,
-  { key, unfillable, count, filling }: Pool & { filling: Filling },
+  { key, unfillable, count, unlessFilled }: Pool & { unlessFilled: UnlessFilled },
 ): Promise<ClassifiedExchange | undefined> {
-  const exchange = await send(rule.request(parameters), filling)
+  const exchange = await send(rule.request(parameters), unlessFilled)
   // Refused or over its limit: so is this call.
   if (exchange.responseClass) return exchange
   // Fails open: the call has its answer, and a pool that was not filled costs another request.

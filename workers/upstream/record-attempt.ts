@@ -52,7 +52,7 @@ export class AttemptRecorder {
   #answered: ObservedAttempt[] = []
   #lastFailure: FailureWords | undefined
   #hasFailed = false
-  #resends = 0
+  #retries = 0
   #counting: Promise<void> | undefined
 
   /** Refuses an attempt before its wait for a permit, during the wait and after it. */
@@ -75,7 +75,7 @@ export class AttemptRecorder {
     const startedAt = performance.now() - this.#waitedForMemoryMs()
     const tookMs = (): number => performance.now() - startedAt - this.#waitedForMemoryMs()
     const { tracing } = this.#deps.telemetry
-    const span = tracing && startAttemptSpan(tracing, request, { ...this.request, resends: this.#resends })
+    const span = tracing && startAttemptSpan(tracing, request, { ...this.request, resends: this.#retries })
     const record = (result: AttemptRecord['result'], code?: string, seen?: Omit<Seen, 'ms'>): ObservedAttempt => {
       const latencyMs = tookMs()
       const attempt = { result, ...(code === undefined ? {} : { code }), latencyMs, source, isPlain, voter }
@@ -144,8 +144,8 @@ export class AttemptRecorder {
    * A try of a request begins. The first try has the number 1, and later tries count as retries.
    */
   beginTry(tryNumber: number): void {
-    this.#resends = tryNumber - 1
-    if (this.#resends > 0) this.#deps.telemetry.metrics.retries.inc({ slug: this.request.slug })
+    this.#retries = tryNumber - 1
+    if (this.#retries > 0) this.#deps.telemetry.metrics.retries.inc({ slug: this.request.slug })
   }
 
   get lastFailure(): FailureWords | undefined {
@@ -177,7 +177,7 @@ export class AttemptRecorder {
 
   /** By when this upstream would long have answered, milliseconds. */
   #longMs(leastMs: number): number {
-    const { p95Ms } = this.#deps.health.ofSource(this.request.slug).parts
+    const { p95Ms } = this.#deps.health.ofUpstream(this.request.slug).parts
     return Math.max(leastMs, HANGING_P95_TIMES * (p95Ms ?? 0))
   }
 

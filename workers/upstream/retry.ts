@@ -4,17 +4,17 @@ import { AttemptError } from '../errors/attempt-error.ts'
 
 const RETRIES_MAX = 2
 
-/** Longest pause before the first repeat, milliseconds; twice as long before the second. */
+/** Longest pause before the first retry, milliseconds; twice as long before the second. */
 const BACKOFF_MS_MAX = 200
 
-/** Part of an upstream's calls under way that may be repeats, and how many whatever the part. */
+/** Part of an upstream's calls under way that may be retries, and how many whatever the part. */
 const BUDGET_PART = 0.2
 const BUDGET_MIN = 3
 
 /** A failing upstream must not get three times the requests of a healthy upstream. */
 export class RetryBudget {
   #calls = 0
-  #repeats = 0
+  #retries = 0
 
   enter(): void {
     this.#calls += 1
@@ -25,13 +25,13 @@ export class RetryBudget {
   }
 
   take(): boolean {
-    if (this.#repeats >= Math.max(BUDGET_MIN, this.#calls * BUDGET_PART)) return false
-    this.#repeats += 1
+    if (this.#retries >= Math.max(BUDGET_MIN, this.#calls * BUDGET_PART)) return false
+    this.#retries += 1
     return true
   }
 
   give(): void {
-    this.#repeats -= 1
+    this.#retries -= 1
   }
 }
 
@@ -46,8 +46,8 @@ export function retryBudgets(): (api: { slug: string }) => RetryBudget {
 export interface RetryOptions {
   isIdempotent: boolean
   budget: RetryBudget
-  /** No repeat begins with less time left, milliseconds. */
-  repeatMsMin: number
+  /** No retry begins with less time left, milliseconds. */
+  retryMsMin: number
   remainingMs: () => number
   signal: AbortSignal
 }
@@ -60,27 +60,27 @@ export interface RetryOptions {
  */
 export async function withRetries<T>(
   run: (tryNumber: number) => Promise<T>,
-  { isIdempotent, budget, repeatMsMin, remainingMs, signal }: RetryOptions,
+  { isIdempotent, budget, retryMsMin, remainingMs, signal }: RetryOptions,
 ): Promise<T> {
   const retriesMax = isIdempotent ? RETRIES_MAX : 0
-  let repeats = 0
+  let retries = 0
   budget.enter()
   try {
     while (true) {
       try {
-        return await run(repeats + 1)
+        return await run(retries + 1)
       } catch (error) {
-        if (!(error instanceof AttemptError && error.isRetryable) || repeats === retriesMax) throw error
-        const backOffMs = Math.round(Math.random() * BACKOFF_MS_MAX * 2 ** repeats)
+        if (!(error instanceof AttemptError && error.isRetryable) || retries === retriesMax) throw error
+        const backOffMs = Math.round(Math.random() * BACKOFF_MS_MAX * 2 ** retries)
         const pauseMs = Math.max(backOffMs, error.retryAfterMs ?? 0)
-        if (remainingMs() < pauseMs + repeatMsMin || !budget.take()) throw error
-        repeats += 1
+        if (remainingMs() < pauseMs + retryMsMin || !budget.take()) throw error
+        retries += 1
         signal.throwIfAborted()
         if (pauseMs > 0) await pause(pauseMs, signal)
       }
     }
   } finally {
-    for (; repeats > 0; repeats -= 1) budget.give()
+    for (; retries > 0; retries -= 1) budget.give()
     budget.leave()
   }
 }

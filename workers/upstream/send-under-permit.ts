@@ -44,7 +44,7 @@ export interface Sending {
   ensureCallable?: () => void
   /**
    * Last check before the request is sent, if another call may make the request needless. If it
-   * throws, the permit is released unused.
+   * throws, the permit is given back.
    */
   ensureNeeded?: (permit: Permit) => Promise<void>
   /** Ends only the wait for a permit. */
@@ -61,10 +61,7 @@ export interface Sending {
 
 /** How far a call's request is, which decides the outcome at the deadline. */
 export interface CallProgress {
-  /**
-   * How far the requests got; it never goes back, but for a request that shares the answer of
-   * another process.
-   */
+  /** How far the requests got. */
   reach: Reach
   /**
    * An attempt goes on, its connection included. If the end of the call ends an attempt, this stays
