@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import type { Catalog } from '../catalog/catalog.ts'
 import { GatewayError } from '../errors.ts'
 import type { AccountRequests } from '../http/request/account-requests.ts'
-import { holdForAccount } from '../http/server/holding.ts'
+import { countBytesForAccount } from '../http/server/holding.ts'
 import { STALE } from '../limits/account-limits.ts'
 import { LimitRefusedError } from '../limits/limit-refusal.ts'
 import type { LimitState } from '../limits/limit-state.ts'
@@ -105,7 +105,7 @@ export async function identifyCaller(
   const principal = await authenticateCall(deps, request)
   if (principal.connection) requireAudience(principal, request, deps.config.http.baseUrl)
   deps.accountRequests.checkRefusedCalls(principal.accountId)
-  holdForAccount(request, principal.accountId)
+  countBytesForAccount(request, principal.accountId)
   return principal
 }
 
@@ -143,7 +143,9 @@ async function decide(
   try {
     const call = { principal, callId, arrival }
     const checked = check(deps, request, principal)
-    return await ('refusal' in checked ? refuseUnlessStale(deps, call, checked) : takeAndQueue(deps, call, checked))
+    return await ('refusal' in checked
+      ? refuseUnlessStale(deps, call, checked)
+      : acquireAndForecast(deps, call, checked))
   } catch (refusal) {
     const limits = refusal instanceof LimitRefusedError ? refusal.limits : undefined
     return { refusal, principal, callId, ...(limits && { limits }) }
@@ -169,7 +171,7 @@ async function refuseUnlessStale(
 }
 
 /** @throws as `acquireLimits`, if the call took nothing */
-async function takeAndQueue(
+async function acquireAndForecast(
   deps: AdmissionDeps,
   { principal, callId, arrival }: KnownCall,
   checked: CheckedCall,
@@ -201,7 +203,8 @@ async function readLimitsUnlessStale(
   principal: Principal,
 ): Promise<LimitState | undefined | typeof STALE> {
   return await deps.accountLimits.read(limitQuery(deps, principal, 0)).catch(async () => {
-    // Postgres may be away: only the headers need it.
+    // If Redis has no count of the month, it comes from Postgres, which may be away. Only the
+    // headers need the count.
     return (await isUpToDate(deps, principal)) ? undefined : STALE
   })
 }

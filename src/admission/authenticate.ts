@@ -62,8 +62,8 @@ export type CallerRequest = Pick<FastifyRequest, 'headers' | 'ip'>
  */
 export async function authenticateCall(deps: AuthenticationDeps, request: CallerRequest): Promise<Principal> {
   const credential = readCredential(request.headers)
-  return await deps.principals.get(principalKey(credential), async (isKnown) => {
-    const principal = await lookUpPrincipal(deps, credential, { isKnown, ip: request.ip })
+  return await deps.principals.get(principalKey(credential), async (wasAccepted) => {
+    const principal = await lookUpPrincipal(deps, credential, { wasAccepted, ip: request.ip })
     return credential.wantsTest ? { ...principal, mode: 'test' } : principal
   })
 }

@@ -66,9 +66,9 @@ export interface Queueing {
 
 /**
  * Decides how a call is queued. A synchronous call joins no wait queue if its answer is stored or
- * on its way, or, unless it must not be repeated, if the cap has room. If the breaker is open or
- * the permit would be late, `queueWithoutSlot` may still queue it, for an answer that needs no
- * permit.
+ * on its way. If the cap has room, a call whose request may be sent twice joins no wait queue
+ * either. If the breaker is open or the permit would be late, `queueWithoutSlot` may still queue
+ * the call, for an answer that needs no permit.
  * @throws GatewayError UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or
  *   OVERLOADED
  */

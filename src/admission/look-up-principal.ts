@@ -28,7 +28,7 @@ export interface LookUpDeps {
 }
 
 /**
- * Looks up whose credential it is, in Postgres. `isKnown`: it was somebody's when it was last
+ * Looks up whose credential it is, in Postgres. `wasAccepted`: it was somebody's when it was last
  * looked up.
  *
  * @throws GatewayError if it is nobody's
@@ -36,16 +36,16 @@ export interface LookUpDeps {
 export async function lookUpPrincipal(
   deps: LookUpDeps,
   credential: SentCredential,
-  { isKnown, ip }: { isKnown: boolean; ip: string },
+  { wasAccepted, ip }: { wasAccepted: boolean; ip: string },
 ): Promise<Principal> {
   const { kind, secret, cacheKey } = credential
   if (kind === 'session') {
     const session = await verifySessionToken(deps.config.secrets.jwt, secret, deps.health.now())
-    if (isKnown) return await lookUpSession(deps, session, deps.db)
+    if (wasAccepted) return await lookUpSession(deps, session, deps.db)
     return await deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpSession(deps, session, deps.strangersDb))
   }
-  if (kind === 'token') return await identifyToken(deps, credential, { isKnown, ip })
-  if (isKnown) return orRefuse(await lookUpKey(deps, secret, deps.db))
+  if (kind === 'token') return await identifyToken(deps, credential, { wasAccepted, ip })
+  if (wasAccepted) return orRefuse(await lookUpKey(deps, secret, deps.db))
   // A wrong checksum is refused without a look-up.
   if (!isApiKeyShaped(secret)) throw malformedKey(secret)
   return await deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpKey(deps, secret, deps.strangersDb))
@@ -89,9 +89,9 @@ function orRefuse(principal: Principal | undefined): Principal {
 async function identifyToken(
   deps: LookUpDeps,
   { secret, cacheKey }: SentCredential,
-  { isKnown, ip }: { isKnown: boolean; ip: string },
+  { wasAccepted, ip }: { wasAccepted: boolean; ip: string },
 ): Promise<Principal> {
-  if (isKnown) {
+  if (wasAccepted) {
     const principal = await lookUpToken(deps, secret, deps.db)
     if (!principal) throw endedToken()
     return principal

@@ -22,7 +22,7 @@ const RENEW_AGAIN_MS = 1_000
 /** When a principal was looked up that the next request must look up again. */
 const FORGOTTEN = Number.NEGATIVE_INFINITY
 
-type LookUp = (isKnown: boolean) => Promise<Principal>
+type LookUp = (wasAccepted: boolean) => Promise<Principal>
 
 interface Entry {
   principal: Principal

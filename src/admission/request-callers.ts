@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Config } from '../config.ts'
 import type { AccountRequests } from '../http/request/account-requests.ts'
-import { holdForAccount } from '../http/server/holding.ts'
+import { countBytesForAccount } from '../http/server/holding.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import type { LimitDeps } from './acquire-limits.ts'
 import { answerLimits } from './answer-limits.ts'
@@ -39,7 +39,7 @@ export class RequestCallers {
     const { config, accountRequests } = this.#deps
     const principal = await authenticateNow(this.#deps, request)
     this.#principals.set(request, principal)
-    holdForAccount(request, principal.accountId)
+    countBytesForAccount(request, principal.accountId)
     accountRequests.take(principal.accountId, units)
     // Counted before: a token of another resource costs the same look-up.
     requireAudience(principal, request, config.http.baseUrl)

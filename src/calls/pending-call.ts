@@ -168,7 +168,7 @@ function verdictOf(
 ): FailedResult['verdict'] {
   if (code === 'OUTCOME_UNKNOWN') return { code, reach: 'maybe-sent' }
   if (!isQueued) return { code, reach: code === 'RESULT_STORAGE_FULL' ? 'refused' : reachIfUnqueued }
-  // `refundOf` asks for the reach of a cancelled call alone, so no other call waits for its reply.
+  // What a call that was not cancelled costs follows from its code, so nobody waits for its reply.
   if (code !== 'CALL_CANCELLED') return { code, reach: 'maybe-sent' }
   return withdrawing.then(async (withdrawal) => ({ code, reach: await awaitReach(withdrawal, reply) }))
 }

@@ -37,7 +37,7 @@ export interface LimitSubject {
 /** For a reading whose account is looked up with each request. */
 export const ANY_VERSION = 'any'
 
-/** Calls in flight whose expected ends a refusal compares. */
+/** A refusal says when the first of at most so many calls in flight is expected to end. */
 const LEASES_READ_MAX = 500
 
 const acquireScript = loadScript(new URL('./lua/acquire.lua', import.meta.url), {

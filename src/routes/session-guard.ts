@@ -8,7 +8,7 @@ import { GatewayError } from '../errors.ts'
 import { readBearer } from '../http/request/bearer.ts'
 import { acceptIdsInAnyCase } from '../http/request/path-ids.ts'
 import type { App } from '../http/request/typed-app.ts'
-import { holdForAccount } from '../http/server/holding.ts'
+import { countBytesForAccount } from '../http/server/holding.ts'
 
 /** Who is logged in on a guarded route. */
 export interface Session {
@@ -41,7 +41,7 @@ export function guardWithSession(scope: App, context: Context): void {
     if (token === undefined || !token.includes('.')) throw sessionRequired(request, token)
     const claims = await verifySessionToken(config.secrets.jwt, token, health.now())
     await identify(context, request, claims)
-    holdForAccount(request, claims.userId)
+    countBytesForAccount(request, claims.userId)
   })
   scope.addHook('preValidation', async (request) => {
     if (request.method === 'GET' || request.method === 'HEAD') return

@@ -24,8 +24,8 @@ function cacheAt() {
   const store: { answer: () => Promise<Principal> } = { answer: async () => principal('first') }
   const cache = new PrincipalCache(() => now)
   const get = () =>
-    cache.get('credential', (isKnown) => {
-      lookUps.push(isKnown)
+    cache.get('credential', (wasAccepted) => {
+      lookUps.push(wasAccepted)
       return store.answer()
     })
   const pass = (seconds: number): void => {

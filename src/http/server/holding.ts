@@ -158,8 +158,12 @@ export function checkHeld(request: FastifyRequest): void {
   holding.check()
 }
 
-/** What is held for this request is this account's too. @throws GatewayError RATE_LIMIT_EXCEEDED */
-export function holdForAccount({ raw }: { raw: Held }, accountId: string): void {
+/**
+ * Counts the bytes that are held for a request for its account too.
+ *
+ * @throws GatewayError RATE_LIMIT_EXCEEDED
+ */
+export function countBytesForAccount({ raw }: { raw: Held }, accountId: string): void {
   const holding = holdingOf(raw)
   holding?.assign('account', accountId)
   holding?.check()

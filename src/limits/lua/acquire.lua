@@ -23,8 +23,7 @@
              call in flight is expected to end, if those refuse (0: at any moment); and of the
              account and then of the credential, as they were before: units of the minute, calls in
              flight, units of the month, and ms until a unit of the minute comes back (if the minute
-             refuses a call: until that call fits; if it refuses 'all':
-             until all fit) ]]
+             refuses a call: until that call fits; if it refuses 'all': until all fit) ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "../../redis/lua/set-back.lua"
 local VERSION, EXPECTED_ENDS = KEYS[1], KEYS[5]
@@ -113,7 +112,7 @@ if granted > 0 then
   end
 end
 
--- A call without a note takes a second at most.
+-- EXPECTED_ENDS has no calls that are expected to end within a second.
 local function msToNextEnd(leasesOf)
   local ids = redis.call('ZRANGE', leasesOf, 0, LEASES_READ_MAX - 1)
   if #ids == 0 then return 0 end

@@ -1,18 +1,18 @@
 --[[ Ends calls of one account: ends the lease of each call, and gives back the units that the call
      does not cost. A second time does nothing. A call without a lease was ended before, or its
-     lease is over, and gives nothing back, with two exceptions:
-     an asynchronous call may outlive its lease, so a marker says whether it was ended before. A
-     call that costs nothing at all may still have waited for its lease, so its entry of the last
-     minute says whether its units were given back before.
+     lease is over, and gives nothing back. There are two exceptions. An asynchronous call may
+     outlive its lease, so a marker says whether it was ended before. A call that costs nothing at
+     all may still have waited for its lease, so its entry of the last minute says whether its units
+     were given back before.
      The lease of a call of a batch goes to the next call in the same step, so never more calls are
      in flight than the plan allows.
      Input:  KEYS version, minute log, in-flight leases, then counts of months, markers, and minute
              logs of credentials, each with the credential's leases behind it
              ARGV[1] clock  ARGV[2] lease of a next call (ms), then of each call: its id, 1 if it
-                     costs nothing at all (its unit of
-             the minute comes back too), the numbers of the KEYS of the account's month and of the
-             credential's month to which its units come back, of its marker, and of the minute log
-             of its credential (0: none), and the next call, which gets its lease (empty: none)
+                     costs nothing at all (its unit of the minute comes back too), the numbers of
+                     the KEYS of the account's month and of the credential's month to which its
+                     units come back, of its marker, and of the minute log of its credential (0:
+                     none), and the next call, which gets its lease (empty: none)
      Output: how many calls had not been ended before; and if a call has a next call, the account's
              version (empty: none) ]]
 local VERSION, MINUTE, IN_FLIGHT = unpack(KEYS)
