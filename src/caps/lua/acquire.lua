@@ -46,6 +46,7 @@ if redis.call('GETRANGE', LAST_REPLY, 0, #poll - 1) == poll then
 end
 if needsBackfill() then return {'needs-backfill'} end
 releasePermits(released, meanMs)
+-- The released permits may have let it grow.
 if state.ramp then state.ramp = tonumber(redis.call('HGET', STATE, 'ramp')) end
 redis.call('ZREMRANGEBYSCORE', LOG, '-inf', score(now - widest))
 redis.call('ZREMRANGEBYSCORE', LEASES, '-inf', score(now))
@@ -116,9 +117,9 @@ end
 local isUncontended = not isScarce and redis.call('EXISTS', WAITERS, EVICTED) == 0
 local free = isUncontended and freeNow() or 0
 local function isRoomFor(count) return isUncontended and waiterCount > 0 and free >= count end
--- Permits ahead are granted only while nothing waits, and not under long windows, whose log is kept
--- elsewhere too, nor while the limiter of the upstream bounds the cap. A poll takes a part of what
--- is left, so that all workers together never take all of it.
+-- Permits ahead are granted only while nothing waits. They are not granted under long windows,
+-- whose log is in Postgres too, nor while the limiter of the upstream bounds the cap. A poll takes
+-- a part of what is left, so that all workers together never take all of it.
 local function aheadOf(left)
   if widest > KEPT_WINDOW_MS_MIN or queued > 0 or state.leftUntil > now then return 0 end
   return math.min(aheadMax, math.floor(left / AHEAD_PART))

@@ -28,7 +28,8 @@ local function refuseLate(retryAt, isShareBound)
   return refuse(isShareBound and 'share' or state.closed > now and 'closed' or 'cap', retryAt - now)
 end
 
--- Shares that have nothing queued and no lead over the others are as good as new.
+-- Forgets shares that have nothing queued and whose next call starts at the virtual time, as the
+-- next call of a new share does.
 local function forgetServed(virtual)
   local flat, values = redis.call('HGETALL', FAIR), {}
   for index = 1, #flat, 2 do values[flat[index]] = tonumber(flat[index + 1]) end
@@ -82,11 +83,12 @@ local function readQueue(path)
   return queue
 end
 
--- Finds the slot of a call that has `ahead` calls of the queue before it. Returns its slot; the
--- calls that would be too late behind it, as arguments of `evict`; and a refusal if it is too late
--- itself. If `identical` (a queued call whose answer it could share) has a slot that is no later, a
--- fourth value is returned: that slot. The refusal is then about that slot, and the caller ignores
--- the first two values.
+-- Finds the slot of a call that has `ahead` calls of the queue before it. Returns:
+-- 1. its slot,
+-- 2. the calls that would be too late behind it, as arguments of `evict`,
+-- 3. a refusal, if it is too late itself,
+-- 4. the slot of `identical` (a queued call whose answer it could share), if that slot is no later.
+--    The refusal is then about that slot, and the caller ignores the first two values.
 local function findSlot(call, queue, ahead, identical)
   local member, deadline, length = call.member, call.deadline, queue.length
   -- At least the synchronous calls before it are granted first; without shares that settles most

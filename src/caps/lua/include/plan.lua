@@ -98,9 +98,9 @@ local function createPlan()
   end
 
   -- The bounds of the next grant of a share, and when the last of the others that bind it has no
-  -- more demand (0: no others bind it). A bound has `groups`, each with the `count` of grants from
-  -- which on the window is closed to the share. If the bound has `room`, the window is open all the
-  -- same while the group `around` (nil: the window) has had fewer grants than `room`.
+  -- more demand (0: no others bind it). A bound closes the window to the share while one of its
+  -- `groups` has `count` grants there. A bound with `room` does not close the window while the
+  -- group `around` (nil: all groups together) has fewer grants than `room` there.
   local function createBounds(rule, share, areOthersQuiet)
     local path, bounds, quietAt = pathOf(share), {}, 0
     local mayHold, askedAt = rule.max, 0
@@ -109,7 +109,8 @@ local function createPlan()
     for level, group in ipairs(path) do
       local most, kept = mayHold, hasKept and math.floor(mayHold * KEPT_PART) or 0
       if kept > 0 then
-        -- Here too half of what the group around it may have; the share itself has had none.
+        -- A group has had little if it has had fewer grants than half of what is kept, and a group
+        -- in it if it has had fewer than half of that. A share has had little if it has had none.
         local newcomers, few = {}, kept
         for inner = level, #path do
           few = inner == #path and 1 or math.max(1, math.floor(few / 2))
@@ -198,9 +199,10 @@ local function createPlan()
   end
 
   -- What `shareOpensAt` says after `count` grants to the share, each as early as it may be. A grant
-  -- depends on few of those before it, such as the one half a window's requests before it: the
-  -- others are not calculated. All that is planned from here on is the share's, so a plan
-  -- that has answered this question can answer no other.
+  -- depends on few grants before it, and the others are not calculated. For example, if the share
+  -- may have 5 of a window's 10 requests, a grant depends on the fifth grant before it. All that is
+  -- planned from here on is the share's, so a plan that has answered this question can answer no
+  -- other.
   function plan.shareOpensBehind(share, count)
     for _, group in ipairs(pathOf(share)) do plannedOf[group] = planned end
     for _, rule in ipairs(rules) do

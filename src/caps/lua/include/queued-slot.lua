@@ -4,9 +4,9 @@
 --- @include "./slots.lua"
 --- @include "./plan.lua"
 --- @include "./schedule.lua"
--- Estimates a call's slot from its rank, as if asynchronous calls got every other grant, the most
--- that they may, and from the calls of its share, and of each group around it, before it; the next
--- plan corrects it.
+-- Estimates a call's slot; the next plan corrects it. The slot is the later of two times: by the
+-- call's rank, if asynchronous calls get every other grant, the most that they may; and by how many
+-- calls before it are of its share, and of each group around its share.
 local function estimateSlot(member, ahead, ownCounts, asyncCount)
   local sync = math.max(0, ahead - asyncCount)
   local rank = isAsync(member) and ahead or sync + math.min(asyncCount, sync + 1)

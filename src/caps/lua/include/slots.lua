@@ -26,9 +26,9 @@ local function slotAt(ahead)
   for _, rule in ipairs(rules) do
     local rank = ahead % rule.max
     local at = math.max(now, coldStartEnd(rule))
-    local place = usedOf(rule) + rank - rule.max
-    if place >= 0 then
-      local entry = redis.call('ZRANGEBYSCORE', LOG, windowStart(rule), '+inf', 'WITHSCORES', 'LIMIT', place, 1)
+    local rankInLog = usedOf(rule) + rank - rule.max
+    if rankInLog >= 0 then
+      local entry = redis.call('ZRANGEBYSCORE', LOG, windowStart(rule), '+inf', 'WITHSCORES', 'LIMIT', rankInLog, 1)
       if entry[2] then at = math.max(at, tonumber(entry[2]) + rule.window) end
     end
     slot = math.max(slot, at + math.floor(ahead / rule.max) * rule.window)

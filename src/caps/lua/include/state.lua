@@ -17,14 +17,13 @@ local state = {
   ramp = tonumber(fields[7]),
   lastWasAsync = fields[8] == '1',
   lastAsker = fields[9],
-  -- When a call last came of another share than the call before it: since then one share alone has
-  -- asked.
+  -- Since when all calls that came have been of one share, `lastAsker`.
   askersChangedAt = tonumber(fields[10] or 0),
   -- When a long queue was planned last.
   plannedAt = tonumber(fields[11] or 0),
 }
--- The clock was set back since: the loss counts as of now, else the cap would be held until the
--- clock is there again.
+-- If the clock was set back since Redis lost its memory, the loss counts as of now. Otherwise the
+-- cap would be held until the clock reaches that time again.
 if (state.initialisedAt or 0) > now then
   state.initialisedAt = now
   redis.call('HSET', STATE, 'initialisedAt', score(now))
