@@ -1,4 +1,5 @@
 import { type ApiEndpoint, callMethod } from './api-endpoint.ts'
+import type { Api } from './catalog.ts'
 
 /**
  * A call that works as it stands, from the recorded example:
@@ -8,6 +9,19 @@ export function exampleCall(slug: string, apiEndpoint: ApiEndpoint): string {
   const { path, declaration: endpoint } = apiEndpoint
   const query = callMethod(endpoint) === 'POST' ? '' : queryOf(endpoint.example.parameters)
   return `/v1/call/${slug}${path}${query === '' ? '' : `?${query}`}`
+}
+
+/**
+ * What a newcomer calls first: the weather, which everybody understands, else the first endpoint
+ * that takes a GET. Undefined if the gateway serves no such endpoint.
+ */
+export function newcomersCall(apis: Iterable<Api>): { api: Api; endpoint: ApiEndpoint } | undefined {
+  const all = [...apis].sort((one, other) => Number(other.slug === 'weather') - Number(one.slug === 'weather'))
+  for (const api of all) {
+    const endpoint = [...api.endpoints.values()].find(({ declaration }) => callMethod(declaration) === 'GET')
+    if (endpoint) return { api, endpoint }
+  }
+  return undefined
 }
 
 /** Parameters as a query, in which a list is its items one after another. */

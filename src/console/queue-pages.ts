@@ -11,7 +11,7 @@ import { consolePage, consoleStyles } from './console-page.ts'
 const STYLES = ['browser/base.css', ...consoleStyles('frame', 'overview', 'tables', 'queues')]
 
 /** Operators look for failed calls here. */
-const NO_FAILED_CALLS = html`<p class="calm">Calls that wait or run now. Finished calls are not listed here; see error codes on the <a href="/">Overview</a>.</p>`
+const NO_FINISHED_CALLS = html`<p class="calm">Calls that wait or run now. Finished calls are in the log of <a href="/calls">Calls</a>.</p>`
 
 const UNKNOWN = html`<p class="calm">Unknown: Redis does not answer.</p>`
 
@@ -19,7 +19,7 @@ const UNKNOWN = html`<p class="calm">Unknown: Redis does not answer.</p>`
 export function queuesPage({ upstreams, at }: Snapshot, assets: Assets): string {
   const rows = [...upstreams].sort((a, b) => callsOf(b) - callsOf(a) || a.slug.localeCompare(b.slug))
   const main = html`<h1>Queues</h1>
-${NO_FAILED_CALLS}
+${NO_FINISHED_CALLS}
 <section id="queues" tabindex="-1" data-live>${trusted(
     table(
       'Queues',
@@ -43,7 +43,7 @@ ${fact('Health', trusted(cells.health))}${fact('Queue', trusted(cells.queue))}${
 </dl></div>
 <section id="calls" tabindex="-1">
 <div class="bar"><h2>Calls</h2><label>Find <input type="search" id="filter" placeholder="account, call or parameter" autocomplete="off"></label></div>
-${NO_FAILED_CALLS}
+${NO_FINISHED_CALLS}
 <div data-live="calls">${contents === null ? UNKNOWN : callsTable(contents)}</div>
 </section>
 <div class="columns" data-live="jobs">
@@ -111,6 +111,8 @@ function stateText({ state, ahead }: QueuedCall): Html {
       return html`under way<small>at a worker</small>`
     case 'waiting-for-worker':
       return html`waiting<small>for a worker</small>`
+    case 'held':
+      return html`waiting<small>until an operator resumes the API</small>`
     case 'waiting-for-cap':
       return html`waiting<small>for the cap, ${ahead ? `${countOf(ahead, 'call')} before it` : 'next'}</small>`
   }

@@ -121,12 +121,12 @@ export class FleetReader {
     const row = upstreams.find((each) => each.slug === slug)
     if (!row) return undefined
     const serving = processes?.filter(({ kind, serves }) => kind === 'worker' && serves?.includes(slug) !== false)
-    return { at, row, workers: serving?.length ?? null, contents: await this.#readQueue(slug) }
+    return { at, row, workers: serving?.length ?? null, contents: await this.#readQueue(row) }
   }
 
-  async #readQueue(slug: string): Promise<QueueContents | null> {
+  async #readQueue({ slug, paused }: UpstreamRow): Promise<QueueContents | null> {
     try {
-      const contents = await readQueueContents(this.#deps, slug)
+      const contents = await readQueueContents(this.#deps, { slug, isHeld: paused === 'hold' })
       const emails = await this.#emailsOf(contents.calls.map(({ accountId }) => accountId))
       return { ...contents, calls: contents.calls.map((call) => ({ ...call, email: emails(call.accountId) })) }
     } catch (error) {

@@ -41,7 +41,7 @@ export function healthProblems(row: UpstreamRow, at: number): Present[] {
         ? 'Callers get 502 UPSTREAM_UNAVAILABLE at once, or a stored answer.'
         : health.answeredBy === null
           ? failedCallers(isDown, failing)
-          : `Callers are answered by ${health.answeredBy}.`,
+          : `Calls go to ${health.answeredBy}.`,
       todo: isDown
         ? 'Probe it; pause or disable it if it stays down.'
         : recovers

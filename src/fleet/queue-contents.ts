@@ -32,8 +32,8 @@ export interface QueueContents {
   failed: { id: string; name: string; at: number; reason: string }[]
 }
 
-/** Where a call is. A worker takes jobs ahead of their permits. */
-export const CALL_STATES = ['under-way', 'waiting-for-cap', 'waiting-for-worker'] as const
+/** Where a call is. A worker takes jobs ahead of their permits. An operator holds a paused call. */
+export const CALL_STATES = ['under-way', 'waiting-for-cap', 'held', 'waiting-for-worker'] as const
 
 export type CallState = (typeof CALL_STATES)[number]
 
@@ -62,11 +62,12 @@ export interface QueuedCall {
 /**
  * Reads what the lanes hold for an API and the wait queues of its caps.
  *
+ * @param isHeld an operator paused the API and lets its calls wait
  * @throws what Redis throws
  */
 export async function readQueueContents(
   { queues, caps, health }: Pick<RowDeps, 'queues' | 'caps' | 'health'>,
-  slug: string,
+  { slug, isHeld }: { slug: string; isHeld: boolean },
 ): Promise<QueueContents> {
   const at = health.now()
   const lanes = await readLaneJobs(queues, [slug])
@@ -80,7 +81,7 @@ export async function readQueueContents(
       .map(({ member, bucket: _, ...call }) => {
         const ahead = places.get(member)
         if (ahead === undefined) return { ...call, email: null, ahead: null }
-        return { ...call, email: null, ahead, state: 'waiting-for-cap' as const }
+        return { ...call, email: null, ahead, state: isHeld ? ('held' as const) : ('waiting-for-cap' as const) }
       })
       .sort((a, b) => orderOf(a) - orderOf(b) || b.waitedMs - a.waitedMs),
     isCut: lanes.isCut,

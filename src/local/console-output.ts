@@ -13,8 +13,8 @@ export interface Welcome {
   /** The address on which the console really listens. */
   consoleUrl: string
   operatorToken: string
-  /** Path and query of a call that works as it stands. */
-  examplePath: string
+  /** Path and query of a call that works as it stands; undefined if no API can be read. */
+  examplePath: string | undefined
   /** Whether what follows is calls and warnings alone, as at a terminal. */
   isBrief: boolean
   /** What naming a contact would give, of each API if it gives something. */
@@ -38,7 +38,7 @@ export function welcomeText({
   isBrief,
 }: Welcome): string {
   const { http, dataDir } = config
-  const call = `${http.baseUrl}${examplePath}`
+  const call = examplePath === undefined ? undefined : `${http.baseUrl}${examplePath}`
   const lines = [
     '',
     'The Agent API Gateway is up.',
@@ -63,13 +63,15 @@ export function welcomeText({
   return lines.join('\n')
 }
 
-function demoLines({ email, password, live, test }: DemoAccount, call: string): string[] {
+function demoLines({ email, password, live, test }: DemoAccount, call: string | undefined): string[] {
   const loginWords =
     password === undefined
       ? `${email}, whose password was changed (a new one: npm run operator -- new-password ${email})`
       : `${email} with ${password}`
+  const login = `               log in as ${loginWords}`
+  if (call === undefined) return [login, '', `  Demo keys    ${test}`, `               ${live}`, '']
   return [
-    `               log in as ${loginWords}`,
+    login,
     '',
     '  A call answered from a recorded example, without network (demo test key):',
     `    curl -H 'X-Api-Key: ${test}' '${call}'`,

@@ -77,7 +77,7 @@ function isFresh({ health }: Row, since: number): boolean {
 }
 
 /**
- * `27 of 27 upstreams reachable.` Undefined if none was tried since then, milliseconds since the
+ * `27 of 27 enabled upstreams reachable.` Undefined if none was tried since then, milliseconds since the
  * epoch.
  */
 export function reachabilityWords({ upstreams }: Pick<Overview, 'upstreams'>, since: number): string | undefined {
@@ -93,7 +93,7 @@ export function reachabilityWords({ upstreams }: Pick<Overview, 'upstreams'>, si
   const count =
     checked.length < enabled.length
       ? `${answering} of the ${checked.length} upstreams tried so far are reachable`
-      : `${answering} of ${checked.length} upstreams reachable`
+      : `${answering} of ${checked.length} enabled upstreams reachable`
   if (answering === 0) return `${count} (${words}). No network? Test keys work without it.`
   return failed.length === 0 ? `${count}.` : `${count}; the others are in the console.`
 }

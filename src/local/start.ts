@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { retryUntil } from '../async/retry-until.ts'
-import { type Catalog, loadCatalog } from '../catalog/catalog.ts'
-import { exampleCall } from '../catalog/example-call.ts'
+import { loadCatalog } from '../catalog/catalog.ts'
+import { exampleCall, newcomersCall } from '../catalog/example-call.ts'
 import { contactWords } from '../catalog/limit-words.ts'
 import { CONSOLE_FILE, consoleUrl } from '../config/operator-client.ts'
 import { type Config, ConfigError, isLocalAddress, loadConfig, loadStartConfig, type StartConfig } from '../config.ts'
@@ -108,8 +108,9 @@ async function start(): Promise<void> {
   throwIfEnding()
   const isBrief = output.isTerminal && !output.isVerbose
   const catalog = await loadCatalog(config.upstreams.bySlug, config.upstreams)
+  const example = newcomersCall(catalog.values())
   const words = {
-    examplePath: findExamplePath(catalog),
+    examplePath: example && exampleCall(example.api.slug, example.endpoint),
     lackedContacts: [...catalog.values()].flatMap((api) => contactWords(api) ?? []),
   }
   console.log(welcomeText({ config, demo, consoleUrl: url, operatorToken, ...words, reachable, isBrief }))
@@ -248,14 +249,6 @@ async function startProcesses(
   print(`Starting ${plans.map(({ label }) => label).join(', ')} …`)
   const messages = await Promise.all(plans.map((plan) => supervisor.start(plan)))
   return Number(Object(messages.at(-1)).listening ?? opsPort)
-}
-
-/** The weather's example: everybody understands it. */
-function findExamplePath(catalog: Catalog): string {
-  const api = catalog.get('weather')
-  const endpoint = api?.endpoints.get('/current')
-  if (!endpoint) throw new Error('the catalog has no weather/current')
-  return exampleCall('weather', endpoint)
 }
 
 function numbered(kind: string, count: number, plan: (index: number) => Omit<ProcessPlan, 'label'>): ProcessPlan[] {

@@ -72,7 +72,10 @@ const text = (description: string, example?: string): JsonSchema => ({
 export const headers: Record<string, JsonSchema> = {
   RequestId: text('Names this request in our logs', 'req_0b5b8d0c6f3a4a5e9f1d2c3b4a596877'),
   CallId: text('Names the call', 'call_0b5b8d0c6f3a4a5e9f1d2c3b4a596877'),
-  RateLimit: text('What is left: `r` requests, `t` seconds until it resets', '"minute";r=9;t=6, "month";r=999;t=86400'),
+  RateLimit: text(
+    'What is left: `r` requests, `t` seconds until it resets',
+    '"minute";r=9;t=60, "month";r=999;t=86400',
+  ),
   RateLimitPolicy: text(
     'What the plan allows',
     '"minute";q=10;w=60, "month";q=1000, "in-flight";q=5;qu="concurrent-requests"',

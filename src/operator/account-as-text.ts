@@ -57,7 +57,7 @@ export function accountText({ user, apis, failures, keys, connections }: Account
   const failed = failures.map((call) => [minute(call.at), `${call.api}${call.endpoint ?? ''}`, answerOf(call), call.id])
   return [
     userText(user),
-    section('Calls by API (UTC days)', usage, {
+    section('Calls by API, test calls included (UTC days)', usage, {
       heads: ['Day', 'API', 'Calls', 'Refused', '5xx'],
       whole: ['Day', 'API'],
     }),

@@ -91,11 +91,17 @@ function window(seconds: number): string {
   return span(seconds * 1_000).replace(' ', '')
 }
 
+const STATE_WORDS = {
+  'under-way': 'under way',
+  held: 'until resume',
+  'waiting-for-worker': 'waiting for worker',
+} as const
+
 /** A line a call, first come those that run, then those that are served next. */
 export function queueText({ slug, workers, calls, more, otherJobs, failedJobs }: Static<typeof QueueAnswer>): string {
   if (calls === null || otherJobs === null || failedJobs === null) return 'Unknown: Redis does not answer.'
   const rows = calls.map((call) => [
-    call.state === 'waiting-for-cap' ? `cap, ${call.ahead} before it` : call.state.replaceAll('-', ' '),
+    call.state === 'waiting-for-cap' ? `cap, ${call.ahead} before it` : STATE_WORDS[call.state],
     call.id,
     call.email ?? call.accountId,
     `${call.endpoint} ${Object.entries(call.parameters)
@@ -195,12 +201,12 @@ export function auditText(records: AuditRecord[]): string {
   )
 }
 
-/** Only what differs: `tier developer → pro`. */
+/** Only what differs: `tier developer → pro`, or `role operator` if nothing was there before. */
 export function changesText(before: unknown, after: unknown): string {
   const old = Object(before)
   return Object.entries(Object(after))
     .filter(([name, value]) => JSON.stringify(old[name]) !== JSON.stringify(value))
-    .map(([name, value]) => `${name} ${valueText(old[name])} → ${valueText(value)}`)
+    .map(([name, value]) => `${name} ${name in old ? `${valueText(old[name])} → ` : ''}${valueText(value)}`)
     .join(', ')
 }
 

@@ -15,6 +15,7 @@ import {
   savePausedMode,
   saveUpstreamSettings,
 } from '../db/upstream-settings.ts'
+import { GatewayError } from '../errors.ts'
 import { audited, checkTogether, mergeChange, UpstreamChange } from './change-upstream.ts'
 
 /**
@@ -122,7 +123,10 @@ async function plan(
   { paused, ...change }: SettingsChange['upstreams'][string],
 ): Promise<PlannedChange> {
   const api = catalog.get(slug)
-  if (!api) throw apiNotFound(catalog.values(), slug)
+  if (!api) {
+    const { code, message } = apiNotFound(catalog.values(), slug)
+    throw new GatewayError(code, { message: `${slug.slice(0, 60)}: ${message}` })
+  }
   const row = await lockUpstreamSettings(transaction, slug)
   const isSameKey = change.key !== undefined && (change.key ?? null) === keyOf(row, secrets)
   const { key: _key, ...others } = change

@@ -79,7 +79,7 @@ export function changeUpstream(
       action: 'upstream.update',
       subject: slug,
       before,
-      after: { ...audited(settings), ...(change.key ? { key: 'replaced' } : {}) },
+      after: { ...audited(settings), ...(change.key && before.key !== null ? { key: 'replaced' } : {}) },
     })
     return { isOtherKey: Boolean(change.key) || (change.key === null && Boolean(row?.key_sealed)) }
   })

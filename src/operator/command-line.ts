@@ -50,7 +50,7 @@ Fleet
   status                                  what needs you, and nothing else; exit code 1 while callers fail
   overview                                health, queues, caps left and failures of each API
   queue <slug>                            its calls in the order in which they run, and probes
-  top                                     the accounts with the most calls in the last hour
+  top                                     the accounts with the most live calls in the last hour
   audit [--limit N]                       the latest changes
 
 Options

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { basename } from 'node:path'
+import { basename, resolve } from 'node:path'
 import { stdin } from 'node:process'
 import { buffer } from 'node:stream/consumers'
 import Type from 'typebox'
@@ -39,7 +39,7 @@ export async function readSettingsFile(
   const name = isStdin ? 'standard input' : basename(file)
   const findings = new Findings(name)
   const bytes = await (isStdin ? buffer(stdin) : readFile(file)).catch((cause) => {
-    throw new UsageError(`${file} cannot be read.`, { cause })
+    throw new UsageError(`${resolve(file)} cannot be read.`, { cause })
   })
   try {
     const root = readText(name, bytes, findings)
@@ -85,13 +85,16 @@ async function withKeys(
       continue
     }
     const { env, file } = Object(reference) as { env?: string; file?: string }
-    const key = env === undefined ? await readKeyFile(file ?? '') : variable(env)
-    if (key === undefined || key === '') findings.error(path, `There is no key in ${env ?? file}.`)
+    const place = env ?? resolve(file ?? '')
+    const key = env === undefined ? await readKeyFile(place) : (variable(env) ?? '')
+    if (key === undefined) findings.error(path, `The file ${place} cannot be read.`)
+    else if (key === '') findings.error(path, `There is no key in ${place}.`)
     else upstreams[slug] = { ...others, key }
   }
   return { ...root, upstreams }
 }
 
+/** Undefined if the file cannot be read. */
 async function readKeyFile(file: string): Promise<string | undefined> {
   return await readFile(file, 'utf8').then(
     (text) => text.trim(),

@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import type { Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
+import { newcomersCall } from '../catalog/example-call.ts'
 import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
@@ -189,9 +190,8 @@ function fixedPages(catalog: Catalog, { accounts, http, plans, upstreams }: Conf
 
 /** The page of the API that a newcomer tries first. */
 function firstPage(catalog: Catalog): string {
-  const offered = offeredApis(catalog).map(({ slug }) => slug)
-  const first = offered.includes('weather') ? 'weather' : offered[0]
-  return first === undefined ? '/' : `/apis/${first}`
+  const first = newcomersCall(offeredApis(catalog))
+  return first === undefined ? '/' : `/apis/${first.api.slug}`
 }
 
 /** Slug and name of the APIs that take a caller's own key. */

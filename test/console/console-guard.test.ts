@@ -237,12 +237,12 @@ describe('the guard of the console', () => {
     }
   })
 
-  it('the guard of the console leads back from the pages of the queues, which say that failed calls are not there', async () => {
+  it('the guard of the console leads from the pages of the queues to the log of calls, where finished calls are', async () => {
     const bearer = { authorization: `Bearer ${token}` }
     for (const path of ['/queues', '/queues/weather'])
       assert.match(
         await (await ask('GET', path, bearer)).text(),
-        /Finished calls are not listed here[^<]*<a href="\/">Overview/,
+        /Finished calls are in the log of <a href="\/calls">Calls/,
       )
   })
 

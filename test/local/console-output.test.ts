@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { stripVTControlCharacters } from 'node:util'
+import type { Api } from '../../src/catalog/catalog.ts'
+import { newcomersCall } from '../../src/catalog/example-call.ts'
 import { consoleUrl } from '../../src/config/operator-client.ts'
 import type { Config } from '../../src/config.ts'
 import { welcomeText } from '../../src/local/console-output.ts'
@@ -91,6 +93,24 @@ describe('the welcome', () => {
   })
 })
 
+describe('the call that a newcomer makes first', () => {
+  const api = (slug: string, ...effects: ('read' | 'once')[]) =>
+    ({
+      slug,
+      endpoints: new Map(effects.map((effect, index) => [`/${index}`, { path: `/${index}`, declaration: { effect } }])),
+    }) as unknown as Api
+
+  it('the first call is one of the weather, else of the first API that can be read, else none', () => {
+    const first = (...apis: Api[]) => {
+      const found = newcomersCall(apis)
+      return found && `${found.api.slug}${found.endpoint.path}`
+    }
+    assert.equal(first(api('stock', 'read'), api('weather', 'read')), 'weather/0')
+    assert.equal(first(api('orders', 'once'), api('stock', 'once', 'read'), api('trivia', 'read')), 'stock/1')
+    assert.equal(first(api('orders', 'once')), undefined)
+  })
+})
+
 describe('the sentence on what is reachable', () => {
   const at = '2026-01-01T00:00:00.000Z'
   type Rows = Parameters<typeof reachabilityWords>[0]['upstreams']
@@ -102,12 +122,12 @@ describe('the sentence on what is reachable', () => {
   const words = (...upstreams: Rows) => reachabilityWords({ upstreams }, Date.parse(at))
 
   it('the sentence on what is reachable counts the upstreams that answered, and finds that there is no network', () => {
-    assert.equal(words(row(null), row(null)), '2 of 2 upstreams reachable.')
+    assert.equal(words(row(null), row(null)), '2 of 2 enabled upstreams reachable.')
     assert.equal(
       words(row(null), row('HTTP 500 in 87 ms')),
-      '1 of 2 upstreams reachable; the others are in the console.',
+      '1 of 2 enabled upstreams reachable; the others are in the console.',
     )
-    const none = '0 of 2 upstreams reachable (DNS: no such host). No network? Test keys work without it.'
+    const none = '0 of 2 enabled upstreams reachable (DNS: no such host). No network? Test keys work without it.'
     assert.equal(words(row('DNS: no such host'), row('DNS: no such host')), none)
   })
 

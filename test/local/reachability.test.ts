@@ -68,6 +68,6 @@ describe('what a start says of the upstreams', () => {
       { slug: 'two', checkedAt: FRESH },
     ])
     assert.deepEqual(asked, [])
-    assert.match(words ?? '', /^0 of 2 upstreams reachable \(/)
+    assert.match(words ?? '', /^0 of 2 enabled upstreams reachable \(/)
   })
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { queueText, statusText, usersText, userText } from '../../src/operator/answers-as-text.ts'
+import { changesText, queueText, statusText, usersText, userText } from '../../src/operator/answers-as-text.ts'
 
 const call = {
   ...({ id: `call_${'0'.repeat(32)}`, state: 'waiting-for-cap', ahead: 3, accountId: 'a', email: null } as const),
@@ -92,4 +92,14 @@ it('a status as text says a headline that is also a problem once', () => {
     })
   assert.equal(status(`${problem.text}.`).split('\n')[0], '[Network] 3 of 4 APIs cannot be reached')
   assert.equal(status('Redis does not answer.').split('\n')[0], 'Redis does not answer.')
+})
+
+it('a call that an operator holds waits for the operator and not for the cap', () => {
+  const text = queueText({ ...queue, calls: [{ ...call, state: 'held', parameters: {} }] })
+  assert.match(text, /\nuntil resume +call_0+ /)
+})
+
+it('a change without a state before it says what is there now', () => {
+  assert.equal(changesText(null, { role: 'operator' }), 'role operator')
+  assert.equal(changesText({ paused: null }, { paused: 'hold' }), 'paused default → hold')
 })

@@ -98,8 +98,8 @@ describe('a file of settings', () => {
       [weather('{ key: written-here }'), /\/key: A key is named, never written/],
       [weather('{ key: { env: NOT_THERE } }'), /There is no key in NOT_THERE/],
       [weather('{ key: { env: a b } }'), /A key is named, never written/],
-      [weather(`{ key: { file: ${join(folder, 'none')} } }`), /There is no key in .*none/],
-      [weather(`{ key: { file: ${join(folder, 'empty')} } }`), /There is no key in .*empty/],
+      [weather(`{ key: { file: ${join(folder, 'none')} } }`), /The file \/.*none cannot be read/],
+      [weather(`{ key: { file: ${join(folder, 'empty')} } }`), /There is no key in \/.*empty/],
     ]
     for (const [text, expected] of cases) assert.match(await refusal(text), expected, String(text))
   })

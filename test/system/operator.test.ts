@@ -437,7 +437,7 @@ describe('the operator API', () => {
     assert.ok(Math.abs(Date.parse(first.at) - Date.now()) < 60_000)
     assert.equal(second.subject, 'weather')
     assert.deepEqual(second.before, { enabled: null, tierRequired: null, caps: null, key: null })
-    assert.deepEqual(second.after, { enabled: null, tierRequired: 'pro', caps: null, key: 'replaced' })
+    assert.deepEqual(second.after, { enabled: null, tierRequired: 'pro', caps: null, key: 'set' })
     assert.ok(!JSON.stringify(await audit()).includes(key))
     await patch('/upstreams/weather', { key: null, tierRequired: null })
   })

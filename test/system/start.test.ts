@@ -134,7 +134,7 @@ async function paste(
   return { status: Number(status), body: JSON.parse(body) }
 }
 
-const REACHABILITY = /\d+ of (\d+ upstreams|the \d+ upstreams tried so far are) reachable/
+const REACHABILITY = /\d+ of (\d+ enabled upstreams|the \d+ upstreams tried so far are) reachable/
 
 describe('npm start', { skip: process.platform !== 'linux' }, () => {
   let firstKeys: string[] = []

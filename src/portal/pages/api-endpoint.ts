@@ -89,6 +89,7 @@ const UNFOLDED_MAX = 20
 /** Members of `data`: name, type, meaning and the recorded value; nested members are indented. */
 function responseTable(path: string, fields: DataField[]): Html {
   const folds = fields.length > UNFOLDED_MAX
+  if (fields.length === 0) return html`<p class="small">The answer has no described field.</p>`
   return html`<h3>Response: fields of <code>data</code></h3>
 <div class="scroll" tabindex="0" role="region" aria-label="Response of ${path}"><table class="response"><thead><tr><th scope="col">Name and type</th><th scope="col">Meaning and recorded value</th></tr></thead><tbody>${memberRows(fields, folds)}</tbody></table></div>`
 }

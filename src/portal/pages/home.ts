@@ -1,5 +1,5 @@
 import type { Api } from '../../catalog/catalog.ts'
-import { exampleCall } from '../../catalog/example-call.ts'
+import { exampleCall, newcomersCall } from '../../catalog/example-call.ts'
 import { rankApis } from '../../catalog/search.ts'
 import type { SignupPolicy } from '../../config.ts'
 import { type Html, html } from '../../pages/html.ts'
@@ -84,9 +84,9 @@ const SIGN_UP: Record<SignupPolicy, string> = {
 const emptyText = (q: string): string => (q === '' ? 'No API matches.' : `No API matches “${q}”.`)
 
 function demo(items: CatalogItem[], baseUrl: string): Html {
-  const { api } = items.find((item) => item.api.slug === 'weather') ?? items[0] ?? {}
-  const endpoint = api && [...api.endpoints.values()][0]
-  if (!api || !endpoint) return html``
+  const example = newcomersCall(items.map(({ api }) => api))
+  if (!example) return html``
+  const { api, endpoint } = example
   const members = Object.entries(endpoint.declaration.example.data).slice(0, 5)
   const answer = JSON.stringify({ status: 'success', data: Object.fromEntries(members) }, null, 2)
   return html`<div class="demo">
