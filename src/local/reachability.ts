@@ -77,8 +77,8 @@ function isFresh({ health }: Row, since: number): boolean {
 }
 
 /**
- * `27 of 27 enabled upstreams reachable.` Undefined if none was tried since then, milliseconds since the
- * epoch.
+ * `27 of 27 enabled upstreams reachable.` Undefined if none was tried since then, milliseconds
+ * since the epoch.
  */
 export function reachabilityWords({ upstreams }: Pick<Overview, 'upstreams'>, since: number): string | undefined {
   const enabled = upstreams.filter((row) => row.enabled)

@@ -109,7 +109,7 @@ export function changeWords(change: { cause: string; from?: string; to: string; 
 }
 
 function effectOf(api: Api, { status, isOpen, isServedByFallback, cause }: HealthView): string {
-  if (isServedByFallback && api.fallback) return `${sourceName(api.fallback.upstream)} answers live calls meanwhile.`
+  if (isServedByFallback && api.fallback) return `Live calls go to ${sourceName(api.fallback.upstream)} meanwhile.`
   if (status === 'Degraded' && isOfLackingMembers(cause))
     return `Live calls go through; what the source no longer sends is null in their answers. ${testCalls(api)}`
   // By its score alone an API may be down while its breaker is closed.

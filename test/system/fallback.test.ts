@@ -144,7 +144,7 @@ describe('a fallback source', () => {
     assert.deepEqual([fallback.name, fallback.answering], ['freedictionaryapi.com', true])
     assert.match(fallback.terms.summary, /CC BY-SA 4\.0/)
     const page = await textOf('/apis/dictionary')
-    assert.match(page, /freedictionaryapi\.com answers live calls meanwhile/)
+    assert.match(page, /Live calls go to freedictionaryapi\.com meanwhile/)
     assert.match(page, /Second source: freedictionaryapi\.com/)
     const markdown = await textOf('/docs/apis/dictionary.md')
     assert.match(markdown, /Sources: dictionaryapi\.dev; freedictionaryapi\.com answers when it fails/)
