@@ -92,7 +92,7 @@ export async function openWorker(config: Config, log: Log): Promise<Running> {
 
 function servedApis({ upstreams }: Config, apis: Api[]): Api[] {
   const unknown = upstreams.only.find((slug) => !apis.some((api) => api.slug === slug))
-  if (unknown) throw new ConfigError(`WORKER_UPSTREAMS names no upstream with "${unknown}"`)
+  if (unknown) throw new ConfigError(`WORKER_UPSTREAMS names ${unknown}, and there is no API with this name`)
   return upstreams.only.length === 0 ? apis : apis.filter(({ slug }) => upstreams.only.includes(slug))
 }
 

@@ -127,7 +127,7 @@ export async function loadCatalog(
 ): Promise<Catalog> {
   const slugs = await builtInSlugs()
   const unknown = builtIn?.find((slug) => !slugs.includes(slug))
-  if (unknown) throw new ConfigError(`BUILTIN_UPSTREAMS names no upstream of this project with "${unknown}"`)
+  if (unknown) throw new ConfigError(`BUILTIN_UPSTREAMS names ${unknown}, and there is no built-in API with this name`)
   const upstreams = await loadUpstreams(builtIn)
   const own = ownFolder === undefined ? [] : await loadOwn(ownFolder, { slugs, upstreams })
   const catalog: Catalog = new Map()

@@ -28,12 +28,18 @@ export function readPlans(read: EnvironmentReader): Record<PlanName, PlanLimits>
   if (given === undefined) return plans
   const override = asObject(given, 'PLAN_LIMITS')
   for (const [name, limits] of Object.entries(override)) {
-    if (!Object.hasOwn(plans, name)) throw new ConfigError(`PLAN_LIMITS names no plan with "${name}"`)
+    if (!Object.hasOwn(plans, name))
+      throw new ConfigError(
+        `PLAN_LIMITS names ${name}, and there is no such plan; there are ${Object.keys(plans).join(', ')}`,
+      )
     for (const [limit, value] of Object.entries(asObject(limits, `PLAN_LIMITS: ${name}`))) {
-      if (!Object.hasOwn(plans.Free, limit) || !Number.isSafeInteger(value) || Number(value) < 1) {
+      if (!Object.hasOwn(plans.Free, limit)) {
         throw new ConfigError(
-          `PLAN_LIMITS: ${name}.${limit} must be perMinute, perMonth, inFlight or resultMegabytes, a whole number from 1`,
+          `PLAN_LIMITS: ${name} has no limit ${limit}; it has ${Object.keys(plans.Free).join(', ')}`,
         )
+      }
+      if (!Number.isSafeInteger(value) || Number(value) < 1) {
+        throw new ConfigError(`PLAN_LIMITS: ${name}.${limit} must be a whole number, 1 or more`)
       }
       plans[name as PlanName][limit as keyof PlanLimits] = Number(value)
     }

@@ -187,7 +187,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['PLAN_LIMITS'],
         byDefault: 'the table of [Plans](#plans)',
         about:
-          'Limits of plans, as JSON: `{"Free":{"perMinute":10,"perMonth":1000,"inFlight":5,"resultMegabytes":16}}`.',
+          'Limits of plans, as JSON: `{"Free":{"perMinute":10,"perMonth":1000,"inFlight":5,"resultMegabytes":16}}`. What it does not name keeps its value.',
       },
       {
         names: ['SIGNUP'],

@@ -448,6 +448,13 @@ describe('a secret in a file', () => {
   })
 })
 
+it('a refused limit of a plan says whether its plan, its name or its number is wrong', () => {
+  const limits = (text: string) => () => load({ PLAN_LIMITS: text })
+  assert.throws(limits('{"Gold":{}}'), /names Gold, and there is no such plan; there are Free, Pro, /)
+  assert.throws(limits('{"Free":{"perHour":1}}'), /Free has no limit perHour; it has perMinute, /)
+  assert.throws(limits('{"Free":{"perMinute":0}}'), /Free\.perMinute must be a whole number, 1 or more/)
+})
+
 it('several secrets that are missing are named in one sentence', () => {
   assert.throws(() => loadProcessConfig('web', { REDIS_URL: 'redis://x', KEY_PEPPER: secret() }), {
     message: 'JWT_SECRET, ENCRYPTION_KEY and DATABASE_URL are required: see src/docs/operators/configuration.md',
