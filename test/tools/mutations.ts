@@ -180,7 +180,7 @@ export const MUTATIONS: Mutation[] = [
     ' then return',
   ),
   ahead('permits ahead take all that is left', 'left / AHEAD_PART', 'left + 0 * AHEAD_PART'),
-  ahead('permits ahead count as room', 'left - ahead, ahead', 'left, ahead'),
+  ahead('permits ahead count as room', 'reply[ROOM] = left - ahead', 'reply[ROOM] = left'),
   ahead('permits ahead are not counted', '#granted + (ahead or 0)', '#granted'),
   late('a permit that may be used later counts from its grant', 'score(now + logLaterMs)', 'score(now)'),
   sentAgain(
