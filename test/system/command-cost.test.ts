@@ -65,18 +65,19 @@ describe('in Redis', () => {
   const weather = (latitude: number) => `/v1/call/weather/current?latitude=${latitude}&longitude=7`
 
   /**
-   * The cheapest of three, because commands that a process sends on its own may fall into one of
-   * them.
+   * The first count that comes twice, because commands that a process sends on its own may fall
+   * into a measurement, and on a busy machine commands of the call may come after it. The cheapest
+   * of four if all differ.
    */
   const cost = async (work: () => Promise<unknown>): Promise<CommandCount> => {
     const counts: CommandCount[] = []
-    for (let time = 0; time < 3; time += 1) {
-      counts.push(
-        await countCommands(stage.gateway.services.redisUrl, async () => {
-          await work()
-          await delay(AFTERWARDS_MS)
-        }),
-      )
+    for (let time = 0; time < 4; time += 1) {
+      const count = await countCommands(stage.gateway.services.redisUrl, async () => {
+        await work()
+        await delay(AFTERWARDS_MS)
+      })
+      if (counts.some(({ wire, all }) => wire === count.wire && all === count.all)) return count
+      counts.push(count)
     }
     return counts.toSorted((a, b) => a.all - b.all)[0] ?? assert.fail()
   }
