@@ -42,6 +42,7 @@ async function lead(t: TestContext, keys: ReturnType<typeof keysOf>) {
   const end = () => hanging.resolve({ outcome: TIMEOUT })
   t.after(end)
   await until(() => isLed)
+  await assertEnds(keys)
   return { outcome, end }
 }
 
