@@ -8,6 +8,10 @@ import type { Outcome, Scenario } from './scenario.ts'
 const REQUESTS = 20
 const CLIENTS = 3
 
+/** Documents that a node fetches at once. It gives up each after a second. */
+const FETCHES_MAX = 2
+const FETCH_MS = 1_000
+
 /**
  * Documents of applications on hosts whose name servers are silent, while a node needs new
  * connections to Postgres.
@@ -29,7 +33,9 @@ export const silentDns: Scenario = {
     const me = () =>
       fetch(`${url}/v1/me`, { headers: { authorization: `Bearer ${token}` } }).then(({ status }) => status)
     const before = await me()
+    const beganAt = performance.now()
     const attack = Array.from({ length: REQUESTS * CLIENTS }, (_, index) => begin(url, index))
+    const attackMs = Promise.all(attack).then(() => performance.now() - beganAt)
     await Promise.race(attack)
     await cutPostgres(gateway)
     const cutAt = performance.now()
@@ -37,11 +43,18 @@ export const silentDns: Scenario = {
     while (answered !== 200 && performance.now() - cutAt < 100_000) answered = await me().catch(() => 0)
     const awayMs = Math.round(performance.now() - cutAt)
     const statuses = await Promise.all(attack)
+    // On a busy machine the requests take so long that later ones find the first given up.
+    const namesMax = FETCHES_MAX * Math.ceil((await attackMs) / FETCH_MS)
     await server.close()
     const names = new Set(server.asked.filter((name) => name.startsWith('slow'))).size
     const refused = statuses.filter((status) => status === 503).length
     return {
-      isPassed: before === 200 && answered === 200 && awayMs < 5_000 && names <= 2 && refused >= statuses.length - 2,
+      isPassed:
+        before === 200 &&
+        answered === 200 &&
+        awayMs < 5_000 &&
+        names <= namesMax &&
+        refused >= statuses.length - namesMax,
       figures: { requests: statuses.length, 'names looked up': names, refused, 'ms without Postgres': awayMs },
     }
   },
