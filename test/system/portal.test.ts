@@ -179,7 +179,7 @@ describe('the portal', () => {
       )
       assert.match(
         (await details.getByRole('img').getAttribute('aria-label')) ?? '',
-        /^Where the time went: Admission .* Queue .* Rest/,
+        /^Where the time went: Admission .* Queue /,
       )
       await page.getByLabel('Live data').check()
       const sent = page.waitForRequest(/\/v1\/call\//)
