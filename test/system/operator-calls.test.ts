@@ -111,7 +111,7 @@ describe('operators who look for a call or an account', () => {
     }
     await find(requestId)
     await page.getByRole('heading', { name: `Call ${callId}` }).waitFor()
-    await page.getByRole('img', { name: /Where the time went: Admission/ }).waitFor()
+    await page.getByRole('img', { name: /^Where the time went: .+ ms/ }).waitFor()
     await checkLook(page, 'operator-call')
     await page.getByRole('link', { name: account.email }).click()
     await page.getByRole('heading', { name: account.email }).waitFor()
