@@ -23,7 +23,7 @@ import { until } from '../support/gateway.ts'
 import { LANE } from '../support/lane.ts'
 import { startPostgresProxy } from '../support/postgres-proxy.ts'
 import { startRedisOnSmallDisk } from '../support/redis-server.ts'
-import { connectOwnRedis } from '../support/services.ts'
+import { connectRedis } from '../support/services.ts'
 
 describe('the fleet as operators read it', () => {
   let console_: TestConsole
@@ -103,7 +103,7 @@ describe('the fleet as operators read it', () => {
   })
 
   it('the fleet as operators read it has it that Redis is full, and who lives meanwhile', async (t) => {
-    const { redis, url, stop } = await connectOwnRedis()
+    const { redis, url, stop } = await connectRedis()
     const context = await openContext({ ...console_.config, redisUrls: [url] }, console_.context.log, 'web')
     t.after(async () => {
       await closeContext(context)

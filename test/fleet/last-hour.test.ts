@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { LastHourReader, recentOf, toLastMinute } from '../../src/fleet/last-hour.ts'
 import { keys } from '../../src/redis/keys.ts'
-import { connectOwnRedis } from '../support/services.ts'
+import { connectRedis } from '../support/services.ts'
 
 it('the last hour has all calls of a minute that was read while it ran, however long after', async (t) => {
-  const { redis, stop } = await connectOwnRedis()
+  const { redis, stop } = await connectRedis()
   t.after(stop)
   const noon = Math.floor(Date.now() / 60_000) * 60_000
   const count = async (minute: number, calls: number) =>
@@ -22,7 +22,7 @@ it('the last hour has all calls of a minute that was read while it ran, however 
 })
 
 it('the last minute is the last sixty seconds, wherever a minute of the clock begins', async (t) => {
-  const { redis, stop } = await connectOwnRedis()
+  const { redis, stop } = await connectRedis()
   t.after(stop)
   const noon = Math.floor(Date.now() / 60_000) * 60_000
   const count = async (at: number, code: string, calls: number) =>

@@ -7,10 +7,10 @@ import { monthOf } from '../../src/limits/month.ts'
 import { createLog } from '../../src/log.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
 import { takeThrottle } from '../../src/throttles/throttle.ts'
-import { connectOwnRedis } from '../support/services.ts'
+import { connectRedis } from '../support/services.ts'
 
 it("limits go by Redis' clock if the clock of the node is in another month", async (t) => {
-  const { redis, stop } = await connectOwnRedis()
+  const { redis, stop } = await connectRedis()
   t.after(async () => {
     mock.timers.reset()
     await stop()
@@ -31,7 +31,7 @@ it("limits go by Redis' clock if the clock of the node is in another month", asy
 })
 
 it('limits that were lowered refuse with one wait, for the refusal and for what is said to be left', async (t) => {
-  const { redis, stop } = await connectOwnRedis()
+  const { redis, stop } = await connectRedis()
   t.after(stop)
   let now = Date.now()
   const acquire = async (perMinute: number, number: number) =>
@@ -59,7 +59,7 @@ it('limits that were lowered refuse with one wait, for the refusal and for what 
 })
 
 it('a minute that is used up is over a minute later although Redis had its clock set back by an hour', async (t) => {
-  const { redis, stop } = await connectOwnRedis()
+  const { redis, stop } = await connectRedis()
   t.after(stop)
   let now = Date.parse('2026-10-15T12:00:00Z')
   const acquire = async (number: number) =>
@@ -89,7 +89,7 @@ it('a minute that is used up is over a minute later although Redis had its clock
 })
 
 it('a lease that nobody ends does so in time although Redis had its clock set back by an hour', async (t) => {
-  const { redis, stop } = await connectOwnRedis()
+  const { redis, stop } = await connectRedis()
   t.after(stop)
   const ways = {
     call: async (request: LimitRequest) => await new AccountLimits(redis).acquire(request),
@@ -120,7 +120,7 @@ it('a lease that nobody ends does so in time although Redis had its clock set ba
 })
 
 it('a throttle that is used up is so for one more window after Redis had its clock set back by an hour', async (t) => {
-  const { redis, stop } = await connectOwnRedis()
+  const { redis, stop } = await connectRedis()
   t.after(stop)
   let now = Date.parse('2026-10-15T12:00:00Z')
   const log = createLog({ level: 'silent', pretty: false }, 'test')

@@ -7,12 +7,12 @@ import { CallQueues } from '../../src/queue/call-queue.ts'
 import { parseProbeJob } from '../../src/queue/probe-job.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
 import { testSecrets } from '../support/gateway.ts'
-import { startOwnRedis } from '../support/services.ts'
+import { borrowRedis } from '../support/services.ts'
 
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 
 async function open(t: TestContext) {
-  const server = await startOwnRedis()
+  const server = await borrowRedis()
   t.after(() => server.stop())
   const DATABASE_URL = 'postgres://127.0.0.1/none'
   return loadConfig({ ...testSecrets(), DATABASE_URL, REDIS_URL: server.url, LOG_LEVEL: 'silent' })

@@ -8,7 +8,7 @@ import { createLog } from '../../src/log.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
 import { capKeys } from '../../src/redis/keys.ts'
 import { loadedScripts, loadScript } from '../../src/redis/script.ts'
-import { startOwnRedis } from '../support/services.ts'
+import { borrowRedis } from '../support/services.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 
@@ -70,7 +70,7 @@ it('scripts of caps name the keys of a cap as src/redis/keys.ts does, in its ord
 })
 
 it('a script gets its constants from TypeScript and its includes once, and names the line that failed', async (t) => {
-  const server = await startOwnRedis()
+  const server = await borrowRedis()
   const redis = openRedis([server.url], 'blocking', createLog({ level: 'silent', pretty: false }, 'test'))
   t.after(async () => {
     await closeRedis(redis)

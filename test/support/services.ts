@@ -13,7 +13,7 @@ import { createLog } from '../../src/log.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
 import { takeRedis } from './redis-pool.ts'
 
-/** A Postgres database and a Redis, which one test file has meanwhile. */
+/** A Postgres database of a test file, and a Redis that no other file uses until `stop`. */
 export interface Services {
   databaseUrl: string
   redisUrl: string
@@ -22,7 +22,7 @@ export interface Services {
   stop: () => Promise<void>
 }
 
-/** Services whose Redis no other file has had or will have, so the test may do anything to it. */
+/** Services whose Redis no other file uses, before or later, so the test may do anything to it. */
 export interface OwnServices extends Services {
   /**
    * Kills the Redis and starts it again at the same address, with what it had on disk or,
@@ -49,7 +49,7 @@ export interface ServicesOptions {
  */
 export async function startServices(options: ServicesOptions = {}): Promise<Services> {
   const folder = await makeFolder(options)
-  const [redis, database] = await Promise.all([startOwnRedis(), startDatabase(folder, options)])
+  const [redis, database] = await Promise.all([borrowRedis(), startDatabase(folder, options)])
   return {
     databaseUrl: database.url,
     redisUrl: redis.url,
@@ -125,8 +125,8 @@ export async function startTestRedis(options: EmbeddedOptions): Promise<Embedded
   return server
 }
 
-/** A Redis that one test file has meanwhile, for tests that need no Postgres. */
-export async function startOwnRedis(): Promise<{ url: string; stop: () => Promise<void> }> {
+/** A Redis that no other test file uses until `stop`, for tests that need no Postgres. */
+export async function borrowRedis(): Promise<{ url: string; stop: () => Promise<void> }> {
   const ofRun = await takeRedis()
   if (ofRun) return { url: ofRun.url, stop: async () => ofRun.giveBack() }
   const folder = await mkdtemp(join(tmpdir(), 'agw-test-'))
@@ -140,15 +140,15 @@ export async function startOwnRedis(): Promise<{ url: string; stop: () => Promis
   }
 }
 
-/** A Redis of one test file, and a connection to it. */
+/** A Redis that no other test file uses until `stop`, and a connection to it. */
 export interface ConnectedRedis {
   redis: RedisConnection
   url: string
   stop: () => Promise<void>
 }
 
-export async function connectOwnRedis(): Promise<ConnectedRedis> {
-  const server = await startOwnRedis()
+export async function connectRedis(): Promise<ConnectedRedis> {
+  const server = await borrowRedis()
   const redis = openRedis([server.url], 'blocking', createLog({ level: 'silent', pretty: false }, 'test'))
   return {
     redis,
@@ -161,11 +161,10 @@ export async function connectOwnRedis(): Promise<ConnectedRedis> {
 }
 
 /**
- * A connected Redis of a test file's own: it ends with the file's tests. For the top level of the
- * file.
+ * A connected Redis, which the file gives back after its tests. For the top level of the file.
  */
 export async function redisOfThisFile(): Promise<ConnectedRedis> {
-  const own = await connectOwnRedis()
+  const own = await connectRedis()
   after(own.stop)
   return own
 }

@@ -4,12 +4,12 @@ import { createLog } from '../../src/log.ts'
 import { DroppedRows } from '../../src/telemetry/dropped-rows.ts'
 import { readProcesses, startHeartbeat } from '../../src/telemetry/heartbeat.ts'
 import { until } from '../support/gateway.ts'
-import { connectOwnRedis } from '../support/services.ts'
+import { connectRedis } from '../support/services.ts'
 
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 
 it('a process whose Redis is full says on that it lives, and that it ends', async (t) => {
-  const { redis, stop } = await connectOwnRedis()
+  const { redis, stop } = await connectRedis()
   t.after(stop)
   await redis.call('CONFIG', 'SET', 'maxmemory', '1')
   await assert.rejects(redis.set('any', ''), /^RedisError: OOM/)
@@ -30,7 +30,7 @@ it('a process whose Redis is full says on that it lives, and that it ends', asyn
 })
 
 it('a process says how many rows of the log of calls it has dropped, until it dropped none for five minutes', async (t) => {
-  const { redis, stop } = await connectOwnRedis()
+  const { redis, stop } = await connectRedis()
   t.after(stop)
   let now = Date.now()
   const droppedRows = new DroppedRows({ inc: () => undefined }, () => now)

@@ -4,7 +4,7 @@ import { type HeldConnection, Holding, type HoldingLedger, type Owner } from './
 /** The share of the memory limit that all clients together may make the process hold. */
 const PROCESS_SHARE = 1 / 4
 
-/** The share of these bytes that one client address, or one account, may make the process hold. */
+/** The share of the clients' bytes that an owner, a client address or an account, may use. */
 const OWNER_SHARE = 1 / 8
 
 /** When a limit was reached, connections are closed until so much of the limit is left in use. */
