@@ -102,11 +102,11 @@ export interface SentCredential {
   wantsTest: boolean
 }
 
-export function principalKey({ cacheKey, wantsTest }: SentCredential): string {
+function principalKey({ cacheKey, wantsTest }: SentCredential): string {
   return wantsTest ? `test ${cacheKey}` : cacheKey
 }
 
-export function readCredential(headers: IncomingHttpHeaders): SentCredential {
+function readCredential(headers: IncomingHttpHeaders): SentCredential {
   return { ...sentCredential(headers), wantsTest: headers['x-gateway-mode'] === 'test' }
 }
 

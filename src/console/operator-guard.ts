@@ -129,7 +129,7 @@ function isOwnOrigin(origin: string, host: string | undefined): boolean {
 }
 
 /** Whether a person opened the address in a browser. */
-export function isPageView({ method, headers }: FastifyRequest): boolean {
+function isPageView({ method, headers }: FastifyRequest): boolean {
   return method === 'GET' && (headers.accept ?? '').includes('text/html')
 }
 
