@@ -103,7 +103,7 @@ export async function identifyCaller(
   request: FastifyRequest,
 ): Promise<Principal> {
   const principal = await authenticateCall(deps, request)
-  if (principal.connection) requireAudience(principal, request, deps.config.http.baseUrl)
+  requireAudience(principal, request, deps.config.http.baseUrl)
   deps.accountRequests.checkRefusedCalls(principal.accountId)
   countBytesForAccount(request, principal.accountId)
   return principal

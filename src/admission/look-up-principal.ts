@@ -29,7 +29,7 @@ export interface LookUpDeps {
 
 /**
  * Looks up whose credential it is, in Postgres. `wasAccepted`: it was somebody's when it was last
- * looked up.
+ * looked up, so it counts as no stranger's.
  *
  * @throws GatewayError if it is nobody's
  */
@@ -38,17 +38,37 @@ export async function lookUpPrincipal(
   credential: SentCredential,
   { wasAccepted, ip }: { wasAccepted: boolean; ip: string },
 ): Promise<Principal> {
-  const { kind, secret, cacheKey } = credential
+  const { db, strangersDb, unknownKeys } = deps
+  const find = await finderOf(deps, credential)
+  try {
+    const principal = wasAccepted
+      ? await find(db)
+      : await unknownKeys.lookUp(credential.cacheKey, ip, () => find(strangersDb))
+    if (principal) return principal
+    throw new GatewayError('INVALID_API_KEY')
+  } catch (error) {
+    const isNobodys = error instanceof GatewayError && error.code === 'INVALID_API_KEY'
+    throw isNobodys && credential.kind === 'token' ? endedToken() : error
+  }
+}
+
+/**
+ * How to find the account of a credential, first in a database that the caller chooses.
+ *
+ * @throws GatewayError for a credential that can be nobody's
+ */
+async function finderOf(
+  deps: LookUpDeps,
+  { kind, secret }: SentCredential,
+): Promise<(firstDb: Db) => Promise<Principal | undefined>> {
+  if (kind === 'token') return (firstDb) => lookUpToken(deps, secret, firstDb)
   if (kind === 'session') {
     const session = await verifySessionToken(deps.config.secrets.jwt, secret, deps.health.now())
-    if (wasAccepted) return await lookUpSession(deps, session, deps.db)
-    return await deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpSession(deps, session, deps.strangersDb))
+    return (firstDb) => lookUpSession(deps, session, firstDb)
   }
-  if (kind === 'token') return await identifyToken(deps, credential, { wasAccepted, ip })
-  if (wasAccepted) return orRefuse(await lookUpKey(deps, secret, deps.db))
   // A wrong checksum is refused without a look-up.
   if (!isApiKeyShaped(secret)) throw malformedKey(secret)
-  return await deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpKey(deps, secret, deps.strangersDb))
+  return (firstDb) => lookUpKey(deps, secret, firstDb)
 }
 
 /** `firstDb` finds the key's account, whose version must be read before its rights. */
@@ -78,28 +98,6 @@ async function lookUpKey({ config, db, redis }: LookUpDeps, key: string, firstDb
     expiresAt: owner.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY,
     version,
     ...trustOf(config, { ...owner, id: owner.userId }),
-  }
-}
-
-function orRefuse(principal: Principal | undefined): Principal {
-  if (!principal) throw new GatewayError('INVALID_API_KEY')
-  return principal
-}
-
-async function identifyToken(
-  deps: LookUpDeps,
-  { secret, cacheKey }: SentCredential,
-  { wasAccepted, ip }: { wasAccepted: boolean; ip: string },
-): Promise<Principal> {
-  if (wasAccepted) {
-    const principal = await lookUpToken(deps, secret, deps.db)
-    if (!principal) throw endedToken()
-    return principal
-  }
-  try {
-    return await deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpToken(deps, secret, deps.strangersDb))
-  } catch (error) {
-    throw error instanceof GatewayError && error.code === 'INVALID_API_KEY' ? endedToken() : error
   }
 }
 
