@@ -80,7 +80,7 @@ async function tryAdmit(
   { items, take, principal }: BatchOptions & { principal: Principal },
 ): Promise<AdmittedBatch | typeof STALE> {
   const { config } = deps
-  requireAudience(principal, request, config.http.baseUrl)
+  if (principal.connection) requireAudience(principal.connection, request, config.http.baseUrl)
   const { targets, refused } = checkItems(deps, request, { items, principal })
   if (refused.size > 0 && !(await isUpToDate(deps, principal))) return STALE
   const plan = config.plans[planOf(principal.tier)]

@@ -49,10 +49,7 @@ export type JobArrival = Pick<CallArrival, 'origin' | 'startedAt'> & {
   span: { traceparent: string | undefined } | undefined
 }
 
-/**
- * A refusal. If the call took units of the account before (`taken`), the caller of `admitCall` must
- * end the call, which gives them back.
- */
+/** A call that is refused, and what admission knew of it by then. */
 export interface Refused {
   /** A GatewayError, or what a dependency threw. */
   refusal: unknown
@@ -61,8 +58,11 @@ export interface Refused {
   callId?: string
   /** What the account has left; undefined if its limits were not looked at. */
   limits?: LimitState
-  /** The call took units before it was refused. */
-  taken?: { id: string; limitsAcquiredAt: number }
+  /**
+   * The call took units before it was refused: the caller of `admitCall` must end the call, which
+   * gives them back.
+   */
+  taken?: Pick<CallJob, 'id' | 'limitsAcquiredAt'>
 }
 
 /** Longest an asynchronous call may take, milliseconds. */
@@ -88,12 +88,18 @@ export async function admitCall(
 ): Promise<Admitted | Refused> {
   const callId = `call_${randomUUID().replaceAll('-', '')}`
   for (let tries = 1; ; tries += 1) {
-    const decision = await decide(deps, request, { callId, arrival })
-    if (!('stale' in decision)) return decision
-    const { stale } = decision
-    if (await prepareRetry(deps, request, { stale, tries })) continue
-    const refusal = new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
-    return { refusal, principal: stale, callId }
+    const known: Omit<Refused, 'refusal'> = {}
+    try {
+      const principal = await identifyCaller(deps, request)
+      Object.assign(known, { principal, callId })
+      const admitted = await admit(deps, request, { principal, callId, arrival, known })
+      if (admitted !== STALE) return admitted
+      if (await prepareRetry(deps, request, { stale: principal, tries })) continue
+      throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
+    } catch (refusal) {
+      if (refusal instanceof LimitRefusedError) known.limits = refusal.limits
+      return { refusal, ...known }
+    }
   }
 }
 
@@ -103,9 +109,10 @@ export async function identifyCaller(
   request: FastifyRequest,
 ): Promise<Principal> {
   const principal = await authenticateCall(deps, request)
-  requireAudience(principal, request, deps.config.http.baseUrl)
-  deps.accountRequests.checkRefusedCalls(principal.accountId)
-  countBytesForAccount(request, principal.accountId)
+  const { accountId, connection } = principal
+  if (connection) requireAudience(connection, request, deps.config.http.baseUrl)
+  deps.accountRequests.checkRefusedCalls(accountId)
+  countBytesForAccount(request, accountId)
   return principal
 }
 
@@ -121,77 +128,39 @@ export async function prepareRetry(
   return true
 }
 
-/** The account changed since its principal was looked up: everything is checked again. */
-interface Stale {
-  stale: Principal
-}
-
-/** A call whose caller is known. */
-interface KnownCall {
-  principal: Principal
-  callId: string
-  arrival: JobArrival
-}
-
-async function decide(
+/**
+ * Admits a call whose caller is known.
+ *
+ * @param call `known` gets what a refusal tells of the call
+ * @returns STALE if the account changed since its principal was looked up
+ */
+async function admit(
   deps: AdmissionDeps,
   request: FastifyRequest,
-  { callId, arrival }: { callId: string; arrival: JobArrival },
-): Promise<Admitted | Refused | Stale> {
-  const principal = await identifyCaller(deps, request).catch((refusal: unknown) => ({ refusal }))
-  if ('refusal' in principal) return principal
-  try {
-    const call = { principal, callId, arrival }
-    const checked = check(deps, request, principal)
-    return await ('refusal' in checked
-      ? refuseUnlessStale(deps, call, checked)
-      : acquireAndForecast(deps, call, checked))
-  } catch (refusal) {
-    const limits = refusal instanceof LimitRefusedError ? refusal.limits : undefined
-    return { refusal, principal, callId, ...(limits && { limits }) }
-  }
-}
-
-function check(deps: AdmissionDeps, request: FastifyRequest, principal: Principal): CheckedCall | { refusal: unknown } {
-  try {
-    return checkCall(deps, request, principal)
-  } catch (refusal) {
-    return { refusal }
-  }
-}
-
-/** The check may have refused the call by rights that the account no longer has. */
-async function refuseUnlessStale(
-  deps: AdmissionDeps,
-  { principal, callId }: KnownCall,
-  { refusal }: { refusal: unknown },
-): Promise<Refused | Stale> {
-  const limits = await readLimitsUnlessStale(deps, principal)
-  return limits === STALE ? { stale: principal } : { refusal, principal, callId, ...(limits && { limits }) }
-}
-
-/** @throws as `acquireLimits`, if the call took nothing */
-async function acquireAndForecast(
-  deps: AdmissionDeps,
-  { principal, callId, arrival }: KnownCall,
-  checked: CheckedCall,
-): Promise<Admitted | Refused | Stale> {
+  call: { principal: Principal; callId: string; arrival: JobArrival; known: Omit<Refused, 'refusal'> },
+): Promise<Admitted | typeof STALE> {
   const { config, health } = deps
+  const { principal, callId, arrival, known } = call
+  let checked: CheckedCall
+  try {
+    checked = checkCall(deps, request, principal)
+  } catch (refusal) {
+    // The check may have refused the call by rights that the account no longer has.
+    const limits = await readLimitsUnlessStale(deps, principal)
+    if (limits === STALE) return STALE
+    if (limits) known.limits = limits
+    throw refusal
+  }
   const { preference } = checked
   const isAsync = preference.waitMs !== undefined
   const timeoutMs = isAsync ? ASYNC_MS_MAX : config.callTimeoutMs
   const limits = await acquireLimits(deps, principal, { callId, timeoutMs })
-  if (limits === STALE) return { stale: principal }
-  try {
-    const { resultMegabytes } = config.plans[planOf(principal.tier)]
-    const resultBytesMax = isAsync ? resultMegabytes * 1_000_000 : undefined
-    const job = createJob(deps, { principal, checked, id: callId, now: limits.now, timeoutMs, resultBytesMax })
-    const queueing = await forecastAndJoin(deps, { ...checked, job, weight: weightOf(principal.tier) })
-    const queuedJob = withQueueing(job, queueing, { arrival, admissionEndedAt: health.now() })
-    return { principal, limits, job: queuedJob, queueing, preference }
-  } catch (refusal) {
-    return { refusal, principal, callId, limits, taken: { id: callId, limitsAcquiredAt: limits.now } }
-  }
+  if (limits === STALE) return STALE
+  const job = createJob(deps, { principal, checked, id: callId, now: limits.now, timeoutMs, isAsync })
+  Object.assign(known, { limits, taken: job })
+  const queueing = await forecastAndJoin(deps, { ...checked, job })
+  const queuedJob = withQueueing(job, queueing, { arrival, admissionEndedAt: health.now() })
+  return { principal, limits, job: queuedJob, queueing, preference }
 }
 
 /**
@@ -211,18 +180,17 @@ async function readLimitsUnlessStale(
 
 /** `now` is Redis' clock. */
 export function createJob(
-  { replies }: Pick<AdmissionDeps, 'replies'>,
+  { replies, config }: Pick<AdmissionDeps, 'replies' | 'config'>,
   call: {
     principal: Principal
     checked: CheckedTarget
     id: string
     now: number
     timeoutMs: number
-    /** Makes the call asynchronous. */
-    resultBytesMax?: number | undefined
+    isAsync?: boolean
   },
 ): CallJob {
-  const { principal, checked, id, now, timeoutMs, resultBytesMax } = call
+  const { principal, checked, id, now, timeoutMs, isAsync = false } = call
   const { api, endpoint, providerKey, parameters, extra, raw, scenario } = checked
   const credentialId = countedCredential(principal)
   return {
@@ -234,14 +202,15 @@ export function createJob(
     ...(credentialId === undefined ? {} : { credentialId }),
     ...(providerKey === undefined ? {} : { providerKey }),
     mode: principal.mode,
+    weight: weightOf(principal.tier),
     slug: api.slug,
     endpoint: endpoint.path,
     ...(api.upstream.own ? { document: api.upstream.own.digest } : {}),
     parameters,
     extra,
     raw,
-    isAsync: resultBytesMax !== undefined,
-    ...(resultBytesMax === undefined ? {} : { resultBytesMax }),
+    isAsync,
+    ...(isAsync ? { resultBytesMax: config.plans[planOf(principal.tier)].resultMegabytes * 1_000_000 } : {}),
     ...(scenario === undefined ? {} : { scenario }),
     replyTo: replies.stream,
     bundledReplies: true,
@@ -252,18 +221,15 @@ export function createJob(
 
 export function withQueueing(
   job: CallJob,
-  { etaMs, ticket, weight, cacheOnlyMs, cacheOnlyReason }: Queueing,
+  { etaMs, ofJob }: Queueing,
   { arrival, admissionEndedAt }: { arrival: JobArrival; admissionEndedAt: number },
 ): CallJob {
   const { origin, startedAt, span } = arrival
   return {
     ...job,
+    ...ofJob,
     admissionEndedAt,
     ...(job.isAsync && { origin: { ...origin, quotedMs: etaMs, admissionMs: performance.now() - startedAt } }),
-    ...(ticket && { ticket }),
-    ...(weight === undefined ? {} : { weight }),
-    ...(cacheOnlyMs === undefined ? {} : { cacheOnlyMs }),
-    ...(cacheOnlyReason === undefined ? {} : { cacheOnlyReason }),
     ...(span?.traceparent === undefined ? {} : { traceparent: span.traceparent }),
   }
 }

@@ -3,14 +3,14 @@ import type { KnownAnswers } from '../cache/known-answers.ts'
 import { isUsableWithoutUpstream, type ResponseCache } from '../cache/response-cache.ts'
 import { bucketOf, UNPROVEN_BUCKET } from '../caps/bucket.ts'
 import { leaveWaitQueue } from '../caps/leave-wait-queue.ts'
-import { type RefusalReason, refusalOf, refusalWithUnprovenKey } from '../caps/refusal.ts'
+import { refusalOf, refusalWithUnprovenKey } from '../caps/refusal.ts'
 import type { SpareRoom } from '../caps/spare-room.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
 import type { Api } from '../catalog/catalog.ts'
 import { GatewayError } from '../errors.ts'
 import type { HealthCache } from '../health/health-watch.ts'
-import type { CallJob, QueueTicket } from '../queue/call-job.ts'
+import type { CallJob } from '../queue/call-job.ts'
 import type { CallQueues } from '../queue/call-queue.ts'
 import { type WaitQueueEntry, waitQueueEntry } from '../queue/wait-queue-entry.ts'
 import type { RedisConnection } from '../redis/connection.ts'
@@ -31,34 +31,23 @@ export interface ForecastCall {
   api: Api
   endpoint: ApiEndpoint
   job: CallJob
-  weight: number
 }
 
 /** How a call is queued, and what undoes it. */
 export interface Queueing {
   /** Until its permit is expected, milliseconds. */
   etaMs: number
-  ticket?: QueueTicket
-  /** Weight by plan, for a call without a ticket: its worker may have to join the wait queue. */
-  weight?: number
-  /**
-   * The call is refused, but a stored answer may answer it: its worker sends no request for this
-   * long, milliseconds.
-   */
-  cacheOnlyMs?: number
-  /** Why no request may be sent. */
-  cacheOnlyReason?: RefusalReason
-  /** Whether the call may share a job with other calls. */
-  mayShareJob: boolean
+  /** What its job says of it to its worker. */
+  ofJob: Pick<CallJob, 'ticket' | 'cacheOnly'>
   /**
    * The endpoint's effect is `once`. If the call fails after it was queued, its request may have
    * been sent, and is never sent twice.
    */
-  mustNotRepeat?: boolean
+  mustNotRepeat: boolean
   /**
    * To withdraw the call from the wait queue, which it may have joined; undefined if it never does.
    */
-  waitEntry: WaitQueueEntry | undefined
+  waitEntry?: WaitQueueEntry
   answerKey?: string | undefined
   /** Call it at the end of a call that has no ticket because its cap has room. */
   giveSpareRoomBack?: () => void
@@ -67,42 +56,41 @@ export interface Queueing {
 /**
  * Decides how a call is queued. A synchronous call joins no wait queue if its answer is stored or
  * on its way. If the cap has room, a call whose request may be sent twice joins no wait queue
- * either. If the breaker is open or the permit would be late, `queueWithoutSlot` may still queue
- * the call, for an answer that needs no permit.
+ * either. If the breaker is open or the permit would be late, the call is refused, unless a stored
+ * answer or items fetched ahead can answer it.
  * @throws GatewayError UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or
  *   OVERLOADED
  */
-export async function forecastAndJoin(
-  deps: ForecastDeps,
-  { api, endpoint, job, weight }: ForecastCall,
-): Promise<Queueing> {
+export async function forecastAndJoin(deps: ForecastDeps, call: ForecastCall): Promise<Queueing> {
+  const { api, endpoint, job } = call
   const mustNotRepeat = endpoint.declaration.effect === 'once'
-  const mayShareJob = !job.isAsync && !mustNotRepeat
-  if (job.mode === 'test') return { etaMs: 0, mayShareJob, mustNotRepeat, waitEntry: undefined }
+  if (job.mode === 'test') return { etaMs: 0, ofJob: {}, mustNotRepeat }
   const bucket = bucketOf(job)
   const keys = cacheKeys(endpoint.declaration, job)
   const answerKey = keys?.answer
-  const waitEntry = waitQueueEntry(job, { weight, slug: job.slug, bucket, coalescedKey: keys?.coalesced })
-  const withoutTicket = { etaMs: 0, weight, mayShareJob, mustNotRepeat, answerKey, waitEntry }
+  const waitEntry = waitQueueEntry(job, { bucket, coalescedKey: keys?.coalesced })
+  const withoutTicket = { etaMs: 0, ofJob: {}, mustNotRepeat, answerKey, waitEntry }
   // An asynchronous call joins: a refusal by its worker would come when its caller has its 202.
   if (answerKey !== undefined && !job.isAsync && deps.knownAnswers.has(answerKey)) return withoutTicket
   // What this node knows of the breaker, without a round trip; the worker checks it again.
   // Undefined: nothing stands against a request. 0: a half-open attempt may be sent now.
   const breakerWaitMs = deps.health.breakerWaitMs(api.slug)
   // Spare room is for a call that nothing holds up and that may run twice.
-  const mayUseSpareRoom = breakerWaitMs === undefined && mayShareJob && api.pausedMode === undefined
+  const mayUseSpareRoom = breakerWaitMs === undefined && !job.isAsync && !mustNotRepeat && api.pausedMode === undefined
   const giveSpareRoomBack = mayUseSpareRoom ? deps.spareRoom.take(api.slug, bucket) : undefined
   if (giveSpareRoomBack) {
     if (answerKey !== undefined) deps.knownAnswers.expect(answerKey)
     return { ...withoutTicket, giveSpareRoomBack }
   }
-  const isBreakerOpen = breakerWaitMs !== undefined && breakerWaitMs > 0
-  const joinedOrRefused = isBreakerOpen
+  const joinedOrRefused = breakerWaitMs
     ? { reason: 'down' as const, retryAfterMs: breakerWaitMs }
-    : await joinAcknowledged(deps, waitEntry, job.deadline)
+    : await join(deps, waitEntry, job.deadline)
   if ('reason' in joinedOrRefused) {
-    const queued = await queueWithoutSlot(deps, { endpoint, job, keys, withoutTicket }, joinedOrRefused)
-    if (queued) return queued
+    if (await isStored(deps, keys, job)) {
+      const { reason, retryAfterMs } = joinedOrRefused
+      return { etaMs: 0, ofJob: { cacheOnly: { reason, retryAfterMs } }, mustNotRepeat, answerKey }
+    }
+    if (!job.isAsync && (await isPooled(deps, call))) return withoutTicket
     const { code, ...details } = refusalOf(joinedOrRefused)
     throw new GatewayError(code, {
       ...details,
@@ -112,50 +100,27 @@ export async function forecastAndJoin(
   const { tag, etaMs, kind } = joinedOrRefused
   if (answerKey !== undefined && etaMs === 0) deps.knownAnswers.expect(answerKey)
   if (kind === 'follower') return { ...withoutTicket, etaMs }
-  const ticket: QueueTicket = { tag, weight, ...(kind === 'ahead' && { isAhead: true }) }
-  return { etaMs, ticket, mayShareJob, mustNotRepeat, answerKey, waitEntry }
+  return { ...withoutTicket, etaMs, ofJob: { ticket: { tag, ...(kind === 'ahead' && { isAhead: true }) } } }
 }
 
-interface CallWithoutSlot extends Pick<ForecastCall, 'endpoint' | 'job'> {
-  keys: CacheKeys | undefined
-  withoutTicket: Queueing
-}
-
-/** How a call that gets no slot in time is queued all the same; undefined if it is refused. */
-async function queueWithoutSlot(
-  deps: ForecastDeps,
-  { endpoint, job, keys, withoutTicket }: CallWithoutSlot,
-  { reason, retryAfterMs }: { reason: RefusalReason; retryAfterMs: number },
-): Promise<Queueing | undefined> {
-  const stored = keys && (await deps.cache.get(keys.answer))
-  if (stored && isUsableWithoutUpstream(stored, job.limitsAcquiredAt)) {
-    return {
-      etaMs: 0,
-      cacheOnlyMs: retryAfterMs,
-      cacheOnlyReason: reason,
-      mayShareJob: false,
-      waitEntry: undefined,
-    }
-  }
-  return !job.isAsync && (await isPooled(deps, endpoint, job)) ? withoutTicket : undefined
+/** Whether a stored answer answers the call without a request. */
+async function isStored({ cache }: ForecastDeps, keys: CacheKeys | undefined, job: CallJob): Promise<boolean> {
+  const stored = keys && (await cache.get(keys.answer))
+  return stored !== undefined && isUsableWithoutUpstream(stored, job.limitsAcquiredAt)
 }
 
 /** Whether items fetched ahead answer the call, so that it needs no permit. */
-async function isPooled(
-  { redis }: ForecastDeps,
-  { declaration: endpoint }: ApiEndpoint,
-  job: CallJob,
-): Promise<boolean> {
-  const { pool } = endpoint
+async function isPooled({ redis }: ForecastDeps, { endpoint, job }: ForecastCall): Promise<boolean> {
+  const { pool } = endpoint.declaration
   if (!pool || job.extra.length > 0) return false
   return (await redis.llen(upstreamKeys.pool(job.slug, pool.key(job.parameters)))) >= pool.take(job.parameters)
 }
 
 /**
- * If the node loses Redis' reply, the call may be in the queue without the node knowing it. Leave
- * the queue, or the place delays other calls until its deadline.
+ * Joins the wait queue. If the node loses Redis' reply, the call may be in the queue without the
+ * node knowing it. It then leaves the queue, or its place delays other calls until its deadline.
  */
-async function joinAcknowledged(deps: ForecastDeps, waitEntry: WaitQueueEntry, deadline: number) {
+async function join(deps: ForecastDeps, waitEntry: WaitQueueEntry, deadline: number) {
   try {
     return await deps.caps.of(waitEntry, waitEntry.bucket).joinWaitQueue(waitEntry, deadline)
   } catch (error) {

@@ -42,7 +42,7 @@ export class RequestCallers {
     countBytesForAccount(request, principal.accountId)
     accountRequests.take(principal.accountId, units)
     // Counted before: a token of another resource costs the same look-up.
-    requireAudience(principal, request, config.http.baseUrl)
+    if (principal.connection) requireAudience(principal.connection, request, config.http.baseUrl)
     return principal
   }
 }

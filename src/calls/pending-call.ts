@@ -87,7 +87,8 @@ export async function runPendingCall(
   { job, queueing }: Pick<Admitted, 'job' | 'queueing'>,
   { wait, isAwaited = true, reachIfUnqueued }: PendingOptions,
 ): Promise<CallResult> {
-  const { waitEntry, mayShareJob, mustNotRepeat, answerKey, giveSpareRoomBack } = queueing
+  const { waitEntry, mustNotRepeat, answerKey, giveSpareRoomBack } = queueing
+  const mayShareJob = !job.isAsync && !mustNotRepeat
   const { reply, forget } = deps.replies.awaitReply(job.id)
   noteExpectedEnd(deps, job, queueing.etaMs)
   let jobId: string | undefined
@@ -152,7 +153,7 @@ interface WaitFailure {
  */
 async function errorOfCall(
   { thrown, isQueued, withdrawing }: WaitFailure,
-  mustNotRepeat: boolean | undefined,
+  mustNotRepeat: boolean,
 ): Promise<GatewayError> {
   const error = toGatewayError(thrown)
   const mayBeSent = isQueued || isUnacknowledged(thrown)

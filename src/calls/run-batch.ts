@@ -7,7 +7,6 @@ import { type ForecastDeps, forecastAndJoin } from '../admission/forecast.ts'
 import { checkRights } from '../admission/rights.ts'
 import { rejectOnAbort } from '../async/abort.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
-import { weightOf } from '../limits/plans.ts'
 import type { CallOrigin } from '../queue/call-job.ts'
 import { refundOf } from '../queue/verdict.ts'
 import { noteArrival } from '../telemetry/record-call.ts'
@@ -150,7 +149,7 @@ async function runUnit(
     await rights.check(checked)
     // It has waited for the plan's limit of calls in flight, not for its upstream.
     const due = { ...admitted, limitsAcquiredAt: deps.health.now() }
-    const queueing = await forecastAndJoin(deps, { ...checked, job: due, weight: weightOf(principal.tier) })
+    const queueing = await forecastAndJoin(deps, { ...checked, job: due })
     const admissionEndedAt = deps.health.now()
     const job = withQueueing(due, queueing, { arrival, admissionEndedAt })
     admission = { admissionMs: performance.now() - arrival.startedAt, quotedMs: queueing.etaMs }

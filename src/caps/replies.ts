@@ -71,7 +71,7 @@ type AcquireReply = [
 
 type Refusal = [member: string, reason: QueueRefusal['reason'], retryAfterMs: number, hadPlace: 0 | 1]
 
-type JoinReply = [decision: QueueRefusal['reason'] | 'ok' | 'follow' | 'ahead', ...[tag: string, etaMs: number]]
+type JoinReply = [decision: QueueRefusal['reason'] | QueueAdmission['kind'], ...[tag: string, etaMs: number]]
 
 /** Reads what `acquire.lua` replied. */
 export function readAcquired(reply: unknown[]): AcquireResult {
@@ -104,10 +104,8 @@ export function readJoined([, ...replies]: unknown[]): (QueueAdmission | QueueRe
 }
 
 function readJoin([decision, tag, etaMs]: JoinReply): QueueAdmission | QueueRefusal {
-  if (decision !== 'ok' && decision !== 'follow' && decision !== 'ahead')
-    return { reason: decision, retryAfterMs: etaMs }
-  const kind = decision === 'ok' ? 'own' : decision === 'follow' ? 'follower' : 'ahead'
-  return { tag: Number(tag), etaMs, kind }
+  const isAdmitted = decision === 'own' || decision === 'follower' || decision === 'ahead'
+  return isAdmitted ? { tag: Number(tag), etaMs, kind: decision } : { reason: decision, retryAfterMs: etaMs }
 }
 
 /** The parts of a reply that is a flat list of so many values each. */

@@ -115,19 +115,19 @@ export function challengeFor(
 }
 
 /**
- * Refuses an access token that is good for another resource than the resource of the request. Calls
- * that a tool makes in this process belong to the request that was checked.
+ * Refuses an access token for `resource` if the resource of the request is another. Calls that a
+ * tool makes in this process belong to the request that was checked.
  *
  * @throws GatewayError INVALID_TOKEN
  */
 export function requireAudience(
-  { connection }: { connection?: { resource: string } | undefined },
+  { resource }: { resource: string },
   request: Pick<FastifyRequest, 'url'>,
   baseUrl: string,
 ): void {
-  if (!connection || isInProcess()) return
+  if (isInProcess()) return
   const path = resourcePath(request.url)
-  if (path !== undefined && resourceOf(connection.resource, baseUrl) === `${baseUrl}${path}`) return
+  if (path !== undefined && resourceOf(resource, baseUrl) === `${baseUrl}${path}`) return
   throw new GatewayError('INVALID_TOKEN', {
     message: 'The access token is for another resource.',
     hint: `Ask for a token with resource=${baseUrl}${path ?? ''}`,

@@ -43,7 +43,7 @@ const StoredCall = Type.Object({
   /** The upstream's JSON as it came instead of `data`. */
   raw: Type.Boolean(),
   scenario: Type.Optional(Type.String()),
-  /** The ticket, under its stored name. */
+  /** The ticket, under its stored name, with the weight. */
   place: Type.Optional(
     Type.Object({
       tag: Type.Number(),
@@ -52,13 +52,13 @@ const StoredCall = Type.Object({
     }),
   ),
   /**
-   * Weight by plan of a call without a ticket, with which it joins the wait queue when it needs one
-   * after all.
+   * Weight by plan, with which the call waits for its cap. Nodes of an earlier version leave it out
+   * if the call has a ticket. @until 0.4.0
    */
   weight: Type.Optional(Type.Integer()),
-  /** Answer from the cache or not at all: no request may be sent for this long, milliseconds. */
+  /** `retryAfterMs` of `cacheOnly`. */
   cacheOnlyMs: Type.Optional(Type.Integer()),
-  /** Why; absent from nodes of an earlier version. @until 0.4.0 */
+  /** Its reason; absent from nodes of an earlier version. @until 0.4.0 */
   cacheOnlyReason: Type.Optional(Type.Enum(['cap', 'share', 'closed', 'overloaded', 'down'])),
   /**
    * The result is kept for GET /v1/calls/{id}, because the caller need not wait; the worker then
@@ -90,7 +90,7 @@ type StoredCall = Static<typeof StoredCall>
 /**
  * Stored under the names that workers of earlier versions read: `toStored` maps them. @until 0.4.0
  */
-export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey' | 'enqueuedAt' | 'admittedAt'> {
+export interface CallJob extends Omit<StoredCall, keyof Renamed> {
   /**
    * When the limits were taken: decides the month and the day for which the call counts. Of a
    * batch's call, when it got its lease. Redis time, milliseconds.
@@ -103,6 +103,8 @@ export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey' | 'enq
   admissionEndedAt?: number
   /** Absent if the call has no place in the wait queue. */
   ticket?: QueueTicket
+  /** A stored answer or none: why no request may be sent for the call, and for how long. */
+  cacheOnly?: { reason: NonNullable<StoredCall['cacheOnlyReason']>; retryAfterMs: number }
   /**
    * The caller's own upstream key and the bucket of its cap, which holds once the upstream took the
    * key; absent if the gateway's key is used.
@@ -110,10 +112,14 @@ export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey' | 'enq
   providerKey?: { id: string; bucket: string; isUnproven?: true }
 }
 
-/** The virtual start time of a call under fair queueing, and the weight of its account's plan. */
+type Renamed = Pick<
+  StoredCall,
+  'place' | 'providerKey' | 'enqueuedAt' | 'admittedAt' | 'cacheOnlyMs' | 'cacheOnlyReason'
+>
+
 export interface QueueTicket {
+  /** The virtual start time of the call under fair queueing. */
   tag: number
-  weight: number
   /**
    * An identical call is queued behind this call. If the identical call leads already and has not
    * begun its attempt, this call overtakes it.
@@ -195,30 +201,30 @@ export function toJobData(calls: CallJob[]): unknown {
   return stored.length === 1 ? stored[0] : { v: 2, calls: stored }
 }
 
-function toStored({ limitsAcquiredAt, admissionEndedAt, ticket, providerKey, ...rest }: CallJob): StoredCall {
+function toStored(call: CallJob): StoredCall {
+  const { limitsAcquiredAt, admissionEndedAt, ticket, providerKey, cacheOnly, ...same } = call
   return {
-    ...rest,
+    ...same,
     enqueuedAt: limitsAcquiredAt,
     ...(admissionEndedAt === undefined ? {} : { admittedAt: admissionEndedAt }),
-    ...(ticket === undefined ? {} : { place: ticket }),
-    ...(providerKey === undefined ? {} : { providerKey: storedKey(providerKey) }),
+    ...(ticket && { place: { ...ticket, weight: same.weight ?? 1 } }),
+    ...(providerKey && { providerKey: { ...keyOf(providerKey), scope: providerKey.bucket } }),
+    ...(cacheOnly && { cacheOnlyMs: cacheOnly.retryAfterMs, cacheOnlyReason: cacheOnly.reason }),
   }
 }
 
-function fromStored({ enqueuedAt, admittedAt, place, providerKey, ...rest }: StoredCall): CallJob {
+function fromStored(call: StoredCall): CallJob {
+  const { enqueuedAt, admittedAt, place, providerKey, cacheOnlyMs, cacheOnlyReason = 'cap', ...same } = call
   return {
-    ...rest,
+    ...same,
     limitsAcquiredAt: enqueuedAt,
     ...(admittedAt === undefined ? {} : { admissionEndedAt: admittedAt }),
-    ...(place === undefined ? {} : { ticket: place }),
-    ...(providerKey === undefined ? {} : { providerKey: readKey(providerKey) }),
+    ...(place && { weight: place.weight, ticket: { tag: place.tag, ...(place.isAhead && { isAhead: true }) } }),
+    ...(providerKey && { providerKey: { ...keyOf(providerKey), bucket: providerKey.scope } }),
+    ...(cacheOnlyMs === undefined ? {} : { cacheOnly: { reason: cacheOnlyReason, retryAfterMs: cacheOnlyMs } }),
   }
 }
 
-function storedKey({ bucket, ...key }: NonNullable<CallJob['providerKey']>): NonNullable<StoredCall['providerKey']> {
-  return { ...key, scope: bucket }
-}
-
-function readKey({ scope, ...key }: NonNullable<StoredCall['providerKey']>): NonNullable<CallJob['providerKey']> {
-  return { ...key, bucket: scope }
+function keyOf({ id, isUnproven }: { id: string; isUnproven?: true }): { id: string; isUnproven?: true } {
+  return { id, ...(isUnproven && { isUnproven }) }
 }

@@ -31,9 +31,10 @@ export function groupOrAccountOf(member: string): string {
   return member.slice(0, member.indexOf('|'))
 }
 
+/** How a call waits for the cap of its API, or of the fallback source that `slug` names. */
 export function waitQueueEntry(
-  { id, accountId, group, isAsync }: WaitingCall,
-  wait: Omit<WaitQueueEntry, keyof WaitingCall>,
+  { id, accountId, group, isAsync, weight = 1, slug }: WaitingCall & Pick<CallJob, 'weight' | 'slug'>,
+  wait: Pick<WaitQueueEntry, 'bucket' | 'coalescedKey'> & { slug?: string },
 ): WaitQueueEntry {
-  return { id, accountId, group, isAsync, ...wait }
+  return { id, accountId, group, isAsync, weight, slug, ...wait }
 }

@@ -142,7 +142,7 @@ async function callerOf(context: Context, request: FastifyRequest): Promise<Prin
   const { headers } = request
   if (headers['x-api-key'] === undefined && readBearer(headers) === undefined) return undefined
   const principal = await authenticateNow(context, request)
-  requireAudience(principal, request, context.config.http.baseUrl)
+  if (principal.connection) requireAudience(principal.connection, request, context.config.http.baseUrl)
   context.accountRequests.take(principal.accountId)
   return principal
 }

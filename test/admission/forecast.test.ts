@@ -44,7 +44,7 @@ test('a call that joined the wait queue without an acknowledgement of Redis leav
   const waiting = async () => (await direct.queuedMembers(10)).length
   assert.equal(await waiting(), 1)
   proxy.delay(150)
-  const joining = assert.rejects(forecastAndJoin(deps, { api, endpoint, job, weight: 1 }), isUnacknowledged)
+  const joining = assert.rejects(forecastAndJoin(deps, { api, endpoint, job }), isUnacknowledged)
   await until(async () => (await waiting()) === 2)
   proxy.reset()
   proxy.heal()
@@ -65,12 +65,12 @@ test('a call that is to share an answer is withdrawn with the place that its wor
   }
   const { coalesced } = cacheKeys(endpoint.declaration, job) ?? assert.fail()
   await redis.set(coalesced, 'other|call')
-  const { ticket, weight, waitEntry } = await forecastAndJoin(context, { api, endpoint, job, weight: 1 })
-  assert.deepEqual([ticket, weight], [undefined, 1])
+  const { ofJob, waitEntry } = await forecastAndJoin(context, { api, endpoint, job })
+  assert.deepEqual(ofJob, {})
   // The other call is gone. Then the worker is gone, and the caller.
   await redis.del(coalesced)
   const cap = caps.of(api, SHARED_BUCKET)
-  await cap.joinWaitQueue(waitQueueEntry(job, { weight: 1, slug: api.slug, bucket: SHARED_BUCKET }), job.deadline)
+  await cap.joinWaitQueue(waitQueueEntry(job, { bucket: SHARED_BUCKET }), job.deadline)
   assert.equal((await cap.read()).ahead, 1)
   await withdrawCall({ caps, queues, redis }, { id: job.id, slug: api.slug, waitEntry, jobId: undefined })
   assert.equal((await cap.read()).ahead, 0)

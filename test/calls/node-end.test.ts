@@ -42,7 +42,7 @@ test('a node that ends completes the call whose caller just left, though its wor
   const checked = { api, endpoint, providerKey: undefined, parameters: {}, extra: [], raw: false, scenario: undefined }
   const job = createJob(context, { principal, checked, id, now: limits.now, timeoutMs: 30_000 })
   const socket = new Socket()
-  const queueing = { etaMs: 0, mayShareJob: false, waitEntry: undefined }
+  const queueing = { etaMs: 0, ofJob: {}, mustNotRepeat: false }
   const preference = { waitMs: undefined, applied: undefined }
   const ended = awaitCall(context, { job, queueing, preference }, socket)
   const queue = context.queues.of('currency')

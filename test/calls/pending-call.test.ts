@@ -78,7 +78,7 @@ function call(node: Node, waitMs?: number, waitEntry?: WaitQueueEntry) {
     ...{ v: 1, id, accountId, mode: 'live', slug: 'currency', endpoint: '/latest', parameters: {}, extra: [] },
     ...{ raw: false, isAsync, replyTo: replies.stream, limitsAcquiredAt, deadline: limitsAcquiredAt + 60_000 },
   }
-  const queueing = { etaMs: 0, mayShareJob: false, waitEntry }
+  const queueing = { etaMs: 0, ofJob: {}, mustNotRepeat: false, ...(waitEntry && { waitEntry }) }
   const socket = new Socket()
   const isQueued = async () => (await directQueues.of('currency').getJobState(id)) === 'waiting'
   const preference = { waitMs, applied: undefined }

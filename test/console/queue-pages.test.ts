@@ -49,7 +49,7 @@ describe('the pages of the queues', () => {
   const join = async (job: CallJob) => {
     const { caps, catalog } = console_.context
     const cap = caps.of(catalog.get(job.slug) ?? assert.fail(), SHARED_BUCKET)
-    const entry = waitQueueEntry(job, { weight: 1, slug: job.slug, bucket: SHARED_BUCKET })
+    const entry = waitQueueEntry(job, { bucket: SHARED_BUCKET })
     await cap.joinWaitQueue(entry, Date.now() + 600_000)
   }
 

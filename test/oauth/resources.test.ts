@@ -45,7 +45,7 @@ describe('an address of a resource', () => {
       assert.equal(mcpAddress(address), path + query, address)
       assert.equal(resourceOf(BASE + address, BASE), BASE + path, address)
       const request = { url: mcpAddress(address) ?? '', originalUrl: address }
-      requireAudience({ connection: { resource: BASE + path } }, request, BASE)
+      requireAudience({ resource: BASE + path }, request, BASE)
       const [, metadata = ''] = /resource_metadata="([^"]+)"/.exec(challengeFor(request, 'Bearer', BASE)) ?? []
       const named = metadata.replace('/.well-known/oauth-protected-resource', '')
       assert.equal(named, new URL(BASE + address).href.replace(/[?]$/, ''), address)

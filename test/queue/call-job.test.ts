@@ -42,9 +42,10 @@ describe('the data of a call job', () => {
   })
 
   it('the data of a call job stores times, ticket and bucket under the names that workers of earlier versions read', () => {
-    const queued: CallJob = { ...call(1), ticket: { tag: 7.5, weight: 2 }, providerKey: { id: 'k', bucket: 'own' } }
+    const queued: CallJob = { ...call(1), weight: 2, ticket: { tag: 7.5 }, providerKey: { id: 'k', bucket: 'own' } }
     const data = JSON.parse(JSON.stringify(toJobData([queued])))
-    assert.deepEqual(data, { ...stored(1), place: { tag: 7.5, weight: 2 }, providerKey: { id: 'k', scope: 'own' } })
+    const asStored = { place: { tag: 7.5, weight: 2 }, providerKey: { id: 'k', scope: 'own' } }
+    assert.deepEqual(data, { ...stored(1), weight: 2, ...asStored })
     assert.deepEqual(parseCalls(data), [queued])
     assert.deepEqual(parseCalls({ v: 2, calls: [data, stored(2)] }), [queued, call(2)])
   })

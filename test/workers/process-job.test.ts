@@ -11,7 +11,7 @@ test('a call without a ticket that nobody waits for any more gives up the place 
   const call = callOf({ timeMs: 300_000 })
   const { slug, deadline } = call
   const jobId = await deps.queues.enqueue({ call, mayShareJob: false })
-  const entry = waitQueueEntry(call, { slug, bucket: SHARED_BUCKET, weight: 1 })
+  const entry = waitQueueEntry(call, { bucket: SHARED_BUCKET })
   assert.ok('tag' in (await cap.joinWaitQueue(entry, deadline)))
   assert.equal((await cap.read()).ahead, 1)
   const job = (await deps.queues.of(slug).getJob(jobId)) ?? assert.fail()

@@ -112,7 +112,7 @@ test('the place of a call whose worker was lost is kept while another call waits
   await until(() => !deps.coalescer.isSharedHere(keys))
   assert.deepEqual(kept, [`account|${call.id}`])
 
-  const entry = waitQueueEntry(call, { slug: api.slug, bucket: SHARED_BUCKET, weight: 1 })
+  const entry = waitQueueEntry(call, { bucket: SHARED_BUCKET })
   assert.ok('tag' in (await cap.joinWaitQueue(entry, call.deadline)))
   const times = { storedAt: deps.clock.now(), freshMs: 60_000, staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
   const origin = { slug: api.slug, hasUndeclared: false, owner: 'account' }
@@ -169,12 +169,12 @@ test('a call that draws from a pool gets the slot that it was quoted, although c
       ...{ accountId, isAsync, slug: 'trivia', endpoint: '/questions', parameters: { amount: 50, category } },
       timeMs: 60_000,
     })
-    const entry = waitQueueEntry(call, { slug: 'trivia', bucket: SHARED_BUCKET, weight: 1 })
+    const entry = waitQueueEntry(call, { bucket: SHARED_BUCKET })
     const place = await cap.joinWaitQueue(entry, call.deadline)
     assert.ok('tag' in place)
     const running = runCall(
       deps,
-      { ...call, ticket: { tag: place.tag, weight: 1 } },
+      { ...call, ticket: { tag: place.tag } },
       {
         ...{
           times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },

@@ -57,18 +57,17 @@ export async function callThroughCache(deps: CachingDeps, upstreamCall: Upstream
   const now = deps.clock.now()
   const stored = await deps.cache.get(keys.answer)
   if (stored && stalenessMs(stored, now) <= 0) return served(deps, stored)
-  const { cacheOnlyMs } = call
-  if (stored && cacheOnlyMs === undefined && stalenessMs(stored, now) <= stored.staleWhileRevalidateMs) {
+  if (call.cacheOnly) {
+    const refusal = refusalOf(call.cacheOnly)
+    const detail = WITHOUT_REQUEST[refusal.code] ?? 'no-request'
+    if (stored && isUsableWithoutUpstream(stored, now)) return served(deps, stored, { detail })
+    return { outcome: { ...refusal, reach: 'refused' }, cacheStatus: 'agw; fwd=miss' }
+  }
+  if (stored && stalenessMs(stored, now) <= stored.staleWhileRevalidateMs) {
     const answer = served(deps, stored, { detail: 'revalidating' })
     // One refresh a process is enough; more would hold workers that other calls need.
     if (deps.coalescer.isSharedHere(keys)) return answer
     return { ...answer, afterwards: async () => await shareRequest(deps, upstreamCall, keys) }
-  }
-  if (cacheOnlyMs !== undefined) {
-    const refusal = refusalOf({ reason: call.cacheOnlyReason ?? 'cap', retryAfterMs: cacheOnlyMs })
-    const detail = WITHOUT_REQUEST[refusal.code] ?? 'no-request'
-    if (stored && isUsableWithoutUpstream(stored, now)) return served(deps, stored, { detail })
-    return { outcome: { ...refusal, reach: 'refused' }, cacheStatus: 'agw; fwd=miss' }
   }
   const { outcome, fetchedBy, isCollapsed, freshMs, found } = await shareRequest(deps, upstreamCall, keys)
   if (found) return served(deps, found)

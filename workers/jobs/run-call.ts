@@ -10,7 +10,7 @@ import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { startCall } from '../../src/queue/results.ts'
 import { enqueueRevalidateKey } from '../../src/queue/validate-key-job.ts'
 import { hasReached } from '../../src/queue/verdict.ts'
-import { type WaitQueueEntry, waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
+import { waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { type CachingDeps, type CallOutcome, callThroughCache } from '../cache/cached-call.ts'
 import { CALLER_LEFT, DEADLINE_PASSED, LOCK_LOST } from '../errors/abort-reasons.ts'
 import { StatusError } from '../errors/attempt-error.ts'
@@ -177,13 +177,9 @@ async function callerAccess(
 
 function permitRequestOf(call: CallJob): PermitRequest {
   const { ticket, deadline, providerKey } = call
-  const request: PermitRequest = { entry: queueEntry(call), deadline, tag: ticket?.tag }
+  const entry = waitQueueEntry(call, { bucket: bucketOf(call) })
+  const request: PermitRequest = { entry, deadline, tag: ticket?.tag }
   return providerKey?.isUnproven ? { ...request, sharedCapRequest: ofSharedCap(request) } : request
-}
-
-function queueEntry(call: CallJob): WaitQueueEntry {
-  const { slug, ticket, weight = 1 } = call
-  return waitQueueEntry(call, { slug, bucket: bucketOf(call), weight: ticket?.weight ?? weight })
 }
 
 /**
@@ -211,10 +207,10 @@ async function leaveUnlessUsed(
 
 function leaveInBackground({ caps, log }: RunDeps, resolved: ResolvedCall): void {
   const { api, endpoint, call } = resolved
-  const coalescedKey = cacheKeys(endpoint.declaration, call)?.coalesced
+  const [bucket, coalescedKey] = [bucketOf(call), cacheKeys(endpoint.declaration, call)?.coalesced]
   caps
-    .of(api, bucketOf(call))
-    .leaveWaitQueue({ ...queueEntry(call), coalescedKey })
+    .of(api, bucket)
+    .leaveWaitQueue(waitQueueEntry(call, { bucket, coalescedKey }))
     .catch((cause) => log.debug({ err: cause, callId: call.id }, 'failed to leave the wait queue'))
 }
 

@@ -54,8 +54,7 @@ function hasSourceFailed({ code }: Failure): boolean {
  */
 function atFallback(upstreamCall: UpstreamCall, fallback: Api, endpoint: Endpoint): UpstreamCall {
   const { call } = upstreamCall
-  const weight = call.ticket?.weight ?? call.weight ?? 1
-  const entry = waitQueueEntry(call, { slug: fallback.slug, bucket: SHARED_BUCKET, weight })
+  const entry = waitQueueEntry(call, { slug: fallback.slug, bucket: SHARED_BUCKET })
   return {
     ...upstreamCall,
     api: fallback,

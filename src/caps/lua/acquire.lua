@@ -166,7 +166,7 @@ local function joinQueue(member)
     coalesced = coalesced > 0 and KEYS[11 + coalesced] or nil,
     waits = true,
   }))
-  if decision ~= 'ok' and decision ~= 'ahead' and decision ~= 'follow' then
+  if decision ~= 'own' and decision ~= 'ahead' and decision ~= 'follower' then
     -- It may have waited in the place of an identical call, which is gone or too late by now.
     redis.call('ZREM', WAITERS, member)
     redis.call('ZREM', WAITER_EXPIRIES, member)
@@ -174,7 +174,7 @@ local function joinQueue(member)
   end
   tagOf[member] = tonumber(tag)
   placed[#placed + 1] = member
-  if decision ~= 'follow' then joined[#joined + 1], joined[#joined + 2] = member, tag end
+  if decision ~= 'follower' then joined[#joined + 1], joined[#joined + 2] = member, tag end
 end
 
 for _, member in ipairs(refuseEvicted(unplaced)) do joinQueue(member) end

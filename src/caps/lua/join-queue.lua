@@ -4,7 +4,7 @@
      Input:  KEYS[11…] keys of coalesced calls  ARGV[1] clock, the rules, then of each call member,
              weight, deadline (ms) and which of these keys is its own (0: none)
      Output: 'uninitialised'; 'needs-backfill'; or 'joined', then of each call a list: 'cap',
-             'share', 'closed', 'overloaded' (refused), 'ok', 'follow' (shares another call's
+             'share', 'closed', 'overloaded' (refused), 'own', 'follower' (shares another call's
              answer), 'ahead' (its slot comes before the slot of the call whose answer it could
              share), then the tag and ms until its slot ]]
 --- @include "../../redis/lua/clock.lua"

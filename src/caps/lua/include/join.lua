@@ -143,7 +143,7 @@ local function findSlot(call, queue, ahead, identical)
 end
 
 local function knownPlace(member, rank)
-  return {'ok', redis.call('ZSCORE', QUEUE, member), queuedWaitMs(member, rank)}
+  return {'own', redis.call('ZSCORE', QUEUE, member), queuedWaitMs(member, rank)}
 end
 
 -- Queues a call, or refuses it. A call with a tag had a place before: it goes before calls that
@@ -169,13 +169,13 @@ local function join(call)
   local identical = coalesced and redis.call('GET', coalesced)
   local rank = identical and redis.call('ZRANK', QUEUE, identical)
   -- Its request is sent, or about to be.
-  if identical and not rank and identical ~= member and not call.waits then return {'follow', tagText, 0} end
+  if identical and not rank and identical ~= member and not call.waits then return {'follower', tagText, 0} end
 
   local ahead = length > 0 and redis.call('ZCOUNT', QUEUE, '-inf', tagText) or 0
   local slot, late, refusal, identicalSlot = findSlot(call, queue, ahead, rank and identical)
   if refusal then return refusal end
   if identicalSlot then
-    return {'follow', call.waits and redis.call('ZSCORE', QUEUE, identical) or tagText, math.ceil(identicalSlot - now)}
+    return {'follower', call.waits and redis.call('ZSCORE', QUEUE, identical) or tagText, math.ceil(identicalSlot - now)}
   end
 
   local congestion = congestionMs(redis.call('ZCARD', LEASES), ahead)
@@ -208,5 +208,5 @@ local function join(call)
   evict(late)
   keepAlive(length == 0, {FAIR, QUEUE, QUEUE_DEADLINES})
   if coalesced then redis.call('SET', coalesced, member, 'PX', math.max(1, math.ceil(deadline - now))) end
-  return {rank and 'ahead' or 'ok', tagText, math.ceil(math.max(slot - now, congestion))}
+  return {rank and 'ahead' or 'own', tagText, math.ceil(math.max(slot - now, congestion))}
 end
