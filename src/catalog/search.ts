@@ -11,9 +11,14 @@ const EMPTY_WORDS = new Set(
 /** What a word is worth by its place. */
 const WEIGHTS = { name: 5, tag: 4, keyword: 4, category: 3, description: 2, parameter: 1 }
 
-/** What the start of a word, and a word with a typing error, are worth beside the word itself. */
-const STEM_PART = 0.8
-const TYPO_PART = 0.5
+/** What another form of a word is worth beside the word itself. */
+const FORM_PART = 0.8
+
+/** What a word with a typing error, and the beginning of a word, are worth beside the word itself. */
+const GUESS_PART = 0.5
+
+/** Endings that make another form of the same word: `convert` and `converter`, not `gold` and `golden`. */
+const ENDINGS = new Set(['d', 'ed', 'er', 'ers', 'es', 'ing', 'ion', 'ions', 'ly', 'r', 's'])
 
 /**
  * Words of a query that count: anybody may search, and each word that no API has is compared with
@@ -28,14 +33,20 @@ const WORDS_MAX = 8
 const QUERY_LENGTH_MAX = 400
 
 /** An API that is worth less than this part of the best API is not what was sought. */
-const SHARE_OF_BEST_MIN = 0.25
+const SHARE_OF_BEST_MIN = 0.5
+
+/**
+ * What fits best must be worth this much, as a word of a description is that one API in five has:
+ * `flights to Paris` is not about an API that has Paris in an example.
+ */
+const WORTH_MIN = 3.5
 
 /**
  * APIs that fit a query in everyday words, the best first; all of them, in their order, for a query
  * without words. The one search of the portal, the catalog and MCP.
  */
 export function rankApis(apis: Api[], query: string): Api[] {
-  return rankByWords(apis, query, indexOfApi) ?? apis
+  return rankByWords(apis, query, { indexOf: indexOfApi, shareMin: SHARE_OF_BEST_MIN, worthMin: WORTH_MIN }) ?? apis
 }
 
 /**
@@ -44,22 +55,25 @@ export function rankApis(apis: Api[], query: string): Api[] {
  * `rate` is not in `temperature`. A word that no item has is taken for the nearest one with a
  * typing error. The work is bounded by the words of the items: a query has at most eight that
  * count.
+ *
+ * @param shareMin what an item must be worth at least, as a part of the best item's worth
+ * @param worthMin what an item must be worth at least
  */
 export function rankByWords<Item>(
   items: readonly Item[],
   query: string,
-  indexOf: (item: Item) => WordIndex,
+  { indexOf, shareMin, worthMin }: { indexOf: (item: Item) => WordIndex; shareMin: number; worthMin: number },
 ): Item[] | undefined {
   const words = queryWords(query)
   if (words.length === 0) return undefined
   const indexed = items.map((item) => ({ item, index: indexOf(item), score: 0 }))
   for (const word of words) {
-    const found = weightsOf(indexed, word)
+    const found = weightsOf(indexed, word, { mayContinue: word === words.at(-1) })
     const rarity = Math.log(1 + items.length / Math.max(1, found.filter((weight) => weight > 0).length))
     for (const [position, entry] of indexed.entries()) entry.score += (found[position] ?? 0) * rarity
   }
   const best = Math.max(...indexed.map(({ score }) => score))
-  const fitting = indexed.filter(({ score }) => score > 0 && score >= best * SHARE_OF_BEST_MIN)
+  const fitting = indexed.filter(({ score }) => score > 0 && score >= Math.max(worthMin, best * shareMin))
   return fitting.sort((a, b) => b.score - a.score).map(({ item }) => item)
 }
 
@@ -85,15 +99,16 @@ export function indexWords(texts: readonly (readonly [text: string, weight: numb
   return index
 }
 
-/** What a word is worth in each item: as it is, else with an error, else with an error more. */
-function weightsOf(indexed: { index: WordIndex }[], word: string): number[] {
-  const isFound = (weights: number[]): boolean => weights.some((weight) => weight > 0)
-  const exact = indexed.map(({ index }) => weightOfWord(index, word))
-  const errorsMax = word.length < 4 ? 0 : word.length < 8 ? 1 : 2
-  if (isFound(exact) || errorsMax === 0) return exact
-  const near = indexed.map(({ index }) => weightOfTypo(index, word, { errorsMax, weightMin: 0 }))
-  if (isFound(near) || word.length < 6) return near
-  return indexed.map(({ index }) => weightOfTypo(index, word, { errorsMax: errorsMax + 1, weightMin: WEIGHTS.keyword }))
+/**
+ * What a word is worth in each item: as it is, else with a typing error.
+ *
+ * @param mayContinue whether somebody may still be typing the word
+ */
+function weightsOf(indexed: { index: WordIndex }[], word: string, options: { mayContinue: boolean }): number[] {
+  const exact = indexed.map(({ index }) => weightOfWord(index, word, options))
+  const errorsMax = word.length < 6 ? 0 : word.length < 8 ? 1 : 2
+  if (errorsMax === 0 || exact.some((weight) => weight > 0)) return exact
+  return indexed.map(({ index }) => weightOfTypo(index, word, errorsMax))
 }
 
 /** Words of an upstream's file do not change while a process runs. */
@@ -117,34 +132,31 @@ function indexOfApi({ slug, upstream, endpoints }: Api): WordIndex {
   return index
 }
 
-function weightOfWord(index: WordIndex, word: string): number {
+function weightOfWord(index: WordIndex, word: string, { mayContinue }: { mayContinue: boolean }): number {
   const exact = index.get(word)?.weight ?? 0
   if (word.length < 4) return exact
   let best = exact
   for (const [candidate, { weight }] of index) {
-    const isStem = candidate.length >= 4 && (candidate.startsWith(word) || word.startsWith(candidate))
-    if (isStem) best = Math.max(best, weight * STEM_PART)
+    if (isFormOf(candidate, word) || isFormOf(word, candidate)) best = Math.max(best, weight * FORM_PART)
+    else if (mayContinue && candidate.startsWith(word)) best = Math.max(best, weight * GUESS_PART)
   }
   return best
 }
 
+const isFormOf = (stem: string, word: string): boolean =>
+  stem.length >= 4 && word.startsWith(stem) && ENDINGS.has(word.slice(stem.length))
+
 /**
- * A typing error leaves the first letter as it is: `wetter` is meant as `weather` and not as
- * `letter`.
- *
- * @param weightMin words that are worth less are not compared
+ * A typing error leaves the first and the last letter as they are: `wetter` is meant as `weather`
+ * and not as `letter`, and France is no franc. Words of descriptions are not compared.
  */
-function weightOfTypo(
-  index: WordIndex,
-  word: string,
-  { errorsMax, weightMin }: { errorsMax: number; weightMin: number },
-): number {
+function weightOfTypo(index: WordIndex, word: string, errorsMax: number): number {
   const given = lettersOf(word)
   let best = 0
   for (const [candidate, { weight, letters }] of index) {
-    if (candidate[0] !== word[0] || candidate.length < 4 || weight < weightMin) continue
+    if (candidate[0] !== word[0] || candidate.at(-1) !== word.at(-1) || weight < WEIGHTS.keyword) continue
     if (!mayBeWithin(errorsMax, given, letters)) continue
-    if (isWithin(errorsMax, word, candidate)) best = Math.max(best, weight * TYPO_PART)
+    if (isWithin(errorsMax, word, candidate)) best = Math.max(best, weight * GUESS_PART)
   }
   return best
 }

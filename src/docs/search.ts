@@ -26,6 +26,9 @@ const WEIGHTS = { title: 5, heading: 3, text: 1.5 }
 /** Places that one search shows. */
 const FOUND_MAX = 20
 
+/** A place that is worth less than this part of the best place is not shown. */
+const SHARE_OF_BEST_MIN = 0.25
+
 /** Characters of a text that a search shows. */
 const EXCERPT_LENGTH_MAX = 180
 
@@ -41,7 +44,8 @@ export function docsPlaces(guides: Guide[], apis: Api[], document: OpenApi): Pla
 
 /** The places that fit a query, the best first; none for a query without words. */
 export function searchDocs(places: readonly Place[], query: string): Place[] {
-  return (rankByWords(places, query, ({ index }) => index) ?? []).slice(0, FOUND_MAX)
+  const options = { indexOf: ({ index }: Place) => index, shareMin: SHARE_OF_BEST_MIN, worthMin: 0 }
+  return (rankByWords(places, query, options) ?? []).slice(0, FOUND_MAX)
 }
 
 /** The part of a text in which a word of the query stands first, else its beginning. */

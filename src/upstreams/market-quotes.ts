@@ -58,7 +58,7 @@ export default upstream({
   description:
     'Latest price, day figures and price history of a stock, fund, index, currency or future, from Yahoo Finance.',
   tags: ['stocks', 'quotes', 'market', 'prices', 'finance'],
-  keywords: words('share stock exchange nasdaq nyse dow s&p s&p500 ticker company etf index invest'),
+  keywords: words('share stock exchange nasdaq nyse dow s&p s&p500 ticker company etf index invest gold oil'),
   terms: {
     nonCommercial: true,
     summary: 'An undocumented endpoint without a service agreement: best effort, personal use, no redistribution.',

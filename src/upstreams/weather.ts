@@ -31,7 +31,7 @@ export default upstream({
   description: 'Current temperature, wind and weather code for coordinates, from the Open-Meteo forecast models.',
   tags: ['weather', 'temperature', 'wind', 'coordinates'],
   keywords: words(
-    'rain warm hot cold sunny snow umbrella forecast storm degrees celsius climate outside temperature wind',
+    'rain warm hot cold sunny snow umbrella forecast storm degrees celsius climate outside temperature wind wetter',
   ),
   terms: {
     nonCommercial: true,

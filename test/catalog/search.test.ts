@@ -61,7 +61,13 @@ const ASKED: [query: string, slug: string][] = [
   ['wetter', 'weather'],
   ['Eiffel Tower', 'encyclopedia'],
   ['landmark', 'encyclopedia'],
+  ['gold price', 'market-quotes'],
+  ['bitcion price', 'crypto-prices'],
+  ['what should I wear when hiking with grandparents outside in rain', 'weather'],
 ]
+
+/** Searches for what no API has. A model would call whatever the search names. */
+const NOT_OFFERED = ['movie', 'movie ratings', 'tides', 'flights to Paris', 'vat number', 'wine', 'song lyrics']
 
 describe('the search', () => {
   let apis: Api[]
@@ -80,11 +86,22 @@ describe('the search', () => {
   })
 
   it('the search leaves out what fits far less than the best', () => {
-    assert.ok(rankApis(apis, 'exchange rate').length < 5)
-    assert.deepEqual(
-      rankApis(apis, 'air quality').map(({ slug }) => slug),
-      ['air-quality'],
-    )
+    const found = (query: string) => rankApis(apis, query).map(({ slug }) => slug)
+    assert.ok(found('exchange rate').length < 5)
+    assert.deepEqual(found('air quality'), ['air-quality'])
+    assert.deepEqual(found('pollen in Vienna'), ['air-quality'], 'polls are no form of pollen')
+    assert.deepEqual(found('capital of Germany'), ['countries'], 'capitalization is no form of capital')
+    assert.deepEqual(found('population of France'), ['countries', 'development-indicators'], 'France is no franc')
+    assert.deepEqual(found('github stars'), ['code-host-search', 'code-host-user'])
+  })
+
+  for (const query of NOT_OFFERED) {
+    it(`the search finds nothing for "${query}"`, () => assert.deepEqual(rankApis(apis, query), []))
+  }
+
+  it('the search finds a word that somebody is still typing', () => {
+    assert.equal(rankApis(apis, 'temperatu')[0]?.slug, 'weather')
+    assert.equal(rankApis(apis, 'bank holi')[0]?.slug, 'public-holidays')
   })
 
   it('the search counts the first eight words of a query, so that nobody makes it slow', () => {
