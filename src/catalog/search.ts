@@ -14,10 +14,10 @@ const WEIGHTS = { name: 5, tag: 4, keyword: 4, category: 3, description: 2, para
 /** What another form of a word is worth beside the word itself. */
 const FORM_PART = 0.8
 
-/** What a word with a typing error, and the beginning of a word, are worth beside the word itself. */
+/** What a word with a typing error, and the start of a word, are worth beside the word itself. */
 const GUESS_PART = 0.5
 
-/** Endings that make another form of the same word: `convert` and `converter`, not `gold` and `golden`. */
+/** Endings that make another form of a word: `convert` and `converter`, not `gold` and `golden`. */
 const ENDINGS = new Set(['d', 'ed', 'er', 'ers', 'es', 'ing', 'ion', 'ions', 'ly', 'r', 's'])
 
 /**

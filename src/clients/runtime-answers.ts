@@ -141,6 +141,8 @@ export class GatewayError extends Error {
   readonly retryAfter: number | undefined
   /** Names the request in the gateway's logs. */
   readonly requestId: string | undefined
+  /** Names the call in the log of your calls. */
+  readonly callId: string | undefined
 
   constructor(status: number, headers: Headers, error: Failure) {
     super(`${error.code}: ${error.message} ${error.hint}`)
@@ -151,6 +153,7 @@ export class GatewayError extends Error {
     this.docs = error.docs
     this.retryAfter = secondsOf(headers.get('retry-after'))
     this.requestId = headers.get('x-request-id') ?? undefined
+    this.callId = headers.get('x-call-id') ?? undefined
   }
 }
 

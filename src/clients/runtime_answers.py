@@ -46,6 +46,8 @@ class GatewayError(Exception):
         self.retry_after: Optional[float] = _seconds_of(headers.get("retry-after"))
         #: Names the request in the gateway's logs.
         self.request_id: Optional[str] = headers.get("x-request-id")
+        #: Names the call in the log of your calls.
+        self.call_id: Optional[str] = headers.get("x-call-id")
 
 
 class _BatchCall(TypedDict):

@@ -107,14 +107,14 @@ from client import Gateway, GatewayError
 
 for line in sys.stdin:
     base_url, key = json.loads(line)
-    words = ""
+    words, call_id = "", None
     try:
         outcome = Gateway(key, base_url=base_url, retry_wait_max=5).mock_data.posts(id=1)
     except GatewayError as error:
         wait = error.retry_after
         outcome = [error.code, "later" if wait is not None and wait > 1e6 else wait]
-        words = str(error)
-    print(json.dumps([outcome, words]), flush=True)
+        words, call_id = str(error), error.call_id
+    print(json.dumps([outcome, words, call_id]), flush=True)
 `
 
 describe('the clients in one file', () => {
@@ -137,6 +137,7 @@ describe('the clients in one file', () => {
       const failure = { code, message: 'It failed.', hint: 'Wait.', docs: '' }
       const body = status === 200 ? { status: 'success', data: { id: 1 } } : { status: 'error', error: failure }
       response.writeHead(status, {
+        'x-call-id': 'call_1',
         ...(retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }),
         ...(location === undefined ? {} : { location }),
       })
@@ -173,6 +174,9 @@ describe('the clients in one file', () => {
   }
   after(() => python?.child.kill())
 
+  /** What the last error says that it is about. */
+  let failedCallId: string | null | undefined
+
   /**
    * A call of each client: its data, or code and Retry-After of its failure, whose words never hold
    * the key.
@@ -185,7 +189,8 @@ describe('the clients in one file', () => {
       } catch (error) {
         assert.ok(error instanceof GatewayError)
         if (key.length > 1) assert.ok(!String(error).includes(key.trim() || 'Gateway('))
-        const { code, retryAfter = null } = error as { code: string; retryAfter?: number }
+        const { code, retryAfter = null, callId } = error as { code: string; retryAfter?: number; callId?: string }
+        failedCallId = callId
         return [code, Number(retryAfter) > 1e6 ? 'later' : retryAfter]
       }
     },
@@ -193,7 +198,8 @@ describe('the clients in one file', () => {
       python ??= startPython()
       python.child.stdin?.write(`${JSON.stringify([baseUrl, key])}\n`)
       const { value = assert.fail('the client ended with an error of another kind') } = await python.answers.next()
-      const [outcome, words] = JSON.parse(value)
+      const [outcome, words, callId] = JSON.parse(value)
+      failedCallId = callId
       if (key.length > 1) assert.ok(!words.includes(key.trim() || 'Gateway('))
       return outcome
     },
@@ -220,6 +226,7 @@ describe('the clients in one file', () => {
       if (await skipWithoutPython(context)) return
       script = [{ status: 404, code: 'UPSTREAM_NOT_FOUND' }]
       assert.deepEqual(await call(), ['UPSTREAM_NOT_FOUND', null])
+      assert.equal(failedCallId, 'call_1', 'the log of calls is searched by this id')
       script = [{ status: 429, code: 'MONTHLY_QUOTA_EXCEEDED', retryAfter: 86_400 }]
       assert.deepEqual(await call(), ['MONTHLY_QUOTA_EXCEEDED', 86_400])
       script = [{ status: 501, body: '<html>' }]
