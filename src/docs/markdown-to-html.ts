@@ -28,9 +28,9 @@ export function markdownToHtml(markdown: string): Html {
   return html`${trusted(marked.parse(markdown, { async: false }))}`
 }
 
-/** The id of a heading. */
+/** The id of a heading, with `_` as GitHub keeps it, because the same links lead to both. */
 export const anchorOf = (text: string): string =>
   text
     .toLowerCase()
-    .replace(/[^\p{L}\p{N}]+/gu, '-')
+    .replace(/[^\p{L}\p{N}_]+/gu, '-')
     .replace(/^-|-$/g, '')

@@ -28,6 +28,14 @@ describe("the operators' book in the console", () => {
     }
   })
 
+  it('links inside a page lead to sections that are there', () => {
+    for (const name of [undefined, ...BOOK_PAGES]) {
+      const page = bookPage(assets, name)
+      for (const [, anchor = ''] of page.matchAll(/href="#([^"]+)"/g))
+        assert.ok(page.includes(`id="${anchor}"`), `${name}: #${anchor}`)
+    }
+  })
+
   it('a link to a section of the first page leads there', () => {
     const [, anchor = ''] = /href="\/book#([\w-]+)"/.exec(bookPage(assets, 'tasks')) ?? assert.fail()
     assert.match(bookPage(assets), new RegExp(`id="${anchor}"`))
