@@ -320,7 +320,8 @@ describe('package.json', () => {
     const lines = (await readFile(join(ROOT, 'Procfile'), 'utf8')).trim().split('\n')
     for (const [kind, command] of lines.map((line) => line.split(': '))) {
       const script = scripts[kind === 'release' ? 'migrate' : (kind ?? '')]
-      assert.equal(command?.replace(/^node_modules\/\.bin\//, ''), script, kind)
+      // Without `exec` a signal of the runner ends the shell of the line, and the process goes on.
+      assert.equal(command?.replace(/^exec node_modules\/\.bin\//, ''), script, kind)
       const flags = kind === 'web' || kind === 'worker' ? NODE_FLAGS : []
       assert.deepEqual(command?.match(/ --\S+/g)?.map((flag) => flag.trim()) ?? [], flags, kind)
     }
