@@ -74,7 +74,8 @@ export const KINDS: Kind[] = [
     why: ({ cap }) => `the cap is used up${capWords(cap)}`,
     callers: ({ cap }) =>
       `Callers get 503 UPSTREAM_CAP_EXHAUSTED${cap && cap.nextSlotMs > 0 ? ' with the wait in Retry-After' : ''}.`,
-    todo: () => 'Look under Accounts who uses it. A key of our own raises the cap if the source sells keys.',
+    todo: () =>
+      'In the console the link “callers” of the API shows who uses it. A key of your own raises the cap if the source sells keys.',
     isGone: ({ cap }) => cap?.rates.every(({ left }) => left > 0) === true,
   },
   {

@@ -139,7 +139,7 @@ function usedUp(row: UpstreamRow): Problem {
     slug: row.slug,
     text: `${row.slug}: the cap is used up${capWords(row.cap)}${waits}`,
     callers: 'Callers wait for a slot; calls that would wait too long get 503 UPSTREAM_CAP_EXHAUSTED.',
-    todo: 'No action needed unless it persists. Accounts shows who uses it.',
+    todo: 'No action needed unless it persists. In the console the link “callers” of the API shows who uses it.',
     runbook: 'cap-used-up',
     endedAt: null,
   }

@@ -135,8 +135,17 @@ export function topText({ accounts }: Overview): string {
 /** A line an account, and whether there are more of them. */
 export function usersText({ users, more }: { users: User[]; more: boolean }): string {
   if (users.length === 0) return 'No account fits.'
-  const rows = users.map((user) => [user.email, user.plan, accountState(user), user.createdAt.slice(0, 10), user.id])
-  const table = textTable(['Email', 'Plan', 'State', 'Created', 'Id'], rows, { whole: ['Email', 'Created', 'Id'] })
+  const rows = users.map((user) => [
+    user.email,
+    user.tier,
+    user.plan,
+    accountState(user),
+    user.createdAt.slice(0, 10),
+    user.id,
+  ])
+  const table = textTable(['Email', 'Tier', 'Plan', 'State', 'Created', 'Id'], rows, {
+    whole: ['Email', 'Created', 'Id'],
+  })
   return more ? `${table}\n\n${users.length} shown, and there are more. Give a part of the address.` : table
 }
 
@@ -162,7 +171,7 @@ function mayDo({ disabled, approved, emailVerified, liveCallsNeed }: User): stri
 
 export function upstreamsText(upstreams: Upstream[]): string {
   return textTable(
-    ['API', 'State', 'Plan from', 'Key', 'Caps'],
+    ['API', 'State', 'Tier', 'Key', 'Caps'],
     upstreams.map((upstream) => [
       upstream.slug,
       upstreamState(upstream),
@@ -178,7 +187,7 @@ function upstreamState({ enabled, needsCallerKey, switchedOff, paused }: Upstrea
   if (paused !== null) return `paused (${paused})`
   if (enabled) return 'enabled'
   if (switchedOff) return 'switched off'
-  return needsCallerKey ? "for callers' keys" : 'not enabled'
+  return needsCallerKey ? "for callers' keys" : 'needs a key'
 }
 
 /** Caps as `--caps` takes them. */

@@ -71,7 +71,7 @@ it('accounts as text show address and id whole, because commands take them, and 
   }
   const text = usersText({ users: [user], more: false })
   assert.ok(text.includes(email) && text.includes(user.id), text)
-  assert.match(text, / Elite \(contract\) +unverified +2026-01-01 /)
+  assert.match(text, / enterprise +Elite \(contract\) +unverified +2026-01-01 /)
   assert.doesNotMatch(text, /more/)
   assert.match(
     usersText({ users: [user, user], more: true }),

@@ -199,7 +199,7 @@ describe('the operator API', () => {
     // If the API is enabled without a key, it serves callers that bring a key, and says so.
     const opened = await cli('upstream', 'news', '--enable')
     assert.match(opened, /^news +for callers' keys /m)
-    assert.match(await cli('reset', 'news'), /^news +not enabled /m)
+    assert.match(await cli('reset', 'news'), /^news +needs a key /m)
     await until(
       async () => (await callBoth(path, account.live)).every((answer) => answer === '503 API_NOT_ENABLED'),
       3_000,

@@ -64,8 +64,8 @@ function troubleOf(row) {
 }
 
 function health(row, at) {
-  const { enabled, health: state, cap } = row
-  if (!enabled) return `${pill('Disabled')}<small>not enabled</small>`
+  const { enabled, isSwitchedOff, health: state, cap } = row
+  if (!enabled) return `${pill('Disabled')}<small>${isSwitchedOff ? 'switched off' : 'needs a key'}</small>`
   if (state === null) return `${pill('Unknown')}<small>Redis does not answer</small>`
   const isLimited = stateOf(row) === 'Limited'
   const limit = isLimited ? `<small>limited by its source until ${clockTime(cap.limitedUntil)} UTC</small>` : ''
