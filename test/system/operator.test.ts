@@ -469,7 +469,7 @@ describe('the operator API', () => {
     assert.match(await cli('overview'), /^trivia /m)
     assert.match(await cli('queue', 'trivia'), /^trivia: 0 calls here, \d workers? serves? it\./)
     assert.match(await cli('upstream', 'trivia'), /^trivia +enabled +developer/m)
-    assert.match(await cli('user', account.email), /^[^ ]+ +Pro +unverified/m)
+    assert.match(await cli('user', account.email), /^[^ ]+ +pro +Pro +unverified/m)
     await assert.rejects(cli('upstream', 'trivia', '--key-file', '/nope'), /--key-file: \/nope cannot be read\.$/)
     await cli('pause', 'trivia')
     // Calls of the tests before were refused. So the command says that callers fail, and ends with
