@@ -6,7 +6,7 @@ const PARTS = [
   ['queue', 'Queue', 'until a worker had the call'],
   ['permit', 'Permit', "waiting for a slot of the source's cap"],
   ['upstream', 'Upstream', 'requests to the source'],
-  ['rest', 'Rest', 'pauses between attempts, mapping, and the way back'],
+  ['rest', 'Rest', 'pauses between attempts or of a test scenario, mapping, and the way back'],
 ]
 
 const WIDTH = 1_000

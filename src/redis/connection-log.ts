@@ -5,7 +5,8 @@ import { REFUSED } from './missing-rights.ts'
 
 /**
  * Writes down what becomes of a connection: why it failed, once and again whenever the reason
- * changes, and when it is ready. An outage fails three times a second for the same reason.
+ * changes, and when it is ready after a failure. An outage fails three times a second for the same
+ * reason.
  */
 export function logConnection(
   redis: Redis | Cluster,
@@ -45,8 +46,9 @@ export function logConnection(
     log.error({ kind, hosts, err }, words)
   })
   redis.on('ready', () => {
+    if (loggedReason === undefined) return
     loggedReason = undefined
-    log.info({ kind, hosts }, 'redis connection ready')
+    log.info({ kind, hosts }, 'redis connection ready again')
   })
 }
 
