@@ -13,6 +13,7 @@ const Failure = Type.Object({
 const UpstreamOverview = Type.Object({
   slug: Type.String(),
   enabled: Type.Boolean(),
+  switchedOff: Type.Boolean({ description: 'An operator switched it off: nobody can call it' }),
   paused: nullable(Type.Enum(['hold', 'refuse'])),
   queue: nullable(
     Type.Object({
@@ -154,10 +155,12 @@ export function overviewAnswer({
   }
 }
 
-function upstreamOverview({ slug, enabled, paused, health, queue, cap, lackedContact, recent }: UpstreamRow) {
+function upstreamOverview(row: UpstreamRow) {
+  const { slug, enabled, isSwitchedOff, paused, health, queue, cap, lackedContact, recent } = row
   return {
     slug,
     enabled,
+    switchedOff: isSwitchedOff,
     paused,
     queue: queue && { ...withoutPause(queue), paused: queue.isPaused },
     caps: cap && { ...cap, limitedUntil: orNull(cap.limitedUntil) },

@@ -68,7 +68,7 @@ export function overviewText(overview: Overview): string {
   return `${textTable(heads, overview.upstreams.map(overviewRow), { whole: ['API'] })}\n\n${statusText(overview)}`
 }
 
-function overviewRow({ slug, enabled, paused, health, queue, caps, recent }: UpstreamRow): string[] {
+function overviewRow({ slug, enabled, switchedOff, paused, health, queue, caps, recent }: UpstreamRow): string[] {
   const state = stateOf({ enabled, paused, health, cap: caps })
   const all = recent === null ? 0 : recent.answered + recent.refused + recent.failed
   return [
@@ -81,10 +81,14 @@ function overviewRow({ slug, enabled, paused, health, queue, caps, recent }: Ups
       : caps.rates.map(({ left, max, seconds }) => `${left}/${max} per ${window(seconds)}`).join(', '),
     recent === null ? UNKNOWN : String(all),
     recent === null || all === 0 ? '' : percent(recent.failed / all),
-    health !== null && health.status !== 'Healthy'
-      ? (health.lastFailure?.words ?? causeWords({ cause: health.cause, to: health.status }))
-      : '',
+    whyNotHealthy({ enabled, switchedOff, health }),
   ]
+}
+
+function whyNotHealthy({ enabled, switchedOff, health }: Pick<UpstreamRow, 'enabled' | 'switchedOff' | 'health'>) {
+  if (!enabled) return switchedOff ? 'switched off' : 'needs a key'
+  if (health === null || health.status === 'Healthy') return ''
+  return health.lastFailure?.words ?? causeWords({ cause: health.cause, to: health.status })
 }
 
 function window(seconds: number): string {

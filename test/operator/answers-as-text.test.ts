@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { changesText, queueText, statusText, usersText, userText } from '../../src/operator/answers-as-text.ts'
+import {
+  changesText,
+  overviewText,
+  queueText,
+  statusText,
+  usersText,
+  userText,
+} from '../../src/operator/answers-as-text.ts'
 
 const call = {
   ...({ id: `call_${'0'.repeat(32)}`, state: 'waiting-for-cap', ahead: 3, accountId: 'a', email: null } as const),
@@ -92,6 +99,21 @@ it('a status as text says a headline that is also a problem once', () => {
     })
   assert.equal(status(`${problem.text}.`).split('\n')[0], '[Network] 3 of 4 APIs cannot be reached')
   assert.equal(status('Redis does not answer.').split('\n')[0], 'Redis does not answer.')
+})
+
+it('an overview as text says why an API is disabled', () => {
+  const row = {
+    ...{ slug: 'news', enabled: false, paused: null, queue: null, caps: null, health: null },
+    ...{ lackedContact: null, recent: null, lastMinute: null },
+  }
+  const why = (switchedOff: boolean) =>
+    overviewText({
+      ...{ at: '2026-01-01T00:00:00.000Z', headline: { state: 'Healthy', label: 'Healthy', text: '' }, problems: [] },
+      ...{ callsLastMinute: 0, upstreams: [{ ...row, switchedOff }], processes: [] },
+      ...{ stores: { redis: null, postgres: null }, accounts: null },
+    })
+  assert.match(why(false), /^news +Disabled .* needs a key$/m)
+  assert.match(why(true), /^news +Disabled .* switched off$/m)
 })
 
 it('a call that an operator holds waits for the operator and not for the cap', () => {
