@@ -188,6 +188,12 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS
 
+/** The sentence of a code, with the cause in a few words: `The upstream API failed (HTTP 500).` */
+export function withCause(code: ErrorCode, words: string | undefined): string {
+  const { message } = ERRORS[code]
+  return words === undefined ? message : `${message.slice(0, -1)} (${words}).`
+}
+
 export interface ErrorDetails {
   /** Replaces the table's public message. */
   message?: string

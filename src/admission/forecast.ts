@@ -83,7 +83,11 @@ export async function forecastAndJoin(deps: ForecastDeps, call: ForecastCall): P
     return { ...withoutTicket, giveSpareRoomBack }
   }
   const joinedOrRefused = breakerWaitMs
-    ? { reason: 'down' as const, retryAfterMs: breakerWaitMs }
+    ? {
+        reason: 'down' as const,
+        retryAfterMs: breakerWaitMs,
+        lastFailure: deps.health.ofUpstream(api.slug).lastFailure,
+      }
     : await join(deps, waitEntry, job.deadline)
   if ('reason' in joinedOrRefused) {
     if (await isStored(deps, keys, job)) {

@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../errors.ts'
+import { type ErrorCode, withCause } from '../errors.ts'
 import type { QueueRefusal } from './replies.ts'
 
 /**
@@ -6,6 +6,12 @@ import type { QueueRefusal } from './replies.ts'
  * (`down`).
  */
 export type RefusalReason = QueueRefusal['reason'] | 'down'
+
+interface Refusal {
+  reason: RefusalReason
+  retryAfterMs: number
+  lastFailure?: { words: string } | undefined
+}
 
 const CODES: Record<RefusalReason, ErrorCode> = {
   cap: 'UPSTREAM_CAP_EXHAUSTED',
@@ -18,14 +24,15 @@ const CODES: Record<RefusalReason, ErrorCode> = {
 /**
  * A refusal in the form for its caller. `retryAfterMs` is exact, with three exceptions: for `share`
  * it changes if others stop calling, for `overloaded` it is an estimate, and so it is in a queue
- * longer than `PLANNED_LENGTH_MAX`.
+ * longer than `PLANNED_LENGTH_MAX`. `lastFailure` is why the upstream is down.
  */
-export function refusalOf({ reason, retryAfterMs }: { reason: RefusalReason; retryAfterMs: number }): {
+export function refusalOf({ reason, retryAfterMs, lastFailure }: Refusal): {
   code: ErrorCode
   retryAfterMs: number
   message?: string
 } {
   const code = CODES[reason]
+  if (reason === 'down') return { code, retryAfterMs, message: withCause(code, lastFailure?.words) }
   if (reason === 'share') return { code, retryAfterMs, message: SHARE_USED }
   return reason === 'overloaded' ? { code, retryAfterMs, message: slowWords(retryAfterMs) } : { code, retryAfterMs }
 }

@@ -4,6 +4,7 @@ import { listAuditRecords } from '../db/audit-log.ts'
 import type { Db } from '../db/database.ts'
 import { listLatestHealthChanges } from '../db/health-changes.ts'
 import { countUnapproved, findEmails } from '../db/users.ts'
+import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 import { readProcesses } from '../telemetry/heartbeat.ts'
 import { ApiLists } from '../telemetry/known-apis.ts'
@@ -17,6 +18,7 @@ import { readStores } from './stores.ts'
 import { type RowDeps, rowsWithoutRedis, UpstreamRowReader } from './upstream-rows.ts'
 
 export interface FleetDeps extends RowDeps {
+  redis: RedisConnection
   db: Db
   config: Pick<Config, 'accounts' | 'secrets'>
   telemetry: { readiness: Pick<Readiness, 'check'> }

@@ -1,4 +1,5 @@
 import type { PausedMode } from '../catalog/catalog.ts'
+import type { LastFailure } from '../health/health-view.ts'
 import type { HealthStatus } from '../health/score.ts'
 import type { DroppedLately } from '../telemetry/dropped-rows.ts'
 import type { KnownApis } from '../telemetry/known-apis.ts'
@@ -93,23 +94,13 @@ export interface HealthRow {
    */
   checkedAt: number | null
   /** Null as well if an attempt succeeded after it. */
-  lastFailure: FailureRow | null
+  lastFailure: LastFailure | null
   /** When the last attempt ended that succeeded; null: none is known of. */
   lastOkAt: number | null
   /** The fallback source that answers while the source is down; null: none does. */
   answeredBy: string | null
   /** Until the breaker's next half-open attempt; null while it is closed. */
   halfOpenInMs: number | null
-}
-
-/** The last attempt that failed. */
-export interface FailureRow {
-  at: number
-  code: string
-  /** `HTTP 500 in 87 ms`, `DNS: no such host`. */
-  words: string
-  /** No answer came at all: neither name, connection nor handshake. */
-  isNetwork: boolean
 }
 
 export interface QueueRow {

@@ -7,11 +7,9 @@ import { contactWords } from '../catalog/limit-words.ts'
 import type { HealthCache } from '../health/health-watch.ts'
 import type { Log } from '../log.ts'
 import { CALL_JOB, type CallQueues } from '../queue/call-queue.ts'
-import type { RedisConnection } from '../redis/connection.ts'
 import { type LaneJob, type LaneJobState, readLaneJobs } from './lane-jobs.ts'
-import { readLastFailure } from './last-failure.ts'
 import { hourOf, type RecentCounts, recentOf } from './last-hour.ts'
-import type { CapRow, FailureRow, HealthRow, QueueRow, RecentCalls, UpstreamRow } from './snapshot.ts'
+import type { CapRow, HealthRow, QueueRow, RecentCalls, UpstreamRow } from './snapshot.ts'
 
 /** What the rows are read from. */
 export interface RowDeps {
@@ -19,7 +17,6 @@ export interface RowDeps {
   queues: CallQueues
   health: HealthCache
   caps: UpstreamCaps
-  redis: RedisConnection
   log: Log
 }
 
@@ -32,7 +29,6 @@ const BUSY_MS = 30_000
 /** What Redis keeps of one API besides its jobs. */
 interface State {
   cap: CapState | undefined
-  lastFailure: FailureRow | null
   readAt: number
 }
 
@@ -61,12 +57,12 @@ export class UpstreamRowReader {
   async #readRow(api: Api, { counts, jobs }: { counts: RecentCounts; jobs: LaneJob[] }): Promise<UpstreamRow> {
     const { health } = this.#deps
     const recent = recentOf(counts, api.slug)
-    const { cap, lastFailure } = await this.#stateOf(api, jobs.some(isUnderWay) || isBusy(recent, counts.now))
+    const { cap } = await this.#stateOf(api, jobs.some(isUnderWay) || isBusy(recent, counts.now))
     const row = describe(api)
     const isHeld = row.paused === 'hold'
     return {
       ...row,
-      health: healthRow(health, api, lastFailure),
+      health: healthRow(health, api),
       queue: {
         ...queueRow(jobs, { now: health.now(), isHeld, ahead: cap?.ahead ?? 0, underWay: cap?.underWay ?? 0 }),
         isPaused: isHeld,
@@ -88,9 +84,9 @@ export class UpstreamRowReader {
   }
 
   async #readState(api: Api): Promise<State> {
-    const { health, caps, redis, log } = this.#deps
+    const { health, caps, log } = this.#deps
     const { slug } = api
-    const [cap, lastFailure] = await Promise.all([
+    const [cap] = await Promise.all([
       caps
         .of(api, SHARED_BUCKET)
         .read()
@@ -98,11 +94,9 @@ export class UpstreamRowReader {
           log.debug({ err: error, slug }, 'failed to read a cap')
           return undefined
         }),
-      readLastFailure(redis, slug),
-      // After the failure: otherwise it may stand beside good attempts of the last seconds.
       health.read(slug),
     ])
-    return { cap, lastFailure, readAt: performance.now() }
+    return { cap, readAt: performance.now() }
   }
 }
 
@@ -155,8 +149,9 @@ function capRow({ caps }: Api, cap: CapState, now: number): CapRow {
   }
 }
 
-function healthRow(health: HealthCache, { slug, fallback }: Api, lastFailure: FailureRow | null): HealthRow {
+function healthRow(health: HealthCache, { slug, fallback }: Api): HealthRow {
   const view = health.of(slug)
+  const { lastFailure } = view
   const checkedAt = Math.max(view.lastCallAt, view.lastProbeAt)
   return {
     status: view.status,

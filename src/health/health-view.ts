@@ -10,6 +10,17 @@ import {
   scoreParts,
 } from './score.ts'
 
+/** The last attempt that failed. */
+export interface LastFailure {
+  /** When, Redis time, milliseconds. */
+  at: number
+  code: string
+  /** `HTTP 500 in 87 ms`, `DNS: no such host`. */
+  words: string
+  /** No answer came at all: neither name, connection nor handshake. */
+  isNetwork: boolean
+}
+
 /** Health of an upstream as of one instant. */
 export interface HealthView {
   status: HealthStatus
@@ -47,8 +58,8 @@ export interface HealthView {
    * milliseconds.
    */
   limitedUntil: number | undefined
-  /** Code of the last failure. */
-  lastCode: string | undefined
+  /** Undefined if no attempt has failed. Good attempts may have followed. */
+  lastFailure: LastFailure | undefined
   /**
    * When the last attempt for a caller, and the last probe, ended. Redis time, milliseconds; 0 for
    * never.
@@ -93,13 +104,18 @@ export function viewHealth(hash: Record<string, string>, now: number): HealthVie
       hash.at !== undefined && hash.okAt === undefined ? Number.POSITIVE_INFINITY : Number(hash.firstOkAt ?? 0),
     lastOkAt: Number(hash.okAt ?? 0),
     limitedUntil: Number(hash.limitedUntil ?? 0) > now ? Number(hash.limitedUntil) : undefined,
-    lastCode: hash.lastCode,
+    lastFailure: readLastFailure(hash),
     lastCallAt: Number(hash.callAt ?? 0),
     lastProbeAt: Number(hash.probeAt ?? 0),
     isOpen,
     halfOpenAt: isOpen ? Number(hash.trialAt ?? 0) : undefined,
     isSlotTaken: isOpen && (hash.trialBy ?? '') !== '' && Number(hash.trialAt ?? 0) > now,
   }
+}
+
+function readLastFailure({ failedAt, failedCode = '', failedWords = '', failedNet }: Record<string, string>) {
+  if (failedAt === undefined) return undefined
+  return { at: Number(failedAt), code: failedCode, words: failedWords, isNetwork: failedNet === '1' }
 }
 
 /** The health of an API whose source is down while a fallback source answers its callers. */

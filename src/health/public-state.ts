@@ -8,8 +8,8 @@ import type { HealthCache } from './health-watch.ts'
  */
 export function publicStateOf(catalog: Catalog, health: HealthCache): string {
   const scores = [...catalog.keys()].map((slug) => {
-    const { status, score, since, cause, lastCode, lastCallAt, lastProbeAt, limitedUntil } = health.of(slug)
-    return [status, score, since, cause, lastCode, lastCallAt > 0, lastProbeAt > 0, limitedUntil].join(' ')
+    const { status, score, since, cause, lastFailure, lastCallAt, lastProbeAt, limitedUntil } = health.of(slug)
+    return [status, score, since, cause, lastFailure?.words, lastCallAt > 0, lastProbeAt > 0, limitedUntil].join(' ')
   })
   return `${stateOf(catalog)} ${health.isStale} ${scores.join()}`
 }

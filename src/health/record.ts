@@ -20,6 +20,7 @@ import {
   VOTERS_MAX,
   VOTES_TO_BE_DOWN,
 } from './health-thresholds.ts'
+import type { LastFailure } from './health-view.ts'
 import {
   AVAILABILITY_POINTS,
   FAST_MS,
@@ -108,6 +109,16 @@ const ACQUIRE_SLOT = loadScript(new URL('./lua/acquire-half-open-slot.lua', impo
   HEALTH_CHANNEL: channels.health,
   VOTE_MS,
 })
+
+/** Notes why the last attempt failed, beside the counts. One command, for failures alone. */
+export async function noteFailure(
+  redis: RedisConnection,
+  slug: string,
+  { at, code, words, isNetwork }: LastFailure,
+): Promise<void> {
+  const fields = { failedAt: at, failedCode: code, failedWords: words, failedNet: isNetwork ? 1 : 0 }
+  await redis.hset(upstreamKeys.health(slug), fields)
+}
 
 /**
  * Counts an attempt. One command; nobody needs to wait for it.

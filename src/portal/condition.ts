@@ -91,21 +91,29 @@ export function healthWord({
   return since === undefined && lastCallAt === 0 && lastProbeAt === 0 ? 'Not checked' : status
 }
 
-function reasonOf({ cause = '', lastCode, status }: HealthView): string {
-  return changeWords({ cause, to: status, code: lastCode ?? null })
+function reasonOf({ cause = '', lastFailure, status }: HealthView): string {
+  return changeWords({ cause, to: status, code: lastFailure?.code ?? null }, lastFailure?.words)
 }
 
 /**
  * Why a state began, in sentences: cause of the change and, if it got worse, the failure that
- * decided it.
+ * decided it, in `failure` if more is known of it than its code.
  */
-export function changeWords(change: { cause: string; from?: string; to: string; code: string | null }): string {
+export function changeWords(
+  change: { cause: string; from?: string; to: string; code: string | null },
+  failure = sentenceOf(change.code),
+): string {
   const words = causeWords(change) || 'the source failed'
   const why = words.charAt(0).toUpperCase() + words.slice(1)
-  const { code } = change
   // The last failure has nothing to do with what answers lack.
-  if (!code || isOfLackingMembers(change.cause) || isRecovery(change) || !Object.hasOwn(ERRORS, code)) return `${why}.`
-  return `${why}; the last failure: ${ERRORS[code as ErrorCode].message}`
+  if (failure === '' || isOfLackingMembers(change.cause) || isRecovery(change)) return `${why}.`
+  return `${why}; the last failure: ${failure}.`
+}
+
+/** What a code says of a failure; nothing if it only says that there was a failure. */
+function sentenceOf(code: string | null): string {
+  if (code === null || code === 'UPSTREAM_ERROR' || !Object.hasOwn(ERRORS, code)) return ''
+  return ERRORS[code as ErrorCode].message.slice(0, -1)
 }
 
 function effectOf(api: Api, { status, isOpen, isServedByFallback, cause }: HealthView): string {

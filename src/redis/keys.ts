@@ -14,12 +14,10 @@ export const laneKeys = {
 export const upstreamKeys = {
   /** Where versions before lanes have the BullMQ queue of each upstream. @until 0.4.0 */
   earlierQueuePrefix: (slug: string): string => `${PREFIX}:{${slug}}`,
-  /** Hash: counts, score, state and breaker of the upstream. No end. */
+  /** Hash: counts, score, state, breaker and last failure of the upstream. No end. */
   health: (slug: string): string => `${PREFIX}:{${slug}}:health`,
   /** Stream: changes of state that are not in Postgres yet, about 1 000 at most. No end. */
   healthChanges: (slug: string): string => `${PREFIX}:{${slug}}:health:changes`,
-  /** String: the last attempt that failed, in words. 1 day. */
-  lastFailure: (slug: string): string => `${PREFIX}:{${slug}}:last-failure`,
   /**
    * Sorted set: accounts whose undeclared parameters met a limit, at most 1 000, by when they may
    * send such again. 1 h, or until a probe is answered well.

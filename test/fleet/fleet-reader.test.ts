@@ -8,9 +8,9 @@ import { closeContext, openContext } from '../../src/context.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { insertUser } from '../../src/db/users.ts'
 import { FleetReader } from '../../src/fleet/fleet-reader.ts'
-import { writeLastFailure } from '../../src/fleet/last-failure.ts'
 import { readStores } from '../../src/fleet/stores.ts'
 import { UpstreamRowReader } from '../../src/fleet/upstream-rows.ts'
+import { noteFailure } from '../../src/health/record.ts'
 import { UsageFlusher } from '../../src/limits/usage-flusher.ts'
 import { recordUsage } from '../../src/limits/usage-ledger.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
@@ -183,7 +183,7 @@ describe('the fleet as operators read it', () => {
   it('the fleet as operators read it says why the last attempt failed, and which accounts called, with their refusals', async () => {
     const { redis, db, telemetry } = console_.context
     const failure = { at: Date.now(), code: 'UPSTREAM_ERROR', words: 'HTTP 500 in 87 ms', isNetwork: false }
-    await writeLastFailure(redis, 'weather', failure)
+    await noteFailure(redis, 'weather', failure)
     const id = randomUUID()
     await insertUser(db, { id, email: 'busy@example.com', passwordHash: '-', signupNetwork: null })
     for (const [code, status] of [

@@ -30,10 +30,17 @@ describe('the condition of an API', () => {
   it('the condition of an API tells what callers get while an API is down or paused', () => {
     const down = conditionOf(
       weather,
-      view({ state: 'Down', open: '1', since: '1', cause: 'failures-in-a-row', lastCode: 'UPSTREAM_TIMEOUT' }),
+      view({
+        state: 'Down',
+        open: '1',
+        since: '1',
+        cause: 'failures-in-a-row',
+        failedAt: '1',
+        failedWords: 'DNS: no such host',
+      }),
     )
     assert.equal(down.word, 'Down')
-    assert.match(down.reason, /in a row failed; the last failure: The upstream API did not answer in time/)
+    assert.match(down.reason, /in a row failed; the last failure: DNS: no such host\.$/)
     assert.match(down.effect, /UPSTREAM_UNAVAILABLE.*Stored answers.*Test calls work/)
     const byScore = conditionOf(weather, view({ state: 'Down', open: '0', since: '1', cause: 'score' }))
     assert.equal(byScore.word, 'Down')
@@ -68,7 +75,11 @@ describe('the condition of an API', () => {
     assert.equal(changeWords({ ...change, from: 'Down', to: 'Degraded' }), 'Calls succeed again.')
     assert.match(
       changeWords({ ...change, from: 'Healthy', to: 'Degraded' }),
-      /^Too many recent calls.*did not answer in time/,
+      /^Too many recent calls.*did not answer in time\.$/,
+    )
+    assert.equal(
+      changeWords({ cause: 'score', code: 'UPSTREAM_ERROR', from: 'Healthy', to: 'Degraded' }),
+      'Too many recent calls failed or were slow.',
     )
   })
 

@@ -88,6 +88,8 @@ describe('the health of an upstream', () => {
 
     const refused = await post()
     assert.deepEqual([refused.status, refused.body.error.code], [502, 'UPSTREAM_UNAVAILABLE'])
+    assert.match(refused.body.error.message, /^The upstream API is down \(HTTP 500 in \d+ ms\)\.$/)
+    assert.match(health.meanwhile, /; the last failure: HTTP 500 in \d+ ms\. /)
     const retryAfter = Number(refused.headers.get('retry-after'))
     // If a half-open attempt fails, the pause doubles. There was one such attempt after each pause.
     assert.ok(retryAfter >= 1 && retryAfter <= 300, String(retryAfter))

@@ -111,9 +111,7 @@ describe('an upstream whose routes have moved', () => {
     return `${slug}${path}?${new URLSearchParams(query)}`
   }
   const forgetHealth = async () => {
-    await Promise.all(
-      [...upstreams.keys()].map((slug) => redis.del(upstreamKeys.health(slug), upstreamKeys.lastFailure(slug))),
-    )
+    await Promise.all([...upstreams.keys()].map((slug) => redis.del(upstreamKeys.health(slug))))
     await Promise.all([...upstreams.keys()].map((slug) => redis.publish(channels.health, slug)))
     await until(async () => (await rows()).every(({ health }) => health?.status === 'Healthy'))
   }

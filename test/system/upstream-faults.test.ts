@@ -94,13 +94,15 @@ async function checkNormal(slug: string): Promise<void> {
   assert.deepEqual(answer.body, { status: 'success', data: endpoint.example.data })
 }
 
-function checkFailure(answer: Answer, code: ErrorCode): void {
+/** @param why what the message says besides the sentence of the code */
+function checkFailure(answer: Answer, code: ErrorCode, why = answer.body.error?.message): void {
   assert.equal(answer.status, ERRORS[code].status, answer.text)
   assert.deepEqual(Object.keys(answer.body).sort(), ['error', 'status'])
   assert.equal(answer.body.status, 'error')
   assert.deepEqual(Object.keys(answer.body.error).sort(), ['code', 'docs', 'hint', 'message'])
   for (const value of Object.values(answer.body.error)) assert.ok(typeof value === 'string' && value !== '')
   assert.equal(answer.body.error.code, code)
+  assert.ok(answer.body.error.message.includes(why), answer.text)
   assert.match(answer.headers.get('x-request-id') ?? '', /^req_/)
   assert.match(answer.headers.get('x-call-id') ?? '', /^call_/)
   for (const leak of ['127.0.0.1', 'ECONN', 'UND_ERR', '.ts:', 'SECRET'])
@@ -136,10 +138,15 @@ function endless(response: ServerResponse): void {
 const half = GOOD.slice(0, GOOD.length / 2)
 const head = (more: string) => `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n${more}\r\n\r\n`
 
-const FAULTS: [string, Play, ErrorCode][] = [
-  ['resets the connection', (_arrival, response) => void response.socket?.resetAndDestroy(), 'UPSTREAM_ERROR'],
+const FAULTS: [string, Play, ErrorCode, string?][] = [
+  [
+    'resets the connection',
+    (_arrival, response) => void response.socket?.resetAndDestroy(),
+    'UPSTREAM_ERROR',
+    'failed (connection reset).',
+  ],
   ['closes without an answer', (_arrival, response) => void response.socket?.destroy(), 'UPSTREAM_ERROR'],
-  ['speaks no HTTP', bytes('220 smtp ready\r\n'), 'UPSTREAM_ERROR'],
+  ['speaks no HTTP', bytes('220 smtp ready\r\n'), 'UPSTREAM_ERROR', 'The upstream API failed.'],
   ['sends half a body of a stated length', bytes(head(`Content-Length: ${GOOD.length}`) + half), 'UPSTREAM_ERROR'],
   [
     'resets in the middle of a body',
@@ -208,7 +215,7 @@ const FAULTS: [string, Play, ErrorCode][] = [
   ['answers 410', withStatus(410), 'UPSTREAM_NOT_FOUND'],
   ['answers 401', withStatus(401, { 'www-authenticate': 'Basic SECRET' }), 'UPSTREAM_AUTH_FAILED'],
   ['answers 403', withStatus(403), 'UPSTREAM_AUTH_FAILED'],
-  ['answers 500', withStatus(500, {}, 'stack SECRET'), 'UPSTREAM_ERROR'],
+  ['answers 500', withStatus(500, {}, 'stack SECRET'), 'UPSTREAM_ERROR', 'failed (HTTP 500).'],
   ['answers 503', withStatus(503), 'UPSTREAM_ERROR'],
   ['answers 599', withStatus(599), 'UPSTREAM_ERROR'],
   ['answers 418', withStatus(418), 'UPSTREAM_REJECTED'],
@@ -216,18 +223,18 @@ const FAULTS: [string, Play, ErrorCode][] = [
 ]
 
 describe('a call whose upstream', () => {
-  for (const [what, play, code] of FAULTS) {
+  for (const [what, play, code, why] of FAULTS) {
     it(`a call whose upstream ${what} is ${ERRORS[code].status} ${code}, and the next is answered`, async () => {
       await heal('currency')
       await checkNormal('currency')
       upstream.play('currency', play)
-      checkFailure(await callTo('currency'), code)
+      checkFailure(await callTo('currency'), code, why)
       await checkNormal('currency')
     })
   }
 
   it('a call whose upstream is not there is UPSTREAM_ERROR', async () =>
-    checkFailure(await callTo('public-holidays'), 'UPSTREAM_ERROR'))
+    checkFailure(await callTo('public-holidays'), 'UPSTREAM_ERROR', 'failed (connection refused).'))
 
   it('a call whose upstream is silent, or drips, ends at the time of its attempts: UPSTREAM_TIMEOUT', async () => {
     for (const answer of await slow) checkFailure(answer, 'UPSTREAM_TIMEOUT')

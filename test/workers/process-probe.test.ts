@@ -37,7 +37,7 @@ test('a probe of an endpoint whose recorded call cannot be made sends nothing an
     const catalog = new Map([[api.slug, known]])
     await processProbe({ ...deps, catalog }, job, new AbortController().signal)
   }
-  assert.equal(await deps.redis.exists(upstreamKeys.health(api.slug), upstreamKeys.lastFailure(api.slug)), 0)
+  assert.equal(await deps.redis.exists(upstreamKeys.health(api.slug)), 0)
 })
 
 test('a probe that a pause of the API holds until its time is over says so', async (t) => {

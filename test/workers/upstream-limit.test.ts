@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
-import { readLastFailure } from '../../src/fleet/last-failure.ts'
 import { viewHealth } from '../../src/health/health-view.ts'
 import { capKeys, upstreamKeys } from '../../src/redis/keys.ts'
 import type { ProcessorDeps } from '../../workers/jobs/process-job.ts'
@@ -69,7 +68,7 @@ test('a limit that a declared value meets closes the cap for a minute, and for a
   assert.equal((await limitOf(deps)).closedForMs, 60_000)
   // Pages and console say so, with the outcome of the last attempt.
   await until(async () => (await healthOf(deps)).limitedUntil !== undefined)
-  await until(async () => /^HTTP 429 in /.test((await readLastFailure(deps.redis, SLUG))?.words ?? ''))
+  await until(async () => /^HTTP 429 in /.test((await healthOf(deps)).lastFailure?.words ?? ''))
   assert.equal((await healthOf(deps)).status, 'Healthy', 'a limit is no failure of the source')
   await until(async () => (await probesOf(deps)).length === 1)
   const [probe] = await probesOf(deps)

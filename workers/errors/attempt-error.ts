@@ -1,3 +1,4 @@
+import { refusalOf } from '../../src/caps/refusal.ts'
 import type { ErrorCode } from '../../src/errors.ts'
 import { hasReached, type Reach } from '../../src/queue/verdict.ts'
 
@@ -44,8 +45,9 @@ export class StatusError extends Error {
 
 /** The breaker is open: nothing was sent. */
 export class BreakerOpenError extends AttemptError {
-  constructor(waitMs: number) {
-    super('UPSTREAM_UNAVAILABLE', { isRetryable: false, retryAfterMs: waitMs })
+  constructor(waitMs: number, lastFailure: { words: string } | undefined) {
+    const { code, ...details } = refusalOf({ reason: 'down', retryAfterMs: waitMs, lastFailure })
+    super(code, { isRetryable: false, ...details })
   }
 }
 

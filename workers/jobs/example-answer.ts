@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { ApiEndpoint } from '../../src/catalog/api-endpoint.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
+import { StatusError } from '../errors/attempt-error.ts'
 import { interpretAnswers } from '../upstream/interpret.ts'
 import { dataOutcome, failureOutcome, type Outcome } from '../upstream/outcome.ts'
 import { contextOfRecording, isRecordedCall, recordedParameters } from '../upstream/recorded-call.ts'
@@ -21,7 +22,7 @@ export async function answerFromExample(
 ): Promise<Outcome> {
   switch (scenario) {
     case 'upstream-500':
-      return { code: 'UPSTREAM_ERROR' }
+      return { code: 'UPSTREAM_ERROR', cause: new StatusError(500) }
     case 'timeout':
       return { code: 'UPSTREAM_TIMEOUT' }
     case 'rate-limited':

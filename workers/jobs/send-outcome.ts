@@ -2,7 +2,7 @@ import { retryUntil } from '../../src/async/retry-until.ts'
 import { endAsyncCall } from '../../src/calls/end-async-call.ts'
 import { bucketOf } from '../../src/caps/bucket.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
-import { GatewayError } from '../../src/errors.ts'
+import { GatewayError, withCause } from '../../src/errors.ts'
 import type { AnswerableCall } from '../../src/queue/call-job.ts'
 import type { ReplyOutbox } from '../../src/queue/reply.ts'
 import {
@@ -18,7 +18,7 @@ import type { Reach } from '../../src/queue/verdict.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
 import type { CallLogWriter } from '../../src/telemetry/call-log-writer.ts'
 import type { CallOutcome } from '../cache/cached-call.ts'
-import { causeWords } from '../upstream/failure-words.ts'
+import { causeWords, publicCauseWords } from '../upstream/failure-words.ts'
 import { isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { SendDeps } from '../upstream/send-under-permit.ts'
 import { type KeepDeps, keepResult } from './keep-result.ts'
@@ -119,8 +119,9 @@ function toReply({ log, permitClientOf }: ReplyDeps, call: AnswerableCall, resul
   // The API node logs the cause in words; only an unforeseen error needs its stack.
   const level = failure.code === 'INTERNAL_ERROR' ? 'error' : 'debug'
   if (cause) log[level]({ callId: id, slug, code: failure.code, err: cause }, 'call failed')
-  const words = cause ? { cause: causeWords(failure.code, cause) } : {}
-  return { head: { ...head, ...failure, ...words }, body: NO_BODY }
+  if (!cause) return { head: { ...head, ...failure }, body: NO_BODY }
+  const { code, message = withCause(code, publicCauseWords(code, cause)) } = failure
+  return { head: { ...head, ...failure, message, cause: causeWords(code, cause) }, body: NO_BODY }
 }
 
 /**

@@ -38,10 +38,14 @@ export class BreakerGate {
     return waitMs !== undefined && (isForced || this.halfOpenToken !== undefined) ? 0 : waitMs
   }
 
+  #openError(waitMs: number): BreakerOpenError {
+    return new BreakerOpenError(waitMs, this.#deps.health.ofUpstream(this.#request.slug).lastFailure)
+  }
+
   /** Why a wait for a permit is useless: the breaker is open. */
   refusal(): BreakerOpenError | undefined {
     const waitMs = this.#waitMs()
-    return waitMs ? new BreakerOpenError(waitMs) : undefined
+    return waitMs ? this.#openError(waitMs) : undefined
   }
 
   /**
@@ -53,11 +57,11 @@ export class BreakerGate {
     const { slug, isForced, isPlain, voter } = this.#request
     const waitMs = this.#waitMs()
     if (this.halfOpenToken !== undefined || waitMs === undefined) return
-    if (waitMs > 0) throw new BreakerOpenError(waitMs)
+    if (waitMs > 0) throw this.#openError(waitMs)
     if (!isPlain) this.#leaveToProbe()
     const token = randomUUID()
     const answer = await acquireHalfOpenSlot(this.#deps.redis, slug, { token, voter, isForced: isForced === true })
-    if (answer.kind === 'wait') throw new BreakerOpenError(answer.waitMs)
+    if (answer.kind === 'wait') throw this.#openError(answer.waitMs)
     if (answer.kind === 'probe') this.#leaveToProbe()
     if (answer.kind === 'slot') this.halfOpenToken = token
   }
@@ -83,7 +87,7 @@ export class BreakerGate {
     const { slug } = this.#request
     const { halfOpenAt } = this.#deps.health.ofUpstream(slug)
     scheduleProbe(this.#deps, slug, { name: `half-open-${halfOpenAt}` })
-    throw new BreakerOpenError(HALF_OPEN_PROBE_MS)
+    throw this.#openError(HALF_OPEN_PROBE_MS)
   }
 }
 

@@ -37,18 +37,20 @@ const OTHERS: Record<string, string> = {
 export function describeFailure(code: string, { status, error, ms }: Seen): { words: string; isNetwork: boolean } {
   if (status !== undefined)
     return { words: `HTTP ${status}${meaningOf(code, status)} in ${took(ms)}`, isNetwork: false }
-  const system = systemCode(error)
-  const network = NETWORK[system]
-  if (network !== undefined) return { words: network, isNetwork: true }
-  if (isTlsCode(system)) {
-    return { words: `TLS: ${system}`, isNetwork: true }
-  }
-  const other = OTHERS[system]
+  const unreached = unreachedWords(error)
+  if (unreached !== undefined) return { words: unreached, isNetwork: true }
+  const other = OTHERS[systemCode(error)]
   if (other !== undefined) return { words: `${other} after ${took(ms)}`, isNetwork: false }
   return {
     words: code === 'UPSTREAM_TIMEOUT' ? `no answer in ${took(ms)}` : `no answer after ${took(ms)}`,
     isNetwork: false,
   }
+}
+
+/** Why the upstream was not reached; undefined if it was. */
+function unreachedWords(error: unknown): string | undefined {
+  const system = systemCode(error)
+  return isTlsCode(system) ? `TLS: ${system}` : NETWORK[system]
 }
 
 /**
@@ -77,9 +79,22 @@ function took(ms: number): string {
   return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`
 }
 
+/** Why a call failed, in a few words for the log of calls. */
 export function causeWords(code: string, cause: unknown): string {
-  const known = systemCode(cause)
-  if (known !== '') return NETWORK[known] ?? OTHERS[known] ?? known
-  if (cause instanceof StatusError) return `HTTP ${cause.status}`
+  const known = knownWords(code, cause) ?? systemCode(cause)
+  if (known !== '') return known
   return cause instanceof Error && cause.message !== '' ? cause.message.slice(0, CAUSE_LENGTH_MAX) : code
+}
+
+/**
+ * Why a call failed, for its caller, if the code does not say it. Only words of this file, because
+ * what others threw may name an address.
+ */
+export function publicCauseWords(code: string, cause: unknown): string | undefined {
+  return code === 'UPSTREAM_ERROR' ? knownWords(code, cause) : unreachedWords(cause)
+}
+
+function knownWords(code: string, cause: unknown): string | undefined {
+  if (cause instanceof StatusError) return `HTTP ${cause.status}${meaningOf(code, cause.status)}`
+  return unreachedWords(cause) ?? OTHERS[systemCode(cause)]
 }

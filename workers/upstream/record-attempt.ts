@@ -1,8 +1,7 @@
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
-import { writeLastFailure } from '../../src/fleet/last-failure.ts'
-import type { FailureRow } from '../../src/fleet/snapshot.ts'
 import { FAILURES_TO_OPEN, HANGING_MS, HANGING_P95_TIMES, LEFT_MS } from '../../src/health/health-thresholds.ts'
-import { type AttemptRecord, recordAttempt } from '../../src/health/record.ts'
+import type { LastFailure } from '../../src/health/health-view.ts'
+import { type AttemptRecord, noteFailure, recordAttempt } from '../../src/health/record.ts'
 import { startAttemptSpan } from '../../src/telemetry/spans.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
 import { AttemptError, EndedUnsentError, mayBeSent, StalePermitError } from '../errors/attempt-error.ts'
@@ -35,7 +34,7 @@ export interface RecordedRequest {
   traceparent?: string | undefined
 }
 
-export type FailureWords = Omit<FailureRow, 'at'>
+export type FailureWords = Omit<LastFailure, 'at'>
 
 /** An attempt that ended, or hangs. Its half-open slot is added when it is counted. */
 type ObservedAttempt = Omit<AttemptRecord, 'slot'> & { seen: Seen }
@@ -251,7 +250,7 @@ export class AttemptRecorder {
     const { redis, health, log } = this.#deps
     const { slug } = this.request
     this.#lastFailure = { code, ...describeFailure(code, seen) }
-    writeLastFailure(redis, slug, { at: health.now(), ...this.#lastFailure }).catch((error) =>
+    noteFailure(redis, slug, { at: health.now(), ...this.#lastFailure }).catch((error) =>
       log.debug({ err: error, slug }, 'failed to note why an attempt failed'),
     )
   }

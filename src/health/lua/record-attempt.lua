@@ -160,7 +160,6 @@ if result == 'ok' then
 end
 -- Failures that may be a caller's own doing leave the upstream to the probe.
 if result == 'ok' or isFailure then redis.call('HSET', key, source == 'probe' and 'probeAt' or 'callAt', text(now)) end
-if isFailure then redis.call('HSET', key, 'lastCode', code, 'lastFailAt', text(now)) end
 if to ~= from or hasNewCause then
   redis.call('HSET', key, 'since', text(now), 'cause', cause)
   redis.call('XADD', changes, 'MAXLEN', '~', CHANGES_MAX, '*', 'at', text(now), 'from', from, 'to', to, 'cause', cause,
