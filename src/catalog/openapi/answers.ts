@@ -4,6 +4,7 @@ import { isObject } from '../json.ts'
 import { notFound, type ResponseClass, rejected } from '../response-class.ts'
 import type { UpstreamResponse } from '../upstream-request.ts'
 import { dataSchema } from './data-schema.ts'
+import { declaredErrorTexts } from './error-text.ts'
 import { statedExample } from './example-values.ts'
 import { madeValue } from './made-value.ts'
 import { NotOffered } from './not-offered.ts'
@@ -22,6 +23,8 @@ export interface Answers {
   accepted: number[]
   /** Statuses of refusals that the document names. */
   refusals: Set<number>
+  /** Where the document says that a refusal has a text. */
+  errorTexts: (readonly string[])[]
 }
 
 /**
@@ -63,6 +66,7 @@ export function readAnswers(document: OpenApiDocument, schemas: SchemaReader, op
     )
   }
   const named = successes.map(([status]) => Number(status)).filter((status) => Number.isInteger(status))
+  const ofRefusals = responses.filter(([status]) => /^(4(\d\d|XX)|default)$/i.test(status))
   const documented = responses.map(([status]) => Number(status)).filter((status) => status >= 400 && status < 500)
   return {
     data: isEmpty ? dataSchema(undefined) : dataSchema(schema),
@@ -70,6 +74,10 @@ export function readAnswers(document: OpenApiDocument, schemas: SchemaReader, op
     // Without a body, or with a body that no document describes.
     accepted: isEmpty ? [200, 201, 202, 204, ...named] : [204, ...named.filter((status) => status === 204)],
     refusals: new Set([...USUAL_REFUSALS, ...documented.filter((status) => !NOT_ABOUT_VALUES.has(status))]),
+    errorTexts: declaredErrorTexts(
+      document,
+      ofRefusals.map(([, response]) => Object(jsonMedia(document, response)?.value).schema),
+    ),
   }
 }
 
@@ -131,20 +139,21 @@ export function toData(body: unknown): Record<string, unknown> {
 
 /** What refusals of the upstream mean. */
 export function refusalRules(
-  { refusals }: Answers,
+  { refusals, errorTexts }: Answers,
   { errorMessage, isOfOneThing }: { errorMessage: string | undefined; isOfOneThing: boolean },
 ): Pick<Endpoint, 'classify' | 'isNotFound' | 'rejects'> {
   const isMissing = ({ status, body }: UpstreamResponse): boolean =>
     refusals.has(status) || (isOfOneThing && body !== undefined)
   const rejects = [...refusals].filter((status) => status !== 404 && status !== 410)
-  const pointer = errorMessage === undefined ? undefined : pathOfPointer(errorMessage)
+  const stated = errorMessage === undefined ? undefined : pathOfPointer(errorMessage)
+  const places = stated ? [stated] : errorTexts
   const rules = { isNotFound: isMissing, rejects }
-  if (!pointer) return rules
+  if (places.length === 0) return rules
   const classify = (answer: UpstreamResponse): ResponseClass | undefined => {
     const { status, body } = answer
     const isAboutThing = (status === 404 || status === 410) && isMissing(answer)
     if (!isAboutThing && !rejects.includes(status)) return undefined
-    const message = textAt(body, pointer)
+    const message = places.map((place) => textAt(body, place)).find((text) => text !== undefined)
     if (message === undefined) return undefined
     return isAboutThing ? notFound(message) : rejected(message)
   }

@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { describe, it } from 'node:test'
 import { parse } from 'yaml'
 import { CLIENT_TYPES } from '../../../src/catalog/openapi/load-folder.ts'
-import { check, document, words } from '../../support/own-document.ts'
+import { check, document, readWritten, words } from '../../support/own-document.ts'
 
 const FOLDER = new URL('../../own/makers/', import.meta.url)
 
@@ -92,6 +92,45 @@ describe('documents as different makers write them', () => {
     assert.equal(words(text), '')
     assert.equal(text.entry?.endpoints[0]?.example, 'document')
     assert.equal((await check(document())).entry?.endpoints[0]?.example, 'made')
+  })
+
+  it('a refusal says to callers what its document declares as the text of an error, and nothing that it does not declare', async () => {
+    const text = { type: 'string' }
+    const schemas = {
+      Problem: {
+        allOf: [
+          { type: 'object', properties: { title: text } },
+          { properties: { detail: { $ref: '#/components/schemas/Text' } } },
+        ],
+      },
+      Nested: { properties: { error: { properties: { message: { type: ['string', 'null'] } } } } },
+      Flat: { properties: { error: text, message: { type: 'integer' } } },
+      Text: text,
+      Lost: { $ref: '#/components/schemas/Nowhere' },
+      Round: { $ref: '#/components/schemas/Round' },
+    }
+    const body = { title: 'Bad', detail: 'limit is odd', error: { message: 'limit is\nodd' }, message: 'a stack' }
+    const cases: [name: string, status: string, body: object, says: string | undefined][] = [
+      ['Problem', '422', body, 'limit is odd'],
+      ['Problem', '4XX', body, 'limit is odd'],
+      ['Nested', 'default', body, 'limit is odd'],
+      ['Flat', '400', { error: 'limit is odd', message: 'a stack' }, 'limit is odd'],
+      ['Flat', '400', body, undefined],
+      ['Lost', '400', body, undefined],
+      ['Round', '400', body, undefined],
+      ['Problem', '500', body, undefined],
+    ]
+    for (const [name, status, answer, says] of cases) {
+      const content = { 'application/problem+json': { schema: { $ref: `#/components/schemas/${name}` } } }
+      const ok = { description: 'ok', content: { 'application/json': { schema: {} } } }
+      const responses = { 200: ok, [status]: { description: 'wrong', content } }
+      const { upstream } = await readWritten(document({ root: { components: { schemas } }, operation: { responses } }))
+      const [endpoint = assert.fail()] = Object.values(upstream?.endpoints ?? {})
+      const refused = endpoint.classify?.({ status: 422, headers: {}, body: answer })
+      assert.equal(refused?.message, says, `${name} ${status}`)
+      // The text of a failure of the source is for its own operators.
+      assert.equal(endpoint.classify?.({ status: 500, headers: {}, body: answer }), undefined)
+    }
   })
 
   it('an endpoint has no name that the clients need for themselves', async () => {

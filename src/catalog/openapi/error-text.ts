@@ -1,0 +1,51 @@
+import { isObject } from '../json.ts'
+import { pathOfPointer } from './places.ts'
+import type { OpenApiDocument } from './references.ts'
+
+/** Where APIs put the text of an error, the most telling first. `detail` is of RFC 9457. */
+const PLACES = [['detail'], ['message'], ['error', 'message'], ['error_description'], ['error']] as const
+
+/** References from a schema to the next that are followed. */
+const CHAIN_MAX = 20
+
+type Names = readonly string[]
+
+/**
+ * The places of an error's text that the schemas of its bodies declare as a text. A schema that
+ * cannot be followed declares nothing: no call depends on it.
+ *
+ * @param schemas of the bodies of refusals
+ */
+export function declaredErrorTexts(document: OpenApiDocument, schemas: unknown[]): Names[] {
+  return PLACES.filter((names) => schemas.some((schema) => isText(document, propertyAt(document, schema, names))))
+}
+
+function propertyAt(document: OpenApiDocument, schema: unknown, [name, ...rest]: Names): unknown {
+  if (name === undefined) return schema
+  const { properties, allOf } = Object(followed(document, schema))
+  if (isObject(properties) && Object.hasOwn(properties, name)) return propertyAt(document, properties[name], rest)
+  const parts: unknown[] = Array.isArray(allOf) ? allOf : []
+  for (const part of parts) {
+    const { properties: inner } = Object(followed(document, part))
+    if (isObject(inner) && Object.hasOwn(inner, name)) return propertyAt(document, inner[name], rest)
+  }
+  return undefined
+}
+
+function isText(document: OpenApiDocument, schema: unknown): boolean {
+  const { type } = Object(followed(document, schema))
+  return [type].flat().includes('string')
+}
+
+function followed({ root }: OpenApiDocument, schema: unknown): unknown {
+  let found = schema
+  for (let hops = 0; hops < CHAIN_MAX && isObject(found) && found.$ref !== undefined; hops += 1) {
+    const names = typeof found.$ref === 'string' && found.$ref.startsWith('#') && pathOfPointer(found.$ref.slice(1))
+    if (!names) return undefined
+    found = names.reduce<unknown>(
+      (value, name) => (isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined),
+      root,
+    )
+  }
+  return found
+}
