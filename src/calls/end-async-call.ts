@@ -55,7 +55,7 @@ export async function endAsyncCall(
     const ended: EndedCall = {
       ...origin,
       ...{ id, accountId, keyId, mode, slug, endpoint, status: shownStatusOf({ code }), code, cause },
-      ...{ cacheStatus, times, totalMs, bytes, traceparent },
+      ...{ cacheStatus, times, reach, totalMs, bytes, traceparent },
     }
     countCall(telemetry, ended)
     callLog.write(ended)

@@ -2,6 +2,7 @@ import type { PlanLimits } from '../config.ts'
 import type { ErrorCode } from '../errors.ts'
 import type { CallJob, CallOrigin } from '../queue/call-job.ts'
 import type { CallTimes } from '../queue/reply-head.ts'
+import { hasReached, type Reach } from '../queue/verdict.ts'
 import type { Metrics } from './metrics.ts'
 import type { MinuteStats } from './minute-stats.ts'
 import { traceIdOf } from './tracing.ts'
@@ -31,6 +32,8 @@ export interface EndedCall extends Origin {
   cause?: string | undefined
   /** Absent if no worker ran it. */
   times?: CallTimes | undefined
+  /** How far its requests got; absent if no worker ran it. */
+  reach?: Reach | undefined
   /** From request to answer; of an asynchronous call from its limits to its end. Milliseconds. */
   totalMs: number
   /** The header `Cache-Status`. */
@@ -121,9 +124,16 @@ export function countCall({ metrics, minutes }: { metrics: Metrics; minutes: Min
   if (!times) return
   metrics.queueSeconds.observe({ slug }, times.queueMs / 1_000)
   metrics.permitSeconds.observe({ slug }, times.permitMs / 1_000)
-  // A stored answer is not a fast upstream.
-  if (times.attempts > 0) metrics.upstreamSeconds.observe({ slug }, times.upstreamMs / 1_000)
+  if (tookTimeOfUpstream(call)) metrics.upstreamSeconds.observe({ slug }, times.upstreamMs / 1_000)
   if (cacheStatus !== undefined) metrics.cache.inc({ slug, result: cacheResult(cacheStatus) })
+}
+
+/**
+ * Whether its time at the upstream says how fast the upstream is: neither a stored answer nor a
+ * failed connection is a fast upstream.
+ */
+export function tookTimeOfUpstream({ times, reach }: Pick<EndedCall, 'times' | 'reach'>): boolean {
+  return times !== undefined && times.attempts > 0 && reach !== undefined && hasReached(reach, 'sent')
 }
 
 /**

@@ -97,7 +97,10 @@ function createCallMetrics(registry: Registry, collect: () => void) {
     callSeconds: seconds('agw_call_duration_seconds', 'From request to answer, calls with test keys aside'),
     queueSeconds: seconds('agw_queue_wait_seconds', 'From the queue to a worker'),
     permitSeconds: seconds('agw_permit_wait_seconds', "Wait for a permit of the upstream's cap"),
-    upstreamSeconds: seconds('agw_upstream_seconds', 'Time of a call spent in attempts at the upstream'),
+    upstreamSeconds: seconds(
+      'agw_upstream_seconds',
+      'Time of a call spent in attempts at the upstream, if a request was sent to it',
+    ),
     cache: counter(
       'agw_cache_results_total',
       'Look-ups in the cache, by result: hit, stale (a stored answer whose time was over) or miss',

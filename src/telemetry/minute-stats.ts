@@ -2,7 +2,7 @@ import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
-import type { EndedCall } from './ended-call.ts'
+import { type EndedCall, tookTimeOfUpstream } from './ended-call.ts'
 
 /** Upper bounds of the time buckets, milliseconds; a last bucket holds what took longer. */
 const TIME_BOUNDS_MS = [
@@ -85,14 +85,14 @@ export class MinuteStats {
   }
 
   /** Counts a call for the slot in which it ended. */
-  add({ slug, code, accountId, status, times }: Omit<EndedCall, 'mode' | 'totalMs'>): void {
+  add(call: Omit<EndedCall, 'mode' | 'totalMs'>): void {
+    const { slug, code, accountId, status, times } = call
     const counts = fieldsOf(this.#counts, Math.floor(this.#now() / SLOT_MS))
     increment(counts, `c|${slug}|${code ?? 'OK'}`, 1)
     if (accountId !== undefined) increment(counts, `a|${accountId}|${status}`, 1)
     if (!times) return
     increment(counts, `q|${slug}|${timeBucketOf(times.queueMs)}`, 1)
-    // A stored answer is not a fast upstream.
-    if (times.attempts > 0) increment(counts, `u|${slug}|${timeBucketOf(times.upstreamMs)}`, 1)
+    if (tookTimeOfUpstream(call)) increment(counts, `u|${slug}|${timeBucketOf(times.upstreamMs)}`, 1)
   }
 
   /** Adds what was counted to Redis, and tries again later what Redis does not take. */

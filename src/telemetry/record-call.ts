@@ -4,7 +4,7 @@ import type { Config } from '../config.ts'
 import type { GatewayError } from '../errors.ts'
 import { planOf } from '../limits/plans.ts'
 import type { CallJob, CallOrigin } from '../queue/call-job.ts'
-import type { Reply } from '../queue/reply-head.ts'
+import { type Reply, reachOf } from '../queue/reply-head.ts'
 import type { CallLines } from './call-lines.ts'
 import type { CallLogWriter } from './call-log-writer.ts'
 import { type EndedCall, lineOf } from './ended-call.ts'
@@ -92,6 +92,7 @@ function endedCall({ config }: RecordDeps, arrival: CallArrival, end: RecordedEn
     ...{ id: callId, accountId: principal?.accountId, keyId: principal?.keyId, mode: principal?.mode },
     ...{ slug: job?.slug ?? arrival.slug, endpoint: job?.endpoint ?? arrival.endpoint },
     ...{ status: error?.status ?? statusWithoutError, code: error?.code, cause, times, cacheStatus },
+    reach: reply && reachOf(reply.head),
     ...{ totalMs: performance.now() - arrival.startedAt, admissionMs, bytes: reply?.body.length },
     quotedMs: job ? end.quotedMs : error?.details.retryAfterMs,
     refusedByPlan: job || !principal ? undefined : config.plans[planOf(principal.tier)],

@@ -40,6 +40,32 @@ test('calls that ended are counted by the time their metrics are read, each once
   assert.equal(await figure(seconds), 202)
 })
 
+test('neither a stored answer nor a connection that failed is measured as a fast upstream', async () => {
+  // A minute of its own.
+  const now = 600_000_000
+  const minutes = new MinuteStats({ redis, log, now: () => now })
+  const metrics = createMetrics('web', { inFlight: () => 0, busy: () => 0 })
+  const call = { slug: 'news', mode: 'live', accountId: 'account', totalMs: 4 } as const
+  const times = { queueMs: 0, permitMs: 0, upstreamMs: 5, attempts: 3 }
+  const failed = { ...call, status: 502, code: 'UPSTREAM_ERROR', times } as const
+  countCall({ metrics, minutes }, { ...failed, reach: 'maybe-sent' })
+  countCall({ metrics, minutes }, { ...call, status: 200, times: { ...times, attempts: 0 }, reach: 'unsent' })
+  const timesOf = async () =>
+    (await metrics.upstreamSeconds.get()).values.find(({ metricName }) => metricName?.endsWith('_count'))?.value ?? 0
+  await minutes.flush()
+  assert.deepEqual([await timesOf(), (await readMinute(redis, now)).upstream.get('news')], [0, undefined])
+  // A source that answers slowly, or fails by itself, took that time.
+  countCall({ metrics, minutes }, { ...failed, reach: 'answered' })
+  countCall({ metrics, minutes }, { ...failed, code: 'UPSTREAM_TIMEOUT', reach: 'sent' })
+  countCall({ metrics, minutes }, { ...call, status: 200, times, reach: 'answered' })
+  await minutes.flush()
+  assert.equal(await timesOf(), 3)
+  assert.equal(
+    (await readMinute(redis, now)).upstream.get('news')?.reduce((sum, count) => sum + count, 0),
+    3,
+  )
+})
+
 test('an answer counts as stale if its time was over when it was served, even if it is being refreshed', async () => {
   const minutes = new MinuteStats({ redis, log, now: Date.now })
   const resultOf = async (cacheStatus: string) => {
