@@ -9,8 +9,8 @@ import type { CallJob } from '../queue/call-job.ts'
 import { acquireBatchLimits, LEASE_GRACE_MS } from './acquire-limits.ts'
 import { type AdmissionDeps, createJob, prepareRetry } from './admit.ts'
 import { authenticateCall, isUpToDate, type Principal } from './authenticate.ts'
-import { bodyParameters, type Preference, readBatchPreference } from './call-request.ts'
-import { type CheckedTarget, checkBatchCall, findTarget, requireServed } from './check-call.ts'
+import { type Preference, readBatchPreference } from './call-request.ts'
+import { type CheckedTarget, checkBatchCall, findApi, findEndpoint, requireServed } from './check-call.ts'
 import { type BatchRefusalDeps, endRefusedBatchCalls } from './end-refused-calls.ts'
 
 export interface BatchItem {
@@ -118,8 +118,8 @@ function checkItems(
   const targets = new Map<string, { checked: CheckedTarget; indexes: number[] }>()
   for (const [index, { api, endpoint, parameters = {} }] of items.entries()) {
     try {
-      const target = findTarget(catalog, api, () => endpoint.replace(/^\/+/, ''))
-      const checked = checkBatchCall(target, () => bodyParameters(parameters), { request, principal })
+      const target = findEndpoint(findApi(catalog, api), endpoint.replace(/^\/+/, ''))
+      const checked = checkBatchCall(target, parameters, { request, principal })
       requireServed({ lanes }, target.api)
       const sorted = Object.entries(checked.parameters).sort(([left], [right]) => (left < right ? -1 : 1))
       // Two equal writes are two.

@@ -90,14 +90,14 @@ export function forgetPrincipal(
   deps.principals.forget(principalKey(readCredential(headers)), stale)
 }
 
-/** Caches know it by `cacheKey`, never by the secret. */
+/** Caches keep the `cacheKey` of a credential and never its secret. */
 export interface SentCredential {
   kind: 'key' | 'session' | 'token'
   secret: string
   cacheKey: string
   /**
-   * Whether its caller asks for a test call, which any credential may make; a test key makes no
-   * others.
+   * Whether its caller asks for a test call. Any credential may make test calls, and a test key may
+   * make only test calls.
    */
   wantsTest: boolean
 }

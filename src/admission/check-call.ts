@@ -1,7 +1,8 @@
 import type { FastifyRequest } from 'fastify'
-import { type ApiEndpoint, callMethod } from '../catalog/api-endpoint.ts'
+import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
+import type { CallContext } from '../catalog/endpoint.ts'
 import { apiNotFound, endpointNotFound } from '../catalog/unknown-api.ts'
 import { GatewayError } from '../errors.ts'
 import type { LaneDirectory } from '../fleet/lane-directory.ts'
@@ -19,7 +20,7 @@ import {
   splitUrl,
   wantsRaw,
 } from './call-request.ts'
-import { type CallTarget, type CheckedParameters, checkParameters, type GivenParameter } from './parameters.ts'
+import { type CallTarget, checkParameters } from './parameters.ts'
 import { chooseProviderKey } from './provider-key-choice.ts'
 import { checkRights } from './rights.ts'
 
@@ -53,27 +54,28 @@ export function checkCall(
   request: FastifyRequest,
   principal: Principal,
 ): CheckedCall {
-  const url = request.raw.url ?? ''
-  const target = findEndpoint(catalog, url)
-  const methods = callMethod(target.endpoint.declaration) === 'POST' ? ['POST'] : METHODS
+  const { path, query } = splitUrl(request.raw.url ?? '')
+  // Each part of the path is decoded once.
+  const [slug = '', ...rest] = path.slice('/v1/call/'.length).split('/')
+  const api = findApi(catalog, decodeSegment(slug))
+  const target = findEndpoint(api, rest.length === 1 ? decodeSegment(rest[0] ?? '') : undefined)
+  const methods = target.endpoint.method === 'POST' ? ['POST'] : METHODS
   if (!methods.includes(request.method)) throw methodNotAllowed(methods)
-  // Read late: a refusal by the plan is answered before one for the body.
-  const given = () => {
-    const ofQuery = queryParameters(splitUrl(url).query)
-    return request.body === undefined ? ofQuery : [...ofQuery, ...bodyParameters(readBody(request))]
-  }
-  const checked = checkTarget(target, given, { principal, request })
+  checkRights(api, target.endpoint, principal)
+  const given = queryParameters(query)
+  if (request.body !== undefined) given.push(...bodyParameters(readBody(request)))
+  const checked = checkParameters(target, given, contextOf(request))
   const raw = wantsRaw(request)
   const scenario = readScenario(request, principal)
   const preference = readPreference(request.headers, config.callTimeoutMs)
-  const providerKey = chooseProviderKey(target.api, principal)
-  requireServed({ lanes }, target.api)
+  const providerKey = chooseProviderKey(api, principal)
+  requireServed({ lanes }, api)
   return { ...target, ...checked, providerKey, raw, scenario, preference }
 }
 
-/** Which workers are alive; if it is absent, this is not checked. */
 export interface ServedDeps {
-  lanes?: Pick<LaneDirectory, 'isServed'> | undefined
+  /** Which workers are alive. */
+  lanes: Pick<LaneDirectory, 'isServed'>
 }
 
 /**
@@ -83,7 +85,7 @@ export interface ServedDeps {
  * @throws GatewayError API_NOT_ENABLED
  */
 export function requireServed({ lanes }: ServedDeps, { slug }: Api): void {
-  if (!lanes || lanes.isServed(slug)) return
+  if (lanes.isServed(slug)) return
   throw new GatewayError('API_NOT_ENABLED', {
     message: `No worker that runs now has loaded the API ${slug}.`,
     hint: 'Retry later, or tell the operator',
@@ -98,51 +100,38 @@ const NOT_SERVED_RETRY_MS = 10_000
 /** The scenario is the only header of the request that counts. @throws GatewayError */
 export function checkBatchCall(
   target: CallTarget,
-  given: () => GivenParameter[],
+  parameters: unknown,
   { request, principal }: { request: Pick<FastifyRequest, 'headers' | 'ip'>; principal: Principal },
 ): CheckedTarget {
-  const checked = checkTarget(target, given, { principal, request })
+  checkRights(target.api, target.endpoint, principal)
+  const checked = checkParameters(target, bodyParameters(parameters), contextOf(request))
   const scenario = readScenario(request, principal)
   const providerKey = chooseProviderKey(target.api, principal)
   return { ...target, ...checked, providerKey, raw: false, scenario }
 }
 
-function checkTarget(
-  target: CallTarget,
-  given: () => GivenParameter[],
-  { principal, request }: { principal: Principal; request: Pick<FastifyRequest, 'ip'> },
-): CheckedParameters {
-  checkRights(target.api, target.endpoint, principal)
-  const context = {
+function contextOf(request: Pick<FastifyRequest, 'ip'>): CallContext {
+  return {
     now: Date.now(),
     // A getter, because few endpoints need it, and reading the headers of proxies costs time.
     get callerAddress() {
       return request.ip
     },
   }
-  return checkParameters(target, given(), context)
 }
 
-/**
- * Each part of the path is decoded once.
- *
- * @throws GatewayError API_NOT_FOUND, ENDPOINT_NOT_FOUND, INVALID_ENCODING
- */
-function findEndpoint(catalog: Catalog, url: string): CallTarget {
-  const [slug = '', ...rest] = splitUrl(url).path.slice('/v1/call/'.length).split('/')
-  return findTarget(catalog, decodeSegment(slug), () => (rest.length === 1 ? decodeSegment(rest[0] ?? '') : undefined))
-}
-
-/**
- * `endpointName` has no slash at its start. It is a function because an unknown API is reported
- * before a name that cannot be decoded.
- *
- * @throws GatewayError API_NOT_FOUND or ENDPOINT_NOT_FOUND
- */
-export function findTarget(catalog: Catalog, slug: string, endpointName: () => string | undefined): CallTarget {
+/** @throws GatewayError API_NOT_FOUND */
+export function findApi(catalog: Catalog, slug: string): Api {
   const api = catalog.get(slug)
   if (!api) throw apiNotFound(offeredApis(catalog), slug)
-  const name = endpointName()
+  return api
+}
+
+/**
+ * @param name has no slash at its start; undefined for a path that names no endpoint
+ * @throws GatewayError ENDPOINT_NOT_FOUND
+ */
+export function findEndpoint(api: Api, name: string | undefined): CallTarget {
   const endpoint = name === undefined ? undefined : api.endpoints.get(`/${name}`)
   if (!endpoint) throw endpointNotFound(api, name)
   return { api, endpoint }

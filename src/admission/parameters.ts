@@ -35,7 +35,7 @@ export interface CallTarget {
 
 /** Also checks the request line that the parameters make. @throws GatewayError INVALID_PARAMETER */
 export function checkParameters(target: CallTarget, given: GivenParameter[], context: CallContext): CheckedParameters {
-  const { byName, declaration: endpoint } = target.endpoint
+  const { byName, declaration } = target.endpoint
   const flat: GivenParameter[] = []
   for (const parameter of given) {
     if (Array.isArray(parameter.value) && !byName.get(parameter.name)?.isBody) flat.push(...itemsOf(parameter))
@@ -46,7 +46,7 @@ export function checkParameters(target: CallTarget, given: GivenParameter[], con
   const { values, undeclared } = gather(target.endpoint, flat)
   const extra = undeclared.length === 0 ? [] : readExtra(target, undeclared)
   const parameters = readDeclared(target.endpoint, values, extra)
-  if (endpoint.bodyBytesMax !== undefined) checkBodySize(endpoint.bodyBytesMax, parameters.body)
+  if (declaration.bodyBytesMax !== undefined) checkBodySize(declaration.bodyBytesMax, parameters.body)
   try {
     return { parameters: complete(target, { parameters, extra }, context), extra }
   } catch (error) {
@@ -110,12 +110,12 @@ function gather(
  *
  * @throws GatewayError INVALID_PARAMETER
  */
-function readExtra({ api, endpoint: declared }: CallTarget, undeclared: GivenParameter[]): CheckedParameters['extra'] {
-  const { declaration: endpoint, parameters } = declared
+function readExtra({ api, endpoint }: CallTarget, undeclared: GivenParameter[]): CheckedParameters['extra'] {
+  const { declaration, parameters } = endpoint
   const members = parameters.find(({ isBody }) => isBody)?.schema.properties ?? {}
   const misplaced = undeclared.find(({ name }) => Object.hasOwn(members, name))
   if (misplaced) throw invalidParameter(misplaced.name, 'it is a member of the body: put it into body')
-  if ((endpoint.effect ?? 'read') === 'read') return readUndeclared(api, declared, undeclared)
+  if ((declaration.effect ?? 'read') === 'read') return readUndeclared(api, endpoint, undeclared)
   const names = parameters.map((parameter) => parameter.name).join(', ') || 'none'
   throw invalidParameter(undeclared[0]?.name, `a call that changes something takes declared parameters alone: ${names}`)
 }
@@ -190,12 +190,12 @@ function missingParameter(
  * @throws GatewayError INVALID_PARAMETER
  */
 function complete(
-  { api, endpoint: { declaration: endpoint } }: CallTarget,
+  { api, endpoint: { declaration } }: CallTarget,
   { parameters, extra }: CheckedParameters,
   context: CallContext,
 ): Record<string, unknown> {
-  const completed = endpoint.complete?.(parameters, context) ?? parameters
-  for (const request of [endpoint.request(completed, context)].flat()) {
+  const completed = declaration.complete?.(parameters, context) ?? parameters
+  for (const request of [declaration.request(completed, context)].flat()) {
     if (extra.length > 0) checkOverridesNothing(extra, request)
     const { path } = requestTarget(api.baseUrl, request, extra)
     if (REQUEST_LINE_BYTES_FIXED + path.length > REQUEST_LINE_BYTES_MAX) {

@@ -6,6 +6,7 @@ export interface ApiEndpoint {
   path: string
   /** As the upstream's file declares it. */
   declaration: Endpoint
+  method: 'GET' | 'POST'
   /**
    * Declared parameters, each with its compiled check: required parameters first, and otherwise in
    * the order of the schema.
@@ -73,7 +74,7 @@ export function createEndpoint(path: string, endpoint: Endpoint): ApiEndpoint {
     [parameter.name, ...parameter.aliases].map((name): [string, ApiParameter] => [name, parameter]),
   )
   const ordered = parameters.toSorted((a, b) => Number(b.required) - Number(a.required))
-  return { path, declaration: endpoint, parameters: ordered, byName: new Map(names) }
+  return { path, declaration: endpoint, method: callMethod(endpoint), parameters: ordered, byName: new Map(names) }
 }
 
 /**

@@ -18,7 +18,7 @@ export function exampleCall(slug: string, apiEndpoint: ApiEndpoint): string {
 export function newcomersCall(apis: Iterable<Api>): { api: Api; endpoint: ApiEndpoint } | undefined {
   const all = [...apis].sort((one, other) => Number(other.slug === 'weather') - Number(one.slug === 'weather'))
   for (const api of all) {
-    const endpoint = [...api.endpoints.values()].find(({ declaration }) => callMethod(declaration) === 'GET')
+    const endpoint = [...api.endpoints.values()].find(({ method }) => method === 'GET')
     if (endpoint) return { api, endpoint }
   }
   return undefined

@@ -63,7 +63,7 @@ function endpointMarkdown(api: Api, endpoint: ApiEndpoint, baseUrl: string): str
       `| \`${name}\` | ${required ? 'yes' : 'no'} | ${cell(parameterWords(schema))} | ${cell([schema.description, aliasWords(aliases)].filter(Boolean).join('. '))} |`,
   )
   return [
-    `## ${callMethod(endpoint.declaration)} /v1/call/${slug}${path}`,
+    `## ${endpoint.method} /v1/call/${slug}${path}`,
     '',
     `${description} ${[effectWords(endpoint), cacheWords(endpoint)].filter(Boolean).join(' ')}`,
     '',

@@ -25,7 +25,7 @@ export function endpointPaths(catalog: Catalog, named: NamedSchemas): Record<str
   const paths: Record<string, JsonSchema> = {}
   for (const api of catalog.values()) {
     for (const endpoint of api.endpoints.values()) {
-      const method = callMethod(endpoint.declaration).toLowerCase()
+      const method = endpoint.method.toLowerCase()
       paths[`/v1/call/${api.slug}${endpoint.path}`] = { [method]: endpointOperation(api, endpoint, named) }
     }
   }
