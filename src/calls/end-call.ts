@@ -36,18 +36,18 @@ export function endCall(
   { arrival, job, principal, admission, end }: AwaitedCall,
   next?: NextCall,
 ): Promise<EndStep> {
-  const isPending = end.kind === 'pending'
+  const isAccepted = end.kind === 'accepted'
   const isEndedByWorker = job.isAsync && end.kind !== 'failed'
   recordCall(deps, arrival, {
     ...(admission && { job, ...admission }),
     principal,
     callId: job.id,
-    statusWithoutError: isPending ? 202 : 200,
-    error: isPending ? undefined : errorOf(end),
+    statusWithoutError: isAccepted ? 202 : 200,
+    error: isAccepted ? undefined : errorOf(end),
     reply: end.kind === 'reply' ? end.reply : undefined,
     isEndedByWorker,
   })
-  if (isPending || isEndedByWorker) return NOTHING_ENDED
+  if (isAccepted || isEndedByWorker) return NOTHING_ENDED
   return deps.callEnds.end(job, end.verdict, next)
 }
 

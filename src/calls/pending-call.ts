@@ -15,7 +15,6 @@ import { CALLER_LEFT_STATUS, type Verdict } from '../queue/verdict.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
 import { startSendSpan } from '../telemetry/spans.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
-import type { Tracing } from '../telemetry/tracing.ts'
 import { awaitReach, type CallToWithdraw, type Withdrawal, type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
 
 export interface PendingDeps extends WithdrawDeps {
@@ -51,8 +50,8 @@ export interface CallerWait {
   throwIfOver: () => void
 }
 
-/** What came of a call while its caller waited. `pending`: an asynchronous call goes on. */
-export type CallResult = { kind: 'pending' } | FinalResult
+/** What came of a call while its caller waited. `accepted`: an asynchronous call goes on. */
+export type CallResult = { kind: 'accepted' } | FinalResult
 
 export type FinalResult = { kind: 'reply'; reply: Reply; verdict: Verdict } | FailedResult
 
@@ -88,7 +87,6 @@ export async function runPendingCall(
   { wait, isAwaited = true, reachIfUnqueued }: PendingOptions,
 ): Promise<CallResult> {
   const { waitEntry, mustNotRepeat, answerKey, giveSpareRoomBack } = queueing
-  const mayShareJob = !job.isAsync && !mustNotRepeat
   const { reply, forget } = deps.replies.awaitReply(job.id)
   noteExpectedEnd(deps, job, queueing.etaMs)
   let jobId: string | undefined
@@ -96,18 +94,15 @@ export async function runPendingCall(
   try {
     wait.throwIfOver()
     if (job.isAsync) await recordAsyncCall(deps.redis, job, waitEntry)
-    jobId =
-      deps.telemetry.tracing && job.traceparent !== undefined
-        ? await enqueueTraced(deps, { call: job, mayShareJob }, deps.telemetry.tracing)
-        : await deps.queues.enqueue({ call: job, mayShareJob })
-    if (!isAwaited) return { kind: 'pending' }
+    jobId = await enqueue(deps, { call: job, mayShareJob: !job.isAsync && !mustNotRepeat })
+    if (!isAwaited) return { kind: 'accepted' }
     const answer = await Promise.race([reply, wait.over])
     const { head } = answer
     deps.knownAnswers.learn(answerKey, head)
     deps.spareRoom.learn(job, head)
     return { kind: 'reply', reply: answer, verdict: { code: head.code, reach: reachOf(head) } }
   } catch (thrown) {
-    if (job.isAsync && jobId !== undefined) return { kind: 'pending' }
+    if (job.isAsync && jobId !== undefined) return { kind: 'accepted' }
     const withdrawing = withdraw(deps, { id: job.id, slug: job.slug, waitEntry, jobId })
     const failure = { thrown, isQueued: jobId !== undefined, withdrawing }
     const error = await errorOfCall(failure, mustNotRepeat)
@@ -121,20 +116,19 @@ export async function runPendingCall(
   }
 }
 
-/** @throws as `CallQueues.enqueue` */
-async function enqueueTraced(
-  { queues }: PendingDeps,
+/** Queues a call, in a span if it is traced. @throws as `CallQueues.enqueue` */
+async function enqueue(
+  { queues, telemetry: { tracing } }: PendingDeps,
   { call, mayShareJob }: { call: CallJob; mayShareJob: boolean },
-  tracing: Tracing,
 ): Promise<string> {
-  const span = startSendSpan(tracing, call, queues.of(call.slug).name)
-  if (!span) return await queues.enqueue({ call, mayShareJob })
+  const span = tracing && startSendSpan(tracing, call, queues.of(call.slug).name)
   try {
-    const jobId = await queues.enqueue({ call: { ...call, traceparent: span.traceparent }, mayShareJob })
-    span.end()
+    const traced = span ? { ...call, traceparent: span.traceparent } : call
+    const jobId = await queues.enqueue({ call: traced, mayShareJob })
+    span?.end()
     return jobId
   } catch (error) {
-    span.end(toGatewayError(error).code)
+    span?.end(toGatewayError(error).code)
     throw error
   }
 }

@@ -158,7 +158,7 @@ async function runUnit(
     over.catch(() => undefined)
     const wait = { over, throwIfOver: () => end.throwIfAborted() }
     const ended = await runPendingCall(deps, { job, queueing }, { wait, reachIfUnqueued: 'refused' })
-    if (ended.kind === 'pending') throw new Error('a call of a batch is not asynchronous')
+    if (ended.kind === 'accepted') throw new Error('a call of a batch is not asynchronous')
     return { ...awaited, admission, end: ended }
   } catch (refusal) {
     const error = toGatewayError(refusal)

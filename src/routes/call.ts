@@ -85,7 +85,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   const end = await awaitCall(context, admitted, callerSocket(request))
   const waitedMs = performance.now() - arrival.startedAt - admissionMs
   // The verdict of a call whose caller left is a promise, and nobody reads this answer.
-  const verdict = end.kind === 'pending' || end.verdict instanceof Promise ? undefined : end.verdict
+  const verdict = end.kind === 'accepted' || end.verdict instanceof Promise ? undefined : end.verdict
   const admission = { admissionMs, quotedMs: queueing.etaMs }
   // If the end fails, `CallEndBatcher` repeats it, so its rejection needs no handler.
   const ending = endCall(context, { arrival, job, principal, admission, end })
@@ -95,7 +95,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   reply.headers(rateLimitHeaders(limitsAfter(verdict, limits), waitedMs))
   if (end.kind === 'reply') reply.headers(replyHeaders(end.reply.head, admissionMs))
   else reply.header('server-timing', timingWithoutReply(admissionMs, waitedMs))
-  if (end.kind === 'pending') return answerPending(reply, admitted, waitedMs)
+  if (end.kind === 'accepted') return answerAccepted(reply, admitted, waitedMs)
   if (end.kind === 'failed') throw end.error
   const { head, body } = end.reply
   if (head.code) throw replyError(head)
@@ -145,7 +145,7 @@ async function limitsAfterRefusal(limits: LimitState, ending: Promise<unknown> |
   )
 }
 
-function answerPending(reply: FastifyReply, { job, queueing }: Admitted, waitedMs: number): FastifyReply {
+function answerAccepted(reply: FastifyReply, { job, queueing }: Admitted, waitedMs: number): FastifyReply {
   const location = `/v1/calls/${job.id}`
   return reply
     .status(202)

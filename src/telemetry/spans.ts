@@ -47,8 +47,9 @@ export function startCallSpan(
   })
 }
 
-/** From the call's job until Redis has it. */
+/** From the call's job until Redis has it; undefined for a call that is not traced. */
 export function startSendSpan(tracing: Tracing, call: CallJob, lane: string): CallSpan | undefined {
+  if (call.traceparent === undefined) return undefined
   return tracing.start(`send ${lane}`, {
     kind: 'producer',
     parent: call.traceparent,
@@ -56,7 +57,9 @@ export function startSendSpan(tracing: Tracing, call: CallJob, lane: string): Ca
   })
 }
 
+/** Undefined for a call that is not traced. */
 export function startProcessSpan(tracing: Tracing, call: CallJob, lane: string): CallSpan | undefined {
+  if (call.traceparent === undefined) return undefined
   return tracing.start(`process ${lane}`, {
     kind: 'consumer',
     parent: call.traceparent,

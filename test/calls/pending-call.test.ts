@@ -96,7 +96,7 @@ test('an asynchronous call whose node ends, or whose caller leaves, goes on and 
     await until(isQueued)
     if (isNodesEnd) end(node)
     else socket.destroy()
-    assert.deepEqual(await ended, { kind: 'pending' })
+    assert.deepEqual(await ended, { kind: 'accepted' })
     assert.equal(await isQueued(), true)
   }
 })
@@ -112,7 +112,7 @@ test('an asynchronous call whose kept result its node cannot read is answered as
   const [times, body] = [{ queueMs: 0, permitMs: 0, upstreamMs: 1, attempts: 1 }, Buffer.from('{}')]
   await storeResult(directly, { id, accountId }, { head: { id, times }, body })
   await sendReply(directly, job, { head: { id, times, storedFor: accountId }, body: Buffer.alloc(0) })
-  assert.deepEqual(await ended, { kind: 'pending' })
+  assert.deepEqual(await ended, { kind: 'accepted' })
 })
 
 test('a call whose node ends, or has ended before it came, is taken back, and the answer says to send it again', async (t) => {

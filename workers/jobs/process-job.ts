@@ -46,9 +46,7 @@ export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: A
   const all = await readCalls(deps, job)
   const hasWaited = deps.clock.now() - (all[0]?.limitsAcquiredAt ?? 0) > WAITED_MS
   const calls = isSecondRun || hasWaited ? await stillWaitedFor(deps, all) : all
-  if (calls.length < all.length) {
-    for (const call of all) if (!calls.includes(call)) skipCall(deps, call)
-  }
+  for (const call of all) if (!calls.includes(call)) skipCall(deps, call)
   const processing = calls.map((call) => processCall(deps, { call, lane, isSecondRun }, cancelled))
   const results = await Promise.allSettled(processing)
   const failed = results.find((result) => result.status === 'rejected')
@@ -96,20 +94,14 @@ export interface QueuedCall {
  */
 export async function processCall(deps: ProcessorDeps, queued: QueuedCall, cancelled: AbortSignal): Promise<void> {
   const { tracing } = deps.telemetry
-  const { call, lane } = queued
-  const isTraced = tracing !== undefined && call.traceparent !== undefined
-  const span = isTraced ? startProcessSpan(tracing, call, lane) : undefined
-  if (!span) {
-    await runAndReply(deps, queued, cancelled)
-    return
-  }
+  const span = tracing && startProcessSpan(tracing, queued.call, queued.lane)
+  const call = span ? { ...queued.call, traceparent: span.traceparent } : queued.call
   try {
-    const { traceparent } = span
-    const { outcome, fetchedBy } = await runAndReply(deps, { ...queued, call: { ...call, traceparent } }, cancelled)
-    if (fetchedBy !== undefined && fetchedBy !== traceparent) span.link(fetchedBy)
-    span.end(isFailure(outcome) && ERRORS[outcome.code].status >= 500 ? outcome.code : undefined)
+    const { outcome, fetchedBy } = await runAndReply(deps, { ...queued, call }, cancelled)
+    if (fetchedBy !== undefined && fetchedBy !== call.traceparent) span?.link(fetchedBy)
+    span?.end(isFailure(outcome) && ERRORS[outcome.code].status >= 500 ? outcome.code : undefined)
   } catch (error) {
-    span.end('INTERNAL_ERROR')
+    span?.end('INTERNAL_ERROR')
     throw error
   }
 }
