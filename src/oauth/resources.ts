@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { Catalog } from '../catalog/catalog.ts'
 import { GatewayError } from '../errors.ts'
-import { isInProcess } from '../http/request/caller-socket.ts'
+import { isMadeByTool } from '../http/request/caller-socket.ts'
 
 /** The only scope of access tokens. */
 export const CALL_SCOPE = 'call'
@@ -125,7 +125,7 @@ export function requireAudience(
   request: Pick<FastifyRequest, 'url'>,
   baseUrl: string,
 ): void {
-  if (isInProcess()) return
+  if (isMadeByTool()) return
   const path = resourcePath(request.url)
   if (path !== undefined && resourceOf(resource, baseUrl) === `${baseUrl}${path}`) return
   throw new GatewayError('INVALID_TOKEN', {

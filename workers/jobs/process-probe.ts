@@ -63,7 +63,7 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
     if (!responseClass) await forgetLimitedCallers(deps, slug)
     if (recorded && !responseClass) {
       const read = mapAnswers(recorded.endpoint, [answer], recorded)
-      if ('data' in read) recorder.noteFields({ ...recorded, upstream: api.upstream, data: read.data })
+      if ('data' in read) recorder.noteMembers({ ...recorded, upstream: api.upstream, data: read.data })
     }
   } catch (error) {
     // Health has the outcome: a failed probe is no failed job.

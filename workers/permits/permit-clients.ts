@@ -30,7 +30,8 @@ export class PermitClients {
       ({ slug }, bucket) => {
         const cap = caps.of({ slug }, bucket)
         const onGranted = (granted: number): void => grants.add({ slug, bucket, caps: cap.rules, granted })
-        const isPausedByOperator = (): boolean => sourceNamed(catalog, slug)?.pausedMode === 'hold'
+        const source = sourceNamed(catalog, slug)
+        const isPausedByOperator = (): boolean => source?.pausedMode === 'hold'
         const usualMs = (): number => health.usualMs(slug) ?? USUAL_MS_DEFAULT
         // Only what an upstream says of the shared cap is announced to all workers.
         const aheadMax = bucket === SHARED_BUCKET ? AHEAD_MAX : 0

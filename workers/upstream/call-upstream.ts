@@ -87,7 +87,7 @@ async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory
     return { ...failure, retryAfterMs }
   }
   const { data } = read
-  recorder.noteFields({ upstream: api.upstream, path: call.endpoint, endpoint, parameters: call.parameters, data })
+  recorder.noteMembers({ upstream: api.upstream, path: call.endpoint, endpoint, parameters: call.parameters, data })
   recorder.flush()
   return call.raw ? { body: rawBody(exchanges), data } : dataOutcome(data)
 }
@@ -159,17 +159,26 @@ function sendWithRetries(
   return withRetries(run, { isIdempotent, budget: deps.budgetOf(api), retryMsMin, remainingMs, signal })
 }
 
-/** @throws AttemptError also if the answer says that the upstream failed, which may be repeated */
+/**
+ * Sends a request, and a request for each redirect within the upstream's own origin. Each takes a
+ * permit.
+ *
+ * @throws AttemptError also if the answer says that the upstream failed, which may be repeated
+ */
 async function sendAndCheck(
   deps: UpstreamDeps,
   upstreamCall: CallWithRecorder,
-  currentWire: () => WireRequest,
+  first: () => WireRequest,
 ): Promise<ClassifiedExchange> {
   const { api } = upstreamCall
-  const { redirectsMax = 0 } = api.upstream
-  const result = await (redirectsMax === 0
-    ? sendUnderPermit(deps, upstreamCall, currentWire)
-    : followRedirects(deps, upstreamCall, { first: currentWire, redirectsMax }))
+  let result = await sendUnderPermit(deps, upstreamCall, first)
+  let currentWire = first
+  for (let hops = api.upstream.redirectsMax ?? 0; hops > 0; hops -= 1) {
+    const next = redirectedRequest(api, currentWire(), result.answer)
+    if (!next) break
+    currentWire = () => next
+    result = await sendUnderPermit(deps, upstreamCall, currentWire)
+  }
   const { status, headers } = result.answer
   const code = result.responseClass?.code
   if (code !== 'UPSTREAM_ERROR') return result
@@ -177,22 +186,6 @@ async function sendAndCheck(
   // A route that has moved, or a refusal, is the same the next time.
   const isRetryable = status < 400 || status >= 500 || MOMENTARY.has(status)
   throw new AttemptError(code, { isRetryable, cause: new StatusError(status), retryAfterMs, reach: 'answered' })
-}
-
-/** Within the upstream's own origin; each redirect is a request that takes a permit. */
-async function followRedirects(
-  deps: UpstreamDeps,
-  upstreamCall: CallWithRecorder,
-  { first, redirectsMax }: { first: () => WireRequest; redirectsMax: number },
-): Promise<ClassifiedExchange> {
-  const { api } = upstreamCall
-  let currentWire = first
-  for (let hops = redirectsMax; ; hops -= 1) {
-    const result = await sendUnderPermit(deps, upstreamCall, currentWire)
-    const next = hops > 0 ? redirectedRequest(api, currentWire(), result.answer) : undefined
-    if (!next) return result
-    currentWire = () => next
-  }
 }
 
 /** An array if one call took several requests. */

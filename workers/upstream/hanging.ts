@@ -40,8 +40,8 @@ export class UnansweredRequests {
     this.#now = now
   }
 
-  /** An answer came, or a failure was counted. */
-  answered(slug: string): void {
+  /** An answer came, or a failure was counted: forgets the requests before it. */
+  end(slug: string): void {
     this.#bySlug.delete(slug)
   }
 

@@ -18,7 +18,7 @@ interface Expected {
   isThere: (data: unknown, isRecorded: () => boolean) => boolean | undefined
 }
 
-export interface Answered {
+export interface AnswerData {
   upstream: Upstream
   /** Path of the endpoint in the catalog. */
   path: string
@@ -42,7 +42,7 @@ export interface Knowledge {
  * times.
  */
 export function membersSeen(
-  { upstream, path, endpoint, parameters, data }: Answered,
+  { upstream, path, endpoint, parameters, data }: AnswerData,
   { known, isProbe, now }: Knowledge,
 ): { seen: MembersSeen | undefined; isLacking: boolean } {
   const lacks: string[] = []

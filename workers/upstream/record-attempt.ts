@@ -10,7 +10,7 @@ import { BreakerGate, scheduleProbe } from './breaker-gate.ts'
 import { describeFailure, type Seen } from './failure-words.ts'
 import { onHanging } from './hanging.ts'
 import type { HealthDeps } from './health-deps.ts'
-import { type Answered, membersSeen } from './lacking-members.ts'
+import { type AnswerData, membersSeen } from './lacking-members.ts'
 import type { WireRequest } from './upstream-request.ts'
 
 export interface RecordedRequest {
@@ -86,7 +86,7 @@ export class AttemptRecorder {
       const code = result.responseClass?.code
       span?.set({ 'http.response.status_code': result.answer.status })
       span?.end(code)
-      this.#deps.unanswered.answered(slug)
+      this.#deps.unanswered.end(slug)
       const kind = code === undefined ? 'ok' : resultOf(code, this.request)
       const answered = record(kind, code, { status: result.answer.status })
       // Another request may follow a redirect, and the body of a good answer may prove invalid.
@@ -117,16 +117,16 @@ export class AttemptRecorder {
   }
 
   /**
-   * Notes which fields the data of the last answer lack. Undeclared parameters may choose what an
+   * Notes which members the data of the last answer lack. Undeclared parameters may choose what an
    * answer has.
    */
-  noteFields(answered: Answered): void {
+  noteMembers(answer: AnswerData): void {
     const last = this.#answered.at(-1)
     if (last?.result !== 'ok' || !last.isPlain) return
     const { health, telemetry } = this.#deps
     const { slug, source } = this.request
     const knowledge = { known: health.membersOf(slug), isProbe: source === 'probe', now: health.now() }
-    const { seen, isLacking } = membersSeen(answered, knowledge)
+    const { seen, isLacking } = membersSeen(answer, knowledge)
     last.members = seen
     if (isLacking) telemetry.metrics.lacking.inc({ slug })
   }
@@ -168,7 +168,7 @@ export class AttemptRecorder {
   #trackUnanswered(error: unknown, code: string | undefined, tookMs: number): void {
     const { unanswered, health } = this.#deps
     const { slug, source } = this.request
-    if (code !== undefined) unanswered.answered(slug)
+    if (code !== undefined) unanswered.end(slug)
     // If nothing was written, or this worker lost the call, the upstream left nothing unanswered.
     else if (source === 'call' && mayBeSent(error) && error !== LOCK_LOST && unanswered.abandoned(slug, tookMs))
       scheduleProbe(this.#deps, slug, { name: `unanswered-${health.now()}`, isForced: true, isDecisive: true })

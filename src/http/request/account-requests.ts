@@ -1,6 +1,6 @@
 import { GatewayError } from '../../errors.ts'
 import { TokenBuckets } from '../../throttles/token-buckets.ts'
-import { isInProcess } from './caller-socket.ts'
+import { isMadeByTool } from './caller-socket.ts'
 
 /** Seconds of requests that may come at once. */
 const BURST_SECONDS = 2
@@ -41,7 +41,7 @@ export class AccountRequests {
 
   /** A call that was refused. The account's plan does not count it, but it costs work. */
   countRefusedCall(accountId: string, units = 1): void {
-    if (!isInProcess()) this.#buckets.charge(refusedCalls(accountId), units)
+    if (!isMadeByTool()) this.#buckets.charge(refusedCalls(accountId), units)
   }
 
   /**
@@ -50,14 +50,14 @@ export class AccountRequests {
    * @throws GatewayError RATE_LIMIT_EXCEEDED
    */
   checkRefusedCalls(accountId: string): void {
-    if (isInProcess()) return
+    if (isMadeByTool()) return
     const retryAfterMs = this.#buckets.waitMs(refusedCalls(accountId))
     if (retryAfterMs > 0) throw tooMany('Too many calls of this account were refused.', retryAfterMs)
   }
 
   #take(subject: string, units: number): void {
     // A request that this process makes for one it has let in already.
-    if (isInProcess()) return
+    if (isMadeByTool()) return
     const retryAfterMs = this.#buckets.take(subject, units)
     if (retryAfterMs > 0) throw tooMany('Too many requests of this account come at once.', retryAfterMs)
   }

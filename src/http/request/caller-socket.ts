@@ -43,7 +43,7 @@ export function originOf({ id }: Pick<FastifyRequest, 'id'>, via: CallOrigin['vi
   return { requestId, via: 'mcp', ...(tool === undefined ? {} : { tool }) }
 }
 
-/** Whether work is done for a request that this process has checked already. */
-export function isInProcess(): boolean {
+/** Whether a tool makes the request in this process, which has checked the tool's own request. */
+export function isMadeByTool(): boolean {
   return callers.getStore() !== undefined
 }
