@@ -74,7 +74,6 @@ export async function completeCall(redis: RedisConnection, call: AccountCall, ve
   // Counted first, under the call's id: if the release's reply is lost, nobody would know that the
   // call is still to be counted.
   await retryUntil(() => recordUsage(redis, [{ call, verdict }], call.id), REPEAT)
-  const { id: callId, limitsAcquiredAt: at, credentialId } = call
-  const calls = [{ callId, at, credentialId, isAsync: true, refund: refundOf(verdict) }]
-  return (await endCalls(redis, call, { calls })).ended === 1
+  const ending = { ...call, isAsync: true, refund: refundOf(verdict) }
+  return (await endCalls(redis, call, { calls: [ending] })).ended === 1
 }

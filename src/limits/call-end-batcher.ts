@@ -34,9 +34,6 @@ const UNACKED_MAX = 2_000
 /** Fails open: beyond it refusals are not counted, so that a flood cannot fill the memory. */
 const REFUSALS_MAX = 10_000
 
-/** Batch of usage that needs no id of its own: the batcher makes an id when it sends the batch. */
-const ID_WHEN_SENT = ''
-
 type Account = Pick<LimitSubject, 'accountId' | 'mode'>
 
 /** A call that ends. Without `id` the call took no limits, because it was refused before that. */
@@ -74,7 +71,8 @@ export class CallEndBatcher {
   readonly #redis: RedisConnection
   readonly #log: Log
   readonly #ends = new Batcher<LimitEnd, EndStep>((_account, ends) => this.#end(ends))
-  readonly #used = new Batcher<UsedCall>((id, calls) => this.#count(calls, id === ID_WHEN_SENT ? randomUUID() : id), {
+  /** By the id under which a call is counted once; calls without an id are counted together. */
+  readonly #used = new Batcher<UsedCall>((id, calls) => this.#count(calls, id || randomUUID()), {
     gatherMs: USAGE_GATHER_MS,
   })
 
@@ -98,9 +96,9 @@ export class CallEndBatcher {
   end(call: EndingCall, verdict: Verdict | Promise<Verdict>, next?: NextCall): Promise<EndStep> {
     if (verdict instanceof Promise) return this.#follow(verdict.then((known) => this.end(call, known, next)))
     this.#countEnd(call, verdict)
-    const { id, accountId, mode, credentialId, limitsAcquiredAt: at, isAsync } = call
+    const { id, accountId, mode, credentialId, limitsAcquiredAt, isAsync } = call
     if (id === undefined) return NOTHING_ENDED
-    const ending = { callId: id, at, credentialId, isAsync, refund: refundOf(verdict), next: next?.callId }
+    const ending = { id, limitsAcquiredAt, credentialId, isAsync, refund: refundOf(verdict), next: next?.callId }
     const account = { accountId, mode }
     return handled(this.#ends.add(keyOf(call), { account, call: ending, leaseMs: next?.leaseMs ?? 0 }))
   }
@@ -142,7 +140,7 @@ export class CallEndBatcher {
     // If adding the job of an asynchronous call failed, Redis may still have queued it, and a
     // worker may run it. Both sides record usage under the call's id, so it is counted once.
     const id = call.isAsync && verdict.reach !== 'refused' ? call.id : undefined
-    void this.#used.add(id ?? ID_WHEN_SENT, { call, verdict })
+    void this.#used.add(id ?? '', { call, verdict })
   }
 
   async #compensateUnacked(): Promise<void> {
@@ -166,9 +164,9 @@ export class CallEndBatcher {
     const [first = ''] = callIds
     try {
       // A node notes when it missed the acknowledgement, which may be in the next month.
-      const at = (await readAcquiredAt(this.#redis, account, first)) ?? notedAt
+      const limitsAcquiredAt = (await readAcquiredAt(this.#redis, account, first)) ?? notedAt
       const credentialId = countedCredential(account)
-      const calls = callIds.map((callId) => ({ callId, at, credentialId, refund: 'all' as const }))
+      const calls = callIds.map((id) => ({ id, limitsAcquiredAt, credentialId, refund: 'all' as const }))
       return (await endCalls(this.#redis, account, { calls })).ended > 0
     } catch (error) {
       this.#log.debug({ err: error, callId: first }, 'failed to compensate an unacknowledged acquisition')

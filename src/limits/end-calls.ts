@@ -1,3 +1,4 @@
+import type { CallJob } from '../queue/call-job.ts'
 import type { Refund } from '../queue/verdict.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
@@ -13,11 +14,8 @@ const ENDED_MS = 3_600_000
 
 const endScript = loadScript(new URL('./lua/end.lua', import.meta.url), { ENDED_MS, LEASE_MS_MAX })
 
-export interface CallToEnd {
-  callId: string
+export interface CallToEnd extends Pick<CallJob, 'id' | 'limitsAcquiredAt'> {
   refund: Refund
-  /** When the call took its units, Redis' clock, milliseconds. */
-  at: number
   /** Id under which the calls of its key or connection are counted; absent if it has no limits. */
   credentialId?: string | undefined
   isAsync?: boolean | undefined
@@ -64,15 +62,15 @@ export async function endCalls(
     numberOf(accountKeys.credentialInFlight(accountId, mode, id))
     return number
   }
-  const values = calls.flatMap(({ callId, refund, at, credentialId, isAsync, next = '' }) => {
+  const values = calls.flatMap(({ id, refund, limitsAcquiredAt, credentialId, isAsync, next = '' }) => {
     // A test call took no unit of a month.
-    const month = mode === 'live' && refund !== 'nothing' ? monthOf(at).name : undefined
+    const month = mode === 'live' && refund !== 'nothing' ? monthOf(limitsAcquiredAt).name : undefined
     const ofAccount = month === undefined ? 0 : numberOf(accountKeys.month(accountId, month))
     const isCounted = month !== undefined && credentialId !== undefined
     const ofCredential = isCounted ? numberOf(accountKeys.credentialMonth(accountId, credentialId, month)) : 0
-    const marker = isAsync ? numberOf(accountKeys.ended(accountId, callId)) : 0
+    const marker = isAsync ? numberOf(accountKeys.ended(accountId, id)) : 0
     const credential = credentialId === undefined ? 0 : numberOfCredential(credentialId)
-    return [callId, refund === 'all' ? 1 : 0, ofAccount, ofCredential, marker, credential, next]
+    return [id, refund === 'all' ? 1 : 0, ofAccount, ofCredential, marker, credential, next]
   })
   const [ended, version] = (await endScript.run(redis, keys, [now ?? '', leaseMs, ...values])) as [number, string]
   return { ended, version }

@@ -196,8 +196,7 @@ export function parseCalls(data: unknown): CallJob[] {
 
 /** Version 1 for one call, which workers of both versions read. */
 export function toJobData(calls: CallJob[]): unknown {
-  const stored: StoredCall[] = []
-  for (const call of calls) stored.push(checkStored(toStored(call)))
+  const stored = calls.map(toStored)
   return stored.length === 1 ? stored[0] : { v: 2, calls: stored }
 }
 

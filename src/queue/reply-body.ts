@@ -7,7 +7,7 @@ import type { CallJob } from './call-job.ts'
 import type { ReplyHead } from './reply-head.ts'
 
 /** Larger bodies go into a key of their own, which the stream names. Bytes. */
-const INLINE_BYTES_MAX = 64 * 1024
+export const INLINE_BYTES_MAX = 64 * 1024
 
 const BODY_MS = 60_000
 
@@ -18,13 +18,8 @@ const storeScript = loadScript(new URL('./lua/store-body.lua', import.meta.url),
 
 export type StoredBody = Required<Pick<ReplyHead, 'bodyKey' | 'bodyIndex' | 'bodyMember'>>
 
-/** Whether a body travels with its reply. */
-export function isInline(body: Buffer): boolean {
-  return body.length <= INLINE_BYTES_MAX
-}
-
 /**
- * Stores a body that is not inline.
+ * Stores a body that is too large for the stream.
  *
  * @throws GatewayError OVERLOADED while the account's other bodies take all the room
  */

@@ -8,7 +8,7 @@ import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
 import type { CallJob } from './call-job.ts'
 import { decodeFrame, encodeFrame } from './frame.ts'
-import { isInline, storeBody, takeBody } from './reply-body.ts'
+import { INLINE_BYTES_MAX, storeBody, takeBody } from './reply-body.ts'
 import { NO_BODY, type Reply, type ReplyHead } from './reply-head.ts'
 import { readResult } from './results.ts'
 
@@ -54,7 +54,7 @@ export async function sendReply(redis: RedisConnection, address: ReplyAddress, r
 
 /** A large body is stored, and its frame names it. @throws as `storeBody` */
 async function toFrame(redis: RedisConnection, address: ReplyAddress, { head, body }: Reply): Promise<Buffer> {
-  if (isInline(body)) return encodeFrame(head, body)
+  if (body.length <= INLINE_BYTES_MAX) return encodeFrame(head, body)
   return encodeFrame({ ...head, ...(await storeBody(redis, address, body)) }, NO_BODY)
 }
 

@@ -56,8 +56,8 @@ async function createAccount(
       return error.details.retryAfterMs ?? 0
     },
     refusedBy: async (callIds: string[]) => (await grantOf('fit', callIds)).refusedBy,
-    end: async (...ended: Omit<CallToEnd, 'at'>[]) => {
-      const calls = ended.map((call) => ({ ...call, at, credentialId: credential?.id }))
+    end: async (...ended: Omit<CallToEnd, 'limitsAcquiredAt'>[]) => {
+      const calls = ended.map((call) => ({ ...call, limitsAcquiredAt: at, credentialId: credential?.id }))
       return await endCalls(redis, subject, { calls, leaseMs: LEASE_MS })
     },
     used: async () => {
@@ -115,8 +115,8 @@ it('a batch has as many calls in flight as the plan has left, and hands each lea
   assert.deepEqual(await account.take('all', ['other']), [1, 1, 1, 1, 1, 1])
   assert.deepEqual(await account.take('all', ids(4)), [4, 2, 5, 3, 5, 3])
   const ended = [
-    { callId: 'call-0', refund: 'nothing', next: 'call-2' },
-    { callId: 'call-1', refund: 'month' },
+    { id: 'call-0', refund: 'nothing', next: 'call-2' },
+    { id: 'call-1', refund: 'month' },
   ] as const
   // If a node heard no answer and writes the refund again, it has no further effect.
   for (let times = 0; times < 2; times += 1) {
@@ -130,7 +130,7 @@ it('a step that hands a lease on says which version the rights of its account ha
   await account.take('all', ids(2))
   const key = accountKeys.version(`batch-${accounts}`)
   const version = await redis.get(key)
-  const step = { callId: 'call-0', refund: 'nothing', next: 'call-1' } as const
+  const step = { id: 'call-0', refund: 'nothing', next: 'call-1' } as const
   assert.deepEqual(await account.end(step), { ended: 1, version })
   await redis.set(key, 'another')
   assert.deepEqual(await account.end(step), { ended: 0, version: 'another' })
@@ -141,12 +141,12 @@ it('a step that hands a lease on says which version the rights of its account ha
 it('a call of a batch that is not made gives back its minute and its month, once', async () => {
   const account = await createAccount({ perMinute: 10, inFlight: 2, perMonth: 100 })
   await account.take('all', ids(3))
-  for (const [callId, left] of [
+  for (const [id, left] of [
     ['call-2', [2, 2, 2]],
     ['call-0', [1, 1, 1]],
   ] as const) {
     for (let times = 0; times < 2; times += 1) {
-      await account.end({ callId, refund: 'all' })
+      await account.end({ id, refund: 'all' })
       assert.deepEqual(await account.used(), left)
     }
   }
@@ -157,12 +157,12 @@ it('a batch of a credential with limits counts for it too, and gives back there 
   const account = await createAccount({ perMinute: 10, inFlight: 3, perMonth: 100 }, limits)
   assert.deepEqual(await account.take('all', ids(4)), [4, 2, 4, 2, 4, 4, 2, 4])
   await account.end(
-    { callId: 'call-0', refund: 'month', next: 'call-2' },
-    { callId: 'call-1', refund: 'all' },
-    { callId: 'call-3', refund: 'all' },
+    { id: 'call-0', refund: 'month', next: 'call-2' },
+    { id: 'call-1', refund: 'all' },
+    { id: 'call-3', refund: 'all' },
   )
   assert.deepEqual(await account.used(), [2, 1, 1, 2, 1, 1])
-  await account.end({ callId: 'call-2', refund: 'nothing' })
+  await account.end({ id: 'call-2', refund: 'nothing' })
   assert.deepEqual(await account.used(), [2, 0, 1, 2, 0, 1])
   assert.equal(await account.take('all', ids(9).slice(4)), 'MONTHLY_QUOTA_EXCEEDED')
 })

@@ -44,7 +44,11 @@ function openAccount(plan = { perMinute: 100, perMonth: 100, inFlight: 3 }) {
     return refusal.details.retryAfterMs
   }
   const end = async (callId: string) =>
-    await endCalls(redis, { accountId, mode: 'live' }, { calls: [{ callId, at: now, refund: 'nothing' }], now })
+    await endCalls(
+      redis,
+      { accountId, mode: 'live' },
+      { calls: [{ id: callId, limitsAcquiredAt: now, refund: 'nothing' }], now },
+    )
   const pass = (ms: number) => {
     now += ms
   }

@@ -219,7 +219,14 @@ it('plan limits are exact and nothing is given back twice in any history of call
       const end = async (call: ModelCall, refund: Refund) => {
         const next = refund === 'all' ? undefined : call.waiting.shift()
         const { id, at, isAsync } = call
-        const ending = { callId: id, at, refund, credentialId: limitsOf[call.by]()?.id, isAsync, next: next?.id }
+        const ending = {
+          id,
+          limitsAcquiredAt: at,
+          refund,
+          credentialId: limitsOf[call.by]()?.id,
+          isAsync,
+          next: next?.id,
+        }
         const hadLease = model.account.inFlight.has(id)
         const { ended } = await endCalls(redis, account, { calls: [ending, ending], leaseMs: LEASE_MS, now })
         assert.equal(ended, model.end(call, { refund, next, now }) ? 1 : 0)

@@ -59,7 +59,7 @@ it('the keys of account limits live as long when a batch of one call at a time h
   const { request, inFlight } = await createAccount('handed-on')
   const { subject, plan } = request
   await accountLimits.acquireBatch({ ...request, plan: { ...plan, inFlight: 1 }, callIds: ['one', 'two'], take: 'all' })
-  const handingOn = { callId: 'one', at: Date.now(), refund: 'nothing', next: 'two' } as const
+  const handingOn = { id: 'one', limitsAcquiredAt: Date.now(), refund: 'nothing', next: 'two' } as const
   await endCalls(redis, subject, { calls: [handingOn], leaseMs: MINUTE })
   await assertLives({ [inFlight]: 30 * MINUTE })
 })
@@ -86,7 +86,7 @@ it('the keys of asynchronous calls and their results live fifteen minutes from t
   await storeResult(redis, { ...call, bytesMax: 10_000 }, { head, body: Buffer.from('x') })
   const kept = [accountKeys.result('any', 'one'), accountKeys.results('any'), accountKeys.resultBytes('any')]
   await assertLives(Object.fromEntries(kept.map((key) => [key, 15 * MINUTE])))
-  const ending = { callId: 'one', at: now, refund: 'nothing', isAsync: true } as const
+  const ending = { id: 'one', limitsAcquiredAt: now, refund: 'nothing', isAsync: true } as const
   await endCalls(redis, { accountId: 'any', mode: 'live' }, { calls: [ending] })
   await assertLives({ [accountKeys.ended('any', 'one')]: 60 * MINUTE })
   await storeBody(redis, call, Buffer.alloc(100_000))

@@ -129,7 +129,9 @@ async function makeOutcome(deps: RunDeps, { api, endpoint, call }: ResolvedCall,
   const ensureCallable = (): void => checkCallable(api, call)
   ensureCallable()
   const { providerKey, accountId } = call
-  const access = providerKey ? await callerAccess(deps, api, { providerKey, accountId }) : operatorAccess(api)
+  const access: UpstreamAccess = providerKey
+    ? await callerAccess(deps, api, { providerKey, accountId })
+    : { api, currentKey: () => api.key, bucket: SHARED_BUCKET }
   const result = await callThroughCache(deps, {
     endpoint: endpoint.declaration,
     call,
@@ -159,10 +161,6 @@ function checkCallable(api: Api, { providerKey }: Pick<CallJob, 'providerKey'>):
   // `enabled` is about the operator's own access; a caller's key needs `isCallable` alone.
   if (!isCallable(api) || (!providerKey && !api.enabled)) throw new GatewayError('API_NOT_ENABLED')
   if (api.pausedMode === 'refuse') throw new GatewayError('API_PAUSED', { retryAfterMs: PAUSED_RETRY_MS })
-}
-
-function operatorAccess(api: Api): UpstreamAccess {
-  return { api, currentKey: () => api.key, bucket: SHARED_BUCKET }
 }
 
 /** The key of the account's own that the job names. @throws GatewayError as `ProviderKeys.of` */

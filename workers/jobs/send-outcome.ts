@@ -44,7 +44,8 @@ type TimedOutcome = CallOutcome & { times: CallTimes; reach: Reach }
 export async function sendOutcome(deps: ReplyDeps, call: AnswerableCall, result: TimedOutcome): Promise<void> {
   const { clock, log } = deps
   const reply = toReply(deps, call, result)
-  await retryUntil(() => sendOrKeep(deps, call, reply), {
+  const send = call.isAsync ? sendKept : sendWhenBodyFits
+  await retryUntil(() => send(deps, call, reply), {
     everyMs: SEND_AGAIN_MS,
     forMs: call.deadline - clock.now(),
     mayRepeat: (error) => {
@@ -53,10 +54,6 @@ export async function sendOutcome(deps: ReplyDeps, call: AnswerableCall, result:
       return true
     },
   })
-}
-
-function sendOrKeep(deps: ReplyDeps, call: AnswerableCall, reply: Reply): Promise<void> {
-  return call.isAsync ? sendKept(deps, call, reply) : sendWhenBodyFits(deps, call, reply)
 }
 
 /**

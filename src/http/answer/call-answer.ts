@@ -3,15 +3,26 @@ import { sourceName } from '../../catalog/fallback.ts'
 import type { Terms } from '../../catalog/terms.ts'
 import { GatewayError } from '../../errors.ts'
 import type { CallJob } from '../../queue/call-job.ts'
-import type { CallTimes, ReplyHead } from '../../queue/reply-head.ts'
+import type { ReplyHead } from '../../queue/reply-head.ts'
 
-/** The headers of a call's answer that come from its reply. */
+/**
+ * The headers of a call's answer that come from its reply. `Server-Timing` (W3C) says where the
+ * call's time went, milliseconds.
+ */
 export function replyHeaders(
   { times, cacheStatus, ageSeconds, recordedFor, example }: ReplyHead,
   admissionMs: number,
 ): Record<string, string> {
+  const { queueMs, permitMs, upstreamMs, attempts } = times
+  const timing = [
+    `admission;dur=${admissionMs.toFixed(1)}`,
+    `queue;dur=${queueMs.toFixed(1)}`,
+    `permit;dur=${permitMs.toFixed(1)}`,
+    `upstream;dur=${upstreamMs.toFixed(1)}`,
+    `attempts;desc="${attempts}"`,
+  ]
   return {
-    'server-timing': serverTiming(admissionMs, times),
+    'server-timing': timing.join(', '),
     ...(cacheStatus === undefined ? {} : { 'cache-status': cacheStatus }),
     ...(ageSeconds === undefined ? {} : { age: String(ageSeconds) }),
     ...(recordedFor === undefined ? {} : { 'x-gateway-recorded-for': recordedFor }),
@@ -36,18 +47,6 @@ export function replyError({ code, message, retryAfterMs }: ReplyHead): GatewayE
     ...(message === undefined ? {} : { message }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   })
-}
-
-/** Server-Timing (W3C): where the call's time went, milliseconds. */
-function serverTiming(admissionMs: number, { queueMs, permitMs, upstreamMs, attempts }: CallTimes): string {
-  const parts = [
-    `admission;dur=${admissionMs.toFixed(1)}`,
-    `queue;dur=${queueMs.toFixed(1)}`,
-    `permit;dur=${permitMs.toFixed(1)}`,
-    `upstream;dur=${upstreamMs.toFixed(1)}`,
-    `attempts;desc="${attempts}"`,
-  ]
-  return parts.join(', ')
 }
 
 /**
