@@ -1,4 +1,5 @@
 import type { CallLimits } from '../config.ts'
+import type { Refund } from '../queue/verdict.ts'
 import type { CredentialState } from './limits-of-credential.ts'
 
 /** What an account has used and may use. */
@@ -20,36 +21,24 @@ export interface LimitState {
   credential: CredentialState | undefined
 }
 
-/** What an account has left once the month's unit of a call that failed is given back. */
-export function afterMonthRefund(state: LimitState): LimitState {
-  const { month, credential } = state
-  const ofCredential = credential?.month
+/** What an account has left once a call that ended has given back its `refund`. */
+export function afterRefund(state: LimitState, refund: Refund): LimitState {
+  if (refund === 'nothing') return state
+  const { minute, month, inFlight, credential } = state
+  const one = refund === 'all' ? 1 : 0
   return {
     ...state,
+    minute: without(minute, one),
     month: month && { ...month, used: month.used - 1 },
+    inFlight: inFlight - one,
     credential: credential && {
-      ...credential,
-      month: ofCredential && { ...ofCredential, used: ofCredential.used - 1 },
+      minute: credential.minute && without(credential.minute, one),
+      month: credential.month && { ...credential.month, used: credential.month.used - 1 },
+      inFlight: credential.inFlight && { ...credential.inFlight, used: credential.inFlight.used - one },
     },
   }
 }
 
-/** What an account has left once all that a call took is given back. */
-export function afterRefund(state: LimitState): LimitState {
-  const { credential, ...rest } = afterMonthRefund(state)
-  const { minute, inFlight } = credential ?? {}
-  return {
-    ...rest,
-    minute: withoutUnit(state.minute),
-    inFlight: state.inFlight - 1,
-    credential: credential && {
-      ...credential,
-      minute: minute && withoutUnit(minute),
-      inFlight: inFlight && { ...inFlight, used: inFlight.used - 1 },
-    },
-  }
-}
-
-function withoutUnit<T extends { used: number; resetMs: number }>(minute: T): T {
-  return { ...minute, used: minute.used - 1, resetMs: minute.used === 1 ? 0 : minute.resetMs }
+function without<T extends { used: number; resetMs: number }>(minute: T, units: number): T {
+  return { ...minute, used: minute.used - units, resetMs: minute.used === units ? 0 : minute.resetMs }
 }

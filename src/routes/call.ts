@@ -17,8 +17,8 @@ import {
 } from '../http/answer/call-answer.ts'
 import { bringsBody, CALL_BYTES_MAX, unitsOfBody } from '../http/request/body-limits.ts'
 import { callerSocket, originOf } from '../http/request/caller-socket.ts'
-import { afterMonthRefund, afterRefund, type LimitState } from '../limits/limit-state.ts'
-import { refundOf, type Verdict } from '../queue/verdict.ts'
+import { afterRefund } from '../limits/limit-state.ts'
+import { refundOf } from '../queue/verdict.ts'
 import { type CallArrival, noteArrival, recordCall } from '../telemetry/record-call.ts'
 
 /** Request headers that an answer depends on. */
@@ -92,7 +92,8 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   // The answer waits for the end only if the call was refused: the caller's next call, which may
   // come to another node, must not find units that this call does not cost.
   if (verdict?.reach === 'refused') await ending.catch(() => undefined)
-  reply.headers(rateLimitHeaders(limitsAfter(verdict, limits), waitedMs))
+  const left = afterRefund(limits, verdict ? refundOf(verdict) : 'nothing')
+  reply.headers(rateLimitHeaders(left, waitedMs))
   if (end.kind === 'reply') reply.headers(replyHeaders(end.reply.head, admissionMs))
   else reply.header('server-timing', timingWithoutReply(admissionMs, waitedMs))
   if (end.kind === 'accepted') return answerAccepted(reply, admitted, waitedMs)
@@ -101,13 +102,6 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   if (head.code) throw replyError(head)
   reply.headers(sourceHeaders(context.catalog, job.slug, head))
   return reply.type(mediaTypeOf(job)).send(body)
-}
-
-/** The limits as headers show them, after what this end gives back. */
-function limitsAfter(verdict: Verdict | undefined, limits: LimitState): LimitState {
-  const refund = verdict ? refundOf(verdict) : 'nothing'
-  if (refund === 'all') return afterRefund(limits)
-  return refund === 'month' ? afterMonthRefund(limits) : limits
 }
 
 async function refuse(
@@ -129,20 +123,12 @@ async function refuse(
     if (error.status < 500)
       context.accountRequests.countRefusedCall(principal.accountId, unitsOfBody(headers, CALL_BYTES_MAX))
     if (principal.mode === 'test') reply.header('x-gateway-mode', 'test')
-    if (limits) reply.headers(rateLimitHeaders(await limitsAfterRefusal(limits, taken ? ended : undefined)))
+    // Headers show what the account has left once the end has given back what the call took.
+    const [all, nothing] = [() => 'all' as const, () => 'nothing' as const]
+    const refund = taken ? await ended.then(all, nothing) : 'nothing'
+    if (limits) reply.headers(rateLimitHeaders(afterRefund(limits, refund)))
   }
   throw error
-}
-
-/**
- * The limits as headers show them. `ending` gives back what a refused call took, unless it fails.
- */
-async function limitsAfterRefusal(limits: LimitState, ending: Promise<unknown> | undefined): Promise<LimitState> {
-  if (!ending) return limits
-  return await ending.then(
-    () => afterRefund(limits),
-    () => limits,
-  )
 }
 
 function answerAccepted(reply: FastifyReply, { job, queueing }: Admitted, waitedMs: number): FastifyReply {

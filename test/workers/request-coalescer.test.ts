@@ -29,6 +29,11 @@ async function assertEnds({ leader }: ReturnType<typeof keysOf>) {
 }
 const TIMEOUT = { code: 'UPSTREAM_TIMEOUT' } as const
 const OWN: Outcome = { body: Buffer.from('{}') }
+/** A call that takes the lead when the answer is stored. */
+const findStored = async (_request: object, mayBeStored: boolean) => {
+  assert.ok(mayBeStored, 'one request is enough')
+  return { outcome: OWN }
+}
 
 /** A process whose call leads. It has sent its request and has no answer yet. */
 async function lead(t: TestContext, keys: ReturnType<typeof keysOf>) {
@@ -147,11 +152,10 @@ it('a call whose place comes first brings the answer for a request that is not s
     await until(() => isLed)
     await assertEnds(keys)
     // The calls that come now share the first request.
-    const stored = async (): Promise<RequestResult> => ({ outcome: OWN })
-    const remote = { ...subscriber('third'), findStored: stored }
+    const remote = subscriber('third')
     const [beside, follower] = [
       second.join(keys, subscriber('third'), () => assert.fail('one request is enough')),
-      new RequestCoalescer(redis).join(keys, remote, () => assert.fail('one request is enough')),
+      new RequestCoalescer(redis).join(keys, remote, findStored),
     ]
     await follows(remote)
     await redis.set(keys.answer, 'stored')
@@ -176,8 +180,8 @@ it('a call whose place comes first shares a request that was sent', async (t) =>
   const leading = await lead(t, keys)
   const leader = await redis.get(keys.leader)
   await until(async () => (await redis.get(keys.leader)) !== leader)
-  const ahead = { ...subscriber('ahead'), mayOvertake: true, findStored: async () => ({ outcome: OWN }) }
-  const following = new RequestCoalescer(redis).join(keys, ahead, () => assert.fail('one request is enough'))
+  const ahead = { ...subscriber('ahead'), mayOvertake: true }
+  const following = new RequestCoalescer(redis).join(keys, ahead, findStored)
   await follows(ahead)
   await redis.set(keys.answer, 'stored')
   leading.end()
@@ -203,7 +207,8 @@ it('a call whose command for the lead was slow finds what the leader before stor
   const answer = { outcome: { body: Buffer.from('1') }, freshMs: 60_000 }
   let stored: RequestResult | undefined
   let requests = 0
-  const send = async (): Promise<RequestResult> => {
+  const send = async (_request: object, mayBeStored: boolean): Promise<RequestResult> => {
+    if (mayBeStored && stored) return stored
     requests += 1
     stored = answer
     return answer
@@ -213,11 +218,10 @@ it('a call whose command for the lead was slow finds what the leader before stor
     await until(() => stored !== undefined)
     return await redis.evalsha(...values)
   }
-  const findStored = async () => stored
   const late = new RequestCoalescer(slow, { isStoreElsewhere: true })
-  const second = late.join(keys, { ...subscriber('second'), findStored }, send)
+  const second = late.join(keys, subscriber('second'), send)
   const first = new RequestCoalescer(redis, { isStoreElsewhere: true })
-  await first.join(keys, { ...subscriber('first'), findStored }, send)
+  await first.join(keys, subscriber('first'), send)
   assert.deepEqual((await second).outcome, answer.outcome)
   assert.equal(requests, 1)
 })
@@ -227,13 +231,9 @@ it('a follower in another process looks for the stored answer when it takes the 
     const keys = keysOf(`looked-up-${isStored}`)
     await redis.set(keys.leader, 'another', 'PX', 60_000)
     const done: string[] = []
-    const findStored = async () => {
-      done.push('looked')
-      return { outcome: OWN }
-    }
-    const follower = { ...subscriber('second'), findStored }
-    const following = new RequestCoalescer(redis).join(keys, follower, async () => {
-      done.push('sent')
+    const follower = subscriber('second')
+    const following = new RequestCoalescer(redis).join(keys, follower, async (_request, mayBeStored) => {
+      done.push(mayBeStored ? 'looked' : 'sent')
       return { outcome: OWN }
     })
     await follows(follower)

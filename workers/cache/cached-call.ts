@@ -144,15 +144,11 @@ async function shareRequest(deps: CachingDeps, upstreamCall: UpstreamCall, keys:
     signal,
     progress,
     mayOvertake: call.ticket?.isAhead === true,
-    findStored: async (): Promise<RequestResult | undefined> => {
-      const found = await findFresh(deps, keys)
-      return found && { outcome: storedOutcome(found), found }
-    },
   }
   let refusals = 0
   while (true) {
-    const shared = await deps.coalescer.join(keys, subscriber, (request) =>
-      fetchAnswer(deps, leading, { keys, request }),
+    const shared = await deps.coalescer.join(keys, subscriber, (request, mayBeStored) =>
+      fetchAnswer(deps, leading, { keys, request, mayBeStored }),
     )
     const { isCollapsed, outcome } = shared
     if (!isCollapsed || !isOfOneCall(outcome)) return shared
@@ -176,26 +172,26 @@ function withoutPrivateMessage(shared: SharedResult): SharedResult {
   return { ...shared, outcome: failure }
 }
 
-async function findFresh({ cache, clock }: CachingDeps, keys: CacheKeys): Promise<CacheEntry | undefined> {
-  const stored = await cache.get(keys.answer)
-  return stored && stalenessMs(stored, clock.now()) <= 0 ? stored : undefined
-}
-
-/** What the call that leads does: it sends a request and stores what comes. */
+/** What the call that leads does: it sends a request and stores what comes, unless it finds that. */
 async function fetchAnswer(
   deps: CachingDeps,
   upstreamCall: UpstreamCall,
-  { keys, request }: { keys: CacheKeys; request: CoalescedRequest },
+  { keys, request, mayBeStored }: { keys: CacheKeys; request: CoalescedRequest; mayBeStored: boolean },
 ): Promise<RequestResult> {
+  const { cache, clock } = deps
+  const ensureNotStored = async (): Promise<void> => {
+    const stored = await cache.get(keys.answer)
+    if (stored && stalenessMs(stored, clock.now()) <= 0) throw new StoredMeanwhileError(stored)
+  }
   // Another process may have led meanwhile, for a call with an earlier place.
   const ensureNeeded = async ({ hasWaited }: Permit): Promise<void> => {
-    const stored = hasWaited ? await findFresh(deps, keys) : undefined
-    if (stored) throw new StoredMeanwhileError(stored)
+    if (hasWaited) await ensureNotStored()
   }
   const { progress, signal } = request
-  const remainingMs = (): number => request.deadline - deps.clock.now()
+  const remainingMs = (): number => request.deadline - clock.now()
   const ofRequest = { progress, signal, remainingMs, ensureNeeded, callerSignal: upstreamCall.signal }
   try {
+    if (mayBeStored) await ensureNotStored()
     const outcome = await callWithFallback(deps, { ...upstreamCall, ...ofRequest })
     const freshMs = await store(deps, upstreamCall, { key: keys.answer, outcome, lead: request.lead })
     return { outcome, freshMs, fetchedBy: upstreamCall.call.traceparent }

@@ -24,8 +24,6 @@ export interface Subscriber {
    * while that request is not sent.
    */
   mayOvertake?: boolean
-  /** The answer if it is stored by the time that this call takes the lead. */
-  findStored?: () => Promise<RequestResult | undefined>
 }
 
 export interface CoalescedRequest {
@@ -64,7 +62,8 @@ interface Ended extends RequestResult {
   isLeader: boolean
 }
 
-type Work = (request: CoalescedRequest) => Promise<RequestResult>
+/** `mayBeStored`: the leader before may have stored the answer. */
+type Work = (request: CoalescedRequest, mayBeStored: boolean) => Promise<RequestResult>
 
 interface LocalRequest extends CoalescedRequest {
   keys: CacheKeys
@@ -75,7 +74,6 @@ interface LocalRequest extends CoalescedRequest {
   token: string
   /** Of the call whose place in the wait queue the request has. */
   member: string
-  findStored: NonNullable<Subscriber['findStored']>
   work: Work
   isOver: boolean
   subscribers: Set<Subscriber>
@@ -113,7 +111,7 @@ export class RequestCoalescer {
     return this.#requests.has(keys.answer)
   }
 
-  /** `work` makes the answer if no other call does. */
+  /** `work` finds or makes the answer if no other call does. */
   async join(keys: CacheKeys, subscriber: Subscriber, work: Work): Promise<SharedResult> {
     const known = this.#requests.get(keys.answer)
     const overtaken = subscriber.mayOvertake && known && !hasBegun(known.progress) ? known : undefined
@@ -141,7 +139,7 @@ export class RequestCoalescer {
   }
 
   #start(keys: CacheKeys, subscriber: Subscriber, work: Work): LocalRequest {
-    const { member, deadline, mayOvertake = false, findStored = async () => undefined } = subscriber
+    const { member, deadline, mayOvertake = false } = subscriber
     const ending = new AbortController()
     const token = randomUUID()
     const lead = this.#isStoreElsewhere ? undefined : { keys, tokens: tokensOf(token) }
@@ -159,7 +157,6 @@ export class RequestCoalescer {
       token,
       lead,
       member,
-      findStored,
       work,
       isOver: false,
       deadline,
@@ -190,9 +187,7 @@ export class RequestCoalescer {
     let hasEnded = false
     try {
       // A leader stores its answer before it ends its lead, so the answer can be read now.
-      const stored = hasAnswer || this.#isStoreElsewhere ? await request.findStored() : undefined
-      if (stored) return stored
-      const answer = await request.work(request)
+      const answer = await request.work(request, hasAnswer || this.#isStoreElsewhere)
       // The command that stored the answer has ended the lead.
       hasEnded = answer.freshMs !== undefined && request.lead !== undefined
       return answer
