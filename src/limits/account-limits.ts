@@ -26,15 +26,15 @@ export interface LimitSubject {
   mode: 'live' | 'test'
   version: string
   /**
-   * What the owner allows the key or the connection. Absent for a session, and if nobody set
-   * anything.
+   * What the owner allows the key or the connection. Absent for a session, and if the owner narrows
+   * nothing. If it bounds no calls, nothing is counted for the credential.
    */
   allowance?: CredentialLimits | undefined
   /** Set if an application calls, for the words of refusals. */
   connection?: object | undefined
 }
 
-/** For a reading whose account is looked up with each request. */
+/** For a reading that looks its account up with each request: the script compares no version. */
 export const ANY_VERSION = 'any'
 
 /** A refusal says when the first of at most so many calls in flight is expected to end. */

@@ -17,8 +17,9 @@ export type CallOrigin = Static<typeof CallOrigin>
 
 /**
  * One call as its job stores it, the contract between API nodes and workers. It is readable in
- * Redis and in the console: no secret in it, keys by id. A change that old workers cannot read gets
- * a new `v`.
+ * Redis and in the console: no secret in it, keys by id. A job of one call is the call itself, with
+ * `v` 1; a job of several calls has `v` 2 (`SharedJob`). A change of either that old workers cannot
+ * read gets a new number.
  */
 const StoredCall = Type.Object({
   v: Type.Literal(1),

@@ -172,7 +172,10 @@ function withoutPrivateMessage(shared: SharedResult): SharedResult {
   return { ...shared, outcome: failure }
 }
 
-/** What the call that leads does: it sends a request and stores what comes, unless it finds that. */
+/**
+ * What the call that leads does: it sends a request and stores what comes, unless the answer is
+ * stored already.
+ */
 async function fetchAnswer(
   deps: CachingDeps,
   upstreamCall: UpstreamCall,

@@ -51,13 +51,7 @@ export class PermitClient {
   readonly #inUse: PermitsInUse
   readonly #ahead: PermitsAhead
   readonly #waiters = new LocalWaiters()
-  readonly #polls = new PollSchedule({
-    poll: () => this.#poll(),
-    pauseAfter: (pauseMs) => {
-      if (this.#waiters.size > 0) return pauseMs
-      return this.#inUse.releasedCount > 0 ? this.#releasePauseMs() : undefined
-    },
-  })
+  readonly #polls = new PollSchedule(() => this.#poll())
   /**
    * How much later than the grant the next poll logs its permits, and how much longer these permits
    * may be used. Milliseconds. If the permits of the last poll were too old when they came, this is
@@ -71,12 +65,7 @@ export class PermitClient {
     this.slug = slug
     this.#cap = cap
     this.#log = log.child({ cap: cap.name })
-    this.#inUse = new PermitsInUse({
-      cap,
-      log: this.#log,
-      onReleased: () => this.#scheduleRelease(),
-      giveBack: (id) => this.#giveBack([id]),
-    })
+    this.#inUse = new PermitsInUse(cap, this.#log)
     this.#onGranted = onGranted
     this.#ahead = new PermitsAhead(aheadMax, (unused) => this.#giveBack(unused))
     this.#isPausedByOperator = isPausedByOperator
@@ -106,7 +95,22 @@ export class PermitClient {
     this.#ahead.noteCall()
     if (this.#waiters.size > 0 || this.#isPausedByOperator() || !this.#isAnsweredInTime(remainingMs)) return undefined
     const ahead = this.#ahead.take()
-    return ahead && this.#inUse.handOut(ahead.id, { usableUntil: ahead.usableUntil, hasWaited: false })
+    return ahead && this.#handOut(ahead.id, { usableUntil: ahead.usableUntil, hasWaited: false })
+  }
+
+  /** A permit for a request, which holds it from now on. `usableUntil`: monotonic clock, ms. */
+  #handOut(id: PermitId, { usableUntil, hasWaited }: { usableUntil: number; hasWaited: boolean }): Permit {
+    this.#inUse.hold(id)
+    return {
+      id,
+      hasWaited,
+      isFresh: () => performance.now() <= usableUntil,
+      release: (tookMs) => {
+        this.#inUse.release(id, tookMs)
+        this.#scheduleRelease()
+      },
+      giveBack: () => this.#giveBack([id]),
+    }
   }
 
   wake(member: string): void {
@@ -142,14 +146,21 @@ export class PermitClient {
     if (permits.ids.length + permits.unused.length > 0) await this.#cap.release(permits)
   }
 
-  #poll(): Promise<number> {
-    return this.#sendPoll().catch((error) => {
+  /** @returns milliseconds until the next poll; undefined if no poll is needed */
+  async #poll(): Promise<number | undefined> {
+    const pauseMs = await this.#sendPoll().catch((error) => {
       this.#log.warn({ err: error }, 'failed to exchange permits with Redis')
       return POLL_INTERVAL_MS
     })
+    if (this.#waiters.size > 0) return pauseMs
+    return this.#inUse.releasedCount > 0 ? this.#releasePauseMs() : undefined
   }
 
-  /** Sends what was released, and asks for permits. @returns milliseconds until the next poll */
+  /**
+   * Sends what was released, and asks for permits.
+   *
+   * @returns how long waiters wait for the next poll, milliseconds
+   */
   async #sendPoll(): Promise<number> {
     const waiters = this.#isPausedByOperator() ? [] : this.#waiters.first()
     const released = this.#inUse.drainReleased()
@@ -240,7 +251,7 @@ export class PermitClient {
       void this.#rejectUnanswerable(waiter)
       return
     }
-    waiter.resolve(this.#inUse.handOut(id, { usableUntil, hasWaited: waiter.hasWaited }))
+    waiter.resolve(this.#handOut(id, { usableUntil, hasWaited: waiter.hasWaited }))
   }
 
   /**

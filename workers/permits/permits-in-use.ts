@@ -14,15 +14,6 @@ export interface Permit {
   giveBack: () => void
 }
 
-export interface PermitsInUseDeps {
-  cap: Cap
-  log: Log
-  /** After a permit has ended: a poll has to release it. */
-  onReleased: () => void
-  /** Gives back a permit that a request did not need. */
-  giveBack: (id: PermitId) => void
-}
-
 const RENEW_EVERY_MS = 1_500
 
 /**
@@ -30,32 +21,29 @@ const RENEW_EVERY_MS = 1_500
  * permits that ended until a poll releases them.
  */
 export class PermitsInUse {
-  readonly #deps: PermitsInUseDeps
+  readonly #cap: Cap
+  readonly #log: Log
   readonly #held = new Set<PermitId>()
   #released: { id: PermitId; tookMs: number }[] = []
   #renewing: NodeJS.Timeout | undefined
   /** At the last renewal: a warning comes when there are more. */
   #lostLeases = 0
 
-  constructor(deps: PermitsInUseDeps) {
-    this.#deps = deps
+  constructor(cap: Cap, log: Log) {
+    this.#cap = cap
+    this.#log = log
   }
 
-  /** A permit for a request, which holds it from now on. `usableUntil`: monotonic clock, ms. */
-  handOut(id: PermitId, { usableUntil, hasWaited }: { usableUntil: number; hasWaited: boolean }): Permit {
+  /** A request holds the permit from now on. */
+  hold(id: PermitId): void {
     this.#held.add(id)
     this.#renewing ??= setInterval(() => this.#renew(), RENEW_EVERY_MS)
-    return {
-      id,
-      hasWaited,
-      isFresh: () => performance.now() <= usableUntil,
-      release: (tookMs) => {
-        this.#held.delete(id)
-        this.#released.push({ id, tookMs })
-        this.#deps.onReleased()
-      },
-      giveBack: () => this.#deps.giveBack(id),
-    }
+  }
+
+  /** The request has ended: the permit is released with the next poll. */
+  release(id: PermitId, tookMs: number): void {
+    this.#held.delete(id)
+    this.#released.push({ id, tookMs })
   }
 
   /**
@@ -67,10 +55,9 @@ export class PermitsInUse {
   async giveBack(unused: PermitId[]): Promise<boolean> {
     for (const id of unused) this.#held.delete(id)
     try {
-      return (await this.#deps.cap.release({ ...this.drainReleased(), unused })).isWaitedFor
+      return (await this.#cap.release({ ...this.drainReleased(), unused })).isWaitedFor
     } catch (error) {
-      const { log } = this.#deps
-      log.warn({ err: error, permits: unused.length }, 'failed to release unused permits; they count as used')
+      this.#log.warn({ err: error, permits: unused.length }, 'failed to release unused permits; they count as used')
       return false
     }
   }
@@ -93,17 +80,16 @@ export class PermitsInUse {
       this.#renewing = undefined
       return
     }
-    const { cap, log } = this.#deps
     const ids = [...this.#held]
-    cap.renew(ids, LEASE_MS).then(
+    this.#cap.renew(ids, LEASE_MS).then(
       (renewed) => {
         const ended = ids.filter((id) => !this.#held.has(id)).length
         const lost = ids.length - renewed - ended
         // Other requests have their leases now: more are under way than the cap lets.
-        if (lost > this.#lostLeases) log.warn({ lost }, 'permit leases were gone before they were renewed')
+        if (lost > this.#lostLeases) this.#log.warn({ lost }, 'permit leases were gone before they were renewed')
         this.#lostLeases = lost
       },
-      (error) => log.warn({ err: error }, 'failed to renew permit leases'),
+      (error) => this.#log.warn({ err: error }, 'failed to renew permit leases'),
     )
   }
 }

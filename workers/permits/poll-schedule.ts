@@ -13,26 +13,19 @@ export const POLL_AT_ONCE = 0
 /** Shortest pause between polls, so that a poll serves several slots of a rate. Milliseconds. */
 const POLL_MS_MIN = 5
 
-export interface PollScheduleDeps {
-  /** Never rejects. @returns how long to wait for the next poll, milliseconds */
-  poll: () => Promise<number>
-  /**
-   * What is done after a poll that returned this pause, if nobody asked for another poll meanwhile.
-   *
-   * @returns the pause before the next poll, milliseconds; undefined if no poll is needed
-   */
-  pauseAfter: (pauseMs: number) => number | undefined
-}
-
 /** When a worker polls Redis for the permits of one cap: one poll at a time. */
 export class PollSchedule {
-  readonly #deps: PollScheduleDeps
+  readonly #poll: () => Promise<number | undefined>
   #isPolling = false
   #pollAgain = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(deps: PollScheduleDeps) {
-    this.#deps = deps
+  /**
+   * `poll` never rejects. It returns the pause before the next poll, milliseconds; undefined if no
+   * poll is needed.
+   */
+  constructor(poll: () => Promise<number | undefined>) {
+    this.#poll = poll
   }
 
   get isPolling(): boolean {
@@ -65,14 +58,10 @@ export class PollSchedule {
 
   #run(): void {
     this.#pollAgain = false
-    this.#deps.poll().then((pauseMs) => {
+    this.#poll().then((pauseMs) => {
       this.#isPolling = false
-      if (this.#pollAgain) {
-        this.pollSoon()
-        return
-      }
-      const nextMs = this.#deps.pauseAfter(pauseMs)
-      if (nextMs !== undefined) this.pollIn(nextMs)
+      if (this.#pollAgain) this.pollSoon()
+      else if (pauseMs !== undefined) this.pollIn(pauseMs)
     })
   }
 }

@@ -46,6 +46,7 @@ type ObservedAttempt = Omit<AttemptRecord, 'slot'> & { seen: Seen }
  */
 export class AttemptRecorder {
   readonly #deps: HealthDeps
+  readonly #waitedForMemoryMs: () => number
   readonly request: RecordedRequest
   /** Attempts whose answers are not read yet, so that it is not certain what they say of health. */
   #answered: ObservedAttempt[] = []
@@ -59,6 +60,7 @@ export class AttemptRecorder {
 
   constructor(deps: HealthDeps, request: RecordedRequest) {
     this.#deps = deps
+    this.#waitedForMemoryMs = request.waitedForMemoryMs ?? (() => 0)
     this.request = request
     this.gate = new BreakerGate(deps, request)
   }
@@ -178,10 +180,6 @@ export class AttemptRecorder {
   #longMs(leastMs: number): number {
     const { p95Ms } = this.#deps.health.ofUpstream(this.request.slug).parts
     return Math.max(leastMs, HANGING_P95_TIMES * (p95Ms ?? 0))
-  }
-
-  #waitedForMemoryMs(): number {
-    return this.request.waitedForMemoryMs?.() ?? 0
   }
 
   #watchHanging(record: () => ObservedAttempt): { hasHung: () => boolean; stop: () => void } {

@@ -10,8 +10,8 @@
      - Quarter: if its name begins with `q`, it holds at most a quarter of the window, while anybody
        else has demand.
      - Kept part: of a long window, it leaves KEPT_PART of what the group around it may hold to
-       groups that have had little. The rule does not bind a share of no network that alone had
-       demand in the last day.
+       groups that have had little. If an account of no network was the only share with demand in
+       the last day, the rule does not bind it.
      ]]
 local CHUNK, NONE = 128, { count = 0 }
 
