@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type ErrorCode, GatewayError } from '../../errors.ts'
@@ -14,15 +14,24 @@ export function createRequestId(): string {
   return `req_${randomUUID().replaceAll('-', '')}`
 }
 
+interface NewestRequest {
+  request: FastifyRequest
+  reply: FastifyReply
+  /** The answer to the request before it, if it was not written when this request came. */
+  before: ServerResponse | undefined
+}
+
 /**
  * The newest request of each connection: what the HTTP parser refuses may be its rest, or what was
  * sent behind it.
  */
-const newest = new WeakMap<Socket, { request: FastifyRequest; reply: FastifyReply }>()
+const newest = new WeakMap<Socket, NewestRequest>()
 
 /** Remembers a request whose head has arrived. */
 export function noteRequest(request: FastifyRequest, reply: FastifyReply): void {
-  newest.set(request.raw.socket, { request, reply })
+  const { socket } = request.raw
+  const before = newest.get(socket)?.reply.raw
+  newest.set(socket, { request, reply, before: before?.writableFinished ? undefined : before })
 }
 
 const CODES: Record<string, ErrorCode> = {
@@ -96,30 +105,43 @@ const refused = new WeakSet<Socket>()
 
 /**
  * Answers bytes that are no HTTP request we take, then closes. There may be no request to answer,
- * only a socket.
+ * only a socket. The requests before these bytes get their answers first: a client that counts the
+ * characters of its body and not the bytes has sent a good request, and then the rest of its body.
  */
 export function refuseConnection(cause: Error & ParseError, socket: Socket, baseUrl: string): void {
   // What comes behind the bytes that were refused is refused by the parser too.
   if (refused.has(socket)) return
+  refused.add(socket)
   const last = newest.get(socket)
   const isArriving = last !== undefined && !last.request.raw.complete
-  const answer = last?.reply.raw
-  // An answer that waits behind other answers has no socket yet.
-  const isQueued = answer?.socket === null && !answer.writableFinished
-  // Behind a call that still waits for its answer, ours would be taken for that answer.
-  const isInterleaved = isQueued || (answer?.writableEnded === false && (!isArriving || answer.headersSent))
-  if (cause.code === 'ECONNRESET' || !socket.writable || isInterleaved) return void socket.destroy()
-  refused.add(socket)
+  const earlier = isArriving ? last.before : last?.reply.raw
+  const isAwaited = earlier !== undefined && !earlier.writableFinished && !earlier.destroyed
+  // A caller that has ended its side has left, as it has behind a complete request.
+  const hasLeft = cause.code === 'ECONNRESET' || (isAwaited && cause.code === 'HPE_INVALID_EOF_STATE')
+  if (hasLeft) return void socket.destroy()
+  const refuse = (): void => writeRefusal(cause, socket, { baseUrl, arriving: isArriving ? last : undefined })
+  if (isAwaited) earlier.once('close', refuse)
+  else refuse()
+}
+
+function writeRefusal(
+  cause: Error & ParseError,
+  socket: Socket,
+  { baseUrl, arriving }: { baseUrl: string; arriving: NewestRequest | undefined },
+): void {
+  const answer = arriving?.reply.raw
+  // In the middle of an answer, ours would be taken for its rest.
+  if (!socket.writable || (answer?.headersSent && !answer.writableEnded)) return void socket.destroy()
   setTimeout(() => socket.destroy(), LINGER_MS).unref()
   // The request was answered before its rest was refused.
-  if (isArriving && answer?.writableEnded) return void socket.end()
+  if (answer?.writableEnded) return void socket.end()
   const error = parserRefusal(cause, socket)
-  const url = isArriving ? last.request.url : addressOf(cause, socket)
+  const url = arriving?.request.url ?? addressOf(cause, socket)
   const body = JSON.stringify(errorBody(error, baseUrl, isCallRoute(url)))
   const head = [
     `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}`,
     'Connection: close',
-    `X-Request-Id: ${isArriving ? last.request.id : createRequestId()}`,
+    `X-Request-Id: ${arriving?.request.id ?? createRequestId()}`,
     'Cache-Control: no-store',
     'Content-Type: application/json; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,

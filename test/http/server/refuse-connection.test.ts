@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
@@ -14,7 +14,10 @@ const REQUEST_END = ' HTTP/1.1\r\nHost: test\r\n\r\n'
 let app: FastifyInstance
 let accepted: Socket | undefined
 
-/** `/refused` is answered before its body, and `/slow` never. */
+/** Answers `/slow`. */
+const slow = new EventEmitter()
+
+/** `/refused` is answered before its body, and `/slow` when the test says so. */
 before(async () => {
   app = Fastify({
     http: { maxHeaderSize: 16 * 1024 },
@@ -25,7 +28,10 @@ before(async () => {
   })
   app.addHook('onRequest', async (request, reply) => noteRequest(request, reply))
   app.all('/refused', { onRequest: async (_request, reply) => await reply.send('refused') }, async () => 'ok')
-  app.all('/slow', () => undefined)
+  app.all('/slow', async () => {
+    await once(slow, 'answer')
+    return 'slow'
+  })
   app.all('/*', async () => 'ok')
   boundPipelining(app.server, new HeldBytes(1e9), () => false)
   app.server.on('connection', (socket: Socket) => (accepted = socket))
@@ -132,13 +138,42 @@ describe('a body that comes in small parts', () => {
   })
 })
 
-it('a refusal is never sent in place of an answer that an earlier request waits for', async () => {
-  for (const behind of [
-    'POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n',
-    `GET /${REQUEST_END}xyz\r\n\r\n`,
-    'CONNECT api.example:443 HTTP/1.1\r\nHost: test\r\n\r\n',
-  ])
-    assert.equal(await answersTo(`GET /slow${REQUEST_END}${behind}`), '')
+describe('bytes that are no request, behind a request that waits for its answer', () => {
+  /** Sends `GET /slow` and what is behind it, and has `/slow` answered when all of it has arrived. */
+  async function sendBehindSlow(behind: string): Promise<{ client: Socket; text: () => string }> {
+    const client = connect((app.server.address() as AddressInfo).port, '127.0.0.1')
+    let text = ''
+    client.on('data', (data) => (text += data))
+    const request = `GET /slow${REQUEST_END}${behind}`
+    client.write(request)
+    await until(() => slow.listenerCount('answer') === 1 && accepted?.bytesRead === request.length)
+    return { client, text: () => text }
+  }
+
+  it('they are refused behind its answer, in whichever way they are wrong', async () => {
+    for (const behind of [
+      'POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n',
+      `GET /${REQUEST_END}xyz\r\n\r\n`,
+      'the rest of a body that is longer than its Content-Length',
+      'CONNECT api.example:443 HTTP/1.1\r\nHost: test\r\n\r\n',
+    ]) {
+      const { client, text } = await sendBehindSlow(behind)
+      assert.equal(text(), '', behind)
+      slow.emit('answer')
+      await once(client, 'close')
+      const [first, ...others] = text().split(/(?=HTTP\/1\.1 \d)/)
+      assert.match(first ?? '', /^HTTP\/1\.1 200 OK.*slow$/s, behind)
+      assert.match(others.at(-1) ?? '', /^HTTP\/1\.1 400 .*VALIDATION_ERROR/s, behind)
+    }
+  })
+
+  it('a caller that ends its side in the middle of them has left', async () => {
+    const { client, text } = await sendBehindSlow('POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 9\r\n\r\nabc')
+    client.end()
+    await once(client, 'close')
+    assert.equal(text(), '')
+    slow.emit('answer')
+  })
 })
 
 it('a CONNECT is refused, and its client may reset the connection', async () => {
