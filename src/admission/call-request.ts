@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { GatewayError } from '../errors.ts'
+import { asksFor } from '../http/request/accept.ts'
 import { InexactNumber, readJsonBody, spelledNumber } from '../http/request/json-body.ts'
 import { isWellFormed } from '../http/request/well-formed.ts'
 import type { Principal } from './authenticate.ts'
@@ -55,7 +56,7 @@ function invalidHeader(header: string, values: string): GatewayError {
 export function wantsRaw({ headers }: FastifyRequest): boolean {
   const form = headers['x-gateway-response']
   if (form !== undefined && form !== 'raw') throw invalidHeader('X-Gateway-Response', 'raw')
-  return form === 'raw' || /(?:^|,)\s*application\/vnd\.upstream\+json\s*(?:[;,]|$)/i.test(headers.accept ?? '')
+  return form === 'raw' || asksFor(headers.accept, 'application/vnd.upstream+json')
 }
 
 /** In order, decoded once as a form (`+` is a blank). @throws GatewayError INVALID_ENCODING */

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { prepareError } from '../http/answer/error-answer.ts'
+import { asksFor } from '../http/request/accept.ts'
 import type { Assets } from '../pages/assets.ts'
 import { html } from '../pages/html.ts'
 import { sendPage } from '../pages/page-headers.ts'
@@ -10,7 +11,7 @@ import { consolePage, consoleStyles } from './console-page.ts'
  * operator API are for programs.
  */
 export function isForPerson({ url, headers }: FastifyRequest): boolean {
-  return !url.startsWith('/v1/') && (headers.accept ?? '').includes('text/html')
+  return !url.startsWith('/v1/') && asksFor(headers.accept, 'text/html')
 }
 
 /** Answers a failure with a page: what is wrong, and where to go on. */

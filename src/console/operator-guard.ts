@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Config } from '../config.ts'
 import { GatewayError } from '../errors.ts'
 import { sendError } from '../http/answer/error-answer.ts'
+import { asksFor } from '../http/request/accept.ts'
 import { readBearer } from '../http/request/bearer.ts'
 import { readCookie } from '../http/request/cookies.ts'
 import { type Operator, operatorName, setOperator, TOKEN_OPERATOR } from '../operator/actor.ts'
@@ -130,7 +131,7 @@ function isOwnOrigin(origin: string, host: string | undefined): boolean {
 
 /** Whether a person opened the address in a browser. */
 function isPageView({ method, headers }: FastifyRequest): boolean {
-  return method === 'GET' && (headers.accept ?? '').includes('text/html')
+  return method === 'GET' && asksFor(headers.accept, 'text/html')
 }
 
 function showLogin(reply: FastifyReply, access: Config['operatorAccess']): FastifyReply {

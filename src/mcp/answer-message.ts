@@ -7,6 +7,7 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server'
 import type { Api } from '../catalog/catalog.ts'
+import { allows } from '../http/request/accept.ts'
 import { type MessageError, readMessage } from './read-message.ts'
 import { createApiServer, createCatalogServer, type Era, type McpDeps } from './server.ts'
 
@@ -16,6 +17,13 @@ export interface McpMessage {
   headers: IncomingHttpHeaders
   /** Parsed. */
   body: unknown
+}
+
+/** In place of the protocol's own words, which ask for both forms. */
+const NOT_ACCEPTABLE = {
+  jsonrpc: '2.0',
+  id: null,
+  error: { code: -32_000, message: 'Accept must allow application/json or text/event-stream.' },
 }
 
 /** What the server of all APIs answers. */
@@ -31,12 +39,13 @@ export function answerApiMessage(apis: Api[], deps: McpDeps, message: McpMessage
 /** Gives the message to the protocol's own server, which lives as long as its answer takes. */
 async function answerMessage(create: (era: Era) => Server, deps: McpDeps, given: McpMessage): Promise<Response> {
   const accepted = acceptedForms(given.headers.accept)
+  if (!accepted.json && !accepted.stream) return Response.json(NOT_ACCEPTABLE, { status: 406 })
   const read = readMessage(given.body)
   if ('error' in read) return errorAnswer(given.body, read.error, accepted)
   const message = { url: given.url, headers: given.headers, body: read.message }
   const { body } = message
   await cancelCall(deps, body)
-  const request = toWebRequest(deps, message, accepted)
+  const request = toWebRequest(deps, message)
   if (await isLegacyRequest(request, body)) {
     // Progress needs a stream; every other answer is one JSON body, as it always was.
     const isStream = accepted.stream && (!accepted.json || wantsProgress(body))
@@ -52,9 +61,9 @@ async function answerMessage(create: (era: Era) => Server, deps: McpDeps, given:
  * A message that no method answers; a client that takes streams alone gets a stream of this single
  * answer.
  */
-function errorAnswer(body: unknown, error: MessageError, { json, stream }: AcceptedForms): Response {
+function errorAnswer(body: unknown, error: MessageError, { json }: AcceptedForms): Response {
   const answer = { jsonrpc: '2.0', id: Object(body).id ?? null, error }
-  if (json || !stream) return Response.json(answer)
+  if (json) return Response.json(answer)
   const headers = { 'content-type': 'text/event-stream' }
   return new Response(`event: message\ndata: ${JSON.stringify(answer)}\n\n`, { headers })
 }
@@ -91,22 +100,16 @@ interface AcceptedForms {
   stream: boolean
 }
 
-/** Reads `Accept` (RFC 9110, 12.5.1). A header that allows one of the two forms is enough. */
-function acceptedForms(accept = '*/*'): AcceptedForms {
-  const ranges = accept.split(',').flatMap((item) => {
-    const [range = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase())
-    return parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter)) ? [] : [range]
-  })
-  const takes = (type: string) =>
-    ranges.some((range) => range === type || range === '*/*' || range === `${type.split('/', 1)[0]}/*`)
-  return { json: takes('application/json'), stream: takes('text/event-stream') }
+/** A header that allows one of the two forms is enough. */
+function acceptedForms(accept: string | undefined): AcceptedForms {
+  return { json: allows(accept, 'application/json'), stream: allows(accept, 'text/event-stream') }
 }
 
 /** The protocol's own code wants both forms accepted; this code decides which form is sent. */
-function toWebRequest({ baseUrl, client }: McpDeps, message: McpMessage, { json, stream }: AcceptedForms): Request {
+function toWebRequest({ baseUrl, client }: McpDeps, message: McpMessage): Request {
   const headers = new Headers()
   for (const [name, value] of Object.entries(message.headers)) if (value !== undefined) headers.set(name, String(value))
-  if (json || stream) headers.set('accept', 'application/json, text/event-stream')
+  headers.set('accept', 'application/json, text/event-stream')
   return new Request(new URL(message.url, baseUrl), { method: 'POST', headers, signal: client.left })
 }
 

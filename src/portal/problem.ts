@@ -4,6 +4,7 @@ import { offeredApis } from '../catalog/catalog-state.ts'
 import { rankApis } from '../catalog/search.ts'
 import type { SignupPolicy } from '../config.ts'
 import { prepareError } from '../http/answer/error-answer.ts'
+import { asksFor } from '../http/request/accept.ts'
 import type { Assets } from '../pages/assets.ts'
 import { sendPage } from '../pages/page-headers.ts'
 import { layout } from './layout.ts'
@@ -27,7 +28,7 @@ const FOR_PROGRAMS = /^\/(v1|oauth|\.well-known|portal|healthz|readyz|assets)(\/
 export function isForPeople({ url, method, headers }: FastifyRequest): boolean {
   if (FOR_PROGRAMS.test(url)) return false
   if (isMcp(url) && method !== 'GET') return false
-  return prefersHtml(headers.accept)
+  return asksFor(headers.accept, 'text/html')
 }
 
 const isMcp = (url: string): boolean => /^\/mcp(\/|\?|$)/.test(url)
@@ -66,19 +67,6 @@ export function sendProblem(
     isLoggedIn: readSessionCookie(request, baseUrl) !== undefined,
   })
   return sendPage(reply, page)
-}
-
-/** The media type named first by weight (RFC 9110, 12.5.1); a wildcard asks for no page. */
-function prefersHtml(accept = ''): boolean {
-  const weights = new Map(
-    accept.split(',').map((item) => {
-      const [type = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase())
-      const weight = parameters.find((parameter) => parameter.startsWith('q='))
-      return [type, weight === undefined ? 1 : Number(weight.slice(2)) || 0]
-    }),
-  )
-  const html = weights.get('text/html') ?? 0
-  return html > 0 && html >= (weights.get('application/json') ?? 0)
 }
 
 function decoded(path: string): string {

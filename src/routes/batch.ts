@@ -13,6 +13,7 @@ import type { GatewayError } from '../errors.ts'
 import { type BatchAnswer, BatchLines, BatchObject } from '../http/answer/batch-answer.ts'
 import { sourceHeaders } from '../http/answer/call-answer.ts'
 import { publicError, retryAfterSeconds } from '../http/answer/public-error.ts'
+import { asksFor } from '../http/request/accept.ts'
 import { MESSAGES_BYTES_MAX, unitsOfBody } from '../http/request/body-limits.ts'
 import { callerSocket, originOf } from '../http/request/caller-socket.ts'
 import type { App } from '../http/request/typed-app.ts'
@@ -267,6 +268,7 @@ function membersOf(body: Buffer): Buffer {
   return Buffer.from(`"data":${JSON.stringify(JSON.parse(body.toString()).data)}}`)
 }
 
-function wantsOneObject(accept = ''): boolean {
-  return /application\/json/i.test(accept) && !/application\/x-ndjson/i.test(accept)
+function wantsOneObject(accept: string | undefined): boolean {
+  const [json, lines] = ['application/json', 'application/x-ndjson']
+  return asksFor(accept, json, lines) && !asksFor(accept, lines, json)
 }

@@ -6,6 +6,7 @@ import type { Context } from '../context.ts'
 import { type CallFilter, type CallPosition, findCallsById, listCalls } from '../db/call-log-pages.ts'
 import type { Db } from '../db/database.ts'
 import { GatewayError } from '../errors.ts'
+import { asksFor } from '../http/request/accept.ts'
 import { nextPageOf } from '../http/request/paging.ts'
 import { IdParams } from '../http/request/path-ids.ts'
 import type { App } from '../http/request/typed-app.ts'
@@ -82,7 +83,7 @@ export async function logRoutes(app: App, context: Context): Promise<void> {
       query.teamId === undefined ? undefined : await teamFor(db, { teamId: query.teamId, userId: id }, MANAGERS)
     const filter = { ...readCallFilter(query), accountId: team?.owner_id ?? id, teamId: team?.id }
     const { limit, after } = readCallPage(query)
-    if (wantsLines(request.headers)) {
+    if (asksFor(request.headers.accept, 'application/x-ndjson')) {
       if (exporting.has(id)) throw oneExport()
       exporting.add(id)
       const stream = Readable.from(exportLines(db, filter, after), { objectMode: false })
@@ -114,10 +115,6 @@ async function* exportLines(db: Db, filter: CallFilter, from: CallPosition | und
     if (!next) break
   }
   yield `${JSON.stringify({ done: true, ...(after && { next: cursorOf(after) }) })}\n`
-}
-
-function wantsLines({ accept = '' }: { accept?: string | undefined }): boolean {
-  return /application\/x-ndjson/i.test(accept)
 }
 
 function noLog(): GatewayError {

@@ -19,29 +19,6 @@ export const ProblemDetails = Type.Object(
   { $id: 'Problem' },
 )
 
-/**
- * Whether a request prefers problem details to our own form of a failure. It does if it names them
- * and does not rank them second.
- */
-export function prefersProblem(accept = ''): boolean {
-  const problem = qualityOf(accept, PROBLEM_TYPE)
-  return problem > 0 && problem >= qualityOf(accept, 'application/json')
-}
-
-/**
- * The quality that `Accept` gives a media type by name (RFC 9110, 12.5.1); 0 if it does not name
- * it.
- */
-function qualityOf(accept: string, type: string): number {
-  for (const item of accept.split(',')) {
-    const [range = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase())
-    if (range !== type) continue
-    const quality = parameters.find((parameter) => parameter.startsWith('q='))
-    return quality === undefined ? 1 : Number(quality.slice(2)) || 0
-  }
-  return 0
-}
-
 /** A failure in that form. */
 export function problemDetails(error: GatewayError, baseUrl: string, requestId: string): Static<typeof ProblemDetails> {
   const { code, message, hint, docs } = publicError(error, baseUrl)

@@ -1,28 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { GatewayError } from '../../../src/errors.ts'
-import { prefersProblem, problemDetails } from '../../../src/http/answer/problem-details.ts'
-
-it('problem details are preferred if Accept names them and names no JSON above them', () => {
-  for (const accept of [
-    'application/problem+json',
-    'application/json, application/problem+json',
-    'application/problem+json;q=0.9, application/json;q=0.5',
-    'APPLICATION/PROBLEM+JSON ; charset=utf-8',
-  ]) {
-    assert.equal(prefersProblem(accept), true, accept)
-  }
-  for (const accept of [
-    undefined,
-    '*/*',
-    'application/json',
-    'application/json, application/problem+json;q=0.5',
-    'application/problem+json;q=0',
-    'application/problem+json;q=x',
-  ]) {
-    assert.equal(prefersProblem(accept), false, accept)
-  }
-})
+import { problemDetails } from '../../../src/http/answer/problem-details.ts'
 
 it('problem details have the members of RFC 9457 and the code, hint and docs of our own form', () => {
   const error = new GatewayError('RATE_LIMIT_EXCEEDED', { retryAfterMs: 6_500 })
