@@ -45,6 +45,8 @@ describe('behind a proxy that speaks HTTPS', () => {
       assert.equal(status, 308, path)
       assert.equal(headers.get('location'), BASE_URL + path)
     }
+    const headers = { ...OVER_TLS, 'x-forwarded-proto': 'http, HTTPS' }
+    assert.equal((await fetch(`${gateway.url}/openapi.json`, { headers, redirect: 'manual' })).status, 200)
   })
 
   it("behind a proxy that speaks HTTPS, the portal's cookie is bound to this host and to HTTPS", async () => {
