@@ -8,7 +8,7 @@ export interface Violation {
   params?: Record<string, unknown>
   /** What was checked, and by what: with Ajv's option `verbose` alone. */
   data?: unknown
-  parentSchema?: { properties?: Record<string, unknown> }
+  parentSchema?: { properties?: Record<string, unknown>; description?: string }
 }
 
 /**
@@ -30,9 +30,9 @@ export function violationWords(violation: Violation): string {
     case 'maximum':
       return `must be at most ${limit}`
     case 'pattern':
-      return patternWords(String(pattern)) ?? message
+      return patternWords(String(pattern)) ?? describedWords(violation)
     case 'format':
-      return FORMATS[String(format)] ?? message
+      return FORMATS[String(format)] ?? describedWords(violation)
     case 'minLength':
       return `must have at least ${counted(limit, 'character')}`
     case 'maxLength':
@@ -64,6 +64,11 @@ function typeWords(violation: Violation): string {
   const types = [violation.params?.type].flat().map(String)
   const known = types.includes('object') ? knownMembers(violation) : []
   return `must be ${types.map((type) => TYPES[type] ?? type).join(' or ')}${known.length === 0 ? '' : `; the members are ${known.join(', ')}`}`
+}
+
+/** Nobody who sends a request can read the pattern of its schema; the description is for people. */
+function describedWords({ message = 'is not valid', parentSchema }: Violation): string {
+  return parentSchema?.description === undefined ? message : `must be as described: ${parentSchema.description}`
 }
 
 function unknownWords(violation: Violation): string {
@@ -131,7 +136,7 @@ const FORMATS: Record<string, string> = {
 const PATTERNS: Record<string, string> = {
   '\\S': 'must not be blank',
   '^[\\x21-\\x7e]+$': 'must be of ASCII characters without blanks',
-  '^2\\d{3}-\\d{2}-\\d{2}$': 'must be a day as YYYY-MM-DD',
+  '^2\\d{3}-\\d{2}-\\d{2}$': 'must be a day as YYYY-MM-DD, from 2000 to 2999',
   '^([1-9]\\d?|100)$': 'must be a whole number from 1 to 100',
   '^[1-9]\\d{0,2}$': 'must be a whole number from 1 to 999',
 }

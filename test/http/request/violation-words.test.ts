@@ -41,6 +41,7 @@ test('the refusal of a request that does not fit its schema says what would fit'
       'Member a must be one or more of day, api, separated by commas.',
     ],
     [Type.String({ pattern: '^x$' }), 'y', 'Member a must match pattern "^x$".'],
+    [Type.String({ pattern: '^x$', description: 'x alone' }), 'y', 'Member a must be as described: x alone.'],
     [Type.Integer(), 'x', 'Member a must be a whole number.'],
     [Type.Number(), 'x', 'Member a must be a number.'],
     [Type.Boolean(), 'x', 'Member a must be true or false.'],
