@@ -49,7 +49,7 @@ export function hookRequests(
   /** @returns whether the request is a preflight: its answer needs no route. */
   const check = (request: FastifyRequest, reply: FastifyReply): boolean => {
     checkHost(request.raw)
-    if (request.headers.expect !== undefined) checkExpectation(request.headers.expect)
+    checkExpectation(request.headers.expect)
     forgetEmptyCredentials(request.raw)
     clients.checkConnection(request)
     // Programs send no cookies.

@@ -8,13 +8,52 @@ export function isCalendarDate(date: string): boolean {
   return !Number.isNaN(time) && new Date(time).toISOString().slice(0, 10) === date
 }
 
+/**
+ * The names of the IANA time zone database (2026) that the runtime takes and does not list: links
+ * to other zones, and zones with a fixed offset. The runtime also takes names of its own, such as
+ * IST and PST, which mean other zones elsewhere and which no upstream knows.
+ */
+const UNLISTED_ZONES = `
+  Africa/Asmara Africa/Timbuktu America/Argentina/Buenos_Aires America/Argentina/Catamarca
+  America/Argentina/ComodRivadavia America/Argentina/Cordoba America/Argentina/Jujuy
+  America/Argentina/Mendoza America/Atikokan America/Atka America/Ensenada America/Fort_Wayne
+  America/Indiana/Indianapolis America/Kentucky/Louisville America/Knox_IN America/Montreal
+  America/Nipigon America/Nuuk America/Pangnirtung America/Porto_Acre America/Rainy_River
+  America/Rosario America/Santa_Isabel America/Shiprock America/Thunder_Bay America/Virgin
+  America/Yellowknife Antarctica/South_Pole Asia/Ashkhabad Asia/Choibalsan Asia/Chongqing
+  Asia/Chungking Asia/Dacca Asia/Harbin Asia/Ho_Chi_Minh Asia/Istanbul Asia/Kashgar Asia/Kathmandu
+  Asia/Kolkata Asia/Macao Asia/Tel_Aviv Asia/Thimbu Asia/Ujung_Pandang Asia/Ulan_Bator Asia/Yangon
+  Atlantic/Faroe Atlantic/Jan_Mayen Australia/ACT Australia/Canberra Australia/Currie
+  Australia/LHI Australia/NSW Australia/North Australia/Queensland Australia/South
+  Australia/Tasmania Australia/Victoria Australia/West Australia/Yancowinna Brazil/Acre
+  Brazil/DeNoronha Brazil/East Brazil/West CET CST6CDT Canada/Atlantic Canada/Central
+  Canada/Eastern Canada/Mountain Canada/Newfoundland Canada/Pacific Canada/Saskatchewan
+  Canada/Yukon Chile/Continental Chile/EasterIsland Cuba EET EST EST5EDT Egypt Eire Etc/GMT
+  Etc/GMT+0 Etc/GMT+1 Etc/GMT+10 Etc/GMT+11 Etc/GMT+12 Etc/GMT+2 Etc/GMT+3 Etc/GMT+4 Etc/GMT+5
+  Etc/GMT+6 Etc/GMT+7 Etc/GMT+8 Etc/GMT+9 Etc/GMT-0 Etc/GMT-1 Etc/GMT-10 Etc/GMT-11 Etc/GMT-12
+  Etc/GMT-13 Etc/GMT-14 Etc/GMT-2 Etc/GMT-3 Etc/GMT-4 Etc/GMT-5 Etc/GMT-6 Etc/GMT-7 Etc/GMT-8
+  Etc/GMT-9 Etc/GMT0 Etc/Greenwich Etc/UCT Etc/UTC Etc/Universal Etc/Zulu Europe/Belfast
+  Europe/Kyiv Europe/Nicosia Europe/Tiraspol Europe/Uzhgorod Europe/Zaporozhye GB GB-Eire GMT
+  GMT+0 GMT-0 GMT0 Greenwich HST Hongkong Iceland Iran Israel Jamaica Japan Kwajalein Libya MET
+  MST MST7MDT Mexico/BajaNorte Mexico/BajaSur Mexico/General NZ NZ-CHAT Navajo PRC PST8PDT
+  Pacific/Chuuk Pacific/Johnston Pacific/Kanton Pacific/Pohnpei Pacific/Samoa Pacific/Yap Poland
+  Portugal ROC ROK Singapore Turkey UCT US/Alaska US/Aleutian US/Arizona US/Central
+  US/East-Indiana US/Eastern US/Hawaii US/Indiana-Starke US/Michigan US/Mountain US/Pacific
+  US/Samoa Universal W-SU WET Zulu
+`
+  .trim()
+  .split(/\s+/)
+
 /** Names that are remembered: callers can make up any number. */
 const NAMES_MAX = 1_000
 
-/** The zones that the runtime lists, by their names in lower case. */
-const listedZones = memoizeRecent(
+/** The zones of the IANA database, by their names in lower case. */
+const knownZones = memoizeRecent(
   () => '',
-  () => new Map(['UTC', ...Intl.supportedValuesOf('timeZone')].map((zone) => [zone.toLowerCase(), zone])),
+  () =>
+    new Map(
+      ['UTC', ...UNLISTED_ZONES, ...Intl.supportedValuesOf('timeZone')].map((zone) => [zone.toLowerCase(), zone]),
+    ),
   1,
 )
 
@@ -30,16 +69,15 @@ const formatOf = memoizeRecent(
 )
 
 /**
- * The usual spelling of the IANA time zone that a text names in any letter case. Links such as
- * `Asia/Kolkata`, which are not listed, stay as they are. Undefined for all other texts, also for
- * offsets such as +01:00.
+ * The usual spelling of the IANA time zone that a text names in any letter case. Undefined for all
+ * other texts, also for offsets such as +01:00 and for abbreviations such as PST.
  */
 export function zoneNamed(name: string): string | undefined {
-  const listed = listedZones().get(name.toLowerCase())
-  if (listed !== undefined || !/^[a-z]/i.test(name)) return listed
+  const zone = knownZones().get(name.toLowerCase())
   try {
-    return formatOf(name) && name
+    return zone && formatOf(zone) && zone
   } catch {
+    // The database of an older runtime has fewer names.
     return undefined
   }
 }

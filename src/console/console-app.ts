@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import type { Socket } from 'node:net'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import type { Context } from '../context.ts'
@@ -10,6 +10,13 @@ import { parseJsonBody } from '../http/request/json-body.ts'
 import { compileSchemasOnUse } from '../http/request/lazy-schemas.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { collectMethods, refuseUnrouted } from '../http/server/method-not-allowed.ts'
+import {
+  checkExpectation,
+  checkHost,
+  createRequestId,
+  noteRequest,
+  refuseConnection,
+} from '../http/server/refuse-connection.ts'
 import { trustProxies } from '../http/server/trusted-proxies.ts'
 import { loadAssets } from '../pages/assets.ts'
 import { sendPage } from '../pages/page-headers.ts'
@@ -42,25 +49,13 @@ export type OperatorRoutes = (scope: App, context: Context & { fleet: FleetReade
  */
 export async function createConsole(context: Context, operatorRoutes: OperatorRoutes[]): Promise<FastifyInstance> {
   const { config, log } = context
-  const app = Fastify({
-    loggerInstance: log as FastifyBaseLogger,
-    logController: new LogController({ disableRequestLogging: true }),
-    genReqId: () => `req_${randomUUID().replaceAll('-', '')}`,
-    requestIdHeader: false,
-    trustProxy: trustProxies(config.http.trustProxy),
-    bodyLimit: 64 * 1024,
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    http: { headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: 1_000 },
-    forceCloseConnections: true,
-  })
+  const { baseUrl } = config.http
+  const app = openServer(context)
   takeStrictJson(app)
   await compileSchemasOnUse(app)
   closeBodies(app)
   const allowedMethods = collectMethods(app)
-  app.addHook('onRequest', async (request, reply) => {
-    reply.header('x-request-id', request.id)
-  })
-  app.setErrorHandler((error, _request, reply) => sendError(reply, error, config.http.baseUrl))
+  app.setErrorHandler((error, _request, reply) => sendError(reply, error, baseUrl))
   const sessions = new OperatorSessions({ redis: context.redis, operatorToken: config.secrets.operatorToken, log })
   const guard = {
     ...{ config, sessions, redis: context.redis, db: context.db, log },
@@ -79,7 +74,7 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
       if (request.is404) refuseUnrouted(request, allowedMethods, NO_ROUTE)
     })
     scope.setErrorHandler((error, request, reply) =>
-      isForPerson(request) ? sendFailure(reply, error, assets) : sendError(reply, error, config.http.baseUrl),
+      isForPerson(request) ? sendFailure(reply, error, assets) : sendError(reply, error, baseUrl),
     )
     // The scope's own, without which its hooks would not run if there is no route.
     scope.setNotFoundHandler(() => {
@@ -103,6 +98,40 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
       await scope.register(
         async (inner) => await routes(inner.withTypeProvider<TypeBoxTypeProvider>(), { ...context, fleet }),
       )
+  })
+  return app
+}
+
+/** The server without routes: whatever Node and Fastify refuse has the form of all refusals. */
+function openServer({ config, log }: Context): FastifyInstance {
+  const { baseUrl } = config.http
+  const app = Fastify({
+    loggerInstance: log as FastifyBaseLogger,
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: createRequestId,
+    requestIdHeader: false,
+    trustProxy: trustProxies(config.http.trustProxy),
+    bodyLimit: 64 * 1024,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    http: { headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: 1_000, requireHostHeader: false },
+    forceCloseConnections: true,
+    // An address that cannot be decoded: no hook runs.
+    frameworkErrors: (error, request, reply) =>
+      void sendError(reply.header('x-request-id', request.id), error, baseUrl),
+    clientErrorHandler: (error, socket) => refuseConnection(error, socket as Socket, baseUrl),
+  })
+  // Otherwise Node answers with a bare 417.
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
+  // Otherwise Node closes the connection without a word; nobody else reads the connection any more.
+  app.server.on('connect', ({ socket }) => {
+    const refusal = Object.assign(new Error('CONNECT is for proxies'), { code: 'CONNECT' })
+    refuseConnection(refusal, socket.on('error', () => undefined).resume(), baseUrl)
+  })
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id)
+    noteRequest(request, reply)
+    checkHost(request.raw)
+    checkExpectation(request.headers.expect)
   })
   return app
 }

@@ -23,7 +23,12 @@ test('a date exists in the calendar and is written YYYY-MM-DD', () => {
 test('a time zone is a name, in any letter case, and no offset', () => {
   for (const name of ['Europe/Amsterdam', 'UTC', 'Asia/Kolkata', 'Etc/GMT+5']) assert.equal(zoneNamed(name), name)
   assert.equal(zoneNamed('europe/amsterdam'), 'Europe/Amsterdam')
-  for (const name of ['', '+01:00', '-05', 'Europe/Nowhere', 'Amsterdam', 'Europe/Amsterdam ']) {
+  // Links, which the runtime takes and does not list.
+  for (const name of ['Asia/Kolkata', 'Europe/Kyiv', 'US/Pacific', 'America/Argentina/Buenos_Aires', 'GMT', 'W-SU'])
+    assert.equal(zoneNamed(name.toUpperCase()), name)
+  // The runtime takes these, and the zone database does not have them.
+  const ofRuntime = ['PST', 'IST', 'AST', 'SystemV/PST8', 'US/Pacific-New']
+  for (const name of [...ofRuntime, '', '+01:00', '-05', 'Europe/Nowhere', 'Amsterdam', 'Europe/Amsterdam ']) {
     assert.equal(zoneNamed(name), undefined, name)
   }
 })

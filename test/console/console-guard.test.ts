@@ -4,6 +4,7 @@ import { after, before, describe, it } from 'node:test'
 import { createLog } from '../../src/log.ts'
 import { openRedis } from '../../src/redis/connection.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { rawHttp } from '../support/raw-http.ts'
 
 const ROUTES: [string, string][] = [
   ['GET', '/'],
@@ -64,6 +65,23 @@ describe('the guard of the console', () => {
     const attributes = (await logIn(url.replace('http:', 'https:'))).split('; ')
     for (const attribute of ['HttpOnly', 'SameSite=Strict', 'Secure'])
       assert.ok(attributes.includes(attribute), attribute)
+  })
+
+  it('the console refuses what is no request to a route in the form of all refusals, and with the id of the request', async () => {
+    const host = 'Host: console\r\n'
+    for (const [bytes, status, code] of [
+      ['GARBAGE\r\n\r\n', 400, 'VALIDATION_ERROR'],
+      [`GET / HTTP/1.1\r\n${host}X-Long: ${'x'.repeat(20_000)}\r\n\r\n`, 431, 'HEADERS_TOO_LARGE'],
+      ['GET / HTTP/1.1\r\nConnection: close\r\n\r\n', 400, 'VALIDATION_ERROR'],
+      [`GET / HTTP/1.1\r\n${host}Expect: x\r\nConnection: close\r\n\r\n`, 400, 'VALIDATION_ERROR'],
+      [`GET /v1/operator/%zz HTTP/1.1\r\n${host}Connection: close\r\n\r\n`, 400, 'INVALID_ENCODING'],
+      [`CONNECT api.example:443 HTTP/1.1\r\n${host}\r\n`, 400, 'VALIDATION_ERROR'],
+    ] as const) {
+      const answer = await rawHttp(Number(new URL(url).port), bytes)
+      const shown = bytes.slice(0, 40)
+      assert.deepEqual([answer.status, JSON.parse(answer.body).code], [status, code], shown)
+      assert.match(answer.headers['x-request-id'] ?? '', /^req_/, shown)
+    }
   })
 
   it('the guard of the console leads from the log-in to the page that was opened, and to no other site', async () => {

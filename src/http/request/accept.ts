@@ -1,7 +1,10 @@
 /** Ranges of a header that are read: a header has room for thousands, which would take 8 ms. */
 const RANGES_MAX = 50
 
-/** The quality that `Accept` gives a media range by name (RFC 9110, 12.5.1); undefined without the name. */
+/**
+ * The quality that `Accept` gives a media range by name (RFC 9110, 12.5.1); undefined without the
+ * name.
+ */
 function qualityOf(accept: string, range: string): number | undefined {
   for (const item of accept.split(',', RANGES_MAX)) {
     const [named = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase())
@@ -21,7 +24,9 @@ export function asksFor(accept: string | undefined, type: string, other = 'appli
   return quality > 0 && quality >= (qualityOf(accept ?? '', other) ?? 0)
 }
 
-/** Whether `Accept` allows a media type; of the ranges that fit it, the most specific range decides. */
+/**
+ * Whether `Accept` allows a media type; of the ranges that fit it, the most specific range decides.
+ */
 export function allows(accept: string | undefined, type: string): boolean {
   if (accept === undefined) return true
   const ranges = [type, `${type.split('/', 1)[0]}/*`, '*/*']

@@ -87,8 +87,8 @@ function parserRefusal(cause: ParseError, socket: Socket): GatewayError {
 /**
  * @throws GatewayError VALIDATION_ERROR for an expectation that we do not know (RFC 9110, 10.1.1)
  */
-export function checkExpectation(expect: string): void {
-  if (/^100-continue$/i.test(expect.trim())) return
+export function checkExpectation(expect: string | undefined): void {
+  if (expect === undefined || /^100-continue$/i.test(expect.trim())) return
   throw new GatewayError('VALIDATION_ERROR', {
     message: 'The header field Expect can only be 100-continue.',
     hint: 'Send the request without Expect',

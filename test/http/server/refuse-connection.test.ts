@@ -139,7 +139,7 @@ describe('a body that comes in small parts', () => {
 })
 
 describe('bytes that are no request, behind a request that waits for its answer', () => {
-  /** Sends `GET /slow` and what is behind it, and has `/slow` answered when all of it has arrived. */
+  /** Sends `GET /slow` and what is behind it, and waits until all of it has arrived. */
   async function sendBehindSlow(behind: string): Promise<{ client: Socket; text: () => string }> {
     const client = connect((app.server.address() as AddressInfo).port, '127.0.0.1')
     let text = ''
