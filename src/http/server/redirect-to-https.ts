@@ -53,7 +53,7 @@ function redirect(request: FastifyRequest, reply: FastifyReply, { baseUrl, isPro
 function schemeOf({ raw, protocol }: FastifyRequest, isProxy: IsProxy): string {
   const forwarded = raw.headers['x-forwarded-proto']
   if (!forwarded || !isProxy(raw.socket.remoteAddress)) return protocol
-  // The last value is the word of the proxy next to us. A scheme may have any letter case (RFC 3986,
-  // 3.1).
+  // The last value is the word of the proxy next to us. A scheme may have any letter case (RFC
+  // 3986, 3.1).
   return String(forwarded).split(',').at(-1)?.trim().toLowerCase() ?? ''
 }
