@@ -40,6 +40,7 @@ describe('the pages of calls in the portal', () => {
       await page.waitForURL(/status=5xx/)
       // The earlier list is gone while the page reads the new list.
       await page.getByText('UPSTREAM_ERROR').first().waitFor()
+      await page.getByRole('cell', { name: /^502 UPSTREAM_ERROR\s*HTTP 500/ }).waitFor()
       await page.getByText('INVALID_PARAMETER').waitFor({ state: 'detached' })
       await until(async () => (await page.locator('tbody tr').count()) === 1, 10_000)
       await page.locator('tbody a').click()

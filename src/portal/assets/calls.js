@@ -108,7 +108,7 @@ function callTable(calls) {
   const rows = calls.map((call) => [
     el('a', { href: `/account/calls/${call.id}` }, momentOfLog(call.at)),
     el('span', {}, nameOf(call)),
-    statusWords(call),
+    el('div', {}, statusWords(call), call.cause !== null && el('div', { class: 'small' }, call.cause)),
     durationWords(call.totalMs),
     call.queueMs === null ? '–' : durationWords(call.queueMs + call.permitMs),
     el('span', { class: `badge ${call.mode}` }, call.mode),
