@@ -4,8 +4,10 @@ import type { Snapshot, UpstreamRow } from '../fleet/snapshot.ts'
 import { countOf, span } from '../fleet/words.js'
 import type { Assets } from '../pages/assets.ts'
 import { type Html, html, trusted } from '../pages/html.ts'
+import { apiActions, CONFIRM_DIALOG } from './api-actions.ts'
+import { apiFacts } from './api-facts.ts'
+import { apisTable } from './apis-table.ts'
 import { table } from './browser/parts.js'
-import { rowCells } from './browser/rows.js'
 import { consolePage, consoleStyles } from './console-page.ts'
 
 const STYLES = ['browser/base.css', ...consoleStyles('frame', 'overview', 'tables', 'queues')]
@@ -15,32 +17,29 @@ const NO_FINISHED_CALLS = html`<p class="calm">Calls that wait or run now. Finis
 
 const UNKNOWN = html`<p class="calm">Unknown: Redis does not answer.</p>`
 
+const COLUMNS = ['state', 'waiting', 'active', 'cap', 'jobs']
+
 /** The queues of all APIs, those with most calls first. */
 export function queuesPage({ upstreams, at }: Snapshot, assets: Assets): string {
   const rows = [...upstreams].sort((a, b) => callsOf(b) - callsOf(a) || a.slug.localeCompare(b.slug))
   const main = html`<h1>Queues</h1>
 ${NO_FINISHED_CALLS}
-<section id="queues" tabindex="-1" data-live>${trusted(
-    table(
-      'Queues',
-      ['API', 'Queue', 'Cap left', 'Health', 'Other jobs'],
-      rows.map((row) => {
-        const cells = rowCells(row, at)
-        return [queueLink(row).text, cells.queue, cells.cap, cells.health, otherJobs(row)]
-      }),
-    ),
-  )}</section>
+<section id="queues" class="dense" tabindex="-1" data-live>${apisTable('Queues', { rows, at, columns: COLUMNS })}</section>
 `
   return page(assets, { title: 'Queues', skipTo: ['queues', 'Skip to the queues'], main })
 }
 
-/** One API's queue with its calls, in the order in which they are served. */
+/**
+ * All that is known of an API, what can be done to it, and its calls that wait or run, in the order
+ * in which they are served.
+ */
 export function queuePage({ at, row, workers, contents }: QueueView, assets: Assets): string {
-  const cells = rowCells(row, at)
-  const main = html`<h1>Queue of ${row.slug} <small>${row.name} · <a href="/accounts?api=${row.slug}">callers</a> · <a href="/queues">all queues</a></small></h1>
+  const { slug } = row
+  const facts = [...apiFacts(row, at), ['Workers', workersText(workers)] as const]
+  const main = html`<h1>${slug} <small>${row.name} · <a href="/accounts?api=${slug}">callers</a> · <a href="/calls?api=${slug}">finished calls</a> · <a href="/queues">all queues</a></small></h1>
 <div data-live="facts"><dl class="tiles">
-${fact('Health', trusted(cells.health))}${fact('Queue', trusted(cells.queue))}${fact('Cap left', trusted(cells.cap))}${fact('Traffic', trusted(cells.traffic))}${fact('Workers', workersText(workers))}
-</dl></div>
+${facts.map(([name, value]) => fact(name, value))}
+</dl>${apiActions(row)}</div>
 <section id="calls" tabindex="-1">
 <div class="bar"><h2>Calls</h2><label>Find <input type="search" id="filter" placeholder="account, call or parameter" autocomplete="off"></label></div>
 ${NO_FINISHED_CALLS}
@@ -51,35 +50,24 @@ ${NO_FINISHED_CALLS}
 <section><h2>Crashed jobs</h2>${contents === null ? UNKNOWN : failedTable(contents, at)}</section>
 </div>
 `
-  return page(assets, { title: `Queue of ${row.slug}`, skipTo: ['calls', 'Skip to the calls'], main })
+  return page(assets, { title: slug, skipTo: ['calls', 'Skip to the calls'], main, outside: CONFIRM_DIALOG })
 }
 
 function page(
   assets: Assets,
-  { title, skipTo, main }: { title: string; skipTo: [id: string, text: string]; main: Html },
+  { title, ...rest }: { title: string; skipTo: [id: string, text: string]; main: Html; outside?: Html },
 ): string {
   return consolePage(assets, {
     title: `${title} · Agent API Gateway console`,
     path: '/queues',
-    skipTo,
     styles: STYLES,
     script: 'console/browser/queues.js',
-    main,
+    ...rest,
   })
 }
 
 function callsOf({ queue }: UpstreamRow): number {
   return queue ? queue.waiting + queue.active : 0
-}
-
-function queueLink({ slug, name }: UpstreamRow): Html {
-  return html`<a id="queue-${slug}" href="/queues/${slug}">${slug}</a><small>${name}</small>`
-}
-
-function otherJobs({ queue }: UpstreamRow): string {
-  if (!queue) return '<small>unknown</small>'
-  const failed = queue.failed > 0 ? html`<b class="bad">${queue.failed} ended by a defect</b>` : ''
-  return html`${queue.delayed} scheduled<small>${failed}</small>`.text
 }
 
 function fact(name: string, value: Html | string): Html {

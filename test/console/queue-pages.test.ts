@@ -80,8 +80,9 @@ describe('the pages of the queues', () => {
       ]),
     )
     const list = textOf((await get('/queues')).body).split('\n')
-    const [first = ''] = list.filter((row) => row.includes('under way'))
-    assert.match(first, /geocoding .*3 waiting, 0 under way/, 'the fullest queue comes first')
+    const [first = ''] = list.filter((row) => row.includes('scheduled'))
+    assert.match(first, /geocoding .* 3 oldest .* 0 /, 'the fullest queue comes first')
+    assert.match(shown, /Pause Probe Disable/)
   })
 
   it('the pages of the queues tell what runs from what waits for the cap, and in which order it is served', async () => {

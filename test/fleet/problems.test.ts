@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { apiFacts } from '../../src/console/api-facts.ts'
 import { renderPlaces } from '../../src/console/browser/render.js'
-import { isIdle } from '../../src/console/browser/rows.js'
+import { byTrouble, rowCells } from '../../src/console/browser/rows.js'
 import { ERRORS } from '../../src/errors.ts'
 import { headlineOf } from '../../src/fleet/headline.ts'
 import { outcomeClass } from '../../src/fleet/outcome-class.ts'
@@ -209,8 +210,9 @@ describe('what an operator reads', () => {
       held.shown.headline ?? '',
       /Limited.*weather: 40 of 40 calls in the last 5 minutes failed \(100 %\): its source limits us until 22:13:56 UTC/,
     )
+    assert.match(held.shown['weather state'] ?? '', /Limited.*until 22:13:56/)
     assert.match(
-      held.shown['weather health'] ?? '',
+      `${Object.fromEntries(apiFacts(held.facts.upstreams[0] ?? assert.fail(), NOW)).Health}`,
       /Limited.*limited by its source until 22:13:56 UTC.*HTTP 429 in 9 ms/,
     )
     // The hold is over, and no call has tried again.
@@ -330,7 +332,9 @@ describe('what an operator reads', () => {
     assert.deepEqual(brief(facts), [[0, 'Redis', null]])
     const shown = page(facts)
     assert.doesNotMatch(shown.attention ?? '', /Nothing needs you/)
-    const cells = ['health', 'queue', 'cap', 'traffic'].map((cell) => shown[`weather ${cell}`] ?? '').join()
+    const cells = ['state', 'calls', 'failed', 'p95', 'cap', 'waiting', 'active']
+      .map((cell) => shown[`weather ${cell}`] ?? '')
+      .join()
     assert.doesNotMatch(cells, /Healthy|\b0\b|100/)
     assert.doesNotMatch(shown.tiles ?? '', />0</)
   })
@@ -533,8 +537,8 @@ describe('what an operator reads', () => {
 
   it('what an operator reads says of an API that was never tried that it was not checked, not that it is healthy', () => {
     const facts = { ...well, upstreams: [row('weather', { health: { ...healthy, checkedAt: null } }), row('trivia')] }
-    assert.match(page(facts)['weather health'] ?? '', /not checked yet/)
-    assert.doesNotMatch(page(facts)['weather health'] ?? '', /Healthy/)
+    assert.match(page(facts)['weather state'] ?? '', /Unchecked/)
+    assert.doesNotMatch(page(facts)['weather state'] ?? '', /Healthy/)
     assert.match(page(facts).attention ?? '', /1 APIs? (is|are) not checked yet/)
   })
 
@@ -605,24 +609,60 @@ describe('what an operator reads', () => {
     )
   })
 
-  it('what an operator reads of an API shows its last hour, and folds the API while nobody needs it', () => {
+  it('what an operator reads of an API is a line that shows what differs, and its page shows the last hour of its cap', () => {
     const hour = {
       calls: [...Array(58).fill(0), 40, 4],
       failed: [...Array(59).fill(0), 4],
       sent: [...Array(58).fill(0), 5, 4],
     }
-    const { 'a traffic': shown = '', 'a cap': cap = '' } = page({ ...well, upstreams: [row('a', { hour })] })
-    assert.match(cap, /aria-label="a, cap used in the last hour: 50 % at most in a minute"><path d="M116 16v-8h/)
+    const shown = page({ ...well, upstreams: [row('a', { hour })] })['a hour'] ?? ''
     assert.match(shown, /aria-label="a, calls of the last hour: 40 a minute at most, 4 failed"/)
     assert.match(
       shown,
       /<path d="M116 16v-16h1\.4v16zM118 16v-2h1\.4v2z"><\/path><path class="bad" d="M118 16v-2h1\.4v2z">/,
     )
+    const facts = Object.fromEntries(apiFacts(row('a', { hour }), NOW))
+    assert.match(
+      `${facts['Cap left']}`,
+      /aria-label="a, cap used in the last hour: 50 % at most in a minute"><path d="M116 16v-8h/,
+    )
+    const line = (more: Partial<UpstreamRow>) =>
+      Object.values(rowCells(row('a', more), NOW)).map((cell) => cell.replace(/<[^>]*>/g, '').trim())
+    assert.deepEqual(line({}), ['● Healthy', '0', '0', '–', '0 %', '0', '0', '0 scheduled', ''])
+    const unknown = { recent: null, queue: null, cap: null, health: null }
+    assert.deepEqual(line(unknown), ['? Unknown', '?', '?', '?', '?', '?', '?', '?', ''])
+    const busy = {
+      health: { ...healthy, status: 'Degraded', score: 60, since: NOW - 90_000 } as const,
+      recent: { ...calls({ OK: 3, UPSTREAM_TIMEOUT: 1 }), upstreamP95: 250 },
+      queue: { waiting: 2, active: 4, delayed: 1, failed: 1, oldestMs: 3_000, isPaused: false },
+      cap: {
+        concurrency: 4,
+        underWay: 1,
+        nextSlotMs: 9_000,
+        limitedUntil: null,
+        rates: [{ max: 10, seconds: 60, left: 0 }],
+      },
+    }
+    assert.deepEqual(line(busy), [
+      ...['▲ Degraded 60 of 100 · 1 min', '4', '1 25 %', '250 ms', '100 % next in 9 s', '2 oldest 3 s', '4'],
+      ...['1 scheduled 1 ended by a defect', ''],
+    ])
+    assert.match(line({ paused: 'refuse' })[0] ?? '', /Paused refuses calls/)
+    assert.match(line({ cap: { ...busy.cap, limitedUntil: NOW + 60_000 } })[0] ?? '', /Limited until \d\d:\d\d:\d\d/)
+  })
+
+  it('what an operator reads of the APIs is in the order of their trouble, then of their calls, then of their names', () => {
+    const rows = [
+      row('a'),
+      row('off', { enabled: false }),
+      row('busy', { recent: calls({ OK: 9 }) }),
+      row('held', { paused: 'hold' }),
+      row('failing', { recent: calls({ OK: 1, UPSTREAM_TIMEOUT: 1 }) }),
+      row('b', { recent: calls({ OK: 1 }) }),
+    ]
     assert.deepEqual(
-      [row('a'), row('a', { recent: calls({ OK: 1 }) }), row('a', { paused: 'hold' }), row('a', { recent: null })].map(
-        isIdle,
-      ),
-      [true, false, false, false],
+      byTrouble(rows).map(({ slug }) => slug),
+      ['held', 'failing', 'busy', 'b', 'a', 'off'],
     )
   })
 

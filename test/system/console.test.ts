@@ -67,11 +67,33 @@ describe('the console in a browser', { skip }, () => {
   /** The browser looks by itself, which costs less than to ask it again and again. */
   const shows = (name: string, text: RegExp) => place(name).filter({ hasText: text }).waitFor({ timeout: 45_000 })
   const isLive = (of: Page) => of.locator('#live', { hasText: /^live$/ }).waitFor({ timeout: 45_000 })
-  const press = async (action: string, slug: string) => {
-    await page.locator(`#${slug} button[data-action="${action}"]`).click()
-    if (action === 'pause') await page.getByLabel(/hold them/).check()
-    await page.locator('#confirm-yes').click()
-    await page.locator('#notice', { hasText: `${slug}: ` }).waitFor({ timeout: 45_000 })
+  /** The page of an API, which has the buttons that act on it. */
+  const pressOn = async (api: Page, action: string) => {
+    await api.locator(`button[data-action="${action}"]`).click()
+    if (action === 'pause') await api.getByLabel(/hold them/).check()
+    await api.locator('#confirm-yes').click()
+    const notice = api.locator('#notice', { hasText: ': ' })
+    await notice.waitFor({ timeout: 45_000 })
+    return (await notice.textContent()) ?? ''
+  }
+  const openApi = async (slug: string) => {
+    const api = await context.newPage()
+    api.on('request', (request) => requested.push(request.url()))
+    await api.goto(`${url}/queues/${slug}`)
+    await isLive(api)
+    return api
+  }
+  /** As the command line does it. */
+  const operate = async (action: 'pause' | 'resume', slug: string) => {
+    const { status } = await fetch(`${url}/v1/operator/upstreams/${slug}/${action}`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${gateway.environment.OPERATOR_TOKEN}`,
+        ...(action === 'pause' && { 'content-type': 'application/json' }),
+      },
+      ...(action === 'pause' && { body: '{"mode":"hold"}' }),
+    })
+    assert.equal(status, 200)
   }
   const call = (path: string) => send(gateway, `/v1/call/${path}`, { key: account.live })
   /** axe finds no serious fault, by all rules or by these. */
@@ -96,18 +118,24 @@ describe('the console in a browser', { skip }, () => {
     await shows('headline', /\d+ (?:enabled )?APIs (?:are healthy|degraded)/)
   })
 
-  it('the console in a browser has one line for the APIs that are idle and well, and shows each when it is wanted', async () => {
-    await until(async () =>
-      /^\d+ APIs are healthy and idle: .*trivia/.test((await page.locator('#folded').textContent()) ?? ''),
-    )
-    const isShown = () => page.locator('#trivia').isVisible()
-    assert.equal(await isShown(), false)
-    await page.locator('#filter').fill('trivia')
-    assert.equal(await isShown(), true)
+  it('the console in a browser has at least twenty APIs on a screen, a line each, finds each by name, and leads to its page', async () => {
+    await page.setViewportSize({ width: 1_440, height: 900 })
+    const rows = page.locator('#apis tbody tr')
+    const count = await rows.evaluateAll((all) => {
+      all[0]?.closest('section')?.scrollIntoView()
+      return all.filter((row) => row.getBoundingClientRect().bottom <= 900).length
+    })
+    assert.ok(count >= 20, `${count} APIs`)
+    const isShown = async () => await page.locator('#trivia').isVisible()
+    await page.locator('#filter').fill('weather')
+    assert.deepEqual([await rows.filter({ visible: true }).count(), await isShown()], [1, false])
     await page.locator('#filter').fill('')
-    assert.equal(await isShown(), false)
-    await page.locator('#more').click()
     assert.equal(await isShown(), true)
+    await page.locator('#trivia a').click()
+    await page.waitForURL(`${url}/queues/trivia`)
+    await page.getByRole('heading', { level: 1, name: /^trivia/ }).waitFor()
+    await page.goBack()
+    await isLive(page)
   })
 
   it('the console in a browser draws 15 minutes, an hour and a day', async () => {
@@ -125,14 +153,14 @@ describe('the console in a browser', { skip }, () => {
     const cutOff = await context.newPage()
     await cutOff.goto(`http://127.0.0.1:${network.port}`)
     await isLive(cutOff)
-    await cutOff.locator('#more').click()
-    await cutOff.locator('#trivia [data-action="probe"]').focus()
+    await cutOff.locator('#trivia a').focus()
     await cutOff.evaluate(`getSelection().selectAllChildren(document.querySelector('#trivia .pill'))`)
-    const held = '[document.activeElement.ariaLabel, String(getSelection())]'
+    const held = '[document.activeElement.textContent, String(getSelection())]'
     const before = (await cutOff.evaluate(held)) as [string, string]
-    assert.equal(before[0], 'Probe trivia')
+    assert.equal(before[0], 'trivia')
     assert.match(before[1], /Healthy/)
-    const health = (await cutOff.locator('[data-place="trivia health"]').textContent()) ?? ''
+    const upFor = async () => await cutOff.locator('[data-place="processes"]').textContent()
+    const earlier = await upFor()
     network.blackHole()
     await cutOff.locator('#live', { hasText: /^no news$/ }).waitFor({ timeout: 45_000 })
     const headline = cutOff.locator('[data-place="headline"]')
@@ -143,7 +171,7 @@ describe('the console in a browser', { skip }, () => {
     network.heal()
     await isLive(cutOff)
     await headline.filter({ hasText: /APIs/ }).waitFor()
-    await until(async () => (await cutOff.locator('[data-place="trivia health"]').textContent()) !== health)
+    await until(async () => (await upFor()) !== earlier)
     assert.deepEqual(await cutOff.evaluate(held), before)
     await cutOff.close()
   })
@@ -246,37 +274,43 @@ describe('the console in a browser', { skip }, () => {
       return example.response
     })
     const calls = Array.from({ length: 8 }, (_, index) => call(`code-host-search/repos?q=q${index}`))
-    await shows('code-host-search queue', /[1-9]\d* waiting, [1-9]\d* under way/)
+    await shows('code-host-search waiting', /^[1-9]\d* oldest/)
+    await shows('code-host-search active', /^[1-9]/)
     await shows('tiles', /oldest \d/)
-    await shows('code-host-search cap', /of 10 left/)
+    await shows('code-host-search cap', /^ [1-9]\d* %/)
     held.resolve()
     for (const { status } of await Promise.all(calls)) assert.equal(status, 200)
-    await shows('code-host-search queue', /0 waiting, 0 under way/)
+    await shows('code-host-search waiting', /^0$/)
+    await shows('code-host-search active', /^0$/)
   })
 
   it('the console in a browser pauses and resumes a queue after asking, and says so', async () => {
     upstream.play('timezone', () => ({ dateTime: '2026-01-01T00:00:00', timeZone: 'Europe/Rome' }))
-    await page.locator('#timezone button[data-action="pause"]').click()
-    await page.getByRole('button', { name: 'Cancel' }).click()
-    assert.doesNotMatch((await place('timezone queue').textContent()) ?? '', /Paused/)
-    await press('pause', 'timezone')
-    await shows('timezone queue', /Paused/)
+    const api = await openApi('timezone')
+    await api.locator('button[data-action="pause"]').click()
+    await api.getByRole('button', { name: 'Cancel' }).click()
+    assert.doesNotMatch((await place('timezone state').textContent()) ?? '', /Paused/)
+    assert.match(await pressOn(api, 'pause'), /^Pause timezone: done\.$/)
+    await shows('timezone state', /Paused holds calls/)
     await shows('attention', /Paused timezone/)
     await shows('audit', /upstream\.pause timezone/)
     const seen = upstream.arrivalsOf('timezone').length
     const waiting = call('timezone/current?timezone=Europe/Rome')
-    await shows('timezone queue', /1 waiting/)
+    await shows('timezone waiting', /^1 oldest/)
     assert.equal(upstream.arrivalsOf('timezone').length, seen)
-    await press('resume', 'timezone')
+    await api.locator('button[data-action="resume"]').waitFor()
+    await checkAccess(api)
+    await pressOn(api, 'resume')
     await until(() => upstream.arrivalsOf('timezone').length > seen)
     await waiting
-    await shows('timezone queue', /^0 waiting/)
+    await shows('timezone waiting', /^0$/)
+    await api.close()
   })
 
   it('the console in a browser shows an upstream turn Down, since when and why, and come back', async () => {
     upstream.play('dictionary', (_arrival, response) => void response.writeHead(500).end())
     await until(async () => (await call('dictionary/define?word=polenta')).body.error.code === 'UPSTREAM_UNAVAILABLE')
-    await shows('dictionary health', /Down/)
+    await shows('dictionary state', /Down/)
     await shows('headline', /Down dictionary has been down for .*HTTP 500 in/)
     await shows('attention', /Down dictionary has been down for .*HTTP 500 in .*next attempt .*Callers get 502/)
     await shows('changes', /Down dictionary/)
@@ -284,25 +318,26 @@ describe('the console in a browser', { skip }, () => {
     upstream.play('dictionary', () => [{ word: 'polenta', meanings: [], phonetics: [] }])
     // The operator's probe need not wait for the breaker's pause. It is the first of three good
     // attempts.
-    await press('probe', 'dictionary')
-    assert.match((await page.locator('#notice').textContent()) ?? '', /Probe dictionary: HTTP 200 in \d+ ms/)
-    await shows('dictionary health', /Degraded/)
+    const api = await openApi('dictionary')
+    assert.match(await pressOn(api, 'probe'), /Probe dictionary: HTTP 200 in \d+ ms/)
+    await shows('dictionary state', /Degraded/)
     await shows('changes', /Degraded dictionary three attempts in a row succeeded/)
     // The failures are forgotten, as they are after some minutes.
     await redis.hset(upstreamKeys.health('dictionary'), 'fail', '0')
-    await press('probe', 'dictionary')
-    await shows('dictionary health', /Healthy/)
+    await pressOn(api, 'probe')
+    await shows('dictionary state', /Healthy/)
+    await api.close()
   })
 
   it('the console in a browser shows a script in a parameter as text, and the page of a queue follows what happens there', async () => {
-    await press('pause', 'geocoding')
+    await operate('pause', 'geocoding')
     const script = '<script>document.title="taken"</script><img src=x onerror=alert(1)>'
     const leave = new AbortController()
     const waiting = send(gateway, `/v1/call/geocoding/search?q=${encodeURIComponent(script)}&secret=hush`, {
       key: account.live,
       signal: leave.signal,
     })
-    await shows('geocoding queue', /1 waiting/)
+    await shows('geocoding waiting', /^1 oldest/)
     const board = await context.newPage()
     board.on('request', (request) => requested.push(request.url()))
     await board.goto(`${url}/queues/geocoding`)
@@ -317,7 +352,7 @@ describe('the console in a browser', { skip }, () => {
     await board.goto(`${url}/queues`)
     await checkAccess(board)
     await board.close()
-    await press('resume', 'geocoding')
+    await operate('resume', 'geocoding')
   })
 
   it('the console in a browser has no serious fault for assistive technology, light or dark, wide or phone', async () => {
@@ -346,7 +381,7 @@ describe('the console in a browser', { skip }, () => {
       )
       assert.ok(Number(overflow) <= 0, `${path}: ${overflow} px too many`)
     }
-    await press('pause', 'timezone')
+    await operate('pause', 'timezone')
     await shows('attention', /Paused timezone/)
     const [href = ''] = await place('attention')
       .locator('li', { hasText: 'timezone' })
@@ -355,7 +390,7 @@ describe('the console in a browser', { skip }, () => {
     await reading.goto(url + href)
     await reading.locator('h2:target', { hasText: 'Paused' }).waitFor()
     await reading.close()
-    await press('resume', 'timezone')
+    await operate('resume', 'timezone')
   })
 
   it('the console in a browser requested nothing from another host and broke nothing', () => {

@@ -1,7 +1,8 @@
+import './actions.js'
 import { drawCharts } from './charts.js'
 import { morphInto } from './morph.js'
 import { renderPlaces } from './render.js'
-import { byTrouble, isIdle, rowTags } from './rows.js'
+import { byTrouble, rowTags } from './rows.js'
 import { noteNews, reloadOnce, wantsLogin } from './session-end.js'
 
 /**
@@ -10,7 +11,6 @@ import { noteNews, reloadOnce, wantsLogin } from './session-end.js'
  */
 const shown = new Map()
 const live = document.getElementById('live')
-const notice = document.getElementById('notice')
 const filter = /** @type {HTMLInputElement} */ (document.getElementById('filter'))
 let latest
 
@@ -37,27 +37,6 @@ const KNOWN_WITHOUT_REDIS = new Set(['paused', 'disabled'])
 
 /** Tags that are switched on; none: every row is shown. */
 const tags = new Set()
-
-/** APIs that are idle and well are one line until somebody wants to see them. */
-/** @type {HTMLTableElement} */
-const table = document.querySelector('table.upstreams')
-const folded = document.getElementById('folded')
-const more = document.getElementById('more')
-let isAll = false
-more.addEventListener('click', () => {
-  isAll = !isAll
-  applyFilter()
-})
-
-/** A link to an API shows it. */
-function showLinked() {
-  if (document.getElementById(location.hash.slice(1))?.matches('tr.idle')) isAll = true
-  applyFilter()
-}
-addEventListener('hashchange', () => {
-  showLinked()
-  document.getElementById(location.hash.slice(1))?.scrollIntoView()
-})
 
 /** @type {NodeListOf<HTMLInputElement>} */
 const ranges = document.querySelectorAll('input[name="range"]')
@@ -97,41 +76,40 @@ function readDay() {
 
 function applyFilter() {
   const wanted = filter.value.trim().toLowerCase()
+  const rows = latest?.upstreams ?? []
   const counts = {}
-  for (const row of latest?.upstreams ?? []) {
+  let isAnyShown = rows.length === 0
+  for (const row of rows) {
     const own = rowTags(row)
     for (const [tag, has] of Object.entries(own)) counts[tag] = (counts[tag] ?? 0) + (has ? 1 : 0)
     const isFound = `${row.slug} ${row.name}`.toLowerCase().includes(wanted)
     const isTagged = tags.size === 0 || [...tags].some((tag) => own[tag])
-    const element = document.getElementById(row.slug)
-    element.hidden = !(isFound && isTagged)
-    element.classList.toggle('idle', isIdle(row))
+    document.getElementById(row.slug).hidden = !(isFound && isTagged)
+    isAnyShown ||= isFound && isTagged
   }
-  // What somebody looks for is shown, idle or not.
-  table.classList.toggle('all', isAll || wanted !== '' || tags.size > 0)
-  const idle = [...table.querySelectorAll('tr.idle')].map(({ id }) => id).sort()
-  folded.hidden = idle.length === 0 || wanted !== '' || tags.size > 0
-  const words = `${idle.length} ${idle.length === 1 ? 'API is' : 'APIs are'} healthy and idle`
-  const said = isAll ? `${words}.` : `${words}: ${idle.join(', ')}.`
-  if (folded.firstElementChild.textContent !== said) folded.firstElementChild.textContent = said
-  const verb = isAll ? 'Fold' : 'Show'
-  if (more.textContent !== verb) more.textContent = verb
-  more.setAttribute('aria-expanded', String(isAll))
-  const isShown = (row) => !row.hidden && (table.classList.contains('all') || !row.classList.contains('idle'))
-  document.getElementById('none').hidden = !folded.hidden || [...table.tBodies[0].rows].some(isShown)
-  /** @type {NodeListOf<HTMLElement>} */
-  const places = document.querySelectorAll('[data-count]')
-  for (const place of places) {
-    const isKnown =
-      KNOWN_WITHOUT_REDIS.has(place.dataset.count) || !latest?.upstreams.some(({ health }) => health === null)
-    place.textContent = isKnown ? String(counts[place.dataset.count] ?? 0) : '?'
-  }
+  document.getElementById('none').hidden = isAnyShown
+  for (const chip of chips) showChip(chip, counts)
 }
 
-/** Rows move when their trouble changes, but never under somebody's pointer or keyboard. */
+/** A chip that fits no API is left out, unless it is on. */
+function showChip(chip, counts) {
+  const { tag } = chip.dataset
+  const isKnown = KNOWN_WITHOUT_REDIS.has(tag) || !latest?.upstreams.some(({ health }) => health === null)
+  const count = counts[tag] ?? 0
+  chip.hidden = isKnown && count === 0 && !tags.has(tag)
+  chip.querySelector('[data-count]').textContent = isKnown ? String(count) : '?'
+}
+
+/** Rows whose calls are alike change places no more often than this, milliseconds. */
+const SORT_EVERY_MS = 5_000
+let sortedAt = Number.NEGATIVE_INFINITY
+
+/** Rows move when their trouble or calls change, but never under somebody's pointer or keyboard. */
 function sortRows() {
-  const body = document.querySelector('table.upstreams tbody')
+  const body = document.querySelector('table.apis tbody')
   if (!latest || body.matches(':hover') || body.contains(document.activeElement)) return
+  if (performance.now() - sortedAt < SORT_EVERY_MS) return
+  sortedAt = performance.now()
   const order = byTrouble(latest.upstreams).map(({ slug }) => slug)
   if (order.join() === [...body.children].map(({ id }) => id).join()) return
   body.append(...order.map((slug) => document.getElementById(slug)))
@@ -192,7 +170,6 @@ function connect() {
   }
 }
 connect()
-showLinked()
 
 /**
  * Finds out why there is no news since `brokenAt`. Other refusals than the refusals of a session
@@ -227,62 +204,3 @@ setInterval(() => {
   if (now - Math.max(heardAt, connectedAt) > RECONNECT_MS) connect()
 }, 1_000)
 filter.addEventListener('input', applyFilter)
-
-const WORDS = {
-  pause: ['Pause', 'Workers take no more calls of it, until somebody resumes it.'],
-  resume: ['Resume', 'Workers take its waiting calls again.'],
-  probe: ['Probe', 'One request is sent to it now, paid from its cap.'],
-  disable: ['Disable', 'Calls to it are refused, and it leaves the catalog.'],
-  enable: ['Enable', 'It is in the catalog and takes calls.'],
-}
-
-document.addEventListener('click', ({ target }) => {
-  /** @type {HTMLElement | null} */
-  const button = target instanceof Element ? target.closest('button[data-action]') : null
-  if (button) confirmAction(button.dataset.action, button.dataset.slug)
-})
-
-function confirmAction(action, slug) {
-  const [verb, text] = WORDS[action]
-  const dialog = /** @type {HTMLDialogElement} */ (document.getElementById('confirm'))
-  document.getElementById('confirm-title').textContent = `${verb} ${slug}?`
-  const waiting = latest?.upstreams.find((row) => row.slug === slug)?.queue?.waiting ?? 0
-  const now = action === 'pause' && waiting > 0 ? ` ${waiting} waiting now.` : ''
-  document.getElementById('confirm-text').textContent = text + now
-  document.getElementById('confirm-mode').hidden = action !== 'pause'
-  document.getElementById('confirm-yes').textContent = verb
-  dialog.returnValue = ''
-  dialog.onclose = () => {
-    if (dialog.returnValue !== 'yes') return
-    /** @type {HTMLInputElement} */
-    const chosen = document.querySelector('#confirm-mode input:checked')
-    act({ action, slug, verb, body: action === 'pause' ? { mode: chosen.value } : undefined })
-  }
-  dialog.showModal()
-}
-
-function probeWords(outcome) {
-  if (!outcome) return 'no result yet. Check that a worker is running and that the cap has room.'
-  return outcome.code === null ? `${outcome.words}.` : `failed: ${outcome.words} (${outcome.code}).`
-}
-
-async function act({ action, slug, verb, body }) {
-  notice.textContent = ''
-  const path = `/v1/operator/upstreams/${encodeURIComponent(slug)}`
-  try {
-    const isSetting = action === 'enable' || action === 'disable'
-    const sent = isSetting ? { enabled: action === 'enable' } : body
-    const response = await fetch(isSetting ? path : `${path}/${action}`, {
-      method: isSetting ? 'PATCH' : 'POST',
-      ...(sent ? { headers: { 'content-type': 'application/json' }, body: JSON.stringify(sent) } : {}),
-    })
-    const answer = await response.json().catch(() => undefined)
-    notice.textContent = response.ok
-      ? `${verb} ${slug}: ${action === 'probe' ? probeWords(answer?.outcome) : 'done.'}`
-      : `${verb} ${slug}: ${answer?.message ?? `refused (${response.status})`}`
-  } catch {
-    notice.textContent = `${verb} ${slug}: the console did not answer.`
-  }
-  notice.classList.add('shown')
-  setTimeout(() => notice.classList.remove('shown'), 6000)
-}

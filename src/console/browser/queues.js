@@ -1,3 +1,4 @@
+import './actions.js'
 import { morphInto } from './morph.js'
 import { noteNews, reloadOnce, wantsLogin } from './session-end.js'
 

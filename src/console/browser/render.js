@@ -1,7 +1,7 @@
 import { escapeHtml } from '../../browser/html.js'
 import { causeWords, countOf, isRecovery, megabytes, percent, span, stateOf } from '../../fleet/words.js'
 import { pill, table } from './parts.js'
-import { rowCells } from './rows.js'
+import { OVERVIEW_COLUMNS, rowCells } from './rows.js'
 
 /**
  * What the overview page shows of a snapshot, as HTML by place. The server fills the page with it,
@@ -24,7 +24,8 @@ export function renderPlaces(snapshot) {
     audit: audit(snapshot),
   }
   for (const row of snapshot.upstreams) {
-    for (const [cell, html] of Object.entries(rowCells(row, snapshot.at))) places[`${row.slug} ${cell}`] = html
+    const cells = rowCells(row, snapshot.at)
+    for (const column of OVERVIEW_COLUMNS) places[`${row.slug} ${column}`] = cells[column]
   }
   return places
 }
@@ -68,7 +69,7 @@ function tiles({ upstreams, lastMinute, lastHour, processes: alive }) {
   ].join('')
 }
 
-/** Above so many lines only the first are shown, the gravest. */
+/** Above so many lines only the first are shown: the gravest, the latest or the busiest. */
 const LINES_MAX = 8
 const LINES_FIRST = 6
 
@@ -84,11 +85,15 @@ function attention({ problems, upstreams }) {
         : 'Nothing needs you.',
     )}${over}`
   }
-  const items = present.map(problemLine)
   const list = (some) => `<ul class="attention">${some.join('')}</ul>`
-  if (items.length <= LINES_MAX) return list(items) + over
+  return firstLines(present.map(problemLine), { list, one: 'more problem' }) + over
+}
+
+/** A list, or its first lines with the others behind a click. */
+function firstLines(items, { list, one, many = `${one}s` }) {
+  if (items.length <= LINES_MAX) return list(items)
   const rest = items.slice(LINES_FIRST)
-  return `${list(items.slice(0, LINES_FIRST))}<details class="more"><summary>${countOf(rest.length, 'more problem')}</summary>${list(rest)}</details>${over}`
+  return `${list(items.slice(0, LINES_FIRST))}<details class="more"><summary>${countOf(rest.length, one, many)}</summary>${list(rest)}</details>`
 }
 
 function problemLine({ rank, label, slug, text, callers, todo, runbook, endedAt }) {
@@ -116,7 +121,7 @@ function problemLine({ rank, label, slug, text, callers, todo, runbook, endedAt 
 const STATES_BY_LABEL = new Set(['Paused', 'Limited'])
 
 function linkSlug(text, slug) {
-  return text.startsWith(slug) ? `<a href="#${slug}">${slug}</a>${text.slice(slug.length)}` : text
+  return text.startsWith(slug) ? `<a href="/queues/${slug}">${slug}</a>${text.slice(slug.length)}` : text
 }
 
 function errors({ errors: rows }) {
@@ -150,18 +155,21 @@ function accounts({ accounts: rows }) {
 
 function processes({ processes: rows }) {
   if (rows === null) return UNKNOWN
-  return table(
-    'Processes',
-    ['Process', 'Up', 'Busy', 'Loop delay p99', 'Memory', 'In flight'],
-    rows.map((row) => [
-      `${escapeHtml(row.kind)}<small>${escapeHtml(row.host)} · ${row.pid}</small>`,
+  // The name of the only host tells no process from another.
+  const hasHosts = new Set(rows.map(({ host }) => host)).size > 1
+  const lines = [...rows]
+    .sort((a, b) => b.busy - a.busy)
+    .map((row) => [
+      `${escapeHtml(row.kind)} <small>${hasHosts ? `${escapeHtml(row.host)} · ` : ''}${row.pid}</small>`,
       span(row.upMs),
       percent(row.busy),
       `${row.lagMs.toFixed(0)} ms`,
       megabytes(row.memoryBytes),
       String(row.inFlight),
-    ]),
-  )
+    ])
+  const heads = ['Process', 'Up', 'Busy', 'Loop p99', 'Memory', 'In flight']
+  const list = (some) => table('Processes', heads, some)
+  return firstLines(lines, { list, one: 'more process', many: 'more processes' })
 }
 
 function stores({ stores: { redis, postgres } }) {
@@ -169,14 +177,14 @@ function stores({ stores: { redis, postgres } }) {
   const of = (bytes) => (bytes > 0 ? ` of ${megabytes(bytes)}` : '')
   return table(
     'Stores',
-    ['Store', 'Latency', 'Memory or size', 'Load'],
+    ['Store', 'Latency', 'Size', 'Load'],
     [
       redis
         ? [
             'Redis',
             `${redis.latencyMs.toFixed(1)} ms`,
             `${megabytes(redis.usedBytes)}${of(redis.maxBytes)}`,
-            `${redis.opsPerSecond} commands/s, ${redis.clients} clients`,
+            `${redis.opsPerSecond} ops/s, ${redis.clients} clients`,
           ]
         : ['Redis', away, '–', '–'],
       postgres
@@ -196,10 +204,12 @@ function changes({ changes: rows, at }) {
   if (rows.length === 0) return calm('No change of health yet.')
   const items = rows.map(
     ({ slug, from, to, cause, code, score, at: when }) =>
-      `<li>${pill(to)} <a href="#${escapeHtml(slug)}">${escapeHtml(slug)}</a> ${escapeHtml(causeWords({ cause, from, to }))}${code && !isRecovery({ from, to }) ? `, ${escapeHtml(code)}` : ''}, score ${score}<small>${span(Math.max(0, at - when))} ago</small></li>`,
+      `<li>${pill(to)} <a href="/queues/${escapeHtml(slug)}">${escapeHtml(slug)}</a> ${escapeHtml(causeWords({ cause, from, to }))}${code && !isRecovery({ from, to }) ? `, ${escapeHtml(code)}` : ''}, score ${score}<small>${span(Math.max(0, at - when))} ago</small></li>`,
   )
-  return `<ol class="changes">${items.join('')}</ol>`
+  return firstLines(items, { list: changeList, one: 'earlier change' })
 }
+
+const changeList = (some) => `<ol class="changes">${some.join('')}</ol>`
 
 function audit({ audit: rows, at }) {
   if (rows === null) return calm('Unknown: Postgres does not answer.')
@@ -208,5 +218,5 @@ function audit({ audit: rows, at }) {
     ({ action, subject, actor, at: when }) =>
       `<li><b>${escapeHtml(action)}</b> ${escapeHtml(subject)}<small>${escapeHtml(actor)}, ${span(Math.max(0, at - when))} ago</small></li>`,
   )
-  return `<ol class="changes">${items.join('')}</ol>`
+  return firstLines(items, { list: changeList, one: 'earlier change' })
 }

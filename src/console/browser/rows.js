@@ -1,22 +1,49 @@
 import { escapeHtml } from '../../browser/html.js'
-import { causeWords, clockTime, percent, span, stateOf } from '../../fleet/words.js'
+import { clockTime, percent, span, stateOf } from '../../fleet/words.js'
 import { pill } from './parts.js'
 
-const UNKNOWN = '<small>unknown</small>'
+/** Stands in a cell whose value is not known: it is never shown as zero. */
+const UNKNOWN = '<span class="unknown">?</span>'
+
+/** A value that nobody needs to see on a phone. */
+const none = (text) => `<span class="none">${text}</span>`
 
 /**
- * What the row of an API shows: the HTML of each cell.
+ * Columns of a table of APIs: the name of the cell, its head, and its look. Narrow screens leave
+ * `extra` columns out.
+ *
+ * @type {Record<string, { head: string, look?: 'number' | 'extra' }>}
+ */
+export const COLUMNS = {
+  state: { head: 'State' },
+  calls: { head: 'Calls', look: 'number' },
+  failed: { head: 'Failed', look: 'number' },
+  p95: { head: 'p95', look: 'number' },
+  cap: { head: 'Cap used' },
+  waiting: { head: 'Waiting', look: 'number' },
+  active: { head: 'Under way', look: 'number' },
+  jobs: { head: 'Other jobs' },
+  hour: { head: 'Last hour', look: 'extra' },
+}
+
+/** What the overview shows of each API. */
+export const OVERVIEW_COLUMNS = ['state', 'calls', 'failed', 'p95', 'cap', 'waiting', 'active', 'hour']
+
+/**
+ * What the row of an API shows, in one line: the HTML of each cell. What is longer is on the page
+ * of the API.
  *
  * @param {import('../../fleet/snapshot.ts').UpstreamRow} row
  * @param {number} at when the row was read
+ * @returns {Record<string, string>}
  */
 export function rowCells(row, at) {
   return {
-    health: health(row, at),
-    queue: queue(row),
-    cap: cap(row),
-    traffic: traffic(row),
-    actions: actions(row),
+    state: `${pill(stateOf(row))}${stateDetail(row, at)}`,
+    ...traffic(row),
+    cap: capUsed(row),
+    ...queue(row),
+    hour: sparkline(row),
   }
 }
 
@@ -36,24 +63,14 @@ export function rowTags({ enabled, isSwitchedOff, health, paused, queue, cap, re
 }
 
 /**
- * Whether a row says nothing that anybody needs: the API is well, and nobody has called it for five
- * minutes.
- *
- * @param {import('../../fleet/snapshot.ts').UpstreamRow} row
- */
-export function isIdle(row) {
-  const { recent } = row
-  const calls = recent === null ? 1 : recent.answered + recent.refused + recent.failed
-  return calls === 0 && !Object.values(rowTags(row)).some(Boolean)
-}
-
-/**
- * Rows with trouble first, the gravest before; the others by name.
+ * Rows with trouble first, the gravest before; then by calls, then by name.
  *
  * @param {import('../../fleet/snapshot.ts').UpstreamRow[]} rows
  */
 export function byTrouble(rows) {
-  return [...rows].sort((a, b) => troubleOf(b) - troubleOf(a) || a.slug.localeCompare(b.slug))
+  return [...rows].sort(
+    (a, b) => troubleOf(b) - troubleOf(a) || callsOf(b.recent) - callsOf(a.recent) || a.slug.localeCompare(b.slug),
+  )
 }
 
 function troubleOf(row) {
@@ -63,62 +80,75 @@ function troubleOf(row) {
   return row.enabled ? sum : sum - 1
 }
 
-function health(row, at) {
-  const { enabled, isSwitchedOff, health: state, cap } = row
-  if (!enabled) return `${pill('Disabled')}<small>${isSwitchedOff ? 'switched off' : 'needs a key'}</small>`
-  if (state === null) return `${pill('Unknown')}<small>Redis does not answer</small>`
-  const isLimited = stateOf(row) === 'Limited'
-  const limit = isLimited ? `<small>limited by its source until ${clockTime(cap.limitedUntil)} UTC</small>` : ''
-  if (state.checkedAt === null)
-    return `${pill(isLimited ? 'Limited' : 'Unchecked')}${limit}<small>not checked yet</small>`
-  const age = state.since === null ? '' : `for ${span(Math.max(0, at - state.since))}`
-  const since =
-    age && `${state.status} ${age} · ${escapeHtml(causeWords({ cause: state.cause, to: state.status }))}<br>`
-  const last = state.lastFailure ? `last attempt: ${state.lastFailure.words}` : 'the last attempt succeeded'
-  const outcome = state.status === 'Healthy' && !isLimited ? '' : `<small>${escapeHtml(last)}</small>`
-  const checked = `checked ${span(Math.max(0, at - state.checkedAt))} ago`
-  return `${pill(isLimited ? 'Limited' : state.status)} <span class="of"><b class="score">${state.score}</b> of 100</span>${limit}${outcome}<small>${since}${checked}</small>`
+/** Calls of the last five minutes. */
+function callsOf(recent) {
+  return recent === null ? 0 : recent.answered + recent.refused + recent.failed
 }
 
-function queue({ queue: state, paused }) {
-  const pausedPill =
-    paused === null ? '' : `${pill('Paused')}<small>${paused === 'refuse' ? 'refuses calls' : 'holds calls'}</small>`
-  if (state === null) return pausedPill + UNKNOWN
-  const oldest = state.waiting > 0 ? `oldest ${span(state.oldestMs)}` : 'nothing waits'
-  return `${pausedPill}<b>${state.waiting}</b> waiting, <b>${state.active}</b> under way<small>${oldest}</small>`
+function stateDetail(row, at) {
+  const { isSwitchedOff, paused, health, cap } = row
+  const detail = {
+    Disabled: isSwitchedOff ? 'switched off' : 'needs a key',
+    Paused: paused === 'refuse' ? 'refuses calls' : 'holds calls',
+    Limited: cap?.limitedUntil && `until ${clockTime(cap.limitedUntil)}`,
+    Degraded: health && [`${health.score} of 100`, sinceOf(health, at)].filter(Boolean).join(' · '),
+    Down: health && sinceOf(health, at),
+  }[stateOf(row)]
+  return detail ? ` <small>${detail}</small>` : ''
 }
 
-function cap({ cap: state, slug, hour }) {
-  if (!state) return UNKNOWN
-  const rates = state.rates.map(({ max, seconds, left }) => {
-    const window = { 60: 'minute', 3600: 'hour', 86400: 'day' }[seconds] ?? span(seconds * 1_000)
-    const label = `${left} of ${max} left per ${window}`
-    return `<span class="rate"><progress max="${max}" value="${left}" aria-label="${escapeHtml(slug)}: ${label}"></progress>${label}</span>`
-  })
-  const next = state.limitedUntil
-    ? 'limited by its source'
-    : state.nextSlotMs > 0
-      ? `next slot in ${span(state.nextSlotMs)}`
-      : 'free now'
-  return `${rates.join('')}<small>${state.underWay} of ${state.concurrency} connections · ${next}</small>${capUse(slug, state, hour)}`
+/** The larger unit alone: the page of the API has both. */
+const sinceOf = ({ since }, at) =>
+  since === null
+    ? ''
+    : span(Math.max(0, at - since))
+        .split(' ', 2)
+        .join(' ')
+
+function traffic({ recent }) {
+  if (recent === null) return { calls: UNKNOWN, failed: UNKNOWN, p95: UNKNOWN }
+  const { failed, upstreamP95 } = recent
+  const all = callsOf(recent)
+  return {
+    calls: count(all),
+    failed: failed > 0 ? `<b class="bad">${failed}</b> <small>${percent(failed / all)}</small>` : none('0'),
+    p95: upstreamP95 === null ? none('–') : span(upstreamP95),
+  }
 }
 
-function traffic({ slug, recent, hour }) {
-  if (recent === null) return UNKNOWN
-  const { answered, refused, failed, upstreamP95, lastMinute } = recent
-  const perMinute = Object.values(lastMinute).reduce((sum, count) => sum + count, 0)
-  const all = answered + refused + failed
-  if (all === 0) return `<b>0</b>/min<small>no calls in 5 min</small>${sparkline(slug, hour)}`
-  const share = failed > 0 ? `<b class="bad">${percent(failed / all)} failing</b>` : 'none failing'
-  const callers = refused > 0 ? ` · ${percent(refused / all)} refused (4xx)` : ''
-  const p95 = upstreamP95 === null ? '' : `p95 ${span(upstreamP95)}`
-  return `<b>${perMinute}</b>/min, ${share}<small>${[p95, `${all} in 5 min${callers}`].filter(Boolean).join(' · ')}</small>${sparkline(slug, hour)}`
+const count = (number) => (number === 0 ? none('0') : `<b>${number}</b>`)
+
+/** The part that is used of the fullest rate, or of the connections if they are fuller. */
+function capUsed({ slug, cap }) {
+  if (!cap) return UNKNOWN
+  const { rates, underWay, concurrency, nextSlotMs } = cap
+  const used = Math.max(underWay / concurrency, ...rates.map(({ max, left }) => (max - left) / max))
+  const bar = `<progress max="1" value="${used.toFixed(3)}" aria-label="${escapeHtml(slug)}: part of the cap that is used"></progress>`
+  const words = `${bar} ${Math.round(used * 100)} %`
+  if (used < 0.005) return none(words)
+  return nextSlotMs > 1_000 ? `${words} <small>next in ${span(nextSlotMs)}</small>` : words
+}
+
+function queue({ queue: state }) {
+  if (state === null) return { waiting: UNKNOWN, active: UNKNOWN, jobs: UNKNOWN }
+  const { waiting, active, delayed, failed, oldestMs } = state
+  const crashed = failed > 0 ? ` <b class="bad">${failed} ended by a defect</b>` : ''
+  return {
+    waiting: waiting > 0 ? `${count(waiting)} <small>oldest ${span(oldestMs)}</small>` : count(0),
+    active: count(active),
+    jobs: `${delayed} scheduled${crashed}`,
+  }
 }
 
 const SPARK_HEIGHT = 16
 
-/** A bar for each minute as the path of an SVG; `most` has the whole height. */
-function bars(values, most) {
+/**
+ * A bar for each minute as the path of an SVG; `most` has the whole height.
+ *
+ * @param {number[]} values
+ * @param {number} most
+ */
+export function bars(values, most) {
   return values
     .map((value, minute) => {
       const height = value === 0 ? 0 : Math.max(1, Math.round((Math.min(value, most) / most) * SPARK_HEIGHT))
@@ -128,33 +158,14 @@ function bars(values, most) {
 }
 
 /**
- * The part of the cap that each minute of the last hour used: calls that reached the upstream, as a
- * part of what the tightest rate allows in a minute on average. A line marks the whole.
+ * The calls of the last hour, a bar for each minute with its failures in red.
+ *
+ * @param {Pick<import('../../fleet/snapshot.ts').UpstreamRow, 'slug' | 'hour'>} row
  */
-function capUse(slug, { rates }, hour) {
-  if (hour === null || rates.length === 0) return ''
-  const perMinute = Math.min(...rates.map(({ max, seconds }) => (max * 60) / seconds))
-  const most = Math.max(...hour.sent)
-  if (most === 0) return ''
-  const label = `${escapeHtml(slug)}, cap used in the last hour: ${percent(Math.min(1, most / perMinute))} at most in a minute`
-  return `<svg class="spark use" viewBox="0 -1 120 ${SPARK_HEIGHT + 1}" role="img" aria-label="${label}"><path d="${bars(hour.sent, perMinute)}"></path><path class="whole" d="M0 -0.5h120"></path></svg>`
-}
-
-/** The calls of the last hour, a bar for each minute with its failures in red. */
-function sparkline(slug, hour) {
+export function sparkline({ slug, hour }) {
   if (hour === null) return ''
   const most = Math.max(1, ...hour.calls)
-  const failed = hour.failed.reduce((sum, count) => sum + count, 0)
+  const failed = hour.failed.reduce((sum, number) => sum + number, 0)
   const label = `${escapeHtml(slug)}, calls of the last hour: ${most} a minute at most, ${failed} failed`
   return `<svg class="spark" viewBox="0 0 120 ${SPARK_HEIGHT}" role="img" aria-label="${label}"><path d="${bars(hour.calls, most)}"></path><path class="bad" d="${bars(hour.failed, most)}"></path></svg>`
-}
-
-function actions({ slug, paused, enabled }) {
-  const button = (action, text) =>
-    `<button type="button" data-action="${action}" data-slug="${escapeHtml(slug)}" aria-label="${text} ${escapeHtml(slug)}">${text}</button>`
-  return [
-    paused === null ? button('pause', 'Pause') : button('resume', 'Resume'),
-    button('probe', 'Probe'),
-    enabled ? button('disable', 'Disable') : button('enable', 'Enable'),
-  ].join('')
 }
