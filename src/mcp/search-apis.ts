@@ -14,7 +14,9 @@ export const SearchInput = closedObject({
 })
 export const SearchOutput = Type.Object({
   total: Type.Integer({ description: 'APIs that match, of which the first are listed' }),
-  categories: Type.Array(Type.String()),
+  categories: Type.Optional(
+    Type.Array(Type.String(), { description: 'All of them, if no query was given or nothing matches' }),
+  ),
   hint: Type.Optional(Type.String({ description: 'What to do if nothing matches' })),
   now: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
@@ -27,7 +29,9 @@ export const SearchOutput = Type.Object({
       name: Type.String(),
       category: Type.String(),
       description: Type.String(),
-      ...Standing,
+      status: Standing.status,
+      tier_required: Standing.tier_required,
+      within_your_plan: Standing.within_your_plan,
       endpoints: Type.Array(Type.Object({ path: Type.String(), description: Type.String() })),
     }),
   ),
@@ -46,20 +50,29 @@ export function searchApis(
   const found = rankApis(ofCategory, query)
   return {
     total: found.length,
-    categories: [...new Set(callable.map((api) => api.upstream.category))].sort(),
+    // A model that has found what it needs pays for each word.
+    ...(query.trim() === '' || found.length === 0
+      ? { categories: [...new Set(callable.map((api) => api.upstream.category))].sort() }
+      : {}),
     ...(found.length === 0 ? { hint: nothingHint(ofCategory.length, callable.length) } : {}),
     apis: found.slice(0, limit).map((api) => ({
       api: api.slug,
       name: api.upstream.displayName,
       category: api.upstream.category,
       description: api.upstream.description,
-      ...standingOf(api, deps),
+      ...briefStandingOf(api, deps),
       endpoints: [...api.endpoints.values()].map(({ path, declaration: endpoint }) => ({
         path,
         description: endpoint.description,
       })),
     })),
   }
+}
+
+/** What a caller gets meanwhile from an API that is not Healthy is said by describe_api. */
+function briefStandingOf(api: Api, observer: Observer) {
+  const { meanwhile: _, ...standing } = standingOf(api, observer)
+  return standing
 }
 
 function nothingHint(inCategory: number, inAll: number): string {

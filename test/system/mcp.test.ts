@@ -182,10 +182,15 @@ describe('the MCP servers', () => {
       const names = all.structuredContent.apis.map(({ api }: { api: string }) => api)
       assert.equal(all.structuredContent.total, 27)
       assert.ok(!names.includes('news') && names.includes('weather'))
+      assert.ok(all.structuredContent.categories.includes('weather'))
       const none: Result = await client.callTool({ name: 'search_apis', arguments: { query: 'xyzzyqwv' } })
+      assert.deepEqual(none.structuredContent.categories, all.structuredContent.categories)
       assert.equal(none.structuredContent.hint, 'Nothing matches. Leave query out to list all 27 APIs.')
       const search = async (given: object) =>
         ((await client.callTool({ name: 'search_apis', arguments: { ...given } })) as Result).structuredContent
+      const found = await search({ query: 'weather' })
+      assert.deepEqual(Object.keys(found).sort(), ['apis', 'now', 'total'])
+      assert.ok(JSON.stringify(found.apis).length < 400 * found.apis.length, JSON.stringify(found.apis))
       const ofWeather = await search({ query: null, category: 'Weather', limit: null })
       assert.ok(ofWeather.total > 0 && ofWeather.total < 27)
       assert.ok(ofWeather.apis.every(({ category }: { category: string }) => category === 'weather'))
