@@ -2,7 +2,7 @@
 # docker-compose.yml), and Postgres and Redis run elsewhere. `all` is the whole service in one container, stores included:
 #
 #   docker build --target all --tag agent-api-gateway:all .
-#   docker run --detach --name agw -p 3000:3000 -p 127.0.0.1:3001:3001 -v agw:/data --stop-timeout 60 agent-api-gateway:all
+#   docker run --detach --restart unless-stopped --name agw -p 3000:3000 -p 127.0.0.1:3001:3001 -v agw:/data --stop-timeout 60 agent-api-gateway:all
 
 ARG NODE_IMAGE=node:24-slim
 

@@ -199,7 +199,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['SMTP_URL', 'SMTP_FROM'],
         byDefault: 'unset, `agent-api-gateway@` the public host',
         about:
-          'Mail server for proofs of addresses, links to a new password and notices (80 and 100 % of a month used, a key that expires). If it is set, only proven addresses can join teams.',
+          'Mail server for proofs of addresses, links to a new password and notices (80 and 100 % of a month used, a key that expires). `smtp://user:password@mail.example.org:587?requireTLS=true` sends nothing without STARTTLS. Without `requireTLS`, mails and password go in clear to a server that does not offer STARTTLS. `smtps:` is TLS from the first byte. Write special characters of user and password as in addresses: `%40` for `@`. If it is set, only proven addresses can join teams.',
       },
       {
         names: ['OAUTH'],
