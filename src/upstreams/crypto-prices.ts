@@ -24,6 +24,9 @@ const coinIdOfTicker: Record<string, string> = {
   doge: 'dogecoin',
 }
 
+/** Other routes of the upstream, whose names stand in the place of a coin id. */
+const ROUTES = new Set(words('list markets categories top_gainers_losers'))
+
 const price = record(
   {
     usd: field.number('usd', 'Price in US dollars; a coin without a price is in `missing`'),
@@ -138,7 +141,7 @@ export default upstream({
     }),
     '/coin': endpoint({
       description: 'One coin: identity, all-time high, market capitalisation and current price in US dollars.',
-      parameters: { id: param.text('Coin id such as bitcoin; not a ticker symbol', { normalize: coinId }) },
+      parameters: { id: param.text('Coin id such as bitcoin; not a ticker symbol', { normalize: pathOfCoin }) },
       data: coin,
       cache: { ...freshFor(300), staleIfErrorSeconds: lifetime.day, notFoundSeconds: lifetime.hour },
       // Without these flags the answer is hundreds of kilobytes of translations and tickers.
@@ -187,6 +190,13 @@ function coinIds(parameter: string, list: string): string {
   if (ticker !== undefined)
     throw new InvalidParameter(parameter, `${ticker} is a ticker symbol, the coin id is ${coinIdOfTicker[ticker]}`)
   return ids.join(',')
+}
+
+/** A coin id that stands in the path. */
+function pathOfCoin(parameter: string, given: string): string {
+  const id = coinId(parameter, given)
+  if (ROUTES.has(id)) throw new InvalidParameter(parameter, 'it is not a coin id, like usd-coin')
+  return id
 }
 
 function coinId(parameter: string, given: string): string {

@@ -1,6 +1,6 @@
 import type { CallContext } from '../catalog/endpoint.ts'
 import { field, record, required } from '../catalog/fields.ts'
-import { isObject, items, members, text } from '../catalog/json.ts'
+import { items, members, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { lowerCased, trimmed } from '../catalog/parameter-values.ts'
 import { namesOf, optional, param } from '../catalog/parameters.ts'
@@ -104,6 +104,11 @@ export default upstream({
       data: news,
       cache,
       complete: (parameters) => ({ ...parameters, category: parameters.category ?? 'general' }),
+      // Two letters need not be one of its languages; category and number are checked.
+      classify: ({ status, body }) =>
+        status === 400 && 'lang' in errorsByParameter(body)
+          ? rejected('The upstream has no headlines in this language.')
+          : undefined,
       // The upstream has other defaults than ours: everything is said.
       request: ({ max, lang, category }) => ({ path: path`/api/v4/top-headlines`, query: { category, lang, max } }),
       example: {
@@ -138,10 +143,14 @@ export default upstream({
 function classify({ status, headers, body }: UpstreamResponse): ResponseClass | undefined {
   if (status === 403) return overLimit(msToNextUtcDay(headers.date))
   if (status === 429 && headers['retry-after'] === undefined) return overLimit(BURST_PAUSE_MS)
-  const { errors } = members(body)
-  if (status === 400 && isObject(errors) && 'q' in errors)
+  if (status === 400 && 'q' in errorsByParameter(body))
     return rejected('The syntax of q is wrong: quote phrases and use AND, OR and NOT between words.')
   return undefined
+}
+
+/** Errors about parameters; none if the errors are general, which come as a list. */
+function errorsByParameter(body: unknown): Record<string, unknown> {
+  return members(members(body).errors)
 }
 
 /** The quota begins anew at 00:00 UTC. */

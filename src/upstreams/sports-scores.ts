@@ -193,6 +193,8 @@ function completeDay<Parameters extends { dates?: string }>(parameters: Paramete
 }
 
 function checkDay(day: string): void {
+  // No league is older. The upstream may fail on a day that it cannot have.
+  if (day < '18760101' || day > '21001231') throw new InvalidParameter('dates', `${day} is not in 1876 to 2100`)
   if (!isCalendarDate(`${day.slice(0, 4)}-${day.slice(4, 6)}-${day.slice(6)}`))
     throw new InvalidParameter('dates', `${day} is not a calendar date YYYYMMDD`)
 }

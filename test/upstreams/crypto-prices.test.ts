@@ -96,6 +96,8 @@ test('lists of nothing, of impossible ids and of more than 250 coins are refused
   refused(price, { ids: '../ping' }, /not a coin id/)
   refused(coin, { id: 'bitcoin/tickers' }, /Parameter id .*not a coin id/)
   refused(coin, { id: '..' }, /not a coin id/)
+  // Other routes of the upstream: their answers would be failures of its own.
+  for (const id of ['list', 'Markets', 'categories', 'top_gainers_losers']) refused(coin, { id }, /not a coin id/)
   const ids = Array.from({ length: 251 }, (_, index) => `coin-${index}`)
   refused(price, { ids: ids.join(',') }, /more than 250/)
   assert.ok(price.complete?.({ ids: ids.slice(1).join(',') }, context))

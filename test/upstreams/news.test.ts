@@ -10,9 +10,9 @@ const top = news.endpoints['/top'] ?? assert.fail()
 const search = news.endpoints['/search'] ?? assert.fail()
 const context = { now: 0 }
 
-function classOf(status: number, body: unknown, headers: Record<string, string> = {}) {
-  const result = interpretAnswers({ upstream: news, endpoint: search, hasKey: true }, [{ status, headers, body }], {
-    parameters: withDefaults(search, { q: 'google', max: 5 }),
+function classOf(status: number, body: unknown, headers: Record<string, string> = {}, endpoint = search) {
+  const result = interpretAnswers({ upstream: news, endpoint, hasKey: true }, [{ status, headers, body }], {
+    parameters: withDefaults(endpoint, { q: 'google', max: 5 }),
     context,
   })
   return 'responseClass' in result ? result.responseClass : assert.fail(`data: ${JSON.stringify(result.data)}`)
@@ -111,6 +111,14 @@ test('errors in a list or about another parameter reject without that hint', () 
     assert.equal(responseClass.code, 'UPSTREAM_REJECTED')
     assert.equal(responseClass.message, undefined)
   }
+})
+
+test('a language that the upstream does not have is the value of the caller, and no failure', () => {
+  const responseClass = classOf(400, { errors: { lang: 'The lang is invalid.' } }, {}, top)
+  assert.equal(responseClass.code, 'UPSTREAM_REJECTED')
+  assert.match(responseClass.message ?? '', /language/)
+  for (const errors of [['general'], { category: 'invalid' }])
+    assert.equal(classOf(400, { errors }, {}, top).code, 'UPSTREAM_ERROR')
 })
 
 test('a failure or maintenance of the upstream is its error', () => {

@@ -124,6 +124,17 @@ test('a range may touch twelve calendar months and not thirteen, also over the t
   assert.throws(() => complete(nfl, '19000101-20250101'), InvalidParameter)
 })
 
+test('a day before there were leagues, or after this century, is refused before the request', () => {
+  for (const [endpoint, dates] of [
+    [nba, '00010101'],
+    [mlb, '18751231'],
+    [nfl, '99991231'],
+    [nfl, '21001201-21010101'],
+  ] as const)
+    assert.throws(() => complete(endpoint, dates), InvalidParameter, dates)
+  assert.equal(complete(mlb, '18760422')?.dates, '18760422')
+})
+
 test('a range keeps the games of its days in US Eastern time', () => {
   const events = [
     dated('before', '2025-09-05T03:59Z'),
