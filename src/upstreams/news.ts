@@ -104,13 +104,13 @@ export default upstream({
       data: news,
       cache,
       complete: (parameters) => ({ ...parameters, category: parameters.category ?? 'general' }),
+      // The upstream has other defaults than ours: everything is said.
+      request: ({ max, lang, category }) => ({ path: path`/api/v4/top-headlines`, query: { category, lang, max } }),
       // Two letters need not be one of its languages; category and number are checked.
       classify: ({ status, body }) =>
         status === 400 && 'lang' in errorsByParameter(body)
           ? rejected('The upstream has no headlines in this language.')
           : undefined,
-      // The upstream has other defaults than ours: everything is said.
-      request: ({ max, lang, category }) => ({ path: path`/api/v4/top-headlines`, query: { category, lang, max } }),
       example: {
         ...recordings['/top'],
         responseFor: ({ category, lang, max }, response) =>
