@@ -144,8 +144,7 @@ export class ResponseCache {
     if (body.length > ENTRY_BYTES_MAX || (await this.#headroom.isShort())) return false
     const partition = hasUndeclared ? 'undeclared' : 'plain'
     const lifeMs = entry.freshMs + Math.max(entry.staleWhileRevalidateMs, entry.staleIfErrorMs)
-    const { cacheIndex, cacheSizes, cacheOwners, cacheOwned } = upstreamKeys
-    const keys = [key, ...[cacheIndex, cacheSizes, cacheOwners, cacheOwned].map((name) => name(slug, partition))]
+    const keys = [key, ...upstreamKeys.partition(slug, partition)]
     if (lead) keys.push(lead.keys.leader, lead.keys.coalesced)
     const tokens = lead?.tokens ?? []
     const times = [Math.ceil(lifeMs), Math.ceil(entry.storedAt)]

@@ -135,7 +135,7 @@ const CLOCK_ERROR_MS = 125
  * while it is closed. While an attempt is under way: the pause before it, as nobody knows when it
  * ends; its lease is for an attempt whose worker died.
  */
-export function halfOpenWaitMs(hash: Record<string, string>, now: number): number | undefined {
+export function breakerWaitMsIn(hash: Record<string, string>, now: number): number | undefined {
   if (hash.open !== '1') return undefined
   const waitMs = Math.max(0, Math.ceil(Number(hash.trialAt ?? 0) - now))
   if ((hash.trialBy ?? '') === '') return waitMs > CLOCK_ERROR_MS ? waitMs : 0

@@ -2,7 +2,7 @@ import type { Log } from '../log.ts'
 import { RedisClock } from '../redis/clock.ts'
 import { openRedis, type RedisConnection } from '../redis/connection.ts'
 import { channels, upstreamKeys } from '../redis/keys.ts'
-import { type HealthView, halfOpenWaitMs, readStatus, servedByFallback, viewHealth } from './health-view.ts'
+import { breakerWaitMsIn, type HealthView, readStatus, servedByFallback, viewHealth } from './health-view.ts'
 
 /**
  * How often upstreams are read again, milliseconds: those that calls used since, those in trouble,
@@ -154,21 +154,21 @@ export class HealthCache {
   }
 
   /**
-   * How long until calls of an API may be sent: as `upstreamWaitMs`, and not at all while a
-   * fallback source can be tried.
+   * How long until calls of an API may be sent, as `breakerWaitMsOfUpstream` says it; undefined
+   * while a fallback source can be tried.
    */
   breakerWaitMs(slug: string): number | undefined {
-    const waitMs = this.upstreamWaitMs(slug)
+    const waitMs = this.breakerWaitMsOfUpstream(slug)
     if (!waitMs) return waitMs
     const fallback = this.#fallbacks.get(slug)
-    const fallbackMs = fallback === undefined ? waitMs : this.upstreamWaitMs(fallback)
+    const fallbackMs = fallback === undefined ? waitMs : this.breakerWaitMsOfUpstream(fallback)
     return fallbackMs ? Math.min(waitMs, fallbackMs) : undefined
   }
 
-  /** `halfOpenWaitMs` of one upstream now. */
-  upstreamWaitMs(slug: string): number | undefined {
+  /** `breakerWaitMsIn` of one upstream now. */
+  breakerWaitMsOfUpstream(slug: string): number | undefined {
     this.#used.add(slug)
-    return halfOpenWaitMs(this.#hashes.get(slug) ?? {}, this.now())
+    return breakerWaitMsIn(this.#hashes.get(slug) ?? {}, this.now())
   }
 
   /** Whether accounts may be remembered whose undeclared parameters met a limit of the source. */

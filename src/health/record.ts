@@ -187,7 +187,7 @@ async function record(redis: RedisConnection, slug: string, counted: Counted): P
 
 /**
  * The breaker has closed meanwhile, the half-open slot is this attempt's, a probe must have it, or
- * how long until there may be one: see `halfOpenWaitMs`.
+ * how long until there may be one: see `breakerWaitMsIn`.
  */
 export type HalfOpenAnswer = { kind: 'closed' | 'slot' | 'probe' } | { kind: 'wait'; waitMs: number }
 

@@ -193,13 +193,13 @@ async function acquireInMonth(
   query: LimitQuery,
   { callIds, take }: { callIds: string[]; take: 'each' | 'all' | 'fit' },
 ) {
-  const { subject, plan, leaseMs, loadMonthUsed, loadCredentialUsed, now: clock } = query
-  let at = clock?.() ?? Date.now()
+  const { subject, plan, leaseMs, loadMonthUsed, loadCredentialUsed, now: testClock } = query
+  let at = testClock?.() ?? Date.now()
   for (let tries = 0; tries < COUNT_TRIES_MAX; tries += 1) {
     const month = monthOf(at)
     const { all: keys, month: monthKey, credentialMonth = '' } = limitKeys(subject, month.name)
     const perMonth = subject.mode === 'test' ? -1 : plan.perMonth
-    const values = [clock?.() ?? '', subject.version, take, leaseMs, month.startsAt, month.endsAt]
+    const values = [testClock?.() ?? '', subject.version, take, leaseMs, month.startsAt, month.endsAt]
     const bounds = [plan.perMinute, plan.inFlight, perMonth, ...boundsOf(subject)]
     const reply = (await acquireScript.run(redis, keys, [...values, ...bounds, ...callIds])) as ScriptReply
     if (reply[0] === 'stale') return STALE

@@ -141,21 +141,18 @@ const SharedJob = Type.Object({
 const oneCall = Compile(StoredCall)
 const sharedJob = Compile(SharedJob)
 
+const OF_ANSWERABLE = [
+  ...(['id', 'accountId', 'mode', 'slug', 'endpoint', 'isAsync', 'keyId', 'credentialId'] as const),
+  ...(['resultBytesMax', 'origin', 'replyTo', 'bundledReplies', 'deadline'] as const),
+] as const
+
 /**
  * The part of a stored call by which a worker can answer it with a failure. It is the same in every
  * version, so a worker can answer calls that it cannot run.
  */
-export type AnswerableCall = Pick<CallJob, 'id' | 'accountId' | 'mode' | 'slug' | 'endpoint' | 'isAsync'> &
-  Pick<CallJob, 'replyTo' | 'bundledReplies' | 'limitsAcquiredAt' | 'deadline'> &
-  Pick<CallJob, 'keyId' | 'credentialId' | 'providerKey' | 'resultBytesMax' | 'origin'>
+export type AnswerableCall = Pick<CallJob, (typeof OF_ANSWERABLE)[number] | 'limitsAcquiredAt' | 'providerKey'>
 
-const answerable = Compile(
-  Type.Pick(StoredCall, [
-    ...(['id', 'accountId', 'mode', 'slug', 'endpoint', 'isAsync', 'keyId', 'credentialId'] as const),
-    ...(['resultBytesMax', 'origin'] as const),
-    ...(['replyTo', 'bundledReplies', 'enqueuedAt', 'deadline'] as const),
-  ]),
-)
+const answerable = Compile(Type.Pick(StoredCall, [...OF_ANSWERABLE, 'enqueuedAt']))
 
 export class LaterVersionError extends Error {}
 

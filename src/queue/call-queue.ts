@@ -13,7 +13,7 @@ export const CALL_JOB = 'call'
 export class CallQueues {
   readonly #queues: Memoized<[lane: Lane], Queue>
   readonly #laneOf: (slug: string) => Lane
-  readonly #sharedJobs = new Batcher<CallToQueue, string>(async (_lane, calls) => await this.#addJob(calls), {
+  readonly #sharedJobs = new Batcher<CallJob, string>((_lane, calls) => this.#addJob(calls), {
     itemsMax: SHARED_JOB_CALLS_MAX,
   })
 
@@ -42,20 +42,20 @@ export class CallQueues {
    * @returns the id of the job
    * @throws what Redis throws
    */
-  async enqueue(queued: CallToQueue): Promise<string> {
-    const { slug, id } = queued.call
-    if (queued.mayShareJob) return await this.#sharedJobs.add(this.of(slug).qualifiedName, queued)
-    const [jobId = id] = await this.#addJob([queued])
-    return jobId
+  async enqueue({ call, mayShareJob }: CallToQueue): Promise<string> {
+    if (mayShareJob) return await this.#sharedJobs.add(this.of(call.slug).qualifiedName, call)
+    await this.#addJob([call])
+    return call.id
   }
 
-  async #addJob(queued: CallToQueue[]): Promise<string[]> {
-    const [first] = queued
+  /** @returns the id of the job for each call; a call alone has its own id */
+  async #addJob(calls: CallJob[]): Promise<string[]> {
+    const [first] = calls
     if (!first) return []
     // Adding the same id twice adds one job.
-    const jobId = `${queued.length === 1 ? '' : 'shared_'}${first.call.id}`
-    await this.of(first.call.slug).add(CALL_JOB, toJobData(queued.map(({ call }) => call)), { jobId })
-    return queued.map(() => jobId)
+    const jobId = calls.length === 1 ? first.id : `shared_${first.id}`
+    await this.of(first.slug).add(CALL_JOB, toJobData(calls), { jobId })
+    return calls.map(() => jobId)
   }
 
   async close(): Promise<void> {

@@ -63,7 +63,7 @@ async function append(redis: RedisConnection, stream: string, frames: Buffer[]):
   const added = await redis.xadd(stream, 'NOMKSTREAM', 'MAXLEN', '~', STREAM_LENGTH_MAX, '*', ...fields)
   // The node is gone, or Redis lost the stream: a new stream expires unless a node renews it.
   if (added === null) await makeStream(redis, stream, fields)
-  return frames.map(() => undefined)
+  return []
 }
 
 /** The process may be killed after any command: a stream gets its life with its first entry. */

@@ -10,6 +10,20 @@ export const laneKeys = {
   prefix: (lane: string): string => `${PREFIX}:{lane:${lane}}`,
 }
 
+/**
+ * Names of the keys of a partition of stored answers, in the order in which the script takes them.
+ */
+const PARTITION_KEYS = {
+  /** Sorted set: keys of the stored answers by their end. No end. */
+  index: 'cache-index',
+  /** Hash: bytes and owner of each of these answers, and the bytes of all. No end. */
+  sizes: 'cache-sizes',
+  /** Sorted set: owners of these answers by their bytes. No end. */
+  owners: 'cache-owners',
+  /** Sorted set: these answers by owner, and by end for each owner. No end. */
+  owned: 'cache-owned',
+}
+
 /** Keys of one upstream. */
 export const upstreamKeys = {
   /** Where versions before lanes have the BullMQ queue of each upstream. @until 0.4.0 */
@@ -27,14 +41,9 @@ export const upstreamKeys = {
   probeOutcome: (slug: string, id: string): string => `${PREFIX}:{${slug}}:probe-outcome:${id}`,
   /** String: a stored answer. Ends when it is too old to be served in any case. */
   cacheEntry: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:cache:${hash}`,
-  /** Sorted set: keys of the stored answers of one partition by their end. No end. */
-  cacheIndex: (slug: string, partition: string): string => `${PREFIX}:{${slug}}:cache-index:${partition}`,
-  /** Hash: bytes and owner of each of these answers, and the bytes of all. No end. */
-  cacheSizes: (slug: string, partition: string): string => `${PREFIX}:{${slug}}:cache-sizes:${partition}`,
-  /** Sorted set: owners of these answers by their bytes. No end. */
-  cacheOwners: (slug: string, partition: string): string => `${PREFIX}:{${slug}}:cache-owners:${partition}`,
-  /** Sorted set: these answers by owner, and by end for each owner. No end. */
-  cacheOwned: (slug: string, partition: string): string => `${PREFIX}:{${slug}}:cache-owned:${partition}`,
+  /** Keys of one partition of stored answers, in the order of `PARTITION_KEYS`. */
+  partition: (slug: string, partition: string): string[] =>
+    Object.values(PARTITION_KEYS).map((name) => `${PREFIX}:{${slug}}:${name}:${partition}`),
   /**
    * String: member of the wait queue whose answer identical calls share. Ends with that call's
    * deadline.

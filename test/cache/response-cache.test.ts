@@ -6,6 +6,9 @@ import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/con
 import { upstreamKeys } from '../../src/redis/keys.ts'
 import { type Services, startServices } from '../support/services.ts'
 
+const partitionKey = (name: 'index' | 'sizes' | 'owners' | 'owned', slug: string, partition: string) =>
+  `agw:{${slug}}:cache-${name}:${partition}`
+
 describe('stored answers', () => {
   let services: Services
   let redis: RedisConnection
@@ -38,12 +41,12 @@ describe('stored answers', () => {
   const usedMemory = async () => Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1])
   /** How many answers each of the keys of a partition knows. */
   const known = async (slug: string) => [
-    await redis.zcard(upstreamKeys.cacheIndex(slug, 'plain')),
-    await redis.zcard(upstreamKeys.cacheOwned(slug, 'plain')),
-    (await redis.hkeys(upstreamKeys.cacheSizes(slug, 'plain'))).filter((field) => field.startsWith('agw:')).length,
+    await redis.zcard(partitionKey('index', slug, 'plain')),
+    await redis.zcard(partitionKey('owned', slug, 'plain')),
+    (await redis.hkeys(partitionKey('sizes', slug, 'plain'))).filter((field) => field.startsWith('agw:')).length,
   ]
   const counted = async (slug: string, room: string) =>
-    Number(await redis.hget(upstreamKeys.cacheSizes(slug, room), 'total'))
+    Number(await redis.hget(partitionKey('sizes', slug, room), 'total'))
 
   it('stored answers are counted by what Redis really uses for them, small ones too', async () => {
     const before = await usedMemory()
@@ -80,7 +83,7 @@ describe('stored answers', () => {
     assert.ok(greedy * 500_000 > room * 0.75, `${greedy}`)
     const bytes = await counted('shares', 'plain')
     assert.ok(bytes > room * 0.9 && bytes <= room, `${bytes}`)
-    const owners = await redis.zrange(upstreamKeys.cacheOwners('shares', 'plain'), '0', '-1', 'WITHSCORES')
+    const owners = await redis.zrange(partitionKey('owners', 'shares', 'plain'), '0', '-1', 'WITHSCORES')
     assert.equal(Number(owners[1]) + Number(owners[3]), bytes)
     assert.deepEqual(await known('shares'), [20 + greedy, 20 + greedy, 20 + greedy])
     // If both store as much, each has half.
@@ -94,7 +97,7 @@ describe('stored answers', () => {
     for (let index = 0; index < 2_500; index += 1) {
       await store('even', `${index}`.padStart(6, '0'), 1_000, { hasUndeclared: true, owner: `owner-${index % 2}` })
     }
-    const owners = await redis.zrange(upstreamKeys.cacheOwners('even', 'undeclared'), '0', '-1', 'WITHSCORES')
+    const owners = await redis.zrange(partitionKey('owners', 'even', 'undeclared'), '0', '-1', 'WITHSCORES')
     const [less, more] = [Number(owners[1]), Number(owners[3])]
     assert.ok(less + more > 2 * 1024 * 1024 * 0.98 && more - less < 4_000, owners.join(' '))
   })
@@ -112,7 +115,7 @@ describe('stored answers', () => {
     for (const name of small) await store('upgrade', name, 1_000, { owner: 'small', freshMs: 1_000_000 })
     for (let index = 0; index < 40; index += 1) {
       await store('upgrade', `old-${index}`, 400_000, { freshMs: 3_600_000 + index })
-      await redis.del(upstreamKeys.cacheOwned('upgrade', 'plain'))
+      await redis.del(partitionKey('owned', 'upgrade', 'plain'))
     }
     await store('upgrade', 'new', 400_000)
     assert.equal(await redis.exists(...small.map((name) => upstreamKeys.cacheEntry('upgrade', name))), 3)
@@ -124,8 +127,8 @@ describe('stored answers', () => {
   it('stored answers that workers of a version without it end and renew leave nothing by owner, and are counted right', async () => {
     const names = Array.from({ length: 38 }, (_, index) => `both-${index}`)
     for (const name of names) await store('both', name, 400_000)
-    const [index, sizes] = [upstreamKeys.cacheIndex('both', 'plain'), upstreamKeys.cacheSizes('both', 'plain')]
-    const owners = upstreamKeys.cacheOwners('both', 'plain')
+    const [index, sizes] = [partitionKey('index', 'both', 'plain'), partitionKey('sizes', 'both', 'plain')]
+    const owners = partitionKey('owners', 'both', 'plain')
     for (const [number, name] of names.entries()) {
       const key = upstreamKeys.cacheEntry('both', name)
       const bytes = Number.parseInt((await redis.hget(sizes, key)) ?? '', 10)
@@ -157,7 +160,7 @@ describe('stored answers', () => {
     for (let index = 0; index < 600; index += 1) await at(STORED_AT, `${index % 2 ? 'a' : 'b'}-${index}`, 1_000)
     for (let index = 0; index < 2; index += 1) await at(STORED_AT + 2_000, `c-${index}`, 1_000)
     assert.deepEqual(await known('ended'), [2, 2, 2])
-    const owners = await redis.zrange(upstreamKeys.cacheOwners('ended', 'plain'), '0', '-1', 'WITHSCORES')
+    const owners = await redis.zrange(partitionKey('owners', 'ended', 'plain'), '0', '-1', 'WITHSCORES')
     assert.deepEqual(owners, ['c', String(await counted('ended', 'plain'))])
   })
 
@@ -186,7 +189,7 @@ describe('stored answers', () => {
   })
 
   it('answers of several APIs that come together are stored together, and an answer that cannot be stored leaves the others alone', async () => {
-    await redis.set(upstreamKeys.cacheIndex('together-1', 'plain'), 'no sorted set')
+    await redis.set(partitionKey('index', 'together-1', 'plain'), 'no sorted set')
     const slugs = Array.from({ length: 20 }, (_, index) => `together-${index}`)
     assert.deepEqual(
       await Promise.all(slugs.map((slug) => store(slug, 'one', slug === 'together-4' ? 100_000 : 1_000))),

@@ -12,7 +12,7 @@ import {
   VOTES_TO_BE_DOWN,
   voterOf,
 } from '../../src/health/health-thresholds.ts'
-import { halfOpenWaitMs, viewHealth } from '../../src/health/health-view.ts'
+import { breakerWaitMsIn, viewHealth } from '../../src/health/health-view.ts'
 import { HealthCache } from '../../src/health/health-watch.ts'
 import { type AttemptRecord, acquireHalfOpenSlot, recordAttempt, recordSuccesses } from '../../src/health/record.ts'
 import {
@@ -519,9 +519,9 @@ describe('health in Redis', () => {
 
   it('a half-open attempt that is allowed at once is not refused by a process whose clock lags a little', () => {
     const hash = { open: '1', trialAt: '1000000', trialBy: '', pause: '1000' }
-    assert.equal(halfOpenWaitMs(hash, 999_900), 0)
-    assert.equal(halfOpenWaitMs(hash, 999_000), 1_000)
-    assert.equal(halfOpenWaitMs({ ...hash, trialBy: 'held', trialAt: '1030000' }, 999_900), 1_000)
+    assert.equal(breakerWaitMsIn(hash, 999_900), 0)
+    assert.equal(breakerWaitMsIn(hash, 999_000), 1_000)
+    assert.equal(breakerWaitMsIn({ ...hash, trialBy: 'held', trialAt: '1030000' }, 999_900), 1_000)
   })
 
   it('health in Redis quotes the pause of the breaker while a half-open attempt is under way, and gives its slot again to the same token', async () => {
@@ -532,7 +532,7 @@ describe('health in Redis', () => {
     const quoted = async (at = now) => {
       const answer = await acquire('other', at)
       assert.ok(answer.kind === 'wait', answer.kind)
-      assert.equal(halfOpenWaitMs(await redis.hgetall(upstreamKeys.health(name)), at), answer.waitMs)
+      assert.equal(breakerWaitMsIn(await redis.hgetall(upstreamKeys.health(name)), at), answer.waitMs)
       return answer.waitMs
     }
     for (const pauseMs of [1_000, 2_000, 4_000, 8_000, 16_000, 32_000]) {
@@ -631,7 +631,7 @@ describe('health in Redis', () => {
       Array.from({ length: 28 }, (_, index) => index),
     )
     await succeed('many-3', START, 3)
-    assert.equal(health.upstreamWaitMs('many-3'), undefined)
+    assert.equal(health.breakerWaitMsOfUpstream('many-3'), undefined)
     const second = await polled()
     assert.deepEqual([second.length, second[0]], [29, 3])
     assert.ok(health.ofUpstream('many-3').lastOkAt > 0)

@@ -52,10 +52,11 @@ const CHANGED_NOTHING: ReadonlySet<ErrorCode> = new Set([
 ])
 
 /**
- * The outcome of a request that was written and is never repeated. "Never sent" and "sent, and the
- * answer was lost" must not look alike, because callers repeat what was never sent.
+ * The outcome of a call whose request was written to an endpoint of the effect `once`. "Never sent"
+ * and "sent, and the answer was lost" must not look alike, because callers repeat what was never
+ * sent.
  */
-function asNeverRepeated(outcome: Outcome): Outcome {
+function outcomeOfWritten(outcome: Outcome): Outcome {
   if (!isFailure(outcome) || CHANGED_NOTHING.has(outcome.code)) return outcome
   const { cause } = outcome
   if (cause instanceof StatusError && cause.status < 500) return outcome
@@ -73,7 +74,7 @@ export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promi
   )
   // Nobody shares a request that is never repeated: its progress is the call's own.
   const isWritten = resolved.endpoint.declaration.effect === 'once' && hasReached(run.progress.reach, 'sent')
-  const result = isWritten ? { ...made, outcome: asNeverRepeated(made.outcome) } : made
+  const result = isWritten ? { ...made, outcome: outcomeOfWritten(made.outcome) } : made
   // Without a ticket the call has no place in the wait queue, unless an earlier run joined late.
   if (!call.ticket && !run.isSecondRun) return result
   const { afterwards } = result

@@ -34,7 +34,7 @@ export class BreakerGate {
    */
   #waitMs(): number | undefined {
     const { slug, isForced } = this.#request
-    const waitMs = this.#deps.health.upstreamWaitMs(slug)
+    const waitMs = this.#deps.health.breakerWaitMsOfUpstream(slug)
     return waitMs !== undefined && (isForced || this.halfOpenToken !== undefined) ? 0 : waitMs
   }
 

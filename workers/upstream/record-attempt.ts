@@ -49,7 +49,7 @@ export class AttemptRecorder {
   readonly #waitedForMemoryMs: () => number
   readonly request: RecordedRequest
   /** Attempts whose answers are not read yet, so that it is not certain what they say of health. */
-  #answered: ObservedAttempt[] = []
+  #unread: ObservedAttempt[] = []
   #lastFailure: FailureWords | undefined
   #hasFailed = false
   #retries = 0
@@ -72,7 +72,7 @@ export class AttemptRecorder {
   ): Promise<T> {
     const { slug, source, isPlain, voter } = this.request
     // A redirect is no failure of its own if the call makes another request after it.
-    for (const answered of this.#answered) if (answered.code === REDIRECT) answered.result = 'none'
+    for (const unread of this.#unread) if (unread.code === REDIRECT) unread.result = 'none'
     const startedAt = performance.now() - this.#waitedForMemoryMs()
     const tookMs = (): number => performance.now() - startedAt - this.#waitedForMemoryMs()
     const { tracing } = this.#deps.telemetry
@@ -90,11 +90,11 @@ export class AttemptRecorder {
       span?.end(code)
       this.#deps.unanswered.end(slug)
       const kind = code === undefined ? 'ok' : resultOf(code, this.request)
-      const answered = record(kind, code, { status: result.answer.status })
+      const attempt = record(kind, code, { status: result.answer.status })
       // Another request may follow a redirect, and the body of a good answer may prove invalid.
       const isCertain = kind === 'fail' && code !== REDIRECT
-      if (isCertain) this.#countAsLast(answered)
-      else this.#answered.push(answered)
+      if (isCertain) this.#countAsLast(attempt)
+      else this.#unread.push(attempt)
       return result
     } catch (error) {
       const code = this.#failureOf(error, tookMs())
@@ -108,11 +108,14 @@ export class AttemptRecorder {
     }
   }
 
-  /** Counts what was answered, once the answers were read; `code` is why they cannot be used. */
+  /**
+   * Counts the attempts whose answers were not read yet, once they are read. `code`: why the
+   * answers cannot be used.
+   */
   flush(code?: string): void {
-    const answered = this.#answered.splice(0)
-    const last = answered.pop()
-    for (const earlier of answered) this.#count(earlier)
+    const unread = this.#unread.splice(0)
+    const last = unread.pop()
+    for (const earlier of unread) this.#count(earlier)
     if (!last) return
     const isUnusable = code !== undefined && last.result === 'ok'
     this.#countAsLast(isUnusable ? { ...last, result: resultOf(code, this.request), code } : last)
@@ -123,7 +126,7 @@ export class AttemptRecorder {
    * answer has.
    */
   noteMembers(answer: AnswerData): void {
-    const last = this.#answered.at(-1)
+    const last = this.#unread.at(-1)
     if (last?.result !== 'ok' || !last.isPlain) return
     const { health, telemetry } = this.#deps
     const { slug, source } = this.request
