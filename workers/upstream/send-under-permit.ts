@@ -100,62 +100,68 @@ export async function sendUnderPermit(
   sending: Sending,
   currentWire: () => WireRequest,
 ): Promise<ClassifiedExchange> {
-  const { api, endpoint, bucket, progress, remainingMs, signal, recorder } = sending
-  // Repeats only if the permit was too old when the connection was ready.
+  const { recorder } = sending
+  // Repeats only if the connection took longer than a permit lasts: it is ready now.
   while (true) {
     // Spares a wait for a permit that could not be used.
     const refusal = recorder.gate.refusal()
     if (refusal) throw refusal
     const permit = await acquirePermit(deps, sending)
-    if (sending.ensureCallable || sending.ensureNeeded) await checkOrRelease(sending, permit)
-    const startedAt = performance.now()
-    const fullMs = attemptTimeoutMs(deps, api)
-    const timeoutMs = Math.min(fullMs, Math.max(1, remainingMs() - REPLY_MS))
     try {
-      const request = currentWire()
-      const send = async (): Promise<ClassifiedExchange> => {
-        progress.isUnderWay = !signal.aborted
-        const client = deps.clientOf(api, bucket)
-        const onReach = (reach: Reach): void => noteReach(progress, reach)
-        const options = { client, permit, onReach, signal, timeoutMs, memory: sending.memory }
-        const exchange = await attempt(api, request, options)
-        const hasKey = request.key !== undefined
-        const sent = { upstream: api.upstream, endpoint, hasUndeclared: !recorder.request.isPlain, hasKey }
-        return { ...exchange, responseClass: classifyResponse(sent, exchange.answer) }
-      }
-      // The failure before a repeat may have opened the breaker.
-      await recorder.untilCounted()
-      await recorder.gate.enter()
-      const result = await recorder.observe(send, request)
-      const tookMs = performance.now() - startedAt
-      // Before the permit ends: the next request must find the cap as the upstream reported it.
-      if (result.responseClass || api.upstream.rateHeaders)
-        await heedReportedLimit(deps, sending, { request, result, observedBy: permit.id })
-      endPermit(permit, sending, tookMs)
-      return result
+      return await sendWith(permit, { deps, sending, currentWire })
     } catch (error) {
-      const reach = reachOfFailed(error)
-      noteReach(progress, reach)
-      if (hasReached(reach, 'maybe-sent')) endPermit(permit, sending, performance.now() - startedAt)
-      else permit.giveBack()
-      if (error instanceof EndedUnsentError) throw error.cause
-      if (error instanceof AttemptError && error.code === 'UPSTREAM_TIMEOUT') error.isCutShort = timeoutMs < fullMs
-      // The connection took longer than a permit lasts; it is ready now.
       if (!(error instanceof StalePermitError)) throw error
       await recorder.untilCounted()
-    } finally {
-      if (!signal.aborted) progress.isUnderWay = false
     }
   }
 }
 
-async function checkOrRelease({ ensureCallable, ensureNeeded }: Sending, permit: Permit): Promise<void> {
+/** Sends one request and ends its permit. @throws StalePermitError, or as `sendUnderPermit` */
+async function sendWith(
+  permit: Permit,
+  { deps, sending, currentWire }: { deps: SendDeps; sending: Sending; currentWire: () => WireRequest },
+): Promise<ClassifiedExchange> {
+  const { api, endpoint, bucket, progress, remainingMs, signal, recorder } = sending
+  const fullMs = attemptTimeoutMs(deps, api)
+  let timeoutMs = fullMs
+  let startedAt: number | undefined
   try {
-    ensureCallable?.()
-    await ensureNeeded?.(permit)
+    sending.ensureCallable?.()
+    await sending.ensureNeeded?.(permit)
+    const request = currentWire()
+    // The failure before a repeat may have opened the breaker.
+    await recorder.untilCounted()
+    await recorder.gate.enter()
+    startedAt = performance.now()
+    timeoutMs = Math.min(fullMs, Math.max(1, remainingMs() - REPLY_MS))
+    const send = async (): Promise<ClassifiedExchange> => {
+      progress.isUnderWay = !signal.aborted
+      const client = deps.clientOf(api, bucket)
+      const onReach = (reach: Reach): void => noteReach(progress, reach)
+      const options = { client, permit, onReach, signal, timeoutMs, memory: sending.memory }
+      const exchange = await attempt(api, request, options)
+      const hasKey = request.key !== undefined
+      const sent = { upstream: api.upstream, endpoint, hasUndeclared: !recorder.request.isPlain, hasKey }
+      return { ...exchange, responseClass: classifyResponse(sent, exchange.answer) }
+    }
+    const result = await recorder.observe(send, request)
+    const tookMs = performance.now() - startedAt
+    // Before the permit ends: the next request must find the cap as the upstream reported it.
+    if (result.responseClass || api.upstream.rateHeaders)
+      await heedReportedLimit(deps, sending, { request, result, observedBy: permit.id })
+    endPermit(permit, sending, tookMs)
+    return result
   } catch (error) {
-    permit.giveBack()
+    const reach = startedAt === undefined ? 'unsent' : reachOfFailed(error)
+    noteReach(progress, reach)
+    if (startedAt !== undefined && hasReached(reach, 'maybe-sent'))
+      endPermit(permit, sending, performance.now() - startedAt)
+    else permit.giveBack()
+    if (error instanceof EndedUnsentError) throw error.cause
+    if (error instanceof AttemptError && error.code === 'UPSTREAM_TIMEOUT') error.isCutShort = timeoutMs < fullMs
     throw error
+  } finally {
+    if (!signal.aborted) progress.isUnderWay = false
   }
 }
 
