@@ -142,7 +142,11 @@ export const ERRORS = {
     'Too many applications register from this address.',
     'Wait and register again',
   ),
-  HEADERS_TOO_LARGE: final(431, 'The header fields are too large.', 'Send at most 16 KiB of header fields'),
+  HEADERS_TOO_LARGE: final(
+    431,
+    'The header fields are too large, or too many.',
+    'Send at most 16 KiB of header fields, and fewer than 800 of them',
+  ),
   INTERNAL_ERROR: retryable(
     500,
     'Something went wrong on our side.',
