@@ -94,11 +94,13 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   if (verdict?.reach === 'refused') await ending.catch(() => undefined)
   const left = afterRefund(limits, verdict ? refundOf(verdict) : 'nothing')
   reply.headers(rateLimitHeaders(left, waitedMs))
-  if (end.kind === 'reply') reply.headers(replyHeaders(end.reply.head, admissionMs))
-  else reply.header('server-timing', timingWithoutReply(admissionMs, waitedMs))
-  if (end.kind === 'accepted') return answerAccepted(reply, admitted, waitedMs)
-  if (end.kind === 'failed') throw end.error
+  if (end.kind !== 'reply') {
+    reply.header('server-timing', timingWithoutReply(admissionMs, waitedMs))
+    if (end.kind === 'accepted') return answerAccepted(reply, admitted, waitedMs)
+    throw end.error
+  }
   const { head, body } = end.reply
+  reply.headers(replyHeaders(head, admissionMs))
   if (head.code) throw replyError(head)
   reply.headers(sourceHeaders(context.catalog, job.slug, head))
   return reply.type(mediaTypeOf(job)).send(body)
