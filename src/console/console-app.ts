@@ -20,6 +20,7 @@ import {
 import { trustProxies } from '../http/server/trusted-proxies.ts'
 import { loadAssets } from '../pages/assets.ts'
 import { sendPage } from '../pages/page-headers.ts'
+import { accountRoutes } from './account-routes.ts'
 import { auditPageRoutes } from './audit-page.ts'
 import { BOOK_PAGES, bookPage } from './book-page.ts'
 import { callRoutes } from './call-routes.ts'
@@ -83,6 +84,9 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
     await overviewRoutes(scope, { log, fleet, sessions, assets })
     await scope.register(
       async (inner) => await callRoutes(inner.withTypeProvider<TypeBoxTypeProvider>(), { ...context, assets }),
+    )
+    await scope.register(
+      async (inner) => await accountRoutes(inner.withTypeProvider<TypeBoxTypeProvider>(), { ...context, assets }),
     )
     await queueRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), { fleet, assets })
     await scope.register(

@@ -7,7 +7,7 @@ export interface ConsolePage {
   /**
    * Path of the link of the header to which the page belongs; none if it is no page of the console.
    */
-  path?: '/' | '/queues' | '/calls' | '/audit' | '/book'
+  path?: '/' | '/queues' | '/calls' | '/accounts' | '/audit' | '/book'
   /** Id of what a keyboard skips the header for, and the words of that link. */
   skipTo: [id: string, text: string]
   /** In this order: later style sheets refine earlier style sheets. */
@@ -23,6 +23,7 @@ const LINKS = [
   ['/', 'Overview'],
   ['/queues', 'Queues'],
   ['/calls', 'Calls'],
+  ['/accounts', 'Accounts'],
   ['/audit', 'Audit'],
   ['/book', 'Docs'],
 ] as const

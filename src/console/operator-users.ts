@@ -40,7 +40,8 @@ export async function operatorUserRoutes(app: App, deps: OperatorUserDeps): Prom
     },
   }
   app.get('/v1/operator/users', find, async ({ query: { email = '', unapproved } }) => {
-    const users = await searchUsers(db, { text: email, isUnapproved: unapproved !== undefined }, USERS_MAX + 1)
+    const page = { limit: USERS_MAX, after: undefined }
+    const users = await searchUsers(db, { text: email, isUnapproved: unapproved !== undefined }, page)
     return {
       users: users.slice(0, USERS_MAX).map((user) => describeUser(user, signup)),
       more: users.length > USERS_MAX,

@@ -19,7 +19,7 @@ export interface RowPosition {
 
 export type Listed<Row> = Row & { createdMicros: string }
 
-type ListedTable = 'teams' | 'api_keys'
+type ListedTable = 'teams' | 'api_keys' | 'users'
 
 /** The `createdMicros` of a row. */
 export function createdMicrosOf(table: ListedTable): RawBuilder<string> {

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { Tier } from '../catalog/upstream.ts'
 import type { Db } from './database.ts'
 import { asciiEmail, comparableEmail } from './email-address.ts'
+import { createdMicrosOf, isAfter, type Listed, type RowRange } from './row-range.ts'
 import type { User } from './schema.ts'
 
 /** What tells how far an account can be trusted. */
@@ -95,23 +96,27 @@ export async function replacePassword(
 /**
  * Accounts whose address holds a text, or whose id it is, newest first; all if it is empty. The
  * account whose whole address or id it is comes before all others: however many addresses hold it
- * too, that account is found. `isUnapproved`: only these that no operator has approved or disabled.
+ * too, the first page has it. `isUnapproved`: only the accounts that no operator has approved or
+ * disabled. One more than the limit if there are more.
  */
 export function searchUsers(
   db: Db,
   { text, isUnapproved }: { text: string; isUnapproved: boolean },
-  countMax: number,
-): Promise<User[]> {
+  { limit, after }: RowRange,
+): Promise<Listed<User>[]> {
   const given = asciiEmail(text)
+  const isWhole = sql<boolean>`lower(${given}) in (lower(email), id::text)`
   return db
     .selectFrom('users')
     .selectAll()
+    .select(createdMicrosOf('users').as('createdMicros'))
     .$if(isUnapproved, (query) => query.where('approved_at', 'is', null).where('disabled_at', 'is', null))
     .where(sql<boolean>`(position(lower(${given}) in lower(email)) > 0 or id::text = lower(${given}))`)
-    .orderBy(sql`lower(${given}) in (lower(email), id::text)`, 'desc')
+    .$if(after !== undefined, (query) => query.where(isAfter('users', after)).where(sql<boolean>`not ${isWhole}`))
+    .orderBy(isWhole, 'desc')
     .orderBy('created_at', 'desc')
-    .orderBy('id')
-    .limit(countMax)
+    .orderBy('id', 'desc')
+    .limit(limit + 1)
     .execute()
 }
 

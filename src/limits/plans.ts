@@ -1,7 +1,7 @@
 import type { Tier } from '../catalog/upstream.ts'
 import type { PlanName } from '../config.ts'
 
-const TIERS: Tier[] = ['developer', 'pro', 'business', 'enterprise']
+export const TIERS: readonly Tier[] = ['developer', 'pro', 'business', 'enterprise']
 
 const PLAN_OF_TIER: Record<Tier, PlanName> = {
   developer: 'Free',

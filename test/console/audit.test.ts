@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { insertAuditRecord } from '../../src/db/audit-log.ts'
+import { insertUser } from '../../src/db/users.ts'
 import { openTestConsole, type TestConsole } from '../support/console.ts'
 
 describe('the audit log', () => {
@@ -90,5 +92,72 @@ describe('the audit log', () => {
     })
     for (const { body } of [await get('/audit'), await get(`/audit?actor=${encodeURIComponent(script)}`)])
       assert.doesNotMatch(body, /<script>alert/)
+  })
+
+  it('the list of accounts has each account once, page by page, and the account whose whole address it is first', async () => {
+    const { db } = console_.context
+    const emails = Array.from({ length: 120 }, (_, number) => `ann${number}@example.com`)
+    for (const email of [...emails, 'xann7@example.com'])
+      await insertUser(db, { id: randomUUID(), email, passwordHash: null, signupNetwork: null })
+    // The accounts of a bulk import have one time. The ids alone order these accounts.
+    await sql`update users set created_at = '2026-01-01T00:00:00Z'`.execute(db)
+    const emailsOf = (page: string) =>
+      [...page.matchAll(/<a href="\/accounts\/[0-9a-f-]{36}">([^<]+)<\/a>/g)].map(([, email]) => email)
+    const seen: (string | undefined)[] = []
+    const sizes: number[] = []
+    let url: string | undefined = '/accounts?q=@example.com&unapproved='
+    while (url) {
+      const { body } = await get(url)
+      const found = emailsOf(body)
+      seen.push(...found)
+      sizes.push(found.length)
+      url = /<a href="(\/accounts\?[^"]*cursor=[^"]*)">Earlier accounts/
+        .exec(body)?.[1]
+        ?.replaceAll(/&(?:#38|amp);/g, '&')
+    }
+    assert.deepEqual(sizes, [50, 50, 21])
+    assert.deepEqual(new Set(seen), new Set([...emails, 'xann7@example.com']))
+    assert.deepEqual(emailsOf((await get('/accounts?q=ANN7@example.com')).body), [
+      'ann7@example.com',
+      'xann7@example.com',
+    ])
+    assert.equal((await get('/accounts?q=%00')).statusCode, 400)
+    assert.equal((await get('/accounts?cursor=x')).statusCode, 400)
+    assert.match((await get('/accounts?q=%3Cb%3E')).body, /No account fits\./)
+  })
+
+  it('a form that changes an account changes what it names alone, and is in the audit log as a change of the command line', async () => {
+    const { db } = console_.context
+    const id = randomUUID()
+    await insertUser(db, { id, email: 'form@example.com', passwordHash: null, signupNetwork: null })
+    const send = async (payload: string, path = `/accounts/${id}`) => {
+      const headers = { ...console_.bearer, 'content-type': 'application/x-www-form-urlencoded' }
+      return (await console_.app.inject({ method: 'POST', url: path, headers, payload })).statusCode
+    }
+    const user = async () => (await get(`/v1/operator/users?email=form@example.com`)).json().users[0]
+    const before = await user()
+    for (const wrong of ['', 'tier=root', 'disabled=yes', 'tier=pro&x=1', '__proto__=1', 'tier=pro&approved='])
+      assert.equal(await send(wrong), 400, wrong)
+    assert.equal(await send('tier=pro', '/accounts/none'), 404)
+    assert.deepEqual(await user(), before)
+    for (const [payload, change] of [
+      ['tier=pro', { tier: 'pro', plan: 'Pro' }],
+      ['approved=true', { approved: true }],
+      ['disabled=true', { disabled: true }],
+      ['approved=false&disabled=false', { approved: false, disabled: false }],
+    ] as const) {
+      const earlier = await user()
+      assert.equal(await send(payload), 303, payload)
+      assert.deepEqual({ ...(await user()), liveCallsNeed: null }, { ...earlier, ...change, liveCallsNeed: null })
+    }
+    const [last] = (await get(`/v1/operator/audit?subject=${id}`)).json().records
+    assert.deepEqual(
+      [last.action, last.before, last.after],
+      [
+        'user.update',
+        { tier: 'pro', disabled: true, approved: true },
+        { tier: 'pro', disabled: false, approved: false },
+      ],
+    )
   })
 })

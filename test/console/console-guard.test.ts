@@ -26,6 +26,10 @@ const ROUTES: [string, string][] = [
   ['POST', '/v1/operator/upstreams/weather/pause'],
   ['POST', '/v1/operator/upstreams/weather/resume'],
   ['POST', '/v1/operator/upstreams/weather/probe'],
+  ['GET', '/accounts'],
+  ['GET', '/accounts/1'],
+  ['POST', '/accounts/1'],
+  ['POST', '/accounts/1/keys/1/revoke'],
   ['GET', '/queues'],
   ['GET', '/queues/weather'],
   ['GET', '/runbooks'],
@@ -198,7 +202,8 @@ describe('the guard of the console', () => {
       )
     }
     const form = { ...bearer, accept: 'text/html', 'content-type': 'application/x-www-form-urlencoded' }
-    const sent = await ask('POST', `/accounts/${randomUUID()}/disable`, form)
+    const body = 'disabled=true'
+    const sent = await fetch(`${url}/accounts/${randomUUID()}`, { method: 'POST', headers: form, body })
     assert.deepEqual([sent.status, sent.headers.get('content-type')], [404, 'text/html; charset=utf-8'])
     const ofApi = await ask('GET', '/v1/operator/nothing', person)
     const { code, hint } = Object(await ofApi.json())

@@ -227,7 +227,7 @@ const ACTS: Record<string, { body?: object; action: string }> = {
   'POST /v1/operator/users/:id/reset-link': { action: 'user.reset-link' },
   'DELETE /v1/operator/keys/:id': { action: 'key.revoke' },
   'POST /accounts/:id/keys/:key/revoke': { action: 'key.revoke' },
-  'POST /accounts/:id/:act': { action: 'user.update' },
+  'POST /accounts/:id': { body: { tier: 'pro' }, action: 'user.update' },
   'POST /v1/operator/upstreams/:slug/probe': { action: 'upstream.probe' },
 }
 
@@ -248,7 +248,7 @@ it('every act of an operator in the console and its API is in the audit log unde
     await db.insertInto('api_keys').values(row).execute()
     const id = act.includes('/keys/:id') ? key : userId
     const [method = '', path = ''] = act.split(' ')
-    const url = path.replace(':slug', 'weather').replace(':id', id).replace(':key', key).replace(':act', 'disable')
+    const url = path.replace(':slug', 'weather').replace(':id', id).replace(':key', key)
     const headers = { cookie, ...SAME_SITE, 'x-operator': 'somebody-else' }
     const answer = ask({ method: method as 'POST', url, headers, ...(body ? { payload: body } : {}) })
     // No worker is here that would send the probe.

@@ -103,7 +103,7 @@ describe('operators who look for a call or an account', () => {
     await page.goto('/')
     await page.getByLabel(/token/i).fill(gateway.environment.OPERATOR_TOKEN ?? '')
     await page.getByRole('button', { name: /log in/i }).click()
-    await page.locator('#upstreams').waitFor()
+    await page.locator('#apis').waitFor()
 
     const find = async (text: string) => {
       await page.getByRole('searchbox', { name: /Find a call/ }).fill(text)
@@ -133,6 +133,21 @@ describe('operators who look for a call or an account', () => {
     await page.getByRole('button', { name: 'Enable the account' }).click()
     await page.getByText('Disable the account').waitFor()
     assert.equal(await called(), 200)
+
+    await page.getByRole('navigation').getByRole('link', { name: 'Accounts' }).click()
+    await page.getByRole('link', { name: account.email }).waitFor()
+    await checkLook(page, 'operator-accounts')
+    await page.getByLabel('Address or id').fill(other.email.toUpperCase())
+    await page.getByRole('button', { name: 'Search' }).click()
+    await page.getByRole('link', { name: account.email }).waitFor({ state: 'detached' })
+    await page.getByRole('link', { name: other.email }).click()
+    await page.getByLabel('Plan').selectOption('pro')
+    await page.getByRole('button', { name: 'Change' }).click()
+    await page.getByText('Pro (pro)').first().waitFor()
+    await page.getByRole('button', { name: 'Approve the account' }).click()
+    await page.getByRole('button', { name: 'Take the approval back' }).waitFor()
+    const [listed] = (await operator(`/users?email=${other.email}`)).body.users
+    assert.deepEqual([listed.tier, listed.approved, listed.disabled], ['pro', true, false])
 
     await find(account.email)
     await page.getByRole('heading', { name: account.email }).waitFor()
