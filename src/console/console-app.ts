@@ -13,6 +13,7 @@ import { collectMethods, refuseUnrouted } from '../http/server/method-not-allowe
 import {
   checkExpectation,
   checkHost,
+  checkTransferCoding,
   createRequestId,
   noteRequest,
   refuseConnection,
@@ -136,6 +137,7 @@ function openServer({ config, log }: Context): FastifyInstance {
     noteRequest(request, reply)
     checkHost(request.raw)
     checkExpectation(request.headers.expect)
+    checkTransferCoding(request.headers['transfer-encoding'])
   })
   return app
 }

@@ -203,6 +203,15 @@ describe('a request the framework refuses', () => {
     ],
     ['a folded header', 'VALIDATION_ERROR', 'A', () => ask('GET', '/healthz', 'X-A: b\r\n c\r\n: d\r\n')],
     ['NUL in a header', 'VALIDATION_ERROR', 'A', () => ask('GET', '/healthz', 'X-A: b\0c\r\n')],
+    [
+      'a coding before chunked',
+      'VALIDATION_ERROR',
+      'B',
+      () =>
+        raw(
+          `POST /v1/call/weather/current HTTP/1.1\r\n${HEAD}${key()}${JSON_TYPE}Transfer-Encoding: gzip, chunked\r\n\r\n1c\r\n{"latitude":1,"longitude":1}\r\n0\r\n\r\n`,
+        ),
+    ],
     ['an unknown expectation', 'VALIDATION_ERROR', 'A', () => ask('POST', '/v1/auth/login', 'Expect: x\r\n')],
     [
       'an unknown expectation in a call',

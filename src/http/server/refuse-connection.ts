@@ -96,6 +96,18 @@ export function checkExpectation(expect: string | undefined): void {
 }
 
 /**
+ * The parser takes a list that ends in chunked, and nobody undoes the codings before it.
+ *
+ * @throws GatewayError VALIDATION_ERROR for any other coding than chunked (RFC 9112, 6.1)
+ */
+export function checkTransferCoding(coding: string | undefined): void {
+  if (coding === undefined || /^chunked$/i.test(coding.trim())) return
+  throw new GatewayError('VALIDATION_ERROR', {
+    message: `The request is not valid HTTP: ${REASONS.HPE_INVALID_TRANSFER_ENCODING}.`,
+  })
+}
+
+/**
  * How long what still comes is read and thrown away behind a refusal, milliseconds: a reset would
  * take the answer along.
  */
