@@ -2,6 +2,7 @@ import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { CallContext, Endpoint } from '../../src/catalog/endpoint.ts'
 import type { UpstreamRequest } from '../../src/catalog/upstream-request.ts'
+import { ERRORS } from '../../src/errors.ts'
 import { voterOf } from '../../src/health/health-thresholds.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { hasReached } from '../../src/queue/verdict.ts'
@@ -113,8 +114,12 @@ function readExchanges(
   exchanges: ClassifiedExchange[],
   { endpoint, ...call }: { endpoint: Endpoint; parameters: Record<string, unknown>; context: CallContext },
 ): Interpretation {
-  const refusal = exchanges.find(({ responseClass }) => responseClass)?.responseClass
-  if (refusal) return { responseClass: refusal }
+  for (const { responseClass, answer } of exchanges) {
+    if (!responseClass) continue
+    const { status } = answer
+    const saysMore = status >= 400 && status !== ERRORS[responseClass.code].status
+    return { responseClass, ...(saysMore ? { cause: new StatusError(status) } : {}) }
+  }
   return mapAnswers(
     endpoint,
     exchanges.map(({ answer }) => answer),

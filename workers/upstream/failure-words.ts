@@ -91,10 +91,12 @@ export function causeWords(code: string, cause: unknown): string {
  * what others threw may name an address.
  */
 export function publicCauseWords(code: string, cause: unknown): string | undefined {
-  return code === 'UPSTREAM_ERROR' ? knownWords(code, cause) : unreachedWords(cause)
+  const isTold = code === 'UPSTREAM_ERROR' || cause instanceof StatusError
+  return isTold ? knownWords(code, cause) : unreachedWords(cause)
 }
 
 function knownWords(code: string, cause: unknown): string | undefined {
-  if (cause instanceof StatusError) return `HTTP ${cause.status}${meaningOf(code, cause.status)}`
+  if (cause instanceof StatusError)
+    return `HTTP ${cause.status}${code === 'UPSTREAM_ERROR' ? meaningOf(code, cause.status) : ''}`
   return unreachedWords(cause) ?? OTHERS[systemCode(cause)]
 }
