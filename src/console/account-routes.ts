@@ -20,7 +20,7 @@ import type { Assets } from '../pages/assets.ts'
 import { sendPage } from '../pages/page-headers.ts'
 import { accountPage, accountsPage, apiAccountsPage } from './account-pages.ts'
 import { notFoundPage } from './call-pages.ts'
-import { dropEmpty } from './call-routes.ts'
+import { dropEmpty, findAccountId } from './call-routes.ts'
 import { changeAccount } from './change-account.ts'
 
 type AccountPagesDeps = CancelAccountDeps &
@@ -78,7 +78,9 @@ export async function accountRoutes(scope: App, deps: AccountPagesDeps): Promise
 
   scope.get('/accounts/:id', { schema: { params: IdParams } }, async (request, reply) => {
     const { id } = request.params
-    if (!isUuid(id)) return sendPage(reply.status(404), notFoundPage(id, assets))
+    const found = await findAccountId(deps, id)
+    if (found === undefined) return sendPage(reply.status(404), notFoundPage(id, assets))
+    if (found !== id) return reply.redirect(`/accounts/${found}`, 303)
     const report = await reportAccount(reportsDb, id, { signup, now: health.now() })
     return sendPage(reply, accountPage(report, assets))
   })

@@ -26,11 +26,13 @@ export async function callRoutes(scope: App, deps: CallPagesDeps): Promise<void>
     return path === undefined ? sendPage(reply.status(404), notFoundPage(text, assets)) : reply.redirect(path, 303)
   })
 
-  const filters = Type.Object({ ...CallLogQuery.properties, account: Type.Optional(Type.String({ maxLength: 40 })) })
+  const filters = Type.Object({ ...CallLogQuery.properties, account: Type.Optional(Type.String({ maxLength: 320 })) })
   scope.get('/calls', { schema: { querystring: filters }, preValidation: dropEmpty }, async (request, reply) => {
     const { account, ...query } = request.query
-    if (account !== undefined && !isUuid(account)) return sendPage(reply.status(404), notFoundPage(account, assets))
-    const filter = { ...readCallFilter(query), accountId: account }
+    const accountId = account === undefined ? undefined : await findAccountId(deps, account)
+    if (account !== undefined && accountId === undefined)
+      return sendPage(reply.status(404), notFoundPage(account, assets))
+    const filter = { ...readCallFilter(query), accountId }
     const { calls, next } = await listCalls(reportsDb, filter, readCallPage(query))
     const shown = { ...query, ...(account === undefined ? {} : { account }) }
     const older = next && nextPageOf(request.url, cursorOf(next))
@@ -54,9 +56,15 @@ export async function dropEmpty(request: { query: unknown }): Promise<void> {
 async function findPage(deps: CallPagesDeps, text: string): Promise<string | undefined> {
   const [call, ...others] = await findRows(deps, text)
   if (call) return others.length > 0 ? `/calls/${text.toLowerCase()}` : `/calls/${toAccountedCall(call).id}`
-  if (isUuid(text.toLowerCase())) return `/accounts/${text.toLowerCase()}`
-  const user = text.includes('@') ? await findUserByEmail(deps.db, text) : undefined
-  return user && `/accounts/${user.id}`
+  const id = await findAccountId(deps, text)
+  return id && `/accounts/${id}`
+}
+
+/** Id of the account that a text names by id or address; undefined if no account has this address. */
+export async function findAccountId({ db }: Pick<Context, 'db'>, text: string): Promise<string | undefined> {
+  const named = text.trim()
+  if (isUuid(named.toLowerCase())) return named.toLowerCase()
+  return named.includes('@') ? (await findUserByEmail(db, named))?.id : undefined
 }
 
 async function findRows({ reportsDb }: CallPagesDeps, id: string) {

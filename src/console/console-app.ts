@@ -59,12 +59,12 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
   const allowedMethods = collectMethods(app)
   app.setErrorHandler((error, _request, reply) => sendError(reply, error, baseUrl))
   const sessions = new OperatorSessions({ redis: context.redis, operatorToken: config.secrets.operatorToken, log })
+  const assets = loadAssets(['console/browser/', 'fleet/words.js', 'docs/pictures/what-fails.svg'])
   const guard = {
     ...{ config, sessions, redis: context.redis, db: context.db, log },
-    readTrustedHeader: trustedHeaderReader(config),
+    ...{ readTrustedHeader: trustedHeaderReader(config), assets },
   }
   const fleet = new FleetReader(context)
-  const assets = loadAssets(['console/browser/', 'fleet/words.js', 'docs/pictures/what-fails.svg'])
   await app.register(async (scope) => {
     await loginRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), guard)
     await oidcRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), guard)

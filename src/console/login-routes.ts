@@ -7,7 +7,7 @@ import { retryAfterSeconds } from '../http/answer/public-error.ts'
 import { readCookie, writeSessionCookie } from '../http/request/cookies.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
 import { ownPath } from '../identity/own-path.ts'
-import { isOperatorName, NAME_COOKIE, TOKEN_OPERATOR } from '../operator/actor.ts'
+import { isOperatorName, NAME_COOKIE, TOKEN_OPERATOR, unprovenActor } from '../operator/actor.ts'
 import { recordLogin } from '../operator/record-login.ts'
 import { operatorThrottle, type ThrottleDeps, takeThrottle } from '../throttles/throttle.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
@@ -52,7 +52,7 @@ export async function loginRoutes(app: App, deps: LoginDeps): Promise<void> {
     // If people have names of their own, the token is for the day on which these do not work.
     if (operatorAccess.oidc ?? operatorAccess.trustedHeader)
       request.log.warn({ address: request.ip }, 'somebody logged in with OPERATOR_TOKEN')
-    await recordLogin(db, request, { role: TOKEN_OPERATOR.role })
+    await recordLogin(db, request, { actor: unprovenActor(request, name.trim()), role: TOKEN_OPERATOR.role })
     const isSecure = isOnTls(request)
     const cookies = [
       consoleCookie(await sessions.begin(TOKEN_OPERATOR), isSecure),

@@ -6,7 +6,7 @@ import { type App, NoContent } from '../http/request/typed-app.ts'
 import { OidcSignIn, type Person } from '../identity/oidc-sign-in.ts'
 import { ownPath } from '../identity/own-path.ts'
 import { type PendingCookie, readPending, writePending } from '../identity/pending-cookie.ts'
-import { type Operator, provenName, roleIn, setOperator } from '../operator/actor.ts'
+import { actorOf, type Operator, provenName, roleIn, setOperator } from '../operator/actor.ts'
 import { recordLogin } from '../operator/record-login.ts'
 import { operatorThrottle, type ThrottleDeps, takeThrottle } from '../throttles/throttle.ts'
 import { enteringPage, loginPage, PAGE_HEADERS } from './login-page.ts'
@@ -22,6 +22,9 @@ const FAILED = 'The sign-in did not work. Try again; the log of the console says
 
 /** A person whom the provider knows and who is in no group that may use the console. */
 class NoGroupError extends Error {}
+
+/** How much of a claim goes into the log, characters. */
+const CLAIM_CHARS_MAX = 300
 
 /** Sign-in by the OIDC provider, if the operator has set a provider. */
 export async function oidcRoutes(app: App, deps: OidcRoutesDeps): Promise<void> {
@@ -68,7 +71,7 @@ export async function oidcRoutes(app: App, deps: OidcRoutesDeps): Promise<void> 
       const { next, ...person } = await signIn.finish(query, cookie)
       const operator = operatorOf(person, access)
       setOperator(request, operator)
-      await recordLogin(db, request, { subject: person.subject, role: operator.role })
+      await recordLogin(db, request, { actor: actorOf(request), subject: person.subject, role: operator.role })
       const session = consoleCookie(await sessions.begin(operator), request.protocol === 'https')
       page(reply, 200).header('set-cookie', [session, rest])
       return enteringPage(next)
@@ -85,10 +88,23 @@ export async function oidcRoutes(app: App, deps: OidcRoutesDeps): Promise<void> 
 /** @throws NoGroupError */
 function operatorOf({ subject, claims, userInfo }: Person, access: Config['operatorAccess']): Operator {
   const person: Record<string, unknown> = { ...userInfo, ...claims }
-  const role = roleIn(groupsIn(person[access.groupsClaim]), access)
+  const groups = person[access.groupsClaim]
+  const role = roleIn(groupsIn(groups), access)
   const name = nameIn(person) ?? provenName(subject)
-  if (role === undefined || name === undefined) throw new NoGroupError(`${name ?? 'a person'} is in no group`)
+  if (role === undefined)
+    throw new NoGroupError(
+      `${name ?? 'a person'} is in no group that counts: ${claimWords(access.groupsClaim, groups)}`,
+    )
+  if (name === undefined)
+    throw new NoGroupError('the provider gives the person no address and no name that can be shown')
   return { name, role, by: 'oidc' }
+}
+
+/** What the provider said of the groups. The log of a wrong claim differs from the log of a wrong group. */
+function claimWords(claim: string, value: unknown): string {
+  return value === undefined
+    ? `no claim ${claim}`
+    : `claim ${claim} is ${JSON.stringify(value).slice(0, CLAIM_CHARS_MAX)}`
 }
 
 function groupsIn(value: unknown): string[] {

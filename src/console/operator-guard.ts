@@ -6,7 +6,9 @@ import { asksFor } from '../http/request/accept.ts'
 import { readBearer } from '../http/request/bearer.ts'
 import { readCookie } from '../http/request/cookies.ts'
 import { type Operator, operatorName, setOperator, TOKEN_OPERATOR } from '../operator/actor.ts'
+import type { Assets } from '../pages/assets.ts'
 import { operatorThrottle, type ThrottleDeps, takeThrottle } from '../throttles/throttle.ts'
+import { isForPerson, sendFailure } from './failure-page.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
 import { COOKIE, isSameSecret, type OperatorSessions } from './operator-session.ts'
 import type { ReadTrustedHeader } from './trusted-header.ts'
@@ -26,6 +28,7 @@ export interface GuardDeps extends ThrottleDeps {
   config: Config
   sessions: OperatorSessions
   readTrustedHeader: ReadTrustedHeader
+  assets: Assets
 }
 
 const proofs = new WeakMap<FastifyRequest, OperatorProof>()
@@ -48,7 +51,9 @@ export function guardOperator(scope: FastifyInstance, deps: GuardDeps): void {
       const isUnknown = error instanceof GatewayError && error.status === 401
       if (isPageView(request) && isUnknown) return showLogin(reply, deps.config.operatorAccess)
       // Answered here: a plugin of the scope may have an error handler of its own.
-      return sendError(reply, error, deps.config.http.baseUrl)
+      return isForPerson(request)
+        ? sendFailure(reply, error, deps.assets)
+        : sendError(reply, error, deps.config.http.baseUrl)
     }
   })
 }
@@ -112,7 +117,10 @@ export function refuseForeignOrigin(request: FastifyRequest, proof: OperatorProo
       : site !== 'same-origin' && site !== 'none' && !isNavigation
   const isProven = site === 'same-origin' || (site === undefined && origin !== undefined)
   if (isForeign || (proof !== 'bearer' && !isSafe && !isProven)) {
-    throw new GatewayError('FORBIDDEN', { message: 'Only the console itself may send this request.' })
+    throw new GatewayError('FORBIDDEN', {
+      message: 'Only the console itself may send this request.',
+      hint: 'Open the console itself',
+    })
   }
 }
 
@@ -122,7 +130,10 @@ export function refuseForeignOrigin(request: FastifyRequest, proof: OperatorProo
  */
 function refuseViewer({ method }: FastifyRequest, { role }: Operator): void {
   if (role === 'operator' || SAFE_METHODS.has(method)) return
-  throw new GatewayError('FORBIDDEN', { message: 'This account may read the console and change nothing.' })
+  throw new GatewayError('FORBIDDEN', {
+    message: 'Members of OIDC_VIEWER_GROUPS read the console and change nothing.',
+    hint: 'Ask for a group of OIDC_OPERATOR_GROUPS',
+  })
 }
 
 function isOwnOrigin(origin: string, host: string | undefined): boolean {

@@ -38,7 +38,11 @@ export function trustedHeaderReader({ http, operatorAccess }: Config): ReadTrust
         .map((group) => group.trim()),
       operatorAccess,
     )
-    if (role === undefined) throw new GatewayError('FORBIDDEN', { message: 'This account may not use the console.' })
+    if (role === undefined)
+      throw new GatewayError('FORBIDDEN', {
+        message: 'This account may not use the console.',
+        hint: 'Ask for a group of OIDC_OPERATOR_GROUPS or OIDC_VIEWER_GROUPS',
+      })
     return { name, role, by: 'proxy' }
   }
 }

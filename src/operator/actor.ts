@@ -36,8 +36,13 @@ export function actorOf(request: Pick<FastifyRequest, 'headers' | 'ip'>): string
   const { name: proven, by } = operators.get(request) ?? TOKEN_OPERATOR
   if (proven !== undefined) return `${proven} (${by}, ${request.ip})`
   const named = request.headers['x-operator']
-  const name = typeof named === 'string' ? named : operatorName(request)
-  return `${isOperatorName(name) ? name : 'operator'} (${request.ip})`
+  return unprovenActor(request, typeof named === 'string' ? named : '')
+}
+
+/** Whoever has the operator token, by the name given with it, else by the name of the last log-in. */
+export function unprovenActor(request: Pick<FastifyRequest, 'headers' | 'ip'>, given: string): string {
+  const name = isOperatorName(given) ? given : operatorName(request)
+  return `${name || 'operator'} (${request.ip})`
 }
 
 /** The name of the console's log-in; empty for none. */

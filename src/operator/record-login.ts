@@ -1,14 +1,17 @@
 import type { FastifyRequest } from 'fastify'
 import { insertAuditRecord } from '../db/audit-log.ts'
 import type { Db } from '../db/database.ts'
-import { actorOf } from './actor.ts'
+import type { OperatorRole } from './actor.ts'
 
 /**
  * Writes down that somebody opened the console. Fails open: an operator needs the console most
  * while Postgres is away, and the log has a line in any case.
  */
-export async function recordLogin(db: Db, request: FastifyRequest, after: object): Promise<void> {
-  const actor = actorOf(request)
+export async function recordLogin(
+  db: Db,
+  request: FastifyRequest,
+  { actor, ...after }: { actor: string; role: OperatorRole; subject?: string },
+): Promise<void> {
   request.log.info({ actor }, 'operator logged in')
   await insertAuditRecord(db, { actor, action: 'console.login', subject: 'console', after }).catch((error) =>
     request.log.warn({ err: error, actor }, 'failed to write a log-in to the audit log'),

@@ -128,7 +128,14 @@ describe('a sign-in to the console by an OIDC provider', () => {
       const refused = await ask({ method, url, headers, payload: {} })
       assert.equal(refused.statusCode, 403, url)
       assert.equal(refused.json().code, 'FORBIDDEN')
+      assert.match(refused.json().hint, /OIDC_OPERATOR_GROUPS/)
     }
+    // A form in a browser gets a page.
+    const form = { ...headers, accept: 'text/html', 'content-type': 'application/x-www-form-urlencoded' }
+    const url = '/accounts/6a5f2c9e-0000-4000-8000-000000000000'
+    const page = await ask({ method: 'POST', url, headers: form, payload: 'disabled=true' })
+    assert.equal(page.statusCode, 403)
+    assert.match(page.body, /<p>Members of OIDC_VIEWER_GROUPS read the console and change nothing\.<\/p>/)
   })
 
   it('a sign-in to the console by an OIDC provider is refused to a person in no group that counts', async () => {
@@ -298,6 +305,8 @@ describe('the operator token', () => {
     assert.equal(entered.statusCode, 303)
     const login = await lastAudit()
     assert.deepEqual([login.actor, login.action], ['operator (127.0.0.1)', 'console.login'])
+    await ask({ method: 'POST', url: '/login', headers: form, payload: `token=${console_.token}&name=Bea` })
+    assert.equal((await lastAudit()).actor, 'Bea (127.0.0.1)')
     const headers = { ...console_.bearer, 'x-operator': 'robin' }
     assert.equal((await ask({ ...CHANGE, headers })).statusCode, 200)
     assert.equal((await lastAudit()).actor, 'robin (127.0.0.1)')

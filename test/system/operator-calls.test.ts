@@ -193,6 +193,12 @@ describe('operators who look for a call or an account', () => {
       })
     assert.equal((await revoke('cross-site')).statusCode, 403)
     assert.equal((await revoke('same-origin')).statusCode, 303)
+    // An address names an account in the address of its page and in the filter too.
+    const read = (url: string) => app.inject({ url, headers: { host, cookie } })
+    const address = encodeURIComponent(account.email.toUpperCase())
+    assert.equal((await read(`/accounts/${address}`)).headers.location, `/accounts/${account.id}`)
+    assert.ok((await read(`/calls?account=${address}`)).body.includes(callId))
+    assert.equal((await read('/calls?account=nobody@example.com')).statusCode, 404)
     for (const text of ['a%00@b', '%EF%BF%BF@b'])
       assert.equal((await app.inject({ url: `/find?q=${text}`, headers: { host, cookie } })).statusCode, 400, text)
   })
