@@ -60,7 +60,9 @@ async function findPage(deps: CallPagesDeps, text: string): Promise<string | und
   return id && `/accounts/${id}`
 }
 
-/** Id of the account that a text names by id or address; undefined if no account has this address. */
+/**
+ * Id of the account that a text names by id or address; undefined if no account has this address.
+ */
 export async function findAccountId({ db }: Pick<Context, 'db'>, text: string): Promise<string | undefined> {
   const named = text.trim()
   if (isUuid(named.toLowerCase())) return named.toLowerCase()

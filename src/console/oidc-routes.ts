@@ -100,7 +100,9 @@ function operatorOf({ subject, claims, userInfo }: Person, access: Config['opera
   return { name, role, by: 'oidc' }
 }
 
-/** What the provider said of the groups. The log of a wrong claim differs from the log of a wrong group. */
+/**
+ * What the provider said of the groups, so that the log tells a wrong claim from a wrong group.
+ */
 function claimWords(claim: string, value: unknown): string {
   return value === undefined
     ? `no claim ${claim}`

@@ -39,7 +39,9 @@ export function actorOf(request: Pick<FastifyRequest, 'headers' | 'ip'>): string
   return unprovenActor(request, typeof named === 'string' ? named : '')
 }
 
-/** Whoever has the operator token, by the name given with it, else by the name of the last log-in. */
+/**
+ * Whoever has the operator token, by the name given with it, else by the name of the last log-in.
+ */
 export function unprovenActor(request: Pick<FastifyRequest, 'headers' | 'ip'>, given: string): string {
   const name = isOperatorName(given) ? given : operatorName(request)
   return `${name || 'operator'} (${request.ip})`
