@@ -14,6 +14,15 @@ export function span(ms) {
 }
 
 /**
+ * A time span in words: the largest unit alone.
+ *
+ * @param {number} ms
+ */
+export function briefSpan(ms) {
+  return span(ms).split(' ', 2).join(' ')
+}
+
+/**
  * A share from 0 to 1 in percent.
  *
  * @param {number} share

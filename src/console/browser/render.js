@@ -1,5 +1,5 @@
 import { escapeHtml } from '../../browser/html.js'
-import { causeWords, countOf, isRecovery, megabytes, percent, span, stateOf } from '../../fleet/words.js'
+import { briefSpan, causeWords, countOf, isRecovery, megabytes, percent, span, stateOf } from '../../fleet/words.js'
 import { pill, table } from './parts.js'
 import { OVERVIEW_COLUMNS, rowCells } from './rows.js'
 
@@ -161,7 +161,7 @@ function processes({ processes: rows }) {
     .sort((a, b) => b.busy - a.busy)
     .map((row) => [
       `${escapeHtml(row.kind)} <small>${hasHosts ? `${escapeHtml(row.host)} · ` : ''}${row.pid}</small>`,
-      span(row.upMs),
+      briefSpan(row.upMs),
       percent(row.busy),
       `${row.lagMs.toFixed(0)} ms`,
       megabytes(row.memoryBytes),

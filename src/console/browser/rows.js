@@ -1,9 +1,12 @@
 import { escapeHtml } from '../../browser/html.js'
-import { clockTime, percent, span, stateOf } from '../../fleet/words.js'
+import { briefSpan, clockTime, percent, span, stateOf } from '../../fleet/words.js'
 import { pill } from './parts.js'
 
 /** Stands in a cell whose value is not known: it is never shown as zero. */
 const UNKNOWN = '<span class="unknown">?</span>'
+
+/** What a time means: on a wide screen the note below the table says it. */
+const word = (text) => `<span class="word">${text}</span>`
 
 /** A value that nobody needs to see on a phone. */
 const none = (text) => `<span class="none">${text}</span>`
@@ -97,13 +100,7 @@ function stateDetail(row, at) {
   return detail ? ` <small>${detail}</small>` : ''
 }
 
-/** The larger unit alone: the page of the API has both. */
-const sinceOf = ({ since }, at) =>
-  since === null
-    ? ''
-    : span(Math.max(0, at - since))
-        .split(' ', 2)
-        .join(' ')
+const sinceOf = ({ since }, at) => (since === null ? '' : briefSpan(Math.max(0, at - since)))
 
 function traffic({ recent }) {
   if (recent === null) return { calls: UNKNOWN, failed: UNKNOWN, p95: UNKNOWN }
@@ -126,7 +123,7 @@ function capUsed({ slug, cap }) {
   const bar = `<progress max="1" value="${used.toFixed(3)}" aria-label="${escapeHtml(slug)}: part of the cap that is used"></progress>`
   const words = `${bar} ${Math.round(used * 100)} %`
   if (used < 0.005) return none(words)
-  return nextSlotMs > 1_000 ? `${words} <small>next in ${span(nextSlotMs)}</small>` : words
+  return nextSlotMs > 1_000 ? `${words} <small>${word('next in')} ${briefSpan(nextSlotMs)}</small>` : words
 }
 
 function queue({ queue: state }) {
@@ -134,7 +131,7 @@ function queue({ queue: state }) {
   const { waiting, active, delayed, failed, oldestMs } = state
   const crashed = failed > 0 ? ` <b class="bad">${failed} ended by a defect</b>` : ''
   return {
-    waiting: waiting > 0 ? `${count(waiting)} <small>oldest ${span(oldestMs)}</small>` : count(0),
+    waiting: waiting > 0 ? `${count(waiting)} <small>${word('oldest')} ${briefSpan(oldestMs)}</small>` : count(0),
     active: count(active),
     jobs: `${delayed} scheduled${crashed}`,
   }
