@@ -15,7 +15,7 @@ import { SPARING_FLAGS } from './support/node-flags.ts'
 import { bundlePackages } from './support/package-bundles.ts'
 import { offerRedis } from './support/redis-pool.ts'
 import { startTestRedis } from './support/services.ts'
-import { reaches, shareProcesses } from './tools/shared-processes.ts'
+import { endSharing, reaches, shareProcesses } from './tools/shared-processes.ts'
 import { testsOf, unrecordedTests, writeRecord } from './tools/tests-of.ts'
 
 const USAGE = `npm test                        types, style and every test on real services
@@ -47,7 +47,10 @@ function runTests(args: string[], environment: Record<string, string> = {}): Pro
  * Hundreds of pure functions. One process runs all of them, because a process for each file would
  * cost ten times what they do.
  */
-const runUnitTests = (files: string[]): Promise<number> => runTests(['--test-isolation=none', ...files])
+async function runUnitTests(files: string[]): Promise<number> {
+  await bundlePackages()
+  return await runTests(['--test-isolation=none', ...files])
+}
 
 /**
  * Whether a test file, or what it imports of the tests, starts Postgres, Redis, a gateway or a
@@ -130,7 +133,6 @@ async function main(args: string[]): Promise<number> {
     console.log(USAGE)
     return args.includes('--help') ? 0 : 1
   }
-  await bundlePackages()
   if (args.includes('--unit'))
     return await runUnitTests(listTests().filter((file) => !SLOW.includes(file) && startsNothing(file)))
   if (args.includes('--containers')) {
@@ -140,18 +142,49 @@ async function main(args: string[]): Promise<number> {
   if (args.includes('--record')) return await recordTests(named)
   if (args.includes('--for')) return await runTestsFor(named)
   if (named.length > 0) return await withServices(() => runTests([CONCURRENCY, ...args]))
-  print('Checking types and style …')
+  return await runEverything(args.includes('--durations'))
+}
+
+/**
+ * Runs every test, and beside the tests the checks of types and style, because tests wait now and
+ * then. If a check fails, no further test file begins, and what the check found comes last.
+ */
+async function runEverything(writesDurations: boolean): Promise<number> {
+  print('Checking types and style beside the tests …')
+  const checking = checkTypesAndStyle()
+  const seconds = new Map<string, number>()
+  const code = await withServices(async (folder) => {
+    const ending = checking.then((found) => found !== '' && endSharing(folder))
+    const failed = await runShared(listTests(), folder, seconds)
+    await ending
+    return failed
+  })
+  const findings = await checking
+  console.log(findings || '› Types and style are in order.')
+  if (findings !== '') return 1
+  if (writesDurations) writeDurations(seconds)
+  return code
+}
+
+/** @returns what is wrong, or an empty text */
+async function checkTypesAndStyle(): Promise<string> {
   // Several threads would each check the types that they share, at half the processor time more.
   const checks = [
-    run('tsc', ['--singleThreaded']),
-    run('tsc', ['--singleThreaded', '-p', 'tsconfig.browser.json']),
-    run('biome', ['check', '--error-on-warnings', '.']),
-  ]
-  if (Math.max(...(await Promise.all(checks))) !== 0) return 1
-  const seconds = new Map<string, number>()
-  const code = await withServices((folder) => runShared(listTests(), folder, seconds))
-  if (args.includes('--durations')) writeDurations(seconds)
-  return code
+    ['tsc', '--singleThreaded'],
+    ['tsc', '--singleThreaded', '-p', 'tsconfig.browser.json'],
+    ['biome', 'check', '--error-on-warnings', '.'],
+  ] as const
+  const findings = await Promise.all(checks.map(([command, ...args]) => findingsOf(command, args)))
+  return findings.join('')
+}
+
+/** What a program prints if it fails. If it succeeds, an empty text. */
+async function findingsOf(command: string, args: string[]): Promise<string> {
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  const output: string[] = []
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => output.push(String(data)))
+  const [code] = await once(child, 'close')
+  return code === 0 ? '' : `${command} ${args.join(' ')} failed:\n${output.join('')}\n`
 }
 
 /**
@@ -230,7 +263,7 @@ const REDIS_COUNT = FILES_AT_ONCE + 2
 async function withServices(runAll: (folder: string) => Promise<number>): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'agw-run-'))
   print('Starting Postgres and Redis for the tests …')
-  const postgres = await startPostgres({ dataDir: folder, print })
+  const [postgres] = await Promise.all([startPostgres({ dataDir: folder, print }), bundlePackages()])
   const redis: EmbeddedServer[] = []
   try {
     await prepareDatabases(postgres.superuserUrl)

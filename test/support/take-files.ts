@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { hasSharingEnded } from '../tools/shared-processes.ts'
 import { FILE_MS_MAX, onFileStart, onFilesEnd } from './file-deadline.ts'
 
 const PROJECT = fileURLToPath(new URL('../../', import.meta.url))
@@ -18,7 +19,7 @@ export async function takeFiles(list: string): Promise<void> {
   const following = hookOfRunner()
   const files: string[] = JSON.parse(readFileSync(list, 'utf8'))
   for (const [index, file] of files.entries()) {
-    if (!take(`${list}.${index}`)) continue
+    if (hasSharingEnded(list) || !take(`${list}.${index}`)) continue
     onFileStart()
     following.enable()
     await test(relative(PROJECT, fileURLToPath(file)), { timeout: FILE_MS_MAX }, () => {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { it } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { shareProcesses } from './shared-processes.ts'
+import { endSharing, hasSharingEnded, shareProcesses } from './shared-processes.ts'
 import { ROOT } from './sources.ts'
 
 it('each test file is in the list of the processes that share files, or has a process of its own', async (t) => {
@@ -28,4 +28,13 @@ it('each test file is in the list of the processes that share files, or has a pr
       name,
     )
   for (const name of ['caps/read', 'system/processes']) assert.ok(shared.includes(`test/${name}.test.ts`), name)
+})
+
+it('no file of any list begins after the sharing has ended', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'agw-shared-'))
+  t.after(() => rm(folder, { recursive: true }))
+  const list = join(folder, 'shared.json')
+  assert.equal(hasSharingEnded(list), false)
+  endSharing(folder)
+  assert.equal(hasSharingEnded(list), true)
 })

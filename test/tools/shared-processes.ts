@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { memoize } from '../../src/async/memoize.ts'
@@ -24,6 +24,15 @@ export function reaches(file: string, isSuch: (path: string) => boolean, seen = 
 }
 
 const canShareProcess = (file: string): boolean => !NEEDS_OWN_PROCESS.test(readFileSync(file, 'utf8'))
+
+/** Name of a mark in the folder of the lists. If it is there, no further file begins. */
+const ENDED = 'ended'
+
+/** Lets the processes end the files that they have begun, and begin no other. */
+export const endSharing = (folder: string): void => writeFileSync(join(folder, ENDED), '')
+
+/** Whether no file of this list is to begin. */
+export const hasSharingEnded = (list: string): boolean => existsSync(join(dirname(list), ENDED))
 
 /**
  * Spreads test files over processes. A process that imports the gateway and compiles what it runs
