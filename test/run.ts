@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { availableParallelism, tmpdir } from 'node:os'
+import { mkdtemp, rm, statfs } from 'node:fs/promises'
+import { availableParallelism, getPriority, setPriority, tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import { run as runFiles } from 'node:test'
 import { spec } from 'node:test/reporters'
@@ -255,14 +255,45 @@ async function prepareDatabases(serverUrl: string): Promise<void> {
 const REDIS_COUNT = FILES_AT_ONCE + 2
 
 /**
+ * How much Postgres and Redis go before the processes of tests: the gateway gives them a second or
+ * two, and each test process wants a whole core.
+ */
+const PRIORITY_GAIN = 5
+
+/** Sets what processes get that start from here on. */
+function setPriorityIfAllowed(priority: number): void {
+  try {
+    setPriority(priority)
+  } catch {
+    // Only root may raise it. For others all processes are equal.
+  }
+}
+
+/** File system in memory that Linux has, and how much room it must have, bytes. */
+const MEMORY_FOLDER = '/dev/shm'
+const MEMORY_BYTES_MIN = 4 * 1024 ** 3
+
+/**
+ * A folder for what the services and tests write, in memory if there is room. Each database has
+ * hundreds of files, and a file system on a disk takes more processor time to make and remove them
+ * than Postgres takes for all statements.
+ */
+async function makeRunFolder(): Promise<string> {
+  const { bavail, bsize } = await statfs(MEMORY_FOLDER).catch(() => ({ bavail: 0, bsize: 0 }))
+  return await mkdtemp(join(bavail * bsize >= MEMORY_BYTES_MIN ? MEMORY_FOLDER : tmpdir(), 'agw-run-'))
+}
+
+/**
  * Runs tests with a Postgres and a few Redis servers for all of them, which they find by their
  * environment.
  *
  * @param runAll gets a folder that is removed afterwards
  */
 async function withServices(runAll: (folder: string) => Promise<number>): Promise<number> {
-  const folder = await mkdtemp(join(tmpdir(), 'agw-run-'))
+  const folder = await makeRunFolder()
   print('Starting Postgres and Redis for the tests …')
+  const priority = getPriority()
+  setPriorityIfAllowed(priority - PRIORITY_GAIN)
   const [postgres] = await Promise.all([startPostgres({ dataDir: folder, print }), bundlePackages()])
   const redis: EmbeddedServer[] = []
   try {
@@ -275,6 +306,8 @@ async function withServices(runAll: (folder: string) => Promise<number>): Promis
     const urls = redis.map(({ url }) => url)
     process.env.TEST_REDIS_FOLDER = offerRedis(folder, urls)
     process.env.TEST_DATABASE_TEMPLATE = TEMPLATE
+    process.env.TMPDIR = folder
+    setPriorityIfAllowed(priority)
     return await runAll(folder)
   } finally {
     await Promise.all([postgres, ...redis].map(({ stop }) => stop()))
