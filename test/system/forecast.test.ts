@@ -5,7 +5,7 @@ import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
 import { capKeys } from '../../src/redis/keys.ts'
 import { isCapQuiet, openOperatorRedis } from '../support/cap-state.ts'
-import { type Account, type Answer, send, signUp } from '../support/client.ts'
+import { type Account, type Answer, sendPatiently, signUp } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
 import { recorded } from '../support/recorded.ts'
 import { type Stage, startStage } from '../support/stage.ts'
@@ -31,7 +31,7 @@ describe('the forecast of a call', () => {
   let gateway: Gateway
   let upstream: UpstreamServer
   let account: Account
-  const call = (path: string): Promise<Answer> => send(gateway, path, { key: account.live })
+  const call = (path: string): Promise<Answer> => sendPatiently(gateway, path, { key: account.live })
 
   before(async () => {
     stage = await startStage({
@@ -121,7 +121,7 @@ describe('the forecast of a call', () => {
     })
     const { live: key } = await signUp(gateway)
     const callCell = (cell: number) =>
-      send(gateway, `/v1/call/weather/current?latitude=${cell / 10}&longitude=3`, { key })
+      sendPatiently(gateway, `/v1/call/weather/current?latitude=${cell / 10}&longitude=3`, { key })
     // Its reply says that there is room for 109 more calls, so half of them need no ticket.
     const first = await callCell(0)
     const held = callCell(200)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { type Account, type Answer, send, signUp, sql } from '../support/client.ts'
+import { type Account, type Answer, send, sendPatiently, signUp, sql } from '../support/client.ts'
 import { until } from '../support/gateway.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { fc, propertyRuns } from '../support/property.ts'
@@ -51,10 +51,10 @@ describe('a key with limits of its own', () => {
     return `/v1/call/weather/current?latitude=${latitude}&longitude=${longitude}`
   }
   const call = (key: string, node = 0, path = weather()) =>
-    send(stage.gateway, path, { key, url: stage.gateway.urls[node] ?? '' })
+    sendPatiently(stage.gateway, path, { key, url: stage.gateway.urls[node] ?? '' })
   const codeOf = ({ status: answered, body }: Answer) => (answered === 200 ? 'ok' : body.error.code)
   const byMcp = async (key: string, node: number): Promise<string> => {
-    const { body } = await send(stage.gateway, '/mcp', {
+    const { body } = await sendPatiently(stage.gateway, '/mcp', {
       key,
       url: stage.gateway.urls[node] ?? '',
       body: {

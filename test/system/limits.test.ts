@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { accountKeys } from '../../src/redis/keys.ts'
 import { openOperatorRedis } from '../support/cap-state.ts'
-import { type Answer, createKey, send, signUp } from '../support/client.ts'
+import { type Answer, createKey, send, sendPatiently, signUp } from '../support/client.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
 import { recorded } from '../support/recorded.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
@@ -75,7 +75,7 @@ describe('plan limits', () => {
   const burst = (keys: string[], count: number, path = FACT, headers: Record<string, string> = {}): Promise<Answer[]> =>
     Promise.all(
       Array.from({ length: count }, (_, index) =>
-        send(gateway, path.replace('INDEX', String(index)), {
+        sendPatiently(gateway, path.replace('INDEX', String(index)), {
           key: keys[index % keys.length] ?? '',
           url: gateway.urls[index % gateway.urls.length] ?? '',
           headers,
