@@ -32,7 +32,10 @@ export const silentDns: Scenario = {
     })
     const me = () =>
       fetch(`${url}/v1/me`, { headers: { authorization: `Bearer ${token}` } }).then(({ status }) => status)
+    const openedAt = performance.now()
     const before = await me()
+    // What a first request takes that needs a connection, while nobody attacks.
+    const usualMs = performance.now() - openedAt
     const beganAt = performance.now()
     const attack = Array.from({ length: REQUESTS * CLIENTS }, (_, index) => begin(url, index))
     const attackMs = Promise.all(attack).then(() => performance.now() - beganAt)
@@ -52,7 +55,7 @@ export const silentDns: Scenario = {
       isPassed:
         before === 200 &&
         answered === 200 &&
-        awayMs < 5_000 &&
+        awayMs < 5_000 + 20 * usualMs &&
         names <= namesMax &&
         refused >= statuses.length - namesMax,
       figures: { requests: statuses.length, 'names looked up': names, refused, 'ms without Postgres': awayMs },
