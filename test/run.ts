@@ -274,9 +274,9 @@ const MEMORY_FOLDER = '/dev/shm'
 const MEMORY_BYTES_MIN = 4 * 1024 ** 3
 
 /**
- * A folder for what the services and tests write, in memory if there is room. Each database has
- * hundreds of files, and a file system on a disk takes more processor time to make and remove them
- * than Postgres takes for all statements.
+ * A folder for what the services write, in memory if there is room. Each database has hundreds of
+ * files, and a file system on a disk takes more processor time to make and remove them than
+ * Postgres takes for all statements.
  */
 async function makeRunFolder(): Promise<string> {
   const { bavail, bsize } = await statfs(MEMORY_FOLDER).catch(() => ({ bavail: 0, bsize: 0 }))
@@ -306,7 +306,6 @@ async function withServices(runAll: (folder: string) => Promise<number>): Promis
     const urls = redis.map(({ url }) => url)
     process.env.TEST_REDIS_FOLDER = offerRedis(folder, urls)
     process.env.TEST_DATABASE_TEMPLATE = TEMPLATE
-    process.env.TMPDIR = folder
     setPriorityIfAllowed(priority)
     return await runAll(folder)
   } finally {

@@ -1,4 +1,4 @@
-import { type ApiEndpoint, callMethod } from './api-endpoint.ts'
+import type { ApiEndpoint } from './api-endpoint.ts'
 import type { Api } from './catalog.ts'
 
 /**
@@ -6,8 +6,8 @@ import type { Api } from './catalog.ts'
  * `/v1/call/weather/current?latitude=40.71&…`. A POST has its parameters in its body.
  */
 export function exampleCall(slug: string, apiEndpoint: ApiEndpoint): string {
-  const { path, declaration: endpoint } = apiEndpoint
-  const query = callMethod(endpoint) === 'POST' ? '' : queryOf(endpoint.example.parameters)
+  const { path, method, declaration } = apiEndpoint
+  const query = method === 'POST' ? '' : queryOf(declaration.example.parameters)
   return `/v1/call/${slug}${path}${query === '' ? '' : `?${query}`}`
 }
 

@@ -97,7 +97,12 @@ describe('the call that a newcomer makes first', () => {
   const api = (slug: string, ...effects: ('read' | 'once')[]) =>
     ({
       slug,
-      endpoints: new Map(effects.map((effect, index) => [`/${index}`, { path: `/${index}`, declaration: { effect } }])),
+      endpoints: new Map(
+        effects.map((effect, index) => [
+          `/${index}`,
+          { path: `/${index}`, method: effect === 'read' ? 'GET' : 'POST' },
+        ]),
+      ),
     }) as unknown as Api
 
   it('the first call is one of the weather, else of the first API that can be read, else none', () => {
