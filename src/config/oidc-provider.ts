@@ -41,9 +41,9 @@ export function isOidcForAccounts(read: EnvironmentReader): boolean {
 export function readAccountsProvider(read: EnvironmentReader, baseUrl: string): OidcProvider | undefined {
   if (!isOidcForAccounts(read)) return undefined
   const provider = readOidcProvider(read)
-  if (!provider) throw new ConfigError('OIDC_ISSUER is required where OIDC_ACCOUNTS is on')
+  if (!provider) throw new ConfigError('OIDC_ISSUER is required if OIDC_ACCOUNTS is on')
   // The provider sends people back to it with a code.
   if (!baseUrl.startsWith('https:') && !isLocalAddress(baseUrl))
-    throw new ConfigError('BASE_URL must be an https: address where OIDC_ACCOUNTS is on')
+    throw new ConfigError('BASE_URL must be an https: address if OIDC_ACCOUNTS is on')
   return provider
 }
