@@ -193,7 +193,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['SIGNUP'],
         byDefault: 'open',
         about:
-          'Who may have an account. `open`: everybody. `verified`: live calls begin when the address is proven (needs `SMTP_URL`). `approval`: live calls begin when an operator has approved the account. `closed`: nobody. Test calls are always answered. See [Free accounts](#free-accounts).',
+          'Who may have an account. `open`: everybody. `verified`: live calls begin when the address is proven (needs `SMTP_URL`). `approval`: live calls begin when an operator has approved the account. `closed`: nobody signs up. Accounts that exist keep working, and `OIDC_ACCOUNTS` still makes accounts. Test calls are always answered. See [Free accounts](#free-accounts).',
       },
       {
         names: ['SMTP_URL', 'SMTP_FROM'],
