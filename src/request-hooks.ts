@@ -56,7 +56,7 @@ export function hookRequests(
   const check = (request: FastifyRequest, reply: FastifyReply): boolean => {
     checkHost(request.raw)
     checkExpectation(request.headers.expect)
-    checkTransferCoding(request.headers['transfer-encoding'])
+    checkTransferCoding(request, reply)
     forgetEmptyCredentials(request.raw)
     clients.checkConnection(request)
     // Programs send no cookies.

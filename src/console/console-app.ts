@@ -137,7 +137,7 @@ function openServer({ config, log }: Context): FastifyInstance {
     noteRequest(request, reply)
     checkHost(request.raw)
     checkExpectation(request.headers.expect)
-    checkTransferCoding(request.headers['transfer-encoding'])
+    checkTransferCoding(request, reply)
   })
   return app
 }

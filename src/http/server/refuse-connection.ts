@@ -96,12 +96,15 @@ export function checkExpectation(expect: string | undefined): void {
 }
 
 /**
- * The parser takes a list that ends in chunked, and nobody undoes the codings before it.
+ * The parser takes a list that ends in chunked, and nobody undoes the codings before it. The
+ * connection closes, because where the next request begins is not sure.
  *
  * @throws GatewayError VALIDATION_ERROR for any other coding than chunked (RFC 9112, 6.1)
  */
-export function checkTransferCoding(coding: string | undefined): void {
+export function checkTransferCoding({ headers }: FastifyRequest, reply: FastifyReply): void {
+  const coding = headers['transfer-encoding']
   if (coding === undefined || /^chunked$/i.test(coding.trim())) return
+  reply.header('connection', 'close')
   throw new GatewayError('VALIDATION_ERROR', {
     message: `The request is not valid HTTP: ${REASONS.HPE_INVALID_TRANSFER_ENCODING}.`,
   })
