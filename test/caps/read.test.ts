@@ -40,6 +40,24 @@ it('the state of a cap has the queue before a call that would come now, its slot
   assert.deepEqual(await world.cap.read(), state)
 })
 
+it('the slot of a call behind others is when as many requests more have left the window', async () => {
+  const world = await new World(redis, { concurrency: 8, rates: [{ max: 4, seconds: 10 }] }).open()
+  for (const account of ['x', 'y', 'z']) {
+    const waiters = [waiterOf(`${account}|1`, 0)]
+    const { granted } = await world.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 1_000 })
+    assert.equal(granted.size, 1)
+    world.now += 1_000
+  }
+  const slots: number[] = []
+  for (let ahead = 0; ahead < 4; ahead += 1) {
+    slots.push((await world.cap.read()).nextSlotMs)
+    await join(world, `${ahead}`)
+  }
+  // Requests were granted 3, 2 and 1 s ago, and one more may be granted at once. A window is half a
+  // second longer than the upstream's own.
+  assert.deepEqual(slots, [0, 7_500, 8_500, 9_500])
+})
+
 it('the state of a cap has the place and the slot of a queued call, and says of another that it is not queued', async () => {
   const { world, entries, stranger } = await open()
   const places = await Promise.all([...entries, stranger].map((entry) => world.cap.read(entry)))
