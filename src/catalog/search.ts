@@ -36,8 +36,9 @@ const QUERY_LENGTH_MAX = 400
 const SHARE_OF_BEST_MIN = 0.5
 
 /**
- * What fits best must be worth this much, as a word of a description is that one API in five has:
- * `flights to Paris` is not about an API that has Paris in an example.
+ * An API that is worth less was not sought, even if no other API fits better. A word in its
+ * description is worth this much if one API in five has the word. So `flights to Paris` finds no
+ * API that has Paris in an example.
  */
 const WORTH_MIN = 3.5
 
@@ -51,10 +52,10 @@ export function rankApis(apis: Api[], query: string): Api[] {
 
 /**
  * The items that fit a query, the best first; undefined for a query without words. A word counts by
- * where it stands and by how few items have it (Spärck Jones, 1972), at the start of a word alone:
- * `rate` is not in `temperature`. A word that no item has is taken for the nearest one with a
- * typing error. The work is bounded by the words of the items: a query has at most eight that
- * count.
+ * where it stands and by how few items have it (Spärck Jones, 1972). It counts as it is and in its
+ * other forms, and the last word also as the start of a word: `rate` is not in `temperature`. If no
+ * item has a word, the nearest word counts, because the query may have a typing error. The words of
+ * the items bound the work: a query has at most eight words that count.
  *
  * @param shareMin what an item must be worth at least, as a part of the best item's worth
  * @param worthMin what an item must be worth at least
@@ -147,8 +148,8 @@ const isFormOf = (stem: string, word: string): boolean =>
   stem.length >= 4 && word.startsWith(stem) && ENDINGS.has(word.slice(stem.length))
 
 /**
- * A typing error leaves the first and the last letter as they are: `wetter` is meant as `weather`
- * and not as `letter`, and France is no franc. Words of descriptions are not compared.
+ * A typing error leaves the first and the last letter as they are: `wether` is meant as `weather`
+ * and not as `tether`, and France is no franc. Words of descriptions are not compared.
  */
 function weightOfTypo(index: WordIndex, word: string, errorsMax: number): number {
   const given = lettersOf(word)
