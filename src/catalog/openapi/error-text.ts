@@ -1,12 +1,8 @@
 import { isObject } from '../json.ts'
-import { pathOfPointer } from './places.ts'
 import type { OpenApiDocument } from './references.ts'
 
 /** Where APIs put the text of an error, the most telling first. `detail` is of RFC 9457. */
 const PLACES = [['detail'], ['message'], ['error', 'message'], ['error_description'], ['error']] as const
-
-/** References from a schema to the next that are followed. */
-const CHAIN_MAX = 20
 
 type Names = readonly string[]
 
@@ -22,30 +18,17 @@ export function declaredErrorTexts(document: OpenApiDocument, schemas: unknown[]
 
 function propertyAt(document: OpenApiDocument, schema: unknown, [name, ...rest]: Names): unknown {
   if (name === undefined) return schema
-  const { properties, allOf } = Object(followed(document, schema))
+  const { properties, allOf } = Object(document.peek(schema))
   if (isObject(properties) && Object.hasOwn(properties, name)) return propertyAt(document, properties[name], rest)
   const parts: unknown[] = Array.isArray(allOf) ? allOf : []
   for (const part of parts) {
-    const { properties: inner } = Object(followed(document, part))
+    const { properties: inner } = Object(document.peek(part))
     if (isObject(inner) && Object.hasOwn(inner, name)) return propertyAt(document, inner[name], rest)
   }
   return undefined
 }
 
 function isText(document: OpenApiDocument, schema: unknown): boolean {
-  const { type } = Object(followed(document, schema))
+  const { type } = Object(document.peek(schema))
   return [type].flat().includes('string')
-}
-
-function followed({ root }: OpenApiDocument, schema: unknown): unknown {
-  let found = schema
-  for (let hops = 0; hops < CHAIN_MAX && isObject(found) && found.$ref !== undefined; hops += 1) {
-    const names = typeof found.$ref === 'string' && found.$ref.startsWith('#') && pathOfPointer(found.$ref.slice(1))
-    if (!names) return undefined
-    found = names.reduce<unknown>(
-      (value, name) => (isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined),
-      root,
-    )
-  }
-  return found
 }

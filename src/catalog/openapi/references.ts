@@ -50,6 +50,29 @@ export class OpenApiDocument {
     return typeof $ref === 'string' ? this.#follow($ref, at) : this.#fail(at, 'A reference must be a text.')
   }
 
+  /**
+   * The value that references lead to, or the value itself, as `resolve`; undefined if they lead
+   * nowhere. Reports nothing: for what no call depends on.
+   */
+  peek(value: unknown): unknown {
+    let found = value
+    for (let hops = 0; hops < CHAIN_MAX && isObject(found) && found.$ref !== undefined; hops += 1) {
+      const { $ref } = found
+      const target = typeof $ref === 'string' && $ref.startsWith('#') && pathOfPointer(decoded($ref.slice(1)))
+      found = target ? this.#at(target) : undefined
+    }
+    return found
+  }
+
+  #at(path: Path): unknown {
+    let value: unknown = this.root
+    for (const name of path) {
+      const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+      value = isThere ? Reflect.get(Object(value), name) : undefined
+    }
+    return value
+  }
+
   /** A member, with its reference resolved. */
   member(located: Located, name: string | number): Located {
     const { value, path } = located
@@ -99,11 +122,7 @@ export class OpenApiDocument {
     if (!target) {
       return this.#fail(path, 'The reference names an anchor: write it as a JSON pointer, #/components/schemas/Order.')
     }
-    let value: unknown = this.root
-    for (const name of target) {
-      const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, name)
-      value = isThere ? Reflect.get(Object(value), name) : undefined
-    }
+    const value = this.#at(target)
     if (value === undefined) return this.#fail(path, 'The reference leads to nothing in this document.')
     return { value, path: target }
   }
