@@ -6,6 +6,7 @@ export interface ApiEndpoint {
   path: string
   /** As the upstream's file declares it. */
   declaration: Endpoint
+  /** How callers call it. */
   method: 'GET' | 'POST'
   /**
    * Declared parameters, each with its compiled check: required parameters first, and otherwise in
@@ -77,10 +78,7 @@ export function createEndpoint(path: string, endpoint: Endpoint): ApiEndpoint {
   return { path, declaration: endpoint, method: callMethod(endpoint), parameters: ordered, byName: new Map(names) }
 }
 
-/**
- * How callers call an endpoint. Parameters of a GET stand in its query, which no body fits into,
- * and a GET changes nothing.
- */
-export function callMethod({ effect = 'read', bodyBytesMax }: Endpoint): 'GET' | 'POST' {
+/** Parameters of a GET stand in its query, which no body fits into, and a GET changes nothing. */
+function callMethod({ effect = 'read', bodyBytesMax }: Endpoint): 'GET' | 'POST' {
   return effect === 'read' && bodyBytesMax === undefined ? 'GET' : 'POST'
 }

@@ -1,4 +1,4 @@
-import { type ApiEndpoint, callMethod } from './api-endpoint.ts'
+import type { ApiEndpoint } from './api-endpoint.ts'
 import { type Api, isCallable } from './catalog.ts'
 import type { ApiEntry } from './catalog-schema.ts'
 import { exampleCall } from './example-call.ts'
@@ -34,7 +34,12 @@ function waitingFor(api: Api): string | null {
   return api.needsCallerKey ? 'A key of your own for this API' : "The operator's key for this API"
 }
 
-function toCatalogEndpoint({ path, declaration: endpoint, parameters }: ApiEndpoint): ApiEntry['endpoints'][number] {
+function toCatalogEndpoint({
+  path,
+  method,
+  declaration: endpoint,
+  parameters,
+}: ApiEndpoint): ApiEntry['endpoints'][number] {
   const params = parameters.map(({ name, aliases, schema, required }) => {
     const description = [schema.description, expectation(schema, true).replace('it must be ', '')]
       .filter(Boolean)
@@ -46,7 +51,7 @@ function toCatalogEndpoint({ path, declaration: endpoint, parameters }: ApiEndpo
   const { description, effect, example } = endpoint
   return {
     path,
-    method: callMethod(endpoint),
+    method,
     description,
     params: Object.fromEntries(params),
     ...(effect === undefined || effect === 'read' ? {} : { effect }),

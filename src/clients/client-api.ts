@@ -1,4 +1,4 @@
-import { callMethod, type ParameterSchema } from '../catalog/api-endpoint.ts'
+import type { ParameterSchema } from '../catalog/api-endpoint.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { endpointWords, pascal } from '../catalog/type-name.ts'
@@ -40,11 +40,11 @@ export function clientApis(catalog: Catalog): ClientApi[] {
     slug,
     displayName: upstream.displayName,
     description: upstream.description,
-    endpoints: [...endpoints.values()].map(({ path, declaration: endpoint, parameters }) => ({
+    endpoints: [...endpoints.values()].map(({ path, method, declaration: endpoint, parameters }) => ({
       path: path.slice(1),
       typeName: pascal(endpointWords(slug, path)),
       description: endpoint.description,
-      method: callMethod(endpoint),
+      method,
       mustNotRepeat: endpoint.effect === 'once',
       parameters: parameters.map(({ name, schema, required }) => ({ name, schema, required })),
       example: endpoint.example.parameters as Record<string, unknown>,

@@ -1,4 +1,4 @@
-import { type ApiEndpoint, callMethod } from '../catalog/api-endpoint.ts'
+import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
 import type { Api } from '../catalog/catalog.ts'
 import { dataFields } from '../catalog/data-fields.ts'
 import { endpointErrors } from '../catalog/endpoint-errors.ts'
@@ -92,8 +92,8 @@ function endpointMarkdown(api: Api, endpoint: ApiEndpoint, baseUrl: string): str
   ]
 }
 
-function curlLines({ declaration: endpoint }: ApiEndpoint, url: string): string[] {
-  if (callMethod(endpoint) === 'GET') return [`curl -H "X-Api-Key: $AGW_KEY" '${url}'`]
+function curlLines({ method, declaration: endpoint }: ApiEndpoint, url: string): string[] {
+  if (method === 'GET') return [`curl -H "X-Api-Key: $AGW_KEY" '${url}'`]
   const body = JSON.stringify(endpoint.example.parameters).replaceAll("'", "'\\''")
   return [`curl -H "X-Api-Key: $AGW_KEY" -H 'Content-Type: application/json' -d '${body}' '${url}'`]
 }

@@ -1,5 +1,5 @@
 import { memoize } from '../async/memoize.ts'
-import { type ApiEndpoint, type ApiParameter, callMethod } from '../catalog/api-endpoint.ts'
+import type { ApiEndpoint, ApiParameter } from '../catalog/api-endpoint.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { effectWords } from '../catalog/limit-words.ts'
 import { aliasWords } from '../catalog/parameter-words.ts'
@@ -74,7 +74,7 @@ function endpointOperation(api: Api, apiEndpoint: ApiEndpoint, named: NamedSchem
     summary: endpoint.description.replace(/\.$/, ''),
     description: `${endpoint.description}\n\n${conditions.filter(Boolean).join(' ')}${address}`,
     security: CALL_SECURITY,
-    ...(callMethod(endpoint) === 'POST'
+    ...(apiEndpoint.method === 'POST'
       ? { requestBody: callBody(apiEndpoint, named) }
       : {
           parameters: parameters.map((parameter) => queryParameter(parameter, given[parameter.name], named)),

@@ -1,4 +1,4 @@
-import { type ApiEndpoint, type ApiParameter, callMethod, type ParameterSchema } from '../../catalog/api-endpoint.ts'
+import type { ApiEndpoint, ApiParameter, ParameterSchema } from '../../catalog/api-endpoint.ts'
 import type { Api } from '../../catalog/catalog.ts'
 import { type DataField, dataFields } from '../../catalog/data-fields.ts'
 import { endpointErrors } from '../../catalog/endpoint-errors.ts'
@@ -22,10 +22,9 @@ export function endpointSection({
   baseUrl: string
 }): Html {
   const { slug } = api
-  const { path, declaration: endpoint, parameters } = apiEndpoint
+  const { path, method, declaration: endpoint, parameters } = apiEndpoint
   const id = `e${index}`
   const example = endpoint.example.parameters as Record<string, unknown>
-  const method = callMethod(endpoint)
   const recorded = JSON.stringify({ status: 'success', data: endpoint.example.data }, null, 2)
   return html`<section class="endpoint" aria-labelledby="${id}">
 <h2 id="${id}"><span class="verb">${method}</span> <code>/v1/call/${slug}${path}</code></h2>
