@@ -21,7 +21,7 @@ import { readForwarded } from './http/server/forwarded.ts'
 import { HeldBytes } from './http/server/held-bytes.ts'
 import { boundPipelining } from './http/server/pipeline.ts'
 import { redirectToHttps } from './http/server/redirect-to-https.ts'
-import { createRequestId, refuseConnection, URL_LENGTH_MAX } from './http/server/refuse-connection.ts'
+import { createRequestId, refuseConnection, takeExpectations, URL_LENGTH_MAX } from './http/server/refuse-connection.ts'
 import { trustProxies } from './http/server/trusted-proxies.ts'
 import { collectRoutes, type DocumentedRoute } from './openapi/route-list.ts'
 import { type Assets, loadAssets } from './pages/assets.ts'
@@ -115,8 +115,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     clientErrorHandler: (error, socket) => refuseConnection(error, socket as Socket, baseUrl),
   })
   readForwarded(app, isProxy)
-  // Otherwise Node answers with a bare 417.
-  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
+  takeExpectations(app.server)
   const held = new HeldBytes()
   boundPipelining(app.server, held, isProxy)
   sweepHeld(app, held)

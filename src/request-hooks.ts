@@ -8,13 +8,7 @@ import { allowOrigins } from './http/server/cross-origin.ts'
 import { checkHeld, holdAnswer } from './http/server/holding.ts'
 import { collectMethods, refuseUnrouted } from './http/server/method-not-allowed.ts'
 import type { Redirect } from './http/server/redirect-to-https.ts'
-import {
-  checkExpectation,
-  checkHost,
-  checkTransferCoding,
-  noteRequest,
-  URL_LENGTH_MAX,
-} from './http/server/refuse-connection.ts'
+import { checkHead, noteRequest, URL_LENGTH_MAX } from './http/server/refuse-connection.ts'
 import type { IsProxy } from './http/server/trusted-proxies.ts'
 import { challengeFor, mcpAddress, originForm } from './oauth/resources.ts'
 import { acceptPortalSession } from './portal/session-cookie.ts'
@@ -54,9 +48,7 @@ export function hookRequests(
   const allowOrigin = allowOrigins(config.http.corsOrigins)
   /** @returns whether the request is a preflight: its answer needs no route. */
   const check = (request: FastifyRequest, reply: FastifyReply): boolean => {
-    checkHost(request.raw)
-    checkExpectation(request.headers.expect)
-    checkTransferCoding(request, reply)
+    checkHead(request, reply)
     forgetEmptyCredentials(request.raw)
     clients.checkConnection(request)
     // Programs send no cookies.

@@ -11,12 +11,11 @@ import { compileSchemasOnUse } from '../http/request/lazy-schemas.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { collectMethods, refuseUnrouted } from '../http/server/method-not-allowed.ts'
 import {
-  checkExpectation,
-  checkHost,
-  checkTransferCoding,
+  checkHead,
   createRequestId,
   noteRequest,
   refuseConnection,
+  takeExpectations,
 } from '../http/server/refuse-connection.ts'
 import { trustProxies } from '../http/server/trusted-proxies.ts'
 import { loadAssets } from '../pages/assets.ts'
@@ -125,8 +124,7 @@ function openServer({ config, log }: Context): FastifyInstance {
       void sendError(reply.header('x-request-id', request.id), error, baseUrl),
     clientErrorHandler: (error, socket) => refuseConnection(error, socket as Socket, baseUrl),
   })
-  // Otherwise Node answers with a bare 417.
-  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
+  takeExpectations(app.server)
   // Otherwise Node closes the connection without a word; nobody else reads the connection any more.
   app.server.on('connect', ({ socket }) => {
     const refusal = Object.assign(new Error('CONNECT is for proxies'), { code: 'CONNECT' })
@@ -135,9 +133,7 @@ function openServer({ config, log }: Context): FastifyInstance {
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
     noteRequest(request, reply)
-    checkHost(request.raw)
-    checkExpectation(request.headers.expect)
-    checkTransferCoding(request, reply)
+    checkHead(request, reply)
   })
   return app
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type ErrorCode, GatewayError } from '../../errors.ts'
@@ -84,10 +84,22 @@ function parserRefusal(cause: ParseError, socket: Socket): GatewayError {
   })
 }
 
+/** Lets requests with an expectation reach `checkHead`; otherwise Node answers with a bare 417. */
+export function takeExpectations(server: Server): void {
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+}
+
+/** What the parser takes and HTTP forbids. @throws GatewayError VALIDATION_ERROR */
+export function checkHead(request: FastifyRequest, reply: FastifyReply): void {
+  checkHost(request.raw)
+  checkExpectation(request.headers.expect)
+  checkTransferCoding(request, reply)
+}
+
 /**
  * @throws GatewayError VALIDATION_ERROR for an expectation that we do not know (RFC 9110, 10.1.1)
  */
-export function checkExpectation(expect: string | undefined): void {
+function checkExpectation(expect: string | undefined): void {
   if (expect === undefined || /^100-continue$/i.test(expect.trim())) return
   throw new GatewayError('VALIDATION_ERROR', {
     message: 'The header field Expect can only be 100-continue.',
@@ -101,7 +113,7 @@ export function checkExpectation(expect: string | undefined): void {
  *
  * @throws GatewayError VALIDATION_ERROR for any other coding than chunked (RFC 9112, 6.1)
  */
-export function checkTransferCoding({ headers }: FastifyRequest, reply: FastifyReply): void {
+function checkTransferCoding({ headers }: FastifyRequest, reply: FastifyReply): void {
   const coding = headers['transfer-encoding']
   if (coding === undefined || /^chunked$/i.test(coding.trim())) return
   reply.header('connection', 'close')
@@ -200,7 +212,7 @@ function addressOf({ rawPacket }: ParseError, socket: Socket): string {
  *
  * @throws GatewayError VALIDATION_ERROR
  */
-export function checkHost({ rawHeaders, httpVersion }: IncomingMessage): void {
+function checkHost({ rawHeaders, httpVersion }: IncomingMessage): void {
   let count = 0
   for (let index = 0; index < rawHeaders.length; index += 2) {
     if (rawHeaders[index]?.toLowerCase() === 'host') count += 1
