@@ -5,7 +5,7 @@ import type { AccountReport } from '../operator/account-report.ts'
 import type { UserAnswer } from '../operator/change-user.ts'
 import type { Assets } from '../pages/assets.ts'
 import { type Html, html } from '../pages/html.ts'
-import { accountLink, callTable, fact, none, tableOf, textPage, time } from './page-parts.ts'
+import { accountLink, callTable, fact, tableOf, textPage, time } from './page-parts.ts'
 
 type User = Static<typeof UserAnswer>
 
@@ -33,11 +33,11 @@ export function accountsPage({ users, text, isUnapproved, next }: AccountList, a
 <label>Show <select name="unapproved"><option value="">all accounts</option><option value="true"${isUnapproved && html` selected`}>neither approved nor disabled</option></select></label>
 <button type="submit">Search</button>
 </form>
-<section id="accounts" class="dense" tabindex="-1">${
-    rows.length === 0
-      ? none('No account fits.')
-      : tableOf('Accounts', ['Account', 'Plan', 'State', 'Live calls', 'Since'], rows)
-  }
+<section id="accounts" class="dense" tabindex="-1">${tableOf('Accounts', {
+    heads: ['Account', 'Plan', 'State', 'Live calls', 'Since'],
+    rows,
+    empty: 'No account fits.',
+  })}
 ${next && html`<p><a href="${next}">Earlier accounts</a></p>`}</section>
 `
   return textPage(assets, { title: 'Accounts', path: '/accounts', skipTo: ['accounts', 'Skip to the accounts'], main })
@@ -55,50 +55,36 @@ ${fact('Plan', `${user.plan} (${user.tier})`)}${fact('State', stateOf(user))}${f
 </dl>
 <div class="acts">${planForm(user)}${approvalForm(user)}${disableForm(user)}</div>
 <section id="account" class="dense" tabindex="-1"><h2>Calls by API <small>today and yesterday, UTC</small></h2>
-${
-  apis.length === 0
-    ? none('No calls.')
-    : tableOf(
-        'Calls by API',
-        ['API', 'Day', 'Calls', 'Refused (4xx)', 'Failed (5xx)'],
-        apis.map((line) => [
-          line.api === '-' ? 'no API' : html`<a href="/accounts?api=${line.api}">${line.api}</a>`,
-          line.day,
-          `${line.calls}`,
-          `${line.refused}`,
-          `${line.failed}`,
-        ]),
-      )
-}</section>
+${tableOf('Calls by API', {
+  heads: ['API', 'Day', 'Calls', 'Refused (4xx)', 'Failed (5xx)'],
+  rows: apis.map(({ api, day, calls, refused, failed }) => [
+    api === '-' ? 'no API' : html`<a href="/accounts?api=${api}">${api}</a>`,
+    day,
+    ...[calls, refused, failed].map(String),
+  ]),
+  empty: 'No calls.',
+})}</section>
 <section><h2>Last failures</h2>${callTable('Last failures', failures)}</section>
-<section><h2>Keys</h2>${
-    keys.length === 0
-      ? none('No keys.')
-      : tableOf(
-          'Keys',
-          ['Key', 'Mode', 'Created', 'Last used', 'Action'],
-          keys.map((key) => [
-            html`${key.label ?? 'no label'} (…${key.lastFour})<small>${key.id}${key.teamId === null ? '' : `, team ${key.teamId}`}</small>`,
-            key.environment,
-            time(key.createdAt),
-            key.lastUsedAt === null ? 'never' : time(key.lastUsedAt),
-            revokeForm(user.id, key),
-          ]),
-        )
-  }</section>
-<section><h2>Connected applications</h2>${
-    connections.length === 0
-      ? none('None.')
-      : tableOf(
-          'Connected applications',
-          ['Application', 'Since', 'Last used'],
-          connections.map((one) => [
-            one.application,
-            time(one.createdAt),
-            one.lastUsedAt === null ? 'never' : time(one.lastUsedAt),
-          ]),
-        )
-  }</section>
+<section><h2>Keys</h2>${tableOf('Keys', {
+    heads: ['Key', 'Mode', 'Created', 'Last used', 'Action'],
+    rows: keys.map((key) => [
+      html`${key.label ?? 'no label'} (…${key.lastFour})<small>${key.id}${key.teamId === null ? '' : `, team ${key.teamId}`}</small>`,
+      key.environment,
+      time(key.createdAt),
+      timeOrNever(key.lastUsedAt),
+      revokeForm(user.id, key),
+    ]),
+    empty: 'No keys.',
+  })}</section>
+<section><h2>Connected applications</h2>${tableOf('Connected applications', {
+    heads: ['Application', 'Since', 'Last used'],
+    rows: connections.map(({ application, createdAt, lastUsedAt }) => [
+      application,
+      time(createdAt),
+      timeOrNever(lastUsedAt),
+    ]),
+    empty: 'None.',
+  })}</section>
 <section><h2>Last calls</h2>${callTable('Last calls', calls)}<p><a href="/calls?account=${user.id}">All its calls</a></p></section>
 `
   return textPage(assets, {
@@ -108,6 +94,8 @@ ${
     main,
   })
 }
+
+const timeOrNever = (iso: string | null): Html | string => (iso === null ? 'never' : time(iso))
 
 function planForm({ id, tier }: User): Html {
   const options = TIERS.map(
@@ -150,7 +138,7 @@ export function apiAccountsPage(slug: string, accounts: AccountUsage[], assets: 
     ...[calls, refused, failed].map(String),
   ])
   const main = html`<h1>Accounts of ${slug} <small>today, UTC · <a href="/queues/${slug}">queue</a></small></h1>
-<section id="accounts" tabindex="-1">${accounts.length === 0 ? none('Nobody has called it today.') : tableOf('Accounts', ['Account', 'Calls', 'Refused (4xx)', 'Failed (5xx)'], rows)}</section>
+<section id="accounts" tabindex="-1">${tableOf('Accounts', { heads: ['Account', 'Calls', 'Refused (4xx)', 'Failed (5xx)'], rows, empty: 'Nobody has called it today.' })}</section>
 `
   return textPage(assets, { title: `Accounts of ${slug}`, skipTo: ['accounts', 'Skip to the accounts'], main })
 }

@@ -2,7 +2,7 @@ import type { CapRow, HealthRow, UpstreamRow } from '../fleet/snapshot.ts'
 import { causeWords, clockTime, percent, span, stateOf } from '../fleet/words.js'
 import { type Html, html, trusted } from '../pages/html.ts'
 import { pill } from './browser/parts.js'
-import { bars, sparkline } from './browser/rows.js'
+import { bars, SPARK_HEIGHT, sparkline } from './browser/rows.js'
 
 const UNKNOWN = html`<small>unknown</small>`
 const WINDOWS: Record<number, string> = { 60: 'minute', 3600: 'hour', 86400: 'day' }
@@ -83,7 +83,7 @@ function capUse(slug: string, { rates }: CapRow, hour: UpstreamRow['hour']): Htm
   const most = Math.max(...hour.sent)
   if (most === 0) return false
   const label = `${slug}, cap used in the last hour: ${percent(Math.min(1, most / perMinute))} at most in a minute`
-  return html`<svg class="spark use" viewBox="0 -1 120 17" role="img" aria-label="${label}"><path d="${bars(hour.sent, perMinute)}"></path><path class="whole" d="M0 -0.5h120"></path></svg>`
+  return html`<svg class="spark use" viewBox="0 -1 120 ${SPARK_HEIGHT + 1}" role="img" aria-label="${label}"><path d="${bars(hour.sent, perMinute)}"></path><path class="whole" d="M0 -0.5h120"></path></svg>`
 }
 
 const pillOf = (state: string): Html => trusted(pill(state))

@@ -3,18 +3,7 @@ import { durationWords, timingBar } from '../browser/timing-bar.js'
 import type { Assets } from '../pages/assets.ts'
 import { type Html, html, trusted } from '../pages/html.ts'
 import type { AccountedCallAnswer } from '../telemetry/logged-call.ts'
-import {
-  accountLink,
-  CALL_HEADS,
-  callCells,
-  callRows,
-  fact,
-  nameOf,
-  none,
-  statusOf,
-  textPage,
-  time,
-} from './page-parts.ts'
+import { accountLink, CALL_HEADS, callCells, callRows, fact, nameOf, statusOf, textPage, time } from './page-parts.ts'
 
 type AccountedCall = Static<typeof AccountedCallAnswer>
 
@@ -82,7 +71,7 @@ export function callsPage({ calls, filter, next }: CallList, assets: Assets): st
 <label>Account <input type="search" name="account" value="${filter.account ?? ''}" placeholder="id or address" maxlength="320" autocomplete="off"></label>
 <button type="submit">Filter</button>
 </form>
-<section id="calls" tabindex="-1">${calls.length === 0 ? none(empty) : callRows('Calls', [...CALL_HEADS, 'Account'], rows)}
+<section id="calls" tabindex="-1">${callRows('Calls', { heads: [...CALL_HEADS, 'Account'], rows, empty })}
 ${next && html`<p><a href="${next}">Older calls</a></p>`}</section>
 `
   return textPage(assets, { title: 'Calls', path: '/calls', skipTo: ['calls', 'Skip to the calls'], main })

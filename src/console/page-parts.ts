@@ -16,8 +16,7 @@ export function textPage(
 }
 
 export function callTable(label: string, calls: LoggedCallAnswer[]): Html {
-  if (calls.length === 0) return none('None in the log.')
-  return callRows(label, CALL_HEADS, calls.map(callCells))
+  return callRows(label, { heads: CALL_HEADS, rows: calls.map(callCells), empty: 'None in the log.' })
 }
 
 export const CALL_HEADS = ['Ended', 'API', 'Answer', 'Took', 'Came by']
@@ -32,13 +31,18 @@ export function callCells(call: LoggedCallAnswer): (string | Html)[] {
   ]
 }
 
-export function tableOf(label: string, heads: string[], rows: (string | Html)[][]): Html {
+/** A table, or the sentence for a table without rows. */
+export function tableOf(
+  label: string,
+  { heads, rows, empty }: { heads: string[]; rows: (string | Html)[][]; empty: string },
+): Html {
+  if (rows.length === 0) return none(empty)
   return trusted(table(label, heads, rows.map((cells) => cells.map((cell) => html`${cell}`.text)))) // biome-ignore format: one line
 }
 
 /** On a phone the values of a call stand beside each other, because they say what they are. */
-export function callRows(label: string, heads: string[], rows: (string | Html)[][]): Html {
-  return html`<div class="brief">${tableOf(label, heads, rows)}</div>`
+export function callRows(label: string, table: Parameters<typeof tableOf>[1]): Html {
+  return html`<div class="brief">${tableOf(label, table)}</div>`
 }
 
 export function fact(name: string, value: string | Html): Html {

@@ -9,6 +9,7 @@ import { apiFacts } from './api-facts.ts'
 import { apisTable } from './apis-table.ts'
 import { table } from './browser/parts.js'
 import { consolePage, consoleStyles } from './console-page.ts'
+import { fact } from './page-parts.ts'
 
 const STYLES = ['browser/base.css', ...consoleStyles('frame', 'overview', 'tables', 'queues')]
 
@@ -68,10 +69,6 @@ function page(
 
 function callsOf({ queue }: UpstreamRow): number {
   return queue ? queue.waiting + queue.active : 0
-}
-
-function fact(name: string, value: Html | string): Html {
-  return html`<div class="tile fact"><dt>${name}</dt><dd>${value}</dd></div>`
 }
 
 function workersText(workers: number | null): Html {

@@ -137,7 +137,8 @@ function queue({ queue: state }) {
   }
 }
 
-const SPARK_HEIGHT = 16
+/** Of a bar that has the whole height, in units of the SVG. */
+export const SPARK_HEIGHT = 16
 
 /**
  * A bar for each minute as the path of an SVG; `most` has the whole height.
