@@ -22,29 +22,38 @@ export interface Observer {
   providerKeys: ReadonlyMap<string, Pick<ProviderKeyState, 'status'>>
 }
 
-/** How an API stands now, for search_apis and describe_api. */
-export const Standing = {
+/** How an API stands now, for search_apis. */
+export const BriefStanding = {
   status: Type.Enum([...CONDITIONS, 'Needs your key'], {
     description:
       'State of the source now. Limited: the source itself takes no calls of the gateway for a while. Not checked: nothing is known about it at the moment. Needs your key: calls with a live key are refused until the account has a valid key of its own for this source',
   }),
-  meanwhile: Type.Optional(Type.String({ description: 'What calls get while the status is not Healthy' })),
   tier_required: Type.String(),
   within_your_plan: Type.Boolean({ description: 'false: calls with a live or test key are refused with 402' }),
 }
 
+/** The same for describe_api. */
+const Standing = {
+  ...BriefStanding,
+  meanwhile: Type.Optional(Type.String({ description: 'What calls get while the status is not Healthy' })),
+}
+
+export function briefStandingOf(api: Api, observer: Observer): Static<ReturnType<typeof briefStandingSchema>> {
+  return {
+    status: statusOf(api, observer),
+    tier_required: api.tierRequired,
+    within_your_plan: reaches(observer.tier, api.tierRequired),
+  }
+}
+const briefStandingSchema = () => Type.Object(BriefStanding)
+
 export function standingOf(api: Api, observer: Observer): Static<ReturnType<typeof standingSchema>> {
-  const { tierRequired } = api
-  const status = statusOf(api, observer)
+  const standing = briefStandingOf(api, observer)
+  const { status } = standing
   const { word, effect } = conditionOf(api, observer.health.of(api.slug))
   // An account's own key opens what is not enabled for others.
   const isForCaller = status === word || status === 'Needs your key'
-  return {
-    status,
-    ...(isForCaller && effect !== '' ? { meanwhile: effect } : {}),
-    tier_required: tierRequired,
-    within_your_plan: reaches(observer.tier, tierRequired),
-  }
+  return { ...standing, ...(isForCaller && effect !== '' ? { meanwhile: effect } : {}) }
 }
 const standingSchema = () => Type.Object(Standing)
 

@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox'
 import { type Api, type Catalog, isCallable } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { rankApis } from '../catalog/search.ts'
-import { type Observer, Standing, standingOf } from './describe-api.ts'
+import { BriefStanding, briefStandingOf, type Observer } from './describe-api.ts'
 import { closedObject } from './invalid-arguments.ts'
 
 export const SearchInput = closedObject({
@@ -29,9 +29,7 @@ export const SearchOutput = Type.Object({
       name: Type.String(),
       category: Type.String(),
       description: Type.String(),
-      status: Standing.status,
-      tier_required: Standing.tier_required,
-      within_your_plan: Standing.within_your_plan,
+      ...BriefStanding,
       endpoints: Type.Array(Type.Object({ path: Type.String(), description: Type.String() })),
     }),
   ),
@@ -67,12 +65,6 @@ export function searchApis(
       })),
     })),
   }
-}
-
-/** What a caller gets meanwhile from an API that is not Healthy is said by describe_api. */
-function briefStandingOf(api: Api, observer: Observer) {
-  const { meanwhile: _, ...standing } = standingOf(api, observer)
-  return standing
 }
 
 function nothingHint(inCategory: number, inAll: number): string {
