@@ -149,6 +149,8 @@ describe('operators who look for a call or an account', () => {
     const [listed] = (await operator(`/users?email=${other.email}`)).body.users
     assert.deepEqual([listed.tier, listed.approved, listed.disabled], ['pro', true, false])
 
+    // The next pages show the calls of this day, and midnight may have been since the call before.
+    await failedCall()
     await find(account.email)
     await page.getByRole('heading', { name: account.email }).waitFor()
     await page.getByRole('link', { name: 'trivia' }).first().click()
