@@ -143,8 +143,8 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     running = await start()
     const text = running.output()
     assert.match(text, new RegExp(`Portal +http://localhost:${port}\n +log in as demo@\\S+ with \\S+\n`))
-    assert.match(text, /"process":"web-1"/)
-    // If the machine is slow, the line comes after the rest.
+    // If the machine is slow, these lines come after the rest.
+    await until(() => /"process":"web-1"/.test(running?.output() ?? ''))
     await until(() => REACHABILITY.test(running?.output() ?? ''))
     assert.deepEqual(await probedByStart(), [])
     assert.match(text, new RegExp(`Docs +http://localhost:${port}/docs\n`))
