@@ -7,6 +7,18 @@ import type { QueueRefusal } from './replies.ts'
  */
 export type RefusalReason = QueueRefusal['reason'] | 'down'
 
+/** Why the upstream is down, in the words of its last failure, for the log of calls. */
+export class UpstreamDownError extends Error {
+  constructor(words: string) {
+    const { stackTraceLimit } = Error
+    // Each call is refused while the breaker is open, and where it was refused says nothing.
+    Error.stackTraceLimit = 0
+    super(words)
+    Error.stackTraceLimit = stackTraceLimit
+    this.name = 'UpstreamDownError'
+  }
+}
+
 interface Refusal {
   reason: RefusalReason
   retryAfterMs: number
@@ -30,9 +42,14 @@ export function refusalOf({ reason, retryAfterMs, lastFailure }: Refusal): {
   code: ErrorCode
   retryAfterMs: number
   message?: string
+  cause?: UpstreamDownError
 } {
   const code = CODES[reason]
-  if (reason === 'down') return { code, retryAfterMs, message: withCause(code, lastFailure?.words) }
+  if (reason === 'down') {
+    const words = lastFailure?.words
+    const cause = words === undefined ? {} : { cause: new UpstreamDownError(words) }
+    return { code, retryAfterMs, message: withCause(code, words), ...cause }
+  }
   if (reason === 'share') return { code, retryAfterMs, message: SHARE_USED }
   return reason === 'overloaded' ? { code, retryAfterMs, message: slowWords(retryAfterMs) } : { code, retryAfterMs }
 }

@@ -207,10 +207,10 @@ class DayRoom {
 }
 
 /**
- * Words alone: what a message quotes may come from the upstream's answer, and hold a value of the
- * caller's.
+ * Words and spans of time (`1.2 s`) alone: what a message quotes may come from the upstream's
+ * answer, and hold a value of the caller's.
  */
-const CAUSE = /^[\w:,/ -]{1,120}$/
+const CAUSE = /^(?=.{1,120}$)([\w:,/ -]|\d\.\d(?= s(,|$)))+$/
 
 function toRow(call: EndedCall): Omit<NewCallRow, 'account_id' | 'mode' | 'at'> {
   const { id, requestId, cause, times, cacheStatus, quotedMs, admissionMs } = call

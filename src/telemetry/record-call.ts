@@ -1,3 +1,4 @@
+import { UpstreamDownError } from '../caps/refusal.ts'
 import { type Catalog, knownEndpoint, knownSlug } from '../catalog/catalog.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import type { Config } from '../config.ts'
@@ -86,7 +87,11 @@ export function recordCall(deps: RecordDeps, arrival: CallArrival, end: Recorded
 
 function endedCall({ config }: RecordDeps, arrival: CallArrival, end: RecordedEnd): EndedCall {
   const { job, principal, callId, admissionMs, statusWithoutError = 200, error, reply } = end
-  const { times, cacheStatus, cause } = reply?.head ?? {}
+  const {
+    times,
+    cacheStatus,
+    cause = error?.cause instanceof UpstreamDownError ? error.cause.message : undefined,
+  } = reply?.head ?? {}
   return {
     ...arrival.origin,
     ...{ id: callId, accountId: principal?.accountId, keyId: principal?.keyId, mode: principal?.mode },

@@ -88,6 +88,9 @@ describe('the health of an upstream', () => {
 
     const refused = await post()
     assert.deepEqual([refused.status, refused.body.error.code], [502, 'UPSTREAM_UNAVAILABLE'])
+    const log = () => send(gateway, `/v1/logs/${refused.headers.get('x-call-id')}`, { token: account.token })
+    await until(async () => (await log()).status === 200)
+    assert.match((await log()).body.call.cause, /^HTTP 500 in \d/)
     assert.match(refused.body.error.message, /^The upstream API is down \(HTTP 500 in \d+ ms\)\.$/)
     assert.match(health.meanwhile, /; the last failure: HTTP 500 in \d+ ms\. /)
     const retryAfter = Number(refused.headers.get('retry-after'))

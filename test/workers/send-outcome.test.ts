@@ -5,10 +5,12 @@ import { applySettings } from '../../src/catalog/catalog.ts'
 import { GatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { ReplyAddress } from '../../src/queue/reply.ts'
-import { type Reply, reachOf } from '../../src/queue/reply-head.ts'
+import { NO_TIMES, type Reply, reachOf } from '../../src/queue/reply-head.ts'
 import { hasReached } from '../../src/queue/verdict.ts'
+import { BreakerOpenError } from '../../workers/errors/attempt-error.ts'
 import { processCall } from '../../workers/jobs/process-job.ts'
-import { replyToLostCall } from '../../workers/jobs/send-outcome.ts'
+import { replyToLostCall, sendOutcome } from '../../workers/jobs/send-outcome.ts'
+import { attemptFailure } from '../../workers/upstream/outcome.ts'
 import { waiterOf } from '../support/waiter.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
 
@@ -84,4 +86,17 @@ test('a call counts as queued from the end of its admission, or from its limits 
   }
   assert.ok((await queueMsOf({ admissionEndedAt: Math.ceil(deps.clock.now()) })) < 30_000)
   assert.ok((await queueMsOf({})) >= 60_000)
+})
+
+test('the reply to a call that was refused because the source is down says why the source is down', async (t) => {
+  const { deps, replies, callOf } = await openWorkerParts(t)
+  const call = callOf({ replyTo: replies.stream })
+  const { reply } = replies.awaitReply(call.id)
+  const outcome = attemptFailure(new BreakerOpenError(1_000, { words: 'HTTP 500 in 87 ms' }))
+  await sendOutcome(deps, call, { outcome, times: NO_TIMES, reach: 'unsent' })
+  const { code, message, cause } = (await reply).head
+  assert.deepEqual(
+    [code, message, cause],
+    ['UPSTREAM_UNAVAILABLE', 'The upstream API is down (HTTP 500 in 87 ms).', 'HTTP 500 in 87 ms'],
+  )
 })

@@ -51,14 +51,15 @@ const WITHOUT_REQUEST: Partial<Record<ErrorCode, string>> = {
  * all identical calls of the fleet. Otherwise the call gets a request of its own.
  */
 export async function callThroughCache(deps: CachingDeps, upstreamCall: UpstreamCall): Promise<CallOutcome> {
-  const { call, endpoint } = upstreamCall
+  const { api, call, endpoint } = upstreamCall
   const keys = cacheKeys(endpoint, call)
   if (!keys) return { outcome: await callWithFallback(deps, upstreamCall) }
   const now = deps.clock.now()
   const stored = await deps.cache.get(keys.answer)
   if (stored && stalenessMs(stored, now) <= 0) return served(deps, stored)
   if (call.cacheOnly) {
-    const refusal = refusalOf(call.cacheOnly)
+    const { lastFailure } = deps.health.ofUpstream(api.slug)
+    const refusal = refusalOf({ ...call.cacheOnly, lastFailure })
     const detail = WITHOUT_REQUEST[refusal.code] ?? 'no-request'
     if (stored && isUsableWithoutUpstream(stored, now)) return served(deps, stored, { detail })
     return { outcome: { ...refusal, reach: 'refused' }, cacheStatus: 'agw; fwd=miss' }
