@@ -229,7 +229,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   UPSTREAM_ERROR: help(
     BACK_OFF,
     'The source answered with a server error, or the connection to it broke.',
-    'The source has moved the address, or refuses the gateway: a 404 that is not its own “not found”, or a 403 to a request without a key.',
+    'The source has moved the address, or refuses the gateway: a 404 that is not its own “not found”, or a 403 to a request without a key. A retry does not help then, and the hint says so.',
     'The source sent 100 Continue although the gateway had not asked for it, which ends the connection.',
     'Retries within the call’s time failed as well.',
   ),

@@ -7,6 +7,8 @@ export interface ReplyHead {
   /** Undefined for a success. */
   code?: ErrorCode
   message?: string
+  /** Replaces the hint of the code. */
+  hint?: string
   retryAfterMs?: number
   /** How far the call's requests got, its own or a shared one. Read it by `reachOf`. */
   reach?: Reach

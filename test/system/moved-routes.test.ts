@@ -134,6 +134,7 @@ describe('an upstream whose routes have moved', () => {
         const { status, body } = await send(gateway, `/v1/call/${call}`, { key: account.live })
         if (body.error?.code === 'UPSTREAM_RATE_LIMITED' && isLimit(slug)) continue
         assert.equal(status, 502, `${call}: ${JSON.stringify(body)}`)
+        if (body.error.code === 'UPSTREAM_ERROR') assert.match(body.error.hint, /^Report it to the operator/, call)
         assert.ok(upstream.arrivalsOf(slug).length > before, `${call} was answered from a store`)
       }
       const expected = [...upstreams.keys()].filter((slug) => !isLimit(slug))

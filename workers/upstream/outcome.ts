@@ -21,6 +21,8 @@ export interface Success {
 export interface Failure {
   code: ErrorCode
   message?: string
+  /** Replaces the hint of the code. */
+  hint?: string
   retryAfterMs?: number
   /** How far the requests got that failed. Absent: as far as the call's progress says. */
   reach?: Reach
@@ -75,11 +77,18 @@ export function failureOutcome({ code, message, retryAfterMs }: ResponseClass, c
   }
 }
 
+/**
+ * The hint of UPSTREAM_ERROR is to retry, which is of no use if the address has moved or the source
+ * refuses what is correct.
+ */
+const LASTING_HINT = 'Report it to the operator, or use another API, because a retry gets the same answer'
+
 /** What a failed attempt is to the caller. */
 export function attemptFailure(error: AttemptError): Failure {
-  const { code, publicMessage, reach, isCutShort, cause, retryAfterMs } = error
+  const { code, publicMessage, reach, isRetryable, isCutShort, cause, retryAfterMs } = error
   return {
     code,
+    ...(code === 'UPSTREAM_ERROR' && !isRetryable ? { hint: LASTING_HINT } : {}),
     ...(publicMessage === undefined ? {} : { message: publicMessage }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     reach,

@@ -42,9 +42,10 @@ export function timingWithoutReply(admissionMs: number, queueMs = 0): string {
 }
 
 /** The failure that a reply tells of. */
-export function replyError({ code, message, retryAfterMs }: ReplyHead): GatewayError {
+export function replyError({ code, message, hint, retryAfterMs }: ReplyHead): GatewayError {
   return new GatewayError(code ?? 'INTERNAL_ERROR', {
     ...(message === undefined ? {} : { message }),
+    ...(hint === undefined ? {} : { hint }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   })
 }
