@@ -5,8 +5,7 @@ import { ERRORS, type ErrorCode } from '../errors.ts'
  * if it followed the request of another process, and that request brought no answer.
  * - `refused`: the gateway refused the call as admission does, before anything was sent for it.
  * - `unsent`: no request was sent, or none that a process knows of.
- * - `maybe-sent`: nobody knows, for example because a worker was lost, or because a connection
- *   failed.
+ * - `maybe-sent`: nobody knows, for example because a worker was lost.
  * - `sent`: the first byte of a request was written, also for a request that the call shares.
  * - `answered`: the upstream answered.
  */

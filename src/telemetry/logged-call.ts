@@ -31,7 +31,7 @@ export const LoggedCallAnswer = Type.Object(
     mode: Type.Enum(['live', 'test'], { description: 'live or test call' }),
     via: Type.Enum(['call', 'batch', 'mcp'], { description: 'How the call reached the gateway' }),
     tool: nullable(Type.String({ description: 'The MCP tool that made the call' })),
-    attempts: nullable(Type.Integer({ description: 'Requests that were sent to the upstream' })),
+    attempts: nullable(Type.Integer({ description: 'Attempts at the upstream, those without a connection too' })),
     quotedMs: Ms('The wait that was forecast; of a refused call its Retry-After'),
     admissionMs: Ms('Until the call was accepted'),
     queueMs: Ms('Until a worker had it'),

@@ -32,6 +32,11 @@ describe('a call', () => {
         'mock-data': undefined,
         currency: 'concurrency=1,1/86400',
       },
+      environment: {
+        // Nobody listens there.
+        UPSTREAM_SUNRISE_SUNSET_URL: 'http://127.0.0.1:1',
+        UPSTREAM_SUNRISE_SUNSET_CAPS: 'concurrency=1,1/86400',
+      },
       timeoutMs: 15_000,
     })
     ;({ gateway, upstream, account } = stage)
@@ -54,6 +59,13 @@ describe('a call', () => {
     })
     assert.equal((await call(POST)).status, 200)
     assert.equal(upstream.arrivalsOf('mock-data').length, 3)
+  })
+
+  it('a call whose source takes no connection is tried three times, and takes nothing of the cap', async () => {
+    const answer = await call('/v1/call/sunrise-sunset/times?lat=1&lng=2')
+    assert.equal(answer.status, 502, answer.text)
+    assert.equal(answer.body.error.message, 'The upstream API failed (connection refused).')
+    assert.match(answer.headers.get('server-timing') ?? '', /attempts;desc="3"/)
   })
 
   it('a call is not tried again if that cannot help', async () => {
@@ -144,7 +156,7 @@ describe('repeats', () => {
       await setImmediate()
       throw new AttemptError('UPSTREAM_ERROR', { isRetryable: true })
     }
-    const options = { isIdempotent: true, budget, retryMsMin: 1_000, remainingMs: () => 60_000, signal }
+    const options = { mayRepeat: () => true, budget, retryMsMin: 1_000, remainingMs: () => 60_000, signal }
     await Promise.allSettled(Array.from({ length: 100 }, () => withRetries(fail, options)))
     // Twenty at once. If a call gives up, it makes room for another call.
     assert.ok(runs > 100 && runs <= 140, `${runs} runs of 100 calls`)

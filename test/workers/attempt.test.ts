@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, buildConnector } from 'undici'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
 import type { Reach } from '../../src/queue/verdict.ts'
-import { EndedUnsentError, StalePermitError } from '../../workers/errors/attempt-error.ts'
+import { EndedUnsentError, reachOfFailed, StalePermitError } from '../../workers/errors/attempt-error.ts'
 import { AnswerMemory, type MemoryShare } from '../../workers/upstream/answer-memory.ts'
 import { attempt } from '../../workers/upstream/attempt.ts'
 import { describeFailure } from '../../workers/upstream/failure-words.ts'
@@ -45,7 +45,7 @@ async function serve(t: TestContext, listener: RequestListener) {
     }
     return attempt(api, request, { client, permit, onReach, signal, timeoutMs, memory })
   }
-  return { seen, reached, ask }
+  return { seen, reached, ask, stop: () => server.close() }
 }
 
 test('a connection that was ready too late for one permit serves the next: slow to connect is not never', async (t) => {
@@ -70,6 +70,15 @@ test('a call that ends before its connection is ready sent nothing, and one that
   await assert.rejects(sent, (reason) => reason === 'caller left')
   assert.equal(seen.requests, 1)
   assert.deepEqual(reached, ['sent'])
+})
+
+test('an attempt whose connection is refused or takes too long was not sent, and an attempt whose answer is lost was', async (t) => {
+  const { ask, stop } = await serve(t, (request) => void request.socket.destroy())
+  const reachOfAttempt = (timeoutMs?: number) =>
+    ask(true, undefined, undefined, timeoutMs).then(() => assert.fail('it was answered'), reachOfFailed)
+  assert.equal(await reachOfAttempt(), 'sent')
+  stop()
+  assert.equal(await reachOfAttempt(), 'unsent')
 })
 
 test('an attempt that takes too long says whether it lacked a connection or an answer', async (t) => {

@@ -15,7 +15,7 @@ async function pausesOf(t: TestContext, random: number): Promise<number[]> {
     return setImmediate(callback)
   })
   const attempts = withRetries(() => Promise.reject(new AttemptError('UPSTREAM_ERROR', { isRetryable: true })), {
-    isIdempotent: true,
+    mayRepeat: () => true,
     budget: new RetryBudget(),
     retryMsMin: 0,
     remainingMs: () => 60_000,
@@ -30,4 +30,23 @@ it('pauses before repeats are spread from 0 to their bound, which doubles', asyn
   assert.deepEqual(await pausesOf(t, 0), [])
   assert.deepEqual(await pausesOf(t, 0.5), [100, 200])
   assert.deepEqual(await pausesOf(t, 0.999_99), [200, 400])
+})
+
+it('a request that may not be sent twice is repeated until it was sent', async () => {
+  let tries = 0
+  const attempts = withRetries(
+    () => {
+      tries += 1
+      return Promise.reject(new AttemptError('UPSTREAM_ERROR', { isRetryable: true }))
+    },
+    {
+      mayRepeat: () => tries < 2,
+      budget: new RetryBudget(),
+      retryMsMin: 0,
+      remainingMs: () => 60_000,
+      signal: new AbortController().signal,
+    },
+  )
+  await assert.rejects(attempts, AttemptError)
+  assert.equal(tries, 2)
 })

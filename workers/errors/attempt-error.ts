@@ -1,13 +1,13 @@
 import { refusalOf } from '../../src/caps/refusal.ts'
 import type { ErrorCode } from '../../src/errors.ts'
-import { hasReached, type Reach } from '../../src/queue/verdict.ts'
+import type { Reach } from '../../src/queue/verdict.ts'
 
 export interface AttemptErrorDetails {
   isRetryable: boolean
   cause?: unknown
   retryAfterMs?: number | undefined
   message?: string
-  /** Default: `unsent`, because no permit came. */
+  /** Default: `unsent`, because no permit or no connection came. */
   reach?: Reach
 }
 
@@ -70,8 +70,4 @@ export class EndedUnsentError extends UnsentError {}
 export function reachOfFailed(error: unknown): Reach {
   if (error instanceof AttemptError) return error.reach
   return error instanceof UnsentError ? 'unsent' : 'sent'
-}
-
-export function mayBeSent(error: unknown): boolean {
-  return hasReached(reachOfFailed(error), 'maybe-sent')
 }

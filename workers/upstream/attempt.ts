@@ -47,7 +47,7 @@ export interface AttemptOptions {
  * One HTTP exchange, bounded in time and size. A redirect is an answer like any other. The permit
  * is checked right before the first byte is written.
  * @throws StalePermitError or EndedUnsentError if nothing was sent; AttemptError when no usable
- *   answer came; the signal's reason when the call ended after that
+ *   answer came, or no connection; the signal's reason when the call ended after that
  */
 export async function attempt(api: Api, request: WireRequest, options: AttemptOptions): Promise<HttpExchange> {
   const { signal, memory } = options
@@ -75,7 +75,7 @@ export async function attempt(api: Api, request: WireRequest, options: AttemptOp
     if (response.status >= 400) {
       return { answer: { status: response.status, headers: response.headers, body: undefined }, text: undefined }
     }
-    throw toAttemptError(cause)
+    throw toAttemptError(cause, response)
   }
 }
 
@@ -229,13 +229,13 @@ const TIMEOUT_CODES = new Set([
 ])
 
 /**
- * The cause may name a host, never a URL. Most causes do not tell a failed connection from a lost
- * answer, so the reach of each is `maybe-sent`.
+ * The cause may name a host, never a URL. If no connection was ready, it is certain that nothing
+ * was sent, whatever the cause.
  */
-function toAttemptError(cause: unknown): AttemptError {
+function toAttemptError(cause: unknown, { isRequested }: ResponseInProgress): AttemptError {
   const code = cause instanceof Error ? Reflect.get(cause, 'code') : undefined
-  const error = (as: ErrorCode, isRetryable: boolean) =>
-    new AttemptError(as, { isRetryable, cause, reach: 'maybe-sent' })
+  const reach = isRequested ? 'sent' : 'unsent'
+  const error = (as: ErrorCode, isRetryable: boolean) => new AttemptError(as, { isRetryable, cause, reach })
   if (code === 'BODY_TOO_LARGE') return error('UPSTREAM_TOO_LARGE', false)
   if (code === 'BODY_UNREADABLE') return error('UPSTREAM_INVALID_RESPONSE', false)
   if (typeof code === 'string' && TIMEOUT_CODES.has(code)) return error('UPSTREAM_TIMEOUT', true)

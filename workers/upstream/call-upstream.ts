@@ -150,18 +150,17 @@ function sendWithRetries(
       progress.lastFailure = undefined
       return exchange
     } catch (error) {
-      // Several requests may belong to one try, because a redirect takes another request.
-      // `times.attempts` counts the requests that were or may have been sent.
-      const isTryUnsent = error instanceof AttemptError && times.attempts === attemptsBefore
+      // Several attempts may belong to one try, because a redirect takes another request.
+      const isWithoutAttempt = error instanceof AttemptError && times.attempts === attemptsBefore
       // The failure of an earlier try says more.
-      if (isTryUnsent && tryNumber > 1 && progress.lastFailure) throw progress.lastFailure
-      if (error instanceof AttemptError && !isTryUnsent) progress.lastFailure = error
+      if (isWithoutAttempt && tryNumber > 1 && progress.lastFailure) throw progress.lastFailure
+      if (error instanceof AttemptError && !isWithoutAttempt) progress.lastFailure = error
       throw error
     }
   }
-  const isIdempotent = endpoint.effect !== 'once'
+  const mayRepeat = (): boolean => endpoint.effect !== 'once' || !hasReached(progress.reach, 'maybe-sent')
   const retryMsMin = attemptTimeoutMs(deps, api)
-  return withRetries(run, { isIdempotent, budget: deps.budgetOf(api), retryMsMin, remainingMs, signal })
+  return withRetries(run, { mayRepeat, budget: deps.budgetOf(api), retryMsMin, remainingMs, signal })
 }
 
 /**

@@ -4,7 +4,7 @@ import type { LastFailure } from '../../src/health/health-view.ts'
 import { type AttemptRecord, noteFailure, recordAttempt } from '../../src/health/record.ts'
 import { startAttemptSpan } from '../../src/telemetry/spans.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
-import { AttemptError, EndedUnsentError, mayBeSent, StalePermitError } from '../errors/attempt-error.ts'
+import { AttemptError, EndedUnsentError, StalePermitError, UnsentError } from '../errors/attempt-error.ts'
 import { isOfGateway, type ObservedResult, REDIRECT, resultOf } from './attempt-result.ts'
 import { BreakerGate, scheduleProbe } from './breaker-gate.ts'
 import { describeFailure, type Seen } from './failure-words.ts'
@@ -174,8 +174,14 @@ export class AttemptRecorder {
     const { unanswered, health } = this.#deps
     const { slug, source } = this.request
     if (code !== undefined) unanswered.end(slug)
-    // If nothing was written, or this worker lost the call, the upstream left nothing unanswered.
-    else if (source === 'call' && mayBeSent(error) && error !== LOCK_LOST && unanswered.abandoned(slug, tookMs))
+    // If the call ended before the attempt did, or this worker lost the call, the upstream left
+    // nothing unanswered.
+    else if (
+      source === 'call' &&
+      !(error instanceof UnsentError) &&
+      error !== LOCK_LOST &&
+      unanswered.abandoned(slug, tookMs)
+    )
       scheduleProbe(this.#deps, slug, { name: `unanswered-${health.now()}`, isForced: true, isDecisive: true })
   }
 

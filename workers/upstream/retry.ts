@@ -44,7 +44,8 @@ export function retryBudgets(): (api: { slug: string }) => RetryBudget {
 }
 
 export interface RetryOptions {
-  isIdempotent: boolean
+  /** Whether the request may be sent once more, now that a try has failed. */
+  mayRepeat: () => boolean
   budget: RetryBudget
   /** No retry begins with less time left, milliseconds. */
   retryMsMin: number
@@ -60,9 +61,8 @@ export interface RetryOptions {
  */
 export async function withRetries<T>(
   run: (tryNumber: number) => Promise<T>,
-  { isIdempotent, budget, retryMsMin, remainingMs, signal }: RetryOptions,
+  { mayRepeat, budget, retryMsMin, remainingMs, signal }: RetryOptions,
 ): Promise<T> {
-  const retriesMax = isIdempotent ? RETRIES_MAX : 0
   let retries = 0
   budget.enter()
   try {
@@ -70,7 +70,8 @@ export async function withRetries<T>(
       try {
         return await run(retries + 1)
       } catch (error) {
-        if (!(error instanceof AttemptError && error.isRetryable) || retries === retriesMax) throw error
+        const isTemporary = error instanceof AttemptError && error.isRetryable
+        if (!isTemporary || retries === RETRIES_MAX || !mayRepeat()) throw error
         const backOffMs = Math.round(Math.random() * BACKOFF_MS_MAX * 2 ** retries)
         const pauseMs = Math.max(backOffMs, error.retryAfterMs ?? 0)
         if (remainingMs() < pauseMs + retryMsMin || !budget.take()) throw error

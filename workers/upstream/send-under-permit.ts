@@ -7,7 +7,13 @@ import type { ResponseClass } from '../../src/catalog/response-class.ts'
 import type { Log } from '../../src/log.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { furthest, hasReached, type Reach } from '../../src/queue/verdict.ts'
-import { AttemptError, EndedUnsentError, reachOfFailed, StalePermitError } from '../errors/attempt-error.ts'
+import {
+  AttemptError,
+  EndedUnsentError,
+  reachOfFailed,
+  StalePermitError,
+  UnsentError,
+} from '../errors/attempt-error.ts'
 import type { PermitClient } from '../permits/permit-client.ts'
 import type { PermitRequest } from '../permits/permit-request.ts'
 import type { Permit } from '../permits/permits-in-use.ts'
@@ -149,13 +155,16 @@ async function sendWith(
     // Before the permit ends: the next request must find the cap as the upstream reported it.
     if (result.responseClass || api.upstream.rateHeaders)
       await heedReportedLimit(deps, sending, { request, result, observedBy: permit.id })
-    endPermit(permit, sending, tookMs)
+    countAttempt(sending.times, tookMs)
+    permit.release(tookMs)
     return result
   } catch (error) {
     const reach = startedAt === undefined ? 'unsent' : reachOfFailed(error)
     noteReach(progress, reach)
-    if (startedAt !== undefined && hasReached(reach, 'maybe-sent'))
-      endPermit(permit, sending, performance.now() - startedAt)
+    const tookMs = startedAt === undefined ? 0 : performance.now() - startedAt
+    if (startedAt !== undefined && !(error instanceof UnsentError)) countAttempt(sending.times, tookMs)
+    // An attempt without a connection takes nothing of the cap.
+    if (hasReached(reach, 'maybe-sent')) permit.release(tookMs)
     else permit.giveBack()
     if (error instanceof EndedUnsentError) throw error.cause
     if (error instanceof AttemptError && error.code === 'UPSTREAM_TIMEOUT') error.isCutShort = timeoutMs < fullMs
@@ -232,10 +241,9 @@ function noteReach(progress: CallProgress, reach: Reach): void {
   progress.reach = furthest(progress.reach, reach)
 }
 
-function endPermit(permit: Permit, { times }: Sending, tookMs: number): void {
+function countAttempt(times: CallTimes, tookMs: number): void {
   times.attempts += 1
   times.upstreamMs += tookMs
-  permit.release(tookMs)
 }
 
 /** Of one attempt, milliseconds. */
