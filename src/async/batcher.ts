@@ -1,7 +1,7 @@
-interface Waiting<Item, Result> {
-  item: Item
-  resolve: (result: Result) => void
-  reject: (error: unknown) => void
+/** What waits under one key: items, and in the same order who waits for their results. */
+interface Gathered<Item, Result> {
+  items: Item[]
+  waiting: PromiseWithResolvers<Result>[]
 }
 
 /**
@@ -26,11 +26,11 @@ export interface BatcherOptions {
  * message for a batch's items costs less than one message each.
  */
 export class Batcher<Item, Result = undefined> {
-  readonly #send: (key: string, items: Item[]) => Promise<Result[]>
+  readonly #send: (items: Item[], key: string) => Promise<Result[]>
   readonly #itemsMax: number
   readonly #gatherMs: number
   readonly #underWay = new Set<Promise<void>>()
-  #pending = new Map<string, Waiting<Item, Result>[]>()
+  readonly #pending = new Map<string, Gathered<Item, Result>>()
   #count = 0
   #isBusy = false
 
@@ -39,7 +39,7 @@ export class Batcher<Item, Result = undefined> {
    * it fails, every item of the batch fails with its error.
    */
   constructor(
-    send: (key: string, items: Item[]) => Promise<Result[]>,
+    send: (items: Item[], key: string) => Promise<Result[]>,
     { itemsMax = Number.POSITIVE_INFINITY, gatherMs = 0 }: BatcherOptions = {},
   ) {
     this.#send = send
@@ -49,24 +49,27 @@ export class Batcher<Item, Result = undefined> {
 
   /** @throws what `send` throws for the item's batch */
   add(key: string, item: Item): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      const waiting = { item, resolve, reject }
-      const pending = this.#pending.get(key) ?? []
-      pending.push(waiting)
-      this.#count += 1
-      if (this.#count === 1) this.#flushLater()
-      this.#pending.set(key, pending)
-      // A full batch waits for nothing.
-      if (pending.length >= this.#itemsMax) this.flush(key)
-    })
+    const waiting = Promise.withResolvers<Result>()
+    const gathered = this.#pending.get(key) ?? { items: [], waiting: [] }
+    gathered.items.push(item)
+    gathered.waiting.push(waiting)
+    this.#pending.set(key, gathered)
+    this.#count += 1
+    if (this.#count === 1) {
+      if (this.#gatherMs > 0) setTimeout(() => this.#flushAll(), this.#gatherMs).unref()
+      else this.#flushIn(this.#isBusy ? BUSY_TICKS : 1)
+    }
+    // A full batch waits for nothing.
+    if (gathered.items.length >= this.#itemsMax) this.flush(key)
+    return waiting.promise
   }
 
   /** Sends what is pending under a key now: what the caller sends next comes after it. */
   flush(key: string): void {
-    const items = this.#pending.get(key)
-    if (!items) return
+    const gathered = this.#pending.get(key)
+    if (!gathered) return
     this.#pending.delete(key)
-    const sending = this.#sendBatch(key, items).finally(() => this.#underWay.delete(sending))
+    const sending = this.#sendBatch(gathered, key).finally(() => this.#underWay.delete(sending))
     this.#underWay.add(sending)
   }
 
@@ -78,14 +81,9 @@ export class Batcher<Item, Result = undefined> {
     } while (this.#pending.size > 0 || this.#underWay.size > 0)
   }
 
-  #flushLater(): void {
-    if (this.#gatherMs > 0) setTimeout(() => this.#flushAll(), this.#gatherMs).unref()
-    else this.#flushAfter(this.#isBusy ? BUSY_TICKS : 1)
-  }
-
-  #flushAfter(ticks: number): void {
+  #flushIn(ticks: number): void {
     setImmediate(() => {
-      if (ticks > 1) this.#flushAfter(ticks - 1)
+      if (ticks > 1) this.#flushIn(ticks - 1)
       else this.#flushAll()
     })
   }
@@ -96,15 +94,12 @@ export class Batcher<Item, Result = undefined> {
     for (const key of [...this.#pending.keys()]) this.flush(key)
   }
 
-  async #sendBatch(key: string, batch: Waiting<Item, Result>[]): Promise<void> {
+  async #sendBatch({ items, waiting }: Gathered<Item, Result>, key: string): Promise<void> {
     try {
-      const results = await this.#send(
-        key,
-        batch.map(({ item }) => item),
-      )
-      for (const [index, { resolve }] of batch.entries()) resolve(results[index] as Result)
+      const results = await this.#send(items, key)
+      for (const [index, { resolve }] of waiting.entries()) resolve(results[index] as Result)
     } catch (error) {
-      for (const { reject } of batch) reject(error)
+      for (const { reject } of waiting) reject(error)
     }
   }
 }

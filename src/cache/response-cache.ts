@@ -93,12 +93,8 @@ export class ResponseCache {
   readonly #redis: RedisConnection
   readonly #log: Log
   readonly #headroom: MemoryHeadroom
-  readonly #reads = new Batcher<string, Buffer | null>((_slot, keys) => this.#read(keys), {
-    itemsMax: TOGETHER_MAX,
-  })
-  readonly #stores = new Batcher<Storing, number | string>((_slot, storing) => this.#store(storing), {
-    itemsMax: TOGETHER_MAX,
-  })
+  readonly #reads = new Batcher<string, Buffer | null>(this.#read.bind(this), { itemsMax: TOGETHER_MAX })
+  readonly #stores = new Batcher<Storing, number | string>(this.#store.bind(this), { itemsMax: TOGETHER_MAX })
 
   constructor(redis: RedisConnection, log: Log) {
     this.#redis = redis

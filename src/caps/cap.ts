@@ -111,7 +111,7 @@ export class Cap {
     this.#keys = capKeys.all(slug, bucket)
     this.#pollKey = capKeys.poll(slug, bucket, randomUUID())
     this.name = capKeys.of(slug, bucket, 'state')
-    this.#joins = new Batcher((_cap, requests) => this.#join(requests), { itemsMax: JOINED_TOGETHER_MAX })
+    this.#joins = new Batcher(this.#join.bind(this), { itemsMax: JOINED_TOGETHER_MAX })
   }
 
   get rules(): Caps {

@@ -104,9 +104,7 @@ export class AccountLimits {
 
   constructor(redis: RedisConnection) {
     this.#redis = redis
-    this.#requests = new Batcher((_key, requests) => acquireTogether(redis, requests), {
-      itemsMax: CALLS_TOGETHER_MAX,
-    })
+    this.#requests = new Batcher(acquireTogether.bind(undefined, redis), { itemsMax: CALLS_TOGETHER_MAX })
   }
 
   /**

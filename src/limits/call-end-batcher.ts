@@ -70,12 +70,9 @@ interface LimitEnd {
 export class CallEndBatcher {
   readonly #redis: RedisConnection
   readonly #log: Log
-  readonly #ends = new Batcher<LimitEnd, EndStep>((_account, ends) => this.#end(ends))
+  readonly #ends = new Batcher<LimitEnd, EndStep>(this.#end.bind(this))
   /** By the id under which a call is counted once; calls without an id are counted together. */
-  readonly #used = new Batcher<UsedCall>((id, calls) => this.#count(calls, id || randomUUID()), {
-    gatherMs: USAGE_GATHER_MS,
-  })
-
+  readonly #used = new Batcher<UsedCall>(this.#count.bind(this), { gatherMs: USAGE_GATHER_MS })
   readonly #underWay = new Set<Promise<unknown>>()
   #refusals = 0
   readonly #unacked = new Map<string, Acquisition & { triesLeft: number }>()
@@ -204,8 +201,9 @@ export class CallEndBatcher {
   }
 
   async #count(calls: UsedCall[], id: string): Promise<undefined[]> {
+    const recordId = id || randomUUID()
     try {
-      await retryUntil(() => recordUsage(this.#redis, calls, id), REPEAT)
+      await retryUntil(() => recordUsage(this.#redis, calls, recordId), REPEAT)
     } catch (error) {
       this.#log.warn({ err: error, calls: calls.length }, 'failed to count usage')
     } finally {

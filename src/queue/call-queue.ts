@@ -13,9 +13,7 @@ export const CALL_JOB = 'call'
 export class CallQueues {
   readonly #queues: Memoized<[lane: Lane], Queue>
   readonly #laneOf: (slug: string) => Lane
-  readonly #sharedJobs = new Batcher<CallJob, string>((_lane, calls) => this.#addJob(calls), {
-    itemsMax: SHARED_JOB_CALLS_MAX,
-  })
+  readonly #sharedJobs = new Batcher<CallJob, string>(this.#addJob.bind(this), { itemsMax: SHARED_JOB_CALLS_MAX })
 
   /** `laneOf` says which lane carries the calls of an API now. */
   constructor(redis: RedisConnection, log: Log, laneOf?: (slug: string) => Lane) {

@@ -30,7 +30,7 @@ export type ReplyAddress = Pick<CallJob, 'id' | 'accountId' | 'replyTo' | 'bundl
 /** Sends replies from a worker to API nodes; the replies of one tick for one node as one entry. */
 export class ReplyOutbox {
   readonly #redis: RedisConnection
-  readonly #bundles = new Batcher<Buffer, undefined>((stream, frames) => append(this.#redis, stream, frames), {
+  readonly #bundles = new Batcher<Buffer, undefined>((frames, stream) => append(this.#redis, stream, frames), {
     itemsMax: BUNDLE_REPLIES_MAX,
   })
 

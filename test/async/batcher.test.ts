@@ -6,7 +6,7 @@ import { Batcher } from '../../src/async/batcher.ts'
 /** A batcher and the batches of one key that it sent. */
 function recordBatches(itemsMax: number) {
   const sent: number[][] = []
-  const send = async (_key: string, items: number[]) => {
+  const send = async (items: number[]) => {
     sent.push(items)
     return items
   }
@@ -17,7 +17,7 @@ describe('a batcher', () => {
   it('a batcher sends the items of one key and one tick together, and gives each item its own result', async () => {
     const sent: [string, number[]][] = []
     const batcher = new Batcher<number, string>(
-      async (key, items) => {
+      async (items, key) => {
         sent.push([key, items])
         return items.map((item) => `${key}${item}`)
       },
@@ -41,7 +41,7 @@ describe('a batcher', () => {
 
   it('a batcher fails the items of a batch that could not be sent, and no others', async () => {
     const batcher = new Batcher<string, string>(
-      async (key, items) => {
+      async (items, key) => {
         if (key === 'bad') throw new Error('not sent')
         return items
       },
@@ -79,7 +79,7 @@ describe('a batcher', () => {
   it('a batcher that gathers for a time sends what is flushed at once, and all that is left when it is drained', async () => {
     const sent: string[] = []
     const { promise: isSent, resolve: finish } = Promise.withResolvers<void>()
-    const send = async (key: string, items: string[]) => {
+    const send = async (items: string[], key: string) => {
       sent.push(`${key}: ${items}`)
       await isSent
       return []

@@ -43,7 +43,7 @@ interface Taken {
 /** Who leads among the processes, by a key in Redis that a leader renews and ends. */
 export class Leads {
   readonly #redis: RedisConnection
-  readonly #takings = new Batcher<Taking, Taken & { other: string }>((_slot, takings) => this.#take(takings), {
+  readonly #takings = new Batcher<Taking, Taken & { other: string }>(this.#take.bind(this), {
     itemsMax: TAKEN_TOGETHER_MAX,
   })
 

@@ -15,9 +15,7 @@ export class SuccessBatcher {
   readonly #redis: RedisConnection
   readonly #health: HealthCache
   readonly #log: Log
-  readonly #latencies = new Batcher<number>((slug, latenciesMs) => this.#count(slug, latenciesMs), {
-    gatherMs: GATHER_MS,
-  })
+  readonly #latencies = new Batcher<number>(this.#count.bind(this), { gatherMs: GATHER_MS })
 
   constructor(redis: RedisConnection, health: HealthCache, log: Log) {
     this.#redis = redis
@@ -34,7 +32,7 @@ export class SuccessBatcher {
     this.#latencies.flush(slug)
   }
 
-  async #count(slug: string, latenciesMs: number[]): Promise<undefined[]> {
+  async #count(latenciesMs: number[], slug: string): Promise<undefined[]> {
     try {
       const { changed } = await recordSuccesses(this.#redis, slug, { latenciesMs })
       if (changed) await this.#health.read(slug)
