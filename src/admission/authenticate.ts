@@ -6,7 +6,7 @@ import type { ProviderKeyState } from '../db/provider-keys.ts'
 import { GatewayError } from '../errors.ts'
 import { readBearer } from '../http/request/bearer.ts'
 import { isCurrentVersion } from '../limits/account-version.ts'
-import type { CredentialLimits } from '../limits/limits-of-credential.ts'
+import type { CredentialLimits } from '../limits/limit-state.ts'
 import { type LookUpDeps, lookUpPrincipal } from './look-up-principal.ts'
 import type { PrincipalCache } from './principal-cache.ts'
 

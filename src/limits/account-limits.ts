@@ -7,7 +7,7 @@ import { accountKeys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
 import { limitRefusal } from './limit-refusal.ts'
 import type { LimitState } from './limit-state.ts'
-import { boundsOf, type CredentialLimits, countedCredential, credentialState } from './limits-of-credential.ts'
+import { boundsOf, type CredentialLimits, countedCredential, credentialState } from './limit-state.ts'
 import { monthOf } from './month.ts'
 
 const MINUTE_MS = 60_000

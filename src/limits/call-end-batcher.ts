@@ -7,7 +7,7 @@ import { refundOf, type Verdict } from '../queue/verdict.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import type { LimitSubject } from './account-limits.ts'
 import { type CallToEnd, type EndStep, endCalls, NOTHING_ENDED, readAcquiredAt } from './end-calls.ts'
-import { countedCredential } from './limits-of-credential.ts'
+import { countedCredential } from './limit-state.ts'
 import { recordUsage, type UsedCall } from './usage-ledger.ts'
 
 /**
