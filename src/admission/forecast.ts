@@ -1,7 +1,6 @@
 import { type CacheKeys, cacheKeys } from '../cache/cache-key.ts'
 import type { KnownAnswers } from '../cache/known-answers.ts'
 import { isUsableWithoutUpstream, type ResponseCache } from '../cache/response-cache.ts'
-import { bucketOf, UNPROVEN_BUCKET } from '../caps/bucket.ts'
 import { leaveWaitQueue } from '../caps/leave-wait-queue.ts'
 import { refusalOf, refusalWithUnprovenKey } from '../caps/refusal.ts'
 import type { SpareRoom } from '../caps/spare-room.ts'
@@ -12,7 +11,7 @@ import { GatewayError } from '../errors.ts'
 import type { HealthCache } from '../health/health-watch.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { CallQueues } from '../queue/call-queue.ts'
-import { type WaitQueueEntry, waitQueueEntry } from '../queue/wait-queue-entry.ts'
+import { UNPROVEN_BUCKET, type WaitQueueEntry, waitQueueEntry } from '../queue/wait-queue-entry.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { upstreamKeys } from '../redis/keys.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
@@ -65,10 +64,10 @@ export async function forecastAndJoin(deps: ForecastDeps, call: ForecastCall): P
   const { api, endpoint, job } = call
   const mustNotRepeat = endpoint.declaration.effect === 'once'
   if (job.mode === 'test') return { etaMs: 0, ofJob: {}, mustNotRepeat }
-  const bucket = bucketOf(job)
   const keys = cacheKeys(endpoint.declaration, job)
   const answerKey = keys?.answer
-  const waitEntry = waitQueueEntry(job, { bucket, coalescedKey: keys?.coalesced })
+  const waitEntry = waitQueueEntry(job, { coalescedKey: keys?.coalesced })
+  const { bucket } = waitEntry
   const withoutTicket = { etaMs: 0, ofJob: {}, mustNotRepeat, answerKey, waitEntry }
   // An asynchronous call joins: a refusal by its worker would come when its caller has its 202.
   if (answerKey !== undefined && !job.isAsync && deps.knownAnswers.has(answerKey)) return withoutTicket

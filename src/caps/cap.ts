@@ -3,12 +3,12 @@ import { Batcher } from '../async/batcher.ts'
 import type { Caps } from '../catalog/upstream.ts'
 import type { Db } from '../db/database.ts'
 import { GatewayError } from '../errors.ts'
+import type { CapBucket } from '../queue/wait-queue-entry.ts'
 import { memberOf, type WaitingCall, type WaitQueueEntry } from '../queue/wait-queue-entry.ts'
 import { redisNow } from '../redis/clock.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { capKeys } from '../redis/keys.ts'
 import type { Script } from '../redis/script.ts'
-import type { CapBucket } from './bucket.ts'
 import { readPastGrants, readRememberedSince } from './cold-start.ts'
 import {
   type AcquireResult,

@@ -3,10 +3,10 @@ import { sql } from 'kysely'
 import type { Caps } from '../catalog/upstream.ts'
 import { readCapGrants } from '../db/cap-grants.ts'
 import type { Db } from '../db/database.ts'
+import type { CapBucket } from '../queue/wait-queue-entry.ts'
 import { redisNow } from '../redis/clock.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
-import type { CapBucket } from './bucket.ts'
 
 const MINUTE_MS = 60_000
 

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { CallJob } from '../queue/call-job.ts'
-import { bucketOf, type CapBucket } from './bucket.ts'
+import { bucketOf, type CapBucket } from '../queue/wait-queue-entry.ts'
 
 /** How long a reply's figure for the room of a cap is trusted, milliseconds. */
 const TRUSTED_MS = 1_000

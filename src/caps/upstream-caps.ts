@@ -2,8 +2,8 @@ import { memoizeRecent } from '../async/memoize.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { sourceNamed } from '../catalog/fallback.ts'
 import type { Caps } from '../catalog/upstream.ts'
+import { type CapBucket, SHARED_BUCKET, UNPROVEN_BUCKET } from '../queue/wait-queue-entry.ts'
 import { capKeys } from '../redis/keys.ts'
-import { type CapBucket, SHARED_BUCKET, UNPROVEN_BUCKET } from './bucket.ts'
 import { Cap, type CapDeps } from './cap.ts'
 
 export interface UpstreamCapsDeps extends CapDeps {

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
-import { SHARED_BUCKET } from '../caps/bucket.ts'
 import type { Api, PausedMode } from '../catalog/catalog.ts'
 import { nullable } from '../catalog/json.ts'
 import { apiNotFound } from '../catalog/unknown-api.ts'
@@ -29,6 +28,7 @@ import { describeUpstream, UpstreamAnswer } from '../operator/describe-upstream.
 import { changePause } from '../operator/pause-upstream.ts'
 import { announceSettings, IN_FORCE_MS } from '../operator/upstream-settings.ts'
 import { awaitProbeOutcome, enqueueProbe } from '../queue/probe-job.ts'
+import { SHARED_BUCKET } from '../queue/wait-queue-entry.ts'
 
 /** What the operator API needs of the process that hosts it. */
 export interface OperatorDeps

@@ -1,7 +1,6 @@
-import { bucketOf } from '../caps/bucket.ts'
 import { type AnswerableCall, parseAnswerable } from '../queue/call-job.ts'
 import { CALL_JOB } from '../queue/call-queue.ts'
-import { memberOf } from '../queue/wait-queue-entry.ts'
+import { bucketOf, memberOf } from '../queue/wait-queue-entry.ts'
 import { type LaneJob, readLaneJobs } from './lane-jobs.ts'
 import type { RowDeps } from './upstream-rows.ts'
 

@@ -1,5 +1,23 @@
 import type { CallJob } from './call-job.ts'
 
+/** What a cap is counted for: the address from which the gateway calls, or one key of a caller. */
+export type CapBucket = string
+
+/** The bucket of all calls without a key of the caller's own. */
+export const SHARED_BUCKET: CapBucket = 'shared'
+
+/**
+ * The bucket of all requests with keys of callers' own that the upstream has not taken yet. A key
+ * may be made up, and the request counts for the gateway's address then, so each takes a permit of
+ * the shared cap as well.
+ */
+export const UNPROVEN_BUCKET: CapBucket = 'unproven'
+
+export function bucketOf({ providerKey }: { providerKey?: CallJob['providerKey'] | undefined }): CapBucket {
+  if (!providerKey) return SHARED_BUCKET
+  return providerKey.isUnproven ? UNPROVEN_BUCKET : providerKey.bucket
+}
+
 /** By what a wait queue knows a call. */
 export interface WaitingCall extends Pick<CallJob, 'id' | 'accountId'> {
   /** Accounts of a group count as one on scarce caps; an account without one counts alone. */
@@ -12,7 +30,7 @@ export interface WaitQueueEntry extends WaitingCall {
   /** By plan: twice the weight, twice the calls. */
   weight: number
   slug: string
-  bucket: string
+  bucket: CapBucket
   /** Identical calls share one answer under this key; undefined if answers are not shared. */
   coalescedKey?: string | undefined
 }
@@ -33,8 +51,13 @@ export function groupOrAccountOf(member: string): string {
 
 /** How a call waits for the cap of its API, or of the fallback source that `slug` names. */
 export function waitQueueEntry(
-  { id, accountId, group, isAsync, weight = 1, slug }: WaitingCall & Pick<CallJob, 'weight' | 'slug'>,
-  wait: Pick<WaitQueueEntry, 'bucket' | 'coalescedKey'> & { slug?: string },
+  call: WaitingCall & Pick<CallJob, 'weight' | 'slug' | 'providerKey'>,
+  {
+    slug = call.slug,
+    bucket = bucketOf(call),
+    coalescedKey,
+  }: Partial<Pick<WaitQueueEntry, 'slug' | 'bucket' | 'coalescedKey'>> = {},
 ): WaitQueueEntry {
-  return { id, accountId, group, isAsync, weight, slug, ...wait }
+  const { id, accountId, group, isAsync, weight = 1 } = call
+  return { id, accountId, group, isAsync, weight, slug, bucket, coalescedKey }
 }

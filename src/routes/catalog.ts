@@ -4,7 +4,6 @@ import Type, { type Static } from 'typebox'
 import { authenticateNow, type Principal } from '../admission/authenticate.ts'
 import { readQuote } from '../admission/quote.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
-import { SHARED_BUCKET } from '../caps/bucket.ts'
 import type { CapState } from '../caps/replies.ts'
 import { type Api, isCallable } from '../catalog/catalog.ts'
 import { shownScore, toEntry } from '../catalog/catalog-entry.ts'
@@ -27,6 +26,7 @@ import type { App } from '../http/request/typed-app.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import { Renderings } from '../pages/rendering.ts'
 import { conditionOf } from '../portal/condition.ts'
+import { SHARED_BUCKET } from '../queue/wait-queue-entry.ts'
 
 const CatalogQuery = Type.Object({
   q: Type.Optional(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
+import { SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 import { capKeys } from '../../src/redis/keys.ts'
 import { redisOfThisFile } from '../support/services.ts'
 import { waiterOf } from '../support/waiter.ts'

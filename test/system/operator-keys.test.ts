@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import type { Redis } from 'ioredis'
-import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 import { capKeys } from '../../src/redis/keys.ts'
 import { openOperatorRedis } from '../support/cap-state.ts'
 import { send, signUp } from '../support/client.ts'

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
-import { waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
+import { SHARED_BUCKET, waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { processCallJob } from '../../workers/jobs/process-job.ts'
 import { until } from '../support/gateway.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'

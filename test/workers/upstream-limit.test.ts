@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { viewHealth } from '../../src/health/health-view.ts'
+import { SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 import { capKeys, upstreamKeys } from '../../src/redis/keys.ts'
 import type { ProcessorDeps } from '../../workers/jobs/process-job.ts'
 import { processProbe } from '../../workers/jobs/process-probe.ts'

@@ -1,5 +1,4 @@
 import { cacheKeys } from '../../src/cache/cache-key.ts'
-import { bucketOf, type CapBucket, SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { UNPROVEN_KEYS_USED } from '../../src/caps/refusal.ts'
 import type { ApiEndpoint } from '../../src/catalog/api-endpoint.ts'
 import { type Api, type Catalog, isCallable, PAUSED_RETRY_MS, withCallerKey } from '../../src/catalog/catalog.ts'
@@ -10,7 +9,7 @@ import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { startCall } from '../../src/queue/results.ts'
 import { enqueueRevalidateKey } from '../../src/queue/validate-key-job.ts'
 import { hasReached } from '../../src/queue/verdict.ts'
-import { waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
+import { bucketOf, type CapBucket, SHARED_BUCKET, waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { type CachingDeps, type CallOutcome, callThroughCache } from '../cache/cached-call.ts'
 import { CALLER_LEFT, DEADLINE_PASSED, LOCK_LOST } from '../errors/abort-reasons.ts'
 import { StatusError } from '../errors/attempt-error.ts'
@@ -176,7 +175,7 @@ async function callerAccess(
 
 function permitRequestOf(call: CallJob): PermitRequest {
   const { ticket, deadline, providerKey } = call
-  const entry = waitQueueEntry(call, { bucket: bucketOf(call) })
+  const entry = waitQueueEntry(call)
   const request: PermitRequest = { entry, deadline, tag: ticket?.tag }
   return providerKey?.isUnproven ? { ...request, sharedCapRequest: ofSharedCap(request) } : request
 }
@@ -206,10 +205,10 @@ async function leaveUnlessUsed(
 
 function leaveInBackground({ caps, log }: RunDeps, resolved: ResolvedCall): void {
   const { api, endpoint, call } = resolved
-  const [bucket, coalescedKey] = [bucketOf(call), cacheKeys(endpoint.declaration, call)?.coalesced]
+  const entry = waitQueueEntry(call, { coalescedKey: cacheKeys(endpoint.declaration, call)?.coalesced })
   caps
-    .of(api, bucket)
-    .leaveWaitQueue(waitQueueEntry(call, { bucket, coalescedKey }))
+    .of(api, entry.bucket)
+    .leaveWaitQueue(entry)
     .catch((cause) => log.debug({ err: cause, callId: call.id }, 'failed to leave the wait queue'))
 }
 

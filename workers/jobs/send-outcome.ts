@@ -1,6 +1,5 @@
 import { retryUntil } from '../../src/async/retry-until.ts'
 import { endAsyncCall } from '../../src/calls/end-async-call.ts'
-import { bucketOf } from '../../src/caps/bucket.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
 import { GatewayError, withCause } from '../../src/errors.ts'
 import type { AnswerableCall } from '../../src/queue/call-job.ts'
@@ -15,6 +14,7 @@ import {
   reachOf,
 } from '../../src/queue/reply-head.ts'
 import type { Reach } from '../../src/queue/verdict.ts'
+import { bucketOf } from '../../src/queue/wait-queue-entry.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
 import type { CallLogWriter } from '../../src/telemetry/call-log-writer.ts'
 import type { CallOutcome } from '../cache/cached-call.ts'

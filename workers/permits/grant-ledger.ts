@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import type { CapBucket } from '../../src/caps/bucket.ts'
 import { COLD_START_HOLD_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import { addCapGrants, deleteOldCapGrants } from '../../src/db/cap-grants.ts'
 import type { Db } from '../../src/db/database.ts'
 import type { Log } from '../../src/log.ts'
+import type { CapBucket } from '../../src/queue/wait-queue-entry.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
 
 const FLUSH_EVERY_MS = 1_000

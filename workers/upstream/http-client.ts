@@ -1,7 +1,7 @@
 import { memoize } from '../../src/async/memoize.ts'
-import { type CapBucket, SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import { openHttpClient } from '../../src/net/http-client.ts'
+import { type CapBucket, SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 
 /**
  * Opened when first used; unused connections close by themselves. Those for callers' keys are

@@ -1,7 +1,7 @@
-import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { FAILURES_TO_OPEN, HANGING_MS, HANGING_P95_TIMES, LEFT_MS } from '../../src/health/health-thresholds.ts'
 import type { LastFailure } from '../../src/health/health-view.ts'
 import { type AttemptRecord, noteFailure, recordAttempt } from '../../src/health/record.ts'
+import { SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 import { startAttemptSpan } from '../../src/telemetry/spans.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
 import { AttemptError, EndedUnsentError, StalePermitError, UnsentError } from '../errors/attempt-error.ts'

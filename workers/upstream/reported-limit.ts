@@ -1,7 +1,7 @@
-import { SHARED_BUCKET, UNPROVEN_BUCKET } from '../../src/caps/bucket.ts'
 import type { UpstreamLimit } from '../../src/caps/cap.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import { noteSourceLimit } from '../../src/health/record.ts'
+import { SHARED_BUCKET, UNPROVEN_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 import { scheduleProbe } from './breaker-gate.ts'
 import { LIMIT_MS_DEFAULT, RETRY_AFTER_MS_MAX, rateLeft } from './rate-headers.ts'
 import type { ClassifiedExchange, SendDeps, Sending } from './send-under-permit.ts'

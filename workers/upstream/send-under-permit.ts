@@ -1,5 +1,4 @@
 import type { Dispatcher } from 'undici'
-import { type CapBucket, SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { REPLY_MS } from '../../src/caps/timing.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { Endpoint } from '../../src/catalog/endpoint.ts'
@@ -7,6 +6,7 @@ import type { ResponseClass } from '../../src/catalog/response-class.ts'
 import type { Log } from '../../src/log.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { furthest, hasReached, type Reach } from '../../src/queue/verdict.ts'
+import { type CapBucket, SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 import {
   AttemptError,
   EndedUnsentError,
