@@ -56,8 +56,14 @@ export const CONFIRM_SCORE_EVERY_MS = 60_000
  * Pause of an open breaker before its first half-open attempt, and the longest that doubling leads
  * to. Milliseconds.
  */
-export const HALF_OPEN_PAUSE_MS_MIN = 1_000
+export const HALF_OPEN_PAUSE_MS_MIN = 30_000
 export const HALF_OPEN_PAUSE_MS_MAX = 300_000
+
+/**
+ * The wait that a call is told while another attempt tests the upstream, milliseconds. Most
+ * attempts have ended by then.
+ */
+export const HALF_OPEN_WAIT_MS = 1_000
 
 /** Answers in a row that lack a member until a probe decides whether that is an alarm. */
 export const LACKING_TO_PROBE = 5

@@ -1,4 +1,4 @@
-import { HALF_OPEN_PAUSE_MS_MIN } from './health-thresholds.ts'
+import { HALF_OPEN_WAIT_MS } from './health-thresholds.ts'
 import {
   clampToBand,
   decay,
@@ -132,14 +132,14 @@ const CLOCK_ERROR_MS = 125
 
 /**
  * How long until an open breaker allows a half-open attempt, whole milliseconds (0: now); undefined
- * while it is closed. While an attempt is under way: the pause before it, as nobody knows when it
- * ends; its lease is for an attempt whose worker died.
+ * while it is closed. While an attempt is under way, nobody knows when it ends; its lease is for an
+ * attempt whose worker died.
  */
 export function breakerWaitMsIn(hash: Record<string, string>, now: number): number | undefined {
   if (hash.open !== '1') return undefined
   const waitMs = Math.max(0, Math.ceil(Number(hash.trialAt ?? 0) - now))
   if ((hash.trialBy ?? '') === '') return waitMs > CLOCK_ERROR_MS ? waitMs : 0
-  return Math.min(waitMs, Math.max(HALF_OPEN_PAUSE_MS_MIN, Number(hash.pause ?? 0)))
+  return Math.min(waitMs, HALF_OPEN_WAIT_MS)
 }
 
 export function readStatus(text: string | undefined): HealthStatus {

@@ -11,6 +11,7 @@ import {
   HALF_OPEN_LEASE_MS,
   HALF_OPEN_PAUSE_MS_MAX,
   HALF_OPEN_PAUSE_MS_MIN,
+  HALF_OPEN_WAIT_MS,
   LACKING_NAMED_MAX,
   LACKING_TO_PROBE,
   ORDINARY_MS,
@@ -105,7 +106,7 @@ const RECORD_ATTEMPT = loadScript(new URL('./lua/record-attempt.lua', import.met
 })
 
 const ACQUIRE_SLOT = loadScript(new URL('./lua/acquire-half-open-slot.lua', import.meta.url), {
-  HALF_OPEN_PAUSE_MS_MIN,
+  HALF_OPEN_WAIT_MS,
   HEALTH_CHANNEL: channels.health,
   VOTE_MS,
 })

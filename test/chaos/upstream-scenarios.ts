@@ -8,8 +8,8 @@ export const UPSTREAM_SCENARIOS: ChaosScenario[] = [
   {
     name: 'upstream-hang-impatient',
     about: 'an upstream that hangs for 12 seconds while callers leave within a second',
-    // If a half-open attempt hangs, it ends ten seconds later, when the upstream is well again.
-    seconds: 32,
+    // The first half-open attempt comes 30 seconds after the breaker opened.
+    seconds: 48,
     perSecond: { weather: 10, 'air-quality': 1 },
     patienceMs: 900,
     faults: async ({ upstream }) => {
@@ -31,7 +31,8 @@ export const UPSTREAM_SCENARIOS: ChaosScenario[] = [
   {
     name: 'upstream-errors',
     about: 'an upstream that answers 500 for 8 seconds',
-    seconds: 16,
+    // As above.
+    seconds: 42,
     perSecond: USUAL,
     faults: async ({ upstream }) => {
       upstream.behave({ flow: 'weather', kind: 'error' })
@@ -39,7 +40,7 @@ export const UPSTREAM_SCENARIOS: ChaosScenario[] = [
       upstream.behave({ flow: 'weather', kind: 'ok' })
     },
     allow: { sentTwiceMax: 1_000 },
-    claims: (records) => [recovery(weatherOf(records), 13)],
+    claims: (records) => [recovery(weatherOf(records), 36)],
   },
   {
     name: 'upstream-blip',

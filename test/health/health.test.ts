@@ -213,7 +213,7 @@ class Model {
     if (this.isProbed || this.#votes(now, this.okAt) >= 5) {
       this.isOpen = true
       this.#go('Down')
-      this.pause = 1_000
+      this.pause = 30_000
       this.halfOpenAt = now + this.pause
       this.good = 0
       this.slot = undefined
@@ -237,7 +237,7 @@ class Model {
       this.failBefore = 0
       this.#go('Degraded')
     } else if (result !== 'none') {
-      this.pause = Math.min(Math.max(this.pause * 2, 1_000), 300_000)
+      this.pause = Math.min(Math.max(this.pause * 2, 30_000), 300_000)
       this.halfOpenAt = now + this.pause
     }
   }
@@ -359,7 +359,7 @@ describe('health in Redis', () => {
     assert.equal((await view(name, START + 2_000)).status, 'Healthy')
     await fail(name, START + 2_000)
     const { status, score, isOpen, halfOpenAt } = await view(name, START + 2_000)
-    assert.deepEqual([status, score, isOpen, halfOpenAt], ['Down', 39, true, START + 3_000])
+    assert.deepEqual([status, score, isOpen, halfOpenAt], ['Down', 39, true, START + 32_000])
   })
 
   it('health in Redis counts repeats of a failed call as failures in a row, and once for the score', async () => {
@@ -482,13 +482,13 @@ describe('health in Redis', () => {
   it('health in Redis gives the half-open slot of an open breaker to one attempt, and to another if that attempt is lost', async () => {
     const name = slug()
     await fail(name, START, 5)
-    const early = await acquireHalfOpenSlot(redis, name, { token: 'early', now: START + 600 })
+    const early = await acquireHalfOpenSlot(redis, name, { token: 'early', now: START + 29_600 })
     assert.deepEqual(early, { kind: 'wait', waitMs: 400 })
     const answers = await Promise.all(
-      ['a', 'b', 'c'].map((token) => acquireHalfOpenSlot(redis, name, { token, now: START + 1_000 })),
+      ['a', 'b', 'c'].map((token) => acquireHalfOpenSlot(redis, name, { token, now: START + 30_000 })),
     )
     assert.deepEqual(answers.map(({ kind }) => kind).toSorted(), ['slot', 'wait', 'wait'])
-    const late = await acquireHalfOpenSlot(redis, name, { token: 'd', now: START + 1_001 + HALF_OPEN_LEASE_MS })
+    const late = await acquireHalfOpenSlot(redis, name, { token: 'd', now: START + 30_001 + HALF_OPEN_LEASE_MS })
     assert.equal(late.kind, 'slot')
   })
 
@@ -496,10 +496,10 @@ describe('health in Redis', () => {
     const name = slug()
     await fail(name, START, 5)
     const acquire = (voter: string, now: number) => acquireHalfOpenSlot(redis, name, { token: voter, voter, now })
-    assert.deepEqual(await acquire('a', START + 1_000), { kind: 'probe' })
-    assert.deepEqual(await acquire('a', START + 500), { kind: 'wait', waitMs: 500 })
-    assert.deepEqual(await acquire('other', START + 1_000), { kind: 'slot' })
-    await recordAttempt(redis, name, { ...plain, result: 'none', slot: 'other', now: START + 1_000 })
+    assert.deepEqual(await acquire('a', START + 30_000), { kind: 'probe' })
+    assert.deepEqual(await acquire('a', START + 29_500), { kind: 'wait', waitMs: 500 })
+    assert.deepEqual(await acquire('other', START + 30_000), { kind: 'slot' })
+    await recordAttempt(redis, name, { ...plain, result: 'none', slot: 'other', now: START + 30_000 })
     assert.deepEqual(await acquire('a', START + VOTE_MS - 1), { kind: 'probe' })
     assert.deepEqual(await acquire('a', START + VOTE_MS), { kind: 'slot' })
   })
@@ -518,16 +518,16 @@ describe('health in Redis', () => {
   })
 
   it('a half-open attempt that is allowed at once is not refused by a process whose clock lags a little', () => {
-    const hash = { open: '1', trialAt: '1000000', trialBy: '', pause: '1000' }
+    const hash = { open: '1', trialAt: '1000000', trialBy: '' }
     assert.equal(breakerWaitMsIn(hash, 999_900), 0)
     assert.equal(breakerWaitMsIn(hash, 999_000), 1_000)
     assert.equal(breakerWaitMsIn({ ...hash, trialBy: 'held', trialAt: '1030000' }, 999_900), 1_000)
   })
 
-  it('health in Redis quotes the pause of the breaker while a half-open attempt is under way, and gives its slot again to the same token', async () => {
+  it('health in Redis quotes a second while a half-open attempt is under way, and gives its slot again to the same token', async () => {
     const name = slug()
     await fail(name, START, 5)
-    let now = START + 1_000
+    let now = START + 30_000
     const acquire = (token: string, at = now) => acquireHalfOpenSlot(redis, name, { token, now: at })
     const quoted = async (at = now) => {
       const answer = await acquire('other', at)
@@ -535,9 +535,9 @@ describe('health in Redis', () => {
       assert.equal(breakerWaitMsIn(await redis.hgetall(upstreamKeys.health(name)), at), answer.waitMs)
       return answer.waitMs
     }
-    for (const pauseMs of [1_000, 2_000, 4_000, 8_000, 16_000, 32_000]) {
+    for (const pauseMs of [30_000, 60_000, 120_000]) {
       assert.equal((await acquire(`t${pauseMs}`)).kind, 'slot')
-      assert.equal(await quoted(), Math.min(pauseMs, HALF_OPEN_LEASE_MS))
+      assert.equal(await quoted(), 1_000)
       // Redis may have run it and lost its acknowledgement.
       assert.equal((await acquire(`t${pauseMs}`)).kind, 'slot')
       assert.equal((await acquire(`t${pauseMs}`, now + 500)).kind, 'slot')
@@ -553,7 +553,7 @@ describe('health in Redis', () => {
     assert.equal((await acquire('next', now + HALF_OPEN_LEASE_MS)).kind, 'slot')
   })
 
-  it('health in Redis waits 1, 2, 4 and up to 300 seconds between half-open attempts that fail, and 1 again after a good one', async () => {
+  it('health in Redis waits 30, 60, 120 and up to 300 seconds between half-open attempts that fail, and 30 again after a good one', async () => {
     const name = slug()
     await fail(name, START, 5)
     let now = START
@@ -566,9 +566,9 @@ describe('health in Redis', () => {
       return pause
     }
     const pauses: number[] = []
-    for (let index = 0; index < 11; index += 1) pauses.push(await attempt('fail', index))
-    assert.deepEqual(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300])
-    assert.deepEqual([await attempt('ok', 20), await attempt('fail', 21), await attempt('fail', 22)], [300, 0, 1])
+    for (let index = 0; index < 6; index += 1) pauses.push(await attempt('fail', index))
+    assert.deepEqual(pauses, [30, 60, 120, 240, 300, 300])
+    assert.deepEqual([await attempt('ok', 20), await attempt('fail', 21), await attempt('fail', 22)], [300, 0, 30])
     await attempt('ok', 23)
     await attempt('ok', 24)
     const { status, isOpen } = await view(name, now)
@@ -580,8 +580,8 @@ describe('health in Redis', () => {
     // Fractions that binary numbers and Redis' microseconds have both.
     const now = START + 0.125
     await fail(name, now, 5)
-    assert.equal((await view(name, now)).halfOpenAt, now + 1_000)
-    const answer = await acquireHalfOpenSlot(redis, name, { token: 'early', now: now + 998.75 })
+    assert.equal((await view(name, now)).halfOpenAt, now + 30_000)
+    const answer = await acquireHalfOpenSlot(redis, name, { token: 'early', now: now + 29_998.75 })
     assert.deepEqual(answer, { kind: 'wait', waitMs: 2 })
     const fading = slug()
     await fail(fading, START)
@@ -596,10 +596,10 @@ describe('health in Redis', () => {
     assert.deepEqual(await heard(() => succeed(name, START, 40)), [])
     assert.deepEqual(await heard(() => fail(name, START + 2_000, 4)), [])
     assert.deepEqual(await heard(() => fail(name, START + 2_000)), [name])
-    const acquire = (token: string) => acquireHalfOpenSlot(redis, name, { token, now: START + 3_000 })
+    const acquire = (token: string) => acquireHalfOpenSlot(redis, name, { token, now: START + 32_000 })
     assert.deepEqual(await heard(() => acquire('first')), [name])
     assert.deepEqual(await heard(() => acquire('second')), [])
-    const success = { ...plain, result: 'ok', now: START + 3_000 } as const
+    const success = { ...plain, result: 'ok', now: START + 32_000 } as const
     assert.deepEqual(await heard(() => recordAttempt(redis, name, success)), [])
     assert.deepEqual(await heard(() => recordAttempt(redis, name, { ...success, slot: 'first' })), [name])
   })

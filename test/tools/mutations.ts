@@ -440,8 +440,8 @@ export const MUTATIONS: Mutation[] = [
   health(
     'acquire-half-open-slot',
     'the lease of an attempt is quoted as the wait',
-    "math.min(waitMs, math.max(num('pause'),",
-    "math.max(waitMs, math.max(num('pause'),",
+    'math.min(waitMs, HALF_OPEN_WAIT_MS)',
+    'math.max(waitMs, HALF_OPEN_WAIT_MS)',
   ),
   health(
     'acquire-half-open-slot',

@@ -44,7 +44,7 @@ test('a half-open attempt that is redirected follows in its own slot, which its 
   assert.equal(failureOf(await call('invalid', { title: 'Moon' })).code, 'UPSTREAM_INVALID_RESPONSE')
   await until(async () => (await deps.redis.hget(upstreamKeys.health(SLUG), 'trialBy')) === '')
   const { good, pause } = await deps.redis.hgetall(upstreamKeys.health(SLUG))
-  assert.deepEqual([good, pause], ['0', '2000'])
+  assert.deepEqual([good, pause], ['0', '60000'])
 })
 
 test('a call that shares the request of a call with little time left sends a request of its own when that time is over', async (t) => {

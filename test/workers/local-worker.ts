@@ -123,7 +123,7 @@ export async function openLocalWorker(
       open: '1',
       trialAt: '1',
       trialBy: '',
-      pause: '1000',
+      pause: '30000',
       good: 0,
     })
     await deps.redis.publish(channels.health, SLUG)

@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto'
+import { HALF_OPEN_WAIT_MS } from '../../src/health/health-thresholds.ts'
 import { acquireHalfOpenSlot } from '../../src/health/record.ts'
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
 import { BreakerOpenError } from '../errors/attempt-error.ts'
 import type { HealthDeps } from './health-deps.ts'
 import type { RecordedRequest } from './record-attempt.ts'
-
-/** For a call that leaves the half-open attempt to a probe. Milliseconds. */
-const HALF_OPEN_PROBE_MS = 1_000
 
 type GateDeps = Pick<HealthDeps, 'redis' | 'health' | 'queues' | 'log'>
 
@@ -87,7 +85,7 @@ export class BreakerGate {
     const { slug } = this.#request
     const { halfOpenAt } = this.#deps.health.ofUpstream(slug)
     scheduleProbe(this.#deps, slug, { name: `half-open-${halfOpenAt}` })
-    throw this.#openError(HALF_OPEN_PROBE_MS)
+    throw this.#openError(HALF_OPEN_WAIT_MS)
   }
 }
 

@@ -15,9 +15,8 @@ local holder, waitMs = h.trialBy or '', num('trialAt') - now
 if waitMs > 0 then
   -- A command whose acknowledgement was lost is sent again.
   if holder == token then return {'slot', 0} end
-  -- The lease is for a holder that died: an attempt takes no longer than the pause after it, or
-  -- about so.
-  if holder ~= '' then return {'wait', math.ceil(math.min(waitMs, math.max(num('pause'), HALF_OPEN_PAUSE_MS_MIN)))} end
+  -- The lease is for a holder that died.
+  if holder ~= '' then return {'wait', math.ceil(math.min(waitMs, HALF_OPEN_WAIT_MS))} end
   if not isForced then return {'wait', math.ceil(waitMs)} end
 end
 for voter, at in string.gmatch(caller ~= '' and h.voters or '', '([^@,]+)@([^,]+)') do
