@@ -1,9 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import Type, { type Static } from 'typebox'
-import { authenticateNow, type Principal } from '../admission/authenticate.ts'
+import type { Principal } from '../admission/authenticate.ts'
 import { readQuote } from '../admission/quote.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
+import { RequestCallers } from '../admission/request-callers.ts'
 import type { CapState } from '../caps/replies.ts'
 import { type Api, isCallable } from '../catalog/catalog.ts'
 import { shownScore, toEntry } from '../catalog/catalog-entry.ts'
@@ -23,7 +24,6 @@ import { PRIVATE_ANSWER } from '../http/answer/call-answer.ts'
 import { openToAnyOrigin } from '../http/request/any-origin.ts'
 import { readBearer } from '../http/request/bearer.ts'
 import type { App } from '../http/request/typed-app.ts'
-import { requireAudience } from '../oauth/resources.ts'
 import { Renderings } from '../pages/rendering.ts'
 import { conditionOf } from '../portal/condition.ts'
 import { SHARED_BUCKET } from '../queue/wait-queue-entry.ts'
@@ -47,11 +47,17 @@ const DETAILS_MAX = 100
 /** The public catalog. */
 export async function catalogRoutes(app: App, context: Context): Promise<void> {
   openToAnyOrigin(app)
-  routeListing(app, context)
-  routeDetail(app, context)
+  const callers = new RequestCallers(app, context)
+  routeListing(app, { context, callers })
+  routeDetail(app, { context, callers })
 }
 
-function routeListing(app: App, context: Context): void {
+interface CatalogDeps {
+  context: Context
+  callers: RequestCallers
+}
+
+function routeListing(app: App, { context, callers }: CatalogDeps): void {
   const { catalog, health } = context
   const lists = new Renderings<Cacheable>(() => publicStateOf(catalog, health))
   const listApis = (q: string, allowed?: readonly string[]): Static<typeof CatalogAnswer> => {
@@ -76,7 +82,7 @@ function routeListing(app: App, context: Context): void {
     async (request: FastifyRequest<{ Querystring: Static<typeof CatalogQuery> }>, reply: FastifyReply) => {
       const { q = '' } = request.query
       reply.header('vary', 'authorization, x-api-key, x-gateway-mode')
-      const allowed = await narrowedApis(context, request)
+      const allowed = await narrowedApis(callers, request)
       if (allowed) {
         reply.headers(PRIVATE_ANSWER)
         return listApis(q, allowed)
@@ -90,7 +96,7 @@ function routeListing(app: App, context: Context): void {
   )
 }
 
-function routeDetail(app: App, context: Context): void {
+function routeDetail(app: App, { context, callers }: CatalogDeps): void {
   const { catalog } = context
   const details = new LRUCache<string, Promise<ApiDetail>>({ max: DETAILS_MAX, ttl: DETAIL_MS })
   const options = {
@@ -116,7 +122,7 @@ function routeDetail(app: App, context: Context): void {
     '/v1/catalog/:slug',
     options,
     async (request: FastifyRequest<{ Params: { slug: string } }>, reply: FastifyReply): Promise<ApiDetail> => {
-      const principal = await callerOf(context, request)
+      const principal = await callerOf(callers, request)
       const { slug } = request.params
       const api = catalog.get(slug)
       if (!api || !isListed(api)) throw apiNotFound(offeredApis(catalog), slug)
@@ -138,24 +144,21 @@ const CREDENTIAL_ERRORS = ['INVALID_API_KEY', 'INVALID_TOKEN', 'TOKEN_EXPIRED', 
  * Who sends a request with a credential, whose requests are counted as on other routes; undefined
  * without one.
  */
-async function callerOf(context: Context, request: FastifyRequest): Promise<Principal | undefined> {
+async function callerOf(callers: RequestCallers, request: FastifyRequest): Promise<Principal | undefined> {
   const { headers } = request
   if (headers['x-api-key'] === undefined && readBearer(headers) === undefined) return undefined
-  const principal = await authenticateNow(context, request)
-  if (principal.connection) requireAudience(principal.connection, request, context.config.http.baseUrl)
-  context.accountRequests.take(principal.accountId)
-  return principal
+  return await callers.identify(request)
 }
 
 /**
  * Slugs that a key or an application may call, if its owner narrowed it. Whoever sends a wrong
  * credential sees what everybody sees.
  */
-async function narrowedApis(context: Context, request: FastifyRequest): Promise<readonly string[] | undefined> {
+async function narrowedApis(callers: RequestCallers, request: FastifyRequest): Promise<readonly string[] | undefined> {
   // A session may call all APIs: it is not looked up.
   if (request.headers['x-api-key'] === undefined && /\./.test(request.headers.authorization ?? '.')) return undefined
   try {
-    return (await callerOf(context, request))?.allowance?.apis ?? undefined
+    return (await callerOf(callers, request))?.allowance?.apis ?? undefined
   } catch (error) {
     // Fails open, to the public list: what may be called is decided when it is called.
     if (error instanceof GatewayError) return undefined

@@ -90,6 +90,9 @@ export const CALL_STATEMENTS: Statement[] = [
         [402, '/v1/call/news/top', { key: live }],
         [404, `/v1/calls/call_${'0'.repeat(32)}`, { key: live }],
         [400, '/v1/batch', { key: live, body: { calls: [] } }],
+        [200, '/v1/catalog', { key: live }],
+        [200, '/v1/catalog/weather', { key: live }],
+        [404, '/v1/catalog/nothing', { key: live }],
         [200, '/mcp', { key: live, body: { jsonrpc: '2.0', id: 1, method: 'tools/list' }, headers: { accept: 'application/json, text/event-stream' } }], // biome-ignore format: one line
       ]
       const request = async ([status, path, options]: (typeof requests)[number]) => {
