@@ -144,7 +144,7 @@ function readSpan(
   const from = readDay('from', query.from) ?? dayOf(Date.parse(to) - (DAYS_DEFAULT - 1) * DAY_MS)
   const days = (Date.parse(to) - Date.parse(from)) / DAY_MS + 1
   if (days < 1) throw invalid('from', 'must not be after to')
-  if (days > DAYS_MAX) throw invalid('from', `must be at most ${DAYS_MAX} days before to`)
+  if (days > DAYS_MAX) throw invalid('from', `must be at most ${DAYS_MAX - 1} days before to`)
   return { from, to }
 }
 

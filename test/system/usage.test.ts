@@ -173,6 +173,12 @@ describe('usage', () => {
       const answer = await send(gateway, `/v1/usage?${query}`, { token })
       assert.deepEqual([answer.status, answer.body.code], [400, 'VALIDATION_ERROR'], query)
     }
+    const spans = ['from=2025-01-01&to=2026-01-02', 'from=2025-01-02&to=2026-01-02'].map((query) =>
+      send(gateway, `/v1/usage?${query}`, { token }),
+    )
+    const [long = assert.fail(), longest = assert.fail()] = await Promise.all(spans)
+    assert.equal(long.body.message, 'Parameter from must be at most 365 days before to.')
+    assert.equal(longest.status, 200)
     for (const query of [
       'groupBy=user_id',
       'groupBy=',
