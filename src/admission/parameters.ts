@@ -51,7 +51,9 @@ export function checkParameters(target: CallTarget, given: GivenParameter[], con
     return { parameters: complete(target, { parameters, extra }, context), extra }
   } catch (error) {
     if (!(error instanceof InvalidParameter)) throw error
-    throw invalidParameter(values.get(error.parameter ?? '')?.name ?? error.parameter, error.reason)
+    // A path does not know which parameter it refused.
+    const dots = [...values.values()].find(({ value }) => /^\s*\.{1,2}\s*$/.test(String(value)))?.name
+    throw invalidParameter(values.get(error.parameter ?? '')?.name ?? error.parameter ?? dots, error.reason)
   }
 }
 

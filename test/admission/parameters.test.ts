@@ -221,6 +221,20 @@ describe('a declared parameter', () => {
         text,
       )
     }
+    for (const [address, name] of [
+      ['dictionary/define', 'word'],
+      ['countries/name', 'name'],
+      ['encyclopedia/summary', 'title'],
+      ['market-quotes/quote', 'symbol'],
+    ] as const) {
+      for (const text of ['.', '..', '+..+']) {
+        assert.equal(
+          refusedParameter(() => checkQuery(address, `${name}=${text}`)),
+          name,
+          `${address} ${text}`,
+        )
+      }
+    }
   })
 
   it('a declared parameter has its default when it is not given', () => {
