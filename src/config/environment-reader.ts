@@ -132,6 +132,21 @@ function isDefault(value: string): boolean {
   return new Set(value).size < 8 || /changeme|password|secret|example/i.test(value)
 }
 
+/**
+ * An address below which paths are added, without a slash at its end. A user, query or fragment
+ * would stand between the two.
+ *
+ * @throws ConfigError
+ */
+export function httpAddress(name: string, value: string): string {
+  if (!/^https?:\/\/[^/?#\s]+/.test(value) || !URL.canParse(value)) {
+    throw new ConfigError(`${name} must be an http: or https: address`)
+  }
+  const { username, password } = new URL(value)
+  if (username || password || /[?#]/.test(value)) throw new ConfigError(`${name} must have no user, query or fragment`)
+  return value.replace(/\/+$/, '')
+}
+
 /** @throws ConfigError naming what is no JSON */
 export function parseJson(value: string, name: string): unknown {
   try {

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { ConfigError, type EnvironmentReader } from './environment-reader.ts'
+import { ConfigError, type EnvironmentReader, httpAddress } from './environment-reader.ts'
 
 /** Where the listeners of a process stand, and under which address the public knows them. */
 export interface HttpConfig {
@@ -38,7 +38,7 @@ export function readHttp(read: EnvironmentReader): HttpConfig {
   const keyFile = read.text('TLS_KEY_FILE', '')
   if ((certFile === '') !== (keyFile === '')) throw new ConfigError('TLS_CERT_FILE and TLS_KEY_FILE go together')
   const redirectPort = read.integer('HTTP_REDIRECT_PORT', 0, [0, 65_535])
-  const baseUrl = readBaseUrl(read, port)
+  const baseUrl = httpAddress('BASE_URL', read.text('BASE_URL', `http://localhost:${port}`))
   if ((certFile !== '' || redirectPort !== 0) && !baseUrl.startsWith('https:')) {
     throw new ConfigError('BASE_URL must be the public https: address when TLS_CERT_FILE or HTTP_REDIRECT_PORT is set')
   }
@@ -70,14 +70,6 @@ function readSecurityContact(read: EnvironmentReader): string | undefined {
   if (contact === '') return undefined
   if (/^(mailto:|https:\/\/|tel:)\S+$/.test(contact)) return contact
   throw new ConfigError('SECURITY_CONTACT must be a mailto:, https: or tel: address')
-}
-
-function readBaseUrl(read: EnvironmentReader, port: number): string {
-  const baseUrl = read.text('BASE_URL', `http://localhost:${port}`).replace(/\/+$/, '')
-  if (!/^https?:\/\/[^/?#\s]+/.test(baseUrl) || !URL.canParse(baseUrl)) {
-    throw new ConfigError('BASE_URL must be an http: or https: address')
-  }
-  return baseUrl
 }
 
 /**

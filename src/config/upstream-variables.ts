@@ -1,4 +1,4 @@
-import { ConfigError, type Environment, type EnvironmentReader } from './environment-reader.ts'
+import { ConfigError, type Environment, type EnvironmentReader, httpAddress } from './environment-reader.ts'
 
 /** What the environment says of one upstream. */
 export interface UpstreamSettings {
@@ -34,21 +34,12 @@ export function readUpstreams(environment: Environment): Map<string, UpstreamSet
     if (!match?.[1] || !value) continue
     const slug = match[1].toLowerCase().replaceAll('_', '-')
     const settings = bySlug.get(slug) ?? {}
-    if (match[2] === 'URL') settings.url = upstreamUrl(name, value)
+    if (match[2] === 'URL') settings.url = httpAddress(name, value)
     else if (match[2] === 'KEY') settings.key = value
     else settings.caps = parseCaps(name, value)
     bySlug.set(slug, settings)
   }
   return bySlug
-}
-
-function upstreamUrl(name: string, value: string): string {
-  if (!URL.canParse(value) || !/^https?:$/.test(new URL(value).protocol)) {
-    throw new ConfigError(`${name} must be an http: or https: address`)
-  }
-  const { username, password, search, hash } = new URL(value)
-  if (username || password || search || hash) throw new ConfigError(`${name} must have no user, query or fragment`)
-  return value.replace(/\/+$/, '')
 }
 
 /** `concurrency=4,60/3600,10/60`: requests under way, and calls/seconds. */

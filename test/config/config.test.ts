@@ -273,9 +273,17 @@ const UNUSABLE: [string, string][] = [
   ['PORT', '65535'],
   ['METRICS_PORT', 'on'],
   ['HTTP_REDIRECT_PORT', '99999'],
-  ...['localhost:3000', 'ftp://host', 'http://', 'https://exa mple', 'http://host:99999'].map(
-    (value): [string, string] => ['BASE_URL', value],
-  ),
+  ...[
+    'localhost:3000',
+    'ftp://host',
+    'http://',
+    'https://exa mple',
+    'http://host:99999',
+    'https://user:password@host',
+    'https://host?x=1',
+    'https://host/?',
+    'https://host#f',
+  ].map((value): [string, string] => ['BASE_URL', value]),
   ['TLS_CERT_FILE', '/only/one.pem'],
   ['TLS_KEY_FILE', '/only/one.pem'],
   ...['true', '1', '10.0.0.0/33', '::1/129', 'proxy.example', '10.0.0.0/8,nonsense'].map((value): [string, string] => [
