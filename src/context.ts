@@ -21,6 +21,7 @@ import { AccountLimits } from './limits/account-limits.ts'
 import { CallEndBatcher } from './limits/call-end-batcher.ts'
 import { MonthNotices } from './limits/month-notices.ts'
 import { BatchedLog, type Log } from './log.ts'
+import { OwnApis } from './operator/own-apis.ts'
 import { SettingsSync } from './operator/upstream-settings.ts'
 import { CallQueues } from './queue/call-queue.ts'
 import { KeptResults } from './queue/kept-results.ts'
@@ -75,6 +76,8 @@ export interface Context {
   health: HealthCache
   /** What operators set of upstreams, kept in force in the catalog. */
   settings: SettingsSync
+  /** The operator's documents, kept in the catalog as their folder has them. */
+  ownApis: OwnApis
   telemetry: Telemetry
   /** Set when the node is to end: it finishes what it has and takes nothing new. */
   isDraining: boolean
@@ -119,6 +122,9 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
   const mailer = openMailer(config)
   const lanes = new LaneDirectory({ redis, now, log })
   await lanes.open()
+  const ownApis = new OwnApis({ config, log, catalog, settings, lanes })
+  ownApis.onChange(() => health.follow(sourcesOf(catalog)))
+  ownApis.open()
   return {
     config,
     log,
@@ -148,6 +154,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     monthNotices: mailer && new MonthNotices({ db, log, config, mailer }),
     health,
     settings,
+    ownApis,
     telemetry,
     isDraining: false,
     cacheRedis,
@@ -169,6 +176,7 @@ function openMailer({ accounts: { smtpUrl, mailFrom } }: Config): Mailer | undef
  */
 export async function closeContext(context: Context): Promise<void> {
   await context.telemetry.close()
+  await context.ownApis.close()
   await context.settings.close()
   context.health.close()
   context.replies.rejectAll(new GatewayError('DRAINING'))

@@ -32,9 +32,15 @@ export class ProbeSchedule {
   }
 
   /**
-   * Follows what was enabled and disabled since the last time, and caps that want other intervals.
+   * Follows what was enabled and disabled, came and left since the last time, and caps that want
+   * other intervals.
    */
   async follow(): Promise<void> {
+    const left = [...this.#known].filter(([slug]) => !this.#deps.catalog.has(slug))
+    for (const [slug, { lane }] of left) {
+      await lane.removeJobScheduler(probeScheduler(slug))
+      this.#known.delete(slug)
+    }
     const apis = [...this.#deps.catalog.values()]
     await this.#ensure(apis.filter((api) => this.#known.get(api.slug)?.seconds !== intervalOf(api)))
   }

@@ -14,6 +14,7 @@ import { drainHealthChanges } from '../src/health/drain-changes.ts'
 import { RECHECK_MS, recheckPauseMs } from '../src/health/health-thresholds.ts'
 import { HealthCache } from '../src/health/health-watch.ts'
 import { createLog, type Log } from '../src/log.ts'
+import { OwnApis } from '../src/operator/own-apis.ts'
 import { SettingsSync } from '../src/operator/upstream-settings.ts'
 import { loadSettings, runProcess } from '../src/process.ts'
 import { CallQueues } from '../src/queue/call-queue.ts'
@@ -48,6 +49,7 @@ interface ProbeDeps {
   db: Db
   queues: CallQueues
   settings: SettingsSync
+  ownApis: OwnApis
   health: HealthCache
   telemetry: Telemetry
   callLog: CallLogWriter
@@ -87,12 +89,15 @@ await runProcess('probe', async () => {
   const lanes = new LaneDirectory({ redis, now: () => health.now(), log })
   await lanes.open()
   const queues = new CallQueues(redis, log, lanes.laneOf)
+  const ownApis = new OwnApis({ config, log, catalog, settings, lanes })
+  ownApis.open()
   const deps: ProbeDeps = {
     catalog,
     redis,
     db,
     queues,
     settings,
+    ownApis,
     health,
     telemetry,
     callLog,
@@ -109,6 +114,7 @@ await runProcess('probe', async () => {
       for (const timer of timers) clearInterval(timer)
       await partitions.close()
       await callLog.close()
+      await ownApis.close()
       await settings.close()
       await telemetry.close()
       health.close()
@@ -126,7 +132,7 @@ await runProcess('probe', async () => {
  * @returns the timers of the intervals
  */
 async function startWork(deps: ProbeDeps): Promise<NodeJS.Timeout[]> {
-  const { catalog, queues, settings, health, log } = deps
+  const { catalog, queues, settings, ownApis, health, log } = deps
   const schedule = new ProbeSchedule({ catalog, queues, log })
   const repairs = new SingleFlight<void>()
   const orLog = (scheduling: Promise<void>) =>
@@ -137,6 +143,10 @@ async function startWork(deps: ProbeDeps): Promise<NodeJS.Timeout[]> {
   const sealAnew = () => void repairs.run('reseal', () => reseal(deps))
   sealAnew()
   settings.onChange(() => orLog(schedule.follow()))
+  ownApis.onChange(() => {
+    health.follow(sourcesOf(catalog))
+    orLog(schedule.follow())
+  })
   health.onChange((slug) => {
     deps.undrained.add(slug)
     void drain(deps)

@@ -9,6 +9,7 @@ import { openDatabase } from '../src/db/database.ts'
 import { LaneDirectory } from '../src/fleet/lane-directory.ts'
 import { HealthCache } from '../src/health/health-watch.ts'
 import type { Log } from '../src/log.ts'
+import { OwnApis } from '../src/operator/own-apis.ts'
 import { SettingsSync } from '../src/operator/upstream-settings.ts'
 import { CallQueues } from '../src/queue/call-queue.ts'
 import { ReplyOutbox } from '../src/queue/reply.ts'
@@ -43,6 +44,7 @@ export interface WorkerContext {
   deps: ProcessorDeps
   listener: RedisConnection
   permits: PermitClients
+  ownApis: OwnApis
   close: () => Promise<void>
 }
 
@@ -76,6 +78,9 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
   const lanes = new LaneDirectory({ redis, now: () => clock.now(), log })
   await lanes.open()
   const queues = new CallQueues(redis, log, lanes.laneOf)
+  const ownApis = new OwnApis({ config, log, catalog, settings })
+  ownApis.onChange(() => health.follow(sourcesOf(catalog)))
+  ownApis.open()
   const deps: ProcessorDeps = {
     ...{ log, redis, db, clock, catalog, health, held, running, telemetry, callLog, caps, queues },
     replies: new ReplyOutbox(redis),
@@ -95,11 +100,12 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
   const close = async (): Promise<void> => {
     await unlessAway(redis, permits.close())
     lanes.close()
-    for (const part of [callLog, settings, queues, telemetry, health, clock, clients, grants]) await part.close()
+    for (const part of [ownApis, callLog, settings, queues, telemetry, health, clock, clients, grants])
+      await part.close()
     await db.destroy()
     if (cacheRedis !== redis) await closeRedis(cacheRedis)
     listener.disconnect()
     await closeRedis(redis)
   }
-  return { deps, listener, permits, close }
+  return { deps, listener, permits, ownApis, close }
 }

@@ -1,5 +1,5 @@
 import { QUEUE_LENGTH_MAX } from '../src/caps/scripts.ts'
-import type { Api } from '../src/catalog/catalog.ts'
+import { isOwn } from '../src/catalog/catalog.ts'
 import { type Config, ConfigError } from '../src/config.ts'
 import { createLog, type Log } from '../src/log.ts'
 import { loadSettings, type Running, runProcess } from '../src/process.ts'
@@ -55,18 +55,26 @@ if (import.meta.main) {
 }
 
 export async function openWorker(config: Config, log: Log): Promise<Running> {
-  const { deps, listener, permits, close } = await openWorkerContext(config, log)
+  const { deps, listener, permits, ownApis, close } = await openWorkerContext(config, log)
   const { redis, clock, catalog, running, telemetry } = deps
-  const served = servedApis(config, [...catalog.values()])
-  const slugs = served.map(({ slug }) => slug)
+  const { only } = config.upstreams
+  const unknown = only.find((slug) => !catalog.has(slug))
+  if (unknown) throw new ConfigError(`WORKER_UPSTREAMS names ${unknown}, and there is no API with this name`)
+  const served = () => [...catalog.values()].filter(({ slug }) => only.length === 0 || only.includes(slug))
+  const slugs = () => served().map(({ slug }) => slug)
   // Calls wait for caps in the worker: with fewer jobs at once, calls for an API that is slow would
   // hold up all others.
-  const concurrency = slugs.length * QUEUE_LENGTH_MAX
-  const lanes = config.upstreams.only.length === 0 ? sharedLanes(redis) : [laneOfOnly(slugs)]
-  const start = (lane: Lane): QueueWorker => startWorker(lane, { ...deps, concurrency })
+  const concurrency = () => Math.max(1, served().length) * QUEUE_LENGTH_MAX
+  const lanes = only.length === 0 ? sharedLanes(redis) : [laneOfOnly(slugs())]
+  const start = (lane: Lane): QueueWorker => startWorker(lane, { ...deps, concurrency: concurrency() })
   const workers = lanes.map(start)
+  ownApis.onChange(() => {
+    for (const worker of workers) worker.concurrency = concurrency()
+  })
   // Versions before lanes had no own APIs.
-  const before = served.filter(({ upstream }) => upstream.own === undefined).map(({ slug }) => slug)
+  const before = served()
+    .filter((api) => !isOwn(api))
+    .map(({ slug }) => slug)
   const earlier = new EarlierQueues({ redis, clock, slugs: before, startWorker: start, log })
   earlier.open()
   subscribe(listener, {
@@ -74,12 +82,12 @@ export async function openWorker(config: Config, log: Log): Promise<Running> {
     [channels.cancel]: (message) => running.cancel(message.split(' ')[1] ?? ''),
     [channels.wakeUp]: (message) => permits.onWakeUp(message),
   })
-  log.info({ upstreams: slugs.length, lanes: workers.length }, 'worker started')
+  log.info({ upstreams: served().length, lanes: workers.length }, 'worker started')
   return {
     log,
     finish: async () => {
       telemetry.drain()
-      await unlessAway(redis, serveDrainingNodes({ redis, clock, slugs, log }))
+      await unlessAway(redis, serveDrainingNodes({ redis, clock, slugs: slugs(), log }))
       const closing = Promise.all([earlier.close(), ...workers.map((worker) => worker.close())])
       await unlessAway(
         redis,
@@ -88,12 +96,6 @@ export async function openWorker(config: Config, log: Log): Promise<Running> {
     },
     close,
   }
-}
-
-function servedApis({ upstreams }: Config, apis: Api[]): Api[] {
-  const unknown = upstreams.only.find((slug) => !apis.some((api) => api.slug === slug))
-  if (unknown) throw new ConfigError(`WORKER_UPSTREAMS names ${unknown}, and there is no API with this name`)
-  return upstreams.only.length === 0 ? apis : apis.filter(({ slug }) => upstreams.only.includes(slug))
 }
 
 /** Its processors return null, because BullMQ keeps what they return in Redis. */

@@ -60,8 +60,7 @@ async function endOverdueIn(state: (typeof UNENDED_STATES)[number], deps: Overdu
  * that nothing was sent.
  */
 async function codeOf({ redis, catalog }: OverdueDeps, call: AnswerableCall): Promise<ErrorCode> {
-  const endpoint = catalog.get(call.slug)?.endpoints.get(call.endpoint)?.declaration
-  if (endpoint?.effect !== 'once') return 'DEADLINE_EXCEEDED'
+  if (!catalog.mustNotRepeat(call)) return 'DEADLINE_EXCEEDED'
   const isStarted = (await redis.exists(accountKeys.started(call.accountId, call.id))) === 1
   return isStarted ? 'OUTCOME_UNKNOWN' : 'DEADLINE_EXCEEDED'
 }

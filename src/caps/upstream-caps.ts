@@ -1,6 +1,5 @@
 import { memoizeRecent } from '../async/memoize.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
-import { sourceNamed } from '../catalog/fallback.ts'
 import type { Caps } from '../catalog/upstream.ts'
 import { type CapBucket, SHARED_BUCKET, UNPROVEN_BUCKET } from '../queue/wait-queue-entry.ts'
 import { capKeys } from '../redis/keys.ts'
@@ -22,9 +21,10 @@ export class UpstreamCaps {
     this.of = memoizeRecent(
       ({ slug }, bucket) => capKeys.prefix(slug, bucket),
       ({ slug }, bucket) => {
-        const api = sourceNamed(deps.catalog, slug)
+        const api = deps.catalog.source(slug)
         if (!api) throw new Error(`the catalog has no ${slug}`)
-        return new Cap(deps, { slug, bucket }, () => rulesOf(api, bucket))
+        // Looked up anew, because another document may say other caps.
+        return new Cap(deps, { slug, bucket }, () => rulesOf(deps.catalog.source(slug) ?? api, bucket))
       },
       CAPS_KEPT_MAX,
     )

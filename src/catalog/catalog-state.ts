@@ -2,7 +2,7 @@ import type { Api, Catalog } from './catalog.ts'
 
 /**
  * What is written from the catalog at its first use, and anew when operators have changed what it
- * shows.
+ * shows, or a document.
  */
 export function perCatalogState<T>(catalog: Catalog, write: () => T): () => T {
   let written: { state: string; value: T } | undefined
@@ -18,11 +18,11 @@ export function offeredApis(catalog: Catalog): Api[] {
   return [...catalog.values()].filter((api) => !api.isSwitchedOff)
 }
 
-/** Names everything of the catalog that operators can change. */
+/** Names everything of the catalog that can change while a process runs. */
 export function stateOf(catalog: Catalog): string {
   const parts = [...catalog.values()].map(
-    ({ slug, tierRequired, enabled, needsCallerKey, isSwitchedOff, pausedMode, caps }) =>
-      [slug, tierRequired, enabled, needsCallerKey, isSwitchedOff, pausedMode, caps] as const,
+    ({ slug, upstream: { own }, tierRequired, enabled, needsCallerKey, isSwitchedOff, pausedMode, caps }) =>
+      [slug, own?.digest, tierRequired, enabled, needsCallerKey, isSwitchedOff, pausedMode, caps] as const,
   )
   return JSON.stringify(parts)
 }

@@ -1,14 +1,66 @@
 import { readdir } from 'node:fs/promises'
 import { type Config, ConfigError, type UpstreamSettings } from '../config.ts'
 import { type ApiEndpoint, createEndpoint } from './api-endpoint.ts'
-import { FALLBACK, fallbackUpstream, fallbackVariables } from './fallback.ts'
-import type { BuiltIn } from './openapi/load-folder.ts'
+import { FALLBACK, fallbackUpstream, fallbackVariables, sourceNamed } from './fallback.ts'
 import type { Caps, Tier, Upstream } from './upstream.ts'
 
 /**
- * Every API of the catalog, by slug: the upstreams' files under the settings of this deployment.
+ * APIs that left or changed and that a catalog still knows, because calls of them may be on their
+ * way.
  */
-export type Catalog = Map<string, Api>
+const EARLIER_MAX = 20
+
+/**
+ * Every API of the catalog, by slug: the upstreams' files under the settings of this deployment.
+ * Own APIs come, change and leave while a process runs, all in one step.
+ */
+export class Catalog extends Map<string, Api> {
+  /** The last is the latest. */
+  #earlier: Api[] = []
+  /** Errors of the documents that this process did not take over, a line each. */
+  refused: readonly string[] = []
+
+  /** Also the APIs that left or changed. What operators set holds for them too. */
+  known(): Api[] {
+    return [...this.values(), ...this.#earlier]
+  }
+
+  /** The API as a call was checked by: a document may have left or changed since. */
+  checkedBy({ slug, document }: { slug: string; document?: string | undefined }): Api | undefined {
+    const isIt = (api: Api | undefined): boolean => api?.slug === slug && api.upstream.own?.digest === document
+    const current = this.get(slug)
+    return document === undefined || isIt(current) ? current : this.#earlier.findLast(isIt)
+  }
+
+  /** An API or a fallback source by its name, also of an API that left. */
+  source(name: string): Api | undefined {
+    return sourceNamed(this, name) ?? this.#earlier.findLast(({ slug }) => slug === name)
+  }
+
+  /**
+   * Whether a request of a call must not be sent twice. Fails closed: an endpoint that this process
+   * does not know counts as an endpoint that changes data.
+   */
+  mustNotRepeat(call: { slug: string; endpoint: string }): boolean {
+    const apis = this.known().filter(({ slug }) => slug === call.slug)
+    const endpoints = apis.flatMap(({ endpoints }) => endpoints.get(call.endpoint) ?? [])
+    return endpoints.length === 0 || endpoints.some(({ declaration }) => declaration.effect === 'once')
+  }
+
+  /** Puts own APIs in the place of the own APIs before, after the built-in ones. */
+  replaceOwn(apis: readonly Api[]): void {
+    const before = [...this.values()].filter(isOwn)
+    const left = before.filter((api) => !apis.includes(api))
+    this.#earlier = [...this.#earlier, ...left].slice(-EARLIER_MAX)
+    for (const { slug } of before) this.delete(slug)
+    for (const api of apis) this.set(api.slug, api)
+  }
+}
+
+/** Whether an operator added the API by a document. */
+export function isOwn({ upstream }: Pick<Api, 'upstream'>): boolean {
+  return upstream.own !== undefined
+}
 
 /** `Retry-After` of a paused API, milliseconds: nobody knows when it is resumed. */
 export const PAUSED_RETRY_MS = 30_000
@@ -129,18 +181,29 @@ export async function loadCatalog(
   const unknown = builtIn?.find((slug) => !slugs.includes(slug))
   if (unknown) throw new ConfigError(`BUILTIN_UPSTREAMS names ${unknown}, and there is no built-in API with this name`)
   const upstreams = await loadUpstreams(builtIn)
-  const own = ownFolder === undefined ? [] : await loadOwn(ownFolder, { slugs, upstreams })
-  const catalog: Catalog = new Map()
+  const own = ownFolder === undefined ? [] : await loadOwnUpstreams({ ownFolder, builtIn })
+  const catalog = new Catalog()
   for (const [slug, upstream] of [...upstreams, ...own]) {
     catalog.set(slug, createApi(slug, upstream, { settings, isOperatorNamed }))
   }
   return catalog
 }
 
-/** Imported by processes that need it alone, because the reader of YAML is a large package. */
-async function loadOwn(folder: string, builtIn: BuiltIn): Promise<Map<string, Upstream>> {
+/**
+ * What the operator's folder holds now.
+ *
+ * @throws ConfigError with a line for each error of the documents
+ */
+export async function loadOwnUpstreams({
+  ownFolder,
+  builtIn,
+}: {
+  ownFolder: string
+  builtIn: CatalogOptions['builtIn']
+}): Promise<Map<string, Upstream>> {
+  // Imported by processes that need it alone, because the reader of YAML is a large package.
   const { loadFolder } = await import('./openapi/load-folder.ts')
-  return await loadFolder(folder, builtIn)
+  return await loadFolder(ownFolder, { slugs: await builtInSlugs(), upstreams: await loadUpstreams(builtIn) })
 }
 
 /** An upstream under the settings of the environment. */

@@ -158,7 +158,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['UPSTREAMS_DIR'],
         byDefault: 'unset',
         about:
-          'Folder of OpenAPI 3 documents, `<slug>.yaml`, `.yml` or `.json`, each with an overlay beside it if it needs one. Each document is an API of your own. A document with an error keeps processes from starting. `operator check <file or folder>` says what is wrong and what is left out.',
+          'Folder of OpenAPI 3 documents, `<slug>.yaml`, `.yml` or `.json`, each with an overlay beside it if it needs one. Each document is an API of your own. Processes follow the folder while they run. A document with an error keeps processes from starting, and keeps processes that run from taking over a change. `operator check <file or folder>` says what is wrong and what is left out.',
       },
       {
         names: ['BUILTIN_UPSTREAMS'],

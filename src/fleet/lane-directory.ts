@@ -1,8 +1,9 @@
+import type { Api } from '../catalog/catalog.ts'
 import type { Log } from '../log.ts'
 import { earlierLaneOf, type Lane, laneOfOnly, sharedLaneOf, sharedLanes } from '../queue/lanes.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { type ProcessBeat, readProcesses } from '../telemetry/heartbeat.ts'
-import { ApiLists } from '../telemetry/known-apis.ts'
+import { ApiLists, digestOf } from '../telemetry/known-apis.ts'
 
 /** As often as processes say that they live. Milliseconds. */
 const LOOK_EVERY_MS = 2_000
@@ -63,6 +64,15 @@ export class LaneDirectory {
     const isServed = this.#isServedNow(slug)
     this.#served.set(slug, isServed)
     return isServed
+  }
+
+  /** Whether every worker that serves them has loaded these documents. */
+  areLoaded(apis: readonly Pick<Api, 'slug' | 'upstream'>[]): boolean {
+    return this.#workers.every(({ serves, apis: digest }) => {
+      const list = this.#lists.of(digest)
+      const served = apis.filter(({ slug }) => serves === undefined || serves.includes(slug))
+      return served.every((api) => list?.[api.slug] === digestOf(api))
+    })
   }
 
   #isServedNow(slug: string): boolean {

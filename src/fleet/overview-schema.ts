@@ -146,7 +146,7 @@ export function overviewAnswer({
     callsLastMinute: lastMinute && lastMinute.answered + lastMinute.refused + lastMinute.failed,
     upstreams: upstreams.map(upstreamOverview),
     processes:
-      processes?.map(({ startedAt, upMs: _, apis: __, dropped: ___, ...rest }) => ({
+      processes?.map(({ startedAt, upMs: _, apis: __, dropped: ___, refused: ____, ...rest }) => ({
         ...rest,
         startedAt: toText(startedAt),
       })) ?? null,

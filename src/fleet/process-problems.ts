@@ -3,6 +3,9 @@ import type { Facts, Problem, ProcessRow, UpstreamRow } from './snapshot.ts'
 /** APIs that a line names. */
 const NAMES_MAX = 5
 
+/** Errors of documents that a line names. */
+const ERRORS_MAX = 3
+
 /** Kinds of processes that are missing, and APIs that none of the workers serves. */
 export function processProblems({ processes, upstreams }: Facts): Omit<Problem, 'endedAt'>[] {
   if (!processes) return []
@@ -33,7 +36,7 @@ export function processProblems({ processes, upstreams }: Facts): Omit<Problem, 
       runbook: 'no-worker',
     })
   }
-  problems.push(...differingApis(processes))
+  problems.push(...refusedDocuments(processes), ...differingApis(processes))
   if (!runs('web')) {
     problems.push({
       rank: 0,
@@ -59,6 +62,25 @@ export function processProblems({ processes, upstreams }: Facts): Omit<Problem, 
   return problems
 }
 
+/** Changed documents with errors: processes go on with the documents before. */
+function refusedDocuments(processes: ProcessRow[]): Problem[] {
+  const refusing = processes.flatMap(({ refused }) => refused ?? [])
+  if (refusing.length === 0) return []
+  const errors = [...new Set(refusing)].slice(0, ERRORS_MAX)
+  return [
+    {
+      rank: 1,
+      label: 'Documents',
+      slug: null,
+      text: `Changed documents are refused: ${errors.join(' ')}`,
+      callers: 'Callers get the own APIs as they were before the change.',
+      todo: 'Correct the document: `operator check` shows all its errors. The processes then load it by themselves. With these errors, no process starts.',
+      runbook: 'documents-refused',
+      endedAt: null,
+    },
+  ]
+}
+
 /** APIs that some processes have loaded from another document than others, or not at all. */
 function differingApis(processes: ProcessRow[]): Problem[] {
   const known = processes.flatMap(({ kind, pid, apis }) => (apis === null ? [] : [{ name: `${kind} ${pid}`, apis }]))
@@ -79,7 +101,7 @@ function differingApis(processes: ProcessRow[]): Problem[] {
       text: `${first} differs: ${words.join(', ')}${more}`,
       callers:
         'A call waits for a worker with the document that its API node checked it by. If there is none, callers get 503 API_NOT_ENABLED.',
-      todo: 'Give all processes the same UPSTREAMS_DIR and BUILTIN_UPSTREAMS, and restart the others, workers first.',
+      todo: 'Give all processes the same UPSTREAMS_DIR and BUILTIN_UPSTREAMS. They follow the folder within seconds; a change of the setting needs a restart, workers first.',
       runbook: 'documents-differ',
       endedAt: null,
     },

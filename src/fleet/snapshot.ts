@@ -186,6 +186,8 @@ export interface ProcessRow {
    * The APIs that it has loaded, each with the digest of its document; null if that is not known.
    */
   apis: KnownApis | null
+  /** The first errors of changed documents that it did not load; absent: there are none. */
+  refused?: string[]
   /** Calls that have no row in the log of calls; absent: none lately. */
   dropped?: DroppedLately[]
 }

@@ -53,7 +53,7 @@ export interface HealthCacheDeps {
 export class HealthCache {
   readonly #redis: RedisConnection
   readonly #redisUrls: string[]
-  readonly #slugs: string[]
+  #slugs: string[] = []
   /** The fallback source of each API, if it has a fallback source. */
   readonly #fallbacks = new Map<string, string>()
   readonly #log: Log
@@ -74,11 +74,23 @@ export class HealthCache {
   constructor({ redis, redisUrls, log }: HealthCacheDeps, sources: Iterable<HealthSource>) {
     this.#redis = redis
     this.#redisUrls = redisUrls
-    const all = [...sources]
-    this.#slugs = all.map(({ slug }) => slug)
-    for (const { slug, fallback } of all) if (fallback) this.#fallbacks.set(slug, fallback.slug)
     this.#log = log
     this.#clock = new RedisClock(redis, log)
+    this.#name(sources)
+  }
+
+  #name(sources: Iterable<HealthSource>): void {
+    const all = [...sources]
+    this.#slugs = all.map(({ slug }) => slug)
+    this.#fallbacks.clear()
+    for (const { slug, fallback } of all) if (fallback) this.#fallbacks.set(slug, fallback.slug)
+  }
+
+  /** Follows other sources from now on. */
+  follow(sources: Iterable<HealthSource>): void {
+    this.#name(sources)
+    this.#turn = 0
+    void this.refresh()
   }
 
   /** Starts following; what is known comes in the background. */

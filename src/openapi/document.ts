@@ -1,4 +1,4 @@
-import type { Catalog } from '../catalog/catalog.ts'
+import { Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { STATUS_CODES } from '../node-http.ts'
 import type { MediaExamples } from './account-examples.ts'
@@ -29,7 +29,7 @@ export interface OpenApiDocument {
  * them.
  */
 export function createDocument(routes: DocumentedRoute[], known: Catalog, baseUrl: string): OpenApiDocument {
-  const catalog: Catalog = new Map(offeredApis(known).map((api) => [api.slug, api]))
+  const catalog = new Catalog(offeredApis(known).map((api) => [api.slug, api]))
   const named: NamedSchemas = new Map([['PendingCall', pendingCall]])
   const examples = documentExamples(catalog, baseUrl)
   const paths: Record<string, JsonSchema> = {}

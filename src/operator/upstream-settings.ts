@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { operatorKeyRecord } from '../accounts/sealed-records.ts'
 import { open } from '../accounts/secret-box.ts'
-import { applySettings, type Catalog, type OperatorSettings } from '../catalog/catalog.ts'
+import { type Api, applySettings, type Catalog, type OperatorSettings } from '../catalog/catalog.ts'
 import type { Config, Secret } from '../config.ts'
 import type { Db } from '../db/database.ts'
 import type { UpstreamSettingsRow } from '../db/schema.ts'
@@ -45,6 +45,7 @@ export class SettingsSync {
   #timer: NodeJS.Timeout | undefined
   #version: string | null | undefined
   #readAt = Number.NEGATIVE_INFINITY
+  #rows: ReadonlyMap<string, UpstreamSettingsRow> = new Map()
   #current: Promise<void> | undefined
 
   constructor(deps: SettingsDeps) {
@@ -74,10 +75,15 @@ export class SettingsSync {
   /** Reads the settings now. @throws what the query throws */
   async read(): Promise<void> {
     const { db, catalog } = this.#deps
-    const rows = new Map((await listUpstreamSettings(db)).map((row) => [row.slug, row]))
-    for (const api of catalog.values()) applySettings(api, this.#decode(rows.get(api.slug)))
+    this.#rows = new Map((await listUpstreamSettings(db)).map((row) => [row.slug, row]))
+    for (const api of catalog.known()) this.apply(api)
     this.#readAt = performance.now()
     for (const listener of this.#listeners) listener()
+  }
+
+  /** Puts the settings that were read last in force for an API. */
+  apply(api: Api): void {
+    applySettings(api, this.#decode(this.#rows.get(api.slug)))
   }
 
   async #look(): Promise<void> {

@@ -13,6 +13,9 @@ const BEAT_MS = 2_000
 /** How many beats pass until the list of APIs is said again. */
 const APIS_EVERY_BEATS = 30
 
+/** Errors of documents that a heartbeat carries. */
+const REFUSED_MAX = 3
+
 /** A process that was not heard of for so long is gone, milliseconds. */
 const ALIVE_MS = 7_000
 
@@ -25,7 +28,9 @@ export interface HeartbeatDeps {
   /** Slugs of the upstreams that a worker serves; absent: all. */
   serves?: string[] | undefined
   /** What the process has loaded. */
-  apis: KnownApis
+  apis: () => KnownApis
+  /** Errors of documents that it did not load, a line each. */
+  refused: () => readonly string[]
   droppedRows: Pick<DroppedRows, 'lately'>
   /**
    * Redis' time: machines whose clocks differ agree on who is alive. Milliseconds since the epoch.
@@ -69,6 +74,8 @@ export interface ProcessBeat {
    * @until 0.4.0
    */
   apis?: string
+  /** The first errors of changed documents that it did not load; absent: there are none. */
+  refused?: string[]
   /** Calls that have no row in the log of calls; absent: none lately. */
   dropped?: DroppedLately[]
   /** Its calls travel in lanes; absent from processes of an earlier version. @until 0.4.0 */
@@ -77,8 +84,8 @@ export interface ProcessBeat {
 
 /** Says each two seconds that this process lives and how busy it is. */
 export function startHeartbeat(deps: HeartbeatDeps): Heartbeat {
-  const { redis, kind, inFlight, serves, apis, droppedRows, now: redisNow, log } = deps
-  const apisDigest = digestOfAll(apis)
+  const { redis, kind, inFlight, serves, apis, refused, droppedRows, now: redisNow, log } = deps
+  let apisDigest: string | undefined
   let beats = 0
   const id = randomUUID()
   const started = performance.now()
@@ -87,13 +94,12 @@ export function startHeartbeat(deps: HeartbeatDeps): Heartbeat {
   let last = performance.eventLoopUtilization()
   let busy = 0
   let isDraining = false
-  const publish = (): void => {
-    publishApis(redis, apis).catch((error) => log.debug({ err: error }, 'failed to say which APIs are loaded'))
-  }
   const beat = (): void => {
     const now = performance.eventLoopUtilization()
     busy = performance.eventLoopUtilization(now, last).utilization
     const dropped = droppedRows.lately()
+    const loaded = apis()
+    const digest = digestOfAll(loaded)
     const beat: ProcessBeat = {
       id,
       kind,
@@ -108,14 +114,16 @@ export function startHeartbeat(deps: HeartbeatDeps): Heartbeat {
       inFlight: inFlight(),
       isDraining,
       hasLanes: true,
-      apis: apisDigest,
+      apis: digest,
+      ...firstOf(refused()),
       ...(serves === undefined ? {} : { serves }),
       ...(dropped.length === 0 ? {} : { dropped }),
     }
     last = now
     delay.reset()
     if (redis.status !== 'ready') return
-    if (beats % APIS_EVERY_BEATS === 0) publish()
+    if (beats % APIS_EVERY_BEATS === 0 || digest !== apisDigest) publish(deps, loaded)
+    apisDigest = digest
     beats += 1
     writeBeat
       .run(redis, [keys.processes], [id, JSON.stringify(beat)])
@@ -142,6 +150,14 @@ export function startHeartbeat(deps: HeartbeatDeps): Heartbeat {
       if (redis.status === 'ready') await redis.hdel(keys.processes, id).catch(() => undefined)
     },
   }
+}
+
+function publish({ redis, log }: HeartbeatDeps, apis: KnownApis): void {
+  publishApis(redis, apis).catch((error) => log.debug({ err: error }, 'failed to say which APIs are loaded'))
+}
+
+function firstOf(refused: readonly string[]): Pick<ProcessBeat, 'refused'> {
+  return refused.length === 0 ? {} : { refused: refused.slice(0, REFUSED_MAX) }
 }
 
 /**

@@ -55,8 +55,9 @@ export async function openTelemetry(
   const readiness = new Readiness({ db, redis })
   const metrics = createMetrics(kind, { inFlight, busy: () => heartbeat.busy() })
   const droppedRows = new DroppedRows(metrics.callLogDropped, now)
-  const apis = knownApis(catalog)
-  const heartbeat = startHeartbeat({ redis, kind, inFlight, serves, apis, droppedRows, now, log })
+  const apis = () => knownApis(catalog)
+  const refused = () => catalog.refused
+  const heartbeat = startHeartbeat({ redis, kind, inFlight, serves, apis, refused, droppedRows, now, log })
   const endedCalls = new EndedCalls(metrics, minutes)
   const stopServing = await serveMetrics(config.http, { registry: metrics.registry, readiness, log })
   const stopCollecting = collectWhenIdle(log)

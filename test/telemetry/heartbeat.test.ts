@@ -14,7 +14,8 @@ it('a process whose Redis is full says on that it lives, and that it ends', asyn
   await redis.call('CONFIG', 'SET', 'maxmemory', '1')
   await assert.rejects(redis.set('any', ''), /^RedisError: OOM/)
   const heartbeat = startHeartbeat({
-    apis: {},
+    apis: () => ({}),
+    refused: () => [],
     droppedRows: { lately: () => [] },
     redis,
     kind: 'worker',
@@ -37,7 +38,8 @@ it('a process says how many rows of the log of calls it has dropped, until it dr
   droppedRows.add('postgres', 20)
   droppedRows.add('postgres')
   const heartbeat = startHeartbeat({
-    apis: {},
+    apis: () => ({}),
+    refused: () => [],
     droppedRows,
     redis,
     kind: 'web',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { applySettings, type OperatorSettings } from '../../src/catalog/catalog.ts'
+import { applySettings, Catalog, type OperatorSettings } from '../../src/catalog/catalog.ts'
 import { awaitProbeOutcome, enqueueProbe } from '../../src/queue/probe-job.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
 import { processProbe } from '../../workers/jobs/process-probe.ts'
@@ -34,7 +34,7 @@ test('a probe of an endpoint whose recorded call cannot be made sends nothing an
   for (const [index, [known, endpoint]] of impossible.entries()) {
     await enqueueProbe(deps.queues, api.slug, { name: `members-${index}`, isForced: true, endpoint })
     const job = (await deps.queues.of(api.slug).getJob(`${api.slug}-members-${index}`)) ?? assert.fail()
-    const catalog = new Map([[api.slug, known]])
+    const catalog = new Catalog([[api.slug, known]])
     await processProbe({ ...deps, catalog }, job, new AbortController().signal)
   }
   assert.equal(await deps.redis.exists(upstreamKeys.health(api.slug)), 0)

@@ -1,5 +1,4 @@
 import { DelayedError, type Job } from 'bullmq'
-import type { Catalog } from '../../src/catalog/catalog.ts'
 import { ERRORS } from '../../src/errors.ts'
 import { isInFlight } from '../../src/limits/end-calls.ts'
 import {
@@ -55,12 +54,16 @@ export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: A
 }
 
 /**
- * @throws DelayedError if another worker may be able to run the job; Error if nobody can read it
+ * An API node checks what a document allows. A worker that has not loaded the document would send
+ * something else.
+ *
+ * @throws DelayedError if another worker may be able to run the job, or this worker in a moment;
+ *   Error if nobody can read it
  */
 async function readCalls({ catalog }: ProcessorDeps, job: Job): Promise<CallJob[]> {
   try {
     const calls = parseCalls(job.data)
-    const other = calls.find((call) => call.document !== undefined && !isSameDocument(catalog, call))
+    const other = calls.find((call) => call.document !== undefined && !catalog.checkedBy(call))
     if (other) throw new OtherDocumentError(`this worker has not loaded the document by which ${other.slug} was called`)
     return calls
   } catch (error) {
@@ -69,14 +72,6 @@ async function readCalls({ catalog }: ProcessorDeps, job: Job): Promise<CallJob[
     await job.moveToDelayed(Date.now() + HAND_BACK_MS, job.token)
     throw new DelayedError()
   }
-}
-
-/**
- * An API node checks what a document allows. If a worker has loaded another document, it would send
- * something else.
- */
-function isSameDocument(catalog: Catalog, { slug, document }: CallJob): boolean {
-  return catalog.get(slug)?.upstream.own?.digest === document
 }
 
 export interface QueuedCall {

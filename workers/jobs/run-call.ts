@@ -98,7 +98,7 @@ interface ResolvedCall {
 }
 
 function resolveCall({ catalog }: RunDeps, call: CallJob): ResolvedCall | undefined {
-  const api = catalog.get(call.slug)
+  const api = catalog.checkedBy(call)
   const endpoint = api?.endpoints.get(call.endpoint)
   return api && endpoint && { api, endpoint, call }
 }

@@ -134,12 +134,11 @@ const OTHER_DOCUMENT_RETRY_MS = 10_000
  * The job outlived too many workers, or Redis did not take the reply: a request may have been sent.
  */
 export async function replyToLostCall(deps: ReplyDeps, call: AnswerableCall, cause: Error): Promise<void> {
-  const mustNotRepeat = deps.catalog.get(call.slug)?.endpoints.get(call.endpoint)?.declaration.effect === 'once'
   const code = isProgrammingError(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE'
   const isUntouched = cause instanceof OtherDocumentError
   const outcome: Outcome = isUntouched
     ? { code: 'API_NOT_ENABLED', retryAfterMs: OTHER_DOCUMENT_RETRY_MS, cause }
-    : { code: mustNotRepeat ? 'OUTCOME_UNKNOWN' : code, cause }
+    : { code: deps.catalog.mustNotRepeat(call) ? 'OUTCOME_UNKNOWN' : code, cause }
   await sendOutcome(deps, call, { outcome, times: NO_TIMES, reach: isUntouched ? 'unsent' : 'maybe-sent' })
 }
 

@@ -1,7 +1,6 @@
 import { type Memoized, memoizeRecent } from '../../src/async/memoize.ts'
 import { CAPS_KEPT_MAX, type UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
-import { sourceNamed } from '../../src/catalog/fallback.ts'
 import type { HealthCache } from '../../src/health/health-watch.ts'
 import type { Log } from '../../src/log.ts'
 import { type CapBucket, SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
@@ -30,8 +29,7 @@ export class PermitClients {
       ({ slug }, bucket) => {
         const cap = caps.of({ slug }, bucket)
         const onGranted = (granted: number): void => grants.add({ slug, bucket, caps: cap.rules, granted })
-        const source = sourceNamed(catalog, slug)
-        const isPausedByOperator = (): boolean => source?.pausedMode === 'hold'
+        const isPausedByOperator = (): boolean => catalog.source(slug)?.pausedMode === 'hold'
         const usualMs = (): number => health.usualMs(slug) ?? USUAL_MS_DEFAULT
         // Only what an upstream says of the shared cap is announced to all workers.
         const aheadMax = bucket === SHARED_BUCKET ? AHEAD_MAX : 0
