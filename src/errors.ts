@@ -207,6 +207,8 @@ export interface ErrorDetails {
   tokens?: Record<string, string | number>
   /** When it may be tried again; goes into `Retry-After` and the hint. Milliseconds. */
   retryAfterMs?: number
+  /** The connection takes no further request. */
+  endsConnection?: boolean
   /** Methods for the `Allow` header of a 405. */
   allow?: string[]
   /** For the log alone. */

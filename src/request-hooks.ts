@@ -48,7 +48,7 @@ export function hookRequests(
   const allowOrigin = allowOrigins(config.http.corsOrigins)
   /** @returns whether the request is a preflight: its answer needs no route. */
   const check = (request: FastifyRequest, reply: FastifyReply): boolean => {
-    checkHead(request, reply)
+    checkHead(request)
     forgetEmptyCredentials(request.raw)
     clients.checkConnection(request)
     // Programs send no cookies.

@@ -133,7 +133,7 @@ function openServer({ config, log }: Context): FastifyInstance {
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
     noteRequest(request, reply)
-    checkHead(request, reply)
+    checkHead(request)
   })
   return app
 }

@@ -385,6 +385,25 @@ describe('an answer', () => {
     )
   })
 
+  it('a request behind a body that was refused is answered on the same connection', async () => {
+    const body = '{"a'
+    const head = `POST /v1/auth/login HTTP/1.1\r\nHost: gateway\r\n`
+    const framings = [
+      `Content-Length: ${body.length}\r\n\r\n${body}`,
+      `Transfer-Encoding: chunked\r\n\r\n3\r\n${body}\r\n0\r\n\r\n`,
+    ]
+    for (const type of ['application/json', 'text/plain']) {
+      for (const framing of framings) {
+        const refused = `${head}Content-Type: ${type}\r\n${framing}`
+        const { text } = await raw(`${refused}GET /healthz HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n`)
+        assert.deepEqual(
+          [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status),
+          [type === 'text/plain' ? '415' : '400', '200'],
+        )
+      }
+    }
+  })
+
   it('an answer to pipelined requests comes in their order', async () => {
     const one = (path: string, close = '') => `GET ${path} HTTP/1.1\r\nHost: gateway\r\n${key()}${close}\r\n`
     const call = '/v1/call/weather/current?latitude=1&longitude=1'

@@ -83,9 +83,12 @@ export function prepareError(reply: FastifyReply, thrown: unknown): GatewayError
   if (retryAfter !== undefined) reply.header('retry-after', retryAfter)
   if (error.details.allow) reply.header('allow', error.details.allow.join(', '))
   if (error.status === 401) reply.header('www-authenticate', challenge(error.code))
-  // The client is still sending what we refuse to read: the connection cannot be used for another
-  // request.
-  if (error.status === 413 || error.status === 408) reply.header('connection', 'close')
+  // The client is still sending what we refuse to read, or where its next request begins is not
+  // sure: the connection cannot be used for another request.
+  if (error.status === 413 || error.status === 408 || error.details.endsConnection) reply.header('connection', 'close')
+  // Fastify closes the connection behind every body that is refused. If the body was read to its
+  // end, the next request may be under way already, and would be carried out without an answer.
+  else if (request.raw.complete) reply.removeHeader('connection')
   reply.status(error.status)
   return error
 }

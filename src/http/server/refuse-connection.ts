@@ -90,10 +90,10 @@ export function takeExpectations(server: Server): void {
 }
 
 /** What the parser takes and HTTP forbids. @throws GatewayError VALIDATION_ERROR */
-export function checkHead(request: FastifyRequest, reply: FastifyReply): void {
+export function checkHead(request: FastifyRequest): void {
   checkHost(request.raw)
   checkExpectation(request.headers.expect)
-  checkTransferCoding(request, reply)
+  checkTransferCoding(request)
 }
 
 /**
@@ -113,11 +113,11 @@ function checkExpectation(expect: string | undefined): void {
  *
  * @throws GatewayError VALIDATION_ERROR for any other coding than chunked (RFC 9112, 6.1)
  */
-function checkTransferCoding({ headers }: FastifyRequest, reply: FastifyReply): void {
+function checkTransferCoding({ headers }: FastifyRequest): void {
   const coding = headers['transfer-encoding']
   if (coding === undefined || /^chunked$/i.test(coding.trim())) return
-  reply.header('connection', 'close')
   throw new GatewayError('VALIDATION_ERROR', {
+    endsConnection: true,
     message: `The request is not valid HTTP: ${REASONS.HPE_INVALID_TRANSFER_ENCODING}.`,
   })
 }
