@@ -15,6 +15,7 @@ import { BODY_BYTES_MAX } from './http/request/body-limits.ts'
 import { closeBodies } from './http/request/closed-bodies.ts'
 import { readJsonBody } from './http/request/json-body.ts'
 import { compileSchemasOnUse } from './http/request/lazy-schemas.ts'
+import { removeOptionalNulls } from './http/request/optional-nulls.ts'
 import type { App } from './http/request/typed-app.ts'
 import { readCertificate } from './http/server/certificate.ts'
 import { readForwarded } from './http/server/forwarded.ts'
@@ -213,7 +214,12 @@ async function inScope(app: FastifyInstance, register: (scope: App) => void | Pr
 function takeOnlyJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
-    if (body.length > 0) return readJsonBody(request.headers, body)
+    if (body.length > 0) {
+      const value = readJsonBody(request.headers, body)
+      // In a PATCH null stands for a removal (RFC 7396), which a member may not know.
+      if (request.method !== 'PATCH') removeOptionalNulls(request.routeOptions.schema?.body, value)
+      return value
+    }
     const { required = [] } = (request.routeOptions.schema?.body ?? {}) as { required?: string[] }
     if (required.length > 0) throw new GatewayError('INVALID_JSON')
     return undefined

@@ -104,6 +104,7 @@ export interface BatchAnswer {
   failed: number
   charged: number
   deduplicated: number
+  mode: 'live' | 'test'
 }
 
 /** A call that runs while its caller does something else. */

@@ -70,6 +70,7 @@ class BatchAnswer(TypedDict):
     failed: int
     charged: int
     deduplicated: int
+    mode: str
 
 
 @dataclasses.dataclass(frozen=True)

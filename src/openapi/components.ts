@@ -160,6 +160,10 @@ export const pendingCall: JsonSchema = {
     id: { type: 'string', description: 'The call' },
     location: { type: 'string', description: 'Where its result will be' },
     position: { type: 'integer', description: 'Calls before this one at the upstream' },
-    etaMs: { type: 'integer', description: 'When the call is expected to be sent, milliseconds from now' },
+    etaMs: {
+      type: 'integer',
+      description:
+        'When the call is expected to be sent, milliseconds from now; 0: nothing holds it up, its request may be under way',
+    },
   },
 }

@@ -112,7 +112,7 @@ function callOf({ slug }: Api, { path, declaration: endpoint }: ApiEndpoint): Ca
 /** Calls in the other forms in which they are made: many at once, later. */
 function callExamples(calls: Call[]): Pick<DocumentExamples, 'requests' | 'answers'> {
   const results = calls.map(({ api, data }, index) => ({ index, ref: api, id: callId(index), status: 200, data }))
-  const totals = { done: true, ok: calls.length, failed: 0, charged: calls.length, deduplicated: 0 }
+  const totals = { done: true, ok: calls.length, failed: 0, charged: calls.length, deduplicated: 0, mode: 'live' }
   const lines = [...results, totals].map((line) => `${JSON.stringify(line)}\n`)
   return {
     requests: {

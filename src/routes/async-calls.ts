@@ -33,7 +33,12 @@ const Pending = Type.Object({
   status: Type.Literal('pending', { description: 'Always pending: the call waits or runs' }),
   id: Type.String({ description: 'Id of the call' }),
   position: Type.Optional(Type.Integer({ description: 'Calls before this one at the upstream' })),
-  etaMs: Type.Optional(Type.Integer({ description: 'When the call is expected to be sent, milliseconds from now' })),
+  etaMs: Type.Optional(
+    Type.Integer({
+      description:
+        'When the call is expected to be sent, milliseconds from now; 0: nothing holds it up, its request may be under way',
+    }),
+  ),
 })
 
 type CallRequest = FastifyRequest<{ Params: Static<typeof IdParams> }>

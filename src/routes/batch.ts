@@ -92,6 +92,9 @@ const Results = Type.Object(
     failed: Type.Integer({ description: 'Calls that failed' }),
     charged: Type.Integer({ description: 'Units of your monthly quota that the batch cost' }),
     deduplicated: Type.Integer({ description: 'Calls that were answered or refused together with an equal call' }),
+    mode: Type.Optional(
+      Type.Enum(['live', 'test'], { description: 'Of all calls of the batch: test if its key is a test key' }),
+    ),
   },
   { title: 'BatchResults' },
 )
@@ -210,7 +213,7 @@ async function run(
       emit,
     })
     const { ok, failed, deduplicated } = tally
-    answer.end({ done: true, ok, failed, charged, deduplicated })
+    answer.end({ done: true, ok, failed, charged, deduplicated, mode: batch.principal.mode })
   } finally {
     socket.off('close', onClose)
   }

@@ -115,7 +115,7 @@ describe('a batch', () => {
     ]) // biome-ignore format: a list
     assert.match(lines[3].error.hint, /param=latitude/)
     assert.deepEqual(lines[5].data, lines[0].data)
-    assert.deepEqual(total, { done: true, ok: 2, failed: 4, charged: 1, deduplicated: 1 })
+    assert.deepEqual(total, { done: true, ok: 2, failed: 4, charged: 1, deduplicated: 1, mode: 'live' })
     assert.equal(upstream.arrivalsOf('dog-images').length - before, 1)
     assert.match(headers.get('ratelimit') ?? '', /"minute";r=9;/)
     assert.equal(await used(account), 1)
@@ -171,6 +171,18 @@ describe('a batch', () => {
     assert.equal(total.charged, 7)
   })
 
+  it('a batch takes null for what is left out, as single calls and MCP do, and says that its calls are test calls', async () => {
+    const items = [{ ref: null, api: 'random-facts', endpoint: '/random', parameters: null }]
+    const first = await batch(items, { key: account.test })
+    assert.deepEqual([first.lines[0].status, first.lines[0].ref, first.total.mode], [200, undefined, 'test'])
+    const body = JSON.stringify({ calls: items, take: null })
+    const second = await open([], { key: account.test, body })
+    assert.equal(second.status, 200, await second.text())
+    const refused = await open([], { key: account.test, body: JSON.stringify({ calls: null }) })
+    assert.equal(refused.status, 400)
+    await refused.body?.cancel()
+  })
+
   it('a batch makes equal calls once', async () => {
     const caller = await signUp(gateway)
     const before = upstream.arrivalsOf('dog-images').length
@@ -180,7 +192,7 @@ describe('a batch', () => {
       { key: caller.live },
     )
     assert.ok(lines.every(({ status, data }: Line) => status === 200 && data.image_url === dog.message))
-    assert.deepEqual(total, { done: true, ok: 20, failed: 0, charged: 1, deduplicated: 19 })
+    assert.deepEqual(total, { done: true, ok: 20, failed: 0, charged: 1, deduplicated: 19, mode: 'live' })
     assert.equal(upstream.arrivalsOf('dog-images').length - before, 1)
     assert.equal(await used(caller), 1)
   })
@@ -215,14 +227,14 @@ describe('a batch', () => {
     )
     assert.equal(lines[7].error.code, 'RATE_LIMIT_EXCEEDED')
     assert.ok(lines[7].retryAfter > 0)
-    assert.deepEqual(total, { done: true, ok: 7, failed: 1, charged: 7, deduplicated: 0 })
+    assert.deepEqual(total, { done: true, ok: 7, failed: 1, charged: 7, deduplicated: 0, mode: 'live' })
     assert.equal(await used(caller), 10)
     const tooMany = await open(breeds(11, 20), { key: caller.live })
     assert.deepEqual([tooMany.status, ((await tooMany.json()) as Line).code], [400, 'VALIDATION_ERROR'])
     const newcomer = await signUp(gateway)
     const last = breeds(1, 30)
     const { total: cut } = await batch([...breeds(10, 20), ...last, ...last], { key: newcomer.live, take: 'fit' })
-    assert.deepEqual(cut, { done: true, ok: 10, failed: 2, charged: 10, deduplicated: 0 })
+    assert.deepEqual(cut, { done: true, ok: 10, failed: 2, charged: 10, deduplicated: 0, mode: 'live' })
   })
 
   it('a batch shows operators each call of it that was refused, alone or with all others, as a call that comes alone', async () => {

@@ -1,0 +1,37 @@
+import { isObject } from '../../catalog/json.ts'
+
+/** The part of a JSON schema that says which members an object may have. */
+interface Shape {
+  type?: unknown
+  enum?: readonly unknown[]
+  anyOf?: readonly unknown[]
+  properties?: Record<string, unknown>
+  required?: readonly string[]
+  items?: unknown
+}
+
+/**
+ * Removes the optional members of a body that are null: clients with typed classes write null for
+ * what their user left out, as they may for a parameter of a call. A null that the schema takes
+ * stays, because it has a meaning of its own. The body is changed and not copied, because a copy
+ * would lose how its numbers were written.
+ */
+export function removeOptionalNulls(schema: unknown, body: unknown): void {
+  if (!isObject(schema)) return
+  const { properties = {}, required = [], items }: Shape = schema
+  if (Array.isArray(body)) for (const item of body) removeOptionalNulls(items, item)
+  if (!isObject(body)) return
+  for (const [name, member] of Object.entries(properties)) {
+    if (!Object.hasOwn(body, name)) continue
+    if (body[name] === null && !required.includes(name) && !takesNull(member)) delete body[name]
+    else removeOptionalNulls(member, body[name])
+  }
+}
+
+function takesNull(schema: unknown): boolean {
+  if (!isObject(schema)) return true
+  const { type, enum: values, anyOf }: Shape = schema
+  if (values) return values.includes(null)
+  if (anyOf) return anyOf.some(takesNull)
+  return type === undefined || type === 'null' || (Array.isArray(type) && type.includes('null'))
+}
