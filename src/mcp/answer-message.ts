@@ -20,7 +20,7 @@ export interface McpMessage {
 }
 
 /** In place of the protocol's own words, which ask for both forms. */
-const NOT_ACCEPTABLE = {
+export const NOT_ACCEPTABLE = {
   jsonrpc: '2.0',
   id: null,
   error: { code: -32_000, message: 'Accept must allow application/json or text/event-stream.' },
@@ -57,12 +57,13 @@ async function answerMessage(create: (era: Era) => Server, deps: McpDeps, given:
   return await handler.fetch(request, { parsedBody: body })
 }
 
-/**
- * A message that no method answers; a client that takes streams alone gets a stream of this single
- * answer.
- */
-function errorAnswer(body: unknown, error: MessageError, { json }: AcceptedForms): Response {
-  const answer = { jsonrpc: '2.0', id: Object(body).id ?? null, error }
+/** A message that no method answers. */
+function errorAnswer(body: unknown, error: MessageError, accepted: AcceptedForms): Response {
+  return inAcceptedForm({ jsonrpc: '2.0', id: Object(body).id ?? null, error }, accepted)
+}
+
+/** One answer as JSON; a client that takes streams alone gets a stream of this single answer. */
+export function inAcceptedForm(answer: unknown, { json }: AcceptedForms): Response {
   if (json) return Response.json(answer)
   const headers = { 'content-type': 'text/event-stream' }
   return new Response(`event: message\ndata: ${JSON.stringify(answer)}\n\n`, { headers })
@@ -95,13 +96,13 @@ async function answerLegacy(
 }
 
 /** Which forms of an answer a client takes. */
-interface AcceptedForms {
+export interface AcceptedForms {
   json: boolean
   stream: boolean
 }
 
 /** A header that allows one of the two forms is enough. */
-function acceptedForms(accept: string | undefined): AcceptedForms {
+export function acceptedForms(accept: string | undefined): AcceptedForms {
   return { json: allows(accept, 'application/json'), stream: allows(accept, 'text/event-stream') }
 }
 

@@ -57,12 +57,15 @@ export function openCallClient(
   context: Pick<Context, 'redis' | 'health' | 'isDraining'>,
   {
     request,
-    reply,
+    message,
+    left,
     sender,
     onAnswer,
   }: {
-    request: Pick<FastifyRequest, 'id' | 'headers' | 'ip' | 'raw' | 'body'>
-    reply: FastifyReply
+    request: Pick<FastifyRequest, 'id' | 'headers' | 'ip' | 'raw'>
+    /** The message of the request that the calls belong to. */
+    message: unknown
+    left: AbortSignal
     sender: MessageSender
     /** Is called with each answer, which the tool reads. */
     onAnswer: (outcome: CallOutcome) => void
@@ -74,7 +77,7 @@ export function openCallClient(
   const answerTo = (options: InjectOptions) => {
     const injected = { ...options, headers: { ...headers, ...options.headers }, remoteAddress: request.ip }
     // Awaited within: it is sent when it is awaited.
-    return onBehalfOf(request, async () => await app.inject(injected), toolOf(request.body))
+    return onBehalfOf(request, async () => await app.inject(injected), toolOf(message))
   }
   const inject = async (options: InjectOptions): Promise<CallOutcome> => {
     const { statusCode, headers: answered, body } = await answerTo(options)
@@ -82,10 +85,6 @@ export function openCallClient(
     onAnswer(outcome)
     return outcome
   }
-  const left = new AbortController()
-  reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) left.abort(new GatewayError('DEADLINE_EXCEEDED', { message: 'The caller left.' }))
-  })
   return {
     send: (url, payload, waitSeconds) =>
       inject({
@@ -111,8 +110,17 @@ export function openCallClient(
     find: (callId) => readAsyncCall(context.redis, { id: callId, accountId: sender.accountId }),
     toolCalls: new ToolCalls(context.redis, sender, () => context.health.now()),
     isDraining: () => context.isDraining,
-    left: left.signal,
+    left,
   }
+}
+
+/** Is aborted when the client closes the connection or its answer's stream. */
+export function whenClientLeaves({ raw }: FastifyReply): AbortSignal {
+  const left = new AbortController()
+  raw.once('close', () => {
+    if (!raw.writableFinished) left.abort(new GatewayError('DEADLINE_EXCEEDED', { message: 'The caller left.' }))
+  })
+  return left.signal
 }
 
 /**

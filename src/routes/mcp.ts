@@ -13,7 +13,9 @@ import { MESSAGES_BYTES_MAX, unitsOfBody } from '../http/request/body-limits.ts'
 import { requireOwnOrigin } from '../http/request/own-origin.ts'
 import { SlugParams } from '../http/request/path-ids.ts'
 import type { App } from '../http/request/typed-app.ts'
-import { openCallClient } from '../mcp/call-client.ts'
+import { answerArray, MESSAGES_MAX } from '../mcp/answer-array.ts'
+import type { McpMessage } from '../mcp/answer-message.ts'
+import { openCallClient, whenClientLeaves } from '../mcp/call-client.ts'
 import type { McpDeps } from '../mcp/server.ts'
 import type { MessageSender } from '../mcp/tool-calls.ts'
 import { Renderings } from '../pages/rendering.ts'
@@ -31,6 +33,10 @@ const Chosen = Type.Object({
     Type.String({ maxLength: 600, description: 'Names of APIs, separated by commas, whose typed tools are wanted' }),
   ),
 })
+/** Its messages are checked one by one, and each gets its own answer. */
+const Messages = Type.Array(Type.Unknown(), {
+  description: `Up to ${MESSAGES_MAX} messages, from clients of revision 2025-03-26 alone; the answer is an array then`,
+})
 const Answer = Type.Object(
   { jsonrpc: Type.Literal('2.0', { description: 'Version of JSON-RPC' }) },
   { additionalProperties: true },
@@ -41,20 +47,6 @@ const Answer = Type.Object(
  * unknown method.
  */
 const Refusal = Type.Object({}, { additionalProperties: true, description: 'A JSON-RPC error, or an error of ours' })
-
-/**
- * What an array is answered: clients of revisions before 2025-06-18 could send several messages in
- * a request.
- */
-const ONE_MESSAGE = {
-  jsonrpc: '2.0',
-  id: null,
-  error: {
-    code: -32_600,
-    message:
-      'A request takes one message: revision 2025-06-18 of the protocol removed arrays of messages. Send each message in a request of its own.',
-  },
-}
 
 /**
  * Characters of answers that cost as much as a request, of the tool's answer and of the call's
@@ -68,6 +60,7 @@ const CHARACTERS_PER_UNIT = 32 * 1024
  * its check.
  */
 function unitsOf(message: unknown): number {
+  if (Array.isArray(message)) return message.reduce((sum, one) => sum + 1 + unitsOf(one), -1)
   const { method, params } = Object(message)
   if (typeof method !== 'string' || method === 'ping' || method.startsWith('notifications/')) return 0
   const calls: unknown = Object(Object(params).arguments).calls
@@ -84,9 +77,14 @@ const ALL_APIS = {
     querystring: Chosen,
     tags: ['MCP'],
     operationId: 'mcp',
-    body: Message,
+    body: Type.Union([Message, Messages]),
     response: {
-      200: { content: { 'application/json': { schema: Answer }, 'text/event-stream': { schema: Type.String() } } },
+      200: {
+        content: {
+          'application/json': { schema: Type.Union([Answer, Type.Array(Answer)]) },
+          'text/event-stream': { schema: Type.String() },
+        },
+      },
       202: Type.Null(),
       400: Refusal,
       404: Refusal,
@@ -118,7 +116,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
   const { baseUrl } = config.http
   const callers = new RequestCallers(app, context)
   const rendered = new Renderings<string>(() => publicStateOf(catalog, health))
-  const depsOf = (request: FastifyRequest, reply: FastifyReply): McpDeps => ({
+  const depsOf = (request: FastifyRequest, message: { body: unknown; left: AbortSignal }): McpDeps => ({
     catalog,
     baseUrl,
     health,
@@ -130,7 +128,8 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     quotes: quotesFor(context, callers.of(request)),
     client: openCallClient(app, context, {
       request,
-      reply,
+      message: message.body,
+      left: message.left,
       sender: senderOf(callers.of(request), request.ip),
       onAnswer: ({ body }) => charge(request, Math.floor(body.length / CHARACTERS_PER_UNIT)),
     }),
@@ -141,8 +140,13 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     const { accountId } = callers.of(request) ?? {}
     if (accountId !== undefined && units > 0) context.accountRequests.chargeWork(accountId, units)
   }
-  const answer = (request: FastifyRequest, reply: FastifyReply, response: Response) => {
-    charge(request, unitsOf(request.body))
+  const answer = async (request: FastifyRequest, reply: FastifyReply, answerOne: AnswerOne) => {
+    const { url, headers, body } = request
+    const left = whenClientLeaves(reply)
+    const answerBody = (one: unknown, accept = headers.accept) =>
+      answerOne(depsOf(request, { body: one, left }), { url, headers: { ...headers, accept }, body: one })
+    const response = Array.isArray(body) ? await answerArray(body, headers, answerBody) : await answerBody(body)
+    charge(request, unitsOf(body))
     return send(reply, response, (characters) => charge(request, Math.floor(characters / CHARACTERS_PER_UNIT)))
   }
 
@@ -151,9 +155,6 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     requireOwnOrigin(request, baseUrl, context.config.http.corsOrigins)
     await callers.identify(request, unitsOfBody(request.headers, MESSAGES_BYTES_MAX))
   })
-  app.addHook('preValidation', async ({ body }, reply) => {
-    if (Array.isArray(body)) return reply.status(400).send(ONE_MESSAGE)
-  })
 
   app.post(
     '/mcp',
@@ -161,8 +162,9 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     async (request: FastifyRequest<{ Querystring: Static<typeof Chosen> }>, reply: FastifyReply) => {
       const { answerApiMessage, answerCatalogMessage } = await loadProtocol()
       const { apis } = request.query
-      if (apis === undefined) return answer(request, reply, await answerCatalogMessage(depsOf(request, reply), request))
-      return answer(request, reply, await answerApiMessage(chosenApis(catalog, apis), depsOf(request, reply), request))
+      if (apis === undefined) return answer(request, reply, answerCatalogMessage)
+      const chosen = chosenApis(catalog, apis)
+      return answer(request, reply, (deps, message) => answerApiMessage(chosen, deps, message))
     },
   )
 
@@ -172,10 +174,12 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     async (request: FastifyRequest<{ Params: Static<typeof SlugParams> }>, reply: FastifyReply) => {
       const apis = [servedApi(catalog, request.params.slug)]
       const { answerApiMessage } = await loadProtocol()
-      return answer(request, reply, await answerApiMessage(apis, depsOf(request, reply), request))
+      return answer(request, reply, (deps, message) => answerApiMessage(apis, deps, message))
     },
   )
 }
+
+type AnswerOne = (deps: McpDeps, message: McpMessage) => Promise<Response>
 
 /** The APIs of a list of names, each once. @throws GatewayError API_NOT_FOUND */
 function chosenApis(catalog: Catalog, names: string): Api[] {

@@ -458,18 +458,54 @@ describe('the MCP servers', () => {
     }
   })
 
-  it('the MCP servers refuse an array of messages, which the protocol no longer has, whatever is in it', async () => {
+  it('the MCP servers answer an array of messages to a client of the revision that has arrays, each as a request of its own', async () => {
+    const ask = (body: unknown, headers = {}) =>
+      send(gateway, '/mcp', { key: account.test, headers: { ...accept, ...headers }, body })
+    const ping = (id: number) => ({ jsonrpc: '2.0', id, method: 'ping' })
+    const arguments_ = { api: 'random-facts', endpoint: '/random' }
+    const call = {
+      jsonrpc: '2.0',
+      id: 'call',
+      method: 'tools/call',
+      params: { name: 'call_api', arguments: arguments_ },
+    }
+    const initialize = { jsonrpc: '2.0', id: 7, method: 'initialize', params: {} }
+    const notification = { jsonrpc: '2.0', method: 'notifications/initialized' }
+    const { status, body } = await ask([ping(1), notification, call, null, initialize])
+    assert.equal(status, 200)
+    assert.deepEqual(
+      body.map(({ id, error }: { id: unknown; error?: { code: number } }) => [id, error?.code]),
+      [
+        [1, undefined],
+        ['call', undefined],
+        [null, -32_600],
+        [7, -32_600],
+      ],
+    )
+    assert.equal(body[1].result.isError, undefined)
+    assert.equal(body[1].result.structuredContent.mode, 'test')
+    const asStream = await fetch(`${gateway.url}/mcp`, {
+      method: 'POST',
+      headers: { 'x-api-key': account.test, 'content-type': 'application/json', accept: 'text/event-stream' },
+      body: JSON.stringify([ping(2)]),
+    })
+    assert.match(await asStream.text(), /^event: message\ndata: \[\{.*"id":2/)
+    const silent = await ask([notification])
+    assert.deepEqual([silent.status, silent.text], [202, ''])
+  })
+
+  it('the MCP servers refuse an array that is empty or too long, and any array of a client of another revision', async () => {
     const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
-    for (const body of [[ping], [ping, ping], [], [null], [[ping]]]) {
-      for (const version of ['2025-03-26', MODERN]) {
-        const answer = await send(gateway, '/mcp', {
-          key: account.test,
-          headers: { ...accept, 'mcp-protocol-version': version },
-          body,
-        })
-        assert.deepEqual([answer.status, answer.body.id, answer.body.error?.code], [400, null, -32_600])
-        assert.match(answer.body.error.message, /^A request takes one message: /)
-      }
+    for (const [version, body, message] of [
+      ['2025-03-26', [], /must have a message/],
+      ['2025-03-26', Array.from({ length: 9 }, () => ping), /at most 8 messages/],
+      ['2025-06-18', [ping], /^A request takes one message: /],
+      [MODERN, [ping, ping], /^A request takes one message: /],
+    ] as const) {
+      const headers = { ...accept, 'mcp-protocol-version': version }
+      const answer = await send(gateway, '/mcp', { key: account.test, headers, body })
+      assert.deepEqual([answer.status, answer.body.id, answer.body.error?.code], [400, null, -32_600])
+      assert.match(answer.body.error.message, message)
     }
   })
 
