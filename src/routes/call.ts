@@ -22,7 +22,7 @@ import { refundOf } from '../queue/verdict.ts'
 import { type CallArrival, noteArrival, recordCall } from '../telemetry/record-call.ts'
 
 /** Request headers that an answer depends on. */
-const VARY = 'accept, authorization, prefer, x-api-key, x-gateway-mode, x-gateway-response, x-gateway-scenario'
+const VARY = 'accept, authorization, origin, prefer, x-api-key, x-gateway-mode, x-gateway-response, x-gateway-scenario'
 
 const ANSWER_HEADERS = { ...PRIVATE_ANSWER, vary: VARY }
 

@@ -39,6 +39,7 @@ describe('pages of other origins', () => {
     }
     const answer = await ask(CALL, { headers: { 'x-api-key': account.test } })
     assert.deepEqual([answer.status, originOf(answer)], [200, PAGE])
+    assert.match(answer.headers.get('vary') ?? '', /origin/i)
     assert.match(answer.headers.get('access-control-expose-headers') ?? '', /RateLimit.*X-Call-Id|X-Call-Id.*RateLimit/)
     const calls = [{ api: 'weather', endpoint: '/current', parameters: { latitude: 40.7, longitude: -74 } }]
     const batch = await ask('/v1/batch', {
