@@ -72,6 +72,37 @@ describe('the portal', () => {
     })
   })
 
+  it('the page of an API answers a visitor without an account with one click, and the gateway gets no call', async (t) => {
+    await withPage(t, async (page) => {
+      const calls: string[] = []
+      const onRequest = (request: { url: () => string }) => {
+        if (request.url().includes('/v1/')) calls.push(request.url())
+      }
+      page.on('request', onRequest)
+      await page.goto('/apis/weather')
+      assert.match((await page.locator('[data-language=curl]').textContent()) ?? '', /curl -H 'X-Api-Key/)
+      await page.getByRole('button', { name: 'Send' }).click()
+      await page.getByText('This is the recorded answer. Log in for live data.').waitFor()
+      const answer = page.locator('[data-answer]')
+      assert.match((await answer.textContent()) ?? '', /"temperature_c": 15.3/)
+      await page.getByLabel('latitude').fill('10')
+      await page.getByRole('button', { name: 'Send' }).click()
+      await page.getByText('Recorded example, not for these values').waitFor()
+      assert.deepEqual(calls, [])
+      page.off('request', onRequest)
+
+      // Who types a key sends with it, and test data are there again afterwards.
+      await page.locator('[data-key]').fill('agw_test_unknown')
+      assert.ok(await page.getByLabel('An API key').isChecked())
+      await page.getByRole('button', { name: 'Send' }).click()
+      await page.getByText('INVALID_API_KEY').first().waitFor()
+      await page.getByLabel('Test data').check()
+      await page.getByRole('button', { name: 'Send' }).click()
+      await page.getByText('Recorded example, not for these values').waitFor()
+      assert.match((await answer.textContent()) ?? '', /"temperature_c": 15.3/)
+    })
+  })
+
   it('the portal keeps the log-in over a reload and ends it on log-out, on the server too', async (t) => {
     await withPage(t, async (page, context) => {
       const { email, password } = await signUpIn(page)

@@ -13,17 +13,24 @@ export function startApiPage(view) {
   const waits = new Waits(sendAs, [...view.querySelectorAll('[data-try] button[type=submit]')])
   const input = sendAs.querySelector('[data-key]')
   const keyField = sendAs.querySelector('[data-key-field]')
+  const isVisitor = sendAs.dataset.visitor !== undefined
   const showField = () => {
-    keyField.hidden = sendAs.elements['send-as'].value !== 'key'
+    keyField.hidden = !isVisitor && sendAs.elements['send-as'].value !== 'key'
+  }
+  // A visitor who has a key means to send with it.
+  const chooseKey = () => {
+    if (isVisitor && input.value !== '') sendAs.elements['send-as'].value = 'key'
   }
   const shows = sendAs.querySelector('[data-show-key]')
   shows.addEventListener('change', () => showKey(shows.checked))
   startMadeKey(view.querySelector('[data-made-key]'))
   shows.checked = isKeyShown()
   input.value = currentKey()
+  chooseKey()
   input.addEventListener('input', () => useKey(input.value))
   onKey(input, (key) => {
     if (input.value !== key) input.value = key
+    chooseKey()
     shows.checked = isKeyShown()
     waits.show()
   })
@@ -60,6 +67,7 @@ function startForm(form, { sendAs, waits }) {
   const { slug, path, method, base } = form.dataset
   const section = form.closest('.endpoint')
   const codes = section.querySelectorAll('[data-language]')
+  const recorded = recordedAnswer(form, section)
   form.addEventListener('input', ({ target }) => {
     if (target.getAttribute?.('aria-invalid')) markWrong(form, undefined)
     const written = snippets({ baseUrl: base, slug, path, method, parameters: parametersOf(form) })
@@ -67,8 +75,33 @@ function startForm(form, { sendAs, waits }) {
   })
   form.addEventListener('submit', async (event) => {
     event.preventDefault()
-    await send(form, section, { sendAs: sendAs.elements['send-as'].value, waits })
+    const chosen = sendAs.elements['send-as'].value
+    if (chosen === 'test' && sendAs.dataset.visitor !== undefined) recorded.show()
+    else await send(form, section, { sendAs: chosen, waits })
   })
+}
+
+/**
+ * The answer that the page came with. A visitor without a credential sees it again without a call.
+ */
+function recordedAnswer(form, section) {
+  const [answer, mode] = ['answer', 'mode'].map((name) => section.querySelector(`[data-${name}]`))
+  const [body, words, values] = [answer.textContent, mode.textContent, JSON.stringify(filledIn(form))]
+  return {
+    show() {
+      const isSame = JSON.stringify(filledIn(form)) === values
+      form.querySelector('[data-hint]').hidden = true
+      markWrong(form, undefined)
+      answer.classList.remove('bad')
+      answer.querySelector('code').textContent = body
+      mode.textContent = isSame ? words : `${words}, not for these values`
+      mode.className = 'badge recorded'
+      section.querySelector('[data-details]').replaceChildren()
+      form.querySelector('[data-outcome]').textContent = isSame
+        ? 'This is the recorded answer. Log in for live data.'
+        : 'The recorded answer is for other values. Log in to send yours.'
+    },
+  }
 }
 
 /**
@@ -130,7 +163,7 @@ async function send(form, section, { sendAs, waits }) {
   hint.hidden = true
   markWrong(form, undefined)
   if (sendAs === 'key' && currentKey() === '') {
-    outcome.textContent = 'Enter an API key above, or log in to send without a key.'
+    outcome.textContent = 'Enter an API key above, or choose test data.'
     /** @type {HTMLInputElement} */
     const field = document.querySelector('[data-key]')
     field.focus()

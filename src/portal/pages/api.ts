@@ -73,19 +73,22 @@ function banner(api: Api, { word, since, reason, effect }: Condition): Html {
 </div>`
 }
 
-/** With what the forms send: under the log-in with test or live data, or with a key. */
+/**
+ * With what the forms send: under the log-in with test or live data, or with a key. To a visitor
+ * without a log-in the page itself shows its recorded answers, so that they cost no call.
+ */
 function credentialBar({ isLoggedIn, signup }: Visit, slug: string): Html {
-  const option = (value: string, label: string, isChecked: boolean) =>
-    html`<label class="option"><input type="radio" name="send-as" value="${value}"${isChecked ? html` checked` : ''}${!isLoggedIn && value !== 'key' ? html` disabled` : ''}> ${label}</label>`
-  return html`<form class="card sendbar" data-send-as>
+  const option = (value: string, label: string) =>
+    html`<label class="option"><input type="radio" name="send-as" value="${value}"${value === 'test' ? html` checked` : ''}${!isLoggedIn && value === 'live' ? html` disabled` : ''}> ${label}</label>`
+  return html`<form class="card sendbar" data-send-as${isLoggedIn ? '' : html` data-visitor`}>
 <fieldset><legend>Send with</legend>
-${option('test', 'Test data', isLoggedIn)}${option('live', 'Live data', false)}${option('key', 'An API key', !isLoggedIn)}
+${option('test', 'Test data')}${option('live', 'Live data')}${option('key', 'An API key')}
 </fieldset>
 <div class="field grow" data-key-field${isLoggedIn ? html` hidden` : ''}><label for="api-key">API key</label><input id="api-key" type="password" autocomplete="off" spellcheck="false" placeholder="agw_test_… or agw_live_…" data-key><label class="option"><input type="checkbox" data-show-key> Show it in the code below</label></div>
 <p class="small">${
     isLoggedIn
       ? 'Test data are recorded examples and cost nothing. Live data count against your plan.'
-      : html`${signup === 'closed' ? '' : html`<a href="/signup?next=/apis/${slug}">Sign up</a> or `}<a href="/login?next=/apis/${slug}">${signup === 'closed' ? 'Log in' : 'log in'}</a> to send calls without a key.`
+      : html`Test data are recorded examples, and you see them without an account. ${signup === 'closed' ? '' : html`<a href="/signup?next=/apis/${slug}">Sign up</a> or `}<a href="/login?next=/apis/${slug}">${signup === 'closed' ? 'Log in' : 'log in'}</a> for live data.`
   } A key stays in this tab’s memory. What the code shows is what you copy.</p>
 </form>
 <div class="card fresh" data-made-key hidden></div>`
