@@ -1,7 +1,9 @@
 import type { PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely'
 import pg from 'pg'
+import { PatientTimer } from '../async/patient-timer.ts'
 import { type ErrorCode, GatewayError } from '../errors.ts'
 import type { Log } from '../log.ts'
+import { type Place, Places, PooledClient, startLimit, type WaitLimit } from './pool-waits.ts'
 import { PostgresAccess } from './postgres-access.ts'
 
 /** Longest a statement may run on the server, milliseconds. */
@@ -9,9 +11,6 @@ const STATEMENT_MS_MAX = 1_500
 
 /** Longest a transaction may stay idle on the server, milliseconds. */
 const IDLE_IN_TRANSACTION_MS_MAX = 5_000
-
-/** Longest a request waits for a connection of the pool, milliseconds. */
-const CONNECT_MS_MAX = 1_000
 
 /**
  * SQLSTATE of a Postgres all of whose connections are taken: by the server, the database or the
@@ -53,6 +52,7 @@ export class BoundedPool implements PostgresPool {
   readonly options = {}
   readonly #options: PoolOptions
   readonly #access: PostgresAccess
+  readonly #places: Places
   #pool: pg.Pool
   #loggedReason = ''
   /** Connections that stand; the pool's own count has those that are being made too. */
@@ -64,14 +64,39 @@ export class BoundedPool implements PostgresPool {
       statementMs: STATEMENT_MS_MAX,
       idleInTransactionMs: IDLE_IN_TRANSACTION_MS_MAX,
     })
+    this.#places = new Places(options.connectionsMax)
     this.#pool = this.#openPool()
   }
 
   /** @throws GatewayError DEPENDENCY_UNAVAILABLE */
   async connect(): Promise<PostgresPoolClient> {
-    const startedAt = performance.now()
-    const client = await this.#checkOut(startedAt + CONNECT_MS_MAX)
-    return new BoundedClient(client, this.#access, ANSWER_MS_MAX - (performance.now() - startedAt))
+    const limit = startLimit()
+    const place = this.#places.take()
+    try {
+      await Promise.race([place.granted, limit.late])
+    } catch (cause) {
+      place.leave()
+      this.#logFailure(cause)
+      throw unavailable(cause)
+    }
+    const client = await this.#checkOutAt(place, limit)
+    limit.end()
+    return new BoundedClient(client, this.#access, { place, firstAnswerMs: ANSWER_MS_MAX - limit.countedMs })
+  }
+
+  /** The pool goes on to connect if the limit ends the wait: the place is taken until then. */
+  async #checkOutAt(place: Place, limit: WaitLimit): Promise<pg.PoolClient> {
+    const checkedOut = this.#checkOut(limit)
+    try {
+      return await Promise.race([checkedOut, limit.late])
+    } catch (cause) {
+      limit.end()
+      const leave = (): void => place.leave()
+      checkedOut.then((client) => client.release()).then(leave, leave)
+      if (cause instanceof GatewayError) throw cause
+      this.#logFailure(cause)
+      throw unavailable(cause)
+    }
   }
 
   async end(): Promise<void> {
@@ -83,7 +108,7 @@ export class BoundedPool implements PostgresPool {
       ...this.#access.options,
       max: this.#options.connectionsMax,
       min: this.#options.connectionsMin ?? 0,
-      connectionTimeoutMillis: CONNECT_MS_MAX,
+      Client: PooledClient,
     })
     // Each connection has a listener of its own while it is in use: the pool listens to idle
     // connections alone, and an error nobody listens to would end the process.
@@ -98,7 +123,7 @@ export class BoundedPool implements PostgresPool {
     return pool
   }
 
-  async #checkOut(until: number): Promise<pg.PoolClient> {
+  async #checkOut(limit: WaitLimit): Promise<pg.PoolClient> {
     const pool = this.#pool
     try {
       const client = await pool.connect()
@@ -107,12 +132,12 @@ export class BoundedPool implements PostgresPool {
     } catch (cause) {
       // The pool of a refused way has no connection. It is not closed, because requests that wait
       // in it come here too.
-      if (pool !== this.#pool) return await this.#checkOut(until)
-      if (performance.now() < until && this.#makesDo(pool, cause)) return await this.#checkOut(until)
+      if (pool !== this.#pool) return await this.#checkOut(limit)
+      if (!limit.isOver && this.#makesDo(pool, cause)) return await this.#checkOut(limit)
       if (this.#access.learn(cause)) {
         this.#options.log.info({ reason: String(cause) }, 'connecting to postgres in another way')
         this.#pool = this.#openPool()
-        return await this.#checkOut(until)
+        return await this.#checkOut(limit)
       }
       this.#logFailure(cause)
       throw unavailable(cause)
@@ -150,13 +175,19 @@ export class BoundedPool implements PostgresPool {
 class BoundedClient implements PostgresPoolClient {
   readonly #client: pg.PoolClient
   readonly #access: PostgresAccess
+  readonly #place: Place
   #answerMs: number
   #isBroken = false
   #isInTransaction = false
 
-  constructor(client: pg.PoolClient, access: PostgresAccess, firstAnswerMs: number) {
+  constructor(
+    client: pg.PoolClient,
+    access: PostgresAccess,
+    { place, firstAnswerMs }: { place: Place; firstAnswerMs: number },
+  ) {
     this.#client = client
     this.#access = access
+    this.#place = place
     this.#answerMs = firstAnswerMs
   }
 
@@ -174,6 +205,7 @@ class BoundedClient implements PostgresPoolClient {
     // A connection whose answer did not come is closed: the late answer must not meet the next
     // request.
     this.#client.release(isDiscarded || this.#isBroken)
+    this.#place.leave()
   }
 
   async #runWithSettings(statement: string, values: readonly unknown[]): Promise<unknown> {
@@ -197,7 +229,9 @@ class BoundedClient implements PostgresPoolClient {
   }
 
   async #run(statement: string, values: readonly unknown[]): Promise<unknown> {
-    const { timedOut, stop } = startTimer(this.#answerMs)
+    const { promise: timedOut, reject } = Promise.withResolvers<never>()
+    const answerMs = this.#answerMs
+    const timer = new PatientTimer(answerMs, () => reject(new SilentPostgresError(answerMs)))
     this.#answerMs = ANSWER_MS_MAX
     try {
       // Without values the simple protocol is used, which takes several statements at once.
@@ -208,7 +242,7 @@ class BoundedClient implements PostgresPoolClient {
       if (state === undefined) this.#isBroken = true
       throw isUnavailable(cause) ? unavailable(cause) : (deletedMeanwhile(cause) ?? cause)
     } finally {
-      stop()
+      timer.end()
     }
   }
 }
@@ -218,22 +252,6 @@ class SilentPostgresError extends Error {
   constructor(silentMs: number) {
     super(`Postgres has not answered for ${Math.round(silentMs)} ms`)
     this.name = 'SilentPostgresError'
-  }
-}
-
-function startTimer(timeoutMs: number): { timedOut: Promise<never>; stop: () => void } {
-  const { promise: timedOut, reject } = Promise.withResolvers<never>()
-  let immediate: NodeJS.Immediate | undefined
-  const timer = setTimeout(() => {
-    // One more look at the sockets: in a busy process the answer may have come without being read.
-    immediate = setImmediate(() => reject(new SilentPostgresError(timeoutMs)))
-  }, timeoutMs)
-  return {
-    timedOut,
-    stop: () => {
-      clearTimeout(timer)
-      clearImmediate(immediate)
-    },
   }
 }
 

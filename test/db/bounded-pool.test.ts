@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
+import { PatientTimer } from '../../src/async/patient-timer.ts'
 import { type Db, openDatabase, sqlState } from '../../src/db/database.ts'
 import { GatewayError } from '../../src/errors.ts'
 import { createLog } from '../../src/log.ts'
 import { until } from '../support/gateway.ts'
 import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy.ts'
 import { type Services, startServices } from '../support/services.ts'
+import { standStill } from '../support/stand-still.ts'
 
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 
@@ -83,18 +86,37 @@ describe('a Postgres that is silent', () => {
   it('a Postgres that is silent refuses every query within 2 s, those without a connection too, and answers again when it goes on', async () => {
     await Promise.all([selectOne(), selectOne()])
     proxy.isSilent = true
-    // A timer of the same process, which a busy machine delays as it delays the timers of the pool.
-    // The pool looks at its sockets once more after its timers, so the test does the same.
+    // A timer of the same kind, which a busy machine delays as it delays the timers of the pool.
     let isLate = false
-    const beLate = () => {
+    const limit = new PatientTimer(2_000, () => {
       isLate = true
-    }
-    const limit = setTimeout(() => setImmediate(beLate), 2_000)
+    })
     await Promise.all(Array.from({ length: 5 }, () => assert.rejects(selectOne(), isUnavailable)))
-    clearTimeout(limit)
+    limit.end()
     assert.equal(isLate, false)
     proxy.isSilent = false
     assert.deepEqual((await selectOne()).rows, [{ one: 1 }])
+  })
+})
+
+describe('a process that stands still', () => {
+  it('a process that stands still for longer than its time limits gets connections and answers from a Postgres that works', async () => {
+    // The first queries find no connection, the second find two for ten.
+    for (let round = 0; round < 2; round += 1) {
+      const answers = Promise.all(Array.from({ length: 10 }, selectOne))
+      standStill(1_200)
+      await setImmediate()
+      standStill(2_500)
+      assert.equal((await answers).length, 10)
+    }
+  })
+
+  it('a query that gives up waiting keeps no place in the pool', async () => {
+    await Promise.all([selectOne(), selectOne()])
+    proxy.isSilent = true
+    await Promise.all(Array.from({ length: 20 }, () => assert.rejects(selectOne(), isUnavailable)))
+    proxy.isSilent = false
+    assert.equal((await Promise.all(Array.from({ length: 20 }, () => answered(selectOne)))).length, 20)
   })
 })
 

@@ -1,0 +1,101 @@
+import type { Duplex } from 'node:stream'
+import pg from 'pg'
+import { PatientTimer } from '../async/patient-timer.ts'
+
+/** Longest a request waits for a connection of the pool, milliseconds. */
+const CONNECT_MS_MAX = 1_000
+
+/** There was no connection in time. */
+class NoConnectionError extends Error {
+  constructor() {
+    super(`no connection to Postgres in ${CONNECT_MS_MAX} ms`)
+    this.name = 'NoConnectionError'
+  }
+}
+
+/**
+ * A connection of the pool, which ends if it does not stand in time. The pool's own time limit is a
+ * plain timer, which would end connections that have long been ready after a standstill of this
+ * process.
+ */
+export class PooledClient extends pg.Client {
+  constructor(config?: pg.ClientConfig) {
+    super(config)
+    // pg has no public way to end a connection that is being made.
+    const { connection } = this as unknown as { connection: { stream: Duplex } }
+    const timer = new PatientTimer(CONNECT_MS_MAX, () => connection.stream.destroy(new NoConnectionError()))
+    this.once('connect', () => timer.end())
+    this.once('end', () => timer.end())
+  }
+}
+
+/** How long a request waits for its connection: for its place and for the connection together. */
+export interface WaitLimit {
+  /** Rejects when the time is over. */
+  late: Promise<never>
+  readonly isOver: boolean
+  readonly countedMs: number
+  end: () => void
+}
+
+export function startLimit(): WaitLimit {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  late.catch(() => undefined)
+  const timer = new PatientTimer(CONNECT_MS_MAX, () => reject(new NoConnectionError()))
+  return {
+    late,
+    get isOver() {
+      return timer.countedMs >= CONNECT_MS_MAX
+    },
+    get countedMs() {
+      return timer.countedMs
+    },
+    end: () => timer.end(),
+  }
+}
+
+/** A request's place among those that have a connection, or for which the pool makes one. */
+export interface Place {
+  granted: Promise<void>
+  leave: () => void
+}
+
+/**
+ * As many places as the pool has connections. Others wait here in their order, and leave when their
+ * time is over; in the queue of the pool they would stay.
+ */
+export class Places {
+  readonly #waiting = new Set<() => void>()
+  #free: number
+
+  constructor(count: number) {
+    this.#free = count
+  }
+
+  take(): Place {
+    const { promise: granted, resolve } = Promise.withResolvers<void>()
+    if (this.#free > 0) {
+      this.#free -= 1
+      resolve()
+    } else this.#waiting.add(resolve)
+    return { granted, leave: once(() => this.#leave(resolve)) }
+  }
+
+  #leave(resolve: () => void): void {
+    if (this.#waiting.delete(resolve)) return
+    const [next] = this.#waiting
+    if (!next) this.#free += 1
+    else {
+      this.#waiting.delete(next)
+      next()
+    }
+  }
+}
+
+function once(run: () => void): () => void {
+  let isDone = false
+  return () => {
+    if (!isDone) run()
+    isDone = true
+  }
+}
