@@ -46,7 +46,7 @@ const Probed = Type.Object({
     Type.Object(
       {
         status: nullable(Type.Integer()),
-        ms: Type.Integer(),
+        ms: Type.Integer({ description: 'Time at the source, without the wait for its cap' }),
         code: nullable(Type.String({ description: 'Null when the answer was good' })),
         words: Type.String({ description: 'HTTP 200 in 87 ms; DNS: no such host' }),
       },

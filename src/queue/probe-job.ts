@@ -82,6 +82,7 @@ export function parseProbeJob(data: unknown): ProbeJob {
 export interface ProbeOutcome {
   /** Null if no answer came. */
   status: number | null
+  /** Time at the upstream, without the wait for its cap. */
   ms: number
   /** Null when the answer was good. */
   code: string | null

@@ -387,6 +387,18 @@ describe('the operator API', () => {
     await until(() => upstream.arrivalsOf('mock-data').length > before)
   })
 
+  it('a probe that waits for the cap says how long its source took, and not how long it waited', async () => {
+    await patch('/upstreams/mock-data', { caps: { concurrency: 4, rates: [{ max: 1, seconds: 1 }] } })
+    const probe = async () => (await operator('/upstreams/mock-data/probe', { method: 'POST' })).body.outcome
+    const beganAt = performance.now()
+    assert.equal((await probe()).status, 200)
+    const { status, ms } = await probe()
+    assert.equal(status, 200)
+    // Its request was sent a second after that of the first probe at the earliest.
+    assert.ok(ms <= performance.now() - beganAt - 1_000, `${ms} ms`)
+    await patch('/upstreams/mock-data', { caps: null })
+  })
+
   it('the operator API refuses a probe that would not be sent, and says what to do first', async () => {
     const probe = async (slug: string) => {
       const { status, body } = await operator(`/upstreams/${slug}/probe`, { method: 'POST' })

@@ -52,7 +52,6 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
     signal: AbortSignal.any([cancelled, timeout]),
     recorder,
   }
-  const startedAt = performance.now()
   let status: number | null = null
   let failure: FailureWords | undefined
   try {
@@ -79,7 +78,7 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
     recorder.flush()
   }
   failure = recorder.lastFailure ?? failure
-  const ms = Math.round(performance.now() - startedAt)
+  const ms = Math.round(sending.times.upstreamMs)
   await report(
     deps,
     { slug, outcomeId },
