@@ -79,13 +79,13 @@ it('a cause that quotes an answer of the upstream has no place in the row', asyn
   const { writer, close } = openWriter(t)
   writer.write(callOf({ cause: `Unexpected token 'S', "Secret value" is not valid JSON` }))
   writer.write(callOf({ cause: 'DNS: no such host' }))
-  writer.write(callOf({ cause: 'HTTP 404, as if the route had moved in 1.2 s' }))
+  writer.write(callOf({ cause: 'HTTP 404 in 1.2 s, as if the route had moved' }))
   writer.write(callOf({ cause: 'no answer at secret.example' }))
   await close()
   const rows = await db.selectFrom('call_log').select('cause').orderBy('cause').execute()
   assert.deepEqual(
     rows.map(({ cause }) => cause),
-    ['DNS: no such host', 'HTTP 404, as if the route had moved in 1.2 s', null, null],
+    ['DNS: no such host', 'HTTP 404 in 1.2 s, as if the route had moved', null, null],
   )
 })
 

@@ -111,6 +111,13 @@ test('an attempt that takes too long says whether it lacked a connection or an a
   await assert.rejects(underWay)
 })
 
+test('the words of a failed answer say its status and its time together, and then what is wrong with it', () => {
+  const wordsOf = (code: string, status: number) => describeFailure(code, { status, ms: 3 }).words
+  assert.equal(wordsOf('UPSTREAM_ERROR', 500), 'HTTP 500 in 3 ms')
+  assert.equal(wordsOf('UPSTREAM_INVALID_RESPONSE', 200), 'HTTP 200 in 3 ms, not in the expected form')
+  assert.equal(wordsOf('UPSTREAM_REDIRECT_BLOCKED', 302), 'HTTP 302 in 3 ms, a redirect that is not followed')
+})
+
 const LARGE = JSON.stringify('x'.repeat(1_000_000))
 
 /** Memory that one call holds, which began first. Other calls get none until it ends. */

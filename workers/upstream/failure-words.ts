@@ -36,7 +36,7 @@ const OTHERS: Record<string, string> = {
 /** Holds nothing of the request. `isNetwork`: the upstream was not reached. */
 export function describeFailure(code: string, { status, error, ms }: Seen): { words: string; isNetwork: boolean } {
   if (status !== undefined)
-    return { words: `HTTP ${status}${meaningOf(code, status)} in ${took(ms)}`, isNetwork: false }
+    return { words: `HTTP ${status} in ${took(ms)}${meaningOf(code, status)}`, isNetwork: false }
   const unreached = unreachedWords(error)
   if (unreached !== undefined) return { words: unreached, isNetwork: true }
   const other = OTHERS[systemCode(error)]
