@@ -169,16 +169,3 @@ function textAt(body: unknown, path: readonly string[]): string | undefined {
   const text = typeof value === 'string' ? shortened(value, MESSAGE_MAX) : ''
   return text === '' ? undefined : text
 }
-
-/** Names of members that an answer need not have: a missing member of these is no alarm. */
-export function optionalMembers(schema: Schema, names = new Set<string>()): Set<string> {
-  const { properties, items, required, anyOf } = schema
-  const always = new Set(Array.isArray(required) ? required : [])
-  for (const [name, inner] of Object.entries(Object(properties) as Record<string, Schema>)) {
-    if (!always.has(name)) names.add(name)
-    optionalMembers(inner, names)
-  }
-  if (isObject(items)) optionalMembers(items, names)
-  for (const option of Array.isArray(anyOf) ? (anyOf as Schema[]) : []) optionalMembers(option, names)
-  return names
-}

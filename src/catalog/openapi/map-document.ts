@@ -4,13 +4,11 @@ import type { Endpoint } from '../endpoint.ts'
 import { isObject } from '../json.ts'
 import type { Credential, Upstream } from '../upstream.ts'
 import type { UpstreamRequest } from '../upstream-request.ts'
-import { optionalMembers } from './answers.ts'
 import { type ChosenScheme, chooseScheme } from './credential.ts'
 import { findOperations } from './find-operations.ts'
 import { type MappingDeps, type OfferedOperation, OPERATIONS_MAX, offerOperation } from './operations.ts'
 import { OpenApiDocument } from './references.ts'
 import { type Findings, Unreadable } from './report.ts'
-import type { Schema } from './schema-keywords.ts'
 import { SchemaReader } from './schemas.ts'
 import { type RootSettings, readRootSettings } from './settings.ts'
 import { shortened } from './words.ts'
@@ -102,7 +100,6 @@ function mapWithSettings(slug: string, document: OpenApiDocument, settings: Root
     ...(attemptTimeoutMs === undefined ? {} : { attemptTimeoutMs }),
     ...(bodyBytesMax === undefined ? {} : { bodyBytesMax }),
     probe,
-    mayLack: [...new Set(offered.flatMap(({ endpoint }) => [...optionalMembers(endpoint.data as unknown as Schema)]))],
     own: { digest: digestOf(root), mayBePrivate: settings.baseUrl !== undefined },
     endpoints,
   }
