@@ -42,7 +42,7 @@ export function readUpstreams(environment: Environment): Map<string, UpstreamSet
   return bySlug
 }
 
-/** `concurrency=4,60/3600,10/60`: requests under way, and calls/seconds. */
+/** `concurrency=4,60/3600,10/60`: requests under way, and requests/seconds. */
 export function parseCaps(name: string, value: string): NonNullable<UpstreamSettings['caps']> {
   const caps: NonNullable<UpstreamSettings['caps']> = {}
   for (const part of value.split(',').map((text) => text.trim())) {
@@ -50,7 +50,7 @@ export function parseCaps(name: string, value: string): NonNullable<UpstreamSett
     const rate = /^([1-9]\d{0,6})\/([1-9]\d{0,6}|0?\.\d{1,3}|[1-9]\d{0,6}\.\d{1,3})$/.exec(part)
     if (concurrency) caps.concurrency = Number(concurrency[1])
     else if (rate) caps.rates = [...(caps.rates ?? []), { max: Number(rate[1]), seconds: Number(rate[2]) }]
-    else throw new ConfigError(`${name} must look like concurrency=4,60/3600,10/60 (calls/seconds)`)
+    else throw new ConfigError(`${name} must look like concurrency=4,60/3600,10/60 (requests/seconds)`)
   }
   return caps
 }

@@ -28,9 +28,9 @@ Upstreams
   upstreams                               list them with the settings in force
   upstream <slug> [--tier T] [--enable | --disable] [--caps C] [--key-file F]
                                           without an option: show it
-                                          C: concurrency=4,60/3600,10/60 (calls/seconds)
+                                          C: concurrency=4,60/3600,10/60 (requests/seconds)
                                           F: file that holds the key; - reads it from standard input
-  reset <slug>                            back to what its file and the environment say
+  reset <slug>                            back to what its file and the environment say; deletes the key stored for it
   pause <slug> [--hold]                   refuse its calls (503 API_PAUSED), or let them wait with --hold
   resume <slug>                           serve its calls again
   probe <slug>                            probe it now, and print the result
