@@ -85,12 +85,12 @@ function input(
 /** A response of more members than this has what is deeper than its second level folded. */
 const UNFOLDED_MAX = 20
 
-/** Members of `data`: name, type, meaning and the recorded value; nested members are indented. */
+/** Members of `data`: name, type, meaning and an example; nested members are indented. */
 function responseTable(path: string, fields: DataField[]): Html {
   const folds = fields.length > UNFOLDED_MAX
   if (fields.length === 0) return html`<p class="small">The answer has no described field.</p>`
   return html`<h3>Response: fields of <code>data</code></h3>
-<div class="scroll" tabindex="0" role="region" aria-label="Response of ${path}"><table class="response"><thead><tr><th scope="col">Name and type</th><th scope="col">Meaning and recorded value</th></tr></thead><tbody>${memberRows(fields, folds)}</tbody></table></div>`
+<div class="scroll" tabindex="0" role="region" aria-label="Response of ${path}"><table class="response"><thead><tr><th scope="col">Name and type</th><th scope="col">Meaning and example</th></tr></thead><tbody>${memberRows(fields, folds)}</tbody></table></div>`
 }
 
 function memberRows(fields: DataField[], folds: boolean): Html[] {
