@@ -50,7 +50,7 @@ export const KINDS: Kind[] = [
     became: 'failed',
     why: limitWords,
     callers: () => 'Callers get 502 UPSTREAM_RATE_LIMITED with the wait in Retry-After.',
-    todo: () => 'The source allows less than our cap: lower the cap.',
+    todo: () => 'The source allows less than the cap: lower the cap.',
     isGone: (row, at) => row.cap !== null && row.cap.limitedUntil === null && hasAnswered(row, at),
   },
   {
@@ -162,11 +162,11 @@ export function codesOf(codes: readonly string[], recent: RecentCalls | null): s
   return codes.filter((code) => recent?.codes[code]).join(', ')
 }
 
-/** That the source limits us, and until when or how it says so. */
+/** That the source limits the gateway, and until when or how it says so. */
 export function limitWords({ cap, health }: UpstreamRow): string {
   const until = cap?.limitedUntil ? ` until ${clockTime(cap.limitedUntil)} UTC` : ''
   const words = health?.lastFailure ? ` (${health.lastFailure.words})` : ''
-  return `its source limits us${until}${until ? '' : words}`
+  return `its source limits the gateway${until}${until ? '' : words}`
 }
 
 /** The rates of a cap, and when its next slot comes; in parentheses and after a semicolon. */

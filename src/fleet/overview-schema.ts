@@ -31,7 +31,7 @@ const UpstreamOverview = Type.Object({
       underWay: Count,
       nextSlotMs: Type.Integer({ description: 'When the next request may start, milliseconds from now' }),
       limitedUntil: Type.Union([DateTime, Type.Null()], {
-        description: 'Until when the source itself limits us; null: it does not',
+        description: 'Until when the source itself limits the gateway; null: it does not',
       }),
       rates: Type.Array(Type.Object({ max: Type.Integer(), seconds: Type.Number(), left: Type.Integer() })),
     }),

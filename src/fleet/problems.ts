@@ -128,7 +128,7 @@ function settingProblems(row: UpstreamRow): Present[] {
       label: 'No contact',
       slug,
       text: row.lackedContact,
-      callers: 'Callers notice it if the source allows less or blocks the gateway; the line says which.',
+      callers: 'Callers wait longer if the source allows less, and get 502 if it blocks the gateway.',
       todo: 'Set CONTACT to a mail or web address of yours; it goes into the User-Agent.',
       runbook: 'no-contact',
     })

@@ -116,7 +116,7 @@ export interface CapRow {
   concurrency: number
   underWay: number
   nextSlotMs: number
-  /** Until when the source itself limits us; null while it does not. */
+  /** Until when the source itself limits the gateway; null while it does not. */
   limitedUntil: number | null
   rates: { max: number; seconds: number; left: number }[]
 }

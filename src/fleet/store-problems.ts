@@ -28,7 +28,7 @@ export function storeProblems({ stores: { redis, postgres } }: Facts): Present[]
       label: 'Postgres',
       slug: null,
       text: 'does not answer; changes of health and of operators are unknown',
-      callers: 'Keys in use go on for a minute; log-ins and new keys get 503 DEPENDENCY_UNAVAILABLE.',
+      callers: 'Keys in use go on for one to two minutes; log-ins and new keys get 503 DEPENDENCY_UNAVAILABLE.',
       todo: 'Check its process, its disk and its connection limit.',
       runbook: 'postgres-away',
     })

@@ -191,7 +191,7 @@ describe('what an operator reads', () => {
     assert.equal(of({ OK: 10, API_NOT_ENABLED: 90 })[0], false, 'before it was enabled')
   })
 
-  it('what an operator reads in the drill "the source answers 429" is that the source limits us, not that the cap is used up', () => {
+  it('what an operator reads in the drill "the source answers 429" is that the source limits the gateway, not that the cap is used up', () => {
     const cap = {
       ...(row('weather').cap ?? assert.fail()),
       nextSlotMs: 36_000,
@@ -208,7 +208,7 @@ describe('what an operator reads', () => {
     assert.deepEqual(brief(held.facts), [[0, 'Limited', 'weather']])
     assert.match(
       held.shown.headline ?? '',
-      /Limited.*weather: 40 of 40 calls in the last 5 minutes failed \(100 %\): its source limits us until 22:13:56 UTC/,
+      /Limited.*weather: 40 of 40 calls in the last 5 minutes failed \(100 %\): its source limits the gateway until 22:13:56 UTC/,
     )
     assert.match(held.shown['weather state'] ?? '', /Limited.*until 22:13:56/)
     assert.match(
@@ -217,7 +217,7 @@ describe('what an operator reads', () => {
     )
     // The hold is over, and no call has tried again.
     assert.deepEqual(brief(told({}).facts), [[0, 'Limited', 'weather']])
-    assert.match(told({}).shown.headline ?? '', /its source limits us \(HTTP 429 in 9 ms\)/)
+    assert.match(told({}).shown.headline ?? '', /its source limits the gateway \(HTTP 429 in 9 ms\)/)
     // No caller has met the limit yet.
     const unnoticed = told({ recent: noCalls, cap: { ...cap, limitedUntil: NOW + 36_000 } })
     assert.deepEqual(brief(unnoticed.facts), [[2, 'Limited', 'weather']])
@@ -405,7 +405,7 @@ describe('what an operator reads', () => {
     assert.deepEqual(others, [])
     const until = { ...cap, limitedUntil: Date.UTC(2026, 0, 1, 12, 30, 5) }
     const [limited, ...rest] = findProblems({ ...well, upstreams: [row('news', { cap: until })] })
-    assert.equal(limited?.text, 'news: its source limits us until 12:30:05 UTC')
+    assert.equal(limited?.text, 'news: its source limits the gateway until 12:30:05 UTC')
     assert.deepEqual(rest, [])
     const denied = calls({ OK: 1, UPSTREAM_AUTH_FAILED: 9 })
     const todo = (takesKey: boolean) =>
