@@ -3,6 +3,7 @@ import { orNaming } from './config.ts'
 import { createConsole } from './console/console-app.ts'
 import { operatorAuditRoutes } from './console/operator-audit.ts'
 import { operatorCallRoutes } from './console/operator-calls.ts'
+import { operatorNoticeRoutes } from './console/operator-notice.ts'
 import { operatorRoutes } from './console/operator-upstreams.ts'
 import { operatorUserRoutes } from './console/operator-users.ts'
 import { closeContext, openContext } from './context.ts'
@@ -19,6 +20,7 @@ await runProcess('ops', async () => {
     operatorAuditRoutes,
     operatorCallRoutes,
     operatorUserRoutes,
+    operatorNoticeRoutes,
   ])
   const { opsHost: host, opsPort } = config.http
   const address = { host, hostVariable: 'OPS_HOST', port: opsPort, portVariable: 'OPS_PORT' }

@@ -81,7 +81,7 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
     scope.setNotFoundHandler(() => {
       throw new GatewayError('NOT_FOUND', NO_ROUTE)
     })
-    await overviewRoutes(scope, { log, fleet, sessions, assets })
+    await overviewRoutes(scope, { log, fleet, sessions, assets, settings: context.settings })
     await scope.register(
       async (inner) => await callRoutes(inner.withTypeProvider<TypeBoxTypeProvider>(), { ...context, assets }),
     )

@@ -1,5 +1,6 @@
 import { escapeHtml } from '../browser/html.js'
 import type { Snapshot } from '../fleet/snapshot.ts'
+import type { OperatorNotice } from '../operator/operator-notice.ts'
 import type { Assets } from '../pages/assets.ts'
 import { trusted } from '../pages/html.ts'
 import { CONFIRM_DIALOG } from './api-actions.ts'
@@ -27,13 +28,20 @@ const RANGES = [
   ['day', '24 h'],
 ]
 
+/** What the pages of the portal tell everybody now. */
+function noticeLine(notice: OperatorNotice | undefined): string {
+  if (!notice) return ''
+  const until = notice.until.slice(0, 16).replace('T', ' ')
+  return `<p class="calm note">Users read until ${escapeHtml(until)} (UTC): ${escapeHtml(notice.text)}</p>`
+}
+
 /** The overview page with what there is to see now; its script keeps it so. */
-export function overviewPage(snapshot: Snapshot, assets: Assets): string {
+export function overviewPage(snapshot: Snapshot, assets: Assets, notice?: OperatorNotice): string {
   const places = renderPlaces(snapshot)
   const place = (name: string, element = 'div', attributes = ''): string =>
     `<${element} data-place="${escapeHtml(name)}"${attributes}>${places[name] ?? ''}</${element}>`
   const rows = byTrouble(snapshot.upstreams)
-  const main = `<h1>${place('headline', 'span')}</h1>
+  const main = `${noticeLine(notice)}<h1>${place('headline', 'span')}</h1>
 <section aria-label="Needs attention">${place('attention')}</section>
 ${place('tiles', 'dl', ' class="tiles strip"')}
 <div class="fleet">

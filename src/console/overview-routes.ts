@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
 import type { FleetReader } from '../fleet/fleet-reader.ts'
 import type { Log } from '../log.ts'
+import type { SettingsSync } from '../operator/upstream-settings.ts'
 import { type Assets, serveAssets } from '../pages/assets.ts'
 import { PAGE_POLICY } from '../pages/page-headers.ts'
 import { streamLive } from './live-stream.ts'
@@ -21,19 +22,20 @@ export interface OverviewDeps {
   fleet: FleetReader
   sessions: OperatorSessions
   assets: Assets
+  settings: Pick<SettingsSync, 'notice'>
 }
 
 /** The overview page, its files, and the stream that keeps it as things are. */
 export async function overviewRoutes(
   scope: FastifyInstance,
-  { log, fleet, sessions, assets }: OverviewDeps,
+  { log, fleet, sessions, assets, settings }: OverviewDeps,
 ): Promise<void> {
   const streams = new Set<ServerResponse>()
   const page = { schema: { response: { 200: Type.String() } } }
 
   scope.get('/', page, async (_request, reply) => {
     reply.headers(PAGE_HEADERS).type('text/html; charset=utf-8')
-    return overviewPage(await fleet.snapshot(), assets)
+    return overviewPage(await fleet.snapshot(), assets, settings.notice)
   })
 
   // The guard shows its form to whoever has no session.

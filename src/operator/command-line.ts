@@ -46,6 +46,10 @@ Own APIs
                                           F: else <name>.overlay.yaml or .json beside the file
   check <folder>                          the same of all documents of a folder, and where they clash
 
+Users
+  notice [text] [--until T] [--end]       show a text on the pages of portal and console until T, end it, or print it
+                                          T: a time such as 2026-12-01T06:00:00Z, at most 90 days ahead
+
 Fleet
   status                                  what needs you, and nothing else; exit code 1 while callers fail
   overview                                health, queues, caps left and failures of each API
@@ -78,6 +82,8 @@ const OPTIONS = {
   caps: { type: 'string' },
   'key-file': { type: 'string' },
   limit: { type: 'string' },
+  until: { type: 'string' },
+  end: { type: 'boolean' },
   hold: { type: 'boolean' },
   overlay: { type: 'string' },
   check: { type: 'boolean' },
@@ -114,6 +120,7 @@ const TAKEN = {
   overview: { subject: false, options: [] },
   queue: { subject: true, options: [] },
   top: { subject: false, options: [] },
+  notice: { subject: true, options: ['until', 'end'] },
   audit: { subject: false, options: ['limit'] },
 } satisfies Record<string, Taken>
 

@@ -181,10 +181,24 @@ const COMMANDS: Record<Exclude<CommandName, 'check'>, Command> = {
     const stored = (await request(client, 'GET /v1/operator/settings')) as StoredSettings
     return { answer: { upstreams: stored.upstreams }, text: settingsFileText(stored) }
   },
+  notice: async ({ client, subject, values }) => {
+    const answer = await changeNotice(client, subject, values)
+    const { notice } = Object(answer)
+    return { answer, text: notice ? `Shown until ${notice.until}: ${notice.text}` : 'The pages show no notice.' }
+  },
   audit: async ({ client, values }) => {
     const answer = await request(client, `GET /v1/operator/audit?limit=${encodeURIComponent(values.limit ?? '50')}`)
     return { answer, text: auditText(Object(answer).records) }
   },
+}
+
+async function changeNotice(client: OperatorClient, text: string | undefined, values: Values): Promise<unknown> {
+  const path = '/v1/operator/notice'
+  if (values.end) return await request(client, `DELETE ${path}`)
+  if (text === undefined) return await request(client, `GET ${path}`)
+  const time = new Date(required(values.until, '--until'))
+  if (Number.isNaN(time.getTime())) throw new UsageError('--until: a time such as 2026-12-01T06:00:00Z.')
+  return await request(client, `PUT ${path}`, { text, until: time.toISOString() })
 }
 
 function upstreamPath(subject: string | undefined): string {

@@ -16,7 +16,7 @@ export type ListedUser = Users['users'][number]
  */
 export async function request(
   { url, token, tokenFrom, name }: OperatorClient,
-  route: `${'GET' | 'POST' | 'PATCH' | 'DELETE'} ${string}`,
+  route: `${'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'} ${string}`,
   body?: object,
 ): Promise<unknown> {
   const [method = '', path = ''] = route.split(' ', 2)

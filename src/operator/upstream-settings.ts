@@ -9,6 +9,7 @@ import { listUpstreamSettings } from '../db/upstream-settings.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
+import { type OperatorNotice, readNotice } from './operator-notice.ts'
 
 /**
  * How often the version is looked at, milliseconds: a change is in force everywhere within a
@@ -46,6 +47,7 @@ export class SettingsSync {
   #version: string | null | undefined
   #readAt = Number.NEGATIVE_INFINITY
   #rows: ReadonlyMap<string, UpstreamSettingsRow> = new Map()
+  #notice: OperatorNotice | undefined
   #current: Promise<void> | undefined
 
   constructor(deps: SettingsDeps) {
@@ -81,6 +83,11 @@ export class SettingsSync {
     for (const listener of this.#listeners) listener()
   }
 
+  /** What an operator tells everybody now. */
+  get notice(): OperatorNotice | undefined {
+    return this.#notice && Date.parse(this.#notice.until) > Date.now() ? this.#notice : undefined
+  }
+
   /** Puts the settings that were read last in force for an API. */
   apply(api: Api): void {
     applySettings(api, this.#decode(this.#rows.get(api.slug)))
@@ -93,6 +100,7 @@ export class SettingsSync {
       const version = redis.status === 'ready' ? await redis.get(keys.settingsVersion) : (this.#version ?? null)
       if (version === this.#version && performance.now() - this.#readAt < READ_EVERY_MS) return
       await this.read()
+      if (redis.status === 'ready') this.#notice = await readNotice(redis)
       this.#version = version
     } catch (error) {
       log.debug({ err: error }, 'failed to read the settings of upstreams')

@@ -211,6 +211,8 @@ export const keys = {
   minuteAccounts: (minute: number): string => `${PREFIX}:{stats}:${minute}:accounts`,
   /** String: version of what operators set of upstreams. No end. */
   settingsVersion: `${PREFIX}:{upstream-settings}:version`,
+  /** String: what an operator tells everybody on the pages. Until the end that it names. */
+  operatorNotice: `${PREFIX}:{upstream-settings}:notice`,
   /** String: a log-in of the console, by a keyed digest of its id. 12 h, or until log-out. */
   consoleSession: (digest: string): string => `${PREFIX}:{console}:session:${digest}`,
   /** String: since when Redis has kept its data, 0 from the start. No end. */

@@ -60,11 +60,11 @@ interface PageWords {
  */
 export async function portalRoutes(
   app: App,
-  { catalog, config, health, redis }: Context,
+  { catalog, config, health, redis, settings }: Context,
   assets: Assets,
 ): Promise<void> {
   const { baseUrl } = config.http
-  const pages = new Renderings<Buffer>(() => publicStateOf(catalog, health))
+  const pages = new Renderings<Buffer>(() => `${publicStateOf(catalog, health)} ${settings.notice?.text}`)
   const day = new LastDayReader(redis)
 
   const visitOf = (request: FastifyRequest): Visit => ({
@@ -85,6 +85,7 @@ export async function portalRoutes(
       main,
       signup: config.accounts.signup,
       notice: health.isStale ? UNAVAILABLE : '',
+      announcement: settings.notice?.text,
       isLoggedIn: visitOf(request).isLoggedIn,
     })
 

@@ -6,6 +6,7 @@ import { loadProcessConfig } from '../../src/config.ts'
 import { createConsole } from '../../src/console/console-app.ts'
 import { operatorAuditRoutes } from '../../src/console/operator-audit.ts'
 import { operatorCallRoutes } from '../../src/console/operator-calls.ts'
+import { operatorNoticeRoutes } from '../../src/console/operator-notice.ts'
 import { operatorRoutes } from '../../src/console/operator-upstreams.ts'
 import { operatorUserRoutes } from '../../src/console/operator-users.ts'
 import { closeContext, openContext } from '../../src/context.ts'
@@ -51,7 +52,13 @@ export async function startLocalNode(environment: Record<string, string>): Promi
 export async function startLocalConsole(environment: Record<string, string>): Promise<LocalNode> {
   const context = await openLocalContext('ops', environment)
   return await listen(
-    await createConsole(context, [operatorRoutes, operatorAuditRoutes, operatorCallRoutes, operatorUserRoutes]),
+    await createConsole(context, [
+      operatorRoutes,
+      operatorAuditRoutes,
+      operatorCallRoutes,
+      operatorUserRoutes,
+      operatorNoticeRoutes,
+    ]),
     0,
     () => closeContext(context),
   )

@@ -508,4 +508,35 @@ describe('the operator API', () => {
     await assert.rejects(cli('frobnicate'), /There is no command/)
     await assert.rejects(cli('pause', 'trivia', 'for', 'a', 'while'), /Nothing was done: pause takes one argument/)
   })
+
+  it('what an operator tells everybody stands on the pages of each node and of the console until its end', async () => {
+    const pages = () =>
+      Promise.all(gateway.urls.flatMap((url) => ['/', '/apis/weather', '/account'].map((path) => pageText(url, path))))
+    const text = 'No calls from 4 to 5 <UTC>: we move.'
+    const end = new Date(Date.now() + 3_600_000).toISOString()
+    assert.match(await cli('notice', text, '--until', end), /^Shown until 20.*: No calls from 4 to 5/)
+    const isShown = (page: string) => /No calls from 4 to 5 &(?:#60|lt);UTC&(?:#62|gt);: we move\./.test(page)
+    await until(async () => (await pages()).every(isShown))
+    await until(async () => isShown(await pageText(ops, '/', gateway.environment.OPERATOR_TOKEN)))
+    assert.match(await cli('notice'), /we move/)
+    assert.equal(await cli('notice', '--end'), 'The pages show no notice.')
+    await until(async () => !(await pages()).some(isShown))
+    const [record] = (await operator('/audit?action=notice&limit=1')).body.records
+    assert.deepEqual([record.before.notice.text, record.after.notice], [text, null])
+    // Its end ends it without an operator.
+    await cli('notice', text, '--until', new Date(Date.now() + 5_000).toISOString())
+    await until(async () => (await pages()).every(isShown))
+    await until(async () => !(await pages()).some(isShown))
+    await assert.rejects(
+      cli('notice', text, '--until', '2020-01-01T00:00:00Z'),
+      /VALIDATION_ERROR: The end of a notice/,
+    )
+    await assert.rejects(cli('notice', text, '--until', 'soon'), /--until: a time such as/)
+    await assert.rejects(cli('notice', text), /This command needs --until/)
+  })
+
+  const pageText = async (url: string, path: string, token?: string): Promise<string> => {
+    const headers = { accept: 'text/html', ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) }
+    return await (await fetch(url + path, { headers })).text()
+  }
 })

@@ -1,0 +1,55 @@
+import type { Static } from 'typebox'
+import Type from 'typebox'
+import { insertAuditRecord } from '../db/audit-log.ts'
+import type { Db } from '../db/database.ts'
+import { GatewayError } from '../errors.ts'
+import type { RedisConnection } from '../redis/connection.ts'
+import { keys } from '../redis/keys.ts'
+
+/** What an operator tells everybody who opens a page, until an end: a planned outage, say. */
+export const OperatorNotice = Type.Object(
+  {
+    text: Type.String({
+      minLength: 1,
+      maxLength: 300,
+      pattern: '^[^\\u0000-\\u001f\\u007f]+$',
+      description: 'Plain text in one line',
+    }),
+    until: Type.String({ format: 'date-time', description: 'When the pages no longer show it' }),
+  },
+  { title: 'OperatorNotice' },
+)
+
+export type OperatorNotice = Static<typeof OperatorNotice>
+
+/** Longest that a notice may stand, milliseconds: nobody should find a forgotten notice. */
+const STANDS_MS_MAX = 90 * 86_400_000
+
+/** @throws what Redis throws */
+export async function readNotice(redis: RedisConnection): Promise<OperatorNotice | undefined> {
+  const text = await redis.get(keys.operatorNotice)
+  return text === null ? undefined : JSON.parse(text)
+}
+
+/**
+ * Puts a notice in the place of the notice before, or ends it with undefined, and writes the change
+ * down. Redis forgets it at its end.
+ *
+ * @throws GatewayError VALIDATION_ERROR for an end that is past or too far
+ */
+export async function changeNotice(
+  { db, redis }: { db: Db; redis: RedisConnection },
+  notice: OperatorNotice | undefined,
+  actor: string,
+): Promise<void> {
+  const endsAt = notice && Date.parse(notice.until)
+  const leftMs = endsAt === undefined ? 0 : endsAt - Date.now()
+  if (endsAt !== undefined && !(leftMs > 0 && leftMs <= STANDS_MS_MAX)) {
+    throw new GatewayError('VALIDATION_ERROR', { message: 'The end of a notice is in the future, within 90 days.' })
+  }
+  const before = await readNotice(redis)
+  const written = { actor, subject: 'portal', before: { notice: before ?? null }, after: { notice: notice ?? null } }
+  await insertAuditRecord(db, { action: 'notice.change', ...written })
+  if (endsAt === undefined) await redis.del(keys.operatorNotice)
+  else await redis.set(keys.operatorNotice, JSON.stringify(notice), 'PXAT', endsAt)
+}
