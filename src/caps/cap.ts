@@ -87,7 +87,8 @@ export class Cap {
   readonly #slug: string
   readonly #bucket: CapBucket
   readonly #keys: string[]
-  readonly #rules: () => Caps
+  /** Read at each use: operators change caps while processes run. */
+  readonly rules: () => Caps
   readonly #pollKey: string
   /**
    * Makes names of polls, and of their permits, unique: Redis may lose its last writes, and count
@@ -102,20 +103,15 @@ export class Cap {
   limitedAt = Number.NEGATIVE_INFINITY
   readonly #joins: Batcher<JoinRequest, QueueAdmission | QueueRefusal>
 
-  /** `rules` is read at each call: operators change caps while processes run. */
   constructor(deps: CapDeps, { slug, bucket }: { slug: string; bucket: CapBucket }, rules: () => Caps) {
     this.#deps = deps
     this.#slug = slug
     this.#bucket = bucket
-    this.#rules = rules
+    this.rules = rules
     this.#keys = capKeys.all(slug, bucket)
     this.#pollKey = capKeys.poll(slug, bucket, randomUUID())
     this.name = capKeys.of(slug, bucket, 'state')
     this.#joins = new Batcher(this.#join.bind(this), { itemsMax: JOINED_TOGETHER_MAX })
-  }
-
-  get rules(): Caps {
-    return this.#rules()
   }
 
   /**
@@ -225,7 +221,7 @@ export class Cap {
 
   /** Concurrency, number of rates, then each rate's max and window in milliseconds. */
   #ruleArguments(): number[] {
-    const { concurrency, rates } = this.#rules()
+    const { concurrency, rates } = this.rules()
     const windows = rates.flatMap(({ max, seconds }) => [max, seconds * 1_000 + WINDOW_MARGIN_MS])
     return [concurrency, rates.length, ...windows]
   }
@@ -253,7 +249,7 @@ export class Cap {
   async #backfill(): Promise<void> {
     const { redis, db, now = () => redisNow(redis) } = this.#deps
     const [slug, bucket, rules] = [this.#slug, this.#bucket, this.#ruleArguments()]
-    const past = await readPastGrants(db, { slug, bucket, caps: this.#rules(), now: await now() })
+    const past = await readPastGrants(db, { slug, bucket, caps: this.rules(), now: await now() })
     await this.#run(scripts.backfill, this.#keys, [...rules, ...past.flatMap(({ at, granted }) => [at, granted])])
   }
 }

@@ -1,4 +1,4 @@
-import { memoizeRecent } from '../async/memoize.ts'
+import { memoize } from '../async/memoize.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import type { Caps } from '../catalog/upstream.ts'
 import { type CapBucket, SHARED_BUCKET, UNPROVEN_BUCKET } from '../queue/wait-queue-entry.ts'
@@ -18,7 +18,7 @@ export class UpstreamCaps {
   readonly of: (api: { slug: string }, bucket: CapBucket) => Cap
 
   constructor(deps: UpstreamCapsDeps) {
-    this.of = memoizeRecent(
+    this.of = memoize(
       ({ slug }, bucket) => capKeys.prefix(slug, bucket),
       ({ slug }, bucket) => {
         const api = deps.catalog.source(slug)

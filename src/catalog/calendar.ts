@@ -1,4 +1,4 @@
-import { memoizeRecent } from '../async/memoize.ts'
+import { memoize } from '../async/memoize.ts'
 
 /**
  * Whether the text is YYYY-MM-DD and the day exists: 30 February would be read as a day of March.
@@ -48,7 +48,7 @@ const UNLISTED_ZONES = `
 const NAMES_MAX = 1_000
 
 /** The zones of the IANA database, by their names in lower case. */
-const knownZones = memoizeRecent(
+const knownZones = memoize(
   () => '',
   () =>
     new Map(
@@ -62,7 +62,7 @@ const knownZones = memoizeRecent(
  *
  * @throws RangeError for no time zone
  */
-const formatOf = memoizeRecent(
+const formatOf = memoize(
   (timeZone: string) => timeZone.toLowerCase(),
   (timeZone) => new Intl.DateTimeFormat('sv-SE', { timeZone }),
   NAMES_MAX,

@@ -483,7 +483,7 @@ test('a call that joined the queue for a permit is refused at once and leaves th
   const cap = caps.of(catalog.get('weather') ?? assert.fail(), SHARED_BUCKET)
   let isAway = false
   const client = new PermitClient({
-    ...{ slug: 'weather', cap, log, onGranted: () => undefined },
+    ...{ slug: 'weather', bucket: SHARED_BUCKET, cap, log, grants: { add: () => undefined } },
     ...{ aheadMax: 0, isPausedByOperator: () => false, usualMs: () => 100 },
   })
   const away = new Error('the breaker is open')

@@ -101,7 +101,7 @@ export class LocalWaiters {
 
   /** The waiters that a poll asks permits for. */
   first(): LocalWaiter[] {
-    if (this.size <= WAITERS_PER_SHARE) return this.all
+    if (this.#byTag.length <= WAITERS_PER_SHARE) return [...this.#byTag]
     const first: LocalWaiter[] = []
     const counts = new Map<string, number>()
     for (const waiter of this.#byTag) {

@@ -3,8 +3,10 @@ import type { AcquireResult, PermitId } from '../../src/caps/replies.ts'
 import { LEASE_MS, PERMIT_AGE_MS_MAX, REPLY_MS, ROUND_TRIP_MS_MAX } from '../../src/caps/timing.ts'
 import { SLOW_MS } from '../../src/health/score.ts'
 import type { Log } from '../../src/log.ts'
+import type { CapBucket } from '../../src/queue/wait-queue-entry.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
 import { AttemptError } from '../errors/attempt-error.ts'
+import type { GrantLedger } from './grant-ledger.ts'
 import { createWaiter, type LocalWaiter, LocalWaiters } from './local-waiters.ts'
 import { type PermitRequest, tooLateError } from './permit-request.ts'
 import { AHEAD_LIFE_MS, PermitsAhead } from './permits-ahead.ts'
@@ -26,9 +28,10 @@ const WIDE_ROOM_MIN = 32
 
 export interface PermitClientDeps {
   slug: string
+  bucket: CapBucket
   cap: Cap
   log: Log
-  onGranted: (granted: number) => void
+  grants: Pick<GrantLedger, 'add'>
   /** Most permits that a poll acquires for calls that come later. */
   aheadMax: number
   /** Whether an operator holds the calls of the upstream: those that wait go on waiting. */
@@ -45,7 +48,8 @@ export class PermitClient {
   readonly slug: string
   readonly #cap: Cap
   readonly #log: Log
-  readonly #onGranted: PermitClientDeps['onGranted']
+  readonly #bucket: CapBucket
+  readonly #grants: PermitClientDeps['grants']
   readonly #isPausedByOperator: PermitClientDeps['isPausedByOperator']
   readonly #usualMs: PermitClientDeps['usualMs']
   readonly #inUse: PermitsInUse
@@ -61,12 +65,13 @@ export class PermitClient {
   /** How many more requests the cap had room for at the last poll. */
   room = 0
 
-  constructor({ slug, cap, log, onGranted, aheadMax, isPausedByOperator, usualMs }: PermitClientDeps) {
+  constructor({ slug, bucket, cap, log, grants, aheadMax, isPausedByOperator, usualMs }: PermitClientDeps) {
     this.slug = slug
     this.#cap = cap
     this.#log = log.child({ cap: cap.name })
     this.#inUse = new PermitsInUse(cap, this.#log)
-    this.#onGranted = onGranted
+    this.#bucket = bucket
+    this.#grants = grants
     this.#ahead = new PermitsAhead(aheadMax, (unused) => this.#giveBack(unused))
     this.#isPausedByOperator = isPausedByOperator
     this.#usualMs = usualMs
@@ -172,14 +177,14 @@ export class PermitClient {
       return POLL_INTERVAL_MS
     }
     const polledAt = performance.now()
-    const { rules } = this.#cap
+    const rules = this.#cap.rules()
     const logLaterMs = this.#logLaterMs
     const aheadMax = this.#ahead.wanted(waiters.length)
     const result = await this.#cap.acquire({ waiters, released, leaseMs: LEASE_MS, logLaterMs, aheadMax })
     const tookMs = Math.ceil(performance.now() - polledAt)
     this.#logLaterMs = tookMs > PERMIT_AGE_MS_MAX ? Math.min(tookMs, ROUND_TRIP_MS_MAX) : 0
     const usableUntil = polledAt + PERMIT_AGE_MS_MAX + logLaterMs
-    const mayBeUsed = (): boolean => polledAt > this.#cap.limitedAt && rules === this.#cap.rules
+    const mayBeUsed = (): boolean => polledAt > this.#cap.limitedAt && rules === this.#cap.rules()
     this.#ahead.keep(result.ahead, { usableUntil, mayBeUsed })
     if (this.#answerWaiters(result, { usableUntil, waiters })) return POLL_AT_ONCE
     this.#ahead.giveBack()
@@ -191,7 +196,7 @@ export class PermitClient {
     { granted, joined, refused, room }: AcquireResult,
     { usableUntil, waiters }: { usableUntil: number; waiters: LocalWaiter[] },
   ): boolean {
-    this.#onGranted(granted.size)
+    this.#grants.add({ slug: this.slug, bucket: this.#bucket, caps: this.#cap.rules(), granted: granted.size })
     for (const [member, id] of granted) this.#grant(member, id, usableUntil)
     for (const waiter of waiters) {
       const { member } = waiter

@@ -1,4 +1,4 @@
-import { type Memoized, memoizeRecent } from '../../src/async/memoize.ts'
+import { type Memoized, memoize } from '../../src/async/memoize.ts'
 import { CAPS_KEPT_MAX, type UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
 import type { HealthCache } from '../../src/health/health-watch.ts'
@@ -24,16 +24,15 @@ export class PermitClients {
   readonly of: Memoized<[api: { slug: string }, bucket: CapBucket], PermitClient>
 
   constructor({ caps, catalog, log, grants, health }: PermitClientsDeps) {
-    this.of = memoizeRecent(
+    this.of = memoize(
       (api, bucket) => caps.of(api, bucket).name,
       ({ slug }, bucket) => {
         const cap = caps.of({ slug }, bucket)
-        const onGranted = (granted: number): void => grants.add({ slug, bucket, caps: cap.rules, granted })
         const isPausedByOperator = (): boolean => catalog.source(slug)?.pausedMode === 'hold'
         const usualMs = (): number => health.usualMs(slug) ?? USUAL_MS_DEFAULT
         // Only what an upstream says of the shared cap is announced to all workers.
         const aheadMax = bucket === SHARED_BUCKET ? AHEAD_MAX : 0
-        return new PermitClient({ slug, cap, log, onGranted, aheadMax, isPausedByOperator, usualMs })
+        return new PermitClient({ slug, bucket, cap, log, grants, aheadMax, isPausedByOperator, usualMs })
       },
       CAPS_KEPT_MAX,
     )

@@ -16,7 +16,7 @@ const POLL_MS_MIN = 5
 /** When a worker polls Redis for the permits of one cap: one poll at a time. */
 export class PollSchedule {
   readonly #poll: () => Promise<number | undefined>
-  #isPolling = false
+  isPolling = false
   #pollAgain = false
   #timer: NodeJS.Timeout | undefined
 
@@ -28,21 +28,17 @@ export class PollSchedule {
     this.#poll = poll
   }
 
-  get isPolling(): boolean {
-    return this.#isPolling
-  }
-
   /**
    * Polls at the end of this tick, so that the waiters and released permits of one tick go into one
    * poll; if a poll is under way, directly after it.
    */
   pollSoon(): void {
     this.stop()
-    if (this.#isPolling) {
+    if (this.isPolling) {
       this.#pollAgain = true
       return
     }
-    this.#isPolling = true
+    this.isPolling = true
     setImmediate(() => this.#run())
   }
 
@@ -59,7 +55,7 @@ export class PollSchedule {
   #run(): void {
     this.#pollAgain = false
     this.#poll().then((pauseMs) => {
-      this.#isPolling = false
+      this.isPolling = false
       if (this.#pollAgain) this.pollSoon()
       else if (pauseMs !== undefined) this.pollIn(pauseMs)
     })
