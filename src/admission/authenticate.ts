@@ -62,7 +62,7 @@ export type CallerRequest = Pick<FastifyRequest, 'headers' | 'ip'>
  */
 export async function authenticateCall(deps: AuthenticationDeps, request: CallerRequest): Promise<Principal> {
   const credential = readCredential(request.headers)
-  return await deps.principals.get(principalKey(credential), async (wasAccepted) => {
+  return await deps.principals.get(credential.cacheKey, async (wasAccepted) => {
     const principal = await lookUpPrincipal(deps, credential, { wasAccepted, ip: request.ip })
     return credential.wantsTest ? { ...principal, mode: 'test' } : principal
   })
@@ -87,13 +87,13 @@ export function forgetPrincipal(
   headers: IncomingHttpHeaders,
   stale: Principal | undefined,
 ): void {
-  deps.principals.forget(principalKey(readCredential(headers)), stale)
+  deps.principals.forget(readCredential(headers).cacheKey, stale)
 }
 
-/** Caches keep the `cacheKey` of a credential and never its secret. */
 export interface SentCredential {
   kind: 'key' | 'session' | 'token'
   secret: string
+  /** By this caches know the credential, and apart from it the test calls that it makes. */
   cacheKey: string
   /**
    * Whether its caller asks for a test call. Any credential may make test calls, and a test key may
@@ -102,27 +102,16 @@ export interface SentCredential {
   wantsTest: boolean
 }
 
-function principalKey({ cacheKey, wantsTest }: SentCredential): string {
-  return wantsTest ? `test ${cacheKey}` : cacheKey
-}
+/** A session token has dots, and an access token has 43 characters without dots. */
+const ACCESS_TOKEN = /^[\w-]{43}$/
 
 function readCredential(headers: IncomingHttpHeaders): SentCredential {
-  return { ...sentCredential(headers), wantsTest: headers['x-gateway-mode'] === 'test' }
-}
-
-function sentCredential(headers: IncomingHttpHeaders): Omit<SentCredential, 'wantsTest'> {
   const apiKey = headers['x-api-key']
-  if (apiKey !== undefined) return keyCredential(String(apiKey))
-  const bearer = readBearer(headers)
-  if (bearer === undefined) throw new GatewayError('AUTH_REQUIRED')
-  if (bearer.startsWith('agw_')) return keyCredential(bearer)
-  // A session token has dots, and an access token is 43 characters without.
-  if (/^[\w-]{43}$/.test(bearer)) {
-    return { kind: 'token', secret: bearer, cacheKey: `token ${hash('sha256', bearer, 'base64')}` }
-  }
-  return { kind: 'session', secret: bearer, cacheKey: `session ${hash('sha256', bearer, 'base64')}` }
-}
-
-function keyCredential(secret: string): Omit<SentCredential, 'wantsTest'> {
-  return { kind: 'key', secret, cacheKey: hash('sha256', secret, 'base64') }
+  const secret = apiKey === undefined ? readBearer(headers) : String(apiKey)
+  if (secret === undefined) throw new GatewayError('AUTH_REQUIRED')
+  let kind: SentCredential['kind'] = 'key'
+  if (apiKey === undefined && !secret.startsWith('agw_')) kind = ACCESS_TOKEN.test(secret) ? 'token' : 'session'
+  const wantsTest = headers['x-gateway-mode'] === 'test'
+  const digest = hash('sha256', secret, 'base64')
+  return { kind, secret, cacheKey: `${kind}${wantsTest ? ' test' : ''} ${digest}`, wantsTest }
 }

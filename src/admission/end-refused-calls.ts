@@ -1,4 +1,4 @@
-import { type Catalog, knownEndpoint, knownSlug } from '../catalog/catalog.ts'
+import { type Catalog, knownTarget } from '../catalog/catalog.ts'
 import type { Config } from '../config.ts'
 import type { ErrorCode, GatewayError } from '../errors.ts'
 import type { HealthCache } from '../health/health-watch.ts'
@@ -82,8 +82,7 @@ export async function endRefusedBatchCalls(
   const codes: Record<string, number> = {}
   const ends = refusals.map(({ api, endpoint: path, taken, error }) => {
     const { code, status, details } = error
-    const slug = knownSlug(deps.catalog, api)
-    const endpoint = knownEndpoint(deps.catalog, slug, `/${path.replace(/^\/+/, '')}`)
+    const { slug, endpoint } = knownTarget(deps.catalog, api, `/${path.replace(/^\/+/, '')}`)
     const ended: EndedCall = {
       ...{ ...origin, quotedMs: details.retryAfterMs, id: taken?.id, accountId, keyId, mode },
       ...{ slug, endpoint, status, code, totalMs: 0, refusedByPlan },

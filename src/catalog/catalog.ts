@@ -66,16 +66,13 @@ export function isOwn({ upstream }: Pick<Api, 'upstream'>): boolean {
 export const PAUSED_RETRY_MS = 30_000
 
 /**
- * The slug, or `-` if the catalog does not have it: what is counted by API gets no names that
- * callers make up.
+ * What of an address the catalog has: `-` for another slug, and undefined for another endpoint.
+ * What is counted by API gets no names that callers make up.
  */
-export function knownSlug(catalog: ReadonlyMap<string, unknown>, slug: string): string {
-  return catalog.has(slug) ? slug : '-'
-}
-
-/** The path of an endpoint, or undefined if the API has none such. */
-export function knownEndpoint(catalog: Catalog, slug: string, path: string): string | undefined {
-  return catalog.get(slug)?.endpoints.has(path) ? path : undefined
+export function knownTarget(catalog: Catalog, slug: string, path: string): { slug: string; endpoint?: string } {
+  const api = catalog.get(slug)
+  if (!api) return { slug: '-' }
+  return api.endpoints.has(path) ? { slug, endpoint: path } : { slug }
 }
 
 /**

@@ -1,5 +1,5 @@
 import { UpstreamDownError } from '../caps/refusal.ts'
-import { type Catalog, knownEndpoint, knownSlug } from '../catalog/catalog.ts'
+import { type Catalog, knownTarget } from '../catalog/catalog.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import type { Config } from '../config.ts'
 import type { GatewayError } from '../errors.ts'
@@ -41,8 +41,7 @@ export function noteArrival(
 ): CallArrival {
   const [, name = '', path = ''] =
     /^\/v1\/call\/([a-z0-9-]+)(?:(\/[a-z0-9-]+)?(?:\?|$)|\/)/.exec(request.url ?? '') ?? []
-  const slug = knownSlug(catalog, name)
-  const endpoint = knownEndpoint(catalog, name, path)
+  const { slug, endpoint } = knownTarget(catalog, name, path)
   const span = tracing && startCallSpan(tracing, request, { origin, slug, endpoint })
   return { origin, startedAt: performance.now(), slug, endpoint, span }
 }
