@@ -155,7 +155,7 @@ export class ReplyInbox {
           // Names and values alternate; the entry that made the stream has an empty value.
           for (let index = 1; index < fields.length; index += 2) {
             const frame = fields[index]
-            if (frame?.length) this.#deliverOrWarn(frame)
+            if (frame?.length) this.#deliver(frame)
           }
         }
       } catch (error) {
@@ -180,17 +180,16 @@ export class ReplyInbox {
     this.#keptAt = performance.now()
   }
 
-  /** A frame that cannot be read costs its own call's reply alone. */
-  #deliverOrWarn(frame: Buffer): void {
-    try {
-      this.#deliver(frame)
-    } catch (error) {
-      this.#log.warn({ err: error }, 'failed to read a reply')
-    }
-  }
-
   #deliver(frame: Buffer): void {
-    const { head, body } = decodeFrame<ReplyHead>(frame)
+    let reply: Reply
+    try {
+      reply = decodeFrame<ReplyHead>(frame)
+    } catch (error) {
+      // A frame that cannot be read costs its own call's reply alone.
+      this.#log.warn({ err: error }, 'failed to read a reply')
+      return
+    }
+    const { head } = reply
     const pending = this.#pending.get(head.id)
     // A second reply (the job ran twice), or the caller left.
     if (!pending) {
@@ -201,7 +200,7 @@ export class ReplyInbox {
     // The body is kept with the result of an asynchronous call, or is in the frame, or has a key.
     // Workers of an earlier version set `isStored` alone. @until 0.4.0
     if (head.storedFor !== undefined || head.isStored) this.#readStored(head, head.storedFor ?? '', pending)
-    else if (head.bodyKey === undefined) pending.resolve({ head, body })
+    else if (head.bodyKey === undefined) pending.resolve(reply)
     else this.#fetch(head, head.bodyKey, pending)
   }
 

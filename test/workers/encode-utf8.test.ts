@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { encodeUtf8 } from '../../workers/upstream/encode-utf8.ts'
+import { encodeUtf8 } from '../../workers/upstream/outcome.ts'
 
 const KINDS = {
   ASCII: 'plain "text"\n',
