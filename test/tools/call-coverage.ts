@@ -1,9 +1,9 @@
 /**
  * Prints what one call enters: files and functions of `src` and `workers`, by V8's precise coverage
- * of a gateway that runs inside this process. A function counts if each of several calls entered
- * it, so that timers of the processes do not count. Source lines of the call path's folders leave
- * out blank lines and comments. Usage: `node test/tools/call-coverage.ts [--files]`, which lists
- * the functions of each file too.
+ * of a gateway that runs inside this process. A function counts if each of several calls entered it
+ * more often than any of several pauses without a call, so that timers of the processes do not
+ * count. Source lines of the call path's folders leave out blank lines and comments. Usage:
+ * `node test/tools/call-coverage.ts [--files]`, which lists the functions of each file too.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { Session } from 'node:inspector/promises'
@@ -18,6 +18,8 @@ const ROOT = new URL('../../', import.meta.url)
 const TIMES = 5
 /** Until the work after the answer is done, milliseconds. */
 const AFTERWARDS_MS = 400
+/** Until all that is gathered of calls is written, milliseconds. */
+const SETTLED_MS = 2_500
 const WIDE = 'concurrency=256,1000000/1'
 const FOLDERS_OF_PATH = ['src/async', 'src/caps', 'src/cache', 'src/calls', 'src/limits', 'src/queue', 'workers']
 const FILES_OF_PATH = ['src/admission/forecast.ts', 'src/routes/call.ts', 'src/admission/admit.ts']
@@ -28,36 +30,47 @@ profiler.connect()
 /** Names of functions by `file:offset`. */
 const nameOf = new Map<string, string>()
 
-/** Functions of the project that were entered since the last time, as `file:offset`. */
-async function entered(): Promise<Set<string>> {
+/** How often each function of the project was entered since the last time, by `file:offset`. */
+async function entered(): Promise<Map<string, number>> {
   const { result } = await profiler.post('Profiler.takePreciseCoverage')
-  const names = new Set<string>()
+  const counts = new Map<string, number>()
   for (const { url, functions } of result) {
     if (!url.startsWith(`${ROOT.href}src/`) && !url.startsWith(`${ROOT.href}workers/`)) continue
     for (const { ranges, functionName } of functions) {
       const [range] = ranges
       if (!range || range.count === 0) continue
       const name = `${url.slice(ROOT.href.length)}:${range.startOffset}`
-      names.add(name)
+      counts.set(name, range.count)
       nameOf.set(name, functionName || '(anonymous)')
     }
   }
-  return names
+  return counts
 }
 
 /** What every one of several calls entered. */
 async function enteredByEach(call: () => Promise<void>): Promise<Set<string>> {
   for (let warmUp = 0; warmUp < 3; warmUp += 1) await call()
-  await delay(AFTERWARDS_MS)
-  let common: Set<string> | undefined
+  // Until what was counted of these calls is written as well.
+  await delay(SETTLED_MS)
+  const idle = await countsOf(() => Promise.resolve())
+  const called = await countsOf(call)
+  const isOfCall = (name: string): boolean => {
+    const most = Math.max(...idle.map((counts) => counts.get(name) ?? 0))
+    return called.every((counts) => (counts.get(name) ?? 0) > most)
+  }
+  return new Set([...(called[0]?.keys() ?? [])].filter(isOfCall))
+}
+
+/** How often each function was entered, each of several times. */
+async function countsOf(run: () => Promise<void>): Promise<Map<string, number>[]> {
+  const all: Map<string, number>[] = []
   for (let time = 0; time < TIMES; time += 1) {
     await entered()
-    await call()
+    await run()
     await delay(AFTERWARDS_MS)
-    const now = await entered()
-    common = common ? new Set([...common].filter((name) => now.has(name))) : now
+    all.push(await entered())
   }
-  return common ?? new Set()
+  return all
 }
 
 function namesIn(file: string, functions: Set<string>): string {
