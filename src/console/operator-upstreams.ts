@@ -198,7 +198,7 @@ function queueRoutes(app: App, deps: OperatorDeps): void {
     // failed.
     await insertAuditRecord(db, { actor: actorOf(request), action: 'upstream.probe', subject: slug })
     const id = randomUUID()
-    await enqueueProbe(queues, slug, { name: `operator-${id}`, isForced: true, outcomeId: id })
+    await enqueueProbe(queues, slug, { name: `operator-${id}`, isForced: true, skipsPause: true, outcomeId: id })
     const outcome = await awaitProbeOutcome(redis, { slug, id }, PROBE_WAIT_MS)
     return { slug, action: 'probe', outcome }
   })

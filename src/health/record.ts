@@ -193,16 +193,21 @@ async function record(redis: RedisConnection, slug: string, counted: Counted): P
 export type HalfOpenAnswer = { kind: 'closed' | 'slot' | 'probe' } | { kind: 'wait'; waitMs: number }
 
 /**
- * Acquires the half-open slot of an open breaker, which one attempt at a time can hold. `isForced`
- * (an operator's probe) skips the breaker's pause, but not an attempt that is under way. A `voter`
- * whose calls failed of late leaves the slot to a probe.
+ * Acquires the half-open slot of an open breaker, which one attempt at a time can hold.
+ * `skipsPause` (an operator's probe) skips the breaker's pause, but not an attempt that is under
+ * way. A `voter` whose calls failed of late leaves the slot to a probe.
  */
 export async function acquireHalfOpenSlot(
   redis: RedisConnection,
   slug: string,
-  { token, isForced, voter = '', now }: { token: string; isForced?: boolean; voter?: string | undefined; now?: number },
+  {
+    token,
+    skipsPause,
+    voter = '',
+    now,
+  }: { token: string; skipsPause?: boolean; voter?: string | undefined; now?: number },
 ): Promise<HalfOpenAnswer> {
-  const values = [now ?? '', token, HALF_OPEN_LEASE_MS, slug, isForced ? 1 : 0, voter]
+  const values = [now ?? '', token, HALF_OPEN_LEASE_MS, slug, skipsPause ? 1 : 0, voter]
   const reply = await ACQUIRE_SLOT.run(redis, [upstreamKeys.health(slug)], values)
   const [kind, waitMs] = reply as [HalfOpenAnswer['kind'], number]
   return kind === 'wait' ? { kind, waitMs } : { kind }

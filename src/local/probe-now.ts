@@ -15,7 +15,7 @@ export async function probeNow(config: Config, { slugs, name }: { slugs: string[
   const redis = openRedis(config.redisUrls, 'blocking', log)
   const queues = new CallQueues(redis, log)
   try {
-    await Promise.all(slugs.map((slug) => enqueueProbe(queues, slug, { name, isForced: true })))
+    await Promise.all(slugs.map((slug) => enqueueProbe(queues, slug, { name, isForced: true, skipsPause: true })))
   } catch (error) {
     log.debug({ err: error }, 'failed to probe at the start')
   } finally {

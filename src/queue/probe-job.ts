@@ -14,8 +14,10 @@ export const probeScheduler = (slug: string): string => `probe-${slug}`
 export interface ProbeJob {
   v: 1
   slug: string
-  /** It skips the breaker's pause, and is sent even if traffic shows the health. */
+  /** It is sent even if traffic shows the health. */
   isForced?: boolean
+  /** A person asked for it: it does not wait for the end of an open breaker's pause. */
+  skipsPause?: boolean
   /** It alone may open the breaker: calls could not tell whether the upstream hangs. */
   isDecisive?: boolean
   /**
@@ -44,6 +46,7 @@ export async function enqueueProbe(
   {
     name,
     isForced,
+    skipsPause,
     isDecisive,
     delayMs = 0,
     endpoint,
@@ -55,6 +58,7 @@ export async function enqueueProbe(
     v: 1,
     slug,
     ...(isForced ? { isForced } : {}),
+    ...(skipsPause ? { skipsPause } : {}),
     ...(isDecisive ? { isDecisive } : {}),
     ...(endpoint ? { endpoint } : {}),
     ...(outcomeId ? { outcomeId } : {}),
@@ -67,12 +71,13 @@ export async function enqueueProbe(
 
 /** @throws Error if it is no probe of this version */
 export function parseProbeJob(data: unknown): ProbeJob {
-  const { v, slug, isForced, isDecisive, endpoint, outcomeId } = Object(data)
+  const { v, slug, isForced, skipsPause, isDecisive, endpoint, outcomeId } = Object(data)
   if (v !== 1 || typeof slug !== 'string') throw new Error('job data do not fit a probe of version 1')
   return {
     v,
     slug,
     isForced: isForced === true,
+    skipsPause: skipsPause === true,
     isDecisive: isDecisive === true,
     ...(typeof endpoint === 'string' ? { endpoint } : {}),
     ...(typeof outcomeId === 'string' ? { outcomeId } : {}),

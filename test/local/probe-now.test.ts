@@ -30,7 +30,7 @@ test('the probes of a start are sent whatever the breaker says, once a start', a
   })
   const jobs = await queues.of('weather').getJobs()
   assert.deepEqual(
-    jobs.map(({ id, data }) => [id, parseProbeJob(data).isForced]).sort(),
+    jobs.map(({ id, data }) => [id, parseProbeJob(data).skipsPause]).sort(),
     slugs.map((slug) => [`${slug}-start-1`, true]).sort(),
   )
 })

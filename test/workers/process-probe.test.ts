@@ -2,8 +2,11 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { applySettings, Catalog, type OperatorSettings } from '../../src/catalog/catalog.ts'
 import { awaitProbeOutcome, enqueueProbe } from '../../src/queue/probe-job.ts'
-import { upstreamKeys } from '../../src/redis/keys.ts'
+import { channels, upstreamKeys } from '../../src/redis/keys.ts'
 import { processProbe } from '../../workers/jobs/process-probe.ts'
+import { until } from '../support/gateway.ts'
+import { recorded } from '../support/recorded.ts'
+import { startUpstreamServer } from '../support/upstream-server.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
 
 /** The outcome of a probe whose time is over before it has a permit. */
@@ -43,4 +46,24 @@ test('a probe of an endpoint whose recorded call cannot be made sends nothing an
 test('a probe that a pause of the API holds until its time is over says so', async (t) => {
   const { code, words } = (await outcomeWithoutPermit(t, { pausedMode: 'hold' })) ?? assert.fail()
   assert.deepEqual([code, words], ['API_PAUSED', 'the API is paused and holds its probes'])
+})
+
+test('a probe that was to decide whether a breaker opens is not sent in the pause of the open breaker, and the probe of a person is', async (t) => {
+  const upstream = await startUpstreamServer()
+  t.after(() => upstream.close())
+  upstream.play('encyclopedia', () => recorded('encyclopedia'))
+  const { deps, api } = await openWorkerParts(t, upstream.environment('encyclopedia'))
+  const { slug } = api
+  const open = { state: 'Down', open: '1', trialAt: `${Date.now() + 60_000}`, trialBy: '', pause: '60000', good: 0 }
+  await deps.redis.hset(upstreamKeys.health(slug), open)
+  await deps.redis.publish(channels.health, slug)
+  await until(() => deps.health.ofUpstream(slug).isOpen)
+  const probe = async (name: string, skipsPause: boolean) => {
+    await enqueueProbe(deps.queues, slug, { name, isForced: true, skipsPause })
+    const job = (await deps.queues.of(slug).getJob(`${slug}-${name}`)) ?? assert.fail()
+    await processProbe(deps, job, new AbortController().signal)
+    return upstream.arrivals.length
+  }
+  assert.equal(await probe('confirm', false), 0)
+  assert.equal(await probe('operator', true), 1)
 })

@@ -23,7 +23,14 @@ const PROBE_MS_MAX = 30_000
 
 /** Sends the upstream's cheapest request, on its cap. Skipped if real traffic shows the health. */
 export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
-  const { slug, isForced = false, isDecisive = false, endpoint: path, outcomeId } = parseProbeJob(job.data)
+  const {
+    slug,
+    isForced = false,
+    skipsPause = false,
+    isDecisive = false,
+    endpoint: path,
+    outcomeId,
+  } = parseProbeJob(job.data)
   const api = sourceNamed(deps.catalog, slug)
   if (!api?.enabled || (api.pausedMode === 'refuse' && !isForced)) return null
   if (!isForced && isFresh(deps, api)) return null
@@ -32,7 +39,7 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
     source: 'probe',
     isPlain: true,
     concurrency: api.caps.concurrency,
-    isForced,
+    skipsPause,
     isDecisive,
   })
   const recorded = recordedCall(api, path)

@@ -14,14 +14,14 @@ type GateDeps = Pick<HealthDeps, 'redis' | 'health' | 'queues' | 'log'>
  */
 export class BreakerGate {
   readonly #deps: GateDeps
-  readonly #request: Pick<RecordedRequest, 'slug' | 'isForced' | 'isPlain' | 'voter'>
+  readonly #request: Pick<RecordedRequest, 'slug' | 'skipsPause' | 'isPlain' | 'voter'>
   /**
    * Token of the half-open slot that the requests share, redirects included, until their outcome is
    * counted; undefined while the breaker is closed.
    */
   halfOpenToken: string | undefined
 
-  constructor(deps: GateDeps, request: Pick<RecordedRequest, 'slug' | 'isForced' | 'isPlain' | 'voter'>) {
+  constructor(deps: GateDeps, request: Pick<RecordedRequest, 'slug' | 'skipsPause' | 'isPlain' | 'voter'>) {
     this.#deps = deps
     this.#request = request
   }
@@ -31,9 +31,9 @@ export class BreakerGate {
    * request that holds the half-open slot need not wait.
    */
   #waitMs(): number | undefined {
-    const { slug, isForced } = this.#request
+    const { slug, skipsPause } = this.#request
     const waitMs = this.#deps.health.breakerWaitMsOfUpstream(slug)
-    return waitMs !== undefined && (isForced || this.halfOpenToken !== undefined) ? 0 : waitMs
+    return waitMs !== undefined && (skipsPause || this.halfOpenToken !== undefined) ? 0 : waitMs
   }
 
   #openError(waitMs: number): BreakerOpenError {
@@ -52,13 +52,13 @@ export class BreakerGate {
    * @throws BreakerOpenError
    */
   async enter(): Promise<void> {
-    const { slug, isForced, isPlain, voter } = this.#request
+    const { slug, skipsPause, isPlain, voter } = this.#request
     const waitMs = this.#waitMs()
     if (this.halfOpenToken !== undefined || waitMs === undefined) return
     if (waitMs > 0) throw this.#openError(waitMs)
     if (!isPlain) this.#leaveToProbe()
     const token = randomUUID()
-    const answer = await acquireHalfOpenSlot(this.#deps.redis, slug, { token, voter, isForced: isForced === true })
+    const answer = await acquireHalfOpenSlot(this.#deps.redis, slug, { token, voter, skipsPause: skipsPause === true })
     if (answer.kind === 'wait') throw this.#openError(answer.waitMs)
     if (answer.kind === 'probe') this.#leaveToProbe()
     if (answer.kind === 'slot') this.halfOpenToken = token

@@ -23,7 +23,7 @@ export interface RecordedRequest {
   /** Requests that the upstream takes at once: when all of them hang, that is enough to know. */
   concurrency: number
   /** Skips the pause of an open breaker. */
-  isForced?: boolean
+  skipsPause?: boolean
   /** Decides alone whether the breaker opens. */
   isDecisive?: boolean
   /**

@@ -9,7 +9,7 @@
              probe is to be made instead ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./read-health.lua"
-local token, leaseMs, slug, isForced, caller = ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5] == '1', ARGV[6]
+local token, leaseMs, slug, skipsPause, caller = ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5] == '1', ARGV[6]
 if h.open ~= '1' then return {'closed', 0} end
 local holder, waitMs = h.trialBy or '', num('trialAt') - now
 if waitMs > 0 then
@@ -17,7 +17,7 @@ if waitMs > 0 then
   if holder == token then return {'slot', 0} end
   -- The lease is for a holder that died.
   if holder ~= '' then return {'wait', math.ceil(math.min(waitMs, HALF_OPEN_WAIT_MS))} end
-  if not isForced then return {'wait', math.ceil(waitMs)} end
+  if not skipsPause then return {'wait', math.ceil(waitMs)} end
 end
 for voter, at in string.gmatch(caller ~= '' and h.voters or '', '([^@,]+)@([^,]+)') do
   if voter == caller and now - tonumber(at) < VOTE_MS then return {'probe', 0} end
