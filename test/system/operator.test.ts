@@ -518,15 +518,16 @@ describe('the operator API', () => {
     const isShown = (page: string) => /No calls from 4 to 5 &(?:#60|lt);UTC&(?:#62|gt);: we move\./.test(page)
     await until(async () => (await pages()).every(isShown))
     await until(async () => isShown(await pageText(ops, '/', gateway.environment.OPERATOR_TOKEN)))
+    // Its end ends it without an operator.
+    await cli('notice', text, '--until', new Date(Date.now() + 2_000).toISOString())
+    await until(async () => !(await pages()).some(isShown))
+    await cli('notice', text, '--until', end)
     assert.match(await cli('notice'), /we move/)
+    await until(async () => (await pages()).every(isShown))
     assert.equal(await cli('notice', '--end'), 'The pages show no notice.')
     await until(async () => !(await pages()).some(isShown))
     const [record] = (await operator('/audit?action=notice&limit=1')).body.records
     assert.deepEqual([record.before.notice.text, record.after.notice], [text, null])
-    // Its end ends it without an operator.
-    await cli('notice', text, '--until', new Date(Date.now() + 5_000).toISOString())
-    await until(async () => (await pages()).every(isShown))
-    await until(async () => !(await pages()).some(isShown))
     await assert.rejects(
       cli('notice', text, '--until', '2020-01-01T00:00:00Z'),
       /VALIDATION_ERROR: The end of a notice/,
