@@ -1,9 +1,8 @@
 import type { IncomingMessage } from 'node:http'
-import { Readable } from 'node:stream'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Context } from './context.ts'
 import { GatewayError } from './errors.ts'
-import { unreadStream } from './http/answer/unread-stream.ts'
+import { payloadFor } from './http/answer/unread-stream.ts'
 import { allowOrigins } from './http/server/cross-origin.ts'
 import { checkHeld, holdAnswer } from './http/server/holding.ts'
 import { collectMethods, refuseUnrouted } from './http/server/method-not-allowed.ts'
@@ -103,7 +102,7 @@ export function hookAnswers(app: FastifyInstance, context: AnswerDeps): void {
   // its connection.
   // biome-ignore lint/complexity/useMaxParams: the form of Fastify's hooks.
   app.addHook('onSend', (request, reply, answer, done) => {
-    const payload = request.method === 'HEAD' && answer instanceof Readable ? unreadStream(answer) : answer
+    const payload = payloadFor(request.method, answer)
     holdAnswer(request.raw, reply.raw, payload)
     if (context.isDraining) reply.header('connection', 'close')
     if (reply.statusCode === 401 && accounts.isOauthOn) {

@@ -76,6 +76,22 @@ describe('the audit log', () => {
     assert.equal(new Set(body.trimEnd().split('\n')).size, 1_203)
   })
 
+  it('the audit log is not read for a HEAD of its exports', async (t) => {
+    const select = t.mock.method(console_.context.db, 'selectFrom')
+    for (const [url, accept] of [
+      ['/audit.ndjson', '*/*'],
+      ['/v1/operator/audit', 'application/x-ndjson'],
+    ] as const) {
+      const answer = await console_.app.inject({ method: 'HEAD', url, headers: { ...console_.bearer, accept } })
+      assert.deepEqual([answer.statusCode, answer.body], [200, ''], url)
+      assert.match(String(answer.headers['content-type']), /^application\/x-ndjson/)
+    }
+    const reads = () => select.mock.calls.filter(({ arguments: [table] }) => String(table) === 'audit_log').length
+    assert.equal(reads(), 0)
+    await get('/audit.ndjson')
+    assert.ok(reads() > 0)
+  })
+
   it('the audit log is a page with filters that stay in its links, and texts that stay texts', async () => {
     const page = (await get('/audit?action=upstream&limit=2')).body
     assert.match(page, /subject-6.*subject-4/s)
