@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, glob, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { startPostgres } from '../../src/local/embedded/postgres.ts'
+import { startRedis } from '../../src/local/embedded/redis.ts'
 
 /**
  * `npm run test:mutations [word]`: breaks the Lua scripts one way at a time, in a copy of the
@@ -849,14 +850,14 @@ const TEST_MS_MAX = 120_000
  * The first test that fails, or undefined. It ends its file. If the file went on after a mutation,
  * each test that follows might wait as long as a test may take.
  */
-async function failingTest(folder: string, tests: string[]): Promise<string | undefined> {
+async function failingTest(folder: string, tests: string[], signal: AbortSignal): Promise<string | undefined> {
   for (const file of tests) {
     const flags = ['--test', '--test-isolation=none', '--test-reporter=tap', `--test-timeout=${TEST_MS_MAX}`]
     const child = spawn(process.execPath, [...flags, '--test-force-exit', file], {
       cwd: folder,
-      // The end of the run removes what a file that was ended leaves in the folder.
       env: { ...process.env, PROPERTY_SHRINK: 'off', TMPDIR: folder },
       stdio: ['ignore', 'pipe', 'inherit'],
+      ...{ signal, killSignal: 'SIGKILL' },
     })
     let [output, name]: [string, string | undefined] = ['', undefined]
     child.stdout.on('data', (data) => {
@@ -865,13 +866,23 @@ async function failingTest(folder: string, tests: string[]): Promise<string | un
       // A file that could not be loaded still says why.
       if (name !== undefined && name !== file) child.kill('SIGKILL')
     })
-    const [code] = await once(child, 'close')
+    const [code] = await once(child, 'close').finally(() => endServices(folder))
     if (name !== undefined && name !== file) return `${file}: ${name}`
     // Such a mutation breaks more than the rule that it is meant to break, and proves nothing of
     // the tests.
     if (code !== 0) throw new Error(`${file} ended before its tests:\n${output}`)
   }
   return undefined
+}
+
+/** A file that was ended leaves the Redis that it started, and its folder. */
+async function endServices(folder: string): Promise<void> {
+  for await (const name of glob('agw-test-*/redis', { cwd: folder })) {
+    const dataDir = resolve(folder, name, '..')
+    const redis = await startRedis({ dataDir, print: () => undefined, install: 'no' })
+    await redis.stop()
+    await rm(dataDir, { recursive: true, force: true })
+  }
 }
 
 /** Writes which test caught which mutation. */
@@ -896,10 +907,13 @@ async function main([word = '']: string[]): Promise<number> {
   const folder = await copyProject()
   const postgres = await startPostgres({ dataDir: folder, print: () => undefined })
   process.env.TEST_DATABASE_URL = postgres.superuserUrl
+  // A time limit of whoever runs this, or Ctrl-C: the servers end all the same.
+  const ending = new AbortController()
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => ending.abort())
   const caught: { mutation: Mutation; by: string }[] = []
   try {
     // A test that fails anyway would seem to catch everything.
-    const failing = await failingTest(folder, [...new Set(chosen.flatMap(({ tests }) => tests))])
+    const failing = await failingTest(folder, [...new Set(chosen.flatMap(({ tests }) => tests))], ending.signal)
     if (failing) throw new Error(`${failing} fails without any mutation`)
     for (const mutation of chosen) {
       const { name, file, from, to, tests } = mutation
@@ -907,8 +921,7 @@ async function main([word = '']: string[]): Promise<number> {
       const text = await readFile(path, 'utf8')
       if (!text.includes(from)) throw new Error(`${file} has no "${from.trim()}" any more`)
       await writeFile(path, text.replace(from, to))
-      const by = await failingTest(folder, tests)
-      await writeFile(path, text)
+      const by = await failingTest(folder, tests, ending.signal).finally(() => writeFile(path, text))
       if (by) caught.push({ mutation, by })
       console.log(by ? `✔ ${file}: ${name} — ${by}` : `✖ ${file}: ${name} was not caught`)
     }
