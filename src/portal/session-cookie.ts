@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { SESSION_MS } from '../accounts/session-token.ts'
 import { readCookie, writeSessionCookie } from '../http/request/cookies.ts'
+import { isOwnOrigin } from '../http/request/own-origin.ts'
 
 /**
  * The portal's log-in lives in a cookie that no script can read, so that a script that should not
@@ -42,8 +43,7 @@ export function isPortalRequest(request: FastifyRequest, baseUrl: string): boole
   const { origin, 'sec-fetch-site': site } = request.headers
   if (request.headers[REQUEST_HEADER] === undefined) return false
   if (site !== undefined && site !== 'same-origin') return false
-  if (origin === undefined || origin === new URL(baseUrl).origin) return true
-  return URL.canParse(origin) && new URL(origin).host === request.host
+  return origin === undefined || isOwnOrigin(origin, request, baseUrl)
 }
 
 /**

@@ -15,6 +15,7 @@ import { findUser, findUserByEmail, insertUser, updatePasswordHash } from '../db
 import { GatewayError } from '../errors.ts'
 import { CREDENTIALS_BYTES_MAX } from '../http/request/body-limits.ts'
 import { OPEN_BODY } from '../http/request/closed-bodies.ts'
+import { requireOwnOrigin } from '../http/request/own-origin.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { SESSIONS_MAX, startSession } from '../identity/start-session.ts'
 import { clientOf, publicNetworkOf } from '../throttles/client-network.ts'
@@ -58,6 +59,8 @@ const LoginAnswer = Type.Object({ token: Type.String({ description: SESSION_WORD
 /** Sign-up and log-in. */
 export async function authRoutes(app: App, context: Context): Promise<void> {
   const { config } = context
+  // Nobody knows the caller yet, so a page that has its name lead here could take an account.
+  app.addHook('onRequest', async (request) => requireOwnOrigin(request, config.http.baseUrl))
 
   const signup = {
     // Before the body is read: to correct it would not help.
@@ -94,7 +97,7 @@ export async function authRoutes(app: App, context: Context): Promise<void> {
 
   const login = {
     bodyLimit: CREDENTIALS_BYTES_MAX,
-    config: { errors: ['INVALID_CREDENTIALS', 'LOGIN_THROTTLED'] as const },
+    config: { errors: ['INVALID_CREDENTIALS', 'FORBIDDEN', 'LOGIN_THROTTLED'] as const },
     schema: {
       summary: 'Log in',
       tags: ['Accounts'],

@@ -3,6 +3,7 @@ import Type, { type Static } from 'typebox'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
 import { CREDENTIALS_BYTES_MAX } from '../http/request/body-limits.ts'
+import { requireOwnOrigin } from '../http/request/own-origin.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
 import { isPortalRequest, sessionCookie } from '../portal/session-cookie.ts'
 
@@ -19,6 +20,7 @@ export async function portalSessionRoutes(app: App, { config }: Context): Promis
   const { baseUrl } = config.http
   app.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store')
+    requireOwnOrigin(request, baseUrl)
     if (!isPortalRequest(request, baseUrl)) {
       throw new GatewayError('FORBIDDEN', {
         message: 'Only pages of the portal may send this request.',

@@ -110,7 +110,7 @@ function claimRoute(app: App, deps: Deps): void {
   const { context, provider } = deps
   const { config, db } = context
   app.post('/login/claim', { ...costly, schema: { hide: true, body: ClaimForm } }, async (request, reply) => {
-    requireOwnOrigin(request as Parameters<typeof requireOwnOrigin>[0], config.http.baseUrl)
+    requireOwnOrigin(request, config.http.baseUrl)
     const { password, claim: sealed } = request.body
     const { claim, next } = openClaim(config.secrets.encryption, sealed)
     const claimed = async (): Promise<User> => {

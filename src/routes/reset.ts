@@ -85,7 +85,7 @@ function pageRoutes(app: App, { context, assets, links }: PageDeps): void {
     return answer(reply, forgotPage())
   })
   app.post('/forgot', { ...hidden, schema: { hide: true, body: EmailBody } }, async (request, reply) => {
-    requireOwnOrigin(request as Parameters<typeof requireOwnOrigin>[0], baseUrl)
+    requireOwnOrigin(request, baseUrl)
     await links.request(request.body.email, request.ip)
     return answer(reply, linkOnItsWayPage(RESET_LINK_MINUTES))
   })

@@ -1,5 +1,8 @@
+import { isIP } from 'node:net'
 import type { FastifyRequest } from 'fastify'
 import { GatewayError } from '../../errors.ts'
+
+type Request = Pick<FastifyRequest, 'headers' | 'host'>
 
 /**
  * Refuses a request that a browser sends for a page of another origin, unless the operator named
@@ -7,27 +10,24 @@ import { GatewayError } from '../../errors.ts'
  *
  * @throws GatewayError FORBIDDEN
  */
-export function requireOwnOrigin(request: FastifyRequest, baseUrl: string, named: string[] = []): void {
+export function requireOwnOrigin(request: Request, baseUrl: string, named: string[] = []): void {
   const { origin } = request.headers
-  if (
-    origin === undefined ||
-    origin === new URL(baseUrl).origin ||
-    named.includes(origin) ||
-    isOwnHost(origin, request)
-  )
-    return
+  if (origin === undefined || named.includes(origin) || isOwnOrigin(origin, request, baseUrl)) return
   throw new GatewayError('FORBIDDEN', {
     message: 'The gateway does not accept requests from pages of this origin.',
-    hint: 'Send the request from a server, or from a page of this gateway',
+    hint: `Send the request from a server, or from a page at ${new URL(baseUrl).origin}, the gateway's BASE_URL`,
   })
 }
 
 /**
- * On a machine of one's own the gateway is reached by several names; the page and the request then
- * share one.
+ * Whether a page of this origin is a page of the gateway: at its public address, or at the address
+ * to which the request went if that has no name of DNS. A name is not enough, because whoever owns
+ * a name can have it lead here after the page was loaded (DNS rebinding).
  */
-function isOwnHost(origin: string, request: FastifyRequest): boolean {
+export function isOwnOrigin(origin: string, request: Request, baseUrl: string): boolean {
+  if (origin === new URL(baseUrl).origin) return true
   if (!URL.canParse(origin)) return false
   const { host, hostname } = new URL(origin)
-  return /^(localhost|127\.0\.0\.1|\[::1\])$/.test(hostname) && host === request.host
+  const isWithoutDns = hostname === 'localhost' || isIP(hostname.replace(/^\[(.*)\]$/, '$1')) !== 0
+  return isWithoutDns && host === request.host
 }
