@@ -16,14 +16,6 @@ export const VOTERS_MAX = 32
 /** So many callers' failures within `VOTE_MS` make an API of a low score Down without a probe. */
 export const VOTES_TO_BE_DOWN = 5
 
-/**
- * Who has a vote: the widest network around an account (one person may have many in it), or an
- * account with a share of its own.
- */
-export function voterOf({ accountId, group }: { accountId: string; group?: string | undefined }): string {
-  return group?.split('/')[0] ?? accountId
-}
-
 /** Failures in a row that open the breaker of an upstream which answered everything before them. */
 export const FAILURES_TO_OPEN = 5
 

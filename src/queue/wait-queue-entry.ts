@@ -49,6 +49,14 @@ export function groupOrAccountOf(member: string): string {
   return member.slice(0, member.indexOf('|'))
 }
 
+/**
+ * Who has a vote on the health of an upstream: the widest network around an account (one person may
+ * have many in it), or an account with a share of its own.
+ */
+export function voterOf({ accountId, group }: { accountId: string; group?: string | undefined }): string {
+  return group?.split('/')[0] ?? accountId
+}
+
 /** How a call waits for the cap of its API, or of the fallback source that `slug` names. */
 export function waitQueueEntry(
   call: WaitingCall & Pick<CallJob, 'weight' | 'slug' | 'providerKey'>,

@@ -10,7 +10,6 @@ import {
   recheckPauseMs,
   VOTE_MS,
   VOTES_TO_BE_DOWN,
-  voterOf,
 } from '../../src/health/health-thresholds.ts'
 import { breakerWaitMsIn, viewHealth } from '../../src/health/health-view.ts'
 import { HealthCache } from '../../src/health/health-watch.ts'
@@ -30,6 +29,7 @@ import {
   scoreParts,
 } from '../../src/health/score.ts'
 import { createLog } from '../../src/log.ts'
+import { voterOf } from '../../src/queue/wait-queue-entry.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
 import { channels, upstreamKeys } from '../../src/redis/keys.ts'
 import { publishedDuring } from '../support/published.ts'
