@@ -21,8 +21,7 @@ import {
   wantsRaw,
 } from './call-request.ts'
 import { type CallTarget, checkParameters } from './parameters.ts'
-import { chooseProviderKey } from './provider-key-choice.ts'
-import { checkRights } from './rights.ts'
+import { checkRights, chooseProviderKey } from './rights.ts'
 
 export interface CheckedCall extends CheckedTarget {
   preference: Preference

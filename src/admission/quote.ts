@@ -13,8 +13,8 @@ import { bucketOf, type CapBucket } from '../queue/wait-queue-entry.ts'
 import type { AdmissionDeps } from './admit.ts'
 import { readLimits } from './answer-limits.ts'
 import type { Principal } from './authenticate.ts'
-import { chooseProviderKey } from './provider-key-choice.ts'
 import { tightestMinute } from './rate-limit-headers.ts'
+import { chooseProviderKey } from './rights.ts'
 
 export interface QuoteDeps extends AdmissionDeps {
   caps: Pick<UpstreamCaps, 'of'>

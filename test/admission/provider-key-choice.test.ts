@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { chooseProviderKey } from '../../src/admission/provider-key-choice.ts'
+import { chooseProviderKey } from '../../src/admission/rights.ts'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
 import { GatewayError } from '../../src/errors.ts'
 
