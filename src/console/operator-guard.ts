@@ -2,10 +2,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Config } from '../config.ts'
 import { GatewayError } from '../errors.ts'
 import { sendError } from '../http/answer/error-answer.ts'
-import { asksFor } from '../http/request/accept.ts'
 import { readBearer } from '../http/request/bearer.ts'
 import { readCookie } from '../http/request/cookies.ts'
-import { type Operator, operatorName, setOperator, TOKEN_OPERATOR } from '../operator/actor.ts'
+import { type Operator, operatorName, roleOf, setOperator, TOKEN_OPERATOR } from '../operator/actor.ts'
 import type { Assets } from '../pages/assets.ts'
 import { operatorThrottle, type ThrottleDeps, takeThrottle } from '../throttles/throttle.ts'
 import { isForPerson, sendFailure } from './failure-page.ts'
@@ -48,14 +47,21 @@ export function guardOperator(scope: FastifyInstance, deps: GuardDeps): void {
       proofs.set(request, proof)
       setOperator(request, operator)
     } catch (error) {
-      const isUnknown = error instanceof GatewayError && error.status === 401
-      if (isPageView(request) && isUnknown) return showLogin(reply, deps.config.operatorAccess)
       // Answered here: a plugin of the scope may have an error handler of its own.
-      return isForPerson(request)
-        ? sendFailure(reply, error, deps.assets)
-        : sendError(reply, error, deps.config.http.baseUrl)
+      if (!isForPerson(request)) return sendError(reply, error, deps.config.http.baseUrl)
+      const isUnknown = error instanceof GatewayError && error.status === 401
+      return isUnknown && request.method === 'GET'
+        ? showLogin(reply, deps.config.operatorAccess)
+        : sendFailure(reply, error, deps.assets)
     }
   })
+  // Here, so that a page that is added needs no line. The style sheet of the frame hides from a
+  // viewer what changes something, also in what scripts add to the page.
+  scope.addHook('onSend', async (request, _reply, payload) =>
+    roleOf(request) === 'viewer' && typeof payload === 'string'
+      ? payload.replace('\n<body>\n', '\n<body data-role="viewer">\n')
+      : payload,
+  )
 }
 
 /**
@@ -138,11 +144,6 @@ function refuseViewer({ method }: FastifyRequest, { role }: Operator): void {
 
 function isOwnOrigin(origin: string, host: string | undefined): boolean {
   return URL.canParse(origin) && new URL(origin).host === host
-}
-
-/** Whether a person opened the address in a browser. */
-function isPageView({ method, headers }: FastifyRequest): boolean {
-  return method === 'GET' && asksFor(headers.accept, 'text/html')
 }
 
 function showLogin(reply: FastifyReply, access: Config['operatorAccess']): FastifyReply {

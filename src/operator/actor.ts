@@ -27,6 +27,11 @@ export function setOperator(request: FastifyRequest, operator: Operator): void {
   operators.set(request, operator)
 }
 
+/** What the sender of a request may do; undefined for a request that the guard has refused. */
+export function roleOf(request: FastifyRequest): OperatorRole | undefined {
+  return operators.get(request)?.role
+}
+
 /**
  * Who does it, for the audit log, with the address. A name that a provider or a proxy proved stands
  * beside what proved it: `ada (oidc, 192.0.2.7)`. A name without that is what somebody with the

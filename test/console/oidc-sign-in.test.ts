@@ -275,7 +275,9 @@ describe('a request that an access proxy sends', () => {
     assert.equal((await ask({ ...CHANGE, headers: { ...operator, ...SAME_SITE } })).statusCode, 200)
     assert.equal((await lastAudit()).actor, 'grace (proxy, 127.0.0.1)')
     const viewer = { ...asProxy, 'x-forwarded-groups': 'staff' }
-    assert.equal((await ask({ url: '/', headers: viewer })).statusCode, 200)
+    const page = await ask({ url: '/', headers: viewer })
+    assert.equal(page.statusCode, 200)
+    assert.match(page.body, /<body data-role="viewer">/, 'its style sheet hides the buttons that a viewer may not use')
     assert.equal((await ask({ ...CHANGE, headers: { ...viewer, ...SAME_SITE } })).statusCode, 403)
     const stranger = { ...asProxy, 'x-forwarded-groups': 'gateway-operators2' }
     assert.equal((await ask({ url: '/v1/operator/audit', headers: stranger })).statusCode, 403)
