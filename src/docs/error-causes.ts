@@ -1,4 +1,6 @@
+import { spanWords } from '../catalog/limit-words.ts'
 import type { ErrorCode } from '../errors.ts'
+import { HALF_OPEN_PAUSE_MS_MAX, HALF_OPEN_PAUSE_MS_MIN } from '../health/health-thresholds.ts'
 
 /** What usually leads to a failure, and how it is mended, beyond the sentence of the hint. */
 export interface ErrorHelp {
@@ -255,7 +257,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   UPSTREAM_RATE_LIMITED: help(BACK_OFF, 'The source limits the gateway’s address in spite of the caps that are held.'),
   UPSTREAM_UNAVAILABLE: help(
     'Wait for Retry-After; the page of the API says since when the source is down.',
-    'The source failed several times in a row: calls are refused at once, and it is tried again after a pause that grows from a second to five minutes.',
+    `The source failed several times in a row: calls are refused at once, and it is tried again after a pause that grows from ${spanWords(HALF_OPEN_PAUSE_MS_MIN / 1_000)} to ${spanWords(HALF_OPEN_PAUSE_MS_MAX / 1_000)}.`,
   ),
   UPSTREAM_CAP_EXHAUSTED: help(
     'Wait for Retry-After, or send the call with Prefer: respond-async, which may wait ten minutes.',

@@ -1,8 +1,9 @@
 import type { Api } from '../catalog/catalog.ts'
 import { sourceName } from '../catalog/fallback.ts'
-import { servesStored } from '../catalog/limit-words.ts'
+import { servesStored, spanWords } from '../catalog/limit-words.ts'
 import { ERRORS, type ErrorCode } from '../errors.ts'
 import { causeWords, clockTime, isOfLackingMembers, isRecovery } from '../fleet/words.js'
+import { HALF_OPEN_PAUSE_MS_MAX, HALF_OPEN_PAUSE_MS_MIN } from '../health/health-thresholds.ts'
 import type { HealthView } from '../health/health-view.ts'
 import { planOf } from '../limits/plans.ts'
 
@@ -124,7 +125,7 @@ function effectOf(api: Api, { status, isOpen, isServedByFallback, cause }: Healt
   const often = status === 'Down' ? 'many of them fail or take' : 'may fail or take'
   if (!isOpen) return `Live calls go through, but ${often} longer. ${testCalls(api)}`
   const stored = servesStored(api) ? ' Stored answers are still served if there are any.' : ''
-  return `Live calls are refused at once with UPSTREAM_UNAVAILABLE; the source is tried again after a pause that grows from a second to five minutes.${stored} ${testCalls(api)}`
+  return `Live calls are refused at once with UPSTREAM_UNAVAILABLE; the source is tried again after a pause that grows from ${spanWords(HALF_OPEN_PAUSE_MS_MIN / 1_000)} to ${spanWords(HALF_OPEN_PAUSE_MS_MAX / 1_000)}.${stored} ${testCalls(api)}`
 }
 
 /**

@@ -41,7 +41,7 @@ describe('the condition of an API', () => {
     )
     assert.equal(down.word, 'Down')
     assert.match(down.reason, /in a row failed; the last failure: DNS: no such host\.$/)
-    assert.match(down.effect, /UPSTREAM_UNAVAILABLE.*Stored answers.*Test calls work/)
+    assert.match(down.effect, /UPSTREAM_UNAVAILABLE.* from 30 seconds to 5 minutes\. Stored answers.*Test calls work/)
     const byScore = conditionOf(weather, view({ state: 'Down', open: '0', since: '1', cause: 'score' }))
     assert.equal(byScore.word, 'Down')
     assert.match(byScore.effect, /^Live calls go through, but many of them fail/)
