@@ -175,19 +175,19 @@ function queueRow(
   jobs: LaneJob[],
   { now, isHeld, ahead, underWay }: { now: number; isHeld: boolean; ahead: number; underWay: number },
 ): Omit<QueueRow, 'isPaused'> {
-  const countOf = (state: LaneJobState): number =>
+  const countOf = (state: LaneJobState, among = jobs): number =>
     Math.round(
-      jobs.reduce(
+      among.reduce(
         (sum, job) => sum + (job.state === state ? job.weight * (job.name === CALL_JOB ? job.calls.length : 1) : 0),
         0,
       ),
     )
-  const [queued, taken] = [countOf('waiting'), countOf('active')]
+  // Nobody waits for a probe, or for the validation of a key.
+  const calls = jobs.filter(({ name }) => name === CALL_JOB)
+  const [queued, taken] = [countOf('waiting', calls), countOf('active', calls)]
   const all = queued + taken
   const waiting = isHeld ? all - Math.min(taken, underWay) : Math.max(queued, Math.min(ahead, all))
-  const oldest = Math.min(
-    ...jobs.filter(({ name, state }) => name === CALL_JOB && state !== 'failed').map(({ addedAt }) => addedAt),
-  )
+  const oldest = Math.min(...calls.filter(({ state }) => state !== 'failed').map(({ addedAt }) => addedAt))
   return {
     waiting,
     active: all - waiting,

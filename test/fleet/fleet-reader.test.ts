@@ -271,6 +271,14 @@ describe('the fleet as operators read it', () => {
     await db.deleteFrom('users').where('email', 'like', '%@waits.example').execute()
   })
 
+  it('the fleet as operators read it does not count a probe as a call that waits', async () => {
+    await enqueueProbe(console_.context.queues, 'currency', { name: `now-${randomUUID()}` })
+    const [job] = await console_.context.queues.of('currency').getJobs('waiting')
+    assert.ok(job, 'no worker takes the probe')
+    const { upstreams } = await new FleetReader(console_.context).snapshot()
+    assert.equal(upstreams.find(({ slug }) => slug === 'currency')?.queue?.waiting, 0)
+  })
+
   it('the fleet as operators read it costs a script for each API once in four seconds while nobody calls, and at once for one that is called', async () => {
     const { redis, queues, catalog, health } = console_.context
     const scripts = async () => Number(/cmdstat_evalsha:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0)
