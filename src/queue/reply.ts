@@ -155,7 +155,12 @@ export class ReplyInbox {
           // Names and values alternate; the entry that made the stream has an empty value.
           for (let index = 1; index < fields.length; index += 2) {
             const frame = fields[index]
-            if (frame?.length) this.#deliver(frame)
+            try {
+              if (frame?.length) this.#deliver(frame)
+            } catch (error) {
+              // A frame that cannot be read costs its own call's reply alone.
+              this.#log.warn({ err: error }, 'failed to read a reply')
+            }
           }
         }
       } catch (error) {
@@ -181,14 +186,7 @@ export class ReplyInbox {
   }
 
   #deliver(frame: Buffer): void {
-    let reply: Reply
-    try {
-      reply = decodeFrame<ReplyHead>(frame)
-    } catch (error) {
-      // A frame that cannot be read costs its own call's reply alone.
-      this.#log.warn({ err: error }, 'failed to read a reply')
-      return
-    }
+    const reply = decodeFrame<ReplyHead>(frame)
     const { head } = reply
     const pending = this.#pending.get(head.id)
     // A second reply (the job ran twice), or the caller left.

@@ -105,6 +105,7 @@ test('a reply that cannot be read keeps no reply of the same entry from its call
   const { reply: received } = inbox.awaitReply(address.id)
   await until(async () => (await redis.exists(inbox.stream)) === 1)
   const frame = encodeFrame(reply.head, reply.body)
-  await redis.xadd(inbox.stream, '*', 'r', Buffer.from('no frame'), 'r', frame)
+  const noHead = Buffer.from('\0\0\0\x04null')
+  await redis.xadd(inbox.stream, '*', 'r', Buffer.from('no frame'), 'r', noHead, 'r', frame)
   assert.equal((await received).head.id, address.id)
 })
