@@ -73,7 +73,7 @@ function approvalProblems({ unapproved }: Facts): Present[] {
       slug: null,
       text: `${unapproved === UNAPPROVED_MAX ? 'At least ' : ''}${countOf(unapproved, 'account')} ${isOne ? 'waits' : 'wait'} for approval`,
       callers: 'Their live calls get 403 FORBIDDEN; their test keys work.',
-      todo: 'Approve or disable each: `operator users --unapproved` lists them, and so does Accounts in the console, newest first.',
+      todo: 'Approve or disable each: `operator accounts --unapproved` lists them, and so does Accounts in the console, newest first.',
       runbook: 'approval',
     },
   ]

@@ -9,15 +9,15 @@ export const HELP = `The operator's command line: a client of the operator API.
                                           in a container: node src/operator-cli.ts <command> [arguments]
 
 Accounts
-  users [part of an address] [--unapproved]
+  accounts [part of an address] [--unapproved]
                                           find accounts, newest first, or accounts neither approved nor disabled
                                           state: unverified (address), verified, approved or disabled
-  user <id or address> [--tier T] [--disable | --enable] [--approve | --disapprove]
-                                          without an option: show it; T: developer, pro, business, enterprise
+  account <id or address>                 what it is and does: calls by API, last failures, keys, connections
+  account <id or address> [--tier T] [--disable | --enable] [--approve | --disapprove]
+                                          change it; T: developer, pro, business, enterprise
                                           approved: its live calls need no verified address
-  user <id or address> --reset-link       print a link that sets a new password, once, within 30 minutes
+  account <id or address> --reset-link    print a link that sets a new password, once, within 30 minutes
   new-password <id or address>            give it a new password, shown once, and end its sessions
-  account <id or address>                 what it does: calls by API, last failures, keys, connections
   revoke-key <id>                         revoke a key of any account, on every node at once
 
 Calls
@@ -97,14 +97,19 @@ interface Taken {
   options: (keyof Values)[]
 }
 
+/** Other names of commands: the operator API says user for an account. */
+const ALIASES = new Map([
+  ['users', 'accounts'],
+  ['user', 'account'],
+])
+
 /** Options that every command takes. */
 const COMMON: (keyof Values)[] = ['help', 'json', 'url']
 
 const TAKEN = {
-  users: { subject: true, options: ['unapproved'] },
-  user: { subject: true, options: ['tier', 'disable', 'enable', 'approve', 'disapprove', 'reset-link'] },
+  accounts: { subject: true, options: ['unapproved'] },
+  account: { subject: true, options: ['tier', 'disable', 'enable', 'approve', 'disapprove', 'reset-link'] },
   'new-password': { subject: true, options: [] },
-  account: { subject: true, options: [] },
   'revoke-key': { subject: true, options: [] },
   call: { subject: true, options: [] },
   upstreams: { subject: false, options: [] },
@@ -141,8 +146,9 @@ export interface CommandLine {
  */
 export function readCommandLine(args: string[]): CommandLine | undefined {
   const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true, strict: true })
-  const [command, ...others] = positionals
-  if (values.help || command === undefined || command === 'help') return undefined
+  const [given, ...others] = positionals
+  if (values.help || given === undefined || given === 'help') return undefined
+  const command = ALIASES.get(given) ?? given
   if (!isCommand(command)) {
     const meant = nearestName(command, Object.keys(TAKEN))
     const words = meant === undefined ? '--help lists them.' : `did you mean ${meant}? --help lists all commands.`

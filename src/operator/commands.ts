@@ -109,22 +109,23 @@ const COMMANDS: Record<Exclude<CommandName, 'check'>, Command> = {
     const answer = (await request(client, `GET ${upstreamPath(subject)}/queue`)) as Static<typeof QueueAnswer>
     return { answer, text: queueText(answer) }
   },
-  users: async ({ client, subject, values }) => {
+  accounts: async ({ client, subject, values }) => {
     const answer = await listUsers(client, subject ?? '', values.unapproved)
     return { answer, text: usersText(answer) }
   },
-  user: async ({ client, subject, values }) => {
+  account: async ({ client, subject, values }) => {
     const account = required(subject, 'an id or address')
     if (values['reset-link']) return await makeResetLink(client, account, values)
-    const user = await changeUser(client, account, values)
+    const change = userChange(values)
+    if (Object.keys(change).length === 0) {
+      const { id } = await findUser(client, account)
+      const answer = (await request(client, `GET /v1/operator/users/${encodeURIComponent(id)}`)) as AccountReport
+      return { answer, text: accountText(answer) }
+    }
+    const user = await changeUser(client, account, change)
     return { answer: { user }, text: userText(user) }
   },
   'new-password': async ({ client, subject }) => await resetPassword(client, required(subject, 'an id or address')),
-  account: async ({ client, subject }) => {
-    const { id } = await findUser(client, required(subject, 'an id or address'))
-    const answer = (await request(client, `GET /v1/operator/users/${encodeURIComponent(id)}`)) as AccountReport
-    return { answer, text: accountText(answer) }
-  },
   'revoke-key': async ({ client, subject }) => {
     const id = required(subject, 'the id of a key')
     const answer = await request(client, `DELETE /v1/operator/keys/${encodeURIComponent(id)}`)
@@ -210,12 +211,9 @@ async function patchUpstream(client: OperatorClient, subject: string | undefined
   return { answer, text: upstreamsText([Object(answer).upstream]) }
 }
 
-async function changeUser(client: OperatorClient, subject: string, values: Values): Promise<ListedUser> {
-  const change = userChange(values)
-  const isChange = Object.keys(change).length > 0
-  if (isChange && !subject.includes('@')) return await patchUser(client, subject, change)
-  const user = await findUser(client, subject)
-  return isChange ? await patchUser(client, user.id, change) : user
+async function changeUser(client: OperatorClient, subject: string, change: object): Promise<ListedUser> {
+  const id = subject.includes('@') ? (await findUser(client, subject)).id : subject
+  return await patchUser(client, id, change)
 }
 
 function userChange(values: Values): object {
@@ -231,7 +229,7 @@ async function resetPassword(client: OperatorClient, subject: string): Promise<R
   const answer = await request(client, `POST /v1/operator/users/${encodeURIComponent(id)}/password`)
   const { user, password } = Object(answer)
   const text = `New password of ${email}, shown this once: ${password}`
-  const note = `The account is disabled. It logs in once it is enabled: user ${email} --enable`
+  const note = `The account is disabled. It logs in once it is enabled: account ${email} --enable`
   return { answer, text: user.disabled ? `${text}\n${note}` : text }
 }
 

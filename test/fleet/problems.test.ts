@@ -579,7 +579,7 @@ describe('what an operator reads', () => {
     assert.deepEqual(waiting(0), [])
     assert.deepEqual(waiting(1), [[3, '1 account waits for approval']])
     assert.deepEqual(waiting(100), [[3, 'At least 100 accounts wait for approval']])
-    assert.match(findProblems({ ...well, unapproved: 1 })[0]?.todo ?? '', /`operator users --unapproved` lists them/)
+    assert.match(findProblems({ ...well, unapproved: 1 })[0]?.todo ?? '', /`operator accounts --unapproved` lists them/)
     const sealed = (sealedEarlier: number) => findProblems({ ...well, sealedEarlier })[0] ?? assert.fail()
     assert.equal(sealed(1).text, 'has an earlier value, which 1 stored secret still needs')
     assert.equal(sealed(7).text, 'has an earlier value, which 7 stored secrets still need')

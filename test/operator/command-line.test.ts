@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { readCommandLine } from '../../src/operator/command-line.ts'
 
 test('a command of the operator has its subject and its options', () => {
-  const { command, subject, values } = readCommandLine(['user', 'a@example.com', '--disable', '--json']) ?? {}
-  assert.deepEqual([command, subject, values?.disable, values?.json], ['user', 'a@example.com', true, true])
+  const { command, subject, values } = readCommandLine(['account', 'a@example.com', '--disable', '--json']) ?? {}
+  assert.deepEqual([command, subject, values?.disable, values?.json], ['account', 'a@example.com', true, true])
   assert.equal(readCommandLine(['status'])?.subject, undefined)
   for (const args of [[], ['help'], ['pause', '--help']]) assert.equal(readCommandLine(args), undefined)
 })
@@ -12,8 +12,8 @@ test('a command of the operator has its subject and its options', () => {
 test('a command of the operator refuses arguments that it would not use', () => {
   for (const [args, words] of [
     [
-      'user a@example.com b@example.com --disable',
-      /: Nothing was done: user takes one argument, not "b@example\.com";/,
+      'account a@example.com b@example.com --disable',
+      /: Nothing was done: account takes one argument, not "b@example\.com";/,
     ],
     ['pause weather back in an hour', /pause takes one argument, not "back in an hour";/],
     ['resume weather extra', /not "extra"/],
@@ -24,4 +24,9 @@ test('a command of the operator refuses arguments that it would not use', () => 
   ] as const) {
     assert.throws(() => readCommandLine(args.split(' ')), words)
   }
+})
+
+test('user and users of the command line are account and accounts, as the operator API calls them', () => {
+  assert.equal(readCommandLine(['user', 'a@example.com'])?.command, 'account')
+  assert.equal(readCommandLine(['users', '--unapproved'])?.command, 'accounts')
 })

@@ -116,7 +116,7 @@ describe('the operator API', () => {
     }
     const { status, body } = await operator('/users?email=%00')
     assert.deepEqual([status, body.code], [400, 'INVALID_ENCODING'])
-    const shown = async (...args: string[]) => JSON.parse(await cli('user', ...args, '--json')).user
+    const shown = async (...args: string[]) => JSON.parse(await cli('account', ...args, '--json')).user
     assert.equal((await shown(account.id)).email, account.email)
     const { id, disabled } = await shown(account.email, '--disable')
     assert.deepEqual([id, disabled], [account.id, true])
@@ -251,12 +251,12 @@ describe('the operator API', () => {
     const [record] = JSON.parse(await cli('audit', '--limit', '1', '--json')).records
     assert.deepEqual([record.action, record.subject], ['user.password', account.id])
     assert.ok(!JSON.stringify(record).includes(password))
-    await cli('user', account.email, '--disable')
+    await cli('account', account.email, '--disable')
     const [, ofDisabled = '', note] =
       /shown this once: (\S+)\n(.*)$/m.exec(await cli('new-password', account.email)) ?? []
-    assert.equal(note, `The account is disabled. It logs in once it is enabled: user ${account.email} --enable`)
+    assert.equal(note, `The account is disabled. It logs in once it is enabled: account ${account.email} --enable`)
     assert.notEqual((await logIn(ofDisabled)).status, 200)
-    await cli('user', account.email, '--enable')
+    await cli('account', account.email, '--enable')
     assert.equal((await logIn(ofDisabled)).status, 200)
     const unknown = '0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b'
     const none = await operator(`/users/${unknown}/password`, { method: 'POST' })
@@ -300,12 +300,12 @@ describe('the operator API', () => {
     assert.deepEqual([refused.status, refused.body.error.code], [403, 'FORBIDDEN'])
     assert.match(refused.body.error.message, /approved/)
     assert.equal((await call(account.test)).status, 200)
-    assert.match(await cli('user', account.email), /Free +unverified/)
+    assert.match(await cli('account', account.email), /Free +unverified/)
     const { body } = await patch(`/users/${account.id}`, { approved: true })
     assert.deepEqual([body.user.approved, body.user.emailVerified], [true, false])
-    assert.match(await cli('user', account.email), /Free +approved[\s\S]+That does not verify its address/)
+    assert.match(await cli('account', account.email), /Free +approved[\s\S]+That does not verify its address/)
     assert.notEqual((await call(account.live)).status, 403)
-    await cli('user', account.email, '--disapprove')
+    await cli('account', account.email, '--disapprove')
     assert.equal((await call(account.live)).status, 403)
   })
 
@@ -457,9 +457,9 @@ describe('the operator API', () => {
   it('the operator API has a command line that does all of it', async () => {
     const account = await signUp(gateway)
     assert.match(await cli('--help'), /npm run operator -- <command>/)
-    assert.match(await cli('users', account.email), new RegExp(account.id))
-    assert.match(await cli('users', account.email, '--unapproved'), new RegExp(account.id))
-    await cli('user', account.email, '--tier', 'pro')
+    assert.match(await cli('accounts', account.email), new RegExp(account.id))
+    assert.match(await cli('accounts', account.email, '--unapproved'), new RegExp(account.id))
+    await cli('account', account.email, '--tier', 'pro')
     assert.equal((await send(gateway, '/v1/me', { token: account.token })).body.tier, 'pro')
     await cli('upstream', 'trivia', '--caps', 'concurrency=3,7/60', '--tier', 'pro')
     const { upstreams } = JSON.parse(await cli('upstreams', '--json'))
@@ -481,7 +481,7 @@ describe('the operator API', () => {
     assert.match(await cli('overview'), /^trivia /m)
     assert.match(await cli('queue', 'trivia'), /^trivia: 0 calls here, \d workers? serves? it\./)
     assert.match(await cli('upstream', 'trivia'), /^trivia +enabled +developer/m)
-    assert.match(await cli('user', account.email), /^[^ ]+ +pro +Pro +unverified/m)
+    assert.match(await cli('account', account.email), /^[^ ]+ +pro +Pro +unverified/m)
     await assert.rejects(cli('upstream', 'trivia', '--key-file', '/nope'), /--key-file: \/nope cannot be read\.$/)
     await cli('pause', 'trivia')
     // Calls of the tests before were refused. So the command says that callers fail, and ends with
@@ -503,7 +503,7 @@ describe('the operator API', () => {
       /: The operator API at http:\S+ does not take the token of OPERATOR_TOKEN in the environment: 401 INVALID_TOKEN\.$/,
     )
     await assert.rejects(operate(['nosuch'], { DATA_DIR: '/nonexistent' }), /There is no command nosuch/)
-    await assert.rejects(cli('user', 'nobody@example.com', '--tier', 'pro'), /No account has the address/)
+    await assert.rejects(cli('account', 'nobody@example.com', '--tier', 'pro'), /No account has the address/)
     await assert.rejects(cli('upstream', 'trivia', '--tier', 'gold'), /--tier must be one of/)
     await assert.rejects(cli('frobnicate'), /There is no command/)
     await assert.rejects(cli('pause', 'trivia', 'for', 'a', 'while'), /Nothing was done: pause takes one argument/)
