@@ -1,4 +1,4 @@
-import type { Api } from '../catalog/catalog.ts'
+import type { Upstream } from '../catalog/upstream.ts'
 import type { Log } from '../log.ts'
 import { earlierLaneOf, type Lane, laneOfOnly, sharedLaneOf, sharedLanes } from '../queue/lanes.ts'
 import type { RedisConnection } from '../redis/connection.ts'
@@ -66,8 +66,12 @@ export class LaneDirectory {
     return isServed
   }
 
-  /** Whether every worker that serves them has loaded these documents. */
-  areLoaded(apis: readonly Pick<Api, 'slug' | 'upstream'>[]): boolean {
+  /**
+   * Whether every worker that serves them has loaded these documents. While no worker is heard of,
+   * nobody has: the first heartbeats of workers may have the list from before.
+   */
+  areLoaded(apis: readonly { slug: string; upstream: Pick<Upstream, 'own'> }[]): boolean {
+    if (this.#workers.length === 0) return false
     return this.#workers.every(({ serves, apis: digest }) => {
       const list = this.#lists.of(digest)
       const served = apis.filter(({ slug }) => serves === undefined || serves.includes(slug))

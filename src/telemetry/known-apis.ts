@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { Api, Catalog } from '../catalog/catalog.ts'
+import type { Catalog } from '../catalog/catalog.ts'
+import type { Upstream } from '../catalog/upstream.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 
@@ -17,7 +18,7 @@ export function knownApis(catalog: Catalog): KnownApis {
 }
 
 /** Names what an API was read from: processes that differ in it have loaded different documents. */
-export function digestOf({ upstream }: Pick<Api, 'upstream'>): string {
+export function digestOf({ upstream }: { upstream: Pick<Upstream, 'own'> }): string {
   return upstream.own?.digest ?? ''
 }
 

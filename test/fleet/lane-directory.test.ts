@@ -5,14 +5,23 @@ import { createLog } from '../../src/log.ts'
 import { earlierLaneOf, laneOfOnly } from '../../src/queue/lanes.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
 import { keys } from '../../src/redis/keys.ts'
+import { digestOfAll, type KnownApis, publishApis } from '../../src/telemetry/known-apis.ts'
 import { until } from '../support/gateway.ts'
 import { LANE } from '../support/lane.ts'
 import { startServices } from '../support/services.ts'
 
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 
-/** A directory of a fleet whose workers say what the test lets them say. */
+/** Lanes in a fleet whose workers say what the test lets them say. */
 async function open(t: TestContext) {
+  const { directoryOf } = await openFleet(t)
+  return async (...workers: object[]) => {
+    const directory = await directoryOf(...workers)
+    return (slug: string) => directory.laneOf(slug)
+  }
+}
+
+async function openFleet(t: TestContext) {
   const services = await startServices()
   const redis = openRedis([services.redisUrl], 'blocking', log)
   await until(() => redis.status === 'ready')
@@ -20,7 +29,7 @@ async function open(t: TestContext) {
     await closeRedis(redis)
     await services.stop()
   })
-  return async (...workers: object[]) => {
+  const directoryOf = async (...workers: object[]): Promise<LaneDirectory> => {
     await redis.del(keys.processes)
     for (const [index, worker] of workers.entries()) {
       const beat = { id: String(index), kind: 'worker', at: Date.now(), startedAt: index, isDraining: false, ...worker }
@@ -29,8 +38,9 @@ async function open(t: TestContext) {
     const directory = new LaneDirectory({ redis, now: Date.now, log })
     await directory.open()
     directory.close()
-    return (slug: string) => directory.laneOf(slug)
+    return directory
   }
+  return { redis, directoryOf }
 }
 
 test('the calls of an API travel in the lane of all APIs, or in the lane of the workers that name the API', async (t) => {
@@ -51,4 +61,19 @@ test('the calls of an API travel in its earlier queue while only workers of an e
   const laneOf = await read({ serves: ['weather'] }, { hasLanes: true, serves: ['currency'] })
   assert.deepEqual(laneOf('weather'), earlierLaneOf('weather'))
   assert.deepEqual(laneOf('currency'), laneOfOnly(['currency']))
+})
+
+test('documents are loaded when every worker says so, and not while no worker is heard of', async (t) => {
+  const { redis, directoryOf } = await openFleet(t)
+  const [before, loaded] = [{ weather: '' }, { weather: '', shop: 'd1' }]
+  for (const list of [before, loaded]) await publishApis(redis, list)
+  const shop = (digest: string) => [{ slug: 'shop', upstream: { own: { digest, mayBePrivate: false } } }]
+  const areLoaded = async (...lists: KnownApis[]): Promise<boolean> => {
+    const directory = await directoryOf(...lists.map((list) => ({ hasLanes: true, apis: digestOfAll(list) })))
+    return directory.areLoaded(shop('d1'))
+  }
+  assert.equal(await areLoaded(), false)
+  assert.equal(await areLoaded(loaded, before), false)
+  assert.equal(await areLoaded(loaded, loaded), true)
+  assert.equal(await areLoaded({ ...loaded, shop: 'd2' }), false)
 })
