@@ -119,7 +119,7 @@ describe('a key that is changed or rotated', () => {
       assert.equal(refused.status, 400, JSON.stringify(wrong))
       assert.ok(refused.text.includes(param))
     }
-    for (const overlapSeconds of [-1, 604_801, 1.5, '60', null])
+    for (const overlapSeconds of [-1, 604_801, 1.5, '60'])
       assert.equal((await rotate(account, id, { overlapSeconds })).status, 400, String(overlapSeconds))
     await send(gateway, `/v1/keys/${id}`, { method: 'DELETE', token: account.token })
     for (const answer of [await change(account, id, { label: 'x' }), await rotate(account, id)])

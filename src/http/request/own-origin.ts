@@ -21,8 +21,8 @@ export function requireOwnOrigin(request: Request, baseUrl: string, named: strin
 
 /**
  * Whether a page of this origin is a page of the gateway: at its public address, or at the address
- * to which the request went if that has no name of DNS. A name is not enough, because whoever owns
- * a name can have it lead here after the page was loaded (DNS rebinding).
+ * to which the request went if that is localhost or an IP address. A name is not enough, because
+ * whoever owns a name can have it lead here after the page was loaded (DNS rebinding).
  */
 export function isOwnOrigin(origin: string, request: Request, baseUrl: string): boolean {
   if (origin === new URL(baseUrl).origin) return true
