@@ -82,7 +82,10 @@ describe('if there is a mail server', () => {
     assert.match(page, /Sign-up is closed\. Ask the operator to open it: <a href="mailto:ops@example.org"/)
     assert.match(await read(closed, '/'), /Sign-up is closed. Ask the operator of this gateway to open it/)
     assert.match(await read(closed, '/login'), /No account yet\? <a href="\/signup">Sign-up is closed<\/a>/)
-    assert.match(await read(closed, '/apis/weather'), /<a href="\/login\?next=\/apis\/weather">Log in<\/a> for live data/)
+    assert.match(
+      await read(closed, '/apis/weather'),
+      /<a href="\/login\?next=\/apis\/weather">Log in<\/a> for live data/,
+    )
     assert.match(await read(gateway.url, '/apis/weather'), />Sign up<\/a> or <a [^>]+>log in<\/a> for live data/)
     assert.match(
       await read(closed, '/docs/guides/quickstart.md'),
