@@ -154,10 +154,11 @@ describe('what a connection holds', () => {
     stalled.destroy()
     reading.pause().write(GET)
     await until(() => held.total > 45 * MB)
-    for (let sweeps = 0; sweeps < 20; sweeps += 1) {
+    // The system takes up to 10 MB ahead of the client, so a few bytes may not reach the server.
+    for (let sweeps = 0; sweeps < 14; sweeps += 1) {
       const before = reading.bytesRead
       reading.resume()
-      await until(() => reading.bytesRead > before || held.total < MB)
+      await until(() => reading.bytesRead > before + 3 * MB || held.total < MB)
       reading.pause()
       held.sweep()
     }
