@@ -216,20 +216,28 @@ export interface ErrorDetails {
 }
 
 /**
+ * An error without a stack, unless its maker asks for a stack, which costs a seventh of a refusal.
+ */
+export class StacklessError extends Error {
+  constructor(message: string, { cause, hasStack = false }: { cause?: unknown; hasStack?: boolean } = {}) {
+    const { stackTraceLimit } = Error
+    if (!hasStack) Error.stackTraceLimit = 0
+    super(message, { cause })
+    Error.stackTraceLimit = stackTraceLimit
+  }
+}
+
+/**
  * A failure with a code of the table. Its message is public; what happened inside is its `cause`,
  * for the log.
  */
-export class GatewayError extends Error {
+export class GatewayError extends StacklessError {
   readonly code: ErrorCode
   readonly details: ErrorDetails
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
-    const { stackTraceLimit } = Error
-    // A stack costs a seventh of a refusal, and only a fault of ours needs one: others say why by
-    // code and cause.
-    if (ERRORS[code].status !== 500) Error.stackTraceLimit = 0
-    super(details.message ?? ERRORS[code].message, { cause: details.cause })
-    Error.stackTraceLimit = stackTraceLimit
+    // Only a fault of ours needs a stack: others say why by code and cause.
+    super(details.message ?? ERRORS[code].message, { cause: details.cause, hasStack: ERRORS[code].status === 500 })
     this.name = 'GatewayError'
     this.code = code
     this.details = details

@@ -1,4 +1,4 @@
-import { type ErrorCode, withCause } from '../errors.ts'
+import { type ErrorCode, StacklessError, withCause } from '../errors.ts'
 import type { QueueRefusal } from './replies.ts'
 
 /**
@@ -8,15 +8,8 @@ import type { QueueRefusal } from './replies.ts'
 export type RefusalReason = QueueRefusal['reason'] | 'down'
 
 /** Why the upstream is down, in the words of its last failure, for the log of calls. */
-export class UpstreamDownError extends Error {
-  constructor(words: string) {
-    const { stackTraceLimit } = Error
-    // Each call is refused while the breaker is open, and where it was refused says nothing.
-    Error.stackTraceLimit = 0
-    super(words)
-    Error.stackTraceLimit = stackTraceLimit
-    this.name = 'UpstreamDownError'
-  }
+export class UpstreamDownError extends StacklessError {
+  override readonly name = 'UpstreamDownError'
 }
 
 interface Refusal {

@@ -54,7 +54,10 @@ export function startLimit(): WaitLimit {
   }
 }
 
-/** A request's place among those that have a connection, or for which the pool makes one. */
+/**
+ * The right of a request to use a connection of the pool, whether the connection stands or the pool
+ * makes it. There are as many places as the pool may have connections.
+ */
 export interface Place {
   granted: Promise<void>
   leave: () => void

@@ -52,8 +52,8 @@ export const HALF_OPEN_PAUSE_MS_MIN = 30_000
 export const HALF_OPEN_PAUSE_MS_MAX = 300_000
 
 /**
- * The wait that a call is told while another attempt tests the upstream, milliseconds. Most
- * attempts have ended by then.
+ * `Retry-After` of a call that the breaker refuses while a half-open attempt is under way,
+ * milliseconds. Most attempts end sooner.
  */
 export const HALF_OPEN_WAIT_MS = 1_000
 

@@ -193,7 +193,7 @@ async function record(redis: RedisConnection, slug: string, counted: Counted): P
 export type HalfOpenAnswer = { kind: 'closed' | 'slot' | 'probe' } | { kind: 'wait'; waitMs: number }
 
 /**
- * Acquires the half-open slot of an open breaker, which one attempt at a time can hold.
+ * Acquires the half-open slot of an open breaker. A single attempt holds the slot at a time.
  * `skipsPause` (an operator's probe) skips the breaker's pause, but not an attempt that is under
  * way. A `voter` whose calls failed of late leaves the slot to a probe.
  */

@@ -6,8 +6,7 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
 import { limitRefusal } from './limit-refusal.ts'
-import type { LimitState } from './limit-state.ts'
-import { boundsOf, type CredentialLimits, countedCredential, credentialState } from './limit-state.ts'
+import { boundsOf, type CredentialLimits, countedCredential, credentialState, type LimitState } from './limit-state.ts'
 import { monthOf } from './month.ts'
 
 const MINUTE_MS = 60_000

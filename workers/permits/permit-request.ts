@@ -1,7 +1,6 @@
 import { refusalOf } from '../../src/caps/refusal.ts'
 import type { QueueRefusal } from '../../src/caps/replies.ts'
-import type { WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
-import { SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
+import { SHARED_BUCKET, type WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { AttemptError } from '../errors/attempt-error.ts'
 
 /**
