@@ -20,8 +20,8 @@ import { openCallLog } from '../src/telemetry/call-log-writer.ts'
 import { openTelemetry } from '../src/telemetry/telemetry.ts'
 import { RequestCoalescer } from './cache/request-coalescer.ts'
 import { HeldCalls } from './jobs/held-calls.ts'
-import type { ProcessorDeps } from './jobs/process-job.ts'
 import { RunningCalls } from './jobs/running-calls.ts'
+import type { WorkerDeps } from './jobs/worker-deps.ts'
 import { GrantLedger } from './permits/grant-ledger.ts'
 import { PermitClients } from './permits/permit-clients.ts'
 import { AnswerMemory } from './upstream/answer-memory.ts'
@@ -41,7 +41,7 @@ const ANSWER_BYTES_MAX = 64 * 1_024 * 1_024
 const ATTEMPT_PART = 2 / 3
 
 export interface WorkerContext {
-  deps: ProcessorDeps
+  deps: WorkerDeps
   listener: RedisConnection
   permits: PermitClients
   ownApis: OwnApis
@@ -81,7 +81,7 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
   const ownApis = new OwnApis({ config, log, catalog, settings })
   ownApis.onChange(() => health.follow(sourcesOf(catalog)))
   ownApis.open()
-  const deps: ProcessorDeps = {
+  const deps: WorkerDeps = {
     ...{ log, redis, db, clock, catalog, health, held, running, telemetry, callLog, caps, queues },
     replies: new ReplyOutbox(redis),
     providerKeys: new ProviderKeys(db, config.secrets.encryption, log),

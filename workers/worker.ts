@@ -12,9 +12,10 @@ import { channels } from '../src/redis/keys.ts'
 import { closeWorkers, serveDrainingNodes } from './drain.ts'
 import { EarlierQueues } from './earlier-queues.ts'
 import { LOCK_LOST } from './errors/abort-reasons.ts'
-import { type ProcessorDeps, processCallJob, replyToLostJob } from './jobs/process-job.ts'
+import { processCallJob, replyToLostJob } from './jobs/process-job.ts'
 import { processProbe } from './jobs/process-probe.ts'
 import { validateKey } from './jobs/validate-key.ts'
+import type { WorkerDeps } from './jobs/worker-deps.ts'
 import { QueueWorker } from './queue/queue-worker.ts'
 import { openWorkerContext } from './worker-context.ts'
 
@@ -98,7 +99,7 @@ export async function openWorker(config: Config, log: Log): Promise<Running> {
 }
 
 /** Its processors return null, because BullMQ keeps what they return in Redis. */
-function startWorker({ name, prefix }: Lane, deps: ProcessorDeps & { concurrency: number }): QueueWorker {
+function startWorker({ name, prefix }: Lane, deps: WorkerDeps & { concurrency: number }): QueueWorker {
   const { redis, log, running, concurrency } = deps
   const worker = new QueueWorker(
     name,

@@ -3,28 +3,28 @@ import { test } from 'node:test'
 import { viewHealth } from '../../src/health/health-view.ts'
 import { SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 import { capKeys, upstreamKeys } from '../../src/redis/keys.ts'
-import type { ProcessorDeps } from '../../workers/jobs/process-job.ts'
 import { processProbe } from '../../workers/jobs/process-probe.ts'
+import type { WorkerDeps } from '../../workers/jobs/worker-deps.ts'
 import { isFailure } from '../../workers/upstream/outcome.ts'
 import { until } from '../support/gateway.ts'
 import { failureOf } from '../support/worker-parts.ts'
 import { openLocalWorker as open, PAGE, SLUG } from './local-worker.ts'
 
 /** What the cap remembers: until when it is closed, and how much is left until when. */
-async function limitOf({ redis, clock }: ProcessorDeps) {
+async function limitOf({ redis, clock }: WorkerDeps) {
   const state = await redis.hgetall(capKeys.of(SLUG, SHARED_BUCKET, 'state'))
   const forMs = (at: string | undefined) => Math.round((Number(at ?? 0) - clock.now()) / 1_000) * 1_000
   return { closedForMs: forMs(state.closed), left: state.left, leftForMs: forMs(state.leftUntil) }
 }
 
-const healthOf = async ({ redis, clock }: ProcessorDeps) =>
+const healthOf = async ({ redis, clock }: WorkerDeps) =>
   viewHealth(await redis.hgetall(upstreamKeys.health(SLUG)), clock.now())
 
-async function probesOf({ queues }: ProcessorDeps) {
+async function probesOf({ queues }: WorkerDeps) {
   return (await queues.of(SLUG).getJobs(['prioritized', 'waiting', 'delayed'])).filter(({ name }) => name === 'probe')
 }
 
-async function runProbe(deps: ProcessorDeps): Promise<void> {
+async function runProbe(deps: WorkerDeps): Promise<void> {
   await until(async () => (await probesOf(deps)).length > 0)
   const [probe] = await probesOf(deps)
   if (!probe) assert.fail()

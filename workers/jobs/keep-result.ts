@@ -1,18 +1,12 @@
 import type { AnswerableCall } from '../../src/queue/call-job.ts'
 import { NO_BODY, type Reply } from '../../src/queue/reply-head.ts'
 import { RESULT_BYTES_MAX, readResult, storeForEarlierNode, storeResult } from '../../src/queue/results.ts'
-import type { RedisConnection } from '../../src/redis/connection.ts'
-import type { MemoryHeadroom } from '../../src/redis/memory-headroom.ts'
+import type { WorkerDeps } from './worker-deps.ts'
 
 /** As much as an error takes: kept however full Redis is. */
 const SMALL_BYTES = 2_048
 
 const SHORT_OF_MEMORY_MS = 60_000
-
-export interface KeepDeps {
-  redis: RedisConnection
-  headroom: MemoryHeadroom
-}
 
 /**
  * Keeps an asynchronous call's outcome. Without room for the body the outcome says so: 429 for the
@@ -20,7 +14,11 @@ export interface KeepDeps {
  * such a refusal, and is always kept.
  * @returns what is kept: an earlier run's, if the job ran twice
  */
-export async function keepResult(deps: KeepDeps, call: AnswerableCall, reply: Reply): Promise<Reply> {
+export async function keepResult(
+  deps: Pick<WorkerDeps, 'redis' | 'headroom'>,
+  call: AnswerableCall,
+  reply: Reply,
+): Promise<Reply> {
   const { redis } = deps
   const { resultBytesMax } = call
   const fitting = await withoutLargeBody(deps, reply)
@@ -38,7 +36,7 @@ export async function keepResult(deps: KeepDeps, call: AnswerableCall, reply: Re
   return (await readResult(redis, call)) ?? fitting
 }
 
-async function withoutLargeBody({ headroom }: KeepDeps, reply: Reply): Promise<Reply> {
+async function withoutLargeBody({ headroom }: Pick<WorkerDeps, 'headroom'>, reply: Reply): Promise<Reply> {
   const { head, body } = reply
   if (body.length > RESULT_BYTES_MAX) return { head: { ...head, code: 'UPSTREAM_TOO_LARGE' }, body: NO_BODY }
   if (body.length <= SMALL_BYTES || !(await headroom.isShort())) return reply

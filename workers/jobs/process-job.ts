@@ -11,17 +11,13 @@ import {
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { furthest, type Reach } from '../../src/queue/verdict.ts'
 import { startProcessSpan } from '../../src/telemetry/spans.ts'
-import type { CallOutcome } from '../cache/cached-call.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../errors/abort-reasons.ts'
 import { isFailure } from '../upstream/outcome.ts'
 import { type CallProgress, progressOf } from '../upstream/send-under-permit.ts'
-import { type RunDeps, runCall, skipCall } from './run-call.ts'
-import type { RunningCalls } from './running-calls.ts'
-import { OtherDocumentError, type ReplyDeps, replyToLostCall, sendOutcome } from './send-outcome.ts'
-
-export interface ProcessorDeps extends RunDeps, ReplyDeps {
-  running: RunningCalls
-}
+import type { CallOutcome } from './cached-call.ts'
+import { runCall, skipCall } from './run-call.ts'
+import { OtherDocumentError, replyToLostCall, sendOutcome } from './send-outcome.ts'
+import type { WorkerDeps } from './worker-deps.ts'
 
 /** If a job's first call is older than this, check which callers have left. Milliseconds. */
 const WAITED_MS = 1_000
@@ -39,7 +35,7 @@ const HAND_BACK_MS = 250
  * @returns null, because BullMQ keeps what a processor returns in Redis
  * @throws what a call threw
  */
-export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
+export async function processCallJob(deps: WorkerDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const isSecondRun = job.stalledCounter > 0
   const { queueName: lane } = job
   const all = await readCalls(deps, job)
@@ -60,7 +56,7 @@ export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: A
  * @throws DelayedError if another worker may be able to run the job, or this worker in a moment;
  *   Error if nobody can read it
  */
-async function readCalls({ catalog }: ProcessorDeps, job: Job): Promise<CallJob[]> {
+async function readCalls({ catalog }: WorkerDeps, job: Job): Promise<CallJob[]> {
   try {
     const calls = parseCalls(job.data)
     const other = calls.find((call) => call.document !== undefined && !catalog.checkedBy(call))
@@ -87,7 +83,7 @@ export interface QueuedCall {
  * reply, and an endpoint that is not idempotent is not called again. A worker that loses the lock
  * sends no reply, because another worker does.
  */
-export async function processCall(deps: ProcessorDeps, queued: QueuedCall, cancelled: AbortSignal): Promise<void> {
+export async function processCall(deps: WorkerDeps, queued: QueuedCall, cancelled: AbortSignal): Promise<void> {
   const { tracing } = deps.telemetry
   const span = tracing && startProcessSpan(tracing, queued.call, queued.lane)
   const call = span ? { ...queued.call, traceparent: span.traceparent } : queued.call
@@ -102,7 +98,7 @@ export async function processCall(deps: ProcessorDeps, queued: QueuedCall, cance
 }
 
 async function runAndReply(
-  deps: ProcessorDeps,
+  deps: WorkerDeps,
   { call, isSecondRun }: QueuedCall,
   cancelled: AbortSignal,
 ): Promise<CallOutcome> {
@@ -136,7 +132,7 @@ async function runAndReply(
  * timer: AbortSignal.timeout() and any() cost several times as much on every call.
  */
 function endSignal(
-  { clock, running }: ProcessorDeps,
+  { clock, running }: WorkerDeps,
   { id, deadline }: CallJob,
   cancelled: AbortSignal,
 ): { signal: AbortSignal; dispose: () => void } {
@@ -174,7 +170,7 @@ function reachAfter(
  * Answers the calls of a job that outlived too many workers, threw, or is of a version or by a
  * document that no worker knows.
  */
-export async function replyToLostJob(deps: ProcessorDeps, job: Job, cause: Error): Promise<void> {
+export async function replyToLostJob(deps: WorkerDeps, job: Job, cause: Error): Promise<void> {
   const calls = await stillWaitedFor(deps, parseAnswerable(job.data))
   await Promise.all(calls.map((call) => replyToLostCall(deps, call, cause)))
 }
@@ -183,7 +179,7 @@ export async function replyToLostJob(deps: ProcessorDeps, job: Job, cause: Error
  * Leaves out calls that were answered or whose callers left: their nodes have released their
  * leases.
  */
-async function stillWaitedFor<Call extends AnswerableCall>({ redis }: ProcessorDeps, calls: Call[]): Promise<Call[]> {
+async function stillWaitedFor<Call extends AnswerableCall>({ redis }: WorkerDeps, calls: Call[]): Promise<Call[]> {
   const waited = await Promise.all(calls.map((call) => call.isAsync || isInFlight(redis, call)))
   return calls.filter((_, index) => waited[index])
 }

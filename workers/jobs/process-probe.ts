@@ -14,7 +14,7 @@ import { AttemptRecorder, type FailureWords } from '../upstream/record-attempt.t
 import { completedParameters } from '../upstream/recorded-call.ts'
 import { sendUnderPermit } from '../upstream/send-under-permit.ts'
 import { buildWireRequest } from '../upstream/upstream-request.ts'
-import type { ProcessorDeps } from './process-job.ts'
+import type { WorkerDeps } from './worker-deps.ts'
 
 const FRESH_PART = 0.9
 
@@ -22,7 +22,7 @@ const FRESH_PART = 0.9
 const PROBE_MS_MAX = 30_000
 
 /** Sends the upstream's cheapest request, on its cap. Skipped if real traffic shows the health. */
-export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
+export async function processProbe(deps: WorkerDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const {
     slug,
     isForced = false,
@@ -95,7 +95,7 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
 }
 
 /** A probe goes before calls: its tag is the least. It is no account's demand for a share. */
-function permitRequestOf({ clock }: ProcessorDeps, slug: string, callId: string): PermitRequest {
+function permitRequestOf({ clock }: WorkerDeps, slug: string, callId: string): PermitRequest {
   const entry = { id: callId, accountId: 'probe', isAsync: false, weight: 1, slug, bucket: SHARED_BUCKET }
   return { entry, deadline: clock.now() + PROBE_MS_MAX, tag: 0 }
 }
@@ -120,7 +120,7 @@ function recordedCall(api: Api, path: string | undefined) {
 }
 
 async function report(
-  { redis, log }: ProcessorDeps,
+  { redis, log }: WorkerDeps,
   { slug, outcomeId }: { slug: string; outcomeId: string | undefined },
   outcome: ProbeOutcome,
 ): Promise<void> {
@@ -132,7 +132,7 @@ async function report(
   )
 }
 
-function isFresh({ health }: ProcessorDeps, api: Api): boolean {
+function isFresh({ health }: WorkerDeps, api: Api): boolean {
   const { status, lastCallAt, lastProbeAt } = health.ofUpstream(api.slug)
   if (status === 'Down') return false
   const healthyMs = probeEverySeconds(api) * 1_000

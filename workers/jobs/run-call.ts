@@ -1,8 +1,7 @@
 import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { UNPROVEN_KEYS_USED } from '../../src/caps/refusal.ts'
 import type { ApiEndpoint } from '../../src/catalog/api-endpoint.ts'
-import { type Api, type Catalog, isCallable, PAUSED_RETRY_MS, withCallerKey } from '../../src/catalog/catalog.ts'
-import type { Db } from '../../src/db/database.ts'
+import { type Api, isCallable, PAUSED_RETRY_MS, withCallerKey } from '../../src/catalog/catalog.ts'
 import { type ErrorCode, GatewayError, toGatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
@@ -10,22 +9,15 @@ import { startCall } from '../../src/queue/results.ts'
 import { enqueueRevalidateKey } from '../../src/queue/validate-key-job.ts'
 import { hasReached } from '../../src/queue/verdict.ts'
 import { bucketOf, type CapBucket, SHARED_BUCKET, waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
-import { type CachingDeps, type CallOutcome, callThroughCache } from '../cache/cached-call.ts'
 import { CALLER_LEFT, DEADLINE_PASSED, LOCK_LOST } from '../errors/abort-reasons.ts'
 import { StatusError } from '../errors/attempt-error.ts'
 import { ofSharedCap, type PermitRequest } from '../permits/permit-request.ts'
 import { attemptFailure, type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { ProviderKeys } from '../upstream/provider-keys.ts'
 import { type CallProgress, progressOf } from '../upstream/send-under-permit.ts'
+import { type CallOutcome, callThroughCache } from './cached-call.ts'
 import { answerFromExample } from './example-answer.ts'
-import type { HeldCalls } from './held-calls.ts'
-
-export interface RunDeps extends CachingDeps {
-  catalog: Catalog
-  db: Db
-  providerKeys: ProviderKeys
-  held: HeldCalls
-}
+import type { WorkerDeps } from './worker-deps.ts'
 
 /** One run of a call by a worker. A call runs again if its worker was lost. */
 export interface CallRun {
@@ -63,7 +55,7 @@ function outcomeOfWritten(outcome: Outcome): Outcome {
 }
 
 /** Never throws: an error becomes the outcome. */
-export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promise<CallOutcome> {
+export async function runCall(deps: WorkerDeps, call: CallJob, run: CallRun): Promise<CallOutcome> {
   const resolved = resolveCall(deps, call)
   if (!resolved) {
     return { outcome: { code: 'INTERNAL_ERROR', cause: new Error('this worker does not know the endpoint') } }
@@ -97,7 +89,7 @@ interface ResolvedCall {
   call: CallJob
 }
 
-function resolveCall({ catalog }: RunDeps, call: CallJob): ResolvedCall | undefined {
+function resolveCall({ catalog }: WorkerDeps, call: CallJob): ResolvedCall | undefined {
   const api = catalog.checkedBy(call)
   const endpoint = api?.endpoints.get(call.endpoint)
   return api && endpoint && { api, endpoint, call }
@@ -107,13 +99,17 @@ function resolveCall({ catalog }: RunDeps, call: CallJob): ResolvedCall | undefi
  * Takes a call that is not run, because nobody waits for it, out of the wait queue. A call without
  * a ticket may have joined late.
  */
-export function skipCall(deps: RunDeps, call: CallJob): void {
+export function skipCall(deps: WorkerDeps, call: CallJob): void {
   const resolved = resolveCall(deps, call)
   if (resolved) leaveInBackground(deps, resolved)
 }
 
 /** @throws what ends the run: an error of the gateway or of a dependency, or the signal's reason */
-async function makeOutcome(deps: RunDeps, { api, endpoint, call }: ResolvedCall, run: CallRun): Promise<CallOutcome> {
+async function makeOutcome(
+  deps: WorkerDeps,
+  { api, endpoint, call }: ResolvedCall,
+  run: CallRun,
+): Promise<CallOutcome> {
   if (run.remainingMs() <= 0) return { outcome: { code: 'DEADLINE_EXCEEDED' } }
   // The call was cancelled while it was queued, or an earlier run ended it. Its outcome is stored
   // already.
@@ -191,7 +187,7 @@ function outcomeAtDeadline(progress: CallProgress): Failure {
 
 /** Leaves the wait queue, unless a request used the call's place. Never throws. */
 async function leaveUnlessUsed(
-  deps: RunDeps,
+  deps: WorkerDeps,
   resolved: ResolvedCall,
   { times, progress, signal }: CallRun,
 ): Promise<void> {
@@ -203,7 +199,7 @@ async function leaveUnlessUsed(
   if (!isPlaceUsed && signal.reason !== LOCK_LOST) leaveInBackground(deps, resolved)
 }
 
-function leaveInBackground({ caps, log }: RunDeps, resolved: ResolvedCall): void {
+function leaveInBackground({ caps, log }: WorkerDeps, resolved: ResolvedCall): void {
   const { api, endpoint, call } = resolved
   const entry = waitQueueEntry(call, { coalescedKey: cacheKeys(endpoint.declaration, call)?.coalesced })
   caps
@@ -217,7 +213,7 @@ function leaveInBackground({ caps, log }: RunDeps, resolved: ResolvedCall): void
  * the key once more.
  */
 function failureWithKey(
-  { queues, log }: RunDeps,
+  { queues, log }: WorkerDeps,
   call: CallJob,
   { providerKey, failure }: { providerKey: NonNullable<CallJob['providerKey']>; failure: Failure },
 ): Failure {

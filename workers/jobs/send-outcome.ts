@@ -1,9 +1,7 @@
 import { retryUntil } from '../../src/async/retry-until.ts'
 import { endAsyncCall } from '../../src/calls/end-async-call.ts'
-import type { Catalog } from '../../src/catalog/catalog.ts'
 import { GatewayError, withCause } from '../../src/errors.ts'
 import type { AnswerableCall } from '../../src/queue/call-job.ts'
-import type { ReplyOutbox } from '../../src/queue/reply.ts'
 import {
   type CallTimes,
   NO_BODY,
@@ -15,20 +13,11 @@ import {
 } from '../../src/queue/reply-head.ts'
 import type { Reach } from '../../src/queue/verdict.ts'
 import { bucketOf } from '../../src/queue/wait-queue-entry.ts'
-import type { RedisClock } from '../../src/redis/clock.ts'
-import type { CallLogWriter } from '../../src/telemetry/call-log-writer.ts'
-import type { CallOutcome } from '../cache/cached-call.ts'
 import { causeWords, publicCauseWords } from '../upstream/failure-words.ts'
 import { isFailure, type Outcome } from '../upstream/outcome.ts'
-import type { SendDeps } from '../upstream/send-under-permit.ts'
-import { type KeepDeps, keepResult } from './keep-result.ts'
-
-export interface ReplyDeps extends KeepDeps, Pick<SendDeps, 'permitClientOf' | 'telemetry' | 'health' | 'log'> {
-  catalog: Catalog
-  clock: RedisClock
-  replies: ReplyOutbox
-  callLog: Pick<CallLogWriter, 'write'>
-}
+import type { CallOutcome } from './cached-call.ts'
+import { keepResult } from './keep-result.ts'
+import type { WorkerDeps } from './worker-deps.ts'
 
 /** Pause between two tries to send a reply, milliseconds. */
 const SEND_AGAIN_MS = 200
@@ -41,7 +30,7 @@ type TimedOutcome = CallOutcome & { times: CallTimes; reach: Reach }
  *
  * @throws what the last try threw
  */
-export async function sendOutcome(deps: ReplyDeps, call: AnswerableCall, result: TimedOutcome): Promise<void> {
+export async function sendOutcome(deps: WorkerDeps, call: AnswerableCall, result: TimedOutcome): Promise<void> {
   const { clock, log } = deps
   const reply = toReply(deps, call, result)
   const send = call.isAsync ? sendKept : sendWhenBodyFits
@@ -60,7 +49,7 @@ export async function sendOutcome(deps: ReplyDeps, call: AnswerableCall, result:
  * Stores the outcome of an asynchronous call, then announces what is stored. That may be the
  * outcome of another run; the reach is always of this run.
  */
-async function sendKept(deps: ReplyDeps, call: AnswerableCall, outcome: Reply): Promise<void> {
+async function sendKept(deps: WorkerDeps, call: AnswerableCall, outcome: Reply): Promise<void> {
   const { head } = await keepResult(deps, call, outcome)
   const reply = (announcement: Reply) => deps.replies.send(call, announcement)
   const { times } = outcome.head
@@ -75,7 +64,7 @@ async function sendKept(deps: ReplyDeps, call: AnswerableCall, outcome: Reply): 
 const BODY_SPACE_RETRY = { everyMs: 200, forMs: 2_000, mayRepeat: (error: unknown) => error instanceof GatewayError }
 
 /** Sends a reply whose body, if it is large, must find room among the bodies of its account. */
-async function sendWhenBodyFits({ replies }: ReplyDeps, call: AnswerableCall, reply: Reply): Promise<void> {
+async function sendWhenBodyFits({ replies }: WorkerDeps, call: AnswerableCall, reply: Reply): Promise<void> {
   try {
     await retryUntil(() => replies.send(call, reply), BODY_SPACE_RETRY)
   } catch (error) {
@@ -90,7 +79,7 @@ async function sendWhenBodyFits({ replies }: ReplyDeps, call: AnswerableCall, re
   }
 }
 
-function toReply({ log, permitClientOf }: ReplyDeps, call: AnswerableCall, result: TimedOutcome): Reply {
+function toReply({ log, permitClientOf }: WorkerDeps, call: AnswerableCall, result: TimedOutcome): Reply {
   const { id, slug } = call
   const { outcome, cacheStatus, ageSeconds, freshMs, times, reach } = result
   const room = times.attempts === 0 ? 0 : permitClientOf(call, bucketOf(call)).room
@@ -133,7 +122,7 @@ const OTHER_DOCUMENT_RETRY_MS = 10_000
 /**
  * The job outlived too many workers, or Redis did not take the reply: a request may have been sent.
  */
-export async function replyToLostCall(deps: ReplyDeps, call: AnswerableCall, cause: Error): Promise<void> {
+export async function replyToLostCall(deps: WorkerDeps, call: AnswerableCall, cause: Error): Promise<void> {
   const code = isProgrammingError(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE'
   const isUntouched = cause instanceof OtherDocumentError
   const outcome: Outcome = isUntouched

@@ -21,7 +21,7 @@ import { ofSharedCap, type PermitRequest } from '../permits/permit-request.ts'
 import { AttemptRecorder } from '../upstream/record-attempt.ts'
 import { sendUnderPermit } from '../upstream/send-under-permit.ts'
 import { buildWireRequest } from '../upstream/upstream-request.ts'
-import type { ProcessorDeps } from './process-job.ts'
+import type { WorkerDeps } from './worker-deps.ts'
 
 /** The wait for a permit included, milliseconds. */
 const VALIDATE_MS_MAX = 30_000
@@ -37,7 +37,7 @@ type Verdict = { status: 'valid' | 'invalid' } | { code: ValidationFailureCode }
  * @throws DelayedError for the next time; Error if this worker lacks the secret that opens the key:
  *   another may have it
  */
-export async function validateKey(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
+export async function validateKey(deps: WorkerDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const { providerKeyId, group, reply } = parseValidateKeyJob(job.data)
   const { db, redis, log } = deps
   let accountId = ''
@@ -83,7 +83,7 @@ function nextWaitMs({ attemptsStarted }: Job): number | undefined {
 
 /** @throws DelayedError if the job runs again after `waitMs` */
 async function noteFailure(
-  { db, redis, log }: ProcessorDeps,
+  { db, redis, log }: WorkerDeps,
   { row, code, waitMs }: { row: OwnedProviderKey; code: ValidationFailureCode; waitMs: number | undefined },
   job: Job,
 ): Promise<void> {
@@ -110,7 +110,7 @@ function queueEntry(row: OwnedProviderKey, group: string | undefined, jobId: str
 }
 
 async function tryKey(
-  deps: ProcessorDeps,
+  deps: WorkerDeps,
   { row, group, jobId }: { row: OwnedProviderKey; group: string | undefined; jobId: string | undefined },
   cancelled: AbortSignal,
 ): Promise<Verdict> {
@@ -159,7 +159,7 @@ interface Check {
 }
 
 /** Sends the request that checks keys with one key. @throws as `sendUnderPermit` */
-async function sendCheck(deps: ProcessorDeps, { api, entry, endsAt, signal }: Check, key: string): Promise<Verdict> {
+async function sendCheck(deps: WorkerDeps, { api, entry, endsAt, signal }: Check, key: string): Promise<Verdict> {
   // As a call of the key's owner: a failure may be the key's doing.
   const recorder = new AttemptRecorder(deps, {
     slug: api.slug,

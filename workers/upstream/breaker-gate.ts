@@ -3,17 +3,15 @@ import { HALF_OPEN_WAIT_MS } from '../../src/health/health-thresholds.ts'
 import { acquireHalfOpenSlot } from '../../src/health/record.ts'
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
 import { BreakerOpenError } from '../errors/attempt-error.ts'
-import type { HealthDeps } from './health-deps.ts'
 import type { RecordedRequest } from './record-attempt.ts'
-
-type GateDeps = Pick<HealthDeps, 'redis' | 'health' | 'queues' | 'log'>
+import type { UpstreamDeps } from './upstream-deps.ts'
 
 /**
  * The breaker before the attempts of one call or probe. While it is open, half-open attempts alone
  * pass, one at a time.
  */
 export class BreakerGate {
-  readonly #deps: GateDeps
+  readonly #deps: UpstreamDeps
   readonly #request: Pick<RecordedRequest, 'slug' | 'skipsPause' | 'isPlain' | 'voter'>
   /**
    * Token of the half-open slot that the requests share, redirects included, until their outcome is
@@ -21,7 +19,7 @@ export class BreakerGate {
    */
   halfOpenToken: string | undefined
 
-  constructor(deps: GateDeps, request: Pick<RecordedRequest, 'slug' | 'skipsPause' | 'isPlain' | 'voter'>) {
+  constructor(deps: UpstreamDeps, request: Pick<RecordedRequest, 'slug' | 'skipsPause' | 'isPlain' | 'voter'>) {
     this.#deps = deps
     this.#request = request
   }
@@ -94,7 +92,7 @@ export class BreakerGate {
  * made.
  */
 export function scheduleProbe(
-  { queues, log }: Pick<HealthDeps, 'queues' | 'log'>,
+  { queues, log }: Pick<UpstreamDeps, 'queues' | 'log'>,
   slug: string,
   how: Parameters<typeof enqueueProbe>[2],
 ): void {

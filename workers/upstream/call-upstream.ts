@@ -1,35 +1,21 @@
-import type { Api } from '../../src/catalog/catalog.ts'
 import type { CallContext, Endpoint } from '../../src/catalog/endpoint.ts'
 import type { UpstreamRequest } from '../../src/catalog/upstream-request.ts'
 import { ERRORS } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { hasReached } from '../../src/queue/verdict.ts'
 import { SHARED_BUCKET, voterOf } from '../../src/queue/wait-queue-entry.ts'
-import type { RedisConnection } from '../../src/redis/connection.ts'
 import { AttemptError, StatusError } from '../errors/attempt-error.ts'
-import type { AnswerMemory, MemoryShare } from './answer-memory.ts'
+import type { MemoryShare } from './answer-memory.ts'
 import { type Interpretation, MOMENTARY, mapAnswers } from './interpret.ts'
 import { takePrefetched, type UnlessFilled } from './item-pool.ts'
 import { limitCaller, limitedMs } from './limited-callers.ts'
 import { attemptFailure, dataOutcome, type Failure, failureOutcome, type Outcome } from './outcome.ts'
 import { LIMIT_MS_DEFAULT, requestedWaitMs } from './rate-headers.ts'
 import { AttemptRecorder } from './record-attempt.ts'
-import { type RetryBudget, withRetries } from './retry.ts'
-import {
-  attemptTimeoutMs,
-  type ClassifiedExchange,
-  type SendDeps,
-  type Sending,
-  sendUnderPermit,
-} from './send-under-permit.ts'
+import { withRetries } from './retry.ts'
+import { attemptTimeoutMs, type ClassifiedExchange, type Sending, sendUnderPermit } from './send-under-permit.ts'
+import type { UpstreamDeps } from './upstream-deps.ts'
 import { buildWireRequest, redirectedRequest, type WireRequest } from './upstream-request.ts'
-
-export interface UpstreamDeps extends SendDeps {
-  redis: RedisConnection
-  contact: string
-  budgetOf: (api: Api) => RetryBudget
-  answerMemory: AnswerMemory
-}
 
 export interface UpstreamCall extends Omit<Sending, 'recorder'> {
   endpoint: Endpoint

@@ -2,9 +2,10 @@ import type { Api } from '../../src/catalog/catalog.ts'
 import type { Endpoint } from '../../src/catalog/endpoint.ts'
 import { ERRORS } from '../../src/errors.ts'
 import { SHARED_BUCKET, waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
-import { callUpstream, type UpstreamCall, type UpstreamDeps } from './call-upstream.ts'
+import { callUpstream, type UpstreamCall } from './call-upstream.ts'
 import { type Failure, isFailure, isUnsent, type Outcome } from './outcome.ts'
 import { RetryBudget } from './retry.ts'
+import type { UpstreamDeps } from './upstream-deps.ts'
 
 /** With less time left a fallback source is not tried, milliseconds. */
 const FALLBACK_MS_MIN = 500

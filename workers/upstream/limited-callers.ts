@@ -1,8 +1,8 @@
 import { noteCallersLimited } from '../../src/health/record.ts'
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
-import type { HealthDeps } from './health-deps.ts'
 import { RETRY_AFTER_MS_MAX } from './rate-headers.ts'
+import type { UpstreamDeps } from './upstream-deps.ts'
 
 /** Accounts remembered for one API: past it those go whose wait ends first. */
 const CALLERS_MAX = 1_000
@@ -10,7 +10,7 @@ const CALLERS_MAX = 1_000
 /** Probes use the cap: callers must not be able to use it up by them. Milliseconds. */
 const PROBE_EVERY_MS = 300_000
 
-type Deps = Pick<HealthDeps, 'redis' | 'queues' | 'health' | 'log'>
+type Deps = Pick<UpstreamDeps, 'redis' | 'queues' | 'health' | 'log'>
 
 /**
  * Remembers an account whose undeclared parameters met a limit: these may be why, so that the limit
@@ -53,7 +53,7 @@ export async function limitCaller(
  * @throws what Redis throws
  */
 export async function limitedMs(
-  { redis, health }: Pick<HealthDeps, 'redis' | 'health'>,
+  { redis, health }: Pick<UpstreamDeps, 'redis' | 'health'>,
   { slug, accountId }: { slug: string; accountId: string },
 ): Promise<number> {
   if (!health.limitsCallers(slug)) return 0
@@ -63,7 +63,7 @@ export async function limitedMs(
 
 /** A plain request was answered well: what callers met was no limit of the gateway's. */
 export async function forgetLimitedCallers(
-  { redis, log }: Pick<HealthDeps, 'redis' | 'log'>,
+  { redis, log }: Pick<UpstreamDeps, 'redis' | 'log'>,
   slug: string,
 ): Promise<void> {
   await redis

@@ -9,8 +9,8 @@ import { isOfGateway, type ObservedResult, REDIRECT, resultOf } from './attempt-
 import { BreakerGate, scheduleProbe } from './breaker-gate.ts'
 import { describeFailure, type Seen } from './failure-words.ts'
 import { onHanging } from './hanging.ts'
-import type { HealthDeps } from './health-deps.ts'
 import { type AnswerData, membersSeen } from './lacking-members.ts'
+import type { UpstreamDeps } from './upstream-deps.ts'
 import type { WireRequest } from './upstream-request.ts'
 
 export interface RecordedRequest {
@@ -45,7 +45,7 @@ type ObservedAttempt = Omit<AttemptRecord, 'slot'> & { seen: Seen }
  * attempt that its deadline or its caller ended too early to tell.
  */
 export class AttemptRecorder {
-  readonly #deps: HealthDeps
+  readonly #deps: UpstreamDeps
   readonly #waitedForMemoryMs: () => number
   readonly request: RecordedRequest
   /** Attempts whose answers are not read yet, so that it is not certain what they say of health. */
@@ -58,7 +58,7 @@ export class AttemptRecorder {
   /** Refuses an attempt before its wait for a permit, during the wait and after it. */
   readonly gate: BreakerGate
 
-  constructor(deps: HealthDeps, request: RecordedRequest) {
+  constructor(deps: UpstreamDeps, request: RecordedRequest) {
     this.#deps = deps
     this.#waitedForMemoryMs = request.waitedForMemoryMs ?? (() => 0)
     this.request = request

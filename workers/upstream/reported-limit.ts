@@ -4,7 +4,8 @@ import { noteSourceLimit } from '../../src/health/record.ts'
 import { SHARED_BUCKET, UNPROVEN_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 import { scheduleProbe } from './breaker-gate.ts'
 import { LIMIT_MS_DEFAULT, RETRY_AFTER_MS_MAX, rateLeft } from './rate-headers.ts'
-import type { ClassifiedExchange, SendDeps, Sending } from './send-under-permit.ts'
+import type { ClassifiedExchange, Sending } from './send-under-permit.ts'
+import type { UpstreamDeps } from './upstream-deps.ts'
 import type { WireRequest } from './upstream-request.ts'
 
 interface ObservedAnswer {
@@ -15,7 +16,7 @@ interface ObservedAnswer {
 }
 
 /** Makes the cap follow what an answer says of the upstream's own limiter. Never throws. */
-export async function heedReportedLimit(deps: SendDeps, sending: Sending, observed: ObservedAnswer): Promise<void> {
+export async function heedReportedLimit(deps: UpstreamDeps, sending: Sending, observed: ObservedAnswer): Promise<void> {
   const limit = limitIn(deps, sending, observed)
   if (limit) await applyUpstreamLimit(deps, sending, { ...limit, observedBy: observed.observedBy })
 }
@@ -31,7 +32,7 @@ const PROBE_AHEAD_MS = 2_000
 
 /** What an answer says of the upstream's own limiter, as far as it is believed. */
 function limitIn(
-  deps: SendDeps,
+  deps: UpstreamDeps,
   { api, bucket, currentKey, recorder }: Sending,
   { request, result }: ObservedAnswer,
 ): Omit<UpstreamLimit, 'observedBy'> | undefined {
@@ -68,14 +69,14 @@ function reportedLimit(
  * Has a probe go first when the cap opens again: what the upstream says to it holds for as long as
  * it says.
  */
-function confirmLimit(deps: SendDeps, slug: string): void {
+function confirmLimit(deps: UpstreamDeps, slug: string): void {
   const delayMs = UNCONFIRMED_MS - PROBE_AHEAD_MS
   const name = `closed-${Math.floor(deps.health.now())}`
   scheduleProbe(deps, slug, { name, isForced: true, delayMs, once: ['closed', delayMs] })
 }
 
 async function applyUpstreamLimit(
-  { redis, health, caps, log }: SendDeps,
+  { redis, health, caps, log }: UpstreamDeps,
   { api, bucket }: Sending,
   limit: UpstreamLimit,
 ): Promise<void> {

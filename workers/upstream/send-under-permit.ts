@@ -1,9 +1,7 @@
-import type { Dispatcher } from 'undici'
 import { REPLY_MS } from '../../src/caps/timing.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { Endpoint } from '../../src/catalog/endpoint.ts'
 import type { ResponseClass } from '../../src/catalog/response-class.ts'
-import type { Log } from '../../src/log.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { furthest, hasReached, type Reach } from '../../src/queue/verdict.ts'
 import { type CapBucket, SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
@@ -14,26 +12,17 @@ import {
   StalePermitError,
   UnsentError,
 } from '../errors/attempt-error.ts'
-import type { PermitClient } from '../permits/permit-client.ts'
 import type { PermitRequest } from '../permits/permit-request.ts'
 import type { Permit } from '../permits/permits-in-use.ts'
 import type { MemoryShare } from './answer-memory.ts'
 import { attempt, type HttpExchange } from './attempt.ts'
-import type { HealthDeps } from './health-deps.ts'
 import { classifyResponse } from './interpret.ts'
 import type { AttemptRecorder } from './record-attempt.ts'
 import { heedReportedLimit } from './reported-limit.ts'
+import type { UpstreamDeps } from './upstream-deps.ts'
 import type { WireRequest } from './upstream-request.ts'
 
 const ATTEMPT_TIMEOUT_MS = 10_000
-
-export interface SendDeps extends HealthDeps {
-  log: Log
-  /** Whatever the upstream's file says, milliseconds. */
-  attemptTimeoutMsMax: number
-  clientOf: (api: Api, bucket: CapBucket) => Dispatcher
-  permitClientOf: (api: Pick<Api, 'slug'>, bucket: CapBucket) => PermitClient
-}
 
 export interface Sending {
   api: Api
@@ -102,7 +91,7 @@ export interface ClassifiedExchange extends HttpExchange {
  * @throws AttemptError, GatewayError as `ensureCallable`, or the signal's reason
  */
 export async function sendUnderPermit(
-  deps: SendDeps,
+  deps: UpstreamDeps,
   sending: Sending,
   currentWire: () => WireRequest,
 ): Promise<ClassifiedExchange> {
@@ -125,7 +114,7 @@ export async function sendUnderPermit(
 /** Sends one request and ends its permit. @throws StalePermitError, or as `sendUnderPermit` */
 async function sendWith(
   permit: Permit,
-  { deps, sending, currentWire }: { deps: SendDeps; sending: Sending; currentWire: () => WireRequest },
+  { deps, sending, currentWire }: { deps: UpstreamDeps; sending: Sending; currentWire: () => WireRequest },
 ): Promise<ClassifiedExchange> {
   const { api, endpoint, bucket, progress, remainingMs, signal, recorder } = sending
   const fullMs = attemptTimeoutMs(deps, api)
@@ -175,7 +164,7 @@ async function sendWith(
 }
 
 /** Stops waiting when the breaker opens. @throws BreakerOpenError, or as `PermitClient.acquire` */
-async function acquirePermit(deps: SendDeps, sending: Sending): Promise<Permit> {
+async function acquirePermit(deps: UpstreamDeps, sending: Sending): Promise<Permit> {
   const { api, bucket, permitRequest, times, remainingMs, recorder, waitSignal, signal } = sending
   const endWait = countPermitWait(times, sending)
   const acquire = (bucketOfPermit: CapBucket, request: PermitRequest): Promise<Permit> => {
@@ -248,7 +237,7 @@ function countAttempt(times: CallTimes, tookMs: number): void {
 
 /** Of one attempt, milliseconds. */
 export function attemptTimeoutMs(
-  { attemptTimeoutMsMax }: Pick<SendDeps, 'attemptTimeoutMsMax'>,
+  { attemptTimeoutMsMax }: Pick<UpstreamDeps, 'attemptTimeoutMsMax'>,
   { upstream }: Api,
 ): number {
   return Math.min(upstream.attemptTimeoutMs ?? ATTEMPT_TIMEOUT_MS, attemptTimeoutMsMax)

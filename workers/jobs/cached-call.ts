@@ -1,26 +1,15 @@
 import { type CacheKeys, cacheKeys, type Lead } from '../../src/cache/cache-key.ts'
-import {
-  type CacheEntry,
-  isUsableWithoutUpstream,
-  type ResponseCache,
-  stalenessMs,
-} from '../../src/cache/response-cache.ts'
+import { type CacheEntry, isUsableWithoutUpstream, stalenessMs } from '../../src/cache/response-cache.ts'
 import { refusalOf } from '../../src/caps/refusal.ts'
 import { ERRORS, type ErrorCode } from '../../src/errors.ts'
 import { NO_BODY } from '../../src/queue/reply-head.ts'
 import { memberOf } from '../../src/queue/wait-queue-entry.ts'
-import type { RedisClock } from '../../src/redis/clock.ts'
+import type { CoalescedRequest, RequestResult, SharedResult } from '../cache/request-coalescer.ts'
 import type { Permit } from '../permits/permits-in-use.ts'
-import type { UpstreamCall, UpstreamDeps } from '../upstream/call-upstream.ts'
+import type { UpstreamCall } from '../upstream/call-upstream.ts'
 import { callWithFallback } from '../upstream/call-with-fallback.ts'
 import { isCutShort, isFailure, isOfOneCall, isUnsent, type Outcome } from '../upstream/outcome.ts'
-import type { CoalescedRequest, RequestCoalescer, RequestResult, SharedResult } from './request-coalescer.ts'
-
-export interface CachingDeps extends UpstreamDeps {
-  cache: ResponseCache
-  coalescer: RequestCoalescer
-  clock: RedisClock
-}
+import type { WorkerDeps } from './worker-deps.ts'
 
 export interface CallOutcome {
   outcome: Outcome
@@ -50,7 +39,7 @@ const WITHOUT_REQUEST: Partial<Record<ErrorCode, string>> = {
  * If the answers of the endpoint are shared, answers a call from the cache, or by one request for
  * all identical calls of the fleet. Otherwise the call gets a request of its own.
  */
-export async function callThroughCache(deps: CachingDeps, upstreamCall: UpstreamCall): Promise<CallOutcome> {
+export async function callThroughCache(deps: WorkerDeps, upstreamCall: UpstreamCall): Promise<CallOutcome> {
   const { api, call, endpoint } = upstreamCall
   const keys = cacheKeys(endpoint, call)
   if (!keys) return { outcome: await callWithFallback(deps, upstreamCall) }
@@ -92,7 +81,7 @@ interface HowServed {
   detail?: string
 }
 
-function served(deps: CachingDeps, entry: CacheEntry, { kind = 'hit', detail }: HowServed = {}): CallOutcome {
+function served(deps: WorkerDeps, entry: CacheEntry, { kind = 'hit', detail }: HowServed = {}): CallOutcome {
   const now = deps.clock.now()
   // Below 0 for a stale answer.
   const freshMs = Math.floor(-stalenessMs(entry, now))
@@ -133,7 +122,7 @@ class StoredMeanwhileError extends Error {
  * Leads the request for an answer with `upstreamCall`, or waits for the answer of an identical
  * call; tries again if what came was about another call alone.
  */
-async function shareRequest(deps: CachingDeps, upstreamCall: UpstreamCall, keys: CacheKeys): Promise<SharedResult> {
+async function shareRequest(deps: WorkerDeps, upstreamCall: UpstreamCall, keys: CacheKeys): Promise<SharedResult> {
   const { call, progress, signal, remainingMs, permitRequest } = upstreamCall
   // If this call leads and must wait, identical calls find it in the queue and take no places
   // there.
@@ -178,7 +167,7 @@ function withoutPrivateMessage(shared: SharedResult): SharedResult {
  * stored already.
  */
 async function fetchAnswer(
-  deps: CachingDeps,
+  deps: WorkerDeps,
   upstreamCall: UpstreamCall,
   { keys, request, mayBeStored }: { keys: CacheKeys; request: CoalescedRequest; mayBeStored: boolean },
 ): Promise<RequestResult> {
@@ -211,7 +200,7 @@ async function fetchAnswer(
  * @returns how long it is fresh, milliseconds; undefined: not stored
  */
 async function store(
-  { cache, clock }: CachingDeps,
+  { cache, clock }: WorkerDeps,
   { call, endpoint }: UpstreamCall,
   { key, outcome, lead }: { key: string; outcome: Outcome; lead: Lead | undefined },
 ): Promise<number | undefined> {
