@@ -10,15 +10,15 @@ const marked = new Marked({
     heading({ tokens, depth, text }) {
       return `<h${depth} id="${anchorOf(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`
     },
-    // On a narrow screen a picture keeps its size and scrolls; its link shows it alone.
     image: ({ href, text }) =>
       `<a class="picture" href="${escapeHtml(href)}"><img src="${escapeHtml(href)}" alt="${escapeHtml(text)}"></a>`,
     table({ header, rows }) {
-      const cells = (name: string, items: typeof header) =>
-        items.map(({ tokens }) => `<${name}>${this.parser.parseInline(tokens)}</${name}>`).join('')
-      const head = `<thead><tr>${cells('th scope="col"', header).replaceAll('</th scope="col">', '</th>')}</tr></thead>`
-      const body = rows.map((row) => `<tr>${cells('td', row)}</tr>`).join('')
-      return `<div class="scroll" tabindex="0" role="region" aria-label="${escapeHtml(header.map(({ text }) => text).join(', '))}"><table>${head}<tbody>${body}</tbody></table></div>\n`
+      const heads = header.map(({ text }) => escapeHtml(text.replaceAll('`', '')))
+      const head = header.map(({ tokens }) => `<th scope="col">${this.parser.parseInline(tokens)}</th>`).join('')
+      const cell = ({ tokens }: (typeof header)[number], index: number) =>
+        `<td${index === 0 ? '' : ` data-label="${heads[index]}"`}>${this.parser.parseInline(tokens)}</td>`
+      const body = rows.map((row) => `<tr>${row.map(cell).join('')}</tr>`).join('')
+      return `<div class="scroll" tabindex="0" role="region" aria-label="${heads.join(', ')}"><table><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>\n`
     },
   },
 })
