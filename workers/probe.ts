@@ -18,7 +18,7 @@ import { OwnApis } from '../src/operator/own-apis.ts'
 import { SettingsSync } from '../src/operator/upstream-settings.ts'
 import { loadSettings, runProcess } from '../src/process.ts'
 import { CallQueues } from '../src/queue/call-queue.ts'
-import { enqueueProbe } from '../src/queue/probe-job.ts'
+import { enqueueProbe, halfOpenProbe } from '../src/queue/probe-job.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../src/redis/connection.ts'
 import { type CallLogWriter, openCallLog } from '../src/telemetry/call-log-writer.ts'
 import { openTelemetry, type Telemetry } from '../src/telemetry/telemetry.ts'
@@ -174,7 +174,7 @@ async function scheduleHalfOpenProbes({ catalog, queues, health, scheduled, log 
     scheduled.set(api.slug, halfOpenAt)
     const delayMs = Math.max(0, Math.ceil(halfOpenAt - health.now()))
     // Several processes schedule it under the same name: one job.
-    await enqueueProbe(queues, api.slug, { name: `half-open-${halfOpenAt}`, delayMs }).catch((error) => {
+    await enqueueProbe(queues, api.slug, { name: halfOpenProbe(halfOpenAt), delayMs }).catch((error) => {
       scheduled.delete(api.slug)
       log.debug({ err: error, slug: api.slug }, 'failed to schedule a half-open probe')
     })

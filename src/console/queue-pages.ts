@@ -116,8 +116,8 @@ function parametersText({ endpoint, parameters, undeclared }: QueuedCall): Html 
 
 function othersTable({ others }: QueueContents): Html {
   if (others.length === 0) return html`<p class="calm">None is scheduled.</p>`
-  const rows = others.map(({ name, isRunning, dueInMs }) => [
-    html`${name}`.text,
+  const rows = others.map(({ title, isRunning, dueInMs }) => [
+    html`${title}`.text,
     isRunning ? 'at a worker' : dueInMs > 0 ? `in ${span(dueInMs)}` : 'waits for a worker',
   ])
   return trusted(table('Probes and key checks', ['Job', 'When'], rows))

@@ -1,5 +1,6 @@
 import { type AnswerableCall, parseAnswerable } from '../queue/call-job.ts'
 import { CALL_JOB } from '../queue/call-queue.ts'
+import { PROBE_JOB, probeTitle } from '../queue/probe-job.ts'
 import { bucketOf, memberOf } from '../queue/wait-queue-entry.ts'
 import { type LaneJob, readLaneJobs } from './lane-jobs.ts'
 import type { RowDeps } from './upstream-rows.ts'
@@ -23,7 +24,7 @@ export interface QueueContents {
   /** Whether there are more jobs than were read. */
   isCut: boolean
   /** Probes and key validations: which run or wait, and when the next scheduled probes are due. */
-  others: { name: string; isRunning: boolean; dueInMs: number }[]
+  others: { name: string; title: string; isRunning: boolean; dueInMs: number }[]
   /**
    * Jobs that ended by a defect of the gateway, newest first; a call that fails is answered and is
    * none of them.
@@ -86,8 +87,9 @@ export async function readQueueContents(
     isCut: lanes.isCut,
     others: jobs
       .filter(({ name, state }) => name !== CALL_JOB && state !== 'failed')
-      .map(({ name, state, dueAt }) => ({
+      .map(({ id, name, state, dueAt }) => ({
         name,
+        title: name === PROBE_JOB ? probeTitle(id) : 'check of a key',
         isRunning: state === 'active',
         dueInMs: state === 'active' ? 0 : Math.max(0, dueAt - at),
       }))

@@ -32,9 +32,15 @@ export const QueueAnswer = Type.Object({
   ),
   more: Type.Boolean({ description: 'There are more jobs than were read' }),
   otherJobs: nullable(
-    Type.Array(Type.Object({ name: Type.String(), running: Type.Boolean(), dueInMs: Count }), {
-      description: 'Probes and checks of keys',
-    }),
+    Type.Array(
+      Type.Object({
+        name: Type.String(),
+        title: Type.String({ description: 'What it is, in words' }),
+        running: Type.Boolean(),
+        dueInMs: Count,
+      }),
+      { description: 'Probes and checks of keys' },
+    ),
   ),
   failedJobs: nullable(
     Type.Array(
@@ -58,8 +64,9 @@ export function queueAnswer({ at, row, workers, contents }: QueueView): Static<t
     calls: contents?.calls.map(callAnswer) ?? null,
     more: contents?.isCut ?? false,
     otherJobs:
-      contents?.others.map(({ name, isRunning, dueInMs }) => ({
+      contents?.others.map(({ name, title, isRunning, dueInMs }) => ({
         name,
+        title,
         running: isRunning,
         dueInMs: Math.round(dueInMs),
       })) ?? null,

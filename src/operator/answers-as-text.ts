@@ -116,7 +116,7 @@ export function queueText({ slug, workers, calls, more, otherJobs, failedJobs }:
   ])
   const heads = ['State', 'Call', 'Account', 'Request', 'Age', 'Deadline in']
   const table = rows.length > 0 ? textTable(heads, rows, { whole: ['Account'] }) : ''
-  const jobs = otherJobs.map(({ name, running, dueInMs }) => `${name} ${running ? 'runs' : `in ${span(dueInMs)}`}`)
+  const jobs = otherJobs.map(({ title, running, dueInMs }) => `${title} ${running ? 'runs' : `in ${span(dueInMs)}`}`)
   const failed = failedJobs.map(({ name, id, at, reason }) => [name, id, reason, at.slice(0, 19).replace('T', ' ')])
   const failedTable =
     failed.length > 0 ? [textTable(['Ended by a defect', 'Id', 'Why', 'When'], failed, { whole: ['Id', 'When'] })] : []

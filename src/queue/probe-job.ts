@@ -10,6 +10,15 @@ export const PROBE_JOB = 'probe'
 /** Id of the scheduler that makes an upstream's probes: one, however many processes create it. */
 export const probeScheduler = (slug: string): string => `probe-${slug}`
 
+/** Name of the probe that is the half-open attempt of this time. */
+export const halfOpenProbe = (halfOpenAt: number | undefined): string => `half-open-${halfOpenAt}`
+
+/** What the job of a probe is, in words. BullMQ gives the jobs of a scheduler their ids. */
+export function probeTitle(jobId: string): string {
+  if (jobId.startsWith('repeat:')) return 'scheduled probe'
+  return /-half-open-[\d.]+$/.test(jobId) ? 'half-open attempt' : 'probe'
+}
+
 /** Has a worker send the upstream's cheapest request. */
 export interface ProbeJob {
   v: 1

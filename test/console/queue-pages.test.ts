@@ -5,7 +5,7 @@ import { Worker } from 'bullmq'
 import { insertUser } from '../../src/db/users.ts'
 import { type CallJob, toJobData } from '../../src/queue/call-job.ts'
 import { CALL_JOB } from '../../src/queue/call-queue.ts'
-import { enqueueProbe } from '../../src/queue/probe-job.ts'
+import { enqueueProbe, halfOpenProbe, PROBE_JOB, probeScheduler } from '../../src/queue/probe-job.ts'
 import { SHARED_BUCKET, waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
 import { openTestConsole, type TestConsole } from '../support/console.ts'
@@ -125,12 +125,15 @@ describe('the pages of the queues', () => {
     assert.equal(page.split('&#60;script&#62;alert(1)').length - 1, 3)
   })
 
-  it('the pages of the queues show scheduled probes, jobs that a defect ended, and calls of a later version as far as they are known', async () => {
+  it('the pages of the queues say which probe is scheduled and which is the half-open attempt, and show jobs that a defect ended, and calls of a later version as far as they are known', async () => {
     const { queues, log } = console_.context
     const queue = queues.of('dictionary')
     // The jobs of earlier tests are in the same lane.
     await queue.drain()
     await enqueueProbe(queues, 'dictionary', { name: 'soon', delayMs: 90_000 })
+    await enqueueProbe(queues, 'dictionary', { name: halfOpenProbe(1_795_754_000_123.5), delayMs: 90_000 })
+    const data = { v: 1, slug: 'dictionary' }
+    await queue.upsertJobScheduler(probeScheduler('dictionary'), { every: 90_000 }, { name: PROBE_JOB, data })
     const redis = openRedis(console_.config.redisUrls, 'blocking', log)
     const broken = async () => await Promise.reject(new Error('no such thing'))
     const worker = new Worker(LANE.name, broken, {
@@ -146,7 +149,11 @@ describe('the pages of the queues', () => {
     }
     await queue.add(CALL_JOB, { ...Object(toJobData([call(5, { slug: 'dictionary' })])), v: 9, parameters: 'new' })
     const shown = await rows('dictionary')
-    assert.ok(shown.some((row) => / probe in 1 min \d+ s/.test(row)))
+    for (const title of ['probe', 'half-open attempt', 'scheduled probe'])
+      assert.ok(
+        shown.some((row) => new RegExp(`^ ?${title} in .* s`).test(row)),
+        title,
+      )
     assert.ok(shown.some((row) => / validate-key check no such thing /.test(row)))
     assert.ok(shown.some((row) => / call_0+5 .*\/search/.test(row)))
   })

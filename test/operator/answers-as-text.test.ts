@@ -38,13 +38,13 @@ it('a queue as text shows nothing that acts on a terminal, whatever a caller wro
 
 it('a queue as text names jobs that a defect ended, and says when nothing is known', () => {
   const failed = { id: 'check', name: 'validate-key', at: '2026-01-01T00:00:00.000Z', reason: 'no such thing' }
-  const otherJobs = [{ name: 'probe', running: false, dueInMs: 90_000 }]
+  const otherJobs = [{ name: 'probe', title: 'half-open attempt', running: false, dueInMs: 90_000 }]
   assert.equal(
     queueText({ ...queue, calls: [], otherJobs, failedJobs: [failed], workers: 0 }),
     `ENDED BY A DEFECT  ID     WHY            WHEN
 validate-key       check  no such thing  2026-01-01 00:00:00
 
-geocoding: 0 calls here, 0 workers serve it. probe in 1 min 30 s`,
+geocoding: 0 calls here, 0 workers serve it. half-open attempt in 1 min 30 s`,
   )
   assert.match(queueText({ ...queue, calls: null, otherJobs: null, failedJobs: null, workers: null }), /^Unknown/)
 })

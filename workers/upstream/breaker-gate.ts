@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { HALF_OPEN_WAIT_MS } from '../../src/health/health-thresholds.ts'
 import { acquireHalfOpenSlot } from '../../src/health/record.ts'
-import { enqueueProbe } from '../../src/queue/probe-job.ts'
+import { enqueueProbe, halfOpenProbe } from '../../src/queue/probe-job.ts'
 import { BreakerOpenError } from '../errors/attempt-error.ts'
 import type { RecordedRequest } from './record-attempt.ts'
 import type { UpstreamDeps } from './upstream-deps.ts'
@@ -82,7 +82,7 @@ export class BreakerGate {
   #leaveToProbe(): never {
     const { slug } = this.#request
     const { halfOpenAt } = this.#deps.health.ofUpstream(slug)
-    scheduleProbe(this.#deps, slug, { name: `half-open-${halfOpenAt}` })
+    scheduleProbe(this.#deps, slug, { name: halfOpenProbe(halfOpenAt) })
     throw this.#openError(HALF_OPEN_WAIT_MS)
   }
 }
