@@ -130,7 +130,10 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
   // People get a page, programs get JSON.
   const refuse = (request: FastifyRequest, reply: FastifyReply, thrown: unknown): FastifyReply =>
     isForPeople(request)
-      ? sendProblem(reply, thrown, { assets, catalog: context.catalog, baseUrl, signup: config.accounts.signup })
+      ? sendProblem(reply, thrown, {
+          ...{ assets, catalog: context.catalog, baseUrl, signup: config.accounts.signup },
+          announcement: context.settings.notice?.text,
+        })
       : sendError(reply, thrown, baseUrl)
   app.setErrorHandler((error, request, reply) => refuse(request, reply, error))
   app.setNotFoundHandler((request, reply) => refuse(request, reply, new GatewayError('NOT_FOUND')))

@@ -1,4 +1,3 @@
-import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { isUuid } from '../accounts/uuid.ts'
 import type { CancelAccountDeps } from '../calls/cancel-account-calls.ts'
@@ -7,6 +6,7 @@ import { accountsOfApi } from '../db/account-usage.ts'
 import { dayOf } from '../db/call-log-partitions.ts'
 import { searchUsers } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
+import { takeForms } from '../http/request/form-body.ts'
 import { nextPageOf, PageQuery, readPage } from '../http/request/paging.ts'
 import { IdParams } from '../http/request/path-ids.ts'
 import type { App } from '../http/request/typed-app.ts'
@@ -52,11 +52,7 @@ export async function accountRoutes(scope: App, deps: AccountPagesDeps): Promise
   const { config, catalog, db, reportsDb, redis, health, assets } = deps
   const { signup } = config.accounts
   refuseIllFormedQueries(scope)
-  scope.addContentTypeParser(
-    'application/x-www-form-urlencoded',
-    { parseAs: 'string' },
-    async (_request: FastifyRequest, body: string) => Object.fromEntries(new URLSearchParams(body)),
-  )
+  takeForms(scope)
 
   const find = { schema: { querystring: AccountsQuery }, preValidation: dropEmpty }
   scope.get('/accounts', find, async (request, reply) => {

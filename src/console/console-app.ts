@@ -30,6 +30,7 @@ import { metricsRoute } from './fleet-metrics.ts'
 import { loginRoutes } from './login-routes.ts'
 import { oidcRoutes } from './oidc-routes.ts'
 import { guardOperator } from './operator-guard.ts'
+import { noticeFormRoute } from './operator-notice.ts'
 import { OperatorSessions } from './operator-session.ts'
 import { overviewRoutes } from './overview-routes.ts'
 import { queueRoutes } from './queue-routes.ts'
@@ -89,6 +90,7 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
     await scope.register(
       async (inner) => await accountRoutes(inner.withTypeProvider<TypeBoxTypeProvider>(), { ...context, assets }),
     )
+    await scope.register(async (inner) => await noticeFormRoute(inner.withTypeProvider<TypeBoxTypeProvider>(), context))
     await queueRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), { fleet, assets })
     await scope.register(
       async (inner) => await auditPageRoutes(inner.withTypeProvider<TypeBoxTypeProvider>(), { db: context.db, assets }),

@@ -5,6 +5,7 @@ import type { Db } from '../db/database.ts'
 import { GatewayError } from '../errors.ts'
 import { retryAfterSeconds } from '../http/answer/public-error.ts'
 import { readCookie, writeSessionCookie } from '../http/request/cookies.ts'
+import { takeForms } from '../http/request/form-body.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
 import { ownPath } from '../identity/own-path.ts'
 import { isOperatorName, NAME_COOKIE, TOKEN_OPERATOR, unprovenActor } from '../operator/actor.ts'
@@ -25,11 +26,7 @@ export async function loginRoutes(app: App, deps: LoginDeps): Promise<void> {
   const { config, sessions, db } = deps
   const { operatorAccess, secrets } = config
   const { operatorToken } = secrets
-  app.addContentTypeParser(
-    'application/x-www-form-urlencoded',
-    { parseAs: 'string' },
-    async (_request: FastifyRequest, body: string) => Object.fromEntries(new URLSearchParams(body)),
-  )
+  takeForms(app)
 
   const login = {
     schema: {

@@ -2,7 +2,7 @@ import { escapeHtml } from '../browser/html.js'
 import type { Snapshot } from '../fleet/snapshot.ts'
 import type { OperatorNotice } from '../operator/operator-notice.ts'
 import type { Assets } from '../pages/assets.ts'
-import { trusted } from '../pages/html.ts'
+import { type Html, html, trusted } from '../pages/html.ts'
 import { CONFIRM_DIALOG } from './api-actions.ts'
 import { apisTable } from './apis-table.ts'
 import { renderPlaces } from './browser/render.js'
@@ -28,11 +28,17 @@ const RANGES = [
   ['day', '24 h'],
 ]
 
-/** What the pages of the portal tell everybody now. */
-function noticeLine(notice: OperatorNotice | undefined): string {
-  if (!notice) return ''
-  const until = notice.until.slice(0, 16).replace('T', ' ')
-  return `<p class="calm note">Users read until ${escapeHtml(until)} (UTC): ${escapeHtml(notice.text)}</p>`
+/** What the pages of the portal tell everybody now, with a form that changes it. */
+function noticeSection(notice: OperatorNotice | undefined): Html {
+  const shown = notice
+    ? html`<p>Shown until ${notice.until.slice(0, 16).replace('T', ' ')} (UTC): ${notice.text}</p>
+<form method="post" action="/notice"><button type="submit">End it now</button></form>`
+    : html`<p class="calm">The pages show no notice.</p>`
+  return html`${shown}
+<details><summary>Show a notice</summary><form class="write" method="post" action="/notice">
+<label>Text <input name="text" required maxlength="300" autocomplete="off"></label>
+<label>Until (UTC) <input type="datetime-local" name="until" required></label>
+<button type="submit">Show it</button></form></details>`
 }
 
 /** The overview page with what there is to see now; its script keeps it so. */
@@ -41,7 +47,7 @@ export function overviewPage(snapshot: Snapshot, assets: Assets, notice?: Operat
   const place = (name: string, element = 'div', attributes = ''): string =>
     `<${element} data-place="${escapeHtml(name)}"${attributes}>${places[name] ?? ''}</${element}>`
   const rows = byTrouble(snapshot.upstreams)
-  const main = `${noticeLine(notice)}<h1>${place('headline', 'span')}</h1>
+  const main = `<h1>${place('headline', 'span')}</h1>
 <section aria-label="Needs attention">${place('attention')}</section>
 ${place('tiles', 'dl', ' class="tiles strip"')}
 <div class="fleet">
@@ -65,6 +71,7 @@ ${apisTable('APIs', { rows, at: snapshot.at, columns: OVERVIEW_COLUMNS })}
 <section><h2>Accounts, last hour</h2>${place('accounts')}</section>
 <section><h2>Changes of health</h2>${place('changes')}</section>
 <section><h2>Operators</h2>${place('audit')}<p><a href="/audit">All changes</a></p></section>
+<section><h2>Notice to all users</h2>${noticeSection(notice)}</section>
 </div>
 </div>
 </div>

@@ -47,7 +47,7 @@ Own APIs
   check <folder>                          the same of all documents of a folder, and where they clash
 
 Users
-  notice [text] [--until T] [--end]       show a text on the pages of portal and console until T, end it, or print it
+  notice [text] [--until T] [--end]       show a text on the pages of the portal until T, end it, or print it
                                           T: a time such as 2026-12-01T06:00:00Z, at most 90 days ahead
 
 Fleet

@@ -74,13 +74,18 @@ export class SettingsSync {
     this.#listeners.add(listener)
   }
 
-  /** Reads the settings now. @throws what the query throws */
+  /**
+   * Reads the settings now, and the notice if Redis is there.
+   *
+   * @throws what the query or Redis throws
+   */
   async read(): Promise<void> {
-    const { db, catalog } = this.#deps
+    const { db, catalog, redis } = this.#deps
     this.#rows = new Map((await listUpstreamSettings(db)).map((row) => [row.slug, row]))
     for (const api of catalog.known()) this.apply(api)
     this.#readAt = performance.now()
     for (const listener of this.#listeners) listener()
+    if (redis.status === 'ready') this.#notice = await readNotice(redis)
   }
 
   /** What an operator tells everybody now. */
@@ -100,7 +105,6 @@ export class SettingsSync {
       const version = redis.status === 'ready' ? await redis.get(keys.settingsVersion) : (this.#version ?? null)
       if (version === this.#version && performance.now() - this.#readAt < READ_EVERY_MS) return
       await this.read()
-      if (redis.status === 'ready') this.#notice = await readNotice(redis)
       this.#version = version
     } catch (error) {
       log.debug({ err: error }, 'failed to read the settings of upstreams')

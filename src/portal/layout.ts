@@ -14,7 +14,7 @@ export interface Page {
   /** What every visitor has to know now; empty if there is nothing. */
   notice?: string
   /** What an operator tells everybody. */
-  announcement?: string | undefined
+  announcement: string | undefined
   /** What the page has in its head besides. */
   head?: Html
   /** Whether someone seems to be logged in; only what the header offers depends on it. */
@@ -46,7 +46,7 @@ function isWithin(path: string, href: string): boolean {
 /** A page of the portal: head, header, main, footer. */
 export function layout(
   assets: Assets,
-  { title, description, path, main, signup, notice = '', announcement = '', isLoggedIn = false, head }: Page,
+  { title, description, path, main, signup, notice = '', announcement, isLoggedIn = false, head }: Page,
 ): string {
   const link = ([href, name]: readonly [string, string]) =>
     html`<a href="${href}"${isWithin(path, href) ? html` aria-current="page"` : ''}>${name}</a>`
@@ -71,7 +71,7 @@ ${pageHead(assets, { title, styles: STYLES, script: 'portal/assets/app.js', more
   }</div>
 </div>
 </header>
-<main id="main" tabindex="-1">${notice && html`<div class="wrap"><p class="failure" role="status">${notice}</p></div>`}${announcement && html`<div class="wrap"><p class="notice" role="status">${announcement}</p></div>`}${main}</main>
+<main id="main" tabindex="-1">${notice && html`<div class="wrap"><p class="failure" role="status">${notice}</p></div>`}${announcement === undefined ? '' : html`<div class="wrap"><p class="notice" role="status">${announcement}</p></div>`}${main}</main>
 <footer class="bottom">
 <div class="wrap">
 <p>Agent API Gateway: one key, one response format, predictable waits.</p>

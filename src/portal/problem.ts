@@ -16,6 +16,8 @@ export interface ProblemDeps {
   catalog: Catalog
   baseUrl: string
   signup: SignupPolicy
+  /** What an operator tells everybody. */
+  announcement: string | undefined
 }
 
 /** Addresses of programs: failures there are always JSON. */
@@ -40,7 +42,7 @@ const isMcp = (url: string): boolean => /^\/mcp(\/|\?|$)/.test(url)
 export function sendProblem(
   reply: FastifyReply,
   thrown: unknown,
-  { assets, catalog, baseUrl, signup }: ProblemDeps,
+  { assets, catalog, baseUrl, signup, announcement }: ProblemDeps,
 ): FastifyReply {
   const { request } = reply
   if (isMcp(request.url)) return reply.redirect('/agents', 303)
@@ -64,6 +66,7 @@ export function sendProblem(
       isOfDocs,
     }),
     signup,
+    announcement,
     isLoggedIn: readSessionCookie(request, baseUrl) !== undefined,
   })
   return sendPage(reply, page)

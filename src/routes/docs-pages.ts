@@ -26,12 +26,12 @@ const schema = { hide: true, response: { 200: { content: { 'text/html': { schema
  */
 export async function docsPageRoutes(
   app: App,
-  { catalog, config }: Context,
+  { catalog, config, settings }: Context,
   { assets, listRoutes }: { assets: Assets; listRoutes: () => DocumentedRoute[] },
 ): Promise<void> {
   const { baseUrl } = config.http
   const guides = loadGuides(config)
-  const pages = new Renderings<Buffer>(() => stateOf(catalog))
+  const pages = new Renderings<Buffer>(() => `${stateOf(catalog)} ${settings.notice?.text}`)
 
   /**
    * The bytes of a page, which all readers share. `path` is of the route: never a caller's text.
@@ -46,6 +46,7 @@ export async function docsPageRoutes(
           path,
           main: docsFrame(path, { guides, apis: offeredApis(catalog) }, main()),
           signup: config.accounts.signup,
+          announcement: settings.notice?.text,
           isLoggedIn,
         }),
       ),

@@ -35,7 +35,7 @@ const SEARCH_UNITS = 10
  */
 export async function docsSearchRoutes(
   app: App,
-  { catalog, config }: Context,
+  { catalog, config, settings }: Context,
   { assets, listRoutes }: { assets: Assets; listRoutes: () => DocumentedRoute[] },
 ): Promise<void> {
   const { baseUrl } = config.http
@@ -58,6 +58,7 @@ export async function docsSearchRoutes(
       path: '/docs/search',
       main,
       signup: config.accounts.signup,
+      announcement: settings.notice?.text,
       isLoggedIn: readSessionCookie(request, baseUrl) !== undefined,
     })
     return sendPage(reply, page)

@@ -98,6 +98,7 @@ async function openOAuth(context: Context, assets: Assets): Promise<Provider> {
         description: title,
         path: '',
         signup: context.config.accounts.signup,
+        announcement: context.settings.notice?.text,
         main: html`<div class="wrap narrow"><h1>${title}</h1><p class="notice">${text}</p><p>Start again in the application.</p></div>`,
       }),
   })

@@ -149,7 +149,7 @@ function sendSignInPage(
 ): FastifyReply {
   const { signup } = context.config.accounts
   const words = { title: 'Sign in · Agent API Gateway', description: 'Sign in.', path: '/login', signup }
-  return sendPage(reply, layout(assets, { ...words, ...parts }))
+  return sendPage(reply, layout(assets, { ...words, ...parts, announcement: context.settings.notice?.text }))
 }
 
 /** Tells whoever reads the account's mail; nobody waits for the mail server. */

@@ -76,8 +76,9 @@ function pageRoutes(app: App, { context, assets, links }: PageDeps): void {
   const { baseUrl } = context.config.http
   const answer = (reply: FastifyReply, main: Html): FastifyReply => {
     const words = { title: 'New password · Agent API Gateway', description: 'Set a new password.', path: '/reset' }
+    const { signup } = context.config.accounts
     reply.header('cache-control', 'no-store')
-    return sendPage(reply, layout(assets, { ...words, main, signup: context.config.accounts.signup }))
+    return sendPage(reply, layout(assets, { ...words, main, signup, announcement: context.settings.notice?.text }))
   }
   const hidden = { bodyLimit: CREDENTIALS_BYTES_MAX }
   app.get('/forgot', { schema: { hide: true } }, async (_request, reply) => {

@@ -140,6 +140,7 @@ function pageRoutes(app: App, context: Context, assets: Assets): void {
       path: '/verify',
       main,
       signup: accounts.signup,
+      announcement: context.settings.notice?.text,
       isLoggedIn: readSessionCookie(request, http.baseUrl) !== undefined,
     })
     return sendPage(reply, page)

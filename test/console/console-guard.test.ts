@@ -29,6 +29,7 @@ const ROUTES: [string, string][] = [
   ['POST', '/v1/operator/upstreams/weather/pause'],
   ['POST', '/v1/operator/upstreams/weather/resume'],
   ['POST', '/v1/operator/upstreams/weather/probe'],
+  ['POST', '/notice'],
   ['GET', '/accounts'],
   ['GET', '/accounts/1'],
   ['POST', '/accounts/1'],

@@ -510,8 +510,8 @@ describe('the operator API', () => {
   })
 
   it('what an operator tells everybody stands on the pages of each node and of the console until its end', async () => {
-    const pages = () =>
-      Promise.all(gateway.urls.flatMap((url) => ['/', '/apis/weather', '/account'].map((path) => pageText(url, path))))
+    const PAGES = ['/', '/apis/weather', '/account', '/docs/guides/quickstart', '/docs/search?q=key', '/no-such-page']
+    const pages = () => Promise.all(gateway.urls.flatMap((url) => PAGES.map((path) => pageText(url, path))))
     const text = 'No calls from 4 to 5 <UTC>: we move.'
     const end = new Date(Date.now() + 3_600_000).toISOString()
     assert.match(await cli('notice', text, '--until', end), /^Shown until 20.*: No calls from 4 to 5/)
@@ -525,6 +525,19 @@ describe('the operator API', () => {
     assert.match(await cli('notice'), /we move/)
     await until(async () => (await pages()).every(isShown))
     assert.equal(await cli('notice', '--end'), 'The pages show no notice.')
+    await until(async () => !(await pages()).some(isShown))
+    // The form of the console does the same.
+    const headers = { authorization: `Bearer ${gateway.environment.OPERATOR_TOKEN}`, accept: 'text/html' }
+    const form = async (fields: Record<string, string>) => {
+      const sent = { method: 'POST', headers, body: new URLSearchParams(fields), redirect: 'manual' } as const
+      return (await fetch(`${ops}/notice`, sent)).status
+    }
+    assert.equal(await form({ text, until: end.slice(0, 16) }), 303)
+    assert.ok(isShown(await pageText(ops, '/', gateway.environment.OPERATOR_TOKEN)))
+    await until(async () => (await pages()).every(isShown))
+    for (const fields of [{ text }, { text, until: 'soon' }, { text, until: '2020-01-01T00:00' }])
+      assert.equal(await form(fields), 400)
+    assert.equal(await form({}), 303)
     await until(async () => !(await pages()).some(isShown))
     const [record] = (await operator('/audit?action=notice&limit=1')).body.records
     assert.deepEqual([record.before.notice.text, record.after.notice], [text, null])
