@@ -231,7 +231,8 @@ export const SETTING_GROUPS: SettingGroup[] = [
       {
         names: ['SIGNUP_PER_MINUTE', 'LOGIN_FAILURES_PER_MINUTE'],
         byDefault: '60, 30',
-        about: 'Sign-ups, and failed log-ins, of a client address in a minute. 0 = off.',
+        about:
+          'Sign-ups, and failed log-ins, of a client address in a minute. 0 = off. Here and below, a client address is an IPv4 address or an IPv6 /64. All client addresses of a public IPv6 /48 together may have four times as many.',
       },
       {
         names: ['SIGNUP_PER_HOUR', 'SIGNUP_PER_DAY'],

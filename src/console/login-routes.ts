@@ -10,7 +10,7 @@ import { type App, NoContent } from '../http/request/typed-app.ts'
 import { ownPath } from '../identity/own-path.ts'
 import { isOperatorName, NAME_COOKIE, TOKEN_OPERATOR, unprovenActor } from '../operator/actor.ts'
 import { recordLogin } from '../operator/record-login.ts'
-import { operatorThrottle, type ThrottleDeps, takeThrottle } from '../throttles/throttle.ts'
+import { operatorThrottles, type ThrottleDeps, takeThrottles } from '../throttles/throttle.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
 import { refuseForeignOrigin } from './operator-guard.ts'
 import { COOKIE, consoleCookie, isSameSecret, type OperatorSessions } from './operator-session.ts'
@@ -92,7 +92,7 @@ async function refuseLogin(
   const access = config.operatorAccess
   request.log.warn({ address: request.ip }, 'operator log-in refused')
   try {
-    await takeThrottle(deps, operatorThrottle(request.ip))
+    await takeThrottles(deps, operatorThrottles(request.ip))
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     const seconds = retryAfterSeconds(error) ?? 1

@@ -8,7 +8,7 @@ import { ownPath } from '../identity/own-path.ts'
 import { type PendingCookie, readPending, writePending } from '../identity/pending-cookie.ts'
 import { actorOf, type Operator, provenName, roleIn, setOperator } from '../operator/actor.ts'
 import { recordLogin } from '../operator/record-login.ts'
-import { operatorThrottle, type ThrottleDeps, takeThrottle } from '../throttles/throttle.ts'
+import { operatorThrottles, type ThrottleDeps, takeThrottles } from '../throttles/throttle.ts'
 import { enteringPage, loginPage, PAGE_HEADERS } from './login-page.ts'
 import { consoleCookie, type OperatorSessions } from './operator-session.ts'
 
@@ -77,7 +77,7 @@ export async function oidcRoutes(app: App, deps: OidcRoutesDeps): Promise<void> 
       return enteringPage(next)
     } catch (error) {
       request.log.warn({ err: error, address: request.ip }, 'operator sign-in refused')
-      await takeThrottle(deps, operatorThrottle(request.ip))
+      await takeThrottles(deps, operatorThrottles(request.ip))
       const isKnown = error instanceof NoGroupError
       page(reply, isKnown ? 403 : 401).header('set-cookie', rest)
       return loginPage({ access, problem: isKnown ? 'Your account is in no group that may use the console.' : FAILED })

@@ -6,7 +6,7 @@ import { readBearer } from '../http/request/bearer.ts'
 import { readCookie } from '../http/request/cookies.ts'
 import { type Operator, operatorName, roleOf, setOperator, TOKEN_OPERATOR } from '../operator/actor.ts'
 import type { Assets } from '../pages/assets.ts'
-import { operatorThrottle, type ThrottleDeps, takeThrottle } from '../throttles/throttle.ts'
+import { operatorThrottles, type ThrottleDeps, takeThrottles } from '../throttles/throttle.ts'
 import { isForPerson, sendFailure } from './failure-page.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
 import { COOKIE, isSameSecret, type OperatorSessions } from './operator-session.ts'
@@ -85,7 +85,7 @@ async function proveOperator(
   if (bearer !== undefined) {
     // Compared first: the right token is served, however often others at this address guessed.
     if (isSameSecret(bearer, config.secrets.operatorToken)) return { proof: 'bearer', operator: TOKEN_OPERATOR }
-    await takeThrottle(deps, operatorThrottle(request.ip))
+    await takeThrottles(deps, operatorThrottles(request.ip))
     throw new GatewayError('INVALID_TOKEN', { message: 'The operator token is not valid.', hint: HINT })
   }
   if (named) return { proof: 'proxy', operator: named }

@@ -2,13 +2,13 @@ import Provider, { type Adapter, type AdapterPayload } from 'oidc-provider'
 import { seal } from '../accounts/secret-box.ts'
 import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
-import { clientOf } from '../throttles/client-network.ts'
+import { subscriberOf } from '../throttles/client-network.ts'
 import { type ArtifactDeps, artifactHash, openStored } from './artifact-adapter.ts'
 
 /**
- * Sign-ins of one client address, and of all, that no user has finished. Of more, the oldest goes:
- * an address takes places of its own, and it takes 200 addresses to reach the sign-ins of others.
- * All together have some 30 MB.
+ * Sign-ins of one IPv4 address or IPv6 /48, and of all, that no user has finished. Of more, the
+ * oldest goes: an address takes places of its own, and it takes 200 addresses to reach the sign-ins
+ * of others. All together have some 30 MB.
  */
 const OF_CLIENT_MAX = 20
 const OF_ALL_MAX = 4_000
@@ -35,7 +35,7 @@ export class SignInAdapter implements Adapter {
     const lifeMs = expiresIn * 1_000
     // A decision brings no sign-in back that had to go.
     if (payload.result !== undefined) return void (await redis.set(key, sealed, 'PX', lifeMs, 'XX'))
-    const client = clientOf(Provider.ctx?.ip ?? '')
+    const client = subscriberOf(Provider.ctx?.ip ?? '')
     const values = ['', sealed, lifeMs, OF_CLIENT_MAX, OF_ALL_MAX]
     await keepSignIn.run(redis, [key, keys.signInsOf(client), keys.allSignIns], values)
   }

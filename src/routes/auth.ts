@@ -18,7 +18,7 @@ import { OPEN_BODY } from '../http/request/closed-bodies.ts'
 import { requireOwnOrigin } from '../http/request/own-origin.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { SESSIONS_MAX, startSession } from '../identity/start-session.ts'
-import { clientOf, publicNetworkOf } from '../throttles/client-network.ts'
+import { publicNetworkOf, subscriberOf } from '../throttles/client-network.ts'
 import { limitGuesses } from '../throttles/login-delay.ts'
 import { limitSignups, type SignupClient } from '../throttles/signup-limits.ts'
 import { accountThrottle, checkThrottle, takeThrottle } from '../throttles/throttle.ts'
@@ -107,7 +107,7 @@ export async function authRoutes(app: App, context: Context): Promise<void> {
   }
   app.post('/v1/auth/login', login, async (request, reply) => {
     const { email, password } = request.body
-    const attempt = () => logIn(context, { email, password, client: clientOf(request.ip) })
+    const attempt = () => logIn(context, { email, password, client: subscriberOf(request.ip) })
     const token = await limitGuesses(context, { email, address: request.ip }, attempt)
     return reply.header('cache-control', 'no-store').send({ token })
   })
@@ -122,7 +122,7 @@ async function createUser(
   { id, email, password, address, network }: { id: string; email: string; password: string } & SignupClient,
 ): Promise<string> {
   // The hash is made whether the address is taken or not: both answers take the same time.
-  const passwordHash = await hashPassword(password, clientOf(address))
+  const passwordHash = await hashPassword(password, subscriberOf(address))
   try {
     await insertUser(db, { id, email, passwordHash, signupNetwork: network })
   } catch (error) {

@@ -21,8 +21,8 @@ import { html } from '../pages/html.ts'
 import { PAGE_POLICY } from '../pages/page-headers.ts'
 import { layout } from '../portal/layout.ts'
 import { isPortalRequest } from '../portal/session-cookie.ts'
-import { clientOf } from '../throttles/client-network.ts'
-import { DAY_MS, takeThrottle } from '../throttles/throttle.ts'
+import { subscriberOf } from '../throttles/client-network.ts'
+import { DAY_MS, takeThrottles, throttlesOfClient } from '../throttles/throttle.ts'
 
 /**
  * Applications that one client address may register, and documents that are fetched for it. Fails
@@ -82,11 +82,10 @@ async function openOAuth(context: Context, assets: Assets): Promise<Provider> {
     ...context,
     fetch: documents.fetch,
     beginFetch: async (url, address) => {
-      const client = clientOf(address)
       const throttle = { name: 'client-document', max: DOCUMENTS_PER_MINUTE, code: 'REGISTRATION_THROTTLED' } as const
       try {
-        await takeThrottle(context, { ...throttle, subject: client })
-        return documents.begin(url, client)
+        await takeThrottles(context, throttlesOfClient(address, throttle))
+        return documents.begin(url, subscriberOf(address))
       } catch (error) {
         context.log.debug({ err: error }, 'a document of an application is not fetched')
         return undefined
@@ -122,10 +121,10 @@ async function passThrough(app: App, context: Context, open: () => Promise<Provi
     return await pass(request, reply, { body: Buffer.from(String(form)) })
   }
   const register = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    const throttle = { subject: clientOf(request.ip), code: 'REGISTRATION_THROTTLED' } as const
-    await takeThrottle(context, { ...throttle, name: 'client-register', max: REGISTRATIONS_PER_MINUTE })
-    const day = { name: 'client-register-day', max: REGISTRATIONS_PER_DAY, windowMs: DAY_MS } as const
-    await takeThrottle(context, { ...throttle, ...day })
+    const code = 'REGISTRATION_THROTTLED' as const
+    const minute = { name: 'client-register', max: REGISTRATIONS_PER_MINUTE, code } as const
+    const day = { name: 'client-register-day', max: REGISTRATIONS_PER_DAY, windowMs: DAY_MS, code } as const
+    for (const throttle of [minute, day]) await takeThrottles(context, throttlesOfClient(request.ip, throttle))
     return await passBody(request, reply)
   }
   const begin = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {

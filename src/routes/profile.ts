@@ -9,7 +9,7 @@ import { CREDENTIALS_BYTES_MAX } from '../http/request/body-limits.ts'
 import { OPEN_BODY } from '../http/request/closed-bodies.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
-import { clientOf } from '../throttles/client-network.ts'
+import { subscriberOf } from '../throttles/client-network.ts'
 import { limitGuesses } from '../throttles/login-delay.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
@@ -61,7 +61,7 @@ export async function profileRoutes(app: App, context: Context): Promise<void> {
     // log-in.
     await announced({ redis: context.redis, log: request.log }, [user.id], () =>
       limitGuesses(context, { email: user.email, address: request.ip }, () =>
-        leaveWith(context, { userId: user.id, password, client: clientOf(request.ip) }),
+        leaveWith(context, { userId: user.id, password, client: subscriberOf(request.ip) }),
       ),
     )
     await forgetAccount(context, user.id)

@@ -21,9 +21,9 @@ import { sendPage } from '../pages/page-headers.ts'
 import { layout, type Page } from '../portal/layout.ts'
 import { claimPage, refreshTo, signedInPage } from '../portal/pages/sign-in.ts'
 import { sessionCookie } from '../portal/session-cookie.ts'
-import { clientOf, publicNetworkOf } from '../throttles/client-network.ts'
+import { publicNetworkOf, subscriberOf } from '../throttles/client-network.ts'
 import { limitGuesses } from '../throttles/login-delay.ts'
-import { makeThrottled, passwordThrottle } from '../throttles/throttle.ts'
+import { makeThrottled, passwordThrottles } from '../throttles/throttle.ts'
 
 /** Each is a look at the provider and several into Postgres, for whoever asks. */
 const costly = { config: { anonymousUnits: 10 }, bodyLimit: CREDENTIALS_BYTES_MAX }
@@ -116,7 +116,7 @@ function claimRoute(app: App, deps: Deps): void {
     const claimed = async (): Promise<User> => {
       if (password === undefined) return await claimAnew(db, claim, publicNetworkOf(request.ip) ?? null)
       return await limitGuesses(context, { email: claim.email, address: request.ip }, () =>
-        claimByPassword(db, claim, { password, client: clientOf(request.ip) }),
+        claimByPassword(db, claim, { password, client: subscriberOf(request.ip) }),
       )
     }
     try {
@@ -171,7 +171,7 @@ function mailLinked({ context, provider: { name } }: Deps, { id, email }: User):
  * @throws GatewayError INVALID_CREDENTIALS, or LOGIN_THROTTLED for a client whose sign-ins fail
  */
 async function finish<T>(context: Context, request: FastifyRequest, attempt: () => Promise<T>): Promise<T> {
-  const throttles = [passwordThrottle(context.config, request.ip)]
+  const throttles = passwordThrottles(context.config, request.ip)
   return await makeThrottled(context, { throttles, counted: ['INVALID_CREDENTIALS'] }, async () => {
     try {
       return await attempt()

@@ -17,10 +17,10 @@ import type { Html } from '../pages/html.ts'
 import { sendPage } from '../pages/page-headers.ts'
 import { layout } from '../portal/layout.ts'
 import { forgotPage, linkOnItsWayPage, passwordIsSetPage, resetPage } from '../portal/pages/reset.ts'
-import { clientOf } from '../throttles/client-network.ts'
+import { subscriberOf } from '../throttles/client-network.ts'
 import { forgetGuesses } from '../throttles/login-delay.ts'
 import { takeMail } from '../throttles/mail-limit.ts'
-import { HOUR_MS, takeThrottle } from '../throttles/throttle.ts'
+import { HOUR_MS, takeThrottles, throttlesOfClient } from '../throttles/throttle.ts'
 
 /**
  * Links that one client may ask for in an hour, whatever the addresses: 20 accounts get 3 mails
@@ -109,7 +109,7 @@ async function setPassword(
 ): Promise<void> {
   const { db, redis, log } = context
   const user = await announced({ redis, log }, [], (accounts) =>
-    resetByLink(db, { token, password, client: clientOf(address) }, accounts),
+    resetByLink(db, { token, password, client: subscriberOf(address) }, accounts),
   )
   await forgetGuesses(context, { email: user.email, address })
 }
@@ -142,14 +142,14 @@ class LinkMails {
   async request(email: string, address: string): Promise<void> {
     const mailer = this.requireMailer()
     const { log, config } = this.#context
-    await takeThrottle(this.#context, {
+    const throttles = throttlesOfClient(address, {
       name: 'reset',
-      subject: clientOf(address),
       max: config.throttles.loginFailuresPerMinute === 0 ? 0 : RESETS_PER_HOUR,
       windowMs: HOUR_MS,
       code: 'RATE_LIMIT_EXCEEDED',
       hint: 'Look for the mails that arrived, or wait',
     })
+    await takeThrottles(this.#context, throttles)
     if (this.#underWay >= MAILS_AT_ONCE_MAX) {
       log.warn('dropped a link to a new password: too many mails wait for the mail server')
       return

@@ -9,7 +9,7 @@ import { CREDENTIALS_BYTES_MAX } from '../http/request/body-limits.ts'
 import { OPEN_BODY } from '../http/request/closed-bodies.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
-import { clientOf } from '../throttles/client-network.ts'
+import { subscriberOf } from '../throttles/client-network.ts'
 import { limitGuesses } from '../throttles/login-delay.ts'
 import { accountThrottle, checkThrottle, takeThrottle } from '../throttles/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
@@ -63,7 +63,7 @@ export async function sessionRoutes(app: App, context: Context): Promise<void> {
     const session = sessionOf(request)
     // A stolen session must not be a way to guess the password: failures count like failures of a
     // log-in.
-    const client = clientOf(request.ip)
+    const client = subscriberOf(request.ip)
     const attempt = () => changePassword(context, session, { currentPassword, newPassword, client })
     await announced({ redis, log: request.log }, [session.user.id], () =>
       limitGuesses(context, { email: session.user.email, address: request.ip }, attempt),

@@ -3,8 +3,8 @@ import type { Server as HttpsServer } from 'node:https'
 import { Socket } from 'node:net'
 import type { FastifyRequest } from 'fastify'
 import { GatewayError } from '../errors.ts'
-import { clientOf } from '../throttles/client-network.ts'
-import { TokenBuckets } from '../throttles/token-buckets.ts'
+import { ClientBuckets } from '../throttles/client-buckets.ts'
+import { clientsAround } from '../throttles/client-network.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -42,12 +42,12 @@ export class ClientLimits {
   readonly #isProxy: (address: string) => boolean
   readonly #connections = new Map<string, number>()
   readonly #surplus = new WeakSet<Socket>()
-  readonly #anonymous: TokenBuckets
+  readonly #anonymous: ClientBuckets
 
   constructor({ connectionsMax, anonymousPerSecond, isProxy }: ClientLimitOptions) {
     this.#connectionsMax = connectionsMax
     this.#isProxy = isProxy
-    this.#anonymous = new TokenBuckets({ perSecond: anonymousPerSecond, burst: anonymousPerSecond * BURST_SECONDS })
+    this.#anonymous = new ClientBuckets({ perSecond: anonymousPerSecond, burst: anonymousPerSecond * BURST_SECONDS })
   }
 
   /**
@@ -60,12 +60,14 @@ export class ClientLimits {
     server.on(event, (socket: Socket) => {
       const address = socket.remoteAddress
       if (address === undefined || this.#isProxy(address)) return
-      const client = clientOf(address)
-      const count = (this.#connections.get(client) ?? 0) + 1
-      this.#connections.set(client, count)
-      socket.once('close', () => this.#forgetConnection(client))
-      if (count > this.#connectionsMax) this.#surplus.add(socket)
-      if (count > 2 * this.#connectionsMax) socket.destroy()
+      const networks = clientsAround(address)
+      socket.once('close', () => this.#forgetConnection(networks.map(({ name }) => name)))
+      for (const { name, clients } of networks) {
+        const count = (this.#connections.get(name) ?? 0) + 1
+        this.#connections.set(name, count)
+        if (count > clients * this.#connectionsMax) this.#surplus.add(socket)
+        if (count > 2 * clients * this.#connectionsMax) socket.destroy()
+      }
     })
   }
 
@@ -87,7 +89,7 @@ export class ClientLimits {
   takeAnonymous(request: FastifyRequest): void {
     // A request that this process makes for one it has let in already.
     if (!(request.raw.socket instanceof Socket)) return
-    const retryAfterMs = this.#anonymous.take(clientOf(request.ip), request.routeOptions.config.anonymousUnits)
+    const retryAfterMs = this.#anonymous.take(request.ip, request.routeOptions.config.anonymousUnits)
     if (retryAfterMs === 0) return
     throw new GatewayError('RATE_LIMIT_EXCEEDED', {
       message: 'Too many requests without an account come from this address.',
@@ -96,9 +98,11 @@ export class ClientLimits {
     })
   }
 
-  #forgetConnection(client: string): void {
-    const count = (this.#connections.get(client) ?? 1) - 1
-    if (count === 0) this.#connections.delete(client)
-    else this.#connections.set(client, count)
+  #forgetConnection(networks: string[]): void {
+    for (const name of networks) {
+      const count = (this.#connections.get(name) ?? 1) - 1
+      if (count === 0) this.#connections.delete(name)
+      else this.#connections.set(name, count)
+    }
   }
 }

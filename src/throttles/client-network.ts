@@ -18,14 +18,43 @@ export interface Network {
 
 /**
  * The client that an address counts as for throttles, in this process and in Redis. An IPv4 address
- * counts as itself. An IPv6 address counts as its /64, because a subscriber has a whole /64. No
- * throttle counts by the name of an account alone, so nobody can lock an owner out.
+ * counts as itself, also if an IPv6 address stands for it. An IPv6 address counts as its /64,
+ * because a subscriber has a whole /64. No throttle counts by the name of an account alone, so
+ * nobody can lock an owner out.
  */
 export function clientOf(address: string): string {
-  if (!ipaddr.isValid(address)) return address
+  return clientsAround(address)[0]?.name ?? address
+}
+
+/**
+ * The widest network that a stranger has whole for nothing: an IPv4 address, or an IPv6 /48, which
+ * tunnels give away. For what is shared among clients, so that 65,536 clients of a /48 are one.
+ */
+export function subscriberOf(address: string): string {
+  return clientsAround(address).at(-1)?.name ?? address
+}
+
+/** What a throttle counts for a client address. */
+interface ClientNetwork {
+  name: string
+  /** It may take as much as so many clients. */
+  clients: number
+}
+
+/** All clients of an IPv6 /48 together may take as much as four clients. */
+const CLIENTS_OF_SUBSCRIBER = 4
+
+/** What counts for an address: the client first, then its subscriber, if that has many clients. */
+export function clientsAround(address: string): ClientNetwork[] {
+  if (!ipaddr.isValid(address)) return [{ name: address, clients: 1 }]
   const parsed = ipaddr.process(address)
-  if (parsed.kind() === 'ipv4') return parsed.toString()
-  return `${parsed.toByteArray().slice(0, 8).join('.')}/64`
+  const ipv4 = parsed.kind() === 'ipv4' ? parsed : publicIpv4In(parsed as IPv6)
+  if (ipv4) return [{ name: ipv4.toString(), clients: 1 }]
+  const bytes = parsed.toByteArray()
+  const client = { name: `${bytes.slice(0, 8).join('.')}/64`, clients: 1 }
+  // A private network is not given away, and may have many honest clients.
+  if (isOwn(parsed)) return [client]
+  return [client, { name: `${bytes.slice(0, 6).join('.')}/48`, clients: CLIENTS_OF_SUBSCRIBER }]
 }
 
 /**

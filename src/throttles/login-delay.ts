@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
 import type { Config } from '../config.ts'
 import { comparableEmail } from '../db/email-address.ts'
-import { clientOf } from './client-network.ts'
 import {
   clearThrottle,
   HOUR_MS,
   makeThrottled,
-  passwordThrottle,
+  passwordThrottles,
   type Throttle,
   type ThrottleDeps,
+  throttlesOfClient,
 } from './throttle.ts'
 
 /** Wrong passwords without a wait. */
@@ -36,7 +36,7 @@ export async function limitGuesses<T>(
   guess: LoginAttempt,
   attempt: () => Promise<T>,
 ): Promise<T> {
-  const throttles = [passwordThrottle(deps.config, guess.address), failures(deps.config, guess)]
+  const throttles = [...passwordThrottles(deps.config, guess.address), ...failures(deps.config, guess)]
   const result = await makeThrottled(deps, { throttles, counted: ['INVALID_CREDENTIALS'] }, attempt)
   await forgetGuesses(deps, guess)
   return result
@@ -47,18 +47,18 @@ export async function limitGuesses<T>(
  * the password or in another way.
  */
 export async function forgetGuesses(deps: ThrottleDeps & { config: Config }, guess: LoginAttempt): Promise<void> {
-  await clearThrottle(deps, failures(deps.config, guess))
+  for (const throttle of failures(deps.config, guess)) await clearThrottle(deps, throttle)
 }
 
 /** A password may be typed as the address: only its hash goes into a key. */
-function failures(config: Config, { email, address }: LoginAttempt): Throttle {
+function failures(config: Config, { email, address }: LoginAttempt): Throttle[] {
   const account = createHash('sha256').update(comparableEmail(email)).digest('base64url').slice(0, 22)
-  return {
+  return throttlesOfClient(address, {
     name: 'login-failures',
-    subject: `${account}:${clientOf(address)}`,
+    of: account,
     max: config.throttles.loginFailuresPerMinute === 0 ? 0 : FREE_FAILURES,
     windowMs: HOUR_MS,
     waitMsMax: WAIT_MS_MAX,
     code: 'LOGIN_THROTTLED',
-  }
+  })
 }

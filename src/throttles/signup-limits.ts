@@ -1,6 +1,6 @@
 import type { Config } from '../config.ts'
-import { clientOf, type Network, networksAround } from './client-network.ts'
-import { DAY_MS, HOUR_MS, makeThrottled, type Throttle, type ThrottleDeps } from './throttle.ts'
+import { type Network, networksAround } from './client-network.ts'
+import { DAY_MS, HOUR_MS, makeThrottled, type Throttle, type ThrottleDeps, throttlesOfClient } from './throttle.ts'
 
 /** The network from which a sign-up comes; no network: an address that is not public. */
 export interface SignupClient {
@@ -24,8 +24,8 @@ export async function limitSignups<T>(
 
 function throttlesOf({ throttles }: Config, { address, network }: SignupClient): Throttle[] {
   const code = 'SIGNUP_THROTTLED'
-  const ofClient: Throttle = { name: 'signup', subject: clientOf(address), max: throttles.signupPerMinute, code }
-  if (network === null) return [ofClient]
+  const ofClient = throttlesOfClient(address, { name: 'signup', max: throttles.signupPerMinute, code })
+  if (network === null) return ofClient
   // The narrowest first, because that is the first to be full.
   const ofNetworks = networksAround(network)
     .reverse()
@@ -37,7 +37,7 @@ function throttlesOf({ throttles }: Config, { address, network }: SignupClient):
         { name: 'signup-day', subject: around.name, max: perDay, windowMs: DAY_MS, code },
       ]
     })
-  return [ofClient, ...ofNetworks]
+  return [...ofClient, ...ofNetworks]
 }
 
 /**

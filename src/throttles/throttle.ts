@@ -5,7 +5,7 @@ import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
-import { clientOf } from './client-network.ts'
+import { clientsAround } from './client-network.ts'
 
 export const MINUTE_MS = 60_000
 export const HOUR_MS = 60 * MINUTE_MS
@@ -173,17 +173,30 @@ export function accountThrottle(
   return { name, subject: accountId, max, code: 'LOGIN_THROTTLED' }
 }
 
+/**
+ * A throttle of each network around a client address, the narrowest first: whoever has a whole
+ * network has many clients. `of` names what the client does it to.
+ */
+export function throttlesOfClient(address: string, { max, of, ...throttle }: ClientThrottle): Throttle[] {
+  return clientsAround(address).map(({ name, clients }) => ({
+    ...throttle,
+    subject: of === undefined ? name : `${of}:${name}`,
+    max: clients * max,
+  }))
+}
+
+type ClientThrottle = Omit<Throttle, 'subject'> & { of?: string }
+
 /** Guessed passwords, wherever one is given. */
-export function passwordThrottle(config: Config, address: string): Throttle {
-  return {
+export function passwordThrottles(config: Config, address: string): Throttle[] {
+  return throttlesOfClient(address, {
     name: 'login',
-    subject: clientOf(address),
     max: config.throttles.loginFailuresPerMinute,
     code: 'LOGIN_THROTTLED',
-  }
+  })
 }
 
 /** Only wrong tokens count, so that the right token is never refused. */
-export function operatorThrottle(address: string): Throttle {
-  return { name: 'operator', subject: clientOf(address), max: OPERATOR_FAILURES_MAX, code: 'LOGIN_THROTTLED' }
+export function operatorThrottles(address: string): Throttle[] {
+  return throttlesOfClient(address, { name: 'operator', max: OPERATOR_FAILURES_MAX, code: 'LOGIN_THROTTLED' })
 }

@@ -55,10 +55,10 @@ export class TokenBuckets {
     bucket.tokens = Math.max(-owedMax, bucket.tokens - count)
   }
 
-  refund(subject: string): void {
+  refund(subject: string, count = 1): void {
     if (this.#perSecond === 0) return
     const bucket = this.#filled(subject)
-    bucket.tokens = Math.min(this.#burst, bucket.tokens + 1)
+    bucket.tokens = Math.min(this.#burst, bucket.tokens + count)
   }
 
   #filled(subject: string): { tokens: number; at: number } {

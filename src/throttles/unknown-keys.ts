@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { GatewayError } from '../errors.ts'
-import { clientOf } from './client-network.ts'
-import { TokenBuckets } from './token-buckets.ts'
+import { ClientBuckets } from './client-buckets.ts'
 
 const REMEMBERED_MS = 60_000
 const REMEMBERED_MAX = 10_000
@@ -15,11 +14,11 @@ const REFUSAL_MS = 250
  */
 export class UnknownKeys {
   readonly #refused = new LRUCache<string, true>({ max: REMEMBERED_MAX, ttl: REMEMBERED_MS })
-  readonly #lookUps: TokenBuckets
+  readonly #lookUps: ClientBuckets
 
   /** `perMinute` bounds the look-ups of a client address that find nobody; 0: no bound. */
   constructor(perMinute: number) {
-    this.#lookUps = new TokenBuckets({ perSecond: perMinute / 60, burst: perMinute })
+    this.#lookUps = new ClientBuckets({ perSecond: perMinute / 60, burst: perMinute })
   }
 
   /**
@@ -31,9 +30,8 @@ export class UnknownKeys {
    */
   async lookUp<T>(cacheKey: string, address: string, find: () => Promise<T | undefined>): Promise<T> {
     if (this.#refused.has(cacheKey)) throw new GatewayError('INVALID_API_KEY')
-    const client = clientOf(address)
     // Before the look-up, so that concurrent look-ups are counted too.
-    const retryAfterMs = this.#lookUps.take(client)
+    const retryAfterMs = this.#lookUps.take(address)
     if (retryAfterMs > 0) {
       // A connection has few requests at once: late refusals bound how many this process answers.
       await delay(REFUSAL_MS)
@@ -52,7 +50,7 @@ export class UnknownKeys {
       isUnknown = error instanceof GatewayError && error.status === 401
       throw error
     } finally {
-      if (!isUnknown) this.#lookUps.refund(client)
+      if (!isUnknown) this.#lookUps.refund(address)
     }
     this.#refused.set(cacheKey, true)
     throw new GatewayError('INVALID_API_KEY')

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { networksAround, publicNetworkOf } from '../../src/throttles/client-network.ts'
+import {
+  clientOf,
+  clientsAround,
+  networksAround,
+  publicNetworkOf,
+  subscriberOf,
+} from '../../src/throttles/client-network.ts'
 
 it('the network of a public address is the address, or the /64 of an IPv6 one; others have none', () => {
   assert.equal(publicNetworkOf('198.51.100.7'), '198.51.100.7')
@@ -36,4 +42,22 @@ it('the networks around a network are the widest first, and tell IPv4 from IPv6'
     'ipv6:32.1.72.96.0.1.2.255/64',
   ])
   assert.deepEqual(namesAround('32.1.72.96.0.1.2/56'), namesAround('32.1.72.96.0.1.2.255/64').slice(0, 3))
+})
+
+it('a client is an IPv4 address however it is written, or an IPv6 /64; what one stranger may have whole is an IPv4 address or an IPv6 /48', () => {
+  for (const address of ['198.51.100.7', '::ffff:198.51.100.7', '2002:c633:6407:1::1', '2002:c633:6407:2::1']) {
+    assert.equal(clientOf(address), '198.51.100.7', address)
+    assert.equal(subscriberOf(address), '198.51.100.7', address)
+  }
+  const clients = ['2001:4860:1:2ff::1', '2001:4860:1:300::1', '2001:4860:1:2ff::2']
+  assert.equal(new Set(clients.map(clientOf)).size, 2)
+  assert.equal(new Set(clients.map(subscriberOf)).size, 1)
+  assert.notEqual(subscriberOf('2001:4860:2:300::1'), subscriberOf('2001:4860:1:300::1'))
+})
+
+it('all clients of a public IPv6 /48 count as four; a private network has as many as it has', () => {
+  const sizes = (address: string) => clientsAround(address).map(({ clients }) => clients)
+  assert.deepEqual(sizes('2001:4860:1:2ff::1'), [1, 4])
+  for (const address of ['198.51.100.7', 'fd00:1:2:3::1', '::1', '2002:c633:6407:1::1', 'nonsense'])
+    assert.deepEqual(sizes(address), [1], address)
 })

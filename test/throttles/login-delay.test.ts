@@ -105,3 +105,24 @@ it('log-ins that wait for their account, and good log-ins, take nothing from the
   // Now six attempts have failed, so the client itself waits.
   await assert.rejects(attempt('d@example.com', true), { code: 'LOGIN_THROTTLED' })
 })
+
+it('wrong passwords from all subnets of an IPv6 /48 are checked as often as those of four clients, for one account and for all', async () => {
+  const checked = async (subnets: number, emailOf: (subnet: number) => string): Promise<number> => {
+    let count = 0
+    for (let subnet = 0; subnet < subnets; subnet += 1) {
+      const guess = { email: emailOf(subnet), address: `2001:4860:7:${subnet.toString(16)}::1` }
+      await assert.rejects(
+        limitGuesses({ redis, log, config, now: () => 1_800_000_000_000 }, guess, async () => {
+          count += 1
+          throw new GatewayError('INVALID_CREDENTIALS')
+        }),
+      )
+    }
+    return count
+  }
+  assert.equal(await checked(40, () => 'c@example.com'), 20)
+  // All accounts of a client have 30 a minute, of which those above are 20 already.
+  assert.equal(await checked(150, (subnet) => `someone-${subnet}@example.com`), 100)
+  const elsewhere = { email: 'c@example.com', address: '2001:4860:8::1' }
+  await limitGuesses({ redis, log, config }, elsewhere, async () => undefined)
+})

@@ -25,6 +25,22 @@ describe('unknown keys', () => {
     assert.equal(lookUps, 4)
   })
 
+  it('unknown keys of the 65,536 clients of one IPv6 /48 are looked up as often as those of four clients', async () => {
+    const keys = new UnknownKeys(3)
+    let lookUps = 0
+    const send = async (subnet: number, prefix = '2001:4860:1') => {
+      const find = () => {
+        lookUps += 1
+        return nobody()
+      }
+      await assert.rejects(keys.lookUp(`${prefix} ${subnet}`, `${prefix}:${subnet.toString(16)}::1`, find))
+    }
+    await Promise.all(Array.from({ length: 50 }, (_, subnet) => send(subnet)))
+    assert.equal(lookUps, 12)
+    await send(1, '2001:4860:2')
+    assert.equal(lookUps, 13, 'another network is looked up')
+  })
+
   it('unknown keys that come again at once are refused without a look-up', async () => {
     const keys = new UnknownKeys(0)
     await assert.rejects(keys.lookUp('a', '192.0.2.1', nobody), { code: 'INVALID_API_KEY' })

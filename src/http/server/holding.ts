@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
 import { GatewayError } from '../../errors.ts'
-import { clientOf } from '../../throttles/client-network.ts'
+import { subscriberOf } from '../../throttles/client-network.ts'
 
 /** Bodies from this size on are counted once, however many answers they are part of. */
 const SHARED_BYTES_MIN = 16 * 1024
@@ -154,7 +154,7 @@ export function noteHolding(request: Held, holding: Holding): void {
 export function checkHeld(request: FastifyRequest): void {
   const holding = holdingOf(request.raw)
   if (!holding || request.routeOptions.config.isProbe) return
-  if (!holding.client) holding.assign('client', clientOf(request.ip))
+  if (!holding.client) holding.assign('client', subscriberOf(request.ip))
   holding.check()
 }
 

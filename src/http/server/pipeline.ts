@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
 import type { Socket } from 'node:net'
-import { clientOf } from '../../throttles/client-network.ts'
+import { subscriberOf } from '../../throttles/client-network.ts'
 import { BodyParts, TOO_MANY_PARTS } from './body-parts.ts'
 import { FairTurns } from './fair-turns.ts'
 import type { HeldBytes } from './held-bytes.ts'
@@ -121,7 +121,7 @@ class PipelineGate implements HeldConnection {
     this.#held = held
     this.#turns = turns
     const { remoteAddress: address } = socket
-    const client = address === undefined || isProxy(address) ? undefined : held.ownerOf('client', clientOf(address))
+    const client = address === undefined || isProxy(address) ? undefined : held.ownerOf('client', subscriberOf(address))
     held.open(this)
     this.#own = held.hold(this, CONNECTION_BYTES, client)
     socket.once('close', () => this.#release())
