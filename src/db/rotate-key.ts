@@ -53,6 +53,16 @@ export async function rotateKey(transaction: Db, keyId: string, rotation: Rotati
   return { kind: 'rotated', previous }
 }
 
+/** Whether one of two keys replaces the other, at once or by keys between them. */
+export async function areOfOneRotation(db: Db, keyIds: [string, string]): Promise<boolean> {
+  const keys = await db
+    .selectFrom('api_keys')
+    .select(sql<string>`coalesce(limits_id, id)`.as('limitsId'))
+    .where('id', 'in', keyIds)
+    .execute()
+  return keys.length === 2 && keys[0]?.limitsId === keys[1]?.limitsId
+}
+
 /**
  * A key that is neither revoked nor expired, which nobody else changes until the transaction ends.
  */

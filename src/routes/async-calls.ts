@@ -5,6 +5,8 @@ import { RequestCallers } from '../admission/request-callers.ts'
 import { cancelCall } from '../calls/cancel-call.ts'
 import { QueuePositions } from '../caps/queue-positions.ts'
 import type { Context } from '../context.ts'
+import type { Db } from '../db/database.ts'
+import { areOfOneRotation } from '../db/rotate-key.ts'
 import { GatewayError } from '../errors.ts'
 import {
   linkHeaders,
@@ -113,23 +115,32 @@ export async function asyncCallRoutes(app: App, context: Context): Promise<void>
  *   disclosed
  */
 async function findCallOf(
-  { redis }: Context,
+  { redis, db }: Context,
   { params }: Pick<CallRequest, 'params'>,
   principal: Principal,
 ): Promise<AsyncCall> {
   const { id } = params
-  const { connection, allowance, isTeamKey, accountId, keyId, mode } = principal
+  const { accountId, mode } = principal
   const isId = /^call_[0-9a-f]{32}$/.test(id)
   const call = isId ? await readAsyncCall(redis, { id, accountId }) : undefined
-  // An application, a team's key, and a key with its own limits or APIs find only calls that they
-  // made. A test key reaches nothing live.
-  if (
-    !call ||
-    ((connection || allowance || isTeamKey) && call.keyId !== keyId) ||
-    (mode === 'test' && call.mode !== 'test')
-  )
-    throw new GatewayError('CALL_NOT_FOUND')
+  // A test key reaches nothing live.
+  const isReached = call && !(mode === 'test' && call.mode !== 'test') && (await mayFind(db, principal, call))
+  if (!isReached) throw new GatewayError('CALL_NOT_FOUND')
   return call
+}
+
+/**
+ * An application, a team's key, and a key with its own limits or APIs find only calls that they
+ * made, or that the key made which they replace.
+ */
+async function mayFind(
+  db: Db,
+  { connection, allowance, isTeamKey, keyId }: Principal,
+  { keyId: madeBy }: AsyncCall,
+): Promise<boolean> {
+  if (!(connection || allowance || isTeamKey) || keyId === madeBy) return true
+  if (connection || keyId === undefined || madeBy === undefined) return false
+  return await areOfOneRotation(db, [keyId, madeBy])
 }
 
 /** The error that a call ended with. A wait that it quoted has passed in part, or is over. */

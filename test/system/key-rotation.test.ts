@@ -51,6 +51,28 @@ describe('a key that is changed or rotated', () => {
     assert.deepEqual(await statusesOf(first.key), [401, 401])
   })
 
+  it('a new key finds and cancels the asynchronous calls of the key that it replaces, and no other key does', async () => {
+    const account = await signUp(gateway)
+    const { body: team } = await send(gateway, '/v1/teams', { token: account.token, body: { name: 'Robots' } })
+    for (const body of [{ apis: ['weather'] }, { limits: { perMinute: 100 } }, { teamId: team.team.id }]) {
+      const make = async () =>
+        (await send(gateway, '/v1/keys', { token: account.token, body: { ...body, environment: 'test' } })).body
+      const [first, other] = [await make(), await make()]
+      const headers = { prefer: 'respond-async', 'x-gateway-scenario': 'slow-20000' }
+      const { body: accepted } = await send(gateway, CALL, { key: first.key, headers })
+      const { body: second } = await rotate(account, first.id)
+      const { body: third } = await rotate(account, second.id, { overlapSeconds: 0 })
+      const look = async (key: string, method = 'GET') =>
+        (await send(gateway, accepted.location, { key, method, url: gateway.urls[1] ?? gateway.url })).status
+      assert.deepEqual(
+        [await look(first.key), await look(third.key), await look(other.key), await look(other.key, 'DELETE')],
+        [202, 202, 404, 404],
+        JSON.stringify(body),
+      )
+      assert.equal(await look(third.key, 'DELETE'), 204)
+    }
+  })
+
   it('of two rotations at once one wins and the other gets 409', async () => {
     const account = await signUp(gateway)
     const { id } = await createKey(gateway, account.token, 'test')
