@@ -193,14 +193,14 @@ export const required = {
     read: (source) => read(source) ?? undefined,
   }),
 
-  /** As the `field`, missing if there is no list. */
+  /** As the `field`, missing if there is no list, or if no item of the list can be read. */
   records<Of extends Fields>(from: From, description: string, fields: Of) {
     return listOf(from, field.records(from, description, fields))
   },
 
   /**
    * A record of each item of a list; an item that is no object reads as an object without members.
-   * Missing without a list.
+   * Missing without a list, and if no item of the list can be read.
    */
   recordOfEach<Of extends Fields>(from: From, description: string, fields: Of) {
     const { schema, read } = record(fields)
@@ -217,9 +217,20 @@ export const required = {
   ): Field<Schema, undefined> => ({ schema, read }),
 }
 
-function listOf<Schema extends TSchema>(from: From, list: Field<Schema>): Field<Schema, undefined> {
+/**
+ * A list whose items have another form than they had must not be told as a list of nothing: callers
+ * would believe it, and the gateway would store it.
+ */
+function listOf<Schema extends TArray>(from: From, list: Field<Schema>): Field<Schema, undefined> {
   const value = valueAt(from)
-  return { schema: list.schema, read: (source) => (Array.isArray(value(source)) ? list.read(source) : undefined) }
+  const read = (source: Source) => {
+    const given = value(source)
+    if (!Array.isArray(given)) return undefined
+    const found = list.read(source)
+    const isRead = given.some(isObject) && items(found).length > 0
+    return isRead || given.length === 0 ? found : undefined
+  }
+  return { schema: list.schema, read }
 }
 
 /**

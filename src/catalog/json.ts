@@ -29,6 +29,17 @@ export function objects(value: unknown): Record<string, unknown>[] {
   return items(value).filter(isObject)
 }
 
+/**
+ * The objects of a JSON array. Undefined if the value is no array, or if it has items and none of
+ * them is an object: then the upstream's form has changed, which does not mean that there is
+ * nothing.
+ */
+export function listedObjects(value: unknown): Record<string, unknown>[] | undefined {
+  if (!Array.isArray(value)) return undefined
+  const found = objects(value)
+  return found.length === 0 && value.length > 0 ? undefined : found
+}
+
 export function text(value: unknown): string | null {
   return typeof value === 'string' ? value : null
 }

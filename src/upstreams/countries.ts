@@ -1,6 +1,6 @@
 import { codeOfCommonName, comparableName, namesNoCountry, searchableName } from '../catalog/country-names.ts'
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import { isObject, items, members, number, objects, text } from '../catalog/json.ts'
+import { isObject, items, listedObjects, members, number, objects, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { singleSpaced, upperCased } from '../catalog/parameter-values.ts'
 import { namesOf, param } from '../catalog/parameters.ts'
@@ -31,7 +31,7 @@ const country = record({
   subregion: field.text('subregion', 'Part of the region'),
   population: field.integer('population', 'Of 2020'),
   area_km2: field.number('area', 'Square kilometres'),
-  latlng: field.numbers('latlng', 'Degrees north and east; may be empty'),
+  latlng: field.numbers(({ latlng }) => whole(latlng), 'Degrees north and east; may be empty'),
   languages: field.texts(
     ({ languages }) => objects(languages).map(({ name }) => name),
     'English names of the languages',
@@ -150,11 +150,12 @@ function codeRequest(code: string): UpstreamRequest {
 
 /**
  * The records of an answer, which is a list for a name and one object for a code; undefined if it
- * is neither.
+ * is neither, or if no record has a text as its name.
  */
 function readRecords(body: unknown): Source[] | undefined {
-  if (Array.isArray(body)) return objects(body)
-  return isObject(body) && text(body.name) !== null ? [body] : undefined
+  const records = isObject(body) ? [body] : listedObjects(body)
+  const isOfCountries = records?.length === 0 || records?.some(({ name }) => text(name) !== null)
+  return isOfCountries ? records : undefined
 }
 
 /**
@@ -187,4 +188,9 @@ function mostPopulous(records: Source[]): Source | undefined {
 
 function only(records: Source[]): Source | undefined {
   return records.length === 1 ? records[0] : undefined
+}
+
+/** A pair of coordinates of which one is missing would be read as another place. */
+function whole(latlng: unknown): unknown[] {
+  return items(latlng).every((degrees) => number(degrees) !== null) ? items(latlng) : []
 }

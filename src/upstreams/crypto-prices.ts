@@ -130,7 +130,9 @@ export default upstream({
         const known = ids.filter((id) => number(members(body[id]).usd) !== null)
         if (known.length === 0) {
           const isOfCoins = Object.keys(body).every((id) => ids.includes(id))
-          return isOfCoins
+          // A price in another form than a number is no missing price.
+          const hasPrice = ids.some((id) => (members(body[id]).usd ?? null) !== null)
+          return isOfCoins && !hasPrice
             ? notFound('No price for any of these coin ids; ticker symbols are not accepted.')
             : undefined
         }

@@ -1,5 +1,5 @@
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import { filledText, isObject, items, members, objects, text, texts } from '../catalog/json.ts'
+import { filledText, isObject, items, listedObjects, members, objects, text, texts } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { trimmed } from '../catalog/parameter-values.ts'
 import { namesOf, param } from '../catalog/parameters.ts'
@@ -69,7 +69,9 @@ const freeDictionary: FallbackSource = {
       readFrom: ({ body, parameters }) => {
         const { entries, word } = members(body)
         if (!Array.isArray(entries)) return (entries ?? null) === null && filledText(word) ? notFound() : undefined
-        const english = objects(entries).filter(isEnglish)
+        const found = listedObjects(entries)
+        if (!found) return undefined
+        const english = found.filter(isEnglish)
         if (english.length === 0) return notFound()
         return fromFreeDictionary(members(body), english, parameters.word)
       },
@@ -114,9 +116,8 @@ export default upstream({
       isNotFound: ({ body }) => members(body).title === 'No Definitions Found',
       rejects: [400],
       readFrom: ({ body, parameters }) => {
-        if (!Array.isArray(body)) return undefined
-        const entries = objects(body)
-        return entries.length === 0 ? notFound() : joined(entries, parameters.word)
+        const entries = listedObjects(body)
+        return entries?.length === 0 ? notFound() : entries && joined(entries, parameters.word)
       },
       example: recordings['/define'],
     }),

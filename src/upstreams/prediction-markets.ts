@@ -1,5 +1,5 @@
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import { items, members, numeric, objects } from '../catalog/json.ts'
+import { items, listedObjects, members, numeric, objects } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { namesOf, param } from '../catalog/parameters.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
@@ -129,8 +129,7 @@ function openByVolume(limit: number) {
 
 /** The objects of an answer, whether wrapped (keyset pages) or bare (the deprecated lists). */
 function listOf(body: unknown, key: string): Source[] | undefined {
-  const list = Array.isArray(body) ? body : members(body)[key]
-  return Array.isArray(list) ? objects(list) : undefined
+  return listedObjects(Array.isArray(body) ? body : members(body)[key])
 }
 
 function outcomesOf(market: Source): Source[] {

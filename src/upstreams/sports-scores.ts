@@ -1,7 +1,7 @@
 import { dateIn, isCalendarDate } from '../catalog/calendar.ts'
 import type { CallContext } from '../catalog/endpoint.ts'
 import { type Fields, field, record, required, type Source } from '../catalog/fields.ts'
-import { filledText, items, members, numeric, objects, text, texts } from '../catalog/json.ts'
+import { filledText, items, listedObjects, members, numeric, objects, text, texts } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { namesOf, optional, param, REQUESTS_MAX } from '../catalog/parameters.ts'
@@ -244,21 +244,24 @@ function secondsFresh(
   return isWhole ? lifetime.day : 300
 }
 
-/** The events of all answers; undefined if one of the answers has no list of them. */
+/** The events of all answers; undefined if one of the answers has no list that can be read. */
 function readEvents(bodies: unknown[]): Source[] | undefined {
-  const lists = bodies.map((body) => members(body).events)
-  return lists.every(Array.isArray) ? lists.flatMap(objects) : undefined
+  const lists = bodies.map((body) => listedObjects(members(body).events))
+  return lists.every((list) => list !== undefined) ? lists.flat() : undefined
 }
 
 /**
  * The events of the days of a range, each once though two months may both have it, in order of
- * time.
+ * time. Undefined if none of them says when it is.
  */
-function withinRange(events: Source[], range: string): Source[] {
+function withinRange(events: Source[], range: string): Source[] | undefined {
   const [first = '', last = ''] = range.split('-')
-  return [...new Map(events.map((event) => [event.id ?? event, event])).values()]
+  const timed = [...new Map(events.map((event) => [event.id ?? event, event])).values()]
     .map((event) => ({ event, time: Date.parse(text(event.date) ?? '') }))
-    .filter(({ time }) => !Number.isNaN(time) && easternDay(time) >= first && easternDay(time) <= last)
+    .filter(({ time }) => !Number.isNaN(time))
+  if (timed.length === 0 && events.length > 0) return undefined
+  return timed
+    .filter(({ time }) => easternDay(time) >= first && easternDay(time) <= last)
     .sort((one, other) => one.time - other.time)
     .map(({ event }) => event)
 }

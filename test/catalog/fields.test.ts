@@ -137,6 +137,17 @@ test('a list with a record of each item has a record of nulls for an item that i
   assert.equal(list.read({ list: {} }), undefined)
 })
 
+test('a required list whose items are all of another form is missing, and an empty list is there', () => {
+  const of = { key: required.text('key', description) }
+  for (const kind of ['records', 'recordOfEach'] as const) {
+    const { read } = record({ of: required[kind]('list', description, of) })
+    for (const list of [['a'], [null, 1], [[]]]) assert.equal(read({ list }), undefined, JSON.stringify(list))
+    assert.equal(read({ list: [{ name: 'a' }, { key: 1 }] }), undefined)
+    assert.deepEqual(read({ list: [] }), { of: [] })
+    assert.deepEqual(read({ list: [{ key: 'a' }, { key: 1 }] }), { of: [{ key: 'a' }] })
+  }
+})
+
 test('a nullable record is null if there is no object; a nested record then has fields that are null', () => {
   const empty = everyKind.read({ a: ['x'] })
   assert.equal(empty.maybe, null)

@@ -35,6 +35,45 @@ test('every API of the specification has a file; a file more is an API more', ()
   )
 })
 
+/** Endpoints that answer with a list, and where their upstream's answer has it. */
+const LISTS: [string, string, string?][] = [
+  ['sports-scores', '/nfl', 'events'],
+  ['sports-scores', '/nba', 'events'],
+  ['sports-scores', '/mlb', 'events'],
+  ['mock-data', '/comments'],
+  ['countries', '/name'],
+  ['countries', '/info'],
+  ['news', '/top', 'articles'],
+  ['news', '/search', 'articles'],
+  ['geocoding', '/search'],
+  ['meal-recipes', '/search', 'meals'],
+  ['meal-recipes', '/by-ingredient', 'meals'],
+  ['meal-recipes', '/categories', 'categories'],
+  ['public-holidays', '/holidays'],
+  ['public-holidays', '/next'],
+  ['prediction-markets', '/markets', 'markets'],
+  ['prediction-markets', '/events', 'events'],
+  ['trivia', '/questions', 'results'],
+  ['dictionary', '/define'],
+  ['code-host-search', '/repos', 'items'],
+]
+
+test('a list whose items all have another form is no answer that there is nothing', async () => {
+  for (const [slug, path, member] of LISTS) {
+    const upstream = await loadUpstream(slug)
+    const endpoint = endpointAt(upstream, path)
+    const { response, parameters } = endpoint.example
+    for (const items of [['a text'], [null], [['a', 'list']], [1, true]]) {
+      const body = member === undefined ? items : { ...(response as object), [member]: items }
+      const context = contextAt(endpoint)
+      const call = { parameters: completed(endpoint, parameters, context), context }
+      const read = interpretAnswers({ upstream, endpoint }, [{ status: 200, headers: {}, body }], call)
+      const code = 'responseClass' in read ? read.responseClass.code : JSON.stringify(read.data)
+      assert.equal(code, 'UPSTREAM_INVALID_RESPONSE', `${slug}${path}`)
+    }
+  }
+})
+
 for (const slug of slugs) {
   test(slug, async (t) => {
     const upstream = await loadUpstream(slug)

@@ -130,6 +130,21 @@ test('lists that are left out are empty', () => {
   assert.deepEqual([latlng, languages, currencies, timezones, borders], [[], [], [], [], []])
 })
 
+test('coordinates of which one is missing are none, because the other one would be read in its place', () => {
+  for (const latlng of [
+    [64, null],
+    [null, 26],
+    ['64', 26],
+  ])
+    assert.deepEqual(interpretCountry({ latlng }).latlng, [], JSON.stringify(latlng))
+})
+
+test('a record whose name is no text is another form, and not a country that is not found', () => {
+  const result = interpret(info, [{ name: { common: 'Finland' }, alpha2Code: 'FI' }], { name: 'Finland' })
+  assert.ok('responseClass' in result)
+  assert.equal(result.responseClass.code, 'UPSTREAM_INVALID_RESPONSE')
+})
+
 test('a name is sent trimmed, without accents and as one path segment', () => {
   assert.deepEqual(name.complete?.({ name: '  Côte  d’Ivoire ' }, context), { name: 'Cote d’Ivoire' })
   assert.deepEqual(name.request({ name: 'a/b c' }, context), { path: '/name/a%2Fb%20c' })

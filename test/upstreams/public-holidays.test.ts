@@ -108,7 +108,9 @@ test('the local name, which the upstream no longer tells, is null', () => {
 })
 
 test('an item that is no object is left out', () => {
-  assert.deepEqual(dataOf(publicHolidays, '/next', { body: [null, 'Easter', []] }), { upcoming: [] })
+  const [holiday] = endpointAt(publicHolidays, '/next').example.response as object[]
+  const { upcoming } = dataOf(publicHolidays, '/next', { body: [null, 'Easter', holiday, []] })
+  assert.equal((upcoming as object[]).length, 1)
 })
 
 test('an object in place of the list is UPSTREAM_INVALID_RESPONSE', () => {

@@ -196,6 +196,13 @@ test('dates that are no calendar dates, or end before they begin, are refused', 
   assert.equal(complete(nba, '20240229')?.dates, '20240229')
 })
 
+test('a range of games of which none says when it is has another form', () => {
+  const read = interpret(nfl, [{ events: [{ id: '1', startsAt: '2025-09-05T00:20Z' }] }], {
+    dates: '20250904-20250908',
+  })
+  assert.deepEqual(read, { responseClass: invalid() })
+})
+
 test('only the NFL takes ranges, and limit is a whole number from 1', () => {
   const range = { dates: '20250904-20250908' }
   assert.ok(Compile(nfl.parameters).Check(range))
