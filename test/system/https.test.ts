@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { copyFile, readFile } from 'node:fs/promises'
 import { request } from 'node:https'
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, connect as connectPlain, createServer } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { connect } from 'node:tls'
 import pg from 'pg'
@@ -202,7 +202,20 @@ describe('with a certificate of its own', () => {
       TLS_CERT_FILE: files.certFile,
       TLS_KEY_FILE: files.keyFile,
       HTTP_REDIRECT_PORT: String(redirectPort),
+      CLIENT_CONNECTIONS_MAX: '20',
     })
+  })
+
+  it('with a certificate of its own, the plain listener keeps so many connections of a client as the node does twice', async () => {
+    const sockets = Array.from({ length: 60 }, () =>
+      connectPlain(redirectPort, '127.0.0.1').on('error', () => undefined),
+    )
+    try {
+      await until(async () => sockets.filter((socket) => socket.closed).length >= 20)
+      assert.equal(sockets.filter((socket) => socket.closed).length, 20)
+    } finally {
+      for (const socket of sockets) socket.destroy()
+    }
   })
 
   it('with a certificate of its own, a node serves HTTPS, and a plain listener redirects to it', async () => {

@@ -5,14 +5,19 @@ import type { FastifyInstance } from 'fastify'
 import { type Config, type ListenerAddress, orNaming } from '../../config.ts'
 import type { Log } from '../../log.ts'
 import { createServer } from '../../node-http.ts'
+import { ClientLimits } from '../../throttles/client-limits.ts'
 import { followCertificate } from './certificate.ts'
 import { createRequestId } from './refuse-connection.ts'
+import { trustProxies } from './trusted-proxies.ts'
 
 /**
  * How long a node that ends keeps serving, so that load balancers see `readyz` say 503 first.
  * Milliseconds.
  */
 const DRAIN_MS = 1_500
+
+/** How long a request that is redirected may take to arrive, milliseconds. */
+const REDIRECTED_MS_MAX = 5_000
 
 /** How long a connection may be open without a request once a node closes, milliseconds. */
 const UNUSED_MS_MAX = 500
@@ -73,13 +78,21 @@ function followUnused(server: Server): () => void {
   }
 }
 
-function listenAndRedirect({ host, baseUrl }: Config['http'], port: number): Promise<Server> {
-  const server = createServer((request, response) => {
+/**
+ * Strangers reach this listener too, and its connections are taken from those that the process may
+ * have.
+ */
+function listenAndRedirect(http: Config['http'], port: number): Promise<Server> {
+  const { host, baseUrl, clients, trustProxy } = http
+  // The whole of a head: a body is not read.
+  const timeouts = { headersTimeout: REDIRECTED_MS_MAX, requestTimeout: REDIRECTED_MS_MAX }
+  const server = createServer({ ...timeouts, connectionsCheckingInterval: 1_000 }, (request, response) => {
     const path = request.url?.startsWith('/') ? request.url : '/'
     const location = baseUrl + path
     const headers = { location, connection: 'close', 'content-length': 0, 'x-request-id': createRequestId() }
     response.writeHead(308, headers).end()
   })
+  new ClientLimits({ ...clients, isProxy: trustProxies(trustProxy) }).countConnections(server)
   return new Promise((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, host, () => resolve(server))
