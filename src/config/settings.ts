@@ -40,7 +40,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['BASE_URL'],
         byDefault: '`http://localhost:PORT`',
         about:
-          'The public address. If it begins with `https:`, requests over plain HTTP get a 308 redirect to it, except `/healthz` and `/readyz`. Somebody who opens the pages under another name can neither sign up nor log in. Localhost and IP addresses always work. `npm start` and the image `all` have a demo account only if the address is localhost: a start with another address disables it.',
+          'The public address. If it begins with `https:`, requests over plain HTTP get a 308 redirect to it, except `/healthz` and `/readyz`. Whoever opens the pages under another name can neither sign up nor log in, except under localhost and IP addresses. `npm start` and the image `all` have a demo account only if the address is localhost: a start with another address disables it.',
       },
       {
         names: ['TLS_CERT_FILE', 'TLS_KEY_FILE', 'HTTP_REDIRECT_PORT'],

@@ -115,7 +115,10 @@ describe('the documentation', () => {
       for (const [, path = ''] of page.text.matchAll(/href="(\/[^"#]*)/g))
         assert.equal((await read(path)).status, 200, path)
     }
-    assert.match((await read('/docs/guides/limits-and-waits')).text, /<td>1,000<\/td>/)
+    assert.match(
+      (await read('/docs/guides/limits-and-waits')).text,
+      /<td data-label="calls per month \(UTC\)">1,000<\/td>/,
+    )
     assert.equal((await read('/docs/guides/nothing')).status, 404)
     const { scopes_supported: scopes } = JSON.parse((await read('/.well-known/oauth-authorization-server')).text)
     const authentication = (await read('/docs/guides/authentication.md')).text
