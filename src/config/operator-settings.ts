@@ -38,6 +38,12 @@ export const TRACE_SETTINGS = {
   title: 'Traces',
   settings: [
     {
+      names: ['OTEL_EXPORTER_OTLP_ENDPOINT'],
+      byDefault: 'unset',
+      about:
+        'Base address of an OpenTelemetry collector (OTLP over HTTP) that gets a trace of each call. The SDK reads its other `OTEL_` variables itself, for example `OTEL_EXPORTER_OTLP_HEADERS`.',
+    },
+    {
       names: ['OTEL_TRACES_SAMPLER', 'OTEL_TRACES_SAMPLER_ARG', 'OTEL_SDK_DISABLED'],
       byDefault: 'always_on, 1, false',
       about:

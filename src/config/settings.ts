@@ -286,12 +286,6 @@ export const SETTING_GROUPS: SettingGroup[] = [
         about:
           '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`. Logs are lines of JSON, and readable lines at a terminal.',
       },
-      {
-        names: ['OTEL_EXPORTER_OTLP_ENDPOINT'],
-        byDefault: 'unset',
-        about:
-          'Base address of an OpenTelemetry collector (OTLP over HTTP) that gets a trace of each call. The SDK reads its other `OTEL_` variables itself, for example `OTEL_EXPORTER_OTLP_HEADERS`.',
-      },
     ],
   },
   TRACE_SETTINGS,
