@@ -9,7 +9,6 @@ import { promisify } from 'node:util'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import openapiTypescript from 'openapi-typescript'
-import { generateApi } from 'swagger-typescript-api'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import { ERRORS, type ErrorCode } from '../../src/errors.ts'
 import { checkAnswer } from '../support/answer-check.ts'
@@ -399,32 +398,18 @@ describe('the OpenAPI document', () => {
       await writeFile(join(folder, 'package.json'), '{"type":"module"}')
       await writeFile(join(folder, 'paths.ts'), await openapiTypescript(document))
       await writeFile(join(folder, 'fetch-client.ts'), FETCH_CLIENT)
-      // This generator takes a second for ten APIs, which are all described alike.
-      const few = Object.entries<Json>(document.paths).filter(
-        ([path]) => !path.startsWith('/v1/call/') || /\{|\/(currency|weather|trivia|countries)\//.test(path),
-      )
-      const spec = { ...document, paths: Object.fromEntries(few) }
-      const options = { spec, silent: true, httpClientType: 'fetch', generateUnionEnums: true } as const
-      const { files } = await generateApi(options)
-      await writeFile(join(folder, 'Api.ts'), files.map(({ fileContent }) => fileContent).join('\n'))
-      await writeFile(join(folder, 'class-client.ts'), CLASS_CLIENT)
       for (const file of ['client.ts', 'client.py']) {
         await writeFile(join(folder, file), await (await fetch(`${gateway.url}/${file}`)).text())
       }
       await writeFile(join(folder, 'file-client.ts'), FILE_CLIENT)
-      // One run of the compiler for all of them, because it reads the same declarations.
-      await compile(folder, ['fetch-client.ts', 'class-client.ts', 'file-client.ts'])
+      // One run of the compiler for both, because it reads the same declarations.
+      await compile(folder, ['fetch-client.ts', 'file-client.ts'])
     })
 
     it('makes a client, by openapi-typescript, whose typed call compiles and is answered', async () => {
       const { current } = await import(pathToFileURL(join(folder, 'out', 'fetch-client.js')).href)
       assert.equal(await current(gateway.url, account.test), 15.3)
       await assert.rejects(current(gateway.url, 'agw_test_wrong'), { message: 'INVALID_API_KEY' })
-    })
-
-    it('makes a client, by swagger-typescript-api, whose typed call compiles and is answered', async () => {
-      const { latest } = await import(pathToFileURL(join(folder, 'out', 'class-client.js')).href)
-      assert.equal(typeof (await latest(gateway.url, account.test)), 'number')
     })
 
     it('serves one in TypeScript whose typed call compiles and is answered, and whose errors tell what to do', async () => {
@@ -484,18 +469,6 @@ export async function current(baseUrl: string, key: string): Promise<number | nu
   // @ts-expect-error: there is no such code
   const isUnknown = (failure: typeof error) => failure.error.code === 'NO_SUCH_CODE'
   return data.data.temperature_c
-}
-`
-
-const CLASS_CLIENT = `
-import { Api } from './Api.ts'
-
-export async function latest(baseUrl: string, key: string): Promise<number | undefined> {
-  const api = new Api({ baseUrl, baseApiParams: { headers: { 'X-Api-Key': key } } })
-  // @ts-expect-error: from is missing
-  const wrong = () => api.v1.currencyPair({ to: 'EUR' })
-  const { data } = await api.v1.currencyLatest({})
-  return data.data.rates.USD ?? Object.values(data.data.rates)[0]
 }
 `
 
