@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { Compile } from 'typebox/compile'
 import { type Api, loadCatalog } from '../../src/catalog/catalog.ts'
 import type { Endpoint } from '../../src/catalog/endpoint.ts'
 import { sourceNamed, sourcesOf } from '../../src/catalog/fallback.ts'
@@ -14,7 +13,7 @@ import { type Interpretation, interpretAnswers } from '../../workers/upstream/in
 import { buildWireRequest } from '../../workers/upstream/upstream-request.ts'
 import { mutated } from '../support/json-mutation.ts'
 import { type SpecParameter, specTable } from '../support/spec-table.ts'
-import { completed, contextAt, endpointAt, fits, requestsOf, urlOf } from '../support/upstream-call.ts'
+import { completed, contextAt, endpointAt, fits, requestsOf, urlOf, validatorOf } from '../support/upstream-call.ts'
 
 const folder = new URL('../../src/upstreams/', import.meta.url)
 const slugs = readdirSync(folder)
@@ -209,7 +208,7 @@ function checkExample(upstream: Upstream, endpoint: Endpoint): void {
     const parameters = completed(endpoint, example.parameters, context)
     assert.deepEqual(interpretAnswers({ upstream, endpoint }, answers, { parameters, context }), { data: example.data })
   }
-  assert.ok(Compile(endpoint.data).Check(example.data), 'the example does not fit the data schema')
+  assert.ok(validatorOf(endpoint.data).Check(example.data), 'the example does not fit the data schema')
   const declared = Object.keys((endpoint.data as unknown as ObjectSchema).properties)
   for (const member of Object.keys(example.data)) assert.ok(declared.includes(member), `data.${member} is not declared`)
 }
@@ -261,7 +260,7 @@ function checkInterpretation(upstream: Upstream, endpoint: Endpoint, answers: Up
   const parameters = completed(endpoint, endpoint.example.parameters, context)
   const interpretation: Interpretation = interpretAnswers({ upstream, endpoint }, answers, { parameters, context })
   if ('data' in interpretation) {
-    assert.ok(Compile(endpoint.data).Check(interpretation.data))
+    assert.ok(validatorOf(endpoint.data).Check(interpretation.data))
     return
   }
   assert.ok(interpretation.responseClass instanceof ResponseClass)

@@ -1,6 +1,6 @@
 /** Calls an upstream file's functions in the order in which the gateway does, without HTTP. */
 import assert from 'node:assert/strict'
-import { Compile } from 'typebox/compile'
+import { Compile, type Validator } from 'typebox/compile'
 import { Default } from 'typebox/value'
 import type { CallContext, Endpoint } from '../../src/catalog/endpoint.ts'
 import type { Upstream } from '../../src/catalog/upstream.ts'
@@ -25,6 +25,17 @@ export function contextAt(endpoint: Endpoint, now: string | undefined = endpoint
   return { now: Date.parse(now ?? NOW) }
 }
 
+const validators = new WeakMap<object, Validator>()
+
+/** The validator of a schema. Tests check thousands of values by each schema, so it is kept. */
+export function validatorOf(schema: Endpoint['parameters'] | Endpoint['data']): Validator {
+  const known = validators.get(schema)
+  if (known) return known
+  const validator: Validator = Compile(schema)
+  validators.set(schema, validator)
+  return validator
+}
+
 /** Parameters with the defaults of their schemas, as admission fills them in. */
 export function withDefaults(endpoint: Endpoint, given: Given): Given {
   return Default(endpoint.parameters, structuredClone(given)) as Given
@@ -33,14 +44,14 @@ export function withDefaults(endpoint: Endpoint, given: Given): Given {
 /** Parameters as the mapping sees them: defaults applied, checked against the schema, completed. */
 export function completed(endpoint: Endpoint, given: Given, context = contextAt(endpoint)): Given {
   const parameters = withDefaults(endpoint, given)
-  const schema = Compile(endpoint.parameters)
+  const schema = validatorOf(endpoint.parameters)
   assert.ok(schema.Check(parameters), `parameters ${JSON.stringify(schema.Errors(parameters))}`)
   return endpoint.complete?.(parameters, { callerAddress: CALLER_ADDRESS, ...context }) ?? parameters
 }
 
 /** Whether the schema alone takes the parameters. */
 export function fits(endpoint: Endpoint, given: Given): boolean {
-  return Compile(endpoint.parameters).Check(withDefaults(endpoint, given))
+  return validatorOf(endpoint.parameters).Check(withDefaults(endpoint, given))
 }
 
 export function requestsOf(endpoint: Endpoint, given: Given, context = contextAt(endpoint)): UpstreamRequest[] {
