@@ -63,6 +63,11 @@ export const ERRORS = {
   PLAN_UPGRADE_REQUIRED: final(402, 'This API needs a higher plan.', 'Ask the operator to upgrade the plan'),
   FORBIDDEN: final(403, 'Your role does not permit this.', 'Ask the owner of the team'),
   KEY_API_FORBIDDEN: final(403, 'This credential may not call this API.', 'Use an API that it may call'),
+  KEY_ADDRESS_FORBIDDEN: final(
+    403,
+    'This credential may not be used from this address.',
+    'Send the request from an address that its owner allows, or have the owner allow this address',
+  ),
   OWNER_IMMUTABLE: final(403, 'The owner of a team cannot be removed or demoted.', 'Choose another member'),
   NOT_FOUND: final(404, 'There is no such route.', 'See /docs for the routes'),
   API_NOT_FOUND: final(404, 'There is no API with this name.', 'Choose an api_name from GET /v1/catalog'),

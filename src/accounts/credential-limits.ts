@@ -4,6 +4,7 @@ import { offeredApis } from '../catalog/catalog-state.ts'
 import { nullable } from '../catalog/json.ts'
 import { nearestName } from '../catalog/nearest-name.ts'
 import { GatewayError } from '../errors.ts'
+import { normalizedNetwork } from '../net/address-list.ts'
 
 /** What Postgres takes, and more than any plan has. */
 const LIMIT_MAX = 1_000_000_000
@@ -19,6 +20,16 @@ export const allowedMembers = {
         minItems: 1,
         maxItems: 200,
         description: 'Slugs of the APIs it may call; null: all',
+      }),
+    ),
+  ),
+  addresses: Type.Optional(
+    nullable(
+      Type.Array(Type.String({ maxLength: 64 }), {
+        minItems: 1,
+        maxItems: 20,
+        description:
+          'IPv4 and IPv6 addresses and networks (CIDR, such as 203.0.113.0/24) from which it may be used; null: everywhere',
       }),
     ),
   ),
@@ -46,6 +57,11 @@ type Allowed = Static<ReturnType<typeof Type.Object<typeof allowedMembers>>>
 /** The same in answers. */
 export const allowedAnswerMembers = {
   apis: nullable(Type.Array(Type.String(), { description: 'Slugs of the APIs it may call; null: all' })),
+  addresses: nullable(
+    Type.Array(Type.String(), {
+      description: 'Addresses and networks (CIDR) from which it may be used; null: everywhere',
+    }),
+  ),
   limits: Type.Object(
     {
       perMinute: nullable(Type.Integer({ description: 'Calls in any minute; null: as many as the plan' })),
@@ -60,15 +76,19 @@ export const allowedAnswerMembers = {
 /** Columns of a key or a connection. */
 export interface AllowedColumns {
   apis: string[] | null
+  addresses: string[] | null
   per_minute: number | null
   per_month: number | null
   in_flight: number | null
   may_write: boolean
 }
 
-export function toAllowedAnswer({ apis, per_minute, per_month, in_flight, may_write }: AllowedColumns) {
+export function toAllowedAnswer(columns: AllowedColumns) {
+  const { apis, addresses, per_minute, per_month, in_flight, may_write } = columns
   return {
     apis,
+    // Postgres writes each with a length.
+    addresses: addresses?.map((network) => normalizedNetwork(network) ?? network) ?? null,
     limits: { perMinute: per_minute, perMonth: per_month, inFlight: in_flight },
     mayWrite: may_write,
   }
@@ -77,12 +97,15 @@ export function toAllowedAnswer({ apis, per_minute, per_month, in_flight, may_wr
 /**
  * The columns that a body changes: null lifts, an absent member stays.
  *
- * @throws GatewayError VALIDATION_ERROR for an API that the catalog does not have
+ * @throws GatewayError VALIDATION_ERROR for an API that the catalog does not have, and for what is
+ *   no address
  */
-export function readAllowed(catalog: Catalog, { apis, limits, mayWrite }: Allowed): Partial<AllowedColumns> {
+export function readAllowed(catalog: Catalog, allowed: Allowed): Partial<AllowedColumns> {
+  const { apis, addresses, limits, mayWrite } = allowed
   const { perMinute, perMonth, inFlight } = limits ?? { perMinute: null, perMonth: null, inFlight: null }
   return {
     ...(apis === undefined ? {} : { apis: apis && checkedApis(catalog, apis) }),
+    ...(addresses === undefined ? {} : { addresses: addresses && checkedAddresses(addresses) }),
     ...(limits === undefined || perMinute === undefined ? {} : { per_minute: perMinute }),
     ...(limits === undefined || perMonth === undefined ? {} : { per_month: perMonth }),
     ...(limits === undefined || inFlight === undefined ? {} : { in_flight: inFlight }),
@@ -105,4 +128,17 @@ function checkedApis(catalog: Catalog, apis: string[]): string[] {
     hint: 'Correct the list of APIs and send the request again',
     tokens: { param: 'apis' },
   })
+}
+
+function checkedAddresses(written: string[]): string[] {
+  const networks = written.map((entry, index) => {
+    const network = normalizedNetwork(entry)
+    if (network !== undefined) return network
+    throw new GatewayError('VALIDATION_ERROR', {
+      message: `Number ${index + 1} of the list of addresses is not an IPv4 or IPv6 address or network.`,
+      hint: 'Write each address as 203.0.113.7 or 2001:db8::7, and each network as 203.0.113.0/24 or 2001:db8::/32',
+      tokens: { param: 'addresses' },
+    })
+  })
+  return [...new Set(networks)]
 }

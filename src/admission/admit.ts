@@ -23,6 +23,7 @@ import {
 import type { Preference } from './call-request.ts'
 import { type CheckedCall, type CheckedTarget, checkCall, type ServedDeps } from './check-call.ts'
 import { type ForecastDeps, forecastAndJoin, type Queueing } from './forecast.ts'
+import { requestSubject } from './rights.ts'
 
 export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps, LimitDeps, ServedDeps {
   config: AuthenticationDeps['config']
@@ -108,10 +109,10 @@ export async function identifyCaller(
   request: FastifyRequest,
 ): Promise<Principal> {
   const principal = await authenticateCall(deps, request)
-  const { accountId, connection } = principal
-  if (connection) requireAudience(connection, request, deps.config.http.baseUrl)
-  deps.accountRequests.checkRefusedCalls(accountId)
-  countBytesForAccount(request, accountId)
+  if (principal.connection) requireAudience(principal.connection, request, deps.config.http.baseUrl)
+  const subject = requestSubject(principal, request)
+  deps.accountRequests.checkRefusedCalls(subject)
+  countBytesForAccount(request, subject)
   return principal
 }
 

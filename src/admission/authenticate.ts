@@ -7,6 +7,7 @@ import { GatewayError } from '../errors.ts'
 import { readBearer } from '../http/request/bearer.ts'
 import { isCurrentVersion } from '../limits/account-version.ts'
 import type { CredentialLimits } from '../limits/limit-state.ts'
+import type { AddressList } from '../net/address-list.ts'
 import { type LookUpDeps, lookUpPrincipal } from './look-up-principal.ts'
 import type { PrincipalCache } from './principal-cache.ts'
 
@@ -46,6 +47,8 @@ export interface Principal {
 export interface Allowance extends CredentialLimits {
   /** Slugs it may call; null: all. */
   apis: readonly string[] | null
+  /** Where it may be used; null: everywhere. */
+  addresses: AddressList | null
 }
 
 export interface AuthenticationDeps extends LookUpDeps {

@@ -60,7 +60,7 @@ export function checkCall(
   const target = findEndpoint(api, rest.length === 1 ? decodeSegment(rest[0] ?? '') : undefined)
   const methods = target.endpoint.method === 'POST' ? ['POST'] : METHODS
   if (!methods.includes(request.method)) throw methodNotAllowed(methods)
-  checkRights(api, target.endpoint, principal)
+  checkRights(target, principal, request)
   const given = queryParameters(query)
   if (request.body !== undefined) given.push(...bodyParameters(readBody(request)))
   const checked = checkParameters(target, given, contextOf(request))
@@ -102,7 +102,7 @@ export function checkBatchCall(
   parameters: unknown,
   { request, principal }: { request: Pick<FastifyRequest, 'headers' | 'ip'>; principal: Principal },
 ): CheckedTarget {
-  checkRights(target.api, target.endpoint, principal)
+  checkRights(target, principal, request)
   const checked = checkParameters(target, bodyParameters(parameters), contextOf(request))
   const scenario = readScenario(request, principal)
   const providerKey = chooseProviderKey(target.api, principal)

@@ -13,6 +13,7 @@ import type { Trust } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import type { HealthCache } from '../health/health-watch.ts'
 import { readAccountVersion } from '../limits/account-version.ts'
+import { AddressList } from '../net/address-list.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import type { UnknownKeys } from '../throttles/unknown-keys.ts'
 import type { Allowance, Principal, SentCredential } from './authenticate.ts'
@@ -200,10 +201,12 @@ function malformedKey(sent: string): GatewayError {
 function allowanceOf({
   limitsId: id,
   apis,
+  addresses,
   perMinute,
   perMonth,
   inFlight,
 }: AllowedToCredential): Allowance | undefined {
-  if (apis === null && perMinute === null && perMonth === null && inFlight === null) return undefined
-  return { id, apis, perMinute, perMonth, inFlight }
+  if ([addresses, apis, perMinute, perMonth, inFlight].every((limit) => limit === null)) return undefined
+  // Read once for all calls that share the principal.
+  return { id, apis, perMinute, perMonth, inFlight, addresses: addresses && new AddressList(addresses) }
 }

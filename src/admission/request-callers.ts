@@ -6,6 +6,7 @@ import { requireAudience } from '../oauth/resources.ts'
 import type { LimitDeps } from './acquire-limits.ts'
 import { answerLimits } from './answer-limits.ts'
 import { type AuthenticationDeps, authenticateNow, type Principal } from './authenticate.ts'
+import { checkAddress, requestSubject } from './rights.ts'
 
 export interface RequestCallerDeps extends Omit<AuthenticationDeps, 'config' | 'health'>, LimitDeps {
   config: Config
@@ -33,16 +34,19 @@ export class RequestCallers {
 
   /**
    * @param units the requests that it counts as
-   * @throws GatewayError if the credential is refused, or the account sends too many requests
+   * @throws GatewayError if the credential is refused, or refused from this address, or the account
+   *   sends too many requests
    */
   async identify(request: FastifyRequest, units = 1): Promise<Principal> {
     const { config, accountRequests } = this.#deps
     const principal = await authenticateNow(this.#deps, request)
     this.#principals.set(request, principal)
-    countBytesForAccount(request, principal.accountId)
-    accountRequests.take(principal.accountId, units)
+    const subject = requestSubject(principal, request)
+    countBytesForAccount(request, subject)
+    accountRequests.take(subject, units)
     // Counted before: a token of another resource costs the same look-up.
     if (principal.connection) requireAudience(principal.connection, request, config.http.baseUrl)
+    checkAddress(principal, request)
     return principal
   }
 }

@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify'
 import type { ApiEndpoint } from '../catalog/api-endpoint.ts'
 import { type Api, isCallable, PAUSED_RETRY_MS } from '../catalog/catalog.ts'
 import type { Tier } from '../catalog/upstream.ts'
@@ -5,19 +6,50 @@ import { GatewayError } from '../errors.ts'
 import { planOf, reaches } from '../limits/plans.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { Principal } from './authenticate.ts'
+import type { CallTarget } from './parameters.ts'
 
 /**
- * Whoever owns a key or a connection decides which APIs it may call and whether it may change
- * anything; the operator's sign-up policy decides who may make live calls. Fails closed.
+ * Whoever owns a key or a connection decides where it may be used, which APIs it may call and
+ * whether it may change anything; the operator's sign-up policy decides who may make live calls.
+ * Fails closed.
  *
- * @throws GatewayError KEY_API_FORBIDDEN, FORBIDDEN or PLAN_UPGRADE_REQUIRED
+ * @throws GatewayError KEY_ADDRESS_FORBIDDEN, KEY_API_FORBIDDEN, FORBIDDEN or PLAN_UPGRADE_REQUIRED
  */
-export function checkRights(api: Api, endpoint: ApiEndpoint, principal: Principal): void {
+export function checkRights({ api, endpoint }: CallTarget, principal: Principal, caller: CallerAddress): void {
   const { allowance, mayWrite, mode, missingForLiveCalls: missing, tier } = principal
+  checkAddress(principal, caller)
   if (allowance?.apis && !allowance.apis.includes(api.slug)) throw apiNotAllowed(api, principal, allowance.apis)
   if (!mayWrite && (endpoint.declaration.effect ?? 'read') !== 'read') throw writeNotAllowed(api, endpoint, principal)
   if (mode !== 'test' && missing !== undefined) throw liveCallsRefused(missing)
   if (!reaches(tier, api.tierRequired)) throw planTooLow(api, tier)
+}
+
+/** A getter in requests, which is read only for credentials that have a list of addresses. */
+export type CallerAddress = Pick<FastifyRequest, 'ip'>
+
+/** @throws GatewayError KEY_ADDRESS_FORBIDDEN */
+export function checkAddress(principal: Principal, caller: CallerAddress): void {
+  if (mayComeFrom(principal, caller)) return
+  throw new GatewayError('KEY_ADDRESS_FORBIDDEN', {
+    message: principal.connection
+      ? `The account does not let this application call from the address ${caller.ip}.`
+      : `The owner of this key does not let it be used from the address ${caller.ip}.`,
+    tokens: { address: caller.ip },
+  })
+}
+
+function mayComeFrom({ allowance }: Principal, caller: CallerAddress): boolean {
+  return !allowance?.addresses || allowance.addresses.has(caller.ip)
+}
+
+/**
+ * Under which name the requests of a caller are counted that no plan counts. Requests from an
+ * address that is not allowed are counted apart, so that whoever stole a key cannot use up what its
+ * owner may send.
+ */
+export function requestSubject(principal: Principal, caller: CallerAddress): string {
+  const { accountId } = principal
+  return mayComeFrom(principal, caller) ? accountId : `elsewhere:${accountId}`
 }
 
 function apiNotAllowed({ slug }: Api, { connection }: Principal, apis: readonly string[]): GatewayError {

@@ -28,6 +28,8 @@ export interface BatchRun {
   origin: CallOrigin
   /** Of the request that brought the batch. */
   headers: TracedRequest['headers']
+  /** The address that it came from, read while its connection is there. */
+  ip: string
   left: AbortSignal
   /**
    * Looks the caller up again because the account has changed.
@@ -55,6 +57,7 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
   const end = AbortSignal.any([run.left, ending.signal])
   const rights = new CurrentRights(principal, {
     authenticateAgain: run.authenticateAgain,
+    ip: run.ip,
     now: () => deps.health.now(),
   })
   const refuse = async (unmade: BatchUnit[], reason: unknown): Promise<void> => {
@@ -105,11 +108,11 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
  * next call look the caller up again.
  */
 class CurrentRights {
-  readonly #deps: Pick<BatchRun, 'authenticateAgain'> & { now: () => number }
+  readonly #deps: Pick<BatchRun, 'authenticateAgain' | 'ip'> & { now: () => number }
   #principal: Principal
   #version: string
 
-  constructor(principal: Principal, deps: Pick<BatchRun, 'authenticateAgain'> & { now: () => number }) {
+  constructor(principal: Principal, deps: Pick<BatchRun, 'authenticateAgain' | 'ip'> & { now: () => number }) {
     this.#principal = principal
     this.#version = principal.version
     this.#deps = deps
@@ -123,13 +126,13 @@ class CurrentRights {
    * @throws GatewayError if the caller may not call this API any more. Fails closed if nobody can
    *   be looked up.
    */
-  async check({ api, endpoint }: CheckedTarget): Promise<void> {
+  async check(checked: CheckedTarget): Promise<void> {
     const { version, expiresAt } = this.#principal
     if (version !== this.#version || this.#deps.now() >= expiresAt) {
       this.#principal = await this.#deps.authenticateAgain()
       this.#version = this.#principal.version
     }
-    checkRights(api, endpoint, this.#principal)
+    checkRights(checked, this.#principal, this.#deps)
   }
 }
 

@@ -9,6 +9,7 @@ import { TRUST_COLUMNS, type Trust } from './users.ts'
 export interface AllowedToCredential {
   limitsId: string
   apis: string[] | null
+  addresses: string[] | null
   perMinute: number | null
   perMonth: number | null
   inFlight: number | null
@@ -42,6 +43,7 @@ export function findKeyOwner(db: Db, keyHash: Buffer): Promise<KeyOwner | undefi
       'api_keys.may_write as mayWrite',
       'users.disabled_at as disabledAt',
       'api_keys.apis as apis',
+      'api_keys.addresses as addresses',
       'api_keys.per_minute as perMinute',
       'api_keys.per_month as perMonth',
       'api_keys.in_flight as inFlight',

@@ -27,6 +27,7 @@ export function findTokenOwner(db: Db, idHash: Buffer): Promise<TokenOwner | und
       'users.tier as tier',
       'connections.resource as resource',
       'connections.apis as apis',
+      'connections.addresses as addresses',
       'connections.per_month as perMonth',
       'connections.may_write as mayWrite',
       'connections.per_minute as perMinute',
@@ -104,7 +105,7 @@ export function lockConnection(transaction: Db, id: string, userId: string): Pro
 export function updateConnection(
   db: Db,
   id: string,
-  allowed: Partial<Pick<Connection, 'apis' | 'per_minute' | 'per_month' | 'in_flight' | 'may_write'>>,
+  allowed: Partial<Pick<Connection, 'apis' | 'addresses' | 'per_minute' | 'per_month' | 'in_flight' | 'may_write'>>,
 ): Promise<Connection> {
   return db.updateTable('connections').set(allowed).where('id', '=', id).returningAll().executeTakeFirstOrThrow()
 }

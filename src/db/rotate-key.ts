@@ -36,7 +36,7 @@ export async function rotateKey(transaction: Db, keyId: string, rotation: Rotati
     .values({
       ...{ user_id: old.user_id, team_id: old.team_id, environment: old.environment, label: old.label },
       ...{ apis: old.apis, per_minute: old.per_minute, per_month: old.per_month, in_flight: old.in_flight },
-      may_write: old.may_write,
+      ...{ addresses: old.addresses, may_write: old.may_write },
       limits_id: old.limits_id ?? old.id,
       expires_at: rotation.expiresAt === undefined ? sameLifetime : rotation.expiresAt,
       ...made,
@@ -100,4 +100,4 @@ export async function updateApiKey(
   return await transaction.selectFrom('api_keys').selectAll().where('id', '=', key.id).executeTakeFirstOrThrow()
 }
 
-type AllowedColumns = Pick<ApiKey, 'apis' | 'per_minute' | 'per_month' | 'in_flight' | 'may_write'>
+type AllowedColumns = Pick<ApiKey, 'apis' | 'addresses' | 'per_minute' | 'per_month' | 'in_flight' | 'may_write'>

@@ -101,6 +101,8 @@ interface ApiKeysTable {
   revoked_at: Date | null
   /** Slugs it may call; null: all. */
   apis: string[] | null
+  /** Networks (CIDR) from which it may be used; null: everywhere. */
+  addresses: string[] | null
   /** Calls in any minute, calls a month and calls at once; null: as many as the plan allows. */
   per_minute: number | null
   per_month: number | null
@@ -268,6 +270,8 @@ interface ConnectionsTable {
   resource: string
   /** Slugs it may call; null: all. */
   apis: string[] | null
+  /** Networks (CIDR) from which it may be used; null: everywhere. */
+  addresses: string[] | null
   /** Calls a month it may make; null: as many as the plan allows. */
   per_month: number | null
   /** Calls in any minute, and calls at once; null: as many as the plan allows. */

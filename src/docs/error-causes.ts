@@ -101,6 +101,13 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'An application signed in, and its user let it call certain APIs only.',
     'The key has a list of APIs, and this API is not in it.',
   ),
+  KEY_ADDRESS_FORBIDDEN: help(
+    'Compare the address in the hint with the addresses of the key (API keys, Change). It is the address that the gateway saw. Add the address, or remove the list.',
+    'The key or the application has a list of addresses, and the request came from an address that is not in it.',
+    'The program moved, has no fixed address, or reached the gateway by IPv6 while the list has only its IPv4 address.',
+    'The address is the address of a proxy in front of the gateway. The operator then has to name this proxy in TRUST_PROXY.',
+    'Somebody else has the key. Rotate it.',
+  ),
   CONNECTION_NOT_FOUND: help(
     'List the connected applications with GET /v1/connections.',
     'The connection has ended already, or is of another account.',
@@ -143,7 +150,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'Fetch results within 15 minutes, with the credential that made the call.',
     'The result is older than 15 minutes.',
     'The call was not asynchronous, or belongs to another account.',
-    'An application, a team’s key, or a key with its own limits or list of APIs asked for a call that it did not make.',
+    'An application, a team’s key, or a key with its own limits or lists asked for a call that it did not make.',
   ),
   UPSTREAM_NOT_FOUND: help(
     'Treat it as an answer. Do not retry, because the source has nothing under these values.',

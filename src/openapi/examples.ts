@@ -53,7 +53,10 @@ export function documentExamples(catalog: Catalog, baseUrl: string): DocumentExa
 }
 
 const REQUESTS = {
-  updateKey: { label: 'My other laptop', apis: ['weather', 'currency'], limits: { perMinute: 5, perMonth: 500 } },
+  updateKey: {
+    ...{ label: 'My other laptop', apis: ['weather', 'currency'], addresses: ['203.0.113.0/24', '2001:db8::7'] },
+    limits: { perMinute: 5, perMonth: 500 },
+  },
   updateConnection: { limits: { perMonth: 500 } },
   setNotices: { byMail: false },
   deleteAccount: { password: 'correct horse battery staple' },

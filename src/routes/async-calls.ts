@@ -130,7 +130,7 @@ async function findCallOf(
 }
 
 /**
- * An application, a team's key, and a key with its own limits or APIs find only calls that they
+ * An application, a team's key, and a key with its own limits or lists find only calls that they
  * made, or that the key made which they replace.
  */
 async function mayFind(

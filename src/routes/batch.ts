@@ -208,6 +208,7 @@ async function run(
     const charged = await runBatch(context, batch, {
       origin,
       headers: request.headers,
+      ip: request.ip,
       left: left.signal,
       authenticateAgain,
       emit,

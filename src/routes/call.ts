@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Admitted, admitCall, identifyCaller, type Refused } from '../admission/admit.ts'
 import { endRefusedCall } from '../admission/end-refused-calls.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
+import { requestSubject } from '../admission/rights.ts'
 import { endCall } from '../calls/end-call.ts'
 import { awaitCall } from '../calls/pending-call.ts'
 import type { Context } from '../context.ts'
@@ -119,11 +120,14 @@ async function refuse(
   if (callId) reply.header('x-call-id', callId)
   if (principal) {
     const ended = endRefusedCall(context, principal, { slug: arrival.slug, code: error.code, taken })
-    const { headers } = reply.request
+    const { request } = reply
     // Refused calls are free, so each counts as a request of the account, and as several if it may
     // bring a large body. A failure of ours does not count.
     if (error.status < 500)
-      context.accountRequests.countRefusedCall(principal.accountId, unitsOfBody(headers, CALL_BYTES_MAX))
+      context.accountRequests.countRefusedCall(
+        requestSubject(principal, request),
+        unitsOfBody(request.headers, CALL_BYTES_MAX),
+      )
     if (principal.mode === 'test') reply.header('x-gateway-mode', 'test')
     // Headers show what the account has left once the end has given back what the call took.
     const [all, nothing] = [() => 'all' as const, () => 'nothing' as const]

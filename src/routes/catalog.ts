@@ -138,7 +138,13 @@ function routeDetail(app: App, { context, callers }: CatalogDeps): void {
   )
 }
 
-const CREDENTIAL_ERRORS = ['INVALID_API_KEY', 'INVALID_TOKEN', 'TOKEN_EXPIRED', 'RATE_LIMIT_EXCEEDED'] as const
+const CREDENTIAL_ERRORS = [
+  'INVALID_API_KEY',
+  'INVALID_TOKEN',
+  'TOKEN_EXPIRED',
+  'KEY_ADDRESS_FORBIDDEN',
+  'RATE_LIMIT_EXCEEDED',
+] as const
 
 /**
  * Who sends a request with a credential, whose requests are counted as on other routes; undefined

@@ -91,9 +91,9 @@ function routeChange(app: App, context: Context): void {
     config: { errors: ['CONNECTION_NOT_FOUND'] as const },
     schema: {
       operationId: 'updateConnection',
-      summary: 'Change the APIs, the limits or the right to write of an application',
+      summary: 'Change the APIs, the addresses, the limits or the right to write of an application',
       description:
-        'A field that is absent stays as it is, and null removes a limit. The change holds on every node from the next request on.',
+        'A field that is absent stays as it is, and null removes a limit or a list. The change holds on every node from the next request on.',
       tags: ['Connections'],
       params: Type.Object({ id: Type.String({ description: 'Id of the connection' }) }),
       body: ChangeBody,

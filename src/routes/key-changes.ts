@@ -55,7 +55,9 @@ const RotateAnswer = Type.Object({
   ),
 })
 
-/** Changes of an API key: label, expiry, APIs and limits, and another key in its place. */
+/**
+ * Changes of an API key: label, expiry, APIs, addresses and limits, and another key in its place.
+ */
 export async function keyChangeRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)
   // The body of a rotation is optional.
@@ -72,7 +74,7 @@ function routeChange(app: App, context: Context): void {
     config: { errors: ['KEY_NOT_FOUND', 'KEY_ALREADY_ROTATED', 'FORBIDDEN'] as const },
     schema: {
       operationId: 'updateKey',
-      summary: 'Change the label, the expiry, the APIs, the limits or the right to write of an API key',
+      summary: 'Change the label, the expiry, the APIs, the addresses, the limits or the right to write of an API key',
       description:
         'A field that is absent stays as it is, and null removes it. The change holds on every node from the next request on. Keys of one rotation share what they may do.',
       tags: ['Keys'],
@@ -125,7 +127,7 @@ function routeRotation(app: App, context: Context): void {
       operationId: 'rotateKey',
       summary: 'Replace an API key by a new key; the old key goes on for a while',
       description:
-        'The new key has the label, environment, team and limits of the old key, and both are counted together. Until the old key ends, both work, and its lastUsedAt shows whether anybody still uses it.',
+        'The new key has the label, environment, team, APIs, addresses and limits of the old key, and both are counted together. Until the old key ends, both work, and its lastUsedAt shows whether anybody still uses it.',
       tags: ['Keys'],
       params: IdParams,
       body: RotateBody,

@@ -21,3 +21,16 @@ it('the refusal of an unknown API names it, with the nearest name, and repeats n
   assert.throws(() => apisOf(['triva']), { message: 'The catalog has no API triva.' })
   assert.throws(() => apisOf(['weather', '<b>']), { message: 'The catalog has no API number 2 of the list.' })
 })
+
+it('addresses are normalized, each once and in their order, and the refusal names the place of what is none', () => {
+  const addressesOf = (addresses: string[] | null) => readAllowed(catalog, { addresses }).addresses
+  assert.deepEqual(addressesOf(['203.0.113.9/24', '2001:DB8::7', '203.0.113.0/24', '::ffff:192.0.2.1', '192.0.2.1']), [
+    ...['203.0.113.0/24', '2001:db8::7', '192.0.2.1'],
+  ])
+  assert.equal(addressesOf(null), null)
+  assert.ok(!('addresses' in readAllowed(catalog, {})))
+  assert.throws(() => addressesOf(['203.0.113.9', '<b>']), {
+    code: 'VALIDATION_ERROR',
+    message: 'Number 2 of the list of addresses is not an IPv4 or IPv6 address or network.',
+  })
+})

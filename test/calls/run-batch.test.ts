@@ -108,6 +108,7 @@ test('calls of a batch that were not made because Redis went away cost nothing w
   const running = runBatch(context, batch, {
     origin: { requestId: 'req_test', via: 'batch' },
     headers: {},
+    ip: '127.0.0.1',
     authenticateAgain: () => assert.fail('the account has not changed'),
     left: new AbortController().signal,
     emit: (_unit, outcome) => codes.push(errorOf(outcome)?.code ?? 'answered'),
@@ -149,6 +150,7 @@ test('a call of a batch that joined the wait queue and could not be queued leave
   await runBatch({ ...context, queues }, batch, {
     origin: { requestId: 'req_test', via: 'batch' },
     headers: {},
+    ip: '127.0.0.1',
     authenticateAgain: () => assert.fail('the account has not changed'),
     left: new AbortController().signal,
     emit: (_unit, outcome) => codes.push(errorOf(outcome)?.code ?? 'answered'),
@@ -165,6 +167,7 @@ test('a call of a batch waits for its upstream from when it is queued, not from 
   const running = runBatch(context, batch, {
     origin: { requestId: 'req_test', via: 'batch' },
     headers: {},
+    ip: '127.0.0.1',
     authenticateAgain: () => assert.fail('the account has not changed'),
     left: new AbortController().signal,
     emit: () => undefined,
@@ -195,6 +198,7 @@ test('a call of a batch whose caller leaves is counted as one whose answer nobod
   const running = runBatch(context, batch, {
     origin: { requestId: 'req_test', via: 'batch' },
     headers: {},
+    ip: '127.0.0.1',
     authenticateAgain: () => assert.fail('the account has not changed'),
     left: left.signal,
     emit: () => undefined,

@@ -90,6 +90,7 @@ export const TABLE: Row[] = [
   { route: 'GET /v1/connections', expected: everyone(200) },
   { route: 'PATCH /v1/connections/:id', path: { id: 'random' }, body: { apis: null }, expected: everyone(404) },
   { route: 'PATCH /v1/connections/:id', path: { id: 'malformed' }, body: { apis: null }, expected: everyone(404) },
+  { route: 'PATCH /v1/connections/:id', path: { id: 'random' }, body: { addresses: [] }, expected: everyone(400) },
   { route: 'DELETE /v1/connections/:id', path: { id: 'random' }, expected: everyone(404) },
   { route: 'DELETE /v1/connections/:id', path: { id: 'malformed' }, expected: everyone(404) },
 

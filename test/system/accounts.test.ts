@@ -446,6 +446,7 @@ describe('API keys', () => {
         expiresAt,
         mayWrite: false,
         apis: null,
+        addresses: null,
         limits: { perMinute: null, perMonth: null, inFlight: null },
         teamId: null,
         replacedBy: null,
@@ -463,7 +464,7 @@ describe('API keys', () => {
       [
         { mode: 'test' },
         'mode',
-        /^Member mode is not known; the members are label, environment, teamId, expiresAt, apis, limits, mayWrite\.$/,
+        /^Member mode is not known; the members are label, environment, teamId, expiresAt, apis, addresses, limits, mayWrite\.$/,
       ],
       [
         { expires_at: '2020-01-01T00:00:00Z' },

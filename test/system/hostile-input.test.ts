@@ -18,10 +18,10 @@ const BODIES: Record<string, Record<string, unknown>> = {
   'POST /v1/auth/reset': { email: 'someone@example.com' },
   'DELETE /v1/me': { password: 'long enough' },
   'PUT /v1/me/notices': { byMail: false },
-  'POST /v1/keys': { label: 'label', environment: 'test' },
-  'PATCH /v1/keys/:id': { label: 'label' },
+  'POST /v1/keys': { label: 'label', environment: 'test', addresses: ['192.0.2.0/24'] },
+  'PATCH /v1/keys/:id': { label: 'label', addresses: ['192.0.2.0/24'] },
   'POST /v1/keys/:id/rotate': { overlapSeconds: 0 },
-  'PATCH /v1/connections/:id': { limits: { perMonth: 5 } },
+  'PATCH /v1/connections/:id': { addresses: ['192.0.2.0/24'], limits: { perMonth: 5 } },
   'POST /v1/teams': { name: 'name' },
   'PUT /v1/teams/:id': { name: 'name' },
   'POST /v1/teams/:id/transfer': { memberId: 'member' },
@@ -36,7 +36,9 @@ const BODIES: Record<string, Record<string, unknown>> = {
 const MAY_BE_NULL = new Set([
   'POST /v1/keys label',
   'POST /v1/keys environment',
+  'POST /v1/keys addresses',
   'PATCH /v1/keys/:id label',
+  'PATCH /v1/keys/:id addresses',
   'POST /v1/keys/:id/rotate overlapSeconds',
   'POST /v1/teams/:id/members role',
 ])

@@ -215,6 +215,25 @@ describe('an application that signs in', () => {
     assert.equal((await call(token)).status, 429)
   })
 
+  it('an application that signs in is used from the addresses that its user lists, on every node from the next request on', async () => {
+    const caller = await signUp(gateway)
+    const { access_token: token } = await (await signIn(url, caller.token, { app, resource: url })).tokens()
+    const [{ id, addresses }] = await connections(caller)
+    assert.equal(addresses, null)
+    const change = (body: object) =>
+      send(gateway, `/v1/connections/${id}`, { method: 'PATCH', token: caller.token, body, url: other })
+    const onBoth = async () => await Promise.all([url, other].map(async (node) => (await call(token, node)).status))
+    assert.deepEqual(await onBoth(), [200, 200])
+    assert.deepEqual((await change({ addresses: ['203.0.113.7/24'] })).body.addresses, ['203.0.113.0/24'])
+    assert.deepEqual(await onBoth(), [403, 403])
+    const { error } = (await call(token)).body
+    assert.equal(error.code, 'KEY_ADDRESS_FORBIDDEN')
+    assert.equal(error.message, 'The account does not let this application call from the address 127.0.0.1.')
+    assert.deepEqual((await change({ addresses: ['127.0.0.1', '::1'] })).body.addresses, ['127.0.0.1', '::1'])
+    assert.deepEqual(await onBoth(), [200, 200])
+    assert.equal((await change({ addresses: null })).body.addresses, null)
+  })
+
   it('an application that signs in gets its unit of the month back for a call that fails upstream, and reads what it has left', async () => {
     const caller = await signUp(gateway)
     const decision = { allow: true, perMonth: 2 }

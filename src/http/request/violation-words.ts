@@ -39,7 +39,7 @@ export function violationWords(violation: Violation): string {
       return `must have at most ${counted(limit, 'character')}`
     case 'minItems':
     case 'minProperties':
-      return `must have at least ${counted(limit, 'member')}`
+      return `must have at least ${counted(limit, 'member')}${nullWords(violation)}`
     case 'maxItems':
     case 'maxProperties':
       return `must have at most ${counted(limit, 'member')}`
@@ -69,6 +69,12 @@ function typeWords(violation: Violation): string {
 /** Nobody who sends a request can read the pattern of its schema; the description is for people. */
 function describedWords({ message = 'is not valid', parentSchema }: Violation): string {
   return parentSchema?.description === undefined ? message : `must be as described: ${parentSchema.description}`
+}
+
+/** What null means for a list that may not be empty, if its description ends with that. */
+function nullWords({ parentSchema }: Violation): string {
+  const [, meaning] = /; null: ([^;]+)$/.exec(parentSchema?.description ?? '') ?? []
+  return meaning === undefined ? '' : `, or be null: ${meaning}`
 }
 
 function unknownWords(violation: Violation): string {

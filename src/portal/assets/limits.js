@@ -4,9 +4,10 @@ import { el, field } from './dom.js'
 const number = new Intl.NumberFormat()
 
 /** What an owner allows a key or an application, in words. */
-export function allowedWords({ apis, limits: { perMinute, perMonth, inFlight }, mayWrite }) {
+export function allowedWords({ apis, addresses, limits: { perMinute, perMonth, inFlight }, mayWrite }) {
   const words = [
     apis === null ? 'all APIs' : apis.join(', '),
+    addresses !== null && `only from ${addresses.join(', ')}`,
     mayWrite && 'may change data',
     perMinute !== null && `${number.format(perMinute)} a minute`,
     perMonth !== null && `${number.format(perMonth)} a month`,
@@ -44,19 +45,27 @@ export function writeTick(isTicked = false) {
   return { tick, showFor, read: () => (tick.hidden ? {} : { mayWrite: input.checked }) }
 }
 
+/** What a field lists; null if it is empty. */
+function listed({ value }) {
+  const items = value.split(/[\s,]+/).filter((item) => item !== '')
+  return items.length === 0 ? null : items
+}
+
 /** Fields for the same, and what they say. Empty fields allow what the plan allows. */
-export async function allowedFields({ apis = null, limits = {}, mayWrite = false } = {}) {
+export async function allowedFields({ apis = null, addresses = null, limits = {}, mayWrite = false } = {}) {
   const writers = writingApis((await api('/v1/catalog')).data)
   const inputs = FIELDS.map(([name, label]) => [
     name,
     label,
     el('input', { type: 'number', min: 1, max: 1_000_000_000, step: 1, inputmode: 'numeric', value: limits[name] }),
   ])
-  const slugs = el('input', { value: apis?.join(', '), autocomplete: 'off', spellcheck: 'false', oninput: showTick })
+  const list = (items) => ({ value: items?.join(', '), autocomplete: 'off', spellcheck: 'false' })
+  const slugs = el('input', { ...list(apis), oninput: showTick })
+  const networks = el('input', list(addresses))
   const { tick, showFor, read: readTick } = writeTick(mayWrite)
-  const names = () => slugs.value.split(/[\s,]+/).filter((slug) => slug !== '')
   function showTick() {
-    showFor(names().length === 0 ? writers : writers.filter((slug) => names().includes(slug)))
+    const chosen = listed(slugs)
+    showFor(chosen === null ? writers : writers.filter((slug) => chosen.includes(slug)))
   }
   showTick()
   const fields = el(
@@ -64,10 +73,16 @@ export async function allowedFields({ apis = null, limits = {}, mayWrite = false
     { class: 'stack' },
     field('APIs it may call', slugs, 'Names as in the addresses, separated by commas. Leave empty for all.'),
     tick,
+    field(
+      'Addresses it may be used from',
+      networks,
+      'IPv4 or IPv6, or networks such as 203.0.113.0/24, separated by commas. Leave empty for everywhere.',
+    ),
     ...inputs.map(([, label, input]) => field(label, input, "Leave empty for your plan's limit.")),
   )
   const read = () => ({
-    apis: names().length === 0 ? null : names(),
+    apis: listed(slugs),
+    addresses: listed(networks),
     limits: Object.fromEntries(
       inputs.map(([name, , input]) => [name, input.value === '' ? null : Number(input.value)]),
     ),
