@@ -31,7 +31,7 @@ export function docsHome({ guides, apis }: { guides: Guide[]; apis: Api[] }): Ht
   return html`<h1>Documentation</h1>
 <p class="lead">One key, one response format, predictable waits. Start with the <a href="/docs/guides/quickstart">quickstart</a>.</p>
 <h2>APIs</h2>
-<p>Each page has parameters, the members of the response, limits, errors, code, and a form that sends.</p>
+<p>Each page has parameters, the fields of the response, limits, errors, code, and a form that sends.</p>
 <div class="scroll" tabindex="0" role="region" aria-label="APIs"><table><thead><tr><th scope="col">API</th><th scope="col">Endpoints</th></tr></thead><tbody>${apis.map(
     ({ slug, upstream, endpoints }) =>
       html`<tr><th scope="row"><a href="/apis/${slug}">${upstream.displayName}</a></th><td>${[...endpoints.keys()].map((endpoint, index) => html`<a href="/apis/${slug}#e${index}"><code>${endpoint}</code></a> `)}</td></tr>`,
