@@ -3,7 +3,6 @@ import { type CacheEntry, isUsableWithoutUpstream, stalenessMs } from '../../src
 import { refusalOf } from '../../src/caps/refusal.ts'
 import { ERRORS, type ErrorCode } from '../../src/errors.ts'
 import { NO_BODY } from '../../src/queue/reply-head.ts'
-import { memberOf } from '../../src/queue/wait-queue-entry.ts'
 import type { CoalescedRequest, RequestResult, SharedResult } from '../cache/request-coalescer.ts'
 import type { Permit } from '../permits/permits-in-use.ts'
 import type { UpstreamCall } from '../upstream/call-upstream.ts'
@@ -126,10 +125,9 @@ async function shareRequest(deps: WorkerDeps, upstreamCall: UpstreamCall, keys: 
   const { call, progress, signal, remainingMs, permitRequest } = upstreamCall
   // If this call leads and must wait, identical calls find it in the queue and take no places
   // there.
-  const waitEntry = { ...permitRequest.entry, coalescedKey: keys.coalesced }
-  const leading = { ...upstreamCall, permitRequest: { ...permitRequest, entry: waitEntry } }
+  const leading = { ...upstreamCall, permitRequest: { ...permitRequest, coalescedKey: keys.coalesced } }
   const subscriber = {
-    member: memberOf(call),
+    member: permitRequest.member,
     deadline: call.deadline,
     signal,
     progress,
@@ -182,7 +180,7 @@ async function fetchAnswer(
   }
   const { progress, signal } = request
   const remainingMs = (): number => request.deadline - clock.now()
-  const ofRequest = { progress, signal, remainingMs, ensureNeeded, callerSignal: upstreamCall.signal }
+  const ofRequest = { progress, signal, remainingMs, ensureNeeded }
   try {
     if (mayBeStored) await ensureNotStored()
     const outcome = await callWithFallback(deps, { ...upstreamCall, ...ofRequest })
