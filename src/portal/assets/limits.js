@@ -3,7 +3,7 @@ import { el, field } from './dom.js'
 
 const number = new Intl.NumberFormat()
 
-/** What an owner allows a key or an application, in words. */
+/** What an owner allows a key or an application, in words that break anywhere. */
 export function allowedWords({ apis, addresses, limits: { perMinute, perMonth, inFlight }, mayWrite }) {
   const words = [
     apis === null ? 'all APIs' : apis.join(', '),
@@ -13,7 +13,8 @@ export function allowedWords({ apis, addresses, limits: { perMinute, perMonth, i
     perMonth !== null && `${number.format(perMonth)} a month`,
     inFlight !== null && `${number.format(inFlight)} at once`,
   ]
-  return words.filter(Boolean).join('; ')
+  // An IPv6 address is wider than a phone's column.
+  return el('span', { class: 'allowed' }, words.filter(Boolean).join('; '))
 }
 
 const FIELDS = [
