@@ -234,6 +234,7 @@ const ACTS: Record<string, { body?: object; action: string }> = {
   'POST /v1/operator/users/:id/reset-link': { action: 'user.reset-link' },
   'DELETE /v1/operator/keys/:id': { action: 'key.revoke' },
   'POST /accounts/:id/keys/:key/revoke': { action: 'key.revoke' },
+  'POST /notice': { body: {}, action: 'notice.change' },
   'POST /accounts/:id': { body: { tier: 'pro' }, action: 'user.update' },
   'POST /v1/operator/upstreams/:slug/probe': { action: 'upstream.probe' },
 }

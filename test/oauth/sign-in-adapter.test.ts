@@ -81,9 +81,9 @@ describe('a sign-in that no user has finished', () => {
     for (const id of ids) kept.push(await isKept(id))
     assert.deepEqual(kept, [...Array(5).fill(false), ...Array(20).fill(true)])
     assert.ok(await isKept(other))
-    // One subscriber has a /64.
-    for (let count = 0; count < 25; count += 1) await begin(`2001:db8::${count}`)
-    assert.equal(await redis.zcard(keys.signInsOf('32.1.13.184.0.0.0.0/64')), 20)
+    // One subscriber has a /48.
+    for (let count = 0; count < 25; count += 1) await begin(`2001:db8:0:${count}::1`)
+    assert.equal(await redis.zcard(keys.signInsOf('32.1.13.184.0.0/48')), 20)
     assert.equal(await rows(), 0)
   })
 
