@@ -13,7 +13,6 @@ import { SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 import { channels, keys, upstreamKeys } from '../../src/redis/keys.ts'
 import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
 import { callThroughCache } from '../../workers/jobs/cached-call.ts'
-import { permitRequestOf } from '../../workers/permits/permit-request.ts'
 import type { UpstreamCall } from '../../workers/upstream/call-upstream.ts'
 import type { CallProgress } from '../../workers/upstream/send-under-permit.ts'
 import { openWorkerContext } from '../../workers/worker-context.ts'
@@ -22,6 +21,16 @@ import { startServices } from '../support/services.ts'
 
 export const SLUG = 'encyclopedia'
 export const PAGE = JSON.stringify({ title: 'Earth', extract: 'A planet.' })
+
+/** A call's request for permits. If it has a tag, it joined the queue before. */
+export function permitRequest(
+  callId: string,
+  deadline: number,
+  { accountId = 'account', tag = undefined as number | undefined } = {},
+) {
+  const entry = { id: callId, accountId, isAsync: false, weight: 1, slug: SLUG, bucket: SHARED_BUCKET }
+  return { entry, deadline: Math.floor(deadline), tag }
+}
 
 interface Behaviour {
   slowConnections?: number
@@ -89,7 +98,6 @@ export async function openLocalWorker(
     } = {},
   ) => {
     const now = deps.clock.now()
-    const entry = { id, accountId, isAsync: false, weight: 1, slug: SLUG, bucket: SHARED_BUCKET }
     const request: UpstreamCall = {
       api,
       endpoint,
@@ -99,7 +107,8 @@ export async function openLocalWorker(
         ...{ limitsAcquiredAt: Math.floor(now), deadline: Math.floor(now + timeMs) },
       },
       currentKey: () => undefined,
-      permitRequest: permitRequestOf(entry, Math.floor(now + timeMs), joinsLate ? undefined : 0),
+      bucket: SHARED_BUCKET,
+      permitRequest: permitRequest(id, now + timeMs, { accountId, tag: joinsLate ? undefined : 0 }),
       times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
       progress,
       remainingMs: () => now + timeMs - deps.clock.now(),

@@ -3,6 +3,7 @@ import { type CacheEntry, isUsableWithoutUpstream, stalenessMs } from '../../src
 import { refusalOf } from '../../src/caps/refusal.ts'
 import { ERRORS, type ErrorCode } from '../../src/errors.ts'
 import { NO_BODY } from '../../src/queue/reply-head.ts'
+import { memberOf } from '../../src/queue/wait-queue-entry.ts'
 import type { CoalescedRequest, RequestResult, SharedResult } from '../cache/request-coalescer.ts'
 import type { Permit } from '../permits/permits-in-use.ts'
 import type { UpstreamCall } from '../upstream/call-upstream.ts'
@@ -125,9 +126,10 @@ async function shareRequest(deps: WorkerDeps, upstreamCall: UpstreamCall, keys: 
   const { call, progress, signal, remainingMs, permitRequest } = upstreamCall
   // If this call leads and must wait, identical calls find it in the queue and take no places
   // there.
-  const leading = { ...upstreamCall, permitRequest: { ...permitRequest, coalescedKey: keys.coalesced } }
+  const waitEntry = { ...permitRequest.entry, coalescedKey: keys.coalesced }
+  const leading = { ...upstreamCall, permitRequest: { ...permitRequest, entry: waitEntry } }
   const subscriber = {
-    member: permitRequest.member,
+    member: memberOf(call),
     deadline: call.deadline,
     signal,
     progress,
@@ -180,7 +182,7 @@ async function fetchAnswer(
   }
   const { progress, signal } = request
   const remainingMs = (): number => request.deadline - clock.now()
-  const ofRequest = { progress, signal, remainingMs, ensureNeeded }
+  const ofRequest = { progress, signal, remainingMs, ensureNeeded, callerSignal: upstreamCall.signal }
   try {
     if (mayBeStored) await ensureNotStored()
     const outcome = await callWithFallback(deps, { ...upstreamCall, ...ofRequest })

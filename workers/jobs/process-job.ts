@@ -8,11 +8,12 @@ import {
   parseAnswerable,
   parseCalls,
 } from '../../src/queue/call-job.ts'
+import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { furthest, type Reach } from '../../src/queue/verdict.ts'
 import { startProcessSpan } from '../../src/telemetry/spans.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../errors/abort-reasons.ts'
 import { isFailure } from '../upstream/outcome.ts'
-import { type CallProgress, progressOf, type RunTimes } from '../upstream/send-under-permit.ts'
+import { type CallProgress, progressOf } from '../upstream/send-under-permit.ts'
 import type { CallOutcome } from './cached-call.ts'
 import { runCall, skipCall } from './run-call.ts'
 import { OtherDocumentError, replyToLostCall, sendOutcome } from './send-outcome.ts'
@@ -102,7 +103,7 @@ async function runAndReply(
   cancelled: AbortSignal,
 ): Promise<CallOutcome> {
   const { clock } = deps
-  const times: RunTimes = {
+  const times: CallTimes = {
     queueMs: Math.max(0, clock.now() - (call.admissionEndedAt ?? call.limitsAcquiredAt)),
     permitMs: 0,
     upstreamMs: 0,
@@ -114,11 +115,7 @@ async function runAndReply(
     const progress: CallProgress = { reach: 'unsent' }
     const result = await runCall(deps, call, { times, progress, isSecondRun, remainingMs, signal })
     if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
-    await sendOutcome(deps, call, {
-      ...result,
-      times: { ...times },
-      reach: reachAfter(call, { result, progress, isSecondRun }),
-    })
+    await sendOutcome(deps, call, { ...result, times, reach: reachAfter(call, { result, progress, isSecondRun }) })
     await result
       .afterwards?.()
       .catch((error) =>

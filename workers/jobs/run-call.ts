@@ -4,24 +4,24 @@ import type { ApiEndpoint } from '../../src/catalog/api-endpoint.ts'
 import { type Api, isCallable, PAUSED_RETRY_MS, withCallerKey } from '../../src/catalog/catalog.ts'
 import { type ErrorCode, GatewayError, toGatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
+import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { startCall } from '../../src/queue/results.ts'
 import { enqueueRevalidateKey } from '../../src/queue/validate-key-job.ts'
 import { hasReached } from '../../src/queue/verdict.ts'
-import { waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
+import { bucketOf, type CapBucket, SHARED_BUCKET, waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { CALLER_LEFT, DEADLINE_PASSED, LOCK_LOST } from '../errors/abort-reasons.ts'
 import { StatusError } from '../errors/attempt-error.ts'
-import { permitRequestOf } from '../permits/permit-request.ts'
-import type { UpstreamCall } from '../upstream/call-upstream.ts'
+import { ofSharedCap, type PermitRequest } from '../permits/permit-request.ts'
 import { attemptFailure, type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { ProviderKeys } from '../upstream/provider-keys.ts'
-import { type CallProgress, endPermitWait, progressOf, type RunTimes } from '../upstream/send-under-permit.ts'
+import { type CallProgress, progressOf } from '../upstream/send-under-permit.ts'
 import { type CallOutcome, callThroughCache } from './cached-call.ts'
 import { answerFromExample } from './example-answer.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
 /** One run of a call by a worker. A call runs again if its worker was lost. */
 export interface CallRun {
-  times: RunTimes
+  times: CallTimes
   progress: CallProgress
   /** An earlier worker was lost while it ran this call. Nobody knows how far that run got. */
   isSecondRun: boolean
@@ -63,7 +63,6 @@ export async function runCall(deps: WorkerDeps, call: CallJob, run: CallRun): Pr
   const made = await makeOutcome(deps, resolved, run).catch(
     (error): CallOutcome => ({ outcome: failureOf(error, run) }),
   )
-  endPermitWait(run.times)
   // Nobody shares a request that is never repeated: its progress is the call's own.
   const isWritten = resolved.endpoint.declaration.effect === 'once' && hasReached(run.progress.reach, 'sent')
   const result = isWritten ? { ...made, outcome: outcomeOfWritten(made.outcome) } : made
@@ -122,17 +121,18 @@ async function makeOutcome(
   // Accepted before its node knew of the pause, or held until now.
   if (api.pausedMode === 'refuse') return { outcome: { code: 'API_PAUSED', retryAfterMs: PAUSED_RETRY_MS } }
   if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, run) }
+  const permitRequest = permitRequestOf(call)
   const ensureCallable = (): void => checkCallable(api, call)
   ensureCallable()
   const { providerKey, accountId } = call
   const access: UpstreamAccess = providerKey
     ? await callerAccess(deps, api, { providerKey, accountId })
-    : { api, currentKey: () => api.key }
+    : { api, currentKey: () => api.key, bucket: SHARED_BUCKET }
   const result = await callThroughCache(deps, {
     endpoint: endpoint.declaration,
     call,
     ...access,
-    permitRequest: permitRequestOf(waitQueueEntry(call), call.deadline, call.ticket?.tag),
+    permitRequest,
     ensureCallable,
     ...run,
   })
@@ -141,8 +141,13 @@ async function makeOutcome(
   return { ...result, outcome: failureWithKey(deps, call, { providerKey, failure: outcome }) }
 }
 
-/** Whose key a call uses at its upstream. */
-type UpstreamAccess = Pick<UpstreamCall, 'api' | 'currentKey'>
+/** Whose key a call uses at its upstream, and whose cap therefore bounds it. */
+interface UpstreamAccess {
+  api: Api
+  /** Read when a request is sent: operators replace keys while calls wait. */
+  currentKey: () => string | undefined
+  bucket: CapBucket
+}
 
 /**
  * @throws GatewayError if the API was paused or switched off after the call was queued, or if this
@@ -161,7 +166,14 @@ async function callerAccess(
   { providerKey, accountId }: { providerKey: NonNullable<CallJob['providerKey']>; accountId: string },
 ): Promise<UpstreamAccess> {
   const key = await providerKeys.of(providerKey.id, accountId)
-  return { api: withCallerKey(api), currentKey: () => key }
+  return { api: withCallerKey(api), currentKey: () => key, bucket: bucketOf({ providerKey }) }
+}
+
+function permitRequestOf(call: CallJob): PermitRequest {
+  const { ticket, deadline, providerKey } = call
+  const entry = waitQueueEntry(call)
+  const request: PermitRequest = { entry, deadline, tag: ticket?.tag }
+  return providerKey?.isUnproven ? { ...request, sharedCapRequest: ofSharedCap(request) } : request
 }
 
 /**

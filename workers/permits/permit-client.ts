@@ -7,7 +7,7 @@ import type { CapBucket } from '../../src/queue/wait-queue-entry.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
 import { AttemptError } from '../errors/attempt-error.ts'
 import type { GrantLedger } from './grant-ledger.ts'
-import { type LocalWaiter, LocalWaiters, type PermitWait } from './local-waiters.ts'
+import { createWaiter, type LocalWaiter, LocalWaiters } from './local-waiters.ts'
 import { type PermitRequest, tooLateError } from './permit-request.ts'
 import { AHEAD_LIFE_MS, PermitsAhead } from './permits-ahead.ts'
 import { type Permit, PermitsInUse } from './permits-in-use.ts'
@@ -77,21 +77,18 @@ export class PermitClient {
     this.#usualMs = usualMs
   }
 
-  /** @throws AttemptError if the permit would come too late; the refusal; the signal's reason */
-  acquire(request: PermitRequest, { remainingMs, signal, refusal }: PermitWait): Promise<Permit> {
+  /** @throws AttemptError if the permit would come too late; the signal's reason */
+  acquire(request: PermitRequest, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
     if (signal.aborted) return Promise.reject(signal.reason)
-    const refused = refusal?.()
-    if (refused) return Promise.reject(refused)
+    const refusal = request.refusalByHealth?.()
+    if (refusal) return Promise.reject(refusal)
     const ahead = this.#takeAhead(request, remainingMs)
     if (ahead) return Promise.resolve(ahead)
-    const { promise, resolve, reject } = Promise.withResolvers<Permit>()
-    const onAbort = (): void => this.#reject(waiter, signal.reason)
-    const state = { hasWaited: false, hasJoined: false, resolve, reject, onAbort }
-    const waiter: LocalWaiter = { ...request, remainingMs, signal, ...(refusal && { refusal }), ...state }
-    signal.addEventListener('abort', onAbort)
+    const onAbort = (waiter: LocalWaiter): void => this.#reject(waiter, signal.reason)
+    const { waiter, permit } = createWaiter(request, { remainingMs, signal, onAbort })
     this.#waiters.add(waiter)
     this.#polls.pollSoon()
-    return promise
+    return permit
   }
 
   /**
@@ -132,7 +129,7 @@ export class PermitClient {
   followHealth(): void {
     this.#ahead.giveBack()
     for (const waiter of this.#waiters.all) {
-      const refusal = waiter.refusal?.()
+      const refusal = waiter.request.refusalByHealth?.()
       if (refusal) this.#reject(waiter, refusal)
     }
   }
@@ -154,16 +151,14 @@ export class PermitClient {
     if (permits.ids.length + permits.unused.length > 0) await this.#cap.release(permits)
   }
 
-  async #poll(): Promise<void> {
-    let pauseMs: number | undefined = POLL_INTERVAL_MS
-    try {
-      pauseMs = await this.#sendPoll()
-    } catch (error) {
+  /** @returns milliseconds until the next poll; undefined if no poll is needed */
+  async #poll(): Promise<number | undefined> {
+    const pauseMs = await this.#sendPoll().catch((error) => {
       this.#log.warn({ err: error }, 'failed to exchange permits with Redis')
-    }
-    if (this.#waiters.size === 0) pauseMs = this.#inUse.releasedCount > 0 ? this.#releasePauseMs() : undefined
-    // At once, so that a permit which ends meanwhile is not left out.
-    this.#polls.end(pauseMs)
+      return POLL_INTERVAL_MS
+    })
+    if (this.#waiters.size > 0) return pauseMs
+    return this.#inUse.releasedCount > 0 ? this.#releasePauseMs() : undefined
   }
 
   /**
@@ -242,11 +237,11 @@ export class PermitClient {
     waiter.reject(reason)
   }
 
-  #leave(waiter: LocalWaiter): void {
-    if (!waiter.hasJoined) return
+  #leave({ hasJoined, request: { entry } }: LocalWaiter): void {
+    if (!hasJoined) return
     this.#cap
-      .leaveWaitQueue(waiter)
-      .catch((error) => this.#log.debug({ err: error, callId: waiter.id }, 'failed to leave the wait queue'))
+      .leaveWaitQueue(entry)
+      .catch((error) => this.#log.debug({ err: error, callId: entry.id }, 'failed to leave the wait queue'))
   }
 
   #grant(member: string, id: PermitId, usableUntil: number): void {

@@ -5,8 +5,7 @@ import { SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 import { startAttemptSpan } from '../../src/telemetry/spans.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
 import { AttemptError, EndedUnsentError, StalePermitError, UnsentError } from '../errors/attempt-error.ts'
-import type { MemoryShare } from './answer-memory.ts'
-import { isOfGateway, REDIRECT, resultOf } from './attempt-result.ts'
+import { isOfGateway, type ObservedResult, REDIRECT, resultOf } from './attempt-result.ts'
 import { BreakerGate, scheduleProbe } from './breaker-gate.ts'
 import { describeFailure, type Seen } from './failure-words.ts'
 import { onHanging } from './hanging.ts'
@@ -27,8 +26,11 @@ export interface RecordedRequest {
   skipsPause?: boolean
   /** Decides alone whether the breaker opens. */
   isDecisive?: boolean
-  /** Its answers may wait for memory of this worker, which says nothing of the upstream. */
-  memory?: Pick<MemoryShare, 'waitedMs'>
+  /**
+   * How long its answers have waited so far for memory of this worker, which says nothing of the
+   * upstream. Milliseconds.
+   */
+  waitedForMemoryMs?: () => number
   traceparent?: string | undefined
 }
 
@@ -37,15 +39,6 @@ export type FailureWords = Omit<LastFailure, 'at'>
 /** An attempt that ended, or hangs. Its half-open slot is added when it is counted. */
 type ObservedAttempt = Omit<AttemptRecord, 'slot'> & { seen: Seen }
 
-interface AttemptUnderWay {
-  startedAt: number
-  /** How long answers of the call had waited for memory before. */
-  waitedBeforeMs: number
-  hasHung: boolean
-  stopWatching: () => void
-  span: ReturnType<typeof startAttemptSpan> | undefined
-}
-
 /**
  * The health side of one call's or probe's attempts: counts each once. These do not count: a
  * refusal by the cap, a lost lock, a failure that parameters of the caller may have caused, and an
@@ -53,10 +46,10 @@ interface AttemptUnderWay {
  */
 export class AttemptRecorder {
   readonly #deps: UpstreamDeps
+  readonly #waitedForMemoryMs: () => number
   readonly request: RecordedRequest
   /** Attempts whose answers are not read yet, so that it is not certain what they say of health. */
   #unread: ObservedAttempt[] = []
-  #attempt: AttemptUnderWay | undefined
   #lastFailure: FailureWords | undefined
   #hasFailed = false
   #retries = 0
@@ -67,82 +60,52 @@ export class AttemptRecorder {
 
   constructor(deps: UpstreamDeps, request: RecordedRequest) {
     this.#deps = deps
+    this.#waitedForMemoryMs = request.waitedForMemoryMs ?? (() => 0)
     this.request = request
     this.gate = new BreakerGate(deps, request)
   }
 
-  /** An attempt begins, which the gate let through. */
-  begin(request: Pick<WireRequest, 'origin' | 'method'>): void {
+  /** Counts what comes of an attempt, which the gate let through. @throws what `run` throws */
+  async observe<T extends ObservedResult>(
+    run: () => Promise<T>,
+    request: Pick<WireRequest, 'origin' | 'method'>,
+  ): Promise<T> {
+    const { slug, source, isPlain, voter } = this.request
     // A redirect is no failure of its own if the call makes another request after it.
     for (const unread of this.#unread) if (unread.code === REDIRECT) unread.result = 'none'
+    const startedAt = performance.now() - this.#waitedForMemoryMs()
+    const tookMs = (): number => performance.now() - startedAt - this.#waitedForMemoryMs()
     const { tracing } = this.#deps.telemetry
     const span = tracing && startAttemptSpan(tracing, request, { ...this.request, resends: this.#retries })
-    const limitMs = (): number => this.#longMs(HANGING_MS) + this.#waitedForMemoryMs - waitedBeforeMs
-    const waitedBeforeMs = this.#waitedForMemoryMs
-    const stopWatching = onHanging({ firstMs: HANGING_MS, limitMs }, () => this.#noteHanging())
-    this.#attempt = { startedAt: performance.now(), waitedBeforeMs, hasHung: false, stopWatching, span }
-  }
-
-  /** The attempt was answered. `code`: the class of the answer, if it is no data. */
-  end(status: number, code: string | undefined): void {
-    const attempt = this.#take()
-    if (!attempt) return
-    attempt.span?.set({ 'http.response.status_code': status })
-    attempt.span?.end(code)
-    this.#deps.unanswered.end(this.request.slug)
-    const result = code === undefined ? 'ok' : resultOf(code, this.request)
-    const observed = this.#observed(attempt, result, { code, status })
-    // Another request may follow a redirect, and the body of a good answer may prove invalid.
-    const isCertain = result === 'fail' && code !== REDIRECT
-    if (isCertain) this.#countAsLast(observed)
-    else this.#unread.push(observed)
-  }
-
-  /** The attempt failed, if any is under way. */
-  fail(error: unknown): void {
-    const attempt = this.#take()
-    if (!attempt) return
-    const tookMs = this.#tookMs(attempt)
-    const code = this.#failureOf(error, tookMs)
-    this.#trackUnanswered(error, code, tookMs)
-    attempt.span?.end(error instanceof AttemptError ? error.code : 'CALL_ENDED')
-    const result = code === undefined ? 'none' : resultOf(code, this.request)
-    const ofLate = result === 'fail' && attempt.hasHung ? 'late' : result
-    this.#countAsLast(this.#observed(attempt, ofLate, { code, error }))
-  }
-
-  #take(): AttemptUnderWay | undefined {
-    const attempt = this.#attempt
-    this.#attempt = undefined
-    attempt?.stopWatching()
-    return attempt
-  }
-
-  /** Without the time for which its answer waited for memory. */
-  #tookMs({ startedAt, waitedBeforeMs }: AttemptUnderWay): number {
-    return performance.now() - startedAt - (this.#waitedForMemoryMs - waitedBeforeMs)
-  }
-
-  #observed(
-    attempt: AttemptUnderWay,
-    result: AttemptRecord['result'],
-    { code, ...seen }: Omit<Seen, 'ms'> & { code: string | undefined },
-  ): ObservedAttempt {
-    const { source, isPlain, voter } = this.request
-    const ms = this.#tookMs(attempt)
-    return {
-      result,
-      ...(code === undefined ? {} : { code }),
-      latencyMs: ms,
-      source,
-      isPlain,
-      voter,
-      seen: { ...seen, ms },
+    const record = (result: AttemptRecord['result'], code?: string, seen?: Omit<Seen, 'ms'>): ObservedAttempt => {
+      const latencyMs = tookMs()
+      const attempt = { result, ...(code === undefined ? {} : { code }), latencyMs, source, isPlain, voter }
+      return { ...attempt, seen: { ...seen, ms: latencyMs } }
     }
-  }
-
-  get #waitedForMemoryMs(): number {
-    return this.request.memory?.waitedMs ?? 0
+    const watch = this.#watchHanging(() => record('hanging', 'UPSTREAM_TIMEOUT'))
+    try {
+      const result = await run()
+      const code = result.responseClass?.code
+      span?.set({ 'http.response.status_code': result.answer.status })
+      span?.end(code)
+      this.#deps.unanswered.end(slug)
+      const kind = code === undefined ? 'ok' : resultOf(code, this.request)
+      const attempt = record(kind, code, { status: result.answer.status })
+      // Another request may follow a redirect, and the body of a good answer may prove invalid.
+      const isCertain = kind === 'fail' && code !== REDIRECT
+      if (isCertain) this.#countAsLast(attempt)
+      else this.#unread.push(attempt)
+      return result
+    } catch (error) {
+      const code = this.#failureOf(error, tookMs())
+      this.#trackUnanswered(error, code, tookMs())
+      span?.end(error instanceof AttemptError ? error.code : 'CALL_ENDED')
+      const result = code === undefined ? 'none' : resultOf(code, this.request)
+      this.#countAsLast(record(result === 'fail' && watch.hasHung() ? 'late' : result, code, { error }))
+      throw error
+    } finally {
+      watch.stop()
+    }
   }
 
   /**
@@ -228,14 +191,18 @@ export class AttemptRecorder {
     return Math.max(leastMs, HANGING_P95_TIMES * (p95Ms ?? 0))
   }
 
-  #noteHanging(): void {
-    const attempt = this.#attempt
-    if (!attempt) return
-    attempt.hasHung = true
-    const { concurrency, isDecisive } = this.request
-    const failuresToOpen = isDecisive ? 1 : Math.min(FAILURES_TO_OPEN, concurrency)
-    // It keeps its half-open slot until it ends.
-    this.#counting = this.#send({ ...this.#observed(attempt, 'hanging', { code: 'UPSTREAM_TIMEOUT' }), failuresToOpen })
+  #watchHanging(record: () => ObservedAttempt): { hasHung: () => boolean; stop: () => void } {
+    let hasHung = false
+    const waitedBefore = this.#waitedForMemoryMs()
+    const limitMs = (): number => this.#longMs(HANGING_MS) + this.#waitedForMemoryMs() - waitedBefore
+    const stop = onHanging({ firstMs: HANGING_MS, limitMs }, () => {
+      hasHung = true
+      const { concurrency, isDecisive } = this.request
+      const failuresToOpen = isDecisive ? 1 : Math.min(FAILURES_TO_OPEN, concurrency)
+      // It keeps its half-open slot until it ends.
+      this.#counting = this.#send({ ...record(), failuresToOpen })
+    })
+    return { hasHung: () => hasHung, stop }
   }
 
   /** Counts an attempt and frees the half-open slot, which all attempts before it shared. */

@@ -34,7 +34,7 @@ const DECODERS: Record<string, (bytes: Buffer) => Transform> = {
 
 export interface BodyBounds {
   bytesMax: number
-  memory?: Pick<MemoryShare, 'take'> | undefined
+  memory?: MemoryShare | undefined
   /** Ends a wait for memory. */
   signal: AbortSignal
 }
