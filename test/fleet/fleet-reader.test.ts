@@ -292,11 +292,13 @@ describe('the fleet as operators read it', () => {
       const found = await rows.read({ minutes: [], slots, now })
       return { scripts: (await scripts()) - before, found }
     }
-    await read([])
-    const idle = await read([])
-    assert.equal(idle.found.length, catalog.size)
-    assert.ok(idle.scripts < catalog.size / 2, `${idle.scripts} scripts for APIs that nobody calls`)
-    assert.ok((await read([called])).scripts > idle.scripts, 'the state of one that is called is read')
+    // The console runs scripts of its own now and then, so the fewest of three reads count.
+    const fewest = async (slots: (typeof called)[]) =>
+      Math.min((await read(slots)).scripts, (await read(slots)).scripts, (await read(slots)).scripts)
+    assert.equal((await read([])).found.length, catalog.size)
+    const idle = await fewest([])
+    assert.ok(idle < catalog.size / 2, `${idle} scripts for APIs that nobody calls`)
+    assert.ok((await fewest([called])) > idle, 'the state of an API that is called is read')
   })
 
   it('the fleet as operators read it has it that Postgres answers and takes no usage, until it does again', async () => {
