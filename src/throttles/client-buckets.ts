@@ -2,8 +2,8 @@ import { clientsAround } from './client-network.ts'
 import { TokenBuckets } from './token-buckets.ts'
 
 /**
- * A token bucket for each client address, and a larger one for each network that one stranger may
- * have whole.
+ * A token bucket for each client address, and a larger bucket for each network of addresses that a
+ * single stranger may own.
  */
 export class ClientBuckets {
   readonly #rate: { perSecond: number; burst: number }

@@ -190,7 +190,10 @@ function only(records: Source[]): Source | undefined {
   return records.length === 1 ? records[0] : undefined
 }
 
-/** A pair of coordinates of which one is missing would be read as another place. */
+/**
+ * Latitude and longitude; empty if either is missing, because the other alone would be read as
+ * another place.
+ */
 function whole(latlng: unknown): unknown[] {
   return items(latlng).every((degrees) => number(degrees) !== null) ? items(latlng) : []
 }

@@ -206,7 +206,7 @@ describe('a key with a list of addresses', () => {
     assert.deepEqual(await onBoth(OTHER, made.key), [200, 200])
   })
 
-  it('of a team is narrowed as any other, and sessions and other keys of the account are not', async () => {
+  it('of a team is bound to its addresses, and neither sessions nor other keys of the account are', async () => {
     const { team } = (await send(stage.gateway, '/v1/teams', { token: account.token, body: { name: 'Team' } })).body
     const { id, key } = await makeKey({ teamId: team.id, addresses: ['203.0.113.0/24'] })
     assert.deepEqual(

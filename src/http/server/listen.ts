@@ -79,8 +79,8 @@ function followUnused(server: Server): () => void {
 }
 
 /**
- * Strangers reach this listener too, and its connections are taken from those that the process may
- * have.
+ * Redirects requests over plain HTTP. Strangers reach this listener too, and its connections count
+ * to the open files that the process may have, so each client has a limit here as well.
  */
 function listenAndRedirect(http: Config['http'], port: number): Promise<Server> {
   const { host, baseUrl, clients, trustProxy } = http
