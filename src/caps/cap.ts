@@ -23,15 +23,12 @@ import { scripts } from './scripts.ts'
 import { WINDOW_MARGIN_MS } from './timing.ts'
 
 /** A call that waits for a permit, and how it joins the queue if it has no place there. */
-export interface Waiter {
+export interface Waiter extends Pick<WaitQueueEntry, 'weight' | 'coalescedKey'> {
   member: string
   /** Of a call that has a place, or had a place and keeps its order; the least tag goes first. */
   tag?: number | undefined
-  /** By plan: see `WaitQueueEntry`. */
-  weight: number
   /** Until when a permit is of use: Redis time, milliseconds. */
   deadline: number
-  coalescedKey?: string | undefined
 }
 
 /** Permits that ended, and how long their requests took in the mean. */

@@ -33,7 +33,7 @@ export class UpstreamCaps {
 
 /**
  * Of the requests in a window that the shared cap allows, at most this part has unproven keys: see
- * `ofSharedCap`.
+ * `acquirePermit`.
  */
 const UNPROVEN_PART = 1 / 4
 

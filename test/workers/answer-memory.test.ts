@@ -1,15 +1,21 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { AnswerMemory } from '../../workers/upstream/answer-memory.ts'
+import { AnswerMemory, MemoryShare } from '../../workers/upstream/answer-memory.ts'
+
+/** Gives back what `run` took when it ends. */
+async function within(memory: AnswerMemory, run: (share: MemoryShare) => Promise<void>): Promise<void> {
+  const share = new MemoryShare(memory)
+  await run(share).finally(() => share.giveBack())
+}
 
 /** A call that takes each of `bytes` after the other, and holds them until it ends. */
 function startCall(memory: AnswerMemory, bytes: number[], signal = new AbortController().signal) {
   const end = Promise.withResolvers<void>()
   let taken = 0
-  const ended = memory.within(async ({ take }) => {
+  const ended = within(memory, async (share) => {
     for (const each of bytes) {
-      await take(each, signal)
+      await share.take(each, signal)
       taken += each
     }
     await end.promise
@@ -58,8 +64,8 @@ test('more of an answer that waits is counted with it, and waits no longer than 
   await settle()
   const { signal } = new AbortController()
   const end = Promise.withResolvers<void>()
-  const ended = memory.within(async ({ take }) => {
-    const [one, other] = [take(80, signal), take(20, signal)]
+  const ended = within(memory, async (share) => {
+    const [one, other] = [share.take(80, signal), share.take(20, signal)]
     assert.equal(one, other)
     await one
     await end.promise
@@ -84,23 +90,23 @@ test('the time for which an answer waits for memory is known while it waits and 
   const first = startCall(memory, [1])
   await settle()
   const { signal } = new AbortController()
-  await memory.within(async ({ take, waitedMs }) => {
-    assert.equal(waitedMs(), 0)
-    const waiting = take(1, signal)
+  await within(memory, async (share) => {
+    assert.equal(share.waitedMs, 0)
+    const waiting = share.take(1, signal)
     await delay(20)
-    const [soFar] = [waitedMs(), await first.end(), await waiting]
+    const [soFar] = [share.waitedMs, await first.end(), await waiting]
     // Timers count whole milliseconds.
     assert.ok(soFar >= 19, `${soFar}`)
-    const inAll = waitedMs()
+    const inAll = share.waitedMs
     assert.ok(inAll >= soFar)
     await delay(20)
-    assert.equal(waitedMs(), inAll)
+    assert.equal(share.waitedMs, inAll)
   })
 })
 
 test('memory that there is is given without a wait', async () => {
-  await new AnswerMemory(100).within(async ({ take }) => {
-    assert.equal(take(1_000, new AbortController().signal), undefined)
+  await within(new AnswerMemory(100), async (share) => {
+    assert.equal(share.take(1_000, new AbortController().signal), undefined)
   })
 })
 
@@ -131,20 +137,20 @@ test('what was taken for an answer that failed is given back at once, and the wa
   const first = startCall(memory, [50])
   await settle()
   const { signal } = new AbortController()
-  await memory.within(async ({ take, giveBack, waitedMs }) => {
-    await take(80, signal)
-    const waiting = assert.rejects(Promise.resolve(take(80, signal)), { message: 'the answer failed' })
+  await within(memory, async (share) => {
+    await share.take(80, signal)
+    const waiting = assert.rejects(Promise.resolve(share.take(80, signal)), { message: 'the answer failed' })
     const other = startCall(memory, [90])
     await settle()
     assert.equal(other.taken(), 0)
-    giveBack()
+    share.giveBack()
     await waiting
     assert.equal(other.taken(), 90)
-    const waited = waitedMs()
+    const waited = share.waitedMs
     await delay(20)
-    assert.equal(waitedMs(), waited)
+    assert.equal(share.waitedMs, waited)
     // The next attempt's answer.
-    const again = take(80, signal)
+    const again = share.take(80, signal)
     await other.end()
     await again
   })

@@ -6,11 +6,11 @@ import { type TestContext, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, buildConnector } from 'undici'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
-import type { Reach } from '../../src/queue/verdict.ts'
 import { EndedUnsentError, reachOfFailed, StalePermitError } from '../../workers/errors/attempt-error.ts'
-import { AnswerMemory, type MemoryShare } from '../../workers/upstream/answer-memory.ts'
+import { AnswerMemory, MemoryShare } from '../../workers/upstream/answer-memory.ts'
 import { attempt } from '../../workers/upstream/attempt.ts'
 import { describeFailure } from '../../workers/upstream/failure-words.ts'
+import type { CallProgress } from '../../workers/upstream/send-under-permit.ts'
 
 const catalog = await loadCatalog(new Map())
 const api = catalog.get('mock-data') ?? assert.fail()
@@ -33,8 +33,7 @@ async function serve(t: TestContext, listener: RequestListener) {
   })
   const { port } = server.address() as AddressInfo
   const request = { origin: `http://127.0.0.1:${port}`, path: '/', headers: {}, key: undefined }
-  const reached: Reach[] = []
-  const onReach = (reach: Reach) => void reached.push(reach)
+  const progress: CallProgress = { reach: 'unsent' }
   const ask = (isFresh = true, signal = new AbortController().signal, memory?: MemoryShare, timeoutMs = 10_000) => {
     const permit = {
       id: '',
@@ -43,9 +42,9 @@ async function serve(t: TestContext, listener: RequestListener) {
       release: () => undefined,
       giveBack: () => undefined,
     }
-    return attempt(api, request, { client, permit, onReach, signal, timeoutMs, memory })
+    return attempt(api, request, { client, permit, progress, signal, timeoutMs, memory })
   }
-  return { seen, reached, ask, stop: () => server.close() }
+  return { seen, progress, ask, stop: () => server.close() }
 }
 
 test('a connection that was ready too late for one permit serves the next: slow to connect is not never', async (t) => {
@@ -56,12 +55,12 @@ test('a connection that was ready too late for one permit serves the next: slow 
 })
 
 test('a call that ends before its connection is ready sent nothing, and one that ends later may have', async (t) => {
-  const { seen, reached, ask } = await serve(t, () => undefined)
+  const { seen, progress, ask } = await serve(t, () => undefined)
   const left = new AbortController()
   const unsent = ask(true, left.signal)
   left.abort('caller left')
   await assert.rejects(unsent, (error) => error instanceof EndedUnsentError && error.cause === 'caller left')
-  assert.deepEqual(reached, [])
+  assert.equal(progress.reach, 'unsent')
   const leaves = new AbortController()
   const sent = ask(true, leaves.signal)
   sent.catch(() => undefined)
@@ -69,7 +68,7 @@ test('a call that ends before its connection is ready sent nothing, and one that
   leaves.abort('caller left')
   await assert.rejects(sent, (reason) => reason === 'caller left')
   assert.equal(seen.requests, 1)
-  assert.deepEqual(reached, ['sent'])
+  assert.equal(progress.reach, 'sent')
 })
 
 test('an attempt whose connection is refused or takes too long was not sent, and an attempt whose answer is lost was', async (t) => {
@@ -123,28 +122,20 @@ const LARGE = JSON.stringify('x'.repeat(1_000_000))
 /** Memory that one call holds, which began first. Other calls get none until it ends. */
 function heldMemory() {
   const memory = new AnswerMemory(0)
-  const end = Promise.withResolvers<void>()
-  const holding = memory.within(async ({ take }) => {
-    await take(1, new AbortController().signal)
-    await end.promise
-  })
+  const holding = new MemoryShare(memory)
+  holding.take(1, new AbortController().signal)
   const waiting = Promise.withResolvers<void>()
-  const within = <T>(run: (share: MemoryShare) => Promise<T>): Promise<T> =>
-    memory.within((share) =>
-      run({
-        ...share,
-        take: (bytes, signal) => {
-          const taking = share.take(bytes, signal)
-          if (taking) waiting.resolve()
-          return taking
-        },
-      }),
-    )
-  const giveBack = async () => {
-    end.resolve()
-    await holding
+  const within = async <T>(run: (share: MemoryShare) => Promise<T>): Promise<T> => {
+    const share = new MemoryShare(memory)
+    const take = share.take.bind(share)
+    share.take = (bytes, signal) => {
+      const taking = take(bytes, signal)
+      if (taking) waiting.resolve()
+      return taking
+    }
+    return await run(share).finally(() => share.giveBack())
   }
-  return { within, isWaiting: waiting.promise, giveBack }
+  return { within, isWaiting: waiting.promise, giveBack: () => holding.giveBack() }
 }
 
 test('a large answer is read on when there is memory, and that time is not the time limit of the upstream', async (t) => {
@@ -154,7 +145,7 @@ test('a large answer is read on when there is memory, and that time is not the t
   const asked = within((memory) => ask(true, new AbortController().signal, memory, timeoutMs))
   await isWaiting
   await Promise.race([delay(timeoutMs + 1), asked])
-  await giveBack()
+  giveBack()
   assert.equal((await asked).text, LARGE)
 })
 
@@ -166,7 +157,7 @@ test('a call that ends while its answer waits for memory is waited for no longer
   await isWaiting
   left.abort('caller left')
   await assert.rejects(asked, (reason) => reason === 'caller left')
-  await giveBack()
+  giveBack()
 })
 
 test('an upstream that closes the connection while its answer waits for memory has failed', async (t) => {
@@ -178,7 +169,7 @@ test('an upstream that closes the connection while its answer waits for memory h
   const asked = within((memory) => ask(true, new AbortController().signal, memory))
   const failed = assert.rejects(asked, { code: 'UPSTREAM_ERROR' })
   await isWaiting
-  await giveBack()
+  giveBack()
   await failed
 })
 
@@ -191,11 +182,11 @@ test('the wait of an answer that failed is not counted to the attempt after it',
   const { within, isWaiting, giveBack } = heldMemory()
   await within(async (memory) => {
     await assert.rejects(ask(true, new AbortController().signal, memory), { code: 'UPSTREAM_ERROR' })
-    const waited = memory.waitedMs()
+    const waited = memory.waitedMs
     await delay(20)
-    assert.equal(memory.waitedMs(), waited)
+    assert.equal(memory.waitedMs, waited)
   })
-  await giveBack()
+  giveBack()
 })
 
 test('a small answer waits for no memory', async (t) => {
@@ -203,7 +194,7 @@ test('a small answer waits for no memory', async (t) => {
   const { within, giveBack } = heldMemory()
   const { answer } = await within((memory) => ask(true, new AbortController().signal, memory))
   assert.deepEqual(answer.body, {})
-  await giveBack()
+  giveBack()
 })
 
 for (const [what, listener] of Object.entries<RequestListener>({

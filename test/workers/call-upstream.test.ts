@@ -7,7 +7,7 @@ import { HANGING_MS } from '../../src/health/health-thresholds.ts'
 import { SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 import { capKeys, upstreamKeys } from '../../src/redis/keys.ts'
 import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
-import { AnswerMemory } from '../../workers/upstream/answer-memory.ts'
+import { AnswerMemory, MemoryShare } from '../../workers/upstream/answer-memory.ts'
 import type { CallProgress } from '../../workers/upstream/send-under-permit.ts'
 import { until } from '../support/gateway.ts'
 import { failureOf } from '../support/worker-parts.ts'
@@ -92,16 +92,12 @@ test('the time for which a large answer waits for memory of the worker is no fai
   const { deps, call, paths } = await open(t, (_request, response) => response.end(page))
   const memory = new AnswerMemory(0)
   deps.answerMemory = memory
-  const end = Promise.withResolvers<void>()
-  const holding = memory.within(async ({ take }) => {
-    await take(1, new AbortController().signal)
-    await end.promise
-  })
+  const holding = new MemoryShare(memory)
+  holding.take(1, new AbortController().signal)
   const calling = call('large')
   await until(() => paths.length === 1)
   await delay(HANGING_MS + 500)
-  end.resolve()
-  await holding
+  holding.giveBack()
   const outcome = await calling
   assert.ok('body' in outcome, JSON.stringify(outcome))
   await until(async () => (await deps.redis.exists(upstreamKeys.health(SLUG))) === 1)

@@ -22,16 +22,6 @@ import { startServices } from '../support/services.ts'
 export const SLUG = 'encyclopedia'
 export const PAGE = JSON.stringify({ title: 'Earth', extract: 'A planet.' })
 
-/** A call's request for permits. If it has a tag, it joined the queue before. */
-export function permitRequest(
-  callId: string,
-  deadline: number,
-  { accountId = 'account', tag = undefined as number | undefined } = {},
-) {
-  const entry = { id: callId, accountId, isAsync: false, weight: 1, slug: SLUG, bucket: SHARED_BUCKET }
-  return { entry, deadline: Math.floor(deadline), tag }
-}
-
 interface Behaviour {
   slowConnections?: number
   rateHeaders?: Upstream['rateHeaders']
@@ -105,10 +95,10 @@ export async function openLocalWorker(
         ...{ v: 1, id, accountId, mode: 'live', slug: SLUG, endpoint: 'summary' },
         ...{ parameters: { title }, extra, raw: false, isAsync: false, replyTo: '' },
         ...{ limitsAcquiredAt: Math.floor(now), deadline: Math.floor(now + timeMs) },
+        ...(joinsLate ? {} : { ticket: { tag: 0 } }),
       },
       currentKey: () => undefined,
       bucket: SHARED_BUCKET,
-      permitRequest: permitRequest(id, now + timeMs, { accountId, tag: joinsLate ? undefined : 0 }),
       times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
       progress,
       remainingMs: () => now + timeMs - deps.clock.now(),

@@ -16,6 +16,7 @@ import { AttemptError } from '../../workers/errors/attempt-error.ts'
 import { GrantLedger } from '../../workers/permits/grant-ledger.ts'
 import { PermitClient } from '../../workers/permits/permit-client.ts'
 import { PermitClients } from '../../workers/permits/permit-clients.ts'
+import { permitRequestOf } from '../../workers/permits/permit-request.ts'
 import { AHEAD_LIFE_MS } from '../../workers/permits/permits-ahead.ts'
 import type { Permit } from '../../workers/permits/permits-in-use.ts'
 import { until } from '../support/gateway.ts'
@@ -34,7 +35,7 @@ function requestOf(
   const { timeMs = 60_000, tag, ...more } = fields
   const identity = { id: callId, accountId: 'account', isAsync: false, weight: 1 }
   const entry: WaitQueueEntry = { ...identity, slug: 'weather', bucket: SHARED_BUCKET, ...more }
-  return { entry, deadline: Date.now() + timeMs, tag }
+  return permitRequestOf(entry, Date.now() + timeMs, tag)
 }
 
 async function open(t: TestContext) {
@@ -70,7 +71,8 @@ async function openWide(stores: Awaited<ReturnType<typeof open>>, concurrency: n
   const api = catalog.get('weather') ?? assert.fail()
   applySettings(api, { caps: { concurrency, rates: [{ max: 1_000, seconds: 1 }] } })
   const client = clients.of(api, SHARED_BUCKET)
-  const acquire = (id: string) => client.acquire(requestOf(id), () => 30_000, new AbortController().signal)
+  const acquire = (id: string) =>
+    client.acquire(requestOf(id), { remainingMs: () => 30_000, signal: new AbortController().signal })
   const count = (name: 'leases' | 'queue' | 'waiters') => stores.redis.zcard(capKeys.of('weather', SHARED_BUCKET, name))
   return { ...stores, catalog, caps, clients, client, acquire, count }
 }
@@ -129,7 +131,7 @@ async function openNarrow(t: TestContext) {
   await health.read('weather')
   const client = clients.of(api, SHARED_BUCKET)
   const acquire = (id: string, remainingMs: () => number) =>
-    client.acquire(requestOf(id, { accountId: id }), remainingMs, new AbortController().signal)
+    client.acquire(requestOf(id, { accountId: id }), { remainingMs, signal: new AbortController().signal })
   const log = () => redis.zcard(capKeys.of('weather', SHARED_BUCKET, 'log'))
   return { acquire, log }
 }
@@ -172,7 +174,9 @@ test('a permit is usable when it comes although Redis takes longer to answer tha
   const { catalog, clients } = await openClients({ redis, db })
   const api = catalog.get('weather') ?? assert.fail()
   const acquire = (id: string) =>
-    clients.of(api, SHARED_BUCKET).acquire(requestOf(id), () => 30_000, new AbortController().signal)
+    clients
+      .of(api, SHARED_BUCKET)
+      .acquire(requestOf(id), { remainingMs: () => 30_000, signal: new AbortController().signal })
   const first = await acquire('first')
   first.release(1)
   // Back and forth.
@@ -193,7 +197,8 @@ test('a poll whose reply is lost gives the same permit when it is sent again, an
   const api = catalog.get('weather') ?? assert.fail()
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 60, seconds: 3_600 }] } })
   const { signal } = new AbortController()
-  const acquire = (id: string) => clients.of(api, SHARED_BUCKET).acquire(requestOf(id), () => 30_000, signal)
+  const acquire = (id: string) =>
+    clients.of(api, SHARED_BUCKET).acquire(requestOf(id), { remainingMs: () => 30_000, signal })
   const logged = () => direct.zrange(capKeys.of('weather', SHARED_BUCKET, 'log'), '0', '-1')
   const losing = async <T>(started: () => Promise<T>, isDone: () => Promise<boolean>): Promise<T> => {
     proxy.loseReplies()
@@ -234,7 +239,7 @@ test("caps that operators change hold at once for calls with callers' own keys a
     const acquire = (id: string) =>
       clients
         .of(api, bucket)
-        .acquire(requestOf(id, { slug: api.slug, bucket, timeMs: 4_000_000 }), () => 60_000, signal)
+        .acquire(requestOf(id, { slug: api.slug, bucket, timeMs: 4_000_000 }), { remainingMs: () => 60_000, signal })
     const permits = [await acquire('a')]
     applySettings(api, { caps: { concurrency: 2, rates: [{ max: 2, seconds: 3_600 }] } })
     permits.push(await acquire('b'))
@@ -255,7 +260,8 @@ test('calls that wait for a permit when an operator holds the calls of their ups
     applySettings(api, { caps: { concurrency: 1, rates: [] } })
     const client = clients.of(api, bucket)
     const { signal } = new AbortController()
-    const acquire = (id: string) => client.acquire(requestOf(id, { slug: api.slug, bucket }), () => 60_000, signal)
+    const acquire = (id: string) =>
+      client.acquire(requestOf(id, { slug: api.slug, bucket }), { remainingMs: () => 60_000, signal })
     const first = await acquire('first')
     let granted = 0
     const waiting = ['a', 'b'].map(async (id) => {
@@ -286,7 +292,9 @@ test('a permit for another request of a call is refused at once if it would come
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 3_600 }] } })
   const leaving = new AbortController()
   const acquire = (id: string, timeMs: number, tag?: number) =>
-    clients.of(api, SHARED_BUCKET).acquire(requestOf(id, { timeMs, tag }), () => timeMs, leaving.signal)
+    clients
+      .of(api, SHARED_BUCKET)
+      .acquire(requestOf(id, { timeMs, tag }), { remainingMs: () => timeMs, signal: leaving.signal })
   const first = await acquire('a', 30_000)
   first.release(1)
   const patient = acquire('b', 4_000_000, 0.5)
@@ -315,7 +323,7 @@ test('calls for which a closed upstream opens too late get the reason that new c
   const places = await Promise.all(
     [12_000, 40_000, 40_000].map(async (timeMs, index) => {
       const request = requestOf(`${index}`, { timeMs })
-      const place = await cap.joinWaitQueue(request.entry, request.deadline)
+      const place = await cap.joinWaitQueue(request, request.deadline)
       assert.ok('tag' in place)
       return { ...request, tag: place.tag, timeMs }
     }),
@@ -324,7 +332,7 @@ test('calls for which a closed upstream opens too late get the reason that new c
   const signal = AbortSignal.timeout(20_000)
   const again = { ...requestOf('again', { timeMs: 12_000, tag: 0 }), timeMs: 12_000 }
   const rejected = [...places.filter((_, index) => index !== 1), again].map(({ timeMs, ...request }) =>
-    clients.of(api, SHARED_BUCKET).acquire(request, () => timeMs, signal),
+    clients.of(api, SHARED_BUCKET).acquire(request, { remainingMs: () => timeMs, signal }),
   )
   const reasons = (await Promise.allSettled(rejected)).map((result) => {
     assert.ok(result.status === 'rejected' && result.reason instanceof AttemptError)
@@ -346,7 +354,9 @@ test("permits of callers' keys are served although so many other keys came that 
   applySettings(api, { caps: { concurrency: 1 } })
   const { signal } = new AbortController()
   const acquire = (id: string) =>
-    clients.of(api, 'key:first').acquire(requestOf(id, { slug: api.slug, bucket: 'key:first' }), () => 30_000, signal)
+    clients
+      .of(api, 'key:first')
+      .acquire(requestOf(id, { slug: api.slug, bucket: 'key:first' }), { remainingMs: () => 30_000, signal })
   const held = await acquire('a')
   const waiting = acquire('b')
   for (let number = 0; number < 2 * CAPS_KEPT_MAX; number += 1) clients.of(api, `key:${number}`)
@@ -397,7 +407,8 @@ test('permits whose leases are gone before they are renewed are warned of, and t
   const api = catalog.get('weather') ?? assert.fail()
   const warn = t.mock.method(log, 'warn')
   const client = clients.of(api, SHARED_BUCKET)
-  const acquire = (id: string) => client.acquire(requestOf(id), () => 1_000, new AbortController().signal)
+  const acquire = (id: string) =>
+    client.acquire(requestOf(id), { remainingMs: () => 1_000, signal: new AbortController().signal })
   const ended = await acquire('ended')
   const held = await Promise.all(['lost', 'held'].map(acquire))
   const leases = capKeys.of('weather', SHARED_BUCKET, 'leases')
@@ -486,10 +497,10 @@ test('a call that joined the queue for a permit is refused at once and leaves th
     ...{ aheadMax: 0, isPausedByOperator: () => false, usualMs: () => 100 },
   })
   const away = new Error('the breaker is open')
-  const refusalByHealth = () => (isAway ? away : undefined)
+  const refusal = () => (isAway ? away : undefined)
   const { signal } = new AbortController()
-  const held = await client.acquire(requestOf('first'), () => 30_000, signal)
-  const late = client.acquire({ ...requestOf('late'), refusalByHealth }, () => 30_000, signal)
+  const held = await client.acquire(requestOf('first'), { remainingMs: () => 30_000, signal })
+  const late = client.acquire(requestOf('late'), { remainingMs: () => 30_000, signal, refusal })
   late.catch(() => undefined)
   const queued = () => redis.zcard(capKeys.of('weather', SHARED_BUCKET, 'queue'))
   await until(async () => (await queued()) === 1)
@@ -510,7 +521,7 @@ async function openAhead(t: TestContext) {
   const held: Permit[] = []
   const acquire = async (id: string, tag?: number) => {
     const request = requestOf(id, { tag })
-    const permit = await client.acquire(request, () => 30_000, new AbortController().signal)
+    const permit = await client.acquire(request, { remainingMs: () => 30_000, signal: new AbortController().signal })
     held.push(permit)
     return permit
   }
@@ -557,7 +568,10 @@ test('permits ahead are not used once the upstream was found to limit the gatewa
   const [first] = held
   const cap = caps.of({ slug: 'weather' }, SHARED_BUCKET)
   await cap.applyUpstreamLimit({ closedForMs: 30_000, observedBy: first?.id ?? assert.fail() })
-  const late = client.acquire(requestOf('late', { timeMs: 5_000 }), () => 5_000, new AbortController().signal)
+  const late = client.acquire(requestOf('late', { timeMs: 5_000 }), {
+    remainingMs: () => 5_000,
+    signal: new AbortController().signal,
+  })
   await assert.rejects(late, withCode('UPSTREAM_RATE_LIMITED'))
   goOn()
   await client.close()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
-import { AnswerMemory, type MemoryShare } from '../../workers/upstream/answer-memory.ts'
+import { AnswerMemory, MemoryShare } from '../../workers/upstream/answer-memory.ts'
 import { BodyReader, decodeBody } from '../../workers/upstream/response-body.ts'
 
 const TEXT = Buffer.from(JSON.stringify({ items: Array.from({ length: 500 }, (_, index) => ({ index })) }))
@@ -67,27 +67,22 @@ for (const encoding of [
 test('a small body that unpacks to a large one waits for memory before it is decoded further', async () => {
   const large = Buffer.alloc(1_000_000, ' ')
   const memory = new AnswerMemory(0)
-  const end = Promise.withResolvers<void>()
-  const holding = memory.within(async ({ take }) => {
-    await take(1, signal)
-    await end.promise
-  })
+  const holding = new MemoryShare(memory)
+  holding.take(1, signal)
   let askedFor = 0
   const waiting = Promise.withResolvers<void>()
-  const decoding = memory.within((share) => {
-    const take: MemoryShare['take'] = (bytes, stop) => {
-      askedFor += bytes
-      waiting.resolve()
-      return share.take(bytes, stop)
-    }
-    return decodeBody(gzipSync(large), 'gzip', { bytesMax: BYTES_MAX, memory: { ...share, take }, signal })
-  })
+  const share = new MemoryShare(memory)
+  const take: MemoryShare['take'] = (bytes, stop) => {
+    askedFor += bytes
+    waiting.resolve()
+    return share.take(bytes, stop)
+  }
+  const decoding = decodeBody(gzipSync(large), 'gzip', { bytesMax: BYTES_MAX, memory: { take }, signal })
   await waiting.promise
   // Longer than the whole answer would take.
   await decodeBody(gzipSync(large), 'gzip', { bytesMax: BYTES_MAX, signal })
   assert.ok(askedFor < 100_000, `${askedFor} bytes`)
-  end.resolve()
-  await holding
+  holding.giveBack()
   assert.deepEqual(await decoding, large)
   assert.ok(askedFor > large.length)
 })
@@ -99,8 +94,6 @@ test('a call that ends while its body is decoded does not fail with a body that 
       left.abort('caller left')
       return Promise.reject('caller left')
     },
-    giveBack: () => undefined,
-    waitedMs: () => 0,
   }
   const bounds = { bytesMax: BYTES_MAX, memory, signal: left.signal }
   await assert.rejects(
@@ -117,7 +110,7 @@ test('a body in parts of one byte counts 64 bytes for each part, against its bou
   }
   const body = new BodyReader({
     bytesMax: BYTES_MAX,
-    memory: { take, giveBack: () => undefined, waitedMs: () => 0 },
+    memory: { take },
     signal,
   })
   const part = Buffer.from(' ')

@@ -6,7 +6,7 @@ import { NO_BODY } from '../../src/queue/reply-head.ts'
 import { memberOf } from '../../src/queue/wait-queue-entry.ts'
 import type { CoalescedRequest, RequestResult, SharedResult } from '../cache/request-coalescer.ts'
 import type { Permit } from '../permits/permits-in-use.ts'
-import type { UpstreamCall } from '../upstream/call-upstream.ts'
+import { callUpstream, type UpstreamCall } from '../upstream/call-upstream.ts'
 import { callWithFallback } from '../upstream/call-with-fallback.ts'
 import { isCutShort, isFailure, isOfOneCall, isUnsent, type Outcome } from '../upstream/outcome.ts'
 import type { WorkerDeps } from './worker-deps.ts'
@@ -42,7 +42,8 @@ const WITHOUT_REQUEST: Partial<Record<ErrorCode, string>> = {
 export async function callThroughCache(deps: WorkerDeps, upstreamCall: UpstreamCall): Promise<CallOutcome> {
   const { api, call, endpoint } = upstreamCall
   const keys = cacheKeys(endpoint, call)
-  if (!keys) return { outcome: await callWithFallback(deps, upstreamCall) }
+  const callSource = api.fallback ? callWithFallback : callUpstream
+  if (!keys) return { outcome: await callSource(deps, upstreamCall) }
   const now = deps.clock.now()
   const stored = await deps.cache.get(keys.answer)
   if (stored && stalenessMs(stored, now) <= 0) return served(deps, stored)
@@ -123,11 +124,9 @@ class StoredMeanwhileError extends Error {
  * call; tries again if what came was about another call alone.
  */
 async function shareRequest(deps: WorkerDeps, upstreamCall: UpstreamCall, keys: CacheKeys): Promise<SharedResult> {
-  const { call, progress, signal, remainingMs, permitRequest } = upstreamCall
-  // If this call leads and must wait, identical calls find it in the queue and take no places
-  // there.
-  const waitEntry = { ...permitRequest.entry, coalescedKey: keys.coalesced }
-  const leading = { ...upstreamCall, permitRequest: { ...permitRequest, entry: waitEntry } }
+  const { call, progress, signal, remainingMs } = upstreamCall
+  // If this call leads and must wait, identical calls take no places in the queue.
+  const leading = { ...upstreamCall, coalescedKey: keys.coalesced }
   const subscriber = {
     member: memberOf(call),
     deadline: call.deadline,
@@ -181,11 +180,12 @@ async function fetchAnswer(
     if (hasWaited) await ensureNotStored()
   }
   const { progress, signal } = request
+  const callSource = upstreamCall.api.fallback ? callWithFallback : callUpstream
   const remainingMs = (): number => request.deadline - clock.now()
   const ofRequest = { progress, signal, remainingMs, ensureNeeded, callerSignal: upstreamCall.signal }
   try {
     if (mayBeStored) await ensureNotStored()
-    const outcome = await callWithFallback(deps, { ...upstreamCall, ...ofRequest })
+    const outcome = await callSource(deps, { ...upstreamCall, ...ofRequest })
     const freshMs = await store(deps, upstreamCall, { key: keys.answer, outcome, lead: request.lead })
     return { outcome, freshMs, fetchedBy: upstreamCall.call.traceparent }
   } catch (error) {

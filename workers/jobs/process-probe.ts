@@ -7,7 +7,7 @@ import { RECHECK_MS } from '../../src/health/health-thresholds.ts'
 import { type ProbeOutcome, parseProbeJob, writeProbeOutcome } from '../../src/queue/probe-job.ts'
 import { SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 import { AttemptError } from '../errors/attempt-error.ts'
-import type { PermitRequest } from '../permits/permit-request.ts'
+import { type PermitRequest, permitRequestOf } from '../permits/permit-request.ts'
 import { mapAnswers } from '../upstream/interpret.ts'
 import { forgetLimitedCallers } from '../upstream/limited-callers.ts'
 import { AttemptRecorder, type FailureWords } from '../upstream/record-attempt.ts'
@@ -51,8 +51,7 @@ export async function processProbe(deps: WorkerDeps, job: Job, cancelled: AbortS
     api,
     endpoint: recorded?.endpoint,
     currentKey: () => api.key,
-    bucket: SHARED_BUCKET,
-    permitRequest: permitRequestOf(deps, slug, String(job.id)),
+    permitRequest: requestOfProbe(deps, slug, String(job.id)),
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
     progress: { reach: 'unsent' as const },
     remainingMs: () => endsAt - performance.now(),
@@ -63,8 +62,9 @@ export async function processProbe(deps: WorkerDeps, job: Job, cancelled: AbortS
   let failure: FailureWords | undefined
   try {
     const request = recorded?.request ?? api.upstream.probe.request
-    const currentWire = () => buildWireRequest(api, request, { extra: [], key: api.key, contact: deps.contact })
-    const { answer, responseClass } = await sendUnderPermit(deps, sending, currentWire)
+    const { answer, responseClass } = await sendUnderPermit(deps, sending, () =>
+      buildWireRequest(api, request, { extra: [], key: api.key, contact: deps.contact }),
+    )
     status = answer.status
     if (!responseClass) await forgetLimitedCallers(deps, slug)
     if (recorded && !responseClass) {
@@ -95,9 +95,9 @@ export async function processProbe(deps: WorkerDeps, job: Job, cancelled: AbortS
 }
 
 /** A probe goes before calls: its tag is the least. It is no account's demand for a share. */
-function permitRequestOf({ clock }: WorkerDeps, slug: string, callId: string): PermitRequest {
+function requestOfProbe({ clock }: WorkerDeps, slug: string, callId: string): PermitRequest {
   const entry = { id: callId, accountId: 'probe', isAsync: false, weight: 1, slug, bucket: SHARED_BUCKET }
-  return { entry, deadline: clock.now() + PROBE_MS_MAX, tag: 0 }
+  return permitRequestOf(entry, clock.now() + PROBE_MS_MAX, 0)
 }
 
 /** The call whose answer was recorded, if one request makes it. */

@@ -8,10 +8,10 @@ import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { startCall } from '../../src/queue/results.ts'
 import { enqueueRevalidateKey } from '../../src/queue/validate-key-job.ts'
 import { hasReached } from '../../src/queue/verdict.ts'
-import { bucketOf, type CapBucket, SHARED_BUCKET, waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
+import { bucketOf, SHARED_BUCKET, waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { CALLER_LEFT, DEADLINE_PASSED, LOCK_LOST } from '../errors/abort-reasons.ts'
 import { StatusError } from '../errors/attempt-error.ts'
-import { ofSharedCap, type PermitRequest } from '../permits/permit-request.ts'
+import type { UpstreamCall } from '../upstream/call-upstream.ts'
 import { attemptFailure, type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { ProviderKeys } from '../upstream/provider-keys.ts'
 import { type CallProgress, progressOf } from '../upstream/send-under-permit.ts'
@@ -121,7 +121,6 @@ async function makeOutcome(
   // Accepted before its node knew of the pause, or held until now.
   if (api.pausedMode === 'refuse') return { outcome: { code: 'API_PAUSED', retryAfterMs: PAUSED_RETRY_MS } }
   if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, run) }
-  const permitRequest = permitRequestOf(call)
   const ensureCallable = (): void => checkCallable(api, call)
   ensureCallable()
   const { providerKey, accountId } = call
@@ -132,7 +131,6 @@ async function makeOutcome(
     endpoint: endpoint.declaration,
     call,
     ...access,
-    permitRequest,
     ensureCallable,
     ...run,
   })
@@ -142,12 +140,7 @@ async function makeOutcome(
 }
 
 /** Whose key a call uses at its upstream, and whose cap therefore bounds it. */
-interface UpstreamAccess {
-  api: Api
-  /** Read when a request is sent: operators replace keys while calls wait. */
-  currentKey: () => string | undefined
-  bucket: CapBucket
-}
+type UpstreamAccess = Pick<UpstreamCall, 'api' | 'currentKey' | 'bucket'>
 
 /**
  * @throws GatewayError if the API was paused or switched off after the call was queued, or if this
@@ -167,13 +160,6 @@ async function callerAccess(
 ): Promise<UpstreamAccess> {
   const key = await providerKeys.of(providerKey.id, accountId)
   return { api: withCallerKey(api), currentKey: () => key, bucket: bucketOf({ providerKey }) }
-}
-
-function permitRequestOf(call: CallJob): PermitRequest {
-  const { ticket, deadline, providerKey } = call
-  const entry = waitQueueEntry(call)
-  const request: PermitRequest = { entry, deadline, tag: ticket?.tag }
-  return providerKey?.isUnproven ? { ...request, sharedCapRequest: ofSharedCap(request) } : request
 }
 
 /**

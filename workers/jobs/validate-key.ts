@@ -17,7 +17,7 @@ import { NO_BODY } from '../../src/queue/reply-head.ts'
 import { parseValidateKeyJob, TRY_AGAIN_MS } from '../../src/queue/validate-key-job.ts'
 import { bucketOf, UNPROVEN_BUCKET, voterOf, type WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { AttemptError } from '../errors/attempt-error.ts'
-import { ofSharedCap, type PermitRequest } from '../permits/permit-request.ts'
+import { permitRequestOf } from '../permits/permit-request.ts'
 import { AttemptRecorder } from '../upstream/record-attempt.ts'
 import { sendUnderPermit } from '../upstream/send-under-permit.ts'
 import { buildWireRequest } from '../upstream/upstream-request.ts'
@@ -168,14 +168,11 @@ async function sendCheck(deps: WorkerDeps, { api, entry, endsAt, signal }: Check
     voter: voterOf({ accountId: entry.accountId, group: entry.group }),
     concurrency: api.caps.concurrency,
   })
-  const permitRequest: PermitRequest = { entry, deadline: deps.clock.now() + VALIDATE_MS_MAX }
-  if (entry.bucket === UNPROVEN_BUCKET) permitRequest.sharedCapRequest = ofSharedCap(permitRequest)
   const sending = {
     api,
     endpoint: undefined,
     currentKey: () => key,
-    bucket: entry.bucket,
-    permitRequest,
+    permitRequest: permitRequestOf(entry, deps.clock.now() + VALIDATE_MS_MAX),
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
     progress: { reach: 'unsent' as const },
     remainingMs: () => endsAt - performance.now(),

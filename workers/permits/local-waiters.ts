@@ -1,51 +1,27 @@
-import type { Waiter } from '../../src/caps/cap.ts'
-import { groupOrAccountOf, memberOf } from '../../src/queue/wait-queue-entry.ts'
+import { groupOrAccountOf } from '../../src/queue/wait-queue-entry.ts'
 import type { PermitRequest } from './permit-request.ts'
 import type { Permit } from './permits-in-use.ts'
 
+/** How long a call waits for a permit, and what ends its wait. */
+export interface PermitWait {
+  remainingMs: () => number
+  signal: AbortSignal
+  /**
+   * Why a permit could not be used, as far as this process knows the health of the upstream;
+   * undefined if it could.
+   */
+  refusal?: () => Error | undefined
+}
+
 /** A call of this worker that waits for a permit. */
-export interface LocalWaiter extends Waiter {
-  request: PermitRequest
+export interface LocalWaiter extends PermitRequest, PermitWait {
   /** The reply to a poll said that it has to wait. */
   hasWaited: boolean
   /** A poll joined the queue for it: it leaves the queue when it stops waiting. */
   hasJoined: boolean
-  remainingMs: () => number
   resolve: (permit: Permit) => void
   reject: (error: unknown) => void
-  signal: AbortSignal
   onAbort: () => void
-}
-
-/** A call that begins to wait. `onAbort`: when its signal aborts. */
-export function createWaiter(
-  request: PermitRequest,
-  {
-    remainingMs,
-    signal,
-    onAbort,
-  }: { remainingMs: () => number; signal: AbortSignal; onAbort: (waiter: LocalWaiter) => void },
-): { waiter: LocalWaiter; permit: Promise<Permit> } {
-  const { entry, deadline, tag } = request
-  const { weight, coalescedKey } = entry
-  const { promise: permit, resolve, reject } = Promise.withResolvers<Permit>()
-  const waiter: LocalWaiter = {
-    member: memberOf(entry),
-    tag,
-    weight,
-    deadline,
-    coalescedKey,
-    request,
-    hasWaited: false,
-    hasJoined: false,
-    remainingMs,
-    resolve,
-    reject,
-    signal,
-    onAbort: () => onAbort(waiter),
-  }
-  signal.addEventListener('abort', waiter.onAbort)
-  return { waiter, permit }
 }
 
 /**

@@ -7,7 +7,7 @@ import type { CapBucket } from '../../src/queue/wait-queue-entry.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
 import { AttemptError } from '../errors/attempt-error.ts'
 import type { GrantLedger } from './grant-ledger.ts'
-import { createWaiter, type LocalWaiter, LocalWaiters } from './local-waiters.ts'
+import { type LocalWaiter, LocalWaiters, type PermitWait } from './local-waiters.ts'
 import { type PermitRequest, tooLateError } from './permit-request.ts'
 import { AHEAD_LIFE_MS, PermitsAhead } from './permits-ahead.ts'
 import { type Permit, PermitsInUse } from './permits-in-use.ts'
@@ -77,18 +77,21 @@ export class PermitClient {
     this.#usualMs = usualMs
   }
 
-  /** @throws AttemptError if the permit would come too late; the signal's reason */
-  acquire(request: PermitRequest, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
+  /** @throws AttemptError if the permit would come too late; the refusal; the signal's reason */
+  acquire(request: PermitRequest, { remainingMs, signal, refusal }: PermitWait): Promise<Permit> {
     if (signal.aborted) return Promise.reject(signal.reason)
-    const refusal = request.refusalByHealth?.()
-    if (refusal) return Promise.reject(refusal)
+    const refused = refusal?.()
+    if (refused) return Promise.reject(refused)
     const ahead = this.#takeAhead(request, remainingMs)
     if (ahead) return Promise.resolve(ahead)
-    const onAbort = (waiter: LocalWaiter): void => this.#reject(waiter, signal.reason)
-    const { waiter, permit } = createWaiter(request, { remainingMs, signal, onAbort })
+    const { promise, resolve, reject } = Promise.withResolvers<Permit>()
+    const onAbort = (): void => this.#reject(waiter, signal.reason)
+    const state = { hasWaited: false, hasJoined: false, resolve, reject, onAbort }
+    const waiter: LocalWaiter = { ...request, remainingMs, signal, ...(refusal && { refusal }), ...state }
+    signal.addEventListener('abort', onAbort)
     this.#waiters.add(waiter)
     this.#polls.pollSoon()
-    return permit
+    return promise
   }
 
   /**
@@ -129,7 +132,7 @@ export class PermitClient {
   followHealth(): void {
     this.#ahead.giveBack()
     for (const waiter of this.#waiters.all) {
-      const refusal = waiter.request.refusalByHealth?.()
+      const refusal = waiter.refusal?.()
       if (refusal) this.#reject(waiter, refusal)
     }
   }
@@ -237,11 +240,11 @@ export class PermitClient {
     waiter.reject(reason)
   }
 
-  #leave({ hasJoined, request: { entry } }: LocalWaiter): void {
-    if (!hasJoined) return
+  #leave(waiter: LocalWaiter): void {
+    if (!waiter.hasJoined) return
     this.#cap
-      .leaveWaitQueue(entry)
-      .catch((error) => this.#log.debug({ err: error, callId: entry.id }, 'failed to leave the wait queue'))
+      .leaveWaitQueue(waiter)
+      .catch((error) => this.#log.debug({ err: error, callId: waiter.id }, 'failed to leave the wait queue'))
   }
 
   #grant(member: string, id: PermitId, usableUntil: number): void {

@@ -1,23 +1,9 @@
-export interface MemoryShare {
-  /**
-   * For more of an answer.
-   *
-   * @returns undefined if it is there; else what settles once it is.
-   * @throws the signal's reason
-   */
-  take: (bytes: number, signal: AbortSignal) => Promise<void> | undefined
-  /** The answer failed: gives back all that was taken for it and ends its wait, if it waits. */
-  giveBack: () => void
-  /** How long it has waited so far, milliseconds. */
-  waitedMs: () => number
-}
-
-interface Holder {
-  heldBytes: number
-  endedWaitsMs: number
-  waiting?:
-    | { bytes: number; since: number; enter: () => void; leave: (reason: Error) => void; entered: Promise<void> }
-    | undefined
+interface Wait {
+  bytes: number
+  since: number
+  enter: () => void
+  leave: (reason: Error) => void
+  entered: Promise<void>
 }
 
 /**
@@ -26,57 +12,82 @@ interface Holder {
  * hold; those others share `bytesMax`.
  */
 export class AnswerMemory {
-  readonly #bytesMax: number
-  #heldBytes = 0
-  readonly #holdersByAge = new Set<Holder>()
+  readonly bytesMax: number
+  heldBytes = 0
+  readonly sharesByAge = new Set<MemoryShare>()
 
   constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax
+    this.bytesMax = bytesMax
   }
 
-  /** Gives back what `run` took when it ends. */
-  async within<T>(run: (share: MemoryShare) => Promise<T>): Promise<T> {
-    const holder: Holder = { heldBytes: 0, endedWaitsMs: 0 }
-    try {
-      return await run({
-        take: (bytes, signal) => this.#take(holder, bytes, signal),
-        giveBack: () => this.#giveBack(holder),
-        waitedMs: () => holder.endedWaitsMs + (holder.waiting ? performance.now() - holder.waiting.since : 0),
-      })
-    } finally {
-      if (this.#holdersByAge.has(holder)) this.#giveBack(holder)
-    }
+  mayHold(share: MemoryShare, bytes: number): boolean {
+    const [first] = this.sharesByAge
+    return share === first || this.heldBytes - (first?.heldBytes ?? 0) + bytes <= this.bytesMax
   }
 
-  #giveBack(holder: Holder): void {
-    holder.waiting?.leave(new Error('the answer failed'))
-    if (!this.#holdersByAge.delete(holder)) return
-    this.#heldBytes -= holder.heldBytes
-    holder.heldBytes = 0
-    this.#admit()
+  /** Lets in the answers that wait for memory and may have it now. */
+  admit(): void {
+    for (const share of this.sharesByAge) share.enter()
+  }
+}
+
+/** What the answers of one call take, one after the other. */
+export class MemoryShare {
+  readonly #memory: AnswerMemory
+  heldBytes = 0
+  #endedWaitsMs = 0
+  #waiting: Wait | undefined
+
+  constructor(memory: AnswerMemory) {
+    this.#memory = memory
   }
 
-  #take(holder: Holder, bytes: number, signal: AbortSignal): Promise<void> | undefined {
-    this.#holdersByAge.add(holder)
+  /** How long the answers have waited so far, milliseconds. */
+  get waitedMs(): number {
+    return this.#endedWaitsMs + (this.#waiting ? performance.now() - this.#waiting.since : 0)
+  }
+
+  /**
+   * For more of an answer.
+   *
+   * @returns undefined if it is there; else what settles once it is.
+   * @throws the signal's reason
+   */
+  take(bytes: number, signal: AbortSignal): Promise<void> | undefined {
+    this.#memory.sharesByAge.add(this)
     // What was on its way when reading stopped: it comes in all the same when the connection is
     // closed.
-    if (holder.waiting) {
-      holder.waiting.bytes += bytes
-      return holder.waiting.entered
+    if (this.#waiting) {
+      this.#waiting.bytes += bytes
+      return this.#waiting.entered
     }
-    if (this.#mayHold(holder, bytes)) {
-      this.#hold(holder, bytes)
-      return undefined
-    }
-    return this.#wait(holder, bytes, signal)
+    if (!this.#memory.mayHold(this, bytes)) return this.#wait(bytes, signal)
+    this.#hold(bytes)
+    return undefined
   }
 
-  #wait(holder: Holder, bytes: number, signal: AbortSignal): Promise<void> {
+  /** The answer failed, or its call ended: gives back all that was taken, and ends the wait. */
+  giveBack(): void {
+    this.#waiting?.leave(new Error('the answer failed'))
+    if (!this.#memory.sharesByAge.delete(this)) return
+    this.#memory.heldBytes -= this.heldBytes
+    this.heldBytes = 0
+    this.#memory.admit()
+  }
+
+  /** Ends the wait if there is memory. */
+  enter(): void {
+    if (!this.#waiting || !this.#memory.mayHold(this, this.#waiting.bytes)) return
+    this.#hold(this.#waiting.bytes)
+    this.#waiting.enter()
+  }
+
+  #wait(bytes: number, signal: AbortSignal): Promise<void> {
     const { promise: entered, resolve, reject } = Promise.withResolvers<void>()
     const since = performance.now()
     const end = (): void => {
-      holder.endedWaitsMs += performance.now() - since
-      holder.waiting = undefined
+      this.#endedWaitsMs += performance.now() - since
+      this.#waiting = undefined
       signal.removeEventListener('abort', onAbort)
     }
     const enter = (): void => {
@@ -88,28 +99,14 @@ export class AnswerMemory {
       reject(reason)
     }
     const onAbort = (): void => leave(signal.reason)
-    holder.waiting = { bytes, since, enter, leave, entered }
+    this.#waiting = { bytes, since, enter, leave, entered }
     if (signal.aborted) onAbort()
     else signal.addEventListener('abort', onAbort, { once: true })
     return entered
   }
 
-  #mayHold(holder: Holder, bytes: number): boolean {
-    const [first] = this.#holdersByAge
-    return holder === first || this.#heldBytes - (first?.heldBytes ?? 0) + bytes <= this.#bytesMax
-  }
-
-  #hold(holder: Holder, bytes: number): void {
-    holder.heldBytes += bytes
-    this.#heldBytes += bytes
-  }
-
-  #admit(): void {
-    for (const holder of this.#holdersByAge) {
-      const { waiting } = holder
-      if (!waiting || !this.#mayHold(holder, waiting.bytes)) continue
-      this.#hold(holder, waiting.bytes)
-      waiting.enter()
-    }
+  #hold(bytes: number): void {
+    this.heldBytes += bytes
+    this.#memory.heldBytes += bytes
   }
 }

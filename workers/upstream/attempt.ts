@@ -2,10 +2,12 @@ import type { Dispatcher } from 'undici'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { UpstreamResponse } from '../../src/catalog/upstream-request.ts'
 import type { ErrorCode } from '../../src/errors.ts'
+import { furthest } from '../../src/queue/verdict.ts'
 import { AttemptError, EndedUnsentError, StalePermitError } from '../errors/attempt-error.ts'
 import type { Permit } from '../permits/permits-in-use.ts'
 import type { MemoryShare } from './answer-memory.ts'
 import { type BodyBounds, BodyReader, decodeBody, parseJson, UNCOUNTED_BYTES_MAX } from './response-body.ts'
+import type { CallProgress } from './send-under-permit.ts'
 import type { WireRequest } from './upstream-request.ts'
 
 const BODY_BYTES_MAX = 2 * 1024 * 1024
@@ -37,8 +39,8 @@ export interface AttemptOptions {
   signal: AbortSignal
   /** From connect to last byte, milliseconds. */
   timeoutMs: number
-  /** Tells right before the first byte is written, and when the upstream has answered. */
-  onReach: (reach: 'sent' | 'answered') => void
+  /** Learns right before the first byte is written, and when the upstream has answered. */
+  progress: Pick<CallProgress, 'reach'>
   /** Absent for requests of ours, whose answers are small. */
   memory?: MemoryShare | undefined
 }
@@ -99,13 +101,13 @@ class AttemptTimeoutError extends Error {
   }
 }
 
-interface ExchangeBounds extends AttemptOptions, BodyBounds {}
+type ExchangeBounds = AttemptOptions & Pick<BodyBounds, 'bytesMax'>
 
 /** Fills `response`. By undici's `dispatch`: a third of the CPU of `fetch`. */
 function exchangeBytes(
   { origin, path, method = 'GET', headers, body }: WireRequest,
   response: ResponseInProgress,
-  { client, permit, onReach, signal, timeoutMs, bytesMax, memory }: ExchangeBounds,
+  { client, permit, progress, signal, timeoutMs, bytesMax, memory }: ExchangeBounds,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     let controller: Dispatcher.DispatchController | undefined
@@ -141,11 +143,11 @@ function exchangeBytes(
           if (!permit.isFresh()) throw new StalePermitError('permit too old')
           controller = started
           response.isRequested = true
-          onReach('sent')
+          progress.reach = furthest(progress.reach, 'sent')
         },
         onResponseStart: (_controller, status, answerHeaders) => {
           response.status = status
-          onReach('answered')
+          progress.reach = 'answered'
           response.headers = singleValued(answerHeaders)
         },
         onResponseData: (exchange, chunk) => {

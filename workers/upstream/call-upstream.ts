@@ -1,11 +1,13 @@
+import type { Api } from '../../src/catalog/catalog.ts'
 import type { CallContext, Endpoint } from '../../src/catalog/endpoint.ts'
 import type { UpstreamRequest } from '../../src/catalog/upstream-request.ts'
 import { ERRORS } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { hasReached } from '../../src/queue/verdict.ts'
-import { SHARED_BUCKET, voterOf } from '../../src/queue/wait-queue-entry.ts'
+import { type CapBucket, SHARED_BUCKET, voterOf, waitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { AttemptError, StatusError } from '../errors/attempt-error.ts'
-import type { MemoryShare } from './answer-memory.ts'
+import { permitRequestOf } from '../permits/permit-request.ts'
+import { MemoryShare } from './answer-memory.ts'
 import { type Interpretation, MOMENTARY, mapAnswers } from './interpret.ts'
 import { takePrefetched, type UnlessFilled } from './item-pool.ts'
 import { limitCaller, limitedMs } from './limited-callers.ts'
@@ -17,18 +19,21 @@ import { attemptTimeoutMs, type ClassifiedExchange, type Sending, sendUnderPermi
 import type { UpstreamDeps } from './upstream-deps.ts'
 import { buildWireRequest, redirectedRequest, type WireRequest } from './upstream-request.ts'
 
-export interface UpstreamCall extends Omit<Sending, 'recorder'> {
+export interface UpstreamCall extends Omit<Sending, 'recorder' | 'memory' | 'permitRequest'> {
   endpoint: Endpoint
   call: CallJob
+  bucket: CapBucket
+  /** If the call must wait, identical calls find it in the queue under this key. */
+  coalescedKey?: string | undefined
+  /** Its failures are not repeated. */
+  isNotRepeated?: boolean
 }
+
+type RecordedCall = UpstreamCall & Sending
 
 /** Sends a call's requests, each under a permit and repeated if that may help. */
-export function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCall): Promise<Outcome> {
-  return deps.answerMemory.within((memory) => sendAll(deps, { ...upstreamCall, memory }))
-}
-
-async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory: MemoryShare }): Promise<Outcome> {
-  const { api, endpoint, bucket, call, signal } = upstreamCall
+export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCall): Promise<Outcome> {
+  const { api, endpoint, bucket, coalescedKey, call } = upstreamCall
   // The undeclared parameters of a call may be why the upstream limits the gateway, unless the call
   // has a key of its caller's own.
   const mayBeLimited = call.extra.length > 0 && bucket === SHARED_BUCKET
@@ -36,46 +41,65 @@ async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory
   const waitMs = caller ? await limitedMs(deps, caller) : 0
   if (waitMs > 0) return { ...CALLER_LIMITED, retryAfterMs: waitMs }
   const context: CallContext = { now: Date.now() }
+  const memory = new MemoryShare(deps.answerMemory)
   const recorder = new AttemptRecorder(deps, {
     slug: api.slug,
     source: 'call',
     isPlain: call.extra.length === 0,
     voter: voterOf(call),
     concurrency: api.caps.concurrency,
-    waitedForMemoryMs: upstreamCall.memory.waitedMs,
+    memory,
     traceparent: call.traceparent,
   })
-  const send = (request: UpstreamRequest, unlessFilled: UnlessFilled = {}): Promise<ClassifiedExchange> =>
-    sendWithRetries(deps, { ...upstreamCall, ...unlessFilled, recorder }, request)
-  const exchanges: ClassifiedExchange[] = []
-  // Undeclared parameters may change the answer.
-  const pool = call.extra.length === 0 ? endpoint.pool : undefined
+  const entry = waitQueueEntry(call, { slug: api.slug, bucket, coalescedKey })
+  // The ticket is of the queue of the call's own API, and the fallback source has another queue.
+  const tag = api.slug === call.slug ? call.ticket?.tag : undefined
+  const permitRequest = permitRequestOf(entry, call.deadline, tag)
   try {
-    const drawn =
-      pool && (await takePrefetched(deps, { api, endpoint, rule: pool, parameters: call.parameters, send }, signal))
-    if (drawn) exchanges.push(drawn)
-    else for (const request of requestsOf(endpoint, call, context)) exchanges.push(await send(request))
+    const exchanges = await sendRequests(deps, { ...upstreamCall, permitRequest, recorder, memory }, context)
+    const read = readExchanges(exchanges, { endpoint, parameters: call.parameters, context })
+    if (!('data' in read)) {
+      const { responseClass, cause } = read
+      recorder.flush(responseClass.code)
+      const failure = failureOutcome(responseClass, cause)
+      if (responseClass.code !== 'UPSTREAM_RATE_LIMITED') return failure
+      const { retryAfterMs = LIMIT_MS_DEFAULT } = responseClass
+      if (caller) await limitCaller(deps, caller, retryAfterMs)
+      return { ...failure, retryAfterMs }
+    }
+    const { data } = read
+    recorder.noteMembers({ upstream: api.upstream, path: call.endpoint, endpoint, parameters: call.parameters, data })
+    return call.raw ? { body: rawBody(exchanges), data } : dataOutcome(data)
   } catch (error) {
-    recorder.flush()
     if (!(error instanceof AttemptError)) throw error
     // An earlier attempt of this call may have sent a request.
     const { reach } = upstreamCall.progress
     return { ...attemptFailure(error), ...(hasReached(reach, 'maybe-sent') ? { reach } : {}) }
+  } finally {
+    recorder.flush()
+    memory.giveBack()
   }
-  const read = readExchanges(exchanges, { endpoint, parameters: call.parameters, context })
-  if (!('data' in read)) {
-    const { responseClass, cause } = read
-    recorder.flush(responseClass.code)
-    const failure = failureOutcome(responseClass, cause)
-    if (responseClass.code !== 'UPSTREAM_RATE_LIMITED') return failure
-    const { retryAfterMs = LIMIT_MS_DEFAULT } = responseClass
-    if (caller) await limitCaller(deps, caller, retryAfterMs)
-    return { ...failure, retryAfterMs }
+}
+
+/** One exchange for each request of the call, or for what was fetched ahead for it. */
+async function sendRequests(
+  deps: UpstreamDeps,
+  recordedCall: RecordedCall,
+  context: CallContext,
+): Promise<ClassifiedExchange[]> {
+  const { api, endpoint, call, signal } = recordedCall
+  const { extra, parameters } = call
+  // Undeclared parameters may change the answer.
+  if (endpoint.pool && extra.length === 0) {
+    const send = (request: UpstreamRequest, unlessFilled: UnlessFilled): Promise<ClassifiedExchange> =>
+      sendWithRetries(deps, { ...recordedCall, ...unlessFilled }, request)
+    const drawn = await takePrefetched(deps, { api, endpoint, rule: endpoint.pool, parameters, send }, signal)
+    if (drawn) return [drawn]
   }
-  const { data } = read
-  recorder.noteMembers({ upstream: api.upstream, path: call.endpoint, endpoint, parameters: call.parameters, data })
-  recorder.flush()
-  return call.raw ? { body: rawBody(exchanges), data } : dataOutcome(data)
+  const exchanges: ClassifiedExchange[] = []
+  for (const request of requestsOf(endpoint, call, context))
+    exchanges.push(await sendWithRetries(deps, recordedCall, request))
+  return exchanges
 }
 
 /**
@@ -112,40 +136,21 @@ function readExchanges(
   )
 }
 
-type CallWithRecorder = UpstreamCall & { recorder: AttemptRecorder }
-
 function sendWithRetries(
   deps: UpstreamDeps,
-  upstreamCall: CallWithRecorder,
+  recordedCall: RecordedCall,
   request: UpstreamRequest,
 ): Promise<ClassifiedExchange> {
-  const { api, endpoint, call, currentKey, recorder, progress, times, remainingMs, signal } = upstreamCall
-  const { contact } = deps
-  let wire: WireRequest | undefined
-  const currentWire = (): WireRequest => {
-    const key = currentKey()
-    if (!wire || wire.key !== key) wire = buildWireRequest(api, request, { extra: call.extra, key, contact })
-    return wire
-  }
-  const run = async (tryNumber: number): Promise<ClassifiedExchange> => {
-    const attemptsBefore = times.attempts
-    try {
-      recorder.beginTry(tryNumber)
-      const exchange = await sendAndCheck(deps, upstreamCall, currentWire)
-      progress.lastFailure = undefined
-      return exchange
-    } catch (error) {
-      // Several attempts may belong to one try, because a redirect takes another request.
-      const isWithoutAttempt = error instanceof AttemptError && times.attempts === attemptsBefore
-      // The failure of an earlier try says more.
-      if (isWithoutAttempt && tryNumber > 1 && progress.lastFailure) throw progress.lastFailure
-      if (error instanceof AttemptError && !isWithoutAttempt) progress.lastFailure = error
-      throw error
-    }
-  }
-  const mayRepeat = (): boolean => endpoint.effect !== 'once' || !hasReached(progress.reach, 'maybe-sent')
-  const retryMsMin = attemptTimeoutMs(deps, api)
-  return withRetries(run, { mayRepeat, budget: deps.budgetOf(api), retryMsMin, remainingMs, signal })
+  const { api, endpoint, isNotRepeated, progress, remainingMs, signal } = recordedCall
+  const mayRepeat = (): boolean =>
+    !isNotRepeated && (endpoint.effect !== 'once' || !hasReached(progress.reach, 'maybe-sent'))
+  return withRetries((tryNumber) => sendAndCheck(deps, recordedCall, { request, tryNumber }), {
+    mayRepeat,
+    budget: deps.budgetOf(api),
+    retryMsMin: attemptTimeoutMs(deps, api),
+    remainingMs,
+    signal,
+  })
 }
 
 /**
@@ -156,25 +161,50 @@ function sendWithRetries(
  */
 async function sendAndCheck(
   deps: UpstreamDeps,
-  upstreamCall: CallWithRecorder,
-  first: () => WireRequest,
+  recordedCall: RecordedCall,
+  { request, tryNumber }: { request: UpstreamRequest; tryNumber: number },
 ): Promise<ClassifiedExchange> {
-  const { api } = upstreamCall
-  let result = await sendUnderPermit(deps, upstreamCall, first)
-  let currentWire = first
-  for (let hops = api.upstream.redirectsMax ?? 0; hops > 0; hops -= 1) {
-    const next = redirectedRequest(api, currentWire(), result.answer)
-    if (!next) break
-    currentWire = () => next
-    result = await sendUnderPermit(deps, upstreamCall, currentWire)
+  const { api, call, currentKey, recorder, progress, times } = recordedCall
+  const attemptsBefore = times.attempts
+  recorder.beginTry(tryNumber)
+  try {
+    let sent: WireRequest | undefined
+    let result = await sendUnderPermit(deps, recordedCall, () => {
+      sent = buildWireRequest(api, request, { extra: call.extra, key: currentKey(), contact: deps.contact })
+      return sent
+    })
+    for (let hops = api.upstream.redirectsMax ?? 0; hops > 0; hops -= 1) {
+      const next = sent && redirectedRequest(api, sent, result.answer)
+      if (!next) break
+      sent = next
+      result = await sendUnderPermit(deps, recordedCall, () => next)
+    }
+    throwIfFailed(api, result)
+    progress.lastFailure = undefined
+    return result
+  } catch (error) {
+    if (!(error instanceof AttemptError)) throw error
+    // Several attempts may belong to one try, because a redirect takes another request.
+    if (times.attempts > attemptsBefore) progress.lastFailure = error
+    // Without an attempt, the failure of an earlier try says more.
+    else if (tryNumber > 1 && progress.lastFailure) throw progress.lastFailure
+    throw error
   }
-  const { status, headers } = result.answer
-  const code = result.responseClass?.code
-  if (code !== 'UPSTREAM_ERROR') return result
-  const retryAfterMs = requestedWaitMs(api.upstream, headers, Date.now())
+}
+
+/** @throws AttemptError UPSTREAM_ERROR */
+function throwIfFailed({ upstream }: Api, { answer, responseClass }: ClassifiedExchange): void {
+  if (responseClass?.code !== 'UPSTREAM_ERROR') return
+  const { status, headers } = answer
+  const retryAfterMs = requestedWaitMs(upstream, headers, Date.now())
   // A route that has moved, or a refusal, is the same the next time.
   const isRetryable = status < 400 || status >= 500 || MOMENTARY.has(status)
-  throw new AttemptError(code, { isRetryable, cause: new StatusError(status), retryAfterMs, reach: 'answered' })
+  throw new AttemptError(responseClass.code, {
+    isRetryable,
+    cause: new StatusError(status),
+    retryAfterMs,
+    reach: 'answered',
+  })
 }
 
 /** An array if one call took several requests. */

@@ -5,6 +5,7 @@ import { SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 import { startAttemptSpan } from '../../src/telemetry/spans.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
 import { AttemptError, EndedUnsentError, StalePermitError, UnsentError } from '../errors/attempt-error.ts'
+import type { MemoryShare } from './answer-memory.ts'
 import { isOfGateway, type ObservedResult, REDIRECT, resultOf } from './attempt-result.ts'
 import { BreakerGate, scheduleProbe } from './breaker-gate.ts'
 import { describeFailure, type Seen } from './failure-words.ts'
@@ -26,11 +27,8 @@ export interface RecordedRequest {
   skipsPause?: boolean
   /** Decides alone whether the breaker opens. */
   isDecisive?: boolean
-  /**
-   * How long its answers have waited so far for memory of this worker, which says nothing of the
-   * upstream. Milliseconds.
-   */
-  waitedForMemoryMs?: () => number
+  /** Its answers may wait for memory of this worker, which says nothing of the upstream. */
+  memory?: Pick<MemoryShare, 'waitedMs'>
   traceparent?: string | undefined
 }
 
@@ -46,7 +44,6 @@ type ObservedAttempt = Omit<AttemptRecord, 'slot'> & { seen: Seen }
  */
 export class AttemptRecorder {
   readonly #deps: UpstreamDeps
-  readonly #waitedForMemoryMs: () => number
   readonly request: RecordedRequest
   /** Attempts whose answers are not read yet, so that it is not certain what they say of health. */
   #unread: ObservedAttempt[] = []
@@ -60,7 +57,6 @@ export class AttemptRecorder {
 
   constructor(deps: UpstreamDeps, request: RecordedRequest) {
     this.#deps = deps
-    this.#waitedForMemoryMs = request.waitedForMemoryMs ?? (() => 0)
     this.request = request
     this.gate = new BreakerGate(deps, request)
   }
@@ -73,8 +69,8 @@ export class AttemptRecorder {
     const { slug, source, isPlain, voter } = this.request
     // A redirect is no failure of its own if the call makes another request after it.
     for (const unread of this.#unread) if (unread.code === REDIRECT) unread.result = 'none'
-    const startedAt = performance.now() - this.#waitedForMemoryMs()
-    const tookMs = (): number => performance.now() - startedAt - this.#waitedForMemoryMs()
+    const startedAt = performance.now() - this.#waitedForMemoryMs
+    const tookMs = (): number => performance.now() - startedAt - this.#waitedForMemoryMs
     const { tracing } = this.#deps.telemetry
     const span = tracing && startAttemptSpan(tracing, request, { ...this.request, resends: this.#retries })
     const record = (result: AttemptRecord['result'], code?: string, seen?: Omit<Seen, 'ms'>): ObservedAttempt => {
@@ -106,6 +102,10 @@ export class AttemptRecorder {
     } finally {
       watch.stop()
     }
+  }
+
+  get #waitedForMemoryMs(): number {
+    return this.request.memory?.waitedMs ?? 0
   }
 
   /**
@@ -193,8 +193,8 @@ export class AttemptRecorder {
 
   #watchHanging(record: () => ObservedAttempt): { hasHung: () => boolean; stop: () => void } {
     let hasHung = false
-    const waitedBefore = this.#waitedForMemoryMs()
-    const limitMs = (): number => this.#longMs(HANGING_MS) + this.#waitedForMemoryMs() - waitedBefore
+    const waitedBefore = this.#waitedForMemoryMs
+    const limitMs = (): number => this.#longMs(HANGING_MS) + this.#waitedForMemoryMs - waitedBefore
     const stop = onHanging({ firstMs: HANGING_MS, limitMs }, () => {
       hasHung = true
       const { concurrency, isDecisive } = this.request

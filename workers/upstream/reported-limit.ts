@@ -33,7 +33,7 @@ const PROBE_AHEAD_MS = 2_000
 /** What an answer says of the upstream's own limiter, as far as it is believed. */
 function limitIn(
   deps: UpstreamDeps,
-  { api, bucket, currentKey, recorder }: Sending,
+  { api, permitRequest: { bucket }, currentKey, recorder }: Sending,
   { request, result }: ObservedAnswer,
 ): Omit<UpstreamLimit, 'observedBy'> | undefined {
   // Operators replaced the key meanwhile: its limiter says nothing of the limiter of the new key.
@@ -77,7 +77,7 @@ function confirmLimit(deps: UpstreamDeps, slug: string): void {
 
 async function applyUpstreamLimit(
   { redis, health, caps, log }: UpstreamDeps,
-  { api, bucket }: Sending,
+  { api, permitRequest: { bucket } }: Sending,
   limit: UpstreamLimit,
 ): Promise<void> {
   const { closedForMs = 0, remaining } = limit

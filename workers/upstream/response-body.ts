@@ -34,7 +34,7 @@ const DECODERS: Record<string, (bytes: Buffer) => Transform> = {
 
 export interface BodyBounds {
   bytesMax: number
-  memory?: MemoryShare | undefined
+  memory?: Pick<MemoryShare, 'take'> | undefined
   /** Ends a wait for memory. */
   signal: AbortSignal
 }

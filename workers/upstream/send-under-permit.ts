@@ -4,7 +4,7 @@ import type { Endpoint } from '../../src/catalog/endpoint.ts'
 import type { ResponseClass } from '../../src/catalog/response-class.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { furthest, hasReached, type Reach } from '../../src/queue/verdict.ts'
-import { type CapBucket, SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
+import { SHARED_BUCKET, UNPROVEN_BUCKET } from '../../src/queue/wait-queue-entry.ts'
 import {
   AttemptError,
   EndedUnsentError,
@@ -12,7 +12,7 @@ import {
   StalePermitError,
   UnsentError,
 } from '../errors/attempt-error.ts'
-import type { PermitRequest } from '../permits/permit-request.ts'
+import { type PermitRequest, permitRequestOf } from '../permits/permit-request.ts'
 import type { Permit } from '../permits/permits-in-use.ts'
 import type { MemoryShare } from './answer-memory.ts'
 import { attempt, type HttpExchange } from './attempt.ts'
@@ -27,8 +27,8 @@ const ATTEMPT_TIMEOUT_MS = 10_000
 export interface Sending {
   api: Api
   endpoint: Endpoint | undefined
+  /** Read when a request is sent: operators replace keys while calls wait. */
   currentKey: () => string | undefined
-  bucket: CapBucket
   permitRequest: PermitRequest
   /**
    * Whether the API may still be called. Checked when the permit is there, because a call may have
@@ -85,56 +85,51 @@ export interface ClassifiedExchange extends HttpExchange {
 }
 
 /**
- * Sends one request under a permit. The breaker may refuse it before the wait for the permit,
- * during the wait, and after.
+ * Sends one request under a permit, and ends the permit. The breaker may refuse the request before
+ * the wait for the permit, during the wait, and after. `buildRequest` is called when the permit is
+ * there.
  *
  * @throws AttemptError, GatewayError as `ensureCallable`, or the signal's reason
  */
 export async function sendUnderPermit(
   deps: UpstreamDeps,
   sending: Sending,
-  currentWire: () => WireRequest,
+  buildRequest: () => WireRequest,
 ): Promise<ClassifiedExchange> {
-  const { recorder } = sending
   // Repeats only if the connection took longer than a permit lasts: it is ready now.
   while (true) {
-    // Spares a wait for a permit that could not be used.
-    const refusal = recorder.gate.refusal()
-    if (refusal) throw refusal
     const permit = await acquirePermit(deps, sending)
     try {
-      return await sendWith(permit, { deps, sending, currentWire })
+      return await sendWith(permit, { deps, sending, buildRequest })
     } catch (error) {
       if (!(error instanceof StalePermitError)) throw error
-      await recorder.untilCounted()
+      await sending.recorder.untilCounted()
     }
   }
 }
 
-/** Sends one request and ends its permit. @throws StalePermitError, or as `sendUnderPermit` */
+/** @throws StalePermitError, or as `sendUnderPermit` */
 async function sendWith(
   permit: Permit,
-  { deps, sending, currentWire }: { deps: UpstreamDeps; sending: Sending; currentWire: () => WireRequest },
+  { deps, sending, buildRequest }: { deps: UpstreamDeps; sending: Sending; buildRequest: () => WireRequest },
 ): Promise<ClassifiedExchange> {
-  const { api, endpoint, bucket, progress, remainingMs, signal, recorder } = sending
+  const { api, endpoint, permitRequest, progress, signal, recorder, memory } = sending
   const fullMs = attemptTimeoutMs(deps, api)
   let timeoutMs = fullMs
   let startedAt: number | undefined
   try {
     sending.ensureCallable?.()
     await sending.ensureNeeded?.(permit)
-    const request = currentWire()
+    const request = buildRequest()
     // The failure before a repeat may have opened the breaker.
     await recorder.untilCounted()
     await recorder.gate.enter()
     startedAt = performance.now()
-    timeoutMs = Math.min(fullMs, Math.max(1, remainingMs() - REPLY_MS))
+    timeoutMs = Math.min(fullMs, Math.max(1, sending.remainingMs() - REPLY_MS))
     const send = async (): Promise<ClassifiedExchange> => {
       progress.isUnderWay = !signal.aborted
-      const client = deps.clientOf(api, bucket)
-      const onReach = (reach: Reach): void => noteReach(progress, reach)
-      const options = { client, permit, onReach, signal, timeoutMs, memory: sending.memory }
-      const exchange = await attempt(api, request, options)
+      const client = deps.clientOf(api, permitRequest.bucket)
+      const exchange = await attempt(api, request, { client, permit, progress, signal, timeoutMs, memory })
       const hasKey = request.key !== undefined
       const sent = { upstream: api.upstream, endpoint, hasUndeclared: !recorder.request.isPlain, hasKey }
       return { ...exchange, responseClass: classifyResponse(sent, exchange.answer) }
@@ -149,7 +144,7 @@ async function sendWith(
     return result
   } catch (error) {
     const reach = startedAt === undefined ? 'unsent' : reachOfFailed(error)
-    noteReach(progress, reach)
+    progress.reach = furthest(progress.reach, reach)
     const tookMs = startedAt === undefined ? 0 : performance.now() - startedAt
     if (startedAt !== undefined && !(error instanceof UnsentError)) countAttempt(sending.times, tookMs)
     // An attempt without a connection takes nothing of the cap.
@@ -163,21 +158,25 @@ async function sendWith(
   }
 }
 
-/** Stops waiting when the breaker opens. @throws BreakerOpenError, or as `PermitClient.acquire` */
+/**
+ * A request with an unproven key needs a permit of the shared cap as well, because the upstream may
+ * count it for the gateway's address. It has a place of its own there, in the same share.
+ *
+ * @throws BreakerOpenError when the breaker opens, or as `PermitClient.acquire`
+ */
 async function acquirePermit(deps: UpstreamDeps, sending: Sending): Promise<Permit> {
-  const { api, bucket, permitRequest, times, remainingMs, recorder, waitSignal, signal } = sending
+  const { api, permitRequest, times, remainingMs, waitSignal, recorder } = sending
+  const { bucket, deadline } = permitRequest
+  const signal = waitSignal ? AbortSignal.any([sending.signal, waitSignal]) : sending.signal
+  const wait = { remainingMs, signal, refusal: () => recorder.gate.refusal() }
   const endWait = countPermitWait(times, sending)
-  const acquire = (bucketOfPermit: CapBucket, request: PermitRequest): Promise<Permit> => {
-    const ends = waitSignal ? AbortSignal.any([signal, waitSignal]) : signal
-    const refusalByHealth = () => recorder.gate.refusal()
-    return deps.permitClientOf(api, bucketOfPermit).acquire({ ...request, refusalByHealth }, remainingMs, ends)
-  }
   try {
-    const permit = await acquire(bucket, permitRequest)
-    const { sharedCapRequest } = permitRequest
-    if (!sharedCapRequest) return permit
+    const permit = await deps.permitClientOf(api, bucket).acquire(permitRequest, wait)
+    if (bucket !== UNPROVEN_BUCKET) return permit
     try {
-      return bothOf(await acquire(SHARED_BUCKET, sharedCapRequest), permit)
+      const entry = { ...permitRequest, bucket: SHARED_BUCKET, coalescedKey: undefined }
+      const shared = deps.permitClientOf(api, SHARED_BUCKET)
+      return bothOf(await shared.acquire(permitRequestOf(entry, deadline), wait), permit)
     } catch (error) {
       permit.giveBack()
       throw error
@@ -224,10 +223,6 @@ function bothOf(first: Permit, second: Permit): Permit {
       second.giveBack()
     },
   }
-}
-
-function noteReach(progress: CallProgress, reach: Reach): void {
-  progress.reach = furthest(progress.reach, reach)
 }
 
 function countAttempt(times: CallTimes, tookMs: number): void {
