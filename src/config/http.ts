@@ -38,7 +38,7 @@ export function readHttp(read: EnvironmentReader): HttpConfig {
   const keyFile = read.text('TLS_KEY_FILE', '')
   if ((certFile === '') !== (keyFile === '')) throw new ConfigError('TLS_CERT_FILE and TLS_KEY_FILE go together')
   const redirectPort = read.integer('HTTP_REDIRECT_PORT', 0, [0, 65_535])
-  const baseUrl = httpAddress('BASE_URL', read.text('BASE_URL', `http://localhost:${port}`))
+  const baseUrl = readBaseUrl(read, port)
   if ((certFile !== '' || redirectPort !== 0) && !baseUrl.startsWith('https:')) {
     throw new ConfigError('BASE_URL must be the public https: address when TLS_CERT_FILE or HTTP_REDIRECT_PORT is set')
   }
@@ -63,6 +63,18 @@ export function readHttp(read: EnvironmentReader): HttpConfig {
 }
 
 const LOOPBACK = '127.0.0.1'
+
+/**
+ * A path is refused, because the pages of the portal lead to addresses at the root.
+ *
+ * @throws ConfigError
+ */
+function readBaseUrl(read: EnvironmentReader, port: number): string {
+  const baseUrl = httpAddress('BASE_URL', read.text('BASE_URL', `http://localhost:${port}`))
+  const { pathname, origin } = new URL(baseUrl)
+  if (pathname === '/') return baseUrl
+  throw new ConfigError(`BASE_URL must have no path: the gateway needs a host name of its own, such as ${origin}`)
+}
 
 /** @throws ConfigError unless it is an address that RFC 9116 takes */
 function readSecurityContact(read: EnvironmentReader): string | undefined {

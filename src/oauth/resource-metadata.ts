@@ -32,7 +32,7 @@ interface NamedResource {
 }
 
 /**
- * The resource that the address of a document names: the path of `BASE_URL` may stand before it.
+ * The resource that the address of a document names.
  *
  * @throws GatewayError NOT_FOUND, or API_NOT_FOUND for an API that there is not
  */
@@ -46,12 +46,11 @@ export function namedResource(
   // A query is part of the address of a resource that is served with a query, and means nothing
   // elsewhere.
   for (const named of [path, withoutQuery]) {
-    for (const address of [baseUrl + named, new URL(baseUrl).origin + named]) {
-      const resource = resourceOf(address, baseUrl)
-      if (resource === undefined) continue
-      if (!isResource(resource, baseUrl, catalog)) throw new GatewayError('API_NOT_FOUND')
-      return { address, resource }
-    }
+    const address = baseUrl + named
+    const resource = resourceOf(address, baseUrl)
+    if (resource === undefined) continue
+    if (!isResource(resource, baseUrl, catalog)) throw new GatewayError('API_NOT_FOUND')
+    return { address, resource }
   }
   throw new GatewayError('NOT_FOUND')
 }

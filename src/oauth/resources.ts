@@ -73,13 +73,10 @@ function resourcePath(url: string): string | undefined {
 export function resourceOf(address: string, baseUrl: string): string | undefined {
   // The parser takes white space and backslashes, which no address has.
   const given = /[\s\\#]/.test(address) ? null : URL.parse(address)
-  const base = new URL(baseUrl)
-  if (given?.origin !== base.origin || given.username + given.password !== '') return undefined
-  const [path = '', basePath = ''] = [normalPath(given), normalPath(base)?.replace(/\/$/, '')]
-  if (!path.startsWith(basePath)) return undefined
-  const rest = path.slice(basePath.length)
-  if (/^\/?$/.test(rest)) return given.search === '' ? baseUrl : undefined
-  const served = mcpPath(rest)
+  if (given?.origin !== new URL(baseUrl).origin || given.username + given.password !== '') return undefined
+  const path = normalPath(given)
+  if (path === '/') return given.search === '' ? baseUrl : undefined
+  const served = mcpPath(path)
   return served === undefined ? undefined : baseUrl + served
 }
 

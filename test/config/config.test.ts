@@ -283,6 +283,9 @@ const UNUSABLE: [string, string][] = [
     'https://host?x=1',
     'https://host/?',
     'https://host#f',
+    // Pages and cookies of the portal stand at the root.
+    'https://host/gateway',
+    'https://host/gateway/',
   ].map((value): [string, string] => ['BASE_URL', value]),
   ['TLS_CERT_FILE', '/only/one.pem'],
   ['TLS_KEY_FILE', '/only/one.pem'],

@@ -62,9 +62,6 @@ describe('an address of a resource', () => {
       ['https://gateway.example:443', 'https://gateway.example/mcp', '/mcp'],
       ['HTTPS://Gateway.example', 'https://gateway.example/mcp', '/mcp'],
       ['http://gateway.example', 'http://gateway.example:80', ''],
-      ['https://example.org/gate%77ay', 'https://example.org/gateway/mcp/', '/mcp'],
-      ['https://example.org/gateway', 'https://example.org/gateway', ''],
-      ['https://example.org/gateway', 'https://example.org/x/../gateway/', ''],
       ['https://bücher.example', 'https://xn--bcher-kva.example/mcp', '/mcp'],
     ]
     for (const [base, address, path] of spelled) assert.equal(resourceOf(address, base), base + path, address)
@@ -93,8 +90,6 @@ describe('an address of a resource', () => {
     for (const address of foreign) assert.equal(resourceOf(address, BASE), undefined, address)
     // If an address leads to the root, its resource is the call routes.
     for (const path of OTHERS) assert.equal(resourceOf(BASE + path, BASE), path === '/mcp/..' ? BASE : undefined, path)
-    assert.equal(resourceOf('https://example.org/mcp', 'https://example.org/gateway'), undefined)
-    assert.equal(resourceOf('https://example.org/gatewayx/mcp', 'https://example.org/gateway'), undefined)
   })
 
   it('an address of a resource that is not served is routed as it is', () => {
