@@ -6,24 +6,25 @@ export const OPERATOR_SETTINGS = {
       names: ['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_NAME'],
       byDefault: "unset, unset, unset, the issuer's host",
       about:
-        'Sign-in by an OpenID Connect provider. `ops` needs them, and API nodes if `OIDC_ACCOUNTS` is on. The fourth setting is what the buttons call the provider.',
+        'Sign-in by an OpenID Connect provider. `ops` needs the first three settings, and API nodes need them too if `OIDC_ACCOUNTS` is on. The fourth setting is the name of the provider on buttons.',
     },
     {
       names: ['OIDC_ACCOUNTS'],
       byDefault: 'off',
       about:
-        '`on`: accounts sign in by the provider too, beside addresses and passwords. Everybody whose address the provider has proven gets an account that may make live calls, whatever `SIGNUP` says, so switch it on only for a provider whose people you know. It needs an `https:` `BASE_URL`, except on localhost.',
+        '`on`: people can sign in to the portal by the provider too, not only by e-mail address and password; see [Accounts that sign in at the provider](running.md#accounts-that-sign-in-at-the-provider). The setting needs an `https:` `BASE_URL`, except on localhost.',
     },
     {
       names: ['OIDC_OPERATOR_GROUPS', 'OIDC_VIEWER_GROUPS', 'OIDC_GROUPS_CLAIM'],
       byDefault: 'unset, unset, `groups`',
       about:
-        'Groups whose members may do everything, and groups whose members may only read, comma-separated, for the trusted headers too. Nobody else gets in. With a provider or these headers and without a group, `ops` does not start. A provider with `OIDC_ACCOUNTS=on` needs no group: it then signs people in to the portal only. The third setting is the claim that lists the groups of a person.',
+        'Groups whose members may do everything in the console, and groups whose members may only read it, comma-separated. Nobody else gets in. The groups hold for the trusted headers of the next row too. If no group is set, `ops` does not start with trusted headers, nor with a provider while `OIDC_ACCOUNTS` is off. With `OIDC_ACCOUNTS=on` and no group, the provider signs people in to the portal only. The third setting is the claim that lists the groups of a person.',
     },
     {
       names: ['TRUSTED_USER_HEADER', 'TRUSTED_GROUPS_HEADER', 'TRUSTED_HEADER_SECRET'],
       byDefault: 'unset',
-      about: 'Headers with which an access proxy in front of the console names a person. They need `TRUST_PROXY`.',
+      about:
+        'Headers with which an [access proxy in front of the console](running.md#an-access-proxy-in-front-of-the-console) names a person. These settings need `TRUST_PROXY`.',
     },
     {
       names: ['OPERATOR_TOKEN_LOGIN'],

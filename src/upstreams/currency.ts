@@ -64,7 +64,7 @@ export default upstream({
     '/pair': endpoint({
       description: 'Latest reference rate for one currency pair.',
       parameters: {
-        from: param.text('Base currency, ISO 4217 code, another one than the target', code),
+        from: param.text('Base currency, ISO 4217 code; it must differ from the target', code),
         to: param.text('Target currency, ISO 4217 code; about 30 are published', code),
       },
       data: pair,
