@@ -164,14 +164,10 @@ it('a call whose place comes first brings the answer for a request that is not s
     assert.deepEqual(await beside, { outcome: OWN, isCollapsed: true })
     assert.deepEqual((await follower).outcome, OWN)
     assert.equal(await redis.get(keys.leader), null)
-    if (where === 'here') {
-      assert.deepEqual(await waiting, { outcome: OWN, isCollapsed: true })
-      assert.equal(waited?.aborted, true)
-    } else {
-      assert.equal(waited?.aborted, false)
-      leaving.abort('left')
-      await assert.rejects(waiting, (reason) => reason === 'left')
-    }
+    // The other call keeps its place.
+    assert.equal(waited?.aborted, false)
+    leaving.abort('left')
+    await assert.rejects(waiting, (reason) => reason === 'left')
   }
 })
 

@@ -5,7 +5,7 @@ import type { CacheKeys, Lead } from '../../src/cache/cache-key.ts'
 import type { CacheEntry } from '../../src/cache/response-cache.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
-import { isFailure, type Outcome } from '../upstream/outcome.ts'
+import type { Outcome } from '../upstream/outcome.ts'
 import type { CallProgress } from '../upstream/send-under-permit.ts'
 import { hasBegun, Leads, tokensOf } from './leads.ts'
 
@@ -20,8 +20,8 @@ export interface Subscriber {
   signal: AbortSignal
   progress: CallProgress
   /**
-   * Its place comes before the place of a call that may lead: it overtakes that call's request
-   * while that request is not sent.
+   * Its place comes before the place of a call that may lead: while that call's request is not
+   * sent, it leads a request of its own.
    */
   mayOvertake?: boolean
 }
@@ -65,7 +65,7 @@ interface Ended extends RequestResult {
 /** `mayBeStored`: the leader before may have stored the answer. */
 type Work = (request: CoalescedRequest, mayBeStored: boolean) => Promise<RequestResult>
 
-interface LocalRequest extends CoalescedRequest {
+interface RunningRequest extends CoalescedRequest {
   keys: CacheKeys
   /**
    * New for each request: an earlier run of the same call may still lead under its own token, and a
@@ -83,17 +83,19 @@ interface LocalRequest extends CoalescedRequest {
    */
   hasLostLock: boolean
   ending: AbortController
+}
+
+interface LocalRequest extends RunningRequest {
   ended: Promise<Ended>
-  endByOvertaker: (ended: Ended) => void
 }
 
 /**
  * Lets identical calls of the whole fleet share one request: a process leads it, or follows another
- * process. If a request is not sent yet, a call with an earlier place overtakes it with a request
- * of its own. The overtaken request goes on waiting for its permit. It ends when the other request
- * is answered or, if that request ran in another process, when its permit comes and the answer is
- * found stored. A request ends with its last subscriber in this process. Processes that follow then
- * send a request of their own, as they do if the request brings no answer that can be stored.
+ * process. If a request is not sent yet, a call with an earlier place overtakes it: it leads a
+ * request of its own, which later calls share. The overtaken request keeps its place. When its
+ * permit comes, its calls find the answer stored. A request ends with its last subscriber in this
+ * process. Processes that follow then send a request of their own, as they do if the request brings
+ * no answer that can be stored.
  */
 export class RequestCoalescer {
   readonly #leads: Leads
@@ -114,26 +116,36 @@ export class RequestCoalescer {
   /** `work` finds or makes the answer if no other call does. */
   async join(keys: CacheKeys, subscriber: Subscriber, work: Work): Promise<SharedResult> {
     const known = this.#requests.get(keys.answer)
-    const overtaken = subscriber.mayOvertake && known && !hasBegun(known.progress) ? known : undefined
-    const shared = overtaken ? undefined : known
+    const isOvertaken = subscriber.mayOvertake && known && !hasBegun(known.progress)
+    const shared = isOvertaken ? undefined : known
     const request = shared ?? this.#start(keys, subscriber, work)
-    if (overtaken) overtake(overtaken, request)
-    subscribe(request, subscriber)
+    const { deadline, signal, progress } = subscriber
+    request.subscribers.add(subscriber)
+    request.deadline = Math.max(request.deadline, deadline)
+    progress.ofRequest = request.progress
     try {
-      const { isLeader, ...answer } = await Promise.race([request.ended, rejectOnAbort(subscriber.signal)])
+      const { isLeader, ...answer } = await Promise.race([request.ended, rejectOnAbort(signal)])
       const isCollapsed = shared !== undefined || !isLeader
       const { outcome, fetchedBy } = answer
       return isCollapsed ? { outcome, isCollapsed, ...(fetchedBy && { fetchedBy }) } : { ...answer, isCollapsed }
     } finally {
-      unsubscribe(request, subscriber)
-      if (request.subscribers.size === 0) {
-        this.#forget(request)
-        if (!request.isOver) request.ending.abort(endReason(request, 'nobody waits for the answer'))
-      }
+      request.subscribers.delete(subscriber)
+      if (!request.isOver) this.#leave(request, subscriber)
     }
   }
 
-  #forget(request: LocalRequest): void {
+  /** A call stops waiting for a request. The last call ends it. */
+  #leave(request: LocalRequest, { member, signal, progress }: Subscriber): void {
+    if (signal.reason === LOCK_LOST) request.hasLostLock = true
+    // The call whose place in the wait queue the request uses learns when the request has ended.
+    if (member === request.member) progress.sharedRequestEnd = request.ended
+    if (request.subscribers.size > 0) return
+    this.#forget(request)
+    // After a lost lock, the worker that has the call now has its place in the wait queue.
+    request.ending.abort(request.hasLostLock ? LOCK_LOST : new Error('nobody waits for the answer'))
+  }
+
+  #forget(request: RunningRequest): void {
     const { answer } = request.keys
     if (this.#requests.get(answer) === request) this.#requests.delete(answer)
   }
@@ -143,16 +155,7 @@ export class RequestCoalescer {
     const ending = new AbortController()
     const token = randomUUID()
     const lead = this.#isStoreElsewhere ? undefined : { keys, tokens: tokensOf(token) }
-    const overtaken = Promise.withResolvers<Ended>()
-    const run = async (): Promise<Ended> => {
-      try {
-        return await this.#leadOrFollow(request, mayOvertake)
-      } finally {
-        request.isOver = true
-        this.#forget(request)
-      }
-    }
-    const request: LocalRequest = {
+    const running: RunningRequest = {
       keys,
       token,
       lead,
@@ -165,24 +168,28 @@ export class RequestCoalescer {
       hasLostLock: false,
       ending,
       signal: ending.signal,
-      ended: Promise.race([Promise.resolve().then(run), overtaken.promise]),
-      endByOvertaker: overtaken.resolve,
     }
+    const request = Object.assign(running, { ended: this.#leadOrFollow(running, mayOvertake) })
     // All subscribers may have left.
     request.ended.catch(() => undefined)
     this.#requests.set(keys.answer, request)
     return request
   }
 
-  async #leadOrFollow(request: LocalRequest, mayOvertake: boolean): Promise<Ended> {
-    for (let overtakes = mayOvertake; ; overtakes = false) {
-      const { isLeader, hasAnswer } = await this.#leads.take(request, overtakes)
-      if (isLeader) return { ...(await this.#lead(request, hasAnswer)), isLeader }
-      await delay(FOLLOW_EVERY_MS, undefined, { signal: request.signal })
+  async #leadOrFollow(request: RunningRequest, mayOvertake: boolean): Promise<Ended> {
+    try {
+      for (let overtakes = mayOvertake; ; overtakes = false) {
+        const { isLeader, hasAnswer } = await this.#leads.take(request, overtakes)
+        if (isLeader) return { ...(await this.#lead(request, hasAnswer)), isLeader }
+        await delay(FOLLOW_EVERY_MS, undefined, { signal: request.signal })
+      }
+    } finally {
+      request.isOver = true
+      this.#forget(request)
     }
   }
 
-  async #lead(request: LocalRequest, hasAnswer: boolean): Promise<RequestResult> {
+  async #lead(request: RunningRequest, hasAnswer: boolean): Promise<RequestResult> {
     const stopRenewing = this.#leads.renew(request)
     let hasEnded = false
     try {
@@ -196,39 +203,4 @@ export class RequestCoalescer {
       if (!hasEnded) this.#leads.end(request)
     }
   }
-}
-
-/**
- * If the overtaking request is answered, the calls of the overtaken request get that answer. If it
- * fails, their own request goes on.
- */
-function overtake(behind: LocalRequest, ahead: LocalRequest): void {
-  const endBehind = ({ outcome }: Ended): void => {
-    if (isFailure(outcome) || hasBegun(behind.progress)) return
-    behind.endByOvertaker({ outcome, isLeader: false })
-    behind.ending.abort(endReason(behind, 'another request brought the answer'))
-  }
-  ahead.ended.then(endBehind, () => undefined)
-}
-
-function subscribe(request: LocalRequest, subscriber: Subscriber): void {
-  request.subscribers.add(subscriber)
-  request.deadline = Math.max(request.deadline, subscriber.deadline)
-  subscriber.progress.ofRequest = request.progress
-}
-
-/** The call whose place in the wait queue the request uses learns its end by `sharedRequestEnd`. */
-function unsubscribe(request: LocalRequest, subscriber: Subscriber): void {
-  const { member, signal, progress } = subscriber
-  request.subscribers.delete(subscriber)
-  if (signal.reason === LOCK_LOST) request.hasLostLock = true
-  if (member === request.member && !request.isOver) progress.sharedRequestEnd = request.ended
-}
-
-/**
- * The lost lock, which leaves the place in the wait queue to the worker that has the call now, or
- * why nobody needs the request.
- */
-function endReason({ hasLostLock }: LocalRequest, why: string): unknown {
-  return hasLostLock ? LOCK_LOST : new Error(why)
 }
