@@ -25,11 +25,11 @@ import type { WorkerDeps } from './jobs/worker-deps.ts'
 import { GrantLedger } from './permits/grant-ledger.ts'
 import { PermitClients } from './permits/permit-clients.ts'
 import { AnswerMemory } from './upstream/answer-memory.ts'
-import { UnansweredRequests } from './upstream/hanging.ts'
 import { HttpClients } from './upstream/http-client.ts'
 import { ProviderKeys } from './upstream/provider-keys.ts'
 import { retryBudgets } from './upstream/retry.ts'
 import { SuccessBatcher } from './upstream/success-batcher.ts'
+import { UnansweredRequests } from './upstream/unanswered-requests.ts'
 
 /**
  * For all answers except the answer that began first, which may take 320 MB: a container with 768

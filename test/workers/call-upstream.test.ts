@@ -105,6 +105,23 @@ test('the time for which a large answer waits for memory of the worker is no fai
   assert.deepEqual({ ok, failBefore }, { ok: '1', failBefore: '0' })
 })
 
+test('a request that hangs is a failure in a row while it goes on, and no other when it ends', async (t) => {
+  const { deps, call, paths } = await open(t, () => undefined)
+  const leaving = new AbortController()
+  const hanging = call('hangs', { signal: leaving.signal })
+  const counted = async () => {
+    const { run, fail } = await deps.redis.hgetall(upstreamKeys.health(SLUG))
+    return [run, fail]
+  }
+  await until(async () => (await counted())[0] === '-1')
+  assert.deepEqual(await counted(), ['-1', '0'])
+  leaving.abort(new Error('left'))
+  await assert.rejects(hanging, /left/)
+  await until(async () => (await counted())[1] === '1')
+  assert.deepEqual(await counted(), ['-1', '1'])
+  assert.equal(paths.length, 1)
+})
+
 const MOVED = { location: '/api/rest_v1/page/summary/World' }
 
 test('a request that was redirected and waits for its next permit has begun, for calls in other processes too', async (t) => {

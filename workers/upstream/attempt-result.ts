@@ -1,11 +1,5 @@
 import type { AttemptRecord } from '../../src/health/record.ts'
 
-/** An answer, and its class when it is not data. */
-export interface ObservedResult {
-  answer: { status: number }
-  responseClass: { code: string } | undefined
-}
-
 /** The code of a redirect. If another request follows the redirect, it is no failure. */
 export const REDIRECT = 'UPSTREAM_REDIRECT_BLOCKED'
 

@@ -6,10 +6,9 @@ import { startAttemptSpan } from '../../src/telemetry/spans.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
 import { AttemptError, EndedUnsentError, StalePermitError, UnsentError } from '../errors/attempt-error.ts'
 import type { MemoryShare } from './answer-memory.ts'
-import { isOfGateway, type ObservedResult, REDIRECT, resultOf } from './attempt-result.ts'
+import { isOfGateway, REDIRECT, resultOf } from './attempt-result.ts'
 import { BreakerGate, scheduleProbe } from './breaker-gate.ts'
 import { describeFailure, type Seen } from './failure-words.ts'
-import { onHanging } from './hanging.ts'
 import { type AnswerData, membersSeen } from './lacking-members.ts'
 import type { UpstreamDeps } from './upstream-deps.ts'
 import type { WireRequest } from './upstream-request.ts'
@@ -32,6 +31,16 @@ export interface RecordedRequest {
   traceparent?: string | undefined
 }
 
+/** `beganAt`: by the monotonic clock, less the wait of earlier answers for memory. */
+interface Attempt {
+  beganAt: number
+  hasHung: boolean
+  span: ReturnType<typeof startAttemptSpan> | undefined
+  hanging?: NodeJS.Timeout
+}
+
+type SeenWithCode = Omit<Seen, 'ms'> & { code: string | undefined }
+
 export type FailureWords = Omit<LastFailure, 'at'>
 
 /** An attempt that ended, or hangs. Its half-open slot is added when it is counted. */
@@ -47,6 +56,8 @@ export class AttemptRecorder {
   readonly request: RecordedRequest
   /** Attempts whose answers are not read yet, so that it is not certain what they say of health. */
   #unread: ObservedAttempt[] = []
+  /** The attempt that is under way. */
+  #attempt: Attempt | undefined
   #lastFailure: FailureWords | undefined
   #hasFailed = false
   #retries = 0
@@ -61,47 +72,60 @@ export class AttemptRecorder {
     this.gate = new BreakerGate(deps, request)
   }
 
-  /** Counts what comes of an attempt, which the gate let through. @throws what `run` throws */
-  async observe<T extends ObservedResult>(
-    run: () => Promise<T>,
-    request: Pick<WireRequest, 'origin' | 'method'>,
-  ): Promise<T> {
-    const { slug, source, isPlain, voter } = this.request
+  /** An attempt begins, which the gate let through. Attempts follow one another. */
+  begin(request: Pick<WireRequest, 'origin' | 'method'>): void {
     // A redirect is no failure of its own if the call makes another request after it.
     for (const unread of this.#unread) if (unread.code === REDIRECT) unread.result = 'none'
-    const startedAt = performance.now() - this.#waitedForMemoryMs
-    const tookMs = (): number => performance.now() - startedAt - this.#waitedForMemoryMs
     const { tracing } = this.#deps.telemetry
     const span = tracing && startAttemptSpan(tracing, request, { ...this.request, resends: this.#retries })
-    const record = (result: AttemptRecord['result'], code?: string, seen?: Omit<Seen, 'ms'>): ObservedAttempt => {
-      const latencyMs = tookMs()
-      const attempt = { result, ...(code === undefined ? {} : { code }), latencyMs, source, isPlain, voter }
-      return { ...attempt, seen: { ...seen, ms: latencyMs } }
-    }
-    const watch = this.#watchHanging(() => record('hanging', 'UPSTREAM_TIMEOUT'))
-    try {
-      const result = await run()
-      const code = result.responseClass?.code
-      span?.set({ 'http.response.status_code': result.answer.status })
-      span?.end(code)
-      this.#deps.unanswered.end(slug)
-      const kind = code === undefined ? 'ok' : resultOf(code, this.request)
-      const attempt = record(kind, code, { status: result.answer.status })
-      // Another request may follow a redirect, and the body of a good answer may prove invalid.
-      const isCertain = kind === 'fail' && code !== REDIRECT
-      if (isCertain) this.#countAsLast(attempt)
-      else this.#unread.push(attempt)
-      return result
-    } catch (error) {
-      const code = this.#failureOf(error, tookMs())
-      this.#trackUnanswered(error, code, tookMs())
-      span?.end(error instanceof AttemptError ? error.code : 'CALL_ENDED')
-      const result = code === undefined ? 'none' : resultOf(code, this.request)
-      this.#countAsLast(record(result === 'fail' && watch.hasHung() ? 'late' : result, code, { error }))
-      throw error
-    } finally {
-      watch.stop()
-    }
+    this.#attempt = { beganAt: performance.now() - this.#waitedForMemoryMs, hasHung: false, span }
+    this.#watch(this.#attempt, HANGING_MS)
+  }
+
+  /** The attempt was answered. `code`: the class of the answer, if it is not data. */
+  end(status: number, code: string | undefined): void {
+    const attempt = this.#attempt
+    if (!attempt) return
+    attempt.span?.set({ 'http.response.status_code': status })
+    attempt.span?.end(code)
+    this.#deps.unanswered.end(this.request.slug)
+    const kind = code === undefined ? 'ok' : resultOf(code, this.request)
+    const observed = this.#over(attempt, kind, { code, status })
+    // Another request may follow a redirect, and the body of a good answer may prove invalid.
+    const isCertain = kind === 'fail' && code !== REDIRECT
+    if (isCertain) this.#countAsLast(observed)
+    else this.#unread.push(observed)
+  }
+
+  /** The attempt failed, if any is under way. */
+  fail(error: unknown): void {
+    const attempt = this.#attempt
+    if (!attempt) return
+    const tookMs = this.#tookMs(attempt)
+    const code = this.#failureOf(error, tookMs)
+    this.#trackUnanswered(error, code, tookMs)
+    attempt.span?.end(error instanceof AttemptError ? error.code : 'CALL_ENDED')
+    const result = code === undefined ? 'none' : resultOf(code, this.request)
+    this.#countAsLast(this.#over(attempt, result === 'fail' && attempt.hasHung ? 'late' : result, { code, error }))
+  }
+
+  /** What the end of an attempt says. */
+  #over(attempt: Attempt, result: AttemptRecord['result'], seen: SeenWithCode): ObservedAttempt {
+    clearTimeout(attempt.hanging)
+    this.#attempt = undefined
+    return this.#observe(attempt, result, seen)
+  }
+
+  #observe(attempt: Attempt, result: AttemptRecord['result'], { code, ...seen }: SeenWithCode): ObservedAttempt {
+    const { source, isPlain, voter } = this.request
+    const latencyMs = this.#tookMs(attempt)
+    const ofCode = code === undefined ? {} : { code }
+    return { result, ...ofCode, latencyMs, source, isPlain, voter, seen: { ...seen, ms: latencyMs } }
+  }
+
+  /** Without the time for which its answer waited for memory. */
+  #tookMs({ beganAt }: Attempt): number {
+    return performance.now() - beganAt - this.#waitedForMemoryMs
   }
 
   get #waitedForMemoryMs(): number {
@@ -191,18 +215,20 @@ export class AttemptRecorder {
     return Math.max(leastMs, HANGING_P95_TIMES * (p95Ms ?? 0))
   }
 
-  #watchHanging(record: () => ObservedAttempt): { hasHung: () => boolean; stop: () => void } {
-    let hasHung = false
-    const waitedBefore = this.#waitedForMemoryMs
-    const limitMs = (): number => this.#longMs(HANGING_MS) + this.#waitedForMemoryMs - waitedBefore
-    const stop = onHanging({ firstMs: HANGING_MS, limitMs }, () => {
-      hasHung = true
+  /** Looks after `forMs` whether the attempt hangs. By when it does may grow meanwhile. */
+  #watch(attempt: Attempt, forMs: number): void {
+    attempt.hanging = setTimeout(() => {
+      const leftMs = this.#longMs(HANGING_MS) - this.#tookMs(attempt)
+      if (leftMs > 0) return this.#watch(attempt, Math.ceil(leftMs))
+      attempt.hasHung = true
       const { concurrency, isDecisive } = this.request
       const failuresToOpen = isDecisive ? 1 : Math.min(FAILURES_TO_OPEN, concurrency)
       // It keeps its half-open slot until it ends.
-      this.#counting = this.#send({ ...record(), failuresToOpen })
-    })
-    return { hasHung: () => hasHung, stop }
+      this.#counting = this.#send({
+        ...this.#observe(attempt, 'hanging', { code: 'UPSTREAM_TIMEOUT' }),
+        failuresToOpen,
+      })
+    }, forMs)
   }
 
   /** Counts an attempt and frees the half-open slot, which all attempts before it shared. */

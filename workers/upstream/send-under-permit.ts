@@ -126,15 +126,14 @@ async function sendWith(
     await recorder.gate.enter()
     startedAt = performance.now()
     timeoutMs = Math.min(fullMs, Math.max(1, sending.remainingMs() - REPLY_MS))
-    const send = async (): Promise<ClassifiedExchange> => {
-      progress.isUnderWay = !signal.aborted
-      const client = deps.clientOf(api, permitRequest.bucket)
-      const exchange = await attempt(api, request, { client, permit, progress, signal, timeoutMs, memory })
-      const hasKey = request.key !== undefined
-      const sent = { upstream: api.upstream, endpoint, hasUndeclared: !recorder.request.isPlain, hasKey }
-      return { ...exchange, responseClass: classifyResponse(sent, exchange.answer) }
-    }
-    const result = await recorder.observe(send, request)
+    recorder.begin(request)
+    progress.isUnderWay = !signal.aborted
+    const client = deps.clientOf(api, permitRequest.bucket)
+    const exchange = await attempt(api, request, { client, permit, progress, signal, timeoutMs, memory })
+    const hasKey = request.key !== undefined
+    const sent = { upstream: api.upstream, endpoint, hasUndeclared: !recorder.request.isPlain, hasKey }
+    const result = { ...exchange, responseClass: classifyResponse(sent, exchange.answer) }
+    recorder.end(exchange.answer.status, result.responseClass?.code)
     const tookMs = performance.now() - startedAt
     // Before the permit ends: the next request must find the cap as the upstream reported it.
     if (result.responseClass || api.upstream.rateHeaders)
@@ -143,6 +142,7 @@ async function sendWith(
     permit.release(tookMs)
     return result
   } catch (error) {
+    recorder.fail(error)
     const reach = startedAt === undefined ? 'unsent' : reachOfFailed(error)
     progress.reach = furthest(progress.reach, reach)
     const tookMs = startedAt === undefined ? 0 : performance.now() - startedAt

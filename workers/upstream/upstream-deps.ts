@@ -9,9 +9,9 @@ import type { RedisConnection } from '../../src/redis/connection.ts'
 import type { Telemetry } from '../../src/telemetry/telemetry.ts'
 import type { PermitClient } from '../permits/permit-client.ts'
 import type { AnswerMemory } from './answer-memory.ts'
-import type { UnansweredRequests } from './hanging.ts'
 import type { RetryBudget } from './retry.ts'
 import type { SuccessBatcher } from './success-batcher.ts'
+import type { UnansweredRequests } from './unanswered-requests.ts'
 
 /** The part of a worker that sends requests to upstreams. */
 export interface UpstreamDeps {
