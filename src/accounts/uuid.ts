@@ -4,3 +4,9 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 export function isUuid(value: unknown): value is string {
   return typeof value === 'string' && UUID.test(value)
 }
+
+/** A UUID in any case in the form we write it; every other text as it is. */
+export function inOwnForm(text: string): string {
+  const lower = text.toLowerCase()
+  return isUuid(lower) ? lower : text
+}

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { isUuid } from '../accounts/uuid.ts'
+import { inOwnForm, isUuid } from '../accounts/uuid.ts'
 import type { Context } from '../context.ts'
 import { findCallsById, listCalls } from '../db/call-log-pages.ts'
 import { findUserByEmail } from '../db/users.ts'
@@ -64,9 +64,9 @@ async function findPage(deps: CallPagesDeps, text: string): Promise<string | und
  * Id of the account that a text names by id or address; undefined if no account has this address.
  */
 export async function findAccountId({ db }: Pick<Context, 'db'>, text: string): Promise<string | undefined> {
-  const named = text.trim()
-  if (isUuid(named.toLowerCase())) return named.toLowerCase()
-  return named.includes('@') ? (await findUserByEmail(db, named))?.id : undefined
+  const named = inOwnForm(text.trim())
+  if (named.includes('@')) return (await findUserByEmail(db, named))?.id
+  return isUuid(named) ? named : undefined
 }
 
 async function findRows({ reportsDb }: CallPagesDeps, id: string) {

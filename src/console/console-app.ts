@@ -7,6 +7,7 @@ import { FleetReader } from '../fleet/fleet-reader.ts'
 import { sendError } from '../http/answer/error-answer.ts'
 import { payloadFor } from '../http/answer/unread-stream.ts'
 import { closeBodies } from '../http/request/closed-bodies.ts'
+import { acceptIdsInAnyCase } from '../http/request/ids-in-any-case.ts'
 import { parseJsonBody } from '../http/request/json-body.ts'
 import { compileSchemasOnUse } from '../http/request/lazy-schemas.ts'
 import type { App } from '../http/request/typed-app.ts'
@@ -72,6 +73,7 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
   })
   await app.register(async (scope) => {
     guardOperator(scope, guard)
+    acceptIdsInAnyCase(scope.withTypeProvider<TypeBoxTypeProvider>())
     // Behind the guard: who has no token learns of no route.
     scope.addHook('onRequest', async (request) => {
       if (request.is404) refuseUnrouted(request, allowedMethods, NO_ROUTE)

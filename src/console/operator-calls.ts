@@ -8,7 +8,7 @@ import { findCallsById, listCalls } from '../db/call-log-pages.ts'
 import { dayOf } from '../db/call-log-partitions.ts'
 import { GatewayError } from '../errors.ts'
 import { nextPageOf } from '../http/request/paging.ts'
-import { acceptIdsInAnyCase, IdParams, SlugParams } from '../http/request/path-ids.ts'
+import { IdParams, SlugParams } from '../http/request/path-ids.ts'
 import { type App, NoContent } from '../http/request/typed-app.ts'
 import { refuseIllFormedQueries } from '../http/request/well-formed.ts'
 import { announced } from '../limits/account-version.ts'
@@ -46,7 +46,6 @@ const ApiAccounts = Type.Object({
 
 /** Calls and accounts in the operator API: without a guard, as the rest of it. */
 export async function operatorCallRoutes(app: App, deps: OperatorCallDeps): Promise<void> {
-  acceptIdsInAnyCase(app)
   refuseIllFormedQueries(app)
   callRoutes(app, deps)
   accountRoutes(app, deps)

@@ -11,7 +11,7 @@ import type { FleetReader } from '../fleet/fleet-reader.ts'
 import { OverviewAnswer, overviewAnswer } from '../fleet/overview-schema.ts'
 import { QueueAnswer, queueAnswer } from '../fleet/queue-schema.ts'
 import { noteSourceLimit } from '../health/record.ts'
-import { acceptIdsInAnyCase, SlugParams } from '../http/request/path-ids.ts'
+import { SlugParams } from '../http/request/path-ids.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { refuseIllFormedQueries } from '../http/request/well-formed.ts'
 import { actorOf } from '../operator/actor.ts'
@@ -65,7 +65,6 @@ const tags = ['Operator']
  * validated whole, written to the audit log, and in force in every process within a second.
  */
 export async function operatorRoutes(app: App, deps: OperatorDeps): Promise<void> {
-  acceptIdsInAnyCase(app)
   refuseIllFormedQueries(app)
   upstreamRoutes(app, deps)
   queueRoutes(app, deps)

@@ -3,7 +3,7 @@ import { isUuid } from '../accounts/uuid.ts'
 import type { CancelAccountDeps } from '../calls/cancel-account-calls.ts'
 import type { Context } from '../context.ts'
 import { searchUsers } from '../db/users.ts'
-import { acceptIdsInAnyCase, IdParams } from '../http/request/path-ids.ts'
+import { IdParams } from '../http/request/path-ids.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { refuseIllFormedQueries } from '../http/request/well-formed.ts'
 import { announced } from '../limits/account-version.ts'
@@ -27,7 +27,6 @@ const tags = ['Operator']
 
 /** The accounts in the operator API: without a guard, as the rest of it. */
 export async function operatorUserRoutes(app: App, deps: OperatorUserDeps): Promise<void> {
-  acceptIdsInAnyCase(app)
   refuseIllFormedQueries(app)
   const { db, redis } = deps
   const { signup } = deps.config.accounts

@@ -24,6 +24,7 @@ import { type App, NoContent } from '../http/request/typed-app.ts'
 import { type AsyncCall, readAsyncCall } from '../queue/async-call.ts'
 import type { ReplyHead } from '../queue/reply-head.ts'
 import { readResultAge } from '../queue/results.ts'
+import { parseLoggedId } from '../telemetry/logged-call.ts'
 
 /**
  * How long after a call's deadline its result may still come, milliseconds; without one by then it
@@ -119,10 +120,9 @@ async function findCallOf(
   { params }: Pick<CallRequest, 'params'>,
   principal: Principal,
 ): Promise<AsyncCall> {
-  const { id } = params
+  const named = parseLoggedId(params.id)
   const { accountId, mode } = principal
-  const isId = /^call_[0-9a-f]{32}$/.test(id)
-  const call = isId ? await readAsyncCall(redis, { id, accountId }) : undefined
+  const call = named?.kind === 'call' ? await readAsyncCall(redis, { id: `call_${named.uuid}`, accountId }) : undefined
   // A test key reaches nothing live.
   const isReached = call && !(mode === 'test' && call.mode !== 'test') && (await mayFind(db, principal, call))
   if (!isReached) throw new GatewayError('CALL_NOT_FOUND')

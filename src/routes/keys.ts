@@ -95,7 +95,7 @@ function routeCreation(app: App, context: Context): void {
       expires_at: expiresAt,
       ...readAllowed(catalog, request.body),
     }
-    await limitCredentials(context, user.id, () => addKey(db, row, teamId?.toLowerCase()))
+    await limitCredentials(context, user.id, () => addKey(db, row, teamId ?? undefined))
     return reply.status(201).send({ key, id: row.id, keyPrefix: keyPrefix(environment) })
   })
 }

@@ -72,7 +72,7 @@ async function holderOf(
   request: Pick<FastifyRequest, 'id'> & { query: { teamId?: string } },
 ): Promise<KeyHolder> {
   const userId = sessionOf(request).user.id
-  const teamId = request.query.teamId?.toLowerCase()
+  const { teamId } = request.query
   if (teamId === undefined) return { owner: { userId }, accountId: userId }
   const team = await teamFor(db, { teamId, userId }, MANAGERS)
   return { owner: { teamId: team.id }, accountId: team.owner_id }

@@ -6,7 +6,7 @@ import type { Db } from '../db/database.ts'
 import { findSessionUser, type SessionUser } from '../db/sessions.ts'
 import { GatewayError } from '../errors.ts'
 import { readBearer } from '../http/request/bearer.ts'
-import { acceptIdsInAnyCase } from '../http/request/path-ids.ts'
+import { acceptIdsInAnyCase } from '../http/request/ids-in-any-case.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { countBytesForAccount } from '../http/server/holding.ts'
 

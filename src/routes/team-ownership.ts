@@ -71,7 +71,7 @@ function routeTransfer(app: App, { db, redis }: Context): void {
   }
   app.post('/v1/teams/:id/transfer', transfer, async (request) => {
     const ownerId = sessionOf(request).user.id
-    const memberId = request.body.memberId.toLowerCase()
+    const { memberId } = request.body
     if (!isUuid(memberId) || memberId === ownerId) throw new GatewayError('MEMBER_NOT_FOUND')
     const maxima = { teamsMax: TEAMS_BEFORE_TRANSFER_MAX, keysMax: KEYS_MAX }
     const team = await announced({ redis, log: request.log }, [ownerId, memberId], async (accountIds) => {

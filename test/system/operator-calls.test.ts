@@ -59,6 +59,7 @@ describe('operators who look for a call or an account', () => {
     assert.deepEqual((await operator(next)).body.calls, [all[1]])
     assert.deepEqual((await list(`account=${other.id}`)).body.calls, [])
     assert.equal((await list('account=none')).status, 404)
+    assert.deepEqual((await list(`account=${account.id.toUpperCase()}&status=5xx&api=trivia`)).body.calls, all)
   })
 
   it('an account shows its APIs, failures, keys and connections, and an API its accounts', async () => {
@@ -83,11 +84,13 @@ describe('operators who look for a call or an account', () => {
     const { key, id } = await createKey(gateway, account.token, 'test')
     const call = () => send(gateway, '/v1/call/trivia/questions', { key })
     assert.equal((await call()).status, 200)
-    const { text } = await cli('revoke-key', id)
+    const { text } = await cli('revoke-key', id.toUpperCase())
     assert.match(text, /is revoked/)
     assert.equal((await call()).status, 401)
     const [record] = (await operator('/audit?limit=1')).body.records
     assert.deepEqual([record.action, record.subject, record.before.accountId], ['key.revoke', id, account.id])
+    const records = `/audit?action=key&subject=${id.toUpperCase()}`
+    assert.equal((await operator(records)).body.records.length, 1, 'an id in capitals')
     assert.equal((await operator(`/keys/${id}`, { method: 'DELETE' })).status, 404)
     assert.equal((await operator('/keys/none', { method: 'DELETE' })).status, 404)
   })
@@ -190,7 +193,11 @@ describe('operators who look for a call or an account', () => {
     const cookie = String(login.headers['set-cookie']).split(';', 1)[0] ?? ''
     const revoke = (site: string) =>
       app.inject({
-        ...{ method: 'POST', url: `/accounts/${account.id}/keys/${id}/revoke`, payload: '' },
+        ...{
+          method: 'POST',
+          url: `/accounts/${account.id.toUpperCase()}/keys/${id.toUpperCase()}/revoke`,
+          payload: '',
+        },
         headers: { ...form, cookie, 'sec-fetch-site': site },
       })
     assert.equal((await revoke('cross-site')).statusCode, 403)

@@ -107,6 +107,24 @@ describe('teams', () => {
     assert.deepEqual([await call(kept.key), await call(ended.key)], [200, 401])
   })
 
+  it('teams, keys and members are found by their ids in capitals, in paths, queries and bodies', async () => {
+    const teamId = await makeTeam()
+    const capitals = teamId.toUpperCase()
+    const key = await makeKey(owner, capitals)
+    assert.equal((await as(owner, 'GET', `/v1/teams/${capitals}`)).body.keys[0].id, key.id)
+    for (const path of ['/v1/logs', '/v1/provider-keys'])
+      assert.equal((await as(owner, 'GET', `${path}?teamId=${capitals}`)).status, 200, path)
+    const renamed = await as(owner, 'PATCH', `/v1/keys/${key.id.toUpperCase()}`, { label: capitals })
+    assert.equal(renamed.body.label, capitals, 'a name that looks like an id is a name')
+    const toSelf = { memberId: owner.id.toUpperCase() }
+    assert.equal((await as(owner, 'POST', `/v1/teams/${capitals}/transfer`, toSelf)).body.code, 'MEMBER_NOT_FOUND')
+    const toAdmin = { memberId: admin.id.toUpperCase() }
+    const transfer = await as(owner, 'POST', `/v1/teams/${capitals}/transfer`, toAdmin)
+    assert.equal(transfer.body.team?.ownerId, admin.id, transfer.text)
+    assert.equal((await as(owner, 'DELETE', `/v1/teams/${capitals}/members/${owner.id.toUpperCase()}`)).status, 204)
+    assert.equal((await as(admin, 'DELETE', `/v1/teams/${capitals}`)).status, 204)
+  })
+
   it('teams have keys that see no calls of the account but their own', async () => {
     const teamId = await makeTeam()
     const { key } = await makeKey(admin, teamId)
@@ -118,6 +136,7 @@ describe('teams', () => {
     const read = async (id: string, reader: string) => (await send(gateway, `/v1/calls/${id}`, { key: reader })).status
     assert.equal(await read(ofOwner, key), 404)
     assert.ok([200, 202].includes(await read(ofTeam, key)))
+    assert.ok([200, 202].includes(await read(ofTeam.toUpperCase(), key)))
     assert.ok([200, 202].includes(await read(ofOwner, owner.test)))
     assert.ok([200, 202].includes(await read(ofTeam, owner.test)))
     await as(owner, 'DELETE', `/v1/teams/${teamId}`)
