@@ -1,3 +1,4 @@
+import { unreachableBecause } from '../net/reachable.ts'
 import { ConfigError, type Environment, type EnvironmentReader, httpAddress } from './environment-reader.ts'
 
 /** What the environment says of one upstream. */
@@ -34,12 +35,20 @@ export function readUpstreams(environment: Environment): Map<string, UpstreamSet
     if (!match?.[1] || !value) continue
     const slug = match[1].toLowerCase().replaceAll('_', '-')
     const settings = bySlug.get(slug) ?? {}
-    if (match[2] === 'URL') settings.url = httpAddress(name, value)
+    if (match[2] === 'URL') settings.url = upstreamAddress(name, value)
     else if (match[2] === 'KEY') settings.key = value
     else settings.caps = parseCaps(name, value)
     bySlug.set(slug, settings)
   }
   return bySlug
+}
+
+/** @throws ConfigError for an address to which no connection can lead */
+function upstreamAddress(name: string, value: string): string {
+  const address = httpAddress(name, value)
+  const obstacle = unreachableBecause(new URL(address))
+  if (obstacle !== undefined) throw new ConfigError(`${name} cannot be used: ${obstacle}`)
+  return address
 }
 
 /** `concurrency=4,60/3600,10/60`: requests under way, and requests/seconds. */

@@ -1,7 +1,7 @@
 import { isIP, type LookupFunction } from 'node:net'
-import ipaddr from 'ipaddr.js'
 import { Agent, buildConnector, type Dispatcher } from 'undici'
 import { lookup } from './lookup.ts'
+import { isPublicAddress } from './reachable.ts'
 
 const CONNECT_TIMEOUT_MS = 3_000
 
@@ -9,20 +9,6 @@ const CONNECT_TIMEOUT_MS = 3_000
 export class BlockedAddressError extends Error {
   readonly code = 'BLOCKED_ADDRESS'
 }
-
-/**
- * Whether an address is on the public Internet. It is not if it is private, local, reserved, or
- * wrapped around such an address.
- */
-export function isPublicAddress(address: string): boolean {
-  if (isIP(address) === 0) return false
-  const parsed = ipaddr.process(address)
-  if (parsed.range() !== 'unicast') return false
-  return parsed instanceof ipaddr.IPv4 || parsed.match(GLOBAL_UNICAST)
-}
-
-/** All that is assigned for use on the Internet (RFC 4291, 2.4, and IANA's registry). */
-const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3')
 
 export interface HttpClientOptions {
   /** Undefined: as many as there are requests at once. */

@@ -329,6 +329,11 @@ const UNUSABLE: [string, string][] = [
     'http://:password@host',
     'http://host?x=1',
     'http://h#f',
+    'http://h:0',
+    'http://a..b',
+    'http://*.example.com',
+    `http://${'a'.repeat(64)}.example`,
+    'http://224.0.0.1',
   ].map((value): [string, string] => ['UPSTREAM_WEATHER_URL', value]),
   ...['four', '0/60', '60/0', 'concurrency=0', '60:3600', '60/3600;', '1/-1'].map((value): [string, string] => [
     'UPSTREAM_WEATHER_CAPS',

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import ipaddr from 'ipaddr.js'
+import { isIP } from 'node:net'
+import { isPublicAddress, unreachableBecause } from '../../net/reachable.ts'
 import type { Endpoint } from '../endpoint.ts'
 import { isObject } from '../json.ts'
 import type { Credential, Upstream } from '../upstream.ts'
@@ -142,6 +143,11 @@ function baseUrlOf({ root, findings }: OpenApiDocument, settings: RootSettings):
     findings.error(path, 'The address has a variable without a default; set x-gateway.baseUrl.')
     return undefined
   }
+  const obstacle = unreachableBecause(new URL(text))
+  if (obstacle !== undefined) {
+    findings.error(path, `The address leads nowhere, because ${obstacle}; set x-gateway.baseUrl.`)
+    return undefined
+  }
   if (!isOperators && isPrivate(hostname)) {
     findings.leaveOut(
       path,
@@ -163,7 +169,7 @@ function withVariables(server: unknown): string | undefined {
 
 function isPrivate(hostname: string): boolean {
   const name = hostname.replace(/^\[|\]$|\.$/g, '')
-  if (ipaddr.isValid(name)) return ipaddr.process(name).range() !== 'unicast'
+  if (isIP(name) !== 0) return !isPublicAddress(name)
   return !name.includes('.') || /\.(?:localhost|local|internal|intranet|lan|home\.arpa)$/.test(name)
 }
 

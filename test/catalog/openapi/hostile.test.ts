@@ -137,6 +137,8 @@ describe('a hostile document', () => {
       'http://localhost/x',
       'http://[::1]/',
       'http://169.254.169.254/latest',
+      'http://[4000::1]/',
+      'http://[2002:7f00:1::1]/',
     ]) {
       assert.match(
         words(await check(document({ root: { servers: [{ url }] } }))),
@@ -153,6 +155,29 @@ describe('a hostile document', () => {
     ]) {
       assert.equal((await check(document({ root: { servers: [{ url }] } }))).ok, false, url)
     }
+  })
+
+  it('an address to which no connection can lead is an error, whoever names it', async () => {
+    const caps = { concurrency: 2, rates: [] }
+    for (const address of [
+      'https://h.example:0',
+      'https://a..example.com',
+      'https://*.example.com',
+      `https://${'a'.repeat(64)}.example.com`,
+      `https://${'a.'.repeat(127)}example`,
+      'https://a!b.example.com',
+      'http://224.0.0.1',
+      'http://255.255.255.255',
+      'http://[ff02::1]',
+    ]) {
+      for (const root of [{ servers: [{ url: address }] }, { 'x-gateway': { caps, baseUrl: address } }]) {
+        const answer = await check(document({ root }))
+        assert.equal(answer.ok, false, address)
+        assert.match(words(answer), /The address leads nowhere, because/, address)
+      }
+    }
+    for (const address of ['http://my_service:8080/v1', 'https://a-.b.example./'])
+      assert.equal((await check(document({ root: { 'x-gateway': { caps, baseUrl: address } } }))).ok, true, address)
   })
 
   it('an exploding pattern is shown and never run, and texts are one bounded line', async () => {

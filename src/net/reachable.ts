@@ -1,0 +1,34 @@
+import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
+
+/**
+ * Whether an address is on the public Internet. It is not if it is private, local, reserved, or
+ * wrapped around such an address.
+ */
+export function isPublicAddress(address: string): boolean {
+  if (isIP(address) === 0) return false
+  const parsed = ipaddr.process(address)
+  if (parsed.range() !== 'unicast') return false
+  return parsed instanceof ipaddr.IPv4 || parsed.match(GLOBAL_UNICAST)
+}
+
+/** All that is assigned for use on the Internet (RFC 4291, 2.4, and IANA's registry). */
+const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3')
+
+/** Names with an underscore are looked up as others are, and names of containers have it. */
+const LABEL = /^[\w-]{1,63}$/
+
+/** Longest name that a question to a name server can hold (RFC 1035, 2.3.4). */
+const NAME_LENGTH_MAX = 253
+
+/** Why no connection can ever lead to an address; undefined if a connection may. */
+export function unreachableBecause({ hostname, port }: Pick<URL, 'hostname' | 'port'>): string | undefined {
+  if (port === '0') return 'nothing listens on port 0'
+  const name = hostname.replace(/^\[|\]$|\.$/g, '')
+  if (isIP(name) !== 0) {
+    const range = ipaddr.process(name).range()
+    return range === 'multicast' || range === 'broadcast' ? `${name} is no address of a single machine` : undefined
+  }
+  const isName = name.length <= NAME_LENGTH_MAX && name.split('.').every((label) => LABEL.test(label))
+  return isName ? undefined : `${name.slice(0, 100)} is no name that can be looked up`
+}
