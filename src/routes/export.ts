@@ -58,8 +58,10 @@ export async function exportRoutes(app: App, context: Context): Promise<void> {
       code: 'RATE_LIMIT_EXCEEDED',
       hint: 'Use the export that you have, or wait',
     }
+    // Who asks for the headers alone gets no export.
+    const counted: 'success'[] = request.method === 'HEAD' ? [] : ['success']
     const send = () => sendExport(reply as FastifyReply, context, id)
-    return await makeThrottled(context, { throttles: [throttle], counted: ['success'] }, send)
+    return await makeThrottled(context, { throttles: [throttle], counted }, send)
   })
 }
 

@@ -211,6 +211,9 @@ describe('leaving', () => {
     )
     assert.ok(!text.includes('of another') && !text.includes(other.email) && !text.includes(other.id))
     for (const secret of [account.live, account.test, '$argon2id$']) assert.ok(!text.includes(secret))
+    // The head alone is no export.
+    for (let count = 0; count < 4; count += 1)
+      assert.equal((await send(gateway, '/v1/me/export', { method: 'HEAD', token: account.token })).status, 200)
     await send(gateway, '/v1/me/export', { token: account.token })
     await send(gateway, '/v1/me/export', { token: account.token })
     const fourth = await send(gateway, '/v1/me/export', { token: account.token })
