@@ -59,7 +59,6 @@ export class EnvironmentReader {
   }
 
   integer(name: string, defaultValue: number, [min, max]: [min: number, max: number]): number {
-    // The default is checked too: OPS_PORT's depends on PORT.
     const value = this.#get(name) || String(defaultValue)
     const number = /^\d+$/.test(value) ? Number(value) : Number.NaN
     if (!(number >= min && number <= max)) throw new ConfigError(`${name} must be a whole number from ${min} to ${max}`)

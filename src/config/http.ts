@@ -46,7 +46,7 @@ export function readHttp(read: EnvironmentReader): HttpConfig {
     host: read.text('HOST', LOOPBACK),
     port,
     opsHost: read.text('OPS_HOST', LOOPBACK),
-    opsPort: read.integer('OPS_PORT', port === 0 ? 0 : port + 1, [0, 65_535]),
+    opsPort: readOpsPort(read, port),
     metricsHost: read.text('METRICS_HOST', LOOPBACK),
     metricsPort: read.integer('METRICS_PORT', 0, [0, 65_535]),
     baseUrl,
@@ -74,6 +74,13 @@ function readBaseUrl(read: EnvironmentReader, port: number): string {
   const { pathname, origin } = new URL(baseUrl)
   if (pathname === '/') return baseUrl
   throw new ConfigError(`BASE_URL must have no path: the gateway needs a host name of its own, such as ${origin}`)
+}
+
+/** @throws ConfigError naming the variable that somebody has set */
+function readOpsPort(read: EnvironmentReader, port: number): number {
+  if (port === 65_535 && read.text('OPS_PORT', '') === '')
+    throw new ConfigError('PORT must be at most 65534 unless OPS_PORT is set: the console listens on the port after it')
+  return read.integer('OPS_PORT', port === 0 ? 0 : port + 1, [0, 65_535])
 }
 
 /** @throws ConfigError unless it is an address that RFC 9116 takes */

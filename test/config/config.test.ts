@@ -65,6 +65,11 @@ describe('the settings of a process', () => {
     })
   })
 
+  it('the last port is for a node if the console has a port of its own, and the refusal names the port that was set', () => {
+    assert.equal(load({ PORT: '65535', OPS_PORT: '9000' }).http.port, 65_535)
+    assert.throws(() => load({ PORT: '65535' }), /^Error: PORT must be at most 65534 unless OPS_PORT is set/)
+  })
+
   it('the settings of a process are read from their variables', () => {
     const config = load({
       PORT: '8080',
@@ -269,8 +274,6 @@ const UNUSABLE: [string, string][] = [
   ),
   ...['-1', '65536', '80 ', '1e3', '0x50', '3000.5', 'http'].map((value): [string, string] => ['PORT', value]),
   ['OPS_PORT', '70000'],
-  // The console's port would then be beyond the last port.
-  ['PORT', '65535'],
   ['METRICS_PORT', 'on'],
   ['HTTP_REDIRECT_PORT', '99999'],
   ...[
