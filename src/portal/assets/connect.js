@@ -161,7 +161,7 @@ async function consentForm({ resource }, { email }, onLoggedOut) {
     el(
       'p',
       { class: 'small' },
-      'It cannot see or change your account, keys or teams. You can disconnect it under Account, Connected apps.',
+      'It may call from any address. It cannot see or change your account, keys or teams. Under Account, Connected apps, you can bind it to addresses and disconnect it.',
     ),
   )
   showTick(form)
