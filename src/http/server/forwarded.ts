@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
@@ -11,6 +11,10 @@ import type { IsProxy } from './trusted-proxies.ts'
  */
 export const UNNAMED_CLIENT = '192.0.0.8'
 
+/** What was read of a request: it stays when the connection has ended. */
+const CLIENT_ADDRESS = Symbol('client address')
+type Named = IncomingMessage & { [CLIENT_ADDRESS]?: string }
+
 /**
  * Makes `ip` and `host` of every request those that the client used. Of trusted proxies
  * `X-Forwarded-For` and `X-Forwarded-Host` count, and `Forwarded` (RFC 7239) is not read. `ip` is
@@ -20,7 +24,9 @@ export const UNNAMED_CLIENT = '192.0.0.8'
 export function readForwarded(app: FastifyInstance, isProxy: IsProxy): void {
   app.decorateRequest('ip', {
     getter(this: FastifyRequest) {
-      return clientAddress(this.raw, isProxy)
+      const raw: Named = this.raw
+      raw[CLIENT_ADDRESS] ??= clientAddress(raw, isProxy)
+      return raw[CLIENT_ADDRESS]
     },
   })
   app.decorateRequest('host', {

@@ -82,4 +82,17 @@ describe('the address of a client', () => {
     assert.deepEqual(await seen('198.51.100.7'), { ip: '198.51.100.7', host: 'a', hostname: 'a' })
     await app.close()
   })
+
+  it('the address of a client is read once, so that it stays when the connection has ended', async () => {
+    const app = Fastify()
+    readForwarded(app, isProxy)
+    app.get('/', async (request) => {
+      const before = request.ip
+      Object.defineProperty(request.raw, 'socket', { value: {} })
+      return [before, request.ip]
+    })
+    const seen = await app.inject({ url: '/', remoteAddress: '198.51.100.7' })
+    assert.deepEqual(seen.json(), ['198.51.100.7', '198.51.100.7'])
+    await app.close()
+  })
 })
