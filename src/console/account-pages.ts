@@ -85,7 +85,7 @@ ${tableOf('Calls by API', {
     ]),
     empty: 'None.',
   })}</section>
-<section><h2>Last calls</h2>${callTable('Last calls', calls)}<p><a href="/calls?account=${user.id}">All its calls</a></p></section>
+<section><h2>Last calls</h2>${callTable('Last calls', calls)}<p><a href="/calls?account=${user.id}">All calls of the account</a></p></section>
 `
   return textPage(assets, {
     title: `Account ${user.email}`,

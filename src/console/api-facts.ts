@@ -1,3 +1,4 @@
+import { numberWords } from '../catalog/limit-words.ts'
 import type { CapRow, HealthRow, UpstreamRow } from '../fleet/snapshot.ts'
 import { causeWords, clockTime, percent, span, stateOf } from '../fleet/words.js'
 import { type Html, html, trusted } from '../pages/html.ts'
@@ -47,7 +48,7 @@ function queue({ queue: state, paused }: UpstreamRow): Html {
 function cap({ cap: state, slug, hour }: UpstreamRow): Html {
   if (!state) return UNKNOWN
   const rates = state.rates.map(({ max, seconds, left }) => {
-    const label = `${left} of ${max} left per ${WINDOWS[seconds] ?? span(seconds * 1_000)}`
+    const label = `${numberWords(left)} of ${numberWords(max)} left per ${WINDOWS[seconds] ?? span(seconds * 1_000)}`
     return html`<span class="rate"><progress max="${max}" value="${left}" aria-label="${slug}: ${label}"></progress>${label}</span>`
   })
   const next = state.limitedUntil

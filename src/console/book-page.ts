@@ -34,6 +34,7 @@ export function bookPage(assets: Assets, name?: string): string {
   const main = html`<article class="text" id="text" tabindex="-1">
 ${markdownToHtml(withContents(withAddresses(withPictures(markdown, assets))))}
 </article>
+<script type="module" src="${assets.href('console/browser/book.js')}"></script>
 `
   return consolePage(assets, {
     title: `${title} · Agent API Gateway console`,

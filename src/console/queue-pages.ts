@@ -73,7 +73,9 @@ function callsOf({ queue }: UpstreamRow): number {
 
 function workersText(workers: number | null): Html {
   if (workers === null) return html`<small>unknown</small>`
-  return workers === 0 ? html`<b class="bad">none serves it</b>` : html`<b>${workers}</b><small>serve it</small>`
+  return workers === 0
+    ? html`<b class="bad">none serves it</b>`
+    : html`<b>${workers}</b><small>${workers === 1 ? 'serves' : 'serve'} it</small>`
 }
 
 function callsTable({ calls, isCut }: QueueContents): Html {

@@ -393,6 +393,17 @@ describe('the console in a browser', { skip }, () => {
     await operate('resume', 'timezone')
   })
 
+  it('the console in a browser copies a command of the book', async () => {
+    await context.grantPermissions(['clipboard-read', 'clipboard-write'])
+    const book = await context.newPage()
+    await book.goto(`${url}/book/tasks`)
+    const block = book.locator('.code').first()
+    await block.getByRole('button', { name: /^Copy/ }).click()
+    await block.getByRole('button', { name: /^Copied/ }).waitFor()
+    assert.equal(await book.evaluate('navigator.clipboard.readText()'), await block.locator('code').textContent())
+    await book.close()
+  })
+
   it('the console in a browser requested nothing from another host and broke nothing', () => {
     assert.deepEqual(
       [

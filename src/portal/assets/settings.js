@@ -68,10 +68,10 @@ function noPasswordWords(sendsMail) {
   return el(
     'p',
     { class: 'small' },
-    'You have none, or do not know it? ',
+    'If you have no password, or do not know it, ',
     ...(sendsMail
-      ? [el('a', { href: '/forgot' }, 'Have a link mailed that sets a password'), '.']
-      : ['Whoever runs this gateway can give you a link that sets a password.']),
+      ? [el('a', { href: '/forgot' }, 'have a link mailed that sets a password'), '.']
+      : ['whoever runs this gateway can give you a link that sets a password.']),
   )
 }
 

@@ -89,7 +89,7 @@ ${option('test', 'Test data')}${option('live', 'Live data')}${option('key', 'An 
     isLoggedIn
       ? 'Test data are recorded examples and cost nothing. Live data count against your plan.'
       : html`Test data are recorded examples, and you see them without an account. ${signup === 'closed' ? '' : html`<a href="/signup?next=/apis/${slug}">Sign up</a> or `}<a href="/login?next=/apis/${slug}">${signup === 'closed' ? 'Log in' : 'log in'}</a> for live data.`
-  } A key stays in this tab’s memory. What the code shows is what you copy.</p>
+  } A key stays in this tab’s memory. If the code shows it, Copy copies it too.</p>
 </form>
 <div class="card fresh" data-made-key hidden></div>`
 }
