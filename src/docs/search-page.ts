@@ -9,7 +9,7 @@ export const QUERY_LENGTH_MAX = 200
 export function searchForm(query = ''): Html {
   return html`<form class="docs-search" role="search" aria-label="Documentation" method="get" action="/docs/search#found" data-visit>
 <label for="docs-q">Search the documentation</label>
-<div class="row"><input id="docs-q" name="q" type="search" maxlength="${QUERY_LENGTH_MAX}" value="${query}" autocomplete="off" placeholder="rotate a key, 429, batch" aria-keyshortcuts="/"><button class="button quiet" type="submit">Search</button></div>
+<div class="row"><input id="docs-q" name="q" type="search" maxlength="${QUERY_LENGTH_MAX}" value="${query}" autocomplete="off" placeholder="rotate a key, 429" aria-keyshortcuts="/"><button class="button quiet" type="submit">Search</button></div>
 </form>`
 }
 
