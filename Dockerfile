@@ -16,7 +16,7 @@ FROM ${NODE_IMAGE} AS all-dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 # With the embedded Postgres, whose install script makes links. The image brings Node.
-RUN npm ci --omit=dev --no-audit --no-fund && rm -rf node_modules/node node_modules/node-linux-* && chmod -R a+rX node_modules
+RUN npm ci --omit=dev --no-audit --no-fund && rm -rf node_modules/node-linux-* node_modules/.bin/node && chmod -R a+rX node_modules
 
 FROM ${NODE_IMAGE} AS all
 # Valkey, or Redis if the distribution of the base image has no Valkey yet. tini reaps processes that the stores leave behind and

@@ -17,6 +17,7 @@ import {
   readBody,
   readPreference,
   readScenario,
+  splitUrl,
   wantsRaw,
 } from './call-request.ts'
 import { type CallTarget, checkParameters } from './parameters.ts'
@@ -52,16 +53,15 @@ export function checkCall(
   request: FastifyRequest,
   principal: Principal,
 ): CheckedCall {
-  const { url = '' } = request.raw
-  const pathEnd = url.indexOf('?') < 0 ? url.length : url.indexOf('?')
+  const { path, query } = splitUrl(request.raw.url ?? '')
   // Each part of the path is decoded once.
-  const [slug = '', ...rest] = url.slice('/v1/call/'.length, pathEnd).split('/')
+  const [slug = '', ...rest] = path.slice('/v1/call/'.length).split('/')
   const api = findApi(catalog, decodeSegment(slug))
   const target = findEndpoint(api, rest.length === 1 ? decodeSegment(rest[0] ?? '') : undefined)
   const methods = target.endpoint.method === 'POST' ? ['POST'] : METHODS
   if (!methods.includes(request.method)) throw methodNotAllowed(methods)
   checkRights(target, principal, request)
-  const given = queryParameters(url.slice(pathEnd + 1))
+  const given = queryParameters(query)
   if (request.body !== undefined) given.push(...bodyParameters(readBody(request)))
   const checked = checkParameters(target, given, contextOf(request))
   const raw = wantsRaw(request)

@@ -1,16 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import {
-  copyFileSync,
-  linkSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 
 /**
@@ -29,10 +19,16 @@ export function loadWanted(root) {
   return {
     hash,
     packages: lock.packages,
-    nodeVersion: lock.packages['node_modules/node']?.version,
+    nodeVersion: Object.entries(lock.packages).find(([place]) => isNode(place))?.[1].version,
     scriptsAllowed: Object.keys(allowScripts ?? {}).filter((name) => allowScripts[name] === true),
   }
 }
+
+/**
+ * Whether this is a package of the pinned Node. Each platform has a package of its own, and npm
+ * installs the package of this platform.
+ */
+export const isNode = (nameOrPlace) => /^(node_modules\/)?node-(linux|win|darwin)-\w+$/.test(nameOrPlace)
 
 /** How long an optional package that npm left out is not tried again, milliseconds. */
 const TRY_AGAIN_MS = 24 * 3_600_000
@@ -96,49 +92,20 @@ export function isListComplete(root, wanted) {
 export function missingPackages(root, wanted) {
   const listed = readJson(listFile(root))?.packages ?? {}
   const named = Object.keys(wanted.packages['']?.optionalDependencies ?? {})
-  const mayMiss = (place, { optional, os, cpu }) =>
-    optional && (os || cpu || !named.includes(place.slice('node_modules/'.length)))
+  const isOfAnother = ({ os, cpu }) => (os && !os.includes(process.platform)) || (cpu && !cpu.includes(process.arch))
+  const mayMiss = (place, locked) =>
+    locked.optional && (isOfAnother(locked) || !named.includes(place.slice('node_modules/'.length)))
   return Object.entries(wanted.packages)
     .filter(([place, locked]) => place.startsWith('node_modules/') && !mayMiss(place, locked))
     .filter(([place, locked]) => !listed[place] || listed[place].version !== locked.version)
     .map(([place]) => place.slice('node_modules/'.length))
 }
 
-/**
- * Whether the pinned Node is there and runs: it is missing when install scripts are off, and no
- * build of it runs on musl.
- */
+/** Whether the pinned Node is there and runs: no build of it runs on musl. */
 export function doesPinnedNodeRun(root, wanted) {
   const { stdout } = spawnSync(pinnedNodeFile(root), ['--version'], { encoding: 'utf8', timeout: 20_000 })
   if (!stdout?.startsWith('v')) return false
   return wanted.nodeVersion === undefined || stdout.trim() === `v${wanted.nodeVersion}`
-}
-
-/**
- * Makes the Node to run with the Node whose integrity package-lock.json has. The package `node`
- * fetches its binary by an install script of its own, which no lock covers; if the binary's package
- * is locked too, that package takes its place.
- */
-export function linkLockedNode(root) {
-  const platform = process.platform === 'win32' ? 'win' : process.platform
-  const name = process.platform === 'win32' ? 'node.exe' : 'node'
-  const locked = path.join(root, 'node_modules', `node-${platform}-${process.arch}`, 'bin', name)
-  if (!isFile(locked)) return
-  const used = path.join(root, 'node_modules', 'node', 'bin', name)
-  if (statSync(used, { throwIfNoEntry: false })?.ino === statSync(locked).ino) return
-  mkdirSync(path.dirname(used), { recursive: true })
-  const draft = `${used}.new`
-  rmSync(draft, { force: true })
-  try {
-    linkSync(locked, draft)
-  } catch {
-    copyFileSync(locked, draft) // a file system without hard links
-  }
-  renameSync(draft, used) // a process that runs the other one goes on with it
-  const command = path.join(root, 'node_modules', '.bin', 'node')
-  if (process.platform === 'win32' || isFile(command)) return
-  mkdirSync(path.dirname(command), { recursive: true })
-  symlinkSync(path.join('..', 'node', 'bin', 'node'), command)
 }
 
 /** Whether the running Node may stand in for the pinned one. */
@@ -148,7 +115,7 @@ export function isOwnNodeEnough(wanted) {
 
 export function pinnedNodeFile(root) {
   return process.platform === 'win32'
-    ? path.join(root, 'node_modules', 'node', 'bin', 'node.exe')
+    ? path.join(root, 'node_modules', `node-win-${process.arch}`, 'bin', 'node.exe')
     : path.join(root, 'node_modules', '.bin', 'node')
 }
 

@@ -5,9 +5,9 @@ import {
   doesPinnedNodeRun,
   installedNode,
   isListComplete,
+  isNode,
   isOwnNodeEnough,
   leftOut,
-  linkLockedNode,
   loadWanted,
   missingPackages,
   pinnedNodeFile,
@@ -67,26 +67,28 @@ async function install(root, wanted, onStart) {
         : 'Installing dependencies (npm ci), about a minute on the first run'
     // Development packages always: `npm test` needs them, and one state of node_modules is simpler
     // than two.
-    await runNpm(root, [...command, '--include=dev', '--include=optional'], { title, onStart })
+    const everything = ['--include=dev', '--include=optional', '--ignore-scripts']
+    await runNpm(root, [...command, ...everything], { title, onStart })
   }
-  linkLockedNode(root)
-  if (!doesPinnedNodeRun(root, wanted)) {
-    const names = installedNames(root, wanted.scriptsAllowed)
-    if (names.length > 0) {
-      await runNpm(root, ['rebuild', ...names, '--ignore-scripts=false'], {
-        title: `npm skipped install scripts, as with ignore-scripts=true; running those that are needed (${names.join(', ')})`,
-        onStart,
-      }).catch((error) => {
-        if (error.signal || !isOwnNodeEnough(wanted)) throw error
-      })
-    }
-  }
+  await runAllowedScripts(root, wanted, onStart)
   const isPinnedUsed = doesPinnedNodeRun(root, wanted)
   const missing = missingPackages(root, wanted)
-  if (!isPinnedUsed && !missing.includes('node')) goOnWithOwnNode(root, wanted)
+  if (!isPinnedUsed && !missing.some(isNode)) goOnWithOwnNode(root, wanted)
   sayLeftOut(root, wanted, { missing, isPinnedUsed })
   writeStamp(root, wanted, { node: isPinnedUsed ? 'pinned' : 'own', missing })
   return isPinnedUsed ? pinnedNodeFile(root) : process.execPath
+}
+
+/**
+ * Runs the install scripts that package.json allows, whatever npm is set to. Those of the other
+ * packages build what nobody here needs. The packages that somebody's npm installed are treated
+ * alike, because nothing tells whether their scripts have run.
+ */
+async function runAllowedScripts(root, { scriptsAllowed }, onStart) {
+  const names = installedNames(root, scriptsAllowed)
+  if (names.length === 0) return
+  const title = `Running the install scripts of ${names.join(', ')} (npm rebuild)`
+  await runNpm(root, ['rebuild', ...names, '--ignore-scripts=false'], { title, onStart })
 }
 
 /**
@@ -95,8 +97,8 @@ async function install(root, wanted, onStart) {
  * @throws Error if that is the pinned Node and the running Node cannot stand in for it
  */
 function sayLeftOut(root, wanted, { missing, isPinnedUsed }) {
-  if (!isPinnedUsed && missing.includes('node')) goOnWithOwnNode(root, wanted)
-  const unexplained = missing.filter((name) => isPinnedUsed || name !== 'node')
+  if (!isPinnedUsed && missing.some(isNode)) goOnWithOwnNode(root, wanted)
+  const unexplained = missing.filter((name) => isPinnedUsed || !isNode(name))
   if (unexplained.length === 0) return
   console.error(
     `npm did not install ${unexplained.join(', ')}: it leaves out an optional package that it fails to fetch or build. Going on without; a start tries again after a day, and \`npm ci\` at once.`,

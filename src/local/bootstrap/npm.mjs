@@ -7,7 +7,7 @@ const SHOWN_LINES_MAX = 60
 
 /** What npm's error codes mean for the person who reads them; the first match speaks. */
 const EXPLANATIONS = [
-  [/ENOSPC|EDQUOT/, 'The disk is full: about 500 MB are needed for the dependencies.'],
+  [/ENOSPC|EDQUOT/, 'The disk is full: about 600 MB are needed for the dependencies.'],
   [
     /EROFS|EACCES|EPERM/,
     'This account may not write to the project directory or to the npm cache; check their owner, or set npm_config_cache to a directory that is yours.',
