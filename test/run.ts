@@ -180,7 +180,10 @@ async function checkTypesAndStyle(): Promise<string> {
 
 /** What a program prints if it fails. If it succeeds, an empty text. */
 async function findingsOf(command: string, args: string[]): Promise<string> {
-  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  // The compiler is written in Go, and collects garbage less often at a sixth of the processor time
+  // less.
+  const env = { ...process.env, GOGC: '400' }
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env })
   const output: string[] = []
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => output.push(String(data)))
   const [code] = await once(child, 'close')
