@@ -205,9 +205,9 @@ describe('a caller that leaves', () => {
     await until(async () => (await queued()) === 1)
     const others = sendAll(path(2), 3)
     await until(async () => (await callsAtWorkers(redis)) === 4)
-    // They have found the request if another call has completed.
-    upstream.play('dog-images', () => dog)
-    assert.equal((await send(gateway, '/v1/call/dog-images/random', { key: account.live })).status, 200)
+    // They have found the request if another call has completed. The breaker of dog-images may be
+    // open: on a busy machine the requests that callers left above took long.
+    assert.equal((await send(gateway, '/v1/call/mock-data/posts?id=20', { key: account.live })).status, 200)
     first?.leave.abort()
     await inFlight(3)
     assert.equal(await queued(), 1)
