@@ -67,8 +67,12 @@ export class Leads {
 
   /** `other`: the token of another request that has the lead, or had it; empty if there is none. */
   async #take(takings: Taking[]): Promise<(Taken & { other: string })[]> {
-    const keys = takings.flatMap(({ keys: { leader, answer } }) => [leader, answer])
-    const values = takings.flatMap(({ token, mayOvertake }) => [token, mayOvertake ? 1 : 0])
+    const keys: string[] = []
+    const values: (string | number)[] = []
+    for (const { keys: of, token, mayOvertake } of takings) {
+      keys.push(of.leader, of.answer)
+      values.push(token, mayOvertake ? 1 : 0)
+    }
     const replies = (await takeLeads.run(this.#redis, keys, values)) as (number | string)[]
     return takings.map((_, index) => {
       const [isLeader, other, hasAnswer] = replies.slice(3 * index)

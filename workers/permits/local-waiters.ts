@@ -1,6 +1,17 @@
-import { groupOrAccountOf } from '../../src/queue/wait-queue-entry.ts'
-import type { PermitRequest } from './permit-request.ts'
+import type { Waiter } from '../../src/caps/cap.ts'
+import { groupOrAccountOf, memberOf, type WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import type { Permit } from './permits-in-use.ts'
+
+/**
+ * What a call asks of a cap. If no permit is free, the call waits in the queue, which it joins if
+ * it has no place there.
+ */
+export type PermitRequest = WaitQueueEntry & Waiter
+
+/** `tag`: of a call that joined the queue at admission; a repeat keeps its order. */
+export function permitRequestOf(entry: WaitQueueEntry, deadline: number, tag?: number): PermitRequest {
+  return { ...entry, member: memberOf(entry), deadline, tag }
+}
 
 /** How long a call waits for a permit, and what ends its wait. */
 export interface PermitWait {

@@ -1,5 +1,6 @@
 import type { Cap } from '../../src/caps/cap.ts'
-import type { AcquireResult, PermitId } from '../../src/caps/replies.ts'
+import { refusalOf } from '../../src/caps/refusal.ts'
+import type { AcquireResult, PermitId, QueueRefusal } from '../../src/caps/replies.ts'
 import { LEASE_MS, PERMIT_AGE_MS_MAX, REPLY_MS, ROUND_TRIP_MS_MAX } from '../../src/caps/timing.ts'
 import { SLOW_MS } from '../../src/health/score.ts'
 import type { Log } from '../../src/log.ts'
@@ -7,8 +8,7 @@ import type { CapBucket } from '../../src/queue/wait-queue-entry.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
 import { AttemptError } from '../errors/attempt-error.ts'
 import type { GrantLedger } from './grant-ledger.ts'
-import { type LocalWaiter, LocalWaiters, type PermitWait } from './local-waiters.ts'
-import { type PermitRequest, tooLateError } from './permit-request.ts'
+import { type LocalWaiter, LocalWaiters, type PermitRequest, type PermitWait } from './local-waiters.ts'
 import { AHEAD_LIFE_MS, PermitsAhead } from './permits-ahead.ts'
 import { type Permit, PermitsInUse } from './permits-in-use.ts'
 import { POLL_AT_ONCE, POLL_INTERVAL_MS, PollSchedule, pauseUntil } from './poll-schedule.ts'
@@ -154,14 +154,16 @@ export class PermitClient {
     if (permits.ids.length + permits.unused.length > 0) await this.#cap.release(permits)
   }
 
-  /** @returns milliseconds until the next poll; undefined if no poll is needed */
-  async #poll(): Promise<number | undefined> {
-    const pauseMs = await this.#sendPoll().catch((error) => {
+  async #poll(): Promise<void> {
+    let pauseMs: number | undefined = POLL_INTERVAL_MS
+    try {
+      pauseMs = await this.#sendPoll()
+    } catch (error) {
       this.#log.warn({ err: error }, 'failed to exchange permits with Redis')
-      return POLL_INTERVAL_MS
-    })
-    if (this.#waiters.size > 0) return pauseMs
-    return this.#inUse.releasedCount > 0 ? this.#releasePauseMs() : undefined
+    }
+    if (this.#waiters.size === 0) pauseMs = this.#inUse.releasedCount > 0 ? this.#releasePauseMs() : undefined
+    // In the same step, so that a permit which ends right after it is not left out.
+    this.#polls.end(pauseMs)
   }
 
   /**
@@ -291,4 +293,13 @@ export class PermitClient {
     })
     if (this.#waiters.size > 0) this.#polls.pollSoon()
   }
+}
+
+/**
+ * A permit would come too late, for the reason that admission would give a new call. A call that
+ * never had a place costs nothing.
+ */
+function tooLateError({ hadPlace, ...refusal }: QueueRefusal & { hadPlace: boolean }): AttemptError {
+  const { code, ...details } = refusalOf(refusal)
+  return new AttemptError(code, { isRetryable: false, reach: hadPlace ? 'unsent' : 'refused', ...details })
 }

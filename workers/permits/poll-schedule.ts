@@ -15,16 +15,13 @@ const POLL_MS_MIN = 5
 
 /** When a worker polls Redis for the permits of one cap: one poll at a time. */
 export class PollSchedule {
-  readonly #poll: () => Promise<number | undefined>
+  readonly #poll: () => Promise<void>
   isPolling = false
   #pollAgain = false
   #timer: NodeJS.Timeout | undefined
 
-  /**
-   * `poll` never rejects. It returns the pause before the next poll, milliseconds; undefined if no
-   * poll is needed.
-   */
-  constructor(poll: () => Promise<number | undefined>) {
+  /** `poll` never rejects, and calls `end`. */
+  constructor(poll: () => Promise<void>) {
     this.#poll = poll
   }
 
@@ -39,7 +36,10 @@ export class PollSchedule {
       return
     }
     this.isPolling = true
-    setImmediate(() => this.#run())
+    setImmediate(() => {
+      this.#pollAgain = false
+      void this.#poll()
+    })
   }
 
   pollIn(pauseMs: number): void {
@@ -52,13 +52,11 @@ export class PollSchedule {
     clearTimeout(this.#timer)
   }
 
-  #run(): void {
-    this.#pollAgain = false
-    this.#poll().then((pauseMs) => {
-      this.isPolling = false
-      if (this.#pollAgain) this.pollSoon()
-      else if (pauseMs !== undefined) this.pollIn(pauseMs)
-    })
+  /** A poll has ended. `pauseMs`: until the next poll; undefined if no poll is needed. */
+  end(pauseMs: number | undefined): void {
+    this.isPolling = false
+    if (this.#pollAgain) this.pollSoon()
+    else if (pauseMs !== undefined) this.pollIn(pauseMs)
   }
 }
 

@@ -39,7 +39,7 @@ export class BreakerGate {
   }
 
   /** Why a wait for a permit is useless: the breaker is open. */
-  refusal(): BreakerOpenError | undefined {
+  readonly refusal = (): BreakerOpenError | undefined => {
     const waitMs = this.#waitMs()
     return waitMs ? this.#openError(waitMs) : undefined
   }

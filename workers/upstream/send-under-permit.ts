@@ -12,7 +12,7 @@ import {
   StalePermitError,
   UnsentError,
 } from '../errors/attempt-error.ts'
-import { type PermitRequest, permitRequestOf } from '../permits/permit-request.ts'
+import { type PermitRequest, permitRequestOf } from '../permits/local-waiters.ts'
 import type { Permit } from '../permits/permits-in-use.ts'
 import type { MemoryShare } from './answer-memory.ts'
 import { attempt, type HttpExchange } from './attempt.ts'
@@ -168,7 +168,7 @@ async function acquirePermit(deps: UpstreamDeps, sending: Sending): Promise<Perm
   const { api, permitRequest, times, remainingMs, waitSignal, recorder } = sending
   const { bucket, deadline } = permitRequest
   const signal = waitSignal ? AbortSignal.any([sending.signal, waitSignal]) : sending.signal
-  const wait = { remainingMs, signal, refusal: () => recorder.gate.refusal() }
+  const wait = { remainingMs, signal, refusal: recorder.gate.refusal }
   const endWait = countPermitWait(times, sending)
   try {
     const permit = await deps.permitClientOf(api, bucket).acquire(permitRequest, wait)
