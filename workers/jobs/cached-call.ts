@@ -182,7 +182,7 @@ async function fetchAnswer(
   const { progress, signal } = request
   const callSource = upstreamCall.api.fallback ? callWithFallback : callUpstream
   const remainingMs = (): number => request.deadline - clock.now()
-  const ofRequest = { progress, signal, remainingMs, ensureNeeded, callerSignal: upstreamCall.signal }
+  const ofRequest = { progress, signal, remainingMs, ensureNeeded }
   try {
     if (mayBeStored) await ensureNotStored()
     const outcome = await callSource(deps, { ...upstreamCall, ...ofRequest })

@@ -4,7 +4,6 @@ import type { ApiEndpoint } from '../../src/catalog/api-endpoint.ts'
 import { type Api, isCallable, PAUSED_RETRY_MS, withCallerKey } from '../../src/catalog/catalog.ts'
 import { type ErrorCode, GatewayError, toGatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
-import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { startCall } from '../../src/queue/results.ts'
 import { enqueueRevalidateKey } from '../../src/queue/validate-key-job.ts'
 import { hasReached } from '../../src/queue/verdict.ts'
@@ -14,14 +13,14 @@ import { StatusError } from '../errors/attempt-error.ts'
 import type { UpstreamCall } from '../upstream/call-upstream.ts'
 import { attemptFailure, type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { ProviderKeys } from '../upstream/provider-keys.ts'
-import { type CallProgress, progressOf } from '../upstream/send-under-permit.ts'
+import { type CallProgress, endPermitWait, progressOf, type RunTimes } from '../upstream/send-under-permit.ts'
 import { type CallOutcome, callThroughCache } from './cached-call.ts'
 import { answerFromExample } from './example-answer.ts'
 import type { WorkerDeps } from './worker-deps.ts'
 
 /** One run of a call by a worker. A call runs again if its worker was lost. */
 export interface CallRun {
-  times: CallTimes
+  times: RunTimes
   progress: CallProgress
   /** An earlier worker was lost while it ran this call. Nobody knows how far that run got. */
   isSecondRun: boolean
@@ -78,7 +77,8 @@ export async function runCall(deps: WorkerDeps, call: CallJob, run: CallRun): Pr
 }
 
 /** The outcome of a run that an error ended. */
-function failureOf(error: unknown, { progress, signal }: CallRun): Outcome {
+function failureOf(error: unknown, { times, progress, signal }: CallRun): Outcome {
+  endPermitWait(times)
   if (signal.reason === CALLER_LEFT) return { code: 'CALL_CANCELLED' }
   return signal.reason === DEADLINE_PASSED ? outcomeAtDeadline(progress) : toOutcome(error)
 }

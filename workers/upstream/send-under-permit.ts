@@ -44,14 +44,18 @@ export interface Sending {
   ensureNeeded?: (permit: Permit) => Promise<void>
   /** Ends only the wait for a permit. */
   waitSignal?: AbortSignal
-  times: CallTimes
+  times: RunTimes
   progress: CallProgress
   remainingMs: () => number
   signal: AbortSignal
-  /** Of the call itself, if `signal` belongs to the request that it shares. */
-  callerSignal?: AbortSignal
   recorder: AttemptRecorder
   memory?: MemoryShare
+}
+
+/** The times of a call while it runs. */
+export interface RunTimes extends CallTimes {
+  /** Since when it waits for a permit, by the monotonic clock; undefined if it does not wait. */
+  waitsSince?: number | undefined
 }
 
 /** How far a call's request is, which decides the outcome at the deadline. */
@@ -169,7 +173,7 @@ async function acquirePermit(deps: UpstreamDeps, sending: Sending): Promise<Perm
   const { bucket, deadline } = permitRequest
   const signal = waitSignal ? AbortSignal.any([sending.signal, waitSignal]) : sending.signal
   const wait = { remainingMs, signal, refusal: recorder.gate.refusal }
-  const endWait = countPermitWait(times, sending)
+  times.waitsSince = performance.now()
   try {
     const permit = await deps.permitClientOf(api, bucket).acquire(permitRequest, wait)
     if (bucket !== UNPROVEN_BUCKET) return permit
@@ -182,28 +186,17 @@ async function acquirePermit(deps: UpstreamDeps, sending: Sending): Promise<Perm
       throw error
     }
   } finally {
-    endWait()
+    endPermitWait(times)
   }
 }
 
 /**
- * Adds a wait for a permit to `times`, up to the call's end: the request that it shares may wait
- * longer.
+ * Adds the wait that is under way to the times. The wait of a call ends with the call at the
+ * latest: the request that it shares may wait longer.
  */
-function countPermitWait(
-  times: CallTimes,
-  { signal, callerSignal }: Pick<Sending, 'signal' | 'callerSignal'>,
-): () => void {
-  const startedAt = performance.now()
-  let isCounted = false
-  const end = (): void => {
-    callerSignal?.removeEventListener('abort', end)
-    if (!isCounted) times.permitMs += performance.now() - startedAt
-    isCounted = true
-  }
-  // If both signals are one, its abort ends the wait as well.
-  if (callerSignal !== signal) callerSignal?.addEventListener('abort', end)
-  return end
+export function endPermitWait(times: RunTimes): void {
+  if (times.waitsSince !== undefined) times.permitMs += performance.now() - times.waitsSince
+  times.waitsSince = undefined
 }
 
 /**
