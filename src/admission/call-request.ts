@@ -10,11 +10,6 @@ import { invalidParameter } from './undeclared-parameters.ts'
 
 /** How a call is written in its HTTP request: path, query, body and headers. */
 
-export function splitUrl(url: string): { path: string; query: string } {
-  const mark = url.indexOf('?')
-  return mark < 0 ? { path: url, query: '' } : { path: url.slice(0, mark), query: url.slice(mark + 1) }
-}
-
 /** Text with nothing to decode, neither in a path nor in a form. */
 const LITERAL = /^[\w.~,:/=-]*$/
 

@@ -17,7 +17,6 @@ import {
   readBody,
   readPreference,
   readScenario,
-  splitUrl,
   wantsRaw,
 } from './call-request.ts'
 import { type CallTarget, checkParameters } from './parameters.ts'
@@ -53,15 +52,16 @@ export function checkCall(
   request: FastifyRequest,
   principal: Principal,
 ): CheckedCall {
-  const { path, query } = splitUrl(request.raw.url ?? '')
+  const { url = '' } = request.raw
+  const pathEnd = url.indexOf('?') < 0 ? url.length : url.indexOf('?')
   // Each part of the path is decoded once.
-  const [slug = '', ...rest] = path.slice('/v1/call/'.length).split('/')
+  const [slug = '', ...rest] = url.slice('/v1/call/'.length, pathEnd).split('/')
   const api = findApi(catalog, decodeSegment(slug))
   const target = findEndpoint(api, rest.length === 1 ? decodeSegment(rest[0] ?? '') : undefined)
   const methods = target.endpoint.method === 'POST' ? ['POST'] : METHODS
   if (!methods.includes(request.method)) throw methodNotAllowed(methods)
   checkRights(target, principal, request)
-  const given = queryParameters(query)
+  const given = queryParameters(url.slice(pathEnd + 1))
   if (request.body !== undefined) given.push(...bodyParameters(readBody(request)))
   const checked = checkParameters(target, given, contextOf(request))
   const raw = wantsRaw(request)

@@ -26,12 +26,12 @@ export function tightestMinute({ plan, minute, credential }: LimitState): {
  */
 export function rateLimitHeaders(limits: LimitState, ageMs = 0): Record<string, string> {
   const { plan, minute, month, credential, now } = limits
-  const secondsTo = (resetMs: number): number => Math.ceil(Math.max(0, resetMs - ageMs) / 1_000)
   const policy: string[] = []
   const state: string[] = []
   const add = (name: string, parameters: string, own: { max: number; used: number; resetMs: number }): void => {
+    const seconds = Math.ceil(Math.max(0, own.resetMs - ageMs) / 1_000)
     policy.push(`"${name}";q=${own.max}${parameters}`)
-    state.push(`"${name}";r=${Math.max(0, own.max - own.used)};t=${secondsTo(own.resetMs)}`)
+    state.push(`"${name}";r=${Math.max(0, own.max - own.used)};t=${seconds}`)
   }
   add('minute', ';w=60', { ...minute, max: plan.perMinute })
   if (month) add('month', '', { ...month, max: plan.perMonth })

@@ -4,8 +4,8 @@
  * function that reads one from an answer.
  *
  * Reading never throws, whatever JSON an upstream sends. A `field` that is missing or of another
- * type is null, or an empty list. A `required` field that is missing leaves no record: reading
- * gives undefined.
+ * type is null, or an empty list. A `required` field that is missing leaves no record, and so does
+ * a `readable` list that cannot be read: reading gives undefined.
  */
 import Type, { type Static, type TArray, type TNull, type TObject, type TSchema, type TUnion } from 'typebox'
 import {
@@ -193,14 +193,14 @@ export const required = {
     read: (source) => read(source) ?? undefined,
   }),
 
-  /** As the `field`, missing if there is no list, or if no item of the list can be read. */
+  /** As the `field`, missing if there is no list, or if nothing can be read of its items. */
   records<Of extends Fields>(from: From, description: string, fields: Of) {
     return listOf(from, field.records(from, description, fields))
   },
 
   /**
    * A record of each item of a list; an item that is no object reads as an object without members.
-   * Missing without a list, and if no item of the list can be read.
+   * Missing without a list, and if nothing can be read of its items.
    */
   recordOfEach<Of extends Fields>(from: From, description: string, fields: Of) {
     const { schema, read } = record(fields)
@@ -218,8 +218,30 @@ export const required = {
 }
 
 /**
- * A list whose items have another form than they had must not be told as a list of nothing: callers
- * would believe it, and the gateway would store it.
+ * Lists that an upstream may leave out, and whose emptiness says something. What stands in place of
+ * the list and cannot be read leaves no record.
+ */
+export const readable = {
+  texts: (from: From, description: string) => listOrNone(from, field.texts(from, description)),
+  integers: (from: From, description: string) => listOrNone(from, field.integers(from, description)),
+  records: <Of extends Fields>(from: From, description: string, fields: Of) =>
+    listOrNone(from, field.records(from, description, fields)),
+}
+
+function listOrNone<Schema extends TArray>(from: From, list: Field<Schema>): Field<Schema, undefined> {
+  const value = valueAt(from)
+  const read = (source: Source) => {
+    const given = value(source) ?? []
+    const found = list.read(source)
+    const isRead = Array.isArray(given) && (given.length === 0 || items(found).length > 0)
+    return isRead ? found : undefined
+  }
+  return { schema: list.schema, read }
+}
+
+/**
+ * A list whose items have another form than they had must not be told as a list of nothing, or of
+ * items without values: callers would believe it, and the gateway would store it.
  */
 function listOf<Schema extends TArray>(from: From, list: Field<Schema>): Field<Schema, undefined> {
   const value = valueAt(from)
@@ -227,10 +249,17 @@ function listOf<Schema extends TArray>(from: From, list: Field<Schema>): Field<S
     const given = value(source)
     if (!Array.isArray(given)) return undefined
     const found = list.read(source)
-    const isRead = given.some(isObject) && items(found).length > 0
+    const isRead = given.some(isObject) && items(found).length > 0 && (isFilled(found) || !isFilled(given))
     return isRead || given.length === 0 ? found : undefined
   }
   return { schema: list.schema, read }
+}
+
+/** Whether a value holds something other than null, blank texts and empty lists. */
+function isFilled(value: unknown): boolean {
+  if (Array.isArray(value)) return value.some(isFilled)
+  if (isObject(value)) return Object.values(value).some(isFilled)
+  return value !== null && !(typeof value === 'string' && value.trim() === '')
 }
 
 /**

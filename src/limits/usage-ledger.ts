@@ -23,14 +23,11 @@ export async function recordUsage(redis: RedisConnection, calls: UsedCall[], id:
     const [status, isRefused] = [usageStatusOf(verdict), verdict.reach === 'refused']
     const day = new Date(call.limitsAcquiredAt).toISOString().slice(0, 10)
     const { accountId, keyId, slug, mode } = call
-    const field = encodeEntry({ day, accountId, key: keyId ?? 'session', slug, status, mode, isRefused })
+    const key = keyId ?? 'session'
+    const field = `${day}|${accountId}|${key}|${slug}|${status}|${mode}${isRefused ? '|refused' : ''}`
     counts.set(field, (counts.get(field) ?? 0) + 1)
   }
   await record.run(redis, [keys.usagePending, keys.usageWritten(id)], [...counts].flat())
-}
-
-function encodeEntry({ day, accountId, key, slug, status, mode, isRefused }: UsageEntry): string {
-  return [day, accountId, key, slug, status, mode, ...(isRefused ? ['refused'] : [])].join('|')
 }
 
 /** Undefined for a field that is none of ours. */

@@ -1,6 +1,6 @@
 import Type from 'typebox'
-import { field, record, required, type Source } from '../catalog/fields.ts'
-import { integer, items, members, nullable, number, objects, text } from '../catalog/json.ts'
+import { field, readable, record, required, type Source } from '../catalog/fields.ts'
+import { integer, items, listedObjects, members, nullable, number, objects, text } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { namesOf, param } from '../catalog/parameters.ts'
@@ -74,8 +74,8 @@ const numberOfSpecies = new Map(Object.entries({
 const creature = record({
   id: required.notNull(field.integer('id', 'Number of the creature')),
   name: field.text('name', 'Name of the creature, lower case'),
-  types: field.texts(
-    ({ types }) => bySlot(types).map((entry) => members(entry.type).name),
+  types: readable.texts(
+    ({ types }) => (listedObjects(types) ? bySlot(types).map((entry) => members(entry.type).name) : types),
     'One or two types, such as electric',
   ),
   height: field.number('height', 'Decimetres'),

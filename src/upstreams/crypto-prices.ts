@@ -129,10 +129,8 @@ export default upstream({
         const ids = parameters.ids.split(',')
         const known = ids.filter((id) => number(members(body[id]).usd) !== null)
         if (known.length === 0) {
-          const isOfCoins = Object.keys(body).every((id) => ids.includes(id))
-          // A price in another form than a number is no missing price.
-          const hasPrice = ids.some((id) => (members(body[id]).usd ?? null) !== null)
-          return isOfCoins && !hasPrice
+          const isOfCoins = Object.entries(body).every(([id, found]) => ids.includes(id) && isWithoutPrice(found))
+          return isOfCoins
             ? notFound('No price for any of these coin ids; ticker symbols are not accepted.')
             : undefined
         }
@@ -175,6 +173,13 @@ function classify({ status, body }: UpstreamResponse): ResponseClass | undefined
   if (code === null) return undefined
   if (code === 429) return overLimit()
   return code === 401 || code === 403 || isKeyError(code) ? authFailed() : failed()
+}
+
+/** A price in another form than a number is no missing price. */
+function isWithoutPrice(coin: unknown): boolean {
+  if (coin === null || (Array.isArray(coin) && coin.length === 0)) return true
+  const isKnown = isObject(coin) && Object.keys(coin).every((name) => /^(?:usd(?:_|$)|last_updated_at$)/.test(name))
+  return isKnown && (coin.usd ?? null) === null
 }
 
 /** Missing key, plan without the endpoint, key of the other host. */

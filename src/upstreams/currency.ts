@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import { isObject, members, number } from '../catalog/json.ts'
+import { members, number } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { InvalidParameter, upperCased } from '../catalog/parameter-values.ts'
 import { param } from '../catalog/parameters.ts'
@@ -20,7 +20,7 @@ const latest = record({
     Type.Record(Type.String(), Type.Number({ description: 'Units for one unit of the base' }), {
       description: 'Units of each currency for one unit of the base, which is not listed itself',
     }),
-    ({ rates }) => (isObject(rates) ? numbersOf(rates) : undefined),
+    ({ rates }) => numbersOf(members(rates)),
   ),
 })
 
@@ -76,19 +76,24 @@ export default upstream({
       request: ({ from, to }) => ({ path: path`/v1/latest`, query: { base: from, symbols: to } }),
       // The body for an unknown route has a `status` beside the message.
       isNotFound: ({ body }) => members(body).message === 'not found' && !('status' in members(body)),
-      readFrom: ({ body, parameters: { to } }) => ({ ...members(body), to }),
+      // A rate of another base, or for another amount, is no answer to the question.
+      readFrom: ({ body, parameters: { from, to } }) => {
+        const { base, amount = 1 } = members(body)
+        return base === from && amount === 1 ? { ...members(body), to } : undefined
+      },
       example: { ...recordings['/pair'], responseFor: recordedRate },
     }),
   },
 })
 
-function numbersOf(rates: Source): Record<string, number> {
+/** Undefined if nothing can be read: the bank publishes rates every day. */
+function numbersOf(rates: Source): Record<string, number> | undefined {
   const known: [string, number][] = []
   for (const [code, value] of Object.entries(rates)) {
     const rate = number(value)
     if (rate !== null) known.push([code, rate])
   }
-  return Object.fromEntries(known)
+  return known.length === 0 ? undefined : Object.fromEntries(known)
 }
 
 /**

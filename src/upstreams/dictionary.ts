@@ -1,4 +1,4 @@
-import { field, record, required, type Source } from '../catalog/fields.ts'
+import { field, readable, record, required, type Source } from '../catalog/fields.ts'
 import { filledText, isObject, items, listedObjects, members, objects, text, texts } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { trimmed } from '../catalog/parameter-values.ts'
@@ -16,10 +16,10 @@ const SENSE_DEPTH_MAX = 3
 const definition = record({
   word: required.text('word', 'The word, as the source writes it'),
   phonetic: field.text('phonetic', 'IPA'),
-  meanings: field.records('meanings', 'Meanings, by part of speech', {
+  meanings: readable.records('meanings', 'Meanings, by part of speech', {
     part_of_speech: field.text('partOfSpeech', 'noun, verb and others'),
-    definitions: field.records('definitions', 'Definitions of this part of speech', {
-      definition: field.text('definition', 'The meaning in a sentence'),
+    definitions: readable.records('definitions', 'Definitions of this part of speech', {
+      definition: required.notNull(field.text('definition', 'The meaning in a sentence')),
       example: field.text('example', 'A sentence that uses the word'),
       synonyms: field.texts('synonyms', 'Words of the same meaning'),
       antonyms: field.texts('antonyms', 'Words of the opposite meaning'),
@@ -117,7 +117,9 @@ export default upstream({
       rejects: [400],
       readFrom: ({ body, parameters }) => {
         const entries = listedObjects(body)
-        return entries?.length === 0 ? notFound() : entries && joined(entries, parameters.word)
+        if (entries?.length === 0) return notFound()
+        const isOfWord = entries?.some(({ word, meanings }) => (word ?? meanings) !== undefined)
+        return entries && isOfWord ? joined(entries, parameters.word) : undefined
       },
       example: recordings['/define'],
     }),
@@ -135,7 +137,9 @@ function joined(entries: Source[], word: string): Source {
     word: text(first.word) ?? word,
     phonetic:
       firstFilled(entries.map((entry) => entry.phonetic)) ?? firstFilled(phonetics.map((phonetic) => phonetic.text)),
-    meanings: entries.flatMap((entry) => items(entry.meanings)),
+    meanings:
+      entries.map(({ meanings }) => meanings ?? []).find((meanings) => !Array.isArray(meanings)) ??
+      entries.flatMap(({ meanings }) => items(meanings)),
     audio: firstFilled(phonetics.map((phonetic) => phonetic.audio)),
     sourceUrls: [...new Set(entries.flatMap((entry) => texts(entry.sourceUrls)))],
     license: first.license,
@@ -162,11 +166,18 @@ function fromFreeDictionary({ word, source }: Source, entries: Source[], asked: 
     phonetic: firstFilled(ipa.map((pronunciation) => pronunciation.text)),
     meanings: entries.map((entry) => ({
       ...entry,
-      definitions: sensesOf(entry.senses).map((sense) => ({ ...sense, example: firstFilled(examplesOf(sense)) })),
+      definitions: definitionsOf(entry),
     })),
     sourceUrls: [url],
     license: isObject(license) ? license : undefined,
   }
+}
+
+/** Senses that say nothing are items that cannot be read. */
+function definitionsOf({ senses }: Source): unknown {
+  const said = sensesOf(senses).map((sense) => ({ ...sense, example: firstFilled(examplesOf(sense)) }))
+  if (said.length > 0) return said
+  return Array.isArray(senses) ? senses.map(() => null) : senses
 }
 
 /** The senses that say something, each followed by those below it. */

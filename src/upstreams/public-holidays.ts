@@ -1,6 +1,6 @@
 import type { CallContext } from '../catalog/endpoint.ts'
-import { field, record, required } from '../catalog/fields.ts'
-import { members } from '../catalog/json.ts'
+import { field, record, required, type Source } from '../catalog/fields.ts'
+import { listedObjects, members, texts } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { InvalidParameter } from '../catalog/parameter-values.ts'
 import { countryCode, param } from '../catalog/parameters.ts'
@@ -61,7 +61,7 @@ export default upstream({
       acceptStatuses: [204],
       request: ({ year, countryCode }) => ({ path: path`/api/v4/Holidays/${countryCode}/${year}` }),
       isNotFound,
-      readFrom: ({ body = [] }) => ({ holidays: body }),
+      readFrom: ({ body = [] }) => ({ holidays: readable(body) }),
       example: recordings['/holidays'],
     }),
     '/next': endpoint({
@@ -73,7 +73,7 @@ export default upstream({
       acceptStatuses: [204],
       request: ({ countryCode }) => ({ path: path`/api/v4/Holidays/${countryCode}/Next` }),
       isNotFound,
-      readFrom: ({ body = [] }) => ({ upcoming: body }),
+      readFrom: ({ body = [] }) => ({ upcoming: readable(body) }),
       example: recordings['/next'],
     }),
   },
@@ -85,6 +85,15 @@ function servedYear(name: string, year: number, { now }: CallContext): number {
   const last = current + YEARS_AHEAD_MAX
   if (year < first || year > last) throw new InvalidParameter(name, `it is not between ${first} and ${last}`)
   return year
+}
+
+/** Undefined if a day says where it holds in a form that would be read as the whole country. */
+function readable(body: unknown): Source[] | undefined {
+  const days = listedObjects(body)
+  const isRead = days?.every(({ subdivisionCodes: codes }) =>
+    Array.isArray(codes) ? texts(codes).length === codes.length : (codes ?? null) === null,
+  )
+  return isRead ? days : undefined
 }
 
 function isNotFound({ body }: UpstreamResponse): boolean {

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import Type, { type Static } from 'typebox'
 import { Compile } from 'typebox/compile'
-import { field, record, required } from '../../src/catalog/fields.ts'
+import { field, readable, record, required } from '../../src/catalog/fields.ts'
 
 /**
  * `true` when the two types are the same; anything else does not compile where `true` is expected.
@@ -146,6 +146,34 @@ test('a required list whose items are all of another form is missing, and an emp
     assert.deepEqual(read({ list: [] }), { of: [] })
     assert.deepEqual(read({ list: [{ key: 'a' }, { key: 1 }] }), { of: [{ key: 'a' }] })
   }
+})
+
+test('a required list is missing if its items hold something of which nothing is read', () => {
+  const of = { key: field.text('key', description), deep: field.record('deep', description, { no: field.number('no', description) }), tags: field.texts('tags', description) } // biome-ignore format: fields
+  for (const kind of ['records', 'recordOfEach'] as const) {
+    const { read } = record({ of: required[kind]('list', description, of) })
+    for (const list of [
+      [{ name: 'a' }, { title: 'b' }],
+      [{ key: { text: 'a' }, deep: { number: 1 }, tags: [{ t: 1 }] }],
+    ])
+      assert.equal(read({ list }), undefined, JSON.stringify(list))
+    for (const list of [[{}], [{ key: null, other: '' }], [{ name: 'a' }, { key: 'b' }], [{ deep: { no: 0 } }]])
+      assert.equal(read({ list })?.of.length, list.length, JSON.stringify(list))
+  }
+})
+
+test('a readable list is empty if it is absent or empty, and missing if what is there cannot be read', () => {
+  const lists = {
+    texts: record({ of: readable.texts('list', description) }),
+    integers: record({ of: readable.integers('list', description) }),
+    records: record({ of: readable.records('list', description, { key: required.text('key', description) }) }),
+  }
+  for (const { read } of Object.values(lists)) {
+    for (const source of [{}, { list: null }, { list: [] }]) assert.deepEqual(read(source), { of: [] })
+    for (const list of ['a', { a: 1 }, 1, [null], [{}], [[1]], [true]]) assert.equal(read({ list }), undefined)
+  }
+  assert.deepEqual(lists.texts.read({ list: ['a', 1] }), { of: ['a'] })
+  assert.deepEqual(lists.integers.read({ list: ['a', 1] }), { of: [1] })
 })
 
 test('a nullable record is null if there is no object; a nested record then has fields that are null', () => {

@@ -62,7 +62,8 @@ test('a list whose items all have another form is no answer that there is nothin
     const upstream = await loadUpstream(slug)
     const endpoint = endpointAt(upstream, path)
     const { response, parameters } = endpoint.example
-    for (const items of [['a text'], [null], [['a', 'list']], [1, true]]) {
+    const moved = [{ items: 1 }, { moved: { name: 'a' } }]
+    for (const items of [['a text'], [null], [['a', 'list']], [1, true], moved]) {
       const body = member === undefined ? items : { ...(response as object), [member]: items }
       const context = contextAt(endpoint)
       const call = { parameters: completed(endpoint, parameters, context), context }

@@ -186,3 +186,19 @@ test('an ability of a side game has no effect text in English', () => {
 test('answers are kept for a day, as the upstream asks', () => {
   for (const endpoint of [creature, ability]) assert.equal(endpoint.cache?.seconds, 86_400)
 })
+
+test('types in a form that cannot be read are no creature without a type', () => {
+  const codeFor = (types: unknown) => {
+    const read = interpret(creature, 200, { id: 1, name: 'a', types })
+    return 'data' in read ? read.data.types : read.responseClass.code
+  }
+  for (const types of [
+    { first: 'fire' },
+    'fire',
+    [{ slot: 1, kind: { name: 'fire' } }],
+    [{ slot: 1, type: 3 }],
+    [null],
+  ])
+    assert.equal(codeFor(types), 'UPSTREAM_INVALID_RESPONSE', JSON.stringify(types))
+  for (const types of [[], null]) assert.deepEqual(codeFor(types), [])
+})

@@ -211,3 +211,17 @@ test('senses below a sense follow it, and the phonetic is the first in IPA', () 
     ['A.', 'A1.', 'A1a.', 'B.'],
   )
 })
+
+test('meanings in a form that cannot be read are no word without a meaning', () => {
+  const codeFor = (entry: object) => {
+    const read = interpret(200, [{ word: 'a', ...entry }])
+    return 'data' in read ? read.data.meanings : read.responseClass.code
+  }
+  for (const meanings of [{ noun: [] }, 'a noun', ['A.'], [{ partOfSpeech: 'noun', definitions: ['A.'] }]])
+    assert.equal(codeFor({ meanings }), 'UPSTREAM_INVALID_RESPONSE', JSON.stringify(meanings))
+  for (const definition of [{ text: 'A.' }, { definition: { en: 'A.' } }])
+    assert.equal(codeFor({ meanings: [{ definitions: [definition] }] }), 'UPSTREAM_INVALID_RESPONSE')
+  assert.deepEqual(codeFor({ meanings: [] }), [])
+  const second = (senses: unknown) => interpretSecond(200, { word: 'a', entries: [{ senses }] })
+  assert.deepEqual(second([{ gloss: 'A.' }]), { responseClass: invalid() })
+})

@@ -121,3 +121,14 @@ test('the list of the year is kept for a day, the sliding one for six hours', ()
   assert.equal(endpointAt(publicHolidays, '/holidays').cache?.seconds, 86_400)
   assert.equal(endpointAt(publicHolidays, '/next').cache?.seconds, 21_600)
 })
+
+test('subdivisions in a form that cannot be read are no national day', () => {
+  for (const subdivisionCodes of ['US-CT', { states: ['US-CT'] }, [{ code: 'US-CT' }], [null], ['US-CT', 5]]) {
+    const body = [
+      { date: '2027-01-01', name: 'A' },
+      { date: '2027-03-26', name: 'B', subdivisionCodes },
+    ]
+    for (const path of ['/holidays', '/next'])
+      assert.equal(codeOf(publicHolidays, path, { body }), 'UPSTREAM_INVALID_RESPONSE', JSON.stringify(body))
+  }
+})

@@ -22,24 +22,33 @@ import type { WorkerDeps } from './worker-deps.ts'
 /** Pause between two tries to send a reply, milliseconds. */
 const SEND_AGAIN_MS = 200
 
+/**
+ * Nodes take bodies within milliseconds: a body that finds no room for this long is kept out by the
+ * bodies of a dead node. Milliseconds.
+ */
+const BODY_SPACE_MS_MAX = 2_000
+
 type TimedOutcome = CallOutcome & { times: CallTimes; reach: Reach }
 
 /**
  * Sends the reply of a call until Redis takes it or the deadline passes, so that an answer that the
- * upstream gave outlasts a failover. A second reply does no harm.
+ * upstream gave outlasts a failover. A second reply does no harm. A large body must find room among
+ * the bodies of its account; a call whose body finds no room fails.
  *
  * @throws what the last try threw
  */
 export async function sendOutcome(deps: WorkerDeps, call: AnswerableCall, result: TimedOutcome): Promise<void> {
-  const { clock, log } = deps
-  const reply = toReply(deps, call, result)
-  const send = call.isAsync ? sendKept : sendWhenBodyFits
-  await retryUntil(() => send(deps, call, reply), {
+  const { clock, log, replies } = deps
+  let reply = toReply(deps, call, result)
+  const fitsBy = performance.now() + BODY_SPACE_MS_MAX
+  await retryUntil(() => (call.isAsync ? sendKept(deps, call, reply) : replies.send(call, reply)), {
     everyMs: SEND_AGAIN_MS,
-    forMs: call.deadline - clock.now(),
+    forMs: Math.max(call.deadline - clock.now(), 2 * BODY_SPACE_MS_MAX),
     mayRepeat: (error) => {
-      if (isProgrammingError(error)) return false
+      const isWithoutRoom = error instanceof GatewayError && !call.isAsync
+      if (isProgrammingError(error) || (!isWithoutRoom && clock.now() >= call.deadline)) return false
       log.debug({ err: error, callId: call.id }, 'failed to send the answer of a call; trying again')
+      if (isWithoutRoom && performance.now() >= fitsBy) reply = withoutBody(reply, error)
       return true
     },
   })
@@ -57,26 +66,10 @@ async function sendKept(deps: WorkerDeps, call: AnswerableCall, outcome: Reply):
   await endAsyncCall(deps, call, { head, reach: reachOf(outcome.head), times, bytes, reply })
 }
 
-/**
- * Nodes take bodies within milliseconds: a body that finds no room for this long is kept out by the
- * bodies of a dead node. Milliseconds.
- */
-const BODY_SPACE_RETRY = { everyMs: 200, forMs: 2_000, mayRepeat: (error: unknown) => error instanceof GatewayError }
-
-/** Sends a reply whose body, if it is large, must find room among the bodies of its account. */
-async function sendWhenBodyFits({ replies }: WorkerDeps, call: AnswerableCall, reply: Reply): Promise<void> {
-  try {
-    await retryUntil(() => replies.send(call, reply), BODY_SPACE_RETRY)
-  } catch (error) {
-    if (!(error instanceof GatewayError)) throw error
-    const { code, details } = error
-    const { id, times } = reply.head
-    const words = { cause: causeWords(code, details.cause), retryAfterMs: details.retryAfterMs ?? 0 }
-    await replies.send(call, {
-      head: { id, times, code, ...reachFields(reachOf(reply.head)), ...words },
-      body: NO_BODY,
-    })
-  }
+/** Instead of a reply whose body found no room among the bodies of its account. */
+function withoutBody({ head }: Reply, { code, details }: GatewayError): Reply {
+  const words = { cause: causeWords(code, details.cause), retryAfterMs: details.retryAfterMs ?? 0 }
+  return { head: { id: head.id, times: head.times, code, ...reachFields(reachOf(head)), ...words }, body: NO_BODY }
 }
 
 function toReply({ log, permitClientOf }: WorkerDeps, call: AnswerableCall, result: TimedOutcome): Reply {

@@ -4,6 +4,7 @@ import type { Catalog } from '../../src/catalog/catalog.ts'
 import type { HealthCache } from '../../src/health/health-watch.ts'
 import type { Log } from '../../src/log.ts'
 import { type CapBucket, SHARED_BUCKET } from '../../src/queue/wait-queue-entry.ts'
+import { capKeys } from '../../src/redis/keys.ts'
 import type { GrantLedger } from './grant-ledger.ts'
 import { PermitClient } from './permit-client.ts'
 import { AHEAD_MAX } from './permits-ahead.ts'
@@ -25,7 +26,7 @@ export class PermitClients {
 
   constructor({ caps, catalog, log, grants, health }: PermitClientsDeps) {
     this.of = memoize(
-      (api, bucket) => caps.of(api, bucket).name,
+      ({ slug }, bucket) => capKeys.of(slug, bucket, 'state'),
       ({ slug }, bucket) => {
         const cap = caps.of({ slug }, bucket)
         const isPausedByOperator = (): boolean => catalog.source(slug)?.pausedMode === 'hold'
