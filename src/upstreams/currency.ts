@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import { members, number } from '../catalog/json.ts'
+import { members, number, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { InvalidParameter, upperCased } from '../catalog/parameter-values.ts'
 import { param } from '../catalog/parameters.ts'
@@ -78,8 +78,9 @@ export default upstream({
       isNotFound: ({ body }) => members(body).message === 'not found' && !('status' in members(body)),
       // A rate of another base, or for another amount, is no answer to the question.
       readFrom: ({ body, parameters: { from, to } }) => {
-        const { base, amount = 1 } = members(body)
-        return base === from && amount === 1 ? { ...members(body), to } : undefined
+        const { base, amount } = members(body)
+        const isOther = (text(base) ?? from) !== from || (number(amount) ?? 1) !== 1
+        return isOther ? undefined : { ...members(body), to }
       },
       example: { ...recordings['/pair'], responseFor: recordedRate },
     }),

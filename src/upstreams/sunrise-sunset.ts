@@ -119,6 +119,8 @@ function classifyStatusWord({ body }: UpstreamResponse): ResponseClass | undefin
 function happening(value: unknown): string | null {
   const time = text(value)
   if (time === null) return null
+  // The date of nothing in PHP is before the year 1.
+  if (/^(?:-|0000|1970-01-01T00:00:0[01])/.test(time)) return null
   const epochMs = Date.parse(time)
   return epochMs === 0 || epochMs === 1_000 ? null : time
 }

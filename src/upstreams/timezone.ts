@@ -1,6 +1,6 @@
 import { localTimeIn } from '../catalog/calendar.ts'
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import { integer, text } from '../catalog/json.ts'
+import { filledText, integer, text } from '../catalog/json.ts'
 import { timeZone } from '../catalog/parameters.ts'
 import { endpoint, upstream, words } from '../catalog/upstream-file.ts'
 import { path } from '../catalog/upstream-request.ts'
@@ -57,7 +57,7 @@ function partOf(clock: Source, pattern: RegExp): string | undefined {
 
 /** What is behind the time, such as an offset or a zone, does not belong to a local time. */
 function localTime({ dateTime, date_time, datetime }: Source): string | undefined {
-  const written = text(dateTime) ?? text(date_time) ?? text(datetime) ?? undefined
+  const written = filledText(dateTime) ?? filledText(date_time) ?? filledText(datetime) ?? undefined
   return written?.match(/^\s*(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)/)?.[1] ?? written
 }
 

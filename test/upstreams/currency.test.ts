@@ -105,8 +105,9 @@ test('rates are fresh for an hour and usable for a day when the upstream fails',
 test('a rate of another base or for another amount, and a table without rates, are no answer', () => {
   const pairOf = (more: object) =>
     answered(pair, usdToInr, 200, { amount: 1, base: 'USD', date: '2026-09-11', rates: { INR: 95.56 }, ...more })
-  assert.deepEqual(pairOf({}), { from: 'USD', to: 'INR', rate: 95.56, date: '2026-09-11' })
-  for (const more of [{ base: 'EUR' }, { base: null }, { base: 'usd' }, { amount: 10 }, { amount: '1' }])
+  for (const more of [{}, { amount: undefined }, { amount: '1' }])
+    assert.deepEqual(pairOf(more), { from: 'USD', to: 'INR', rate: 95.56, date: '2026-09-11' })
+  for (const more of [{ base: 'EUR' }, { base: 'usd' }, { amount: 10 }, { amount: 0 }])
     assert.equal(pairOf(more), 'UPSTREAM_INVALID_RESPONSE', JSON.stringify(more))
   for (const rates of [{}, { value: { USD: 1 } }, { USD: '1.1' }, [1.1]])
     assert.equal(answered(latest, {}, 200, { base: 'EUR', date: '2026-09-11', rates }), 'UPSTREAM_INVALID_RESPONSE')

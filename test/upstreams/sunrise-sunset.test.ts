@@ -135,6 +135,20 @@ test('a single twilight that does not happen is null, also with an offset of ano
   assert.equal(data.sunset, '2026-08-04T18:44:45+09:00')
 })
 
+test('a time that is no time of a day is null, in whatever zone nothing is written', () => {
+  for (const never of [
+    '1970-01-01T00:00:01+01:00',
+    '1970-01-01T00:00:00-05:00',
+    '1969-12-31T19:00:01-05:00',
+    '-0001-11-30T00:00:00+00:00',
+    '0000-00-00T00:00:00+00:00',
+  ]) {
+    const data = answered(200, { ...recorded, results: { ...recorded.results, sunrise: never } })
+    assert.ok(typeof data === 'object')
+    assert.equal(data.sunrise, null, never)
+  }
+})
+
 test('real times of 1 January 1970 are kept', () => {
   const results = { ...recorded.results, sunrise: '1970-01-01T07:26:10+00:00' }
   const data = answered(200, { ...recorded, results })

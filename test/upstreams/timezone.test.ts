@@ -97,7 +97,8 @@ test('a 400 is UPSTREAM_ERROR, because the zone is checked before the request', 
 })
 
 test('an answer without a time is UPSTREAM_INVALID_RESPONSE', () => {
-  for (const body of [{}, null, [], undefined, 'Invalid Timezone']) {
+  const unreadable = ['', ' ', 1_764_230_400, null]
+  for (const body of [{}, null, [], undefined, 'Invalid Timezone', ...unreadable.map((dateTime) => ({ dateTime }))]) {
     assert.equal(answered(200, body), 'UPSTREAM_INVALID_RESPONSE')
   }
 })
