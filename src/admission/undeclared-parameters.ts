@@ -39,9 +39,13 @@ export function readUndeclared(
     names.add(comparable)
     return [name, forwardedText(name, value)]
   })
-  if (names.size > NAMES_MAX) throw invalidParameter(undefined, `at most ${NAMES_MAX} undeclared ones may be sent`)
+  if (names.size > NAMES_MAX)
+    throw invalidParameter(undefined, `at most ${NAMES_MAX} undeclared parameters may be sent`)
   if (new URLSearchParams(extra).toString().length > QUERY_BYTES_MAX) {
-    throw invalidParameter(undefined, `undeclared ones may take at most ${QUERY_BYTES_MAX} bytes of the query string`)
+    throw invalidParameter(
+      undefined,
+      `undeclared parameters may take at most ${QUERY_BYTES_MAX} bytes of the query string`,
+    )
   }
   return extra
 }

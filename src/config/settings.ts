@@ -136,7 +136,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['UPSTREAM_<SLUG>_URL'],
         byDefault: 'the real address',
         about:
-          'Base URL of an upstream. If it has a path, the path of the endpoint is appended. It may be a private address.',
+          'Base URL of an upstream, which may have a path and may be a private address. The gateway appends the path of the endpoint.',
       },
       {
         names: ['UPSTREAM_<SLUG>_FALLBACK_URL', 'UPSTREAM_<SLUG>_FALLBACK_CAPS'],
@@ -169,7 +169,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['CONTACT'],
         byDefault: "the project's address",
         about:
-          'A mail or web address of yours. The address goes into the `User-Agent` header, because upstreams ask for it, and the portal shows it to users who want a plan or an account. Without it the encyclopedia gets 10 requests a minute instead of 60, because Wikimedia allows no more to anonymous clients; `npm start` and the console say so.',
+          'A mail or web address of yours. The address goes into the `User-Agent` header, because upstreams ask for it, and the portal shows it to users who want a plan or an account. Without `CONTACT` the encyclopedia gets 10 requests a minute instead of 60, because Wikimedia allows no more to anonymous clients; `npm start` and the console say so.',
       },
       {
         names: ['SECURITY_CONTACT'],

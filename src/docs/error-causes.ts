@@ -19,7 +19,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   VALIDATION_ERROR: help(
     'Compare the body and the query with the reference of the route; the message names the field.',
     'A required field is missing.',
-    'The body has a field that the route does not know: it is never dropped, the message names it and the nearest one.',
+    'The body has a field that the route does not know. The message names this field, and the nearest field that the route knows.',
     'A field has another type, or is longer or shorter than allowed.',
   ),
   INVALID_JSON: help(
@@ -33,7 +33,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'A NUL character or half of a surrogate pair.',
   ),
   INVALID_PARAMETER: help(
-    'The message names the parameter and what it must be; the page of the API lists all of them.',
+    'The message names the parameter and what it must be; the page of the API lists all parameters.',
     'A required parameter is missing, empty or misspelled: then the message names what was sent in its place.',
     'A value is out of its bounds or not one of the options.',
     'A parameter is given twice, or its name is reserved.',
@@ -41,14 +41,14 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   EMAIL_IN_USE: help(
     'Log in, or sign up with another address.',
     'The address has an account already.',
-    'An earlier sign-up got a 503 but succeeded. Log in with its password.',
+    'An earlier sign-up got a 503 but succeeded. Log in with the password of that sign-up.',
   ),
   PROVIDER_KEY_REQUIRED: help(
     'Save your key under Account, Provider keys, or with PUT /v1/provider-keys/{apiSlug}.',
     'The source gives data only to callers with a key, and the operator has set no key.',
   ),
   PROVIDER_KEY_INVALID: help(
-    'Check the key at the provider, then save the new one.',
+    'Check the key at the provider, then save the correct key.',
     'The key was revoked, has expired or was copied incompletely.',
   ),
   UPSTREAM_REJECTED: help(
@@ -63,13 +63,13 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'A proxy or a redirect dropped the header.',
   ),
   INVALID_CREDENTIALS: help(
-    'Check both; addresses are compared in any letter case.',
+    'Check email and password; email addresses are compared in any letter case.',
     'A typing error in email or password.',
     'A change of the password with a wrong current password.',
     DISABLED,
   ),
   INVALID_API_KEY: help(
-    'Make a new key and replace the old one where it is stored.',
+    'Make a new key and put it in the place of the old key.',
     'The key was revoked or has expired.',
     'The key was copied with a blank, a quote or a part missing, or the word Bearer stands before it in X-Api-Key.',
     'The placeholder YOUR_API_KEY was sent.',
@@ -87,7 +87,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   ),
   TOKEN_EXPIRED: help('Log in again; a session lasts at most 24 hours.', 'The session is older than 24 hours.'),
   PLAN_UPGRADE_REQUIRED: help(
-    'Ask the operator for the plan that upgrade_to names. Test keys need it too.',
+    'Ask the operator for the plan that upgrade_to names. Test keys need this plan too.',
     'The API needs a higher plan than the account has.',
   ),
   FORBIDDEN: help(
@@ -102,7 +102,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'The key has a list of APIs, and this API is not in it.',
   ),
   KEY_ADDRESS_FORBIDDEN: help(
-    'Compare the address in the hint with the addresses of the key (API keys, Change). It is the address that the gateway saw. Add the address, or remove the list.',
+    'Compare the address in the hint, which the gateway saw, with the addresses of the key (API keys, Change). Add the address, or remove the list.',
     'The key or the application has a list of addresses, and the request came from an address that is not in it.',
     'The program moved, has no fixed address, or reached the gateway by IPv6 while the list has only its IPv4 address.',
     'The address is the address of a proxy in front of the gateway. The operator then has to name this proxy in TRUST_PROXY.',
@@ -139,10 +139,10 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'The key was revoked before.',
     'The key belongs to another account.',
   ),
-  TEAM_NOT_FOUND: help('List your teams and use an id of the list.', 'You are not a member, or no longer one.'),
+  TEAM_NOT_FOUND: help('List your teams and use an id of the list.', 'You are not a member, or no longer a member.'),
   MEMBER_NOT_FOUND: help('Read the team and use an id of its members.', 'The member left or was removed.'),
   USER_NOT_FOUND: help(
-    'Ask the person to sign up, if sign-up is open, and to open the link of the mail, if a mail comes. Then add them.',
+    'Ask the person to sign up, if sign-up is open, and to open the link of the mail, if a mail comes. Then add the person.',
     'Nobody signed up with this address.',
     'The gateway sends mail, and the person has not verified the email address yet.',
   ),
@@ -153,7 +153,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'An application, a team’s key, or a key with its own limits or lists asked for a call that it did not make.',
   ),
   UPSTREAM_NOT_FOUND: help(
-    'Treat it as an answer. Do not retry, because the source has nothing under these values.',
+    'Treat this as an answer. Do not retry, because the source has nothing under these values.',
     'A name, code or id that the source does not know.',
   ),
   METHOD_NOT_ALLOWED: help('Use a method of the Allow header.', 'GET instead of POST, or the reverse.'),
@@ -177,11 +177,11 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   ),
   TEAM_OWNER: help(
     'Hand each team over with POST /v1/teams/{id}/transfer, or delete it with DELETE /v1/teams/{id}.',
-    'The account is to be deleted and owns teams, whose members would lose them. The message names the teams.',
+    'The account is to be deleted, but owns teams. The message names the teams.',
   ),
   CALL_CANCELLED: help(
     'Make a new call.',
-    'DELETE /v1/calls/{id} cancelled it.',
+    'DELETE /v1/calls/{id} cancelled the call.',
     'The operator disabled the account, or took back its approval, while the call waited or ran.',
   ),
   CALL_ENDED: help('Fetch the result with GET /v1/calls/{id}.', 'The call had ended before it was to be cancelled.'),
@@ -245,7 +245,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   UPSTREAM_TIMEOUT: help(BACK_OFF, 'The source accepted the request and did not answer in time.'),
   OUTCOME_UNKNOWN: help(
     'Read the thing that the call was to change, and send the call again only if the change is missing.',
-    'An endpoint that changes something was called. Its source was sent the request and did not answer, answered with a failure of its own, or the worker that had the call was lost.',
+    'An endpoint that changes something was called. The source got the request, but did not answer or answered with a failure of its own, or the worker that had the call was lost.',
   ),
   UPSTREAM_INVALID_RESPONSE: help(
     BACK_OFF,
@@ -264,12 +264,12 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   UPSTREAM_RATE_LIMITED: help(BACK_OFF, 'The source limits the gateway’s address in spite of the caps that are held.'),
   UPSTREAM_UNAVAILABLE: help(
     'Wait for Retry-After; the page of the API says since when the source is down.',
-    `The source failed several times in a row: calls are refused at once, and it is tried again after a pause that grows from ${spanWords(HALF_OPEN_PAUSE_MS_MIN / 1_000)} to ${spanWords(HALF_OPEN_PAUSE_MS_MAX / 1_000)}.`,
+    `The source failed several times in a row: calls are refused at once, and the gateway tries the source again after a pause that grows from ${spanWords(HALF_OPEN_PAUSE_MS_MIN / 1_000)} to ${spanWords(HALF_OPEN_PAUSE_MS_MAX / 1_000)}.`,
   ),
   UPSTREAM_CAP_EXHAUSTED: help(
     'Wait for Retry-After, or send the call with Prefer: respond-async, which may wait ten minutes.',
     'All callers together used what the source allows, and the next slot comes too late for this call; Retry-After is exact.',
-    'Your account has used its fair share while others ask too, as the message says; Retry-After is an estimate.',
+    'Your account has used its fair share while other accounts call too, as the message says; Retry-After is an estimate.',
   ),
   API_NOT_ENABLED: help(
     'Ask the operator. Test keys work if the plan includes the API.',
@@ -278,17 +278,17 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'No worker that runs now has loaded the API; the message says so.',
   ),
   API_PAUSED: help(
-    'Wait until the operator resumes it. Test keys are refused too.',
+    'Wait until the operator resumes the API. Test keys are refused too.',
     'The operator paused the API, for instance during an incident at the source.',
   ),
   OVERLOADED: help(
     BACK_OFF,
-    'More calls wait for the source than can be served in time: it answers slowly at the moment.',
+    'More calls wait for the source than can be served in time, because the source answers slowly at the moment.',
     'Redis of the gateway is full, or cannot write to its disk.',
     'Answers to the account, or kept results, have no room at the moment.',
   ),
   DEADLINE_EXCEEDED: help(
-    'Send it again, with Prefer: respond-async if it may take long.',
+    'Send the call again, with Prefer: respond-async if the call may take long.',
     'The call waited in the queue until its time was over.',
   ),
   DEPENDENCY_UNAVAILABLE: help(

@@ -72,7 +72,7 @@ export function genericPath(catalog: Catalog, named: NamedSchemas, example: Docu
       operationId: 'callApi',
       summary: 'Call any endpoint with query parameters',
       description:
-        'Declared parameters are checked; undeclared ones are forwarded as given. HEAD makes the same call, which is charged as a GET, and answers without a body.',
+        'Declared parameters are checked; undeclared parameters are forwarded as given. HEAD makes the same call, which is charged as a GET, and answers without a body.',
       parameters: [
         {
           name: 'parameters',

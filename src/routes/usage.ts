@@ -50,7 +50,7 @@ const UsageAnswer = Type.Object(
     groupBy: Type.Array(Type.Enum(['day', 'api', 'key', 'status', 'mode', 'charged']), {
       description: 'How the rows are grouped',
     }),
-    total: Type.Integer({ description: 'Calls in the whole span, refused ones included, on all pages' }),
+    total: Type.Integer({ description: 'Calls in the whole span, refused calls included, on all pages' }),
     usage: Type.Array(
       Type.Object({
         day: Type.Optional(Day),
@@ -85,7 +85,8 @@ export async function usageRoutes(app: App, context: Context): Promise<void> {
   const reports = new OneAtATime(WAITING_REPORTS_MAX)
   const usage = {
     schema: {
-      summary: 'Calls per day, API, key and status, refused ones included; a call shows a second or two after it ended',
+      summary:
+        'Calls per day, API, key and status, refused calls included; a call shows a second or two after it ended',
       tags: ['Billing'],
       querystring: UsageQuery,
       response: { 200: UsageAnswer },
