@@ -12,7 +12,7 @@ export const OPERATOR_SETTINGS = {
       names: ['OIDC_ACCOUNTS'],
       byDefault: 'off',
       about:
-        '`on`: people can sign in to the portal by the provider too, not only by e-mail address and password; see [Accounts that sign in at the provider](running.md#accounts-that-sign-in-at-the-provider). The setting needs an `https:` `BASE_URL`, except on localhost.',
+        '`on`: people can sign in to the portal by the provider too, not only by email address and password; see [Accounts that sign in at the provider](running.md#accounts-that-sign-in-at-the-provider). The setting needs an `https:` `BASE_URL`, except on localhost.',
     },
     {
       names: ['OIDC_OPERATOR_GROUPS', 'OIDC_VIEWER_GROUPS', 'OIDC_GROUPS_CLAIM'],

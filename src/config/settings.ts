@@ -193,7 +193,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['SIGNUP'],
         byDefault: 'open',
         about:
-          'Who may have an account. `open`: everybody. `verified`: live calls begin when the e-mail address of the account is proven (needs `SMTP_URL`). `approval`: live calls begin when an operator has approved the account. `closed`: nobody signs up; accounts that exist keep working, and `OIDC_ACCOUNTS` still makes accounts. Test calls are always answered. See [Free accounts](#free-accounts).',
+          'Who may have an account. `open`: everybody. `verified`: live calls begin when the email address of the account is proven (needs `SMTP_URL`). `approval`: live calls begin when an operator has approved the account. `closed`: nobody signs up; accounts that exist keep working, and `OIDC_ACCOUNTS` still makes accounts. Test calls are always answered. See [Free accounts](#free-accounts).',
       },
       {
         names: ['SMTP_URL', 'SMTP_FROM'],
