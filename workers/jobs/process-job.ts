@@ -115,7 +115,9 @@ async function runAndReply(
     const progress: CallProgress = { reach: 'unsent' }
     const result = await runCall(deps, call, { times, progress, isSecondRun, remainingMs, signal })
     if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
-    await sendOutcome(deps, call, { ...result, times, reach: reachAfter(call, { result, progress, isSecondRun }) })
+    const reach = reachAfter(call, { result, progress, isSecondRun })
+    // A copy, because a request that goes on for other calls goes on counting its times.
+    await sendOutcome(deps, call, { ...result, times: { ...times }, reach })
     await result
       .afterwards?.()
       .catch((error) =>
