@@ -196,21 +196,32 @@ describe('a caller that leaves', () => {
   it('a caller that leaves keeps its place for those that wait for the same answer', async () => {
     upstream.play('weather', () => recorded('weather'))
     const path = (cell: number) => `/v1/call/weather/current?latitude=${cell}&longitude=7`
-    const queued = async () => ((await capTraces(redis, 'weather')).queue ?? []).length
+    const queue = async (length: number): Promise<string[]> => {
+      let members: string[] = []
+      await until(async () => {
+        members = (await capTraces(redis, 'weather')).queue ?? []
+        return members.length === length
+      })
+      return members
+    }
     const inFlight = async (count: number) =>
       await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === count)
     assert.equal((await send(gateway, path(1), { key: account.live })).status, 200)
     await inFlight(0)
     const [first] = sendAll(path(2), 1)
-    await until(async () => (await queued()) === 1)
+    await queue(1)
     const others = sendAll(path(2), 3)
     await until(async () => (await callsAtWorkers(redis)) === 4)
     // They have found the request if another call has completed. The breaker of dog-images may be
     // open: on a busy machine the requests that callers left above took long.
     assert.equal((await send(gateway, '/v1/call/mock-data/posts?id=20', { key: account.live })).status, 200)
+    const [last] = sendAll(path(3), 1)
+    const [, behind] = await queue(2)
     first?.leave.abort()
-    await inFlight(3)
-    assert.equal(await queued(), 1)
+    await inFlight(4)
+    // If the others are all at the other worker, that worker joins the queue in a moment.
+    assert.equal((await queue(2))[1], behind, 'the call that came last is behind the others still')
+    last?.leave.abort()
     for (const { answer } of others) assert.equal(await answer, 200)
     await until(async () => await isCapQuiet(redis, 'weather'))
   })
