@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
-import { mkdtemp, rm, statfs } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm, statfs } from 'node:fs/promises'
 import { availableParallelism, getPriority, setPriority, tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import { run as runFiles } from 'node:test'
@@ -277,13 +277,21 @@ const MEMORY_FOLDER = '/dev/shm'
 const MEMORY_BYTES_MIN = 4 * 1024 ** 3
 
 /**
- * A folder for what the services write, in memory if there is room. Each database has hundreds of
- * files, and a file system on a disk takes more processor time to make and remove them than
- * Postgres takes for all statements.
+ * A folder for what the services and the tests write, in memory if there is room. Each database has
+ * hundreds of files, and a file system on a disk takes more processor time to make and remove them
+ * than Postgres takes for all statements. The folders that tests make with `tmpdir()` are in it.
+ * Other accounts may pass through, because Postgres runs under an account of its own if root runs
+ * the tests.
  */
 async function makeRunFolder(): Promise<string> {
   const { bavail, bsize } = await statfs(MEMORY_FOLDER).catch(() => ({ bavail: 0, bsize: 0 }))
-  return await mkdtemp(join(bavail * bsize >= MEMORY_BYTES_MIN ? MEMORY_FOLDER : tmpdir(), 'agw-run-'))
+  const folder = await mkdtemp(join(bavail * bsize >= MEMORY_BYTES_MIN ? MEMORY_FOLDER : tmpdir(), 'agw-run-'))
+  await chmod(folder, 0o711)
+  const temporary = join(folder, 'tmp')
+  await mkdir(temporary)
+  await chmod(temporary, 0o1777)
+  process.env.TMPDIR = temporary
+  return folder
 }
 
 /**
