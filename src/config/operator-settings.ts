@@ -18,7 +18,7 @@ export const OPERATOR_SETTINGS = {
       names: ['OIDC_OPERATOR_GROUPS', 'OIDC_VIEWER_GROUPS', 'OIDC_GROUPS_CLAIM'],
       byDefault: 'unset, unset, `groups`',
       about:
-        'Groups whose members may do everything in the console, and groups whose members may only read it, comma-separated. Nobody else gets in. The groups hold for the trusted headers of the next row too. If no group is set, `ops` does not start with trusted headers, nor with a provider while `OIDC_ACCOUNTS` is off. With `OIDC_ACCOUNTS=on` and no group, the provider signs people in to the portal only. The third setting is the claim that lists the groups of a person.',
+        'Groups whose members may do everything in the console, and groups whose members may only read it, comma-separated. Nobody else gets in. The groups hold for the trusted headers of the next row too. If no group is set, `ops` does not start with trusted headers. Nor does it start with a provider, unless `OIDC_ACCOUNTS` is on: the provider then signs people in to the portal only. The third setting is the claim that lists the groups of a person.',
     },
     {
       names: ['TRUSTED_USER_HEADER', 'TRUSTED_GROUPS_HEADER', 'TRUSTED_HEADER_SECRET'],

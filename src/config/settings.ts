@@ -46,7 +46,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['TLS_CERT_FILE', 'TLS_KEY_FILE', 'HTTP_REDIRECT_PORT'],
         byDefault: 'unset',
         about:
-          'Serves HTTPS directly. The process reads the files again when they change. The third setting opens a plain listener that only redirects. All of them need an `https:` `BASE_URL`.',
+          'Files of the certificate and the key with which API nodes serve HTTPS themselves. API nodes read the files again when the files change. The third setting is a port that only redirects plain HTTP to HTTPS. All three need an `https:` `BASE_URL`.',
       },
       {
         names: ['TRUST_PROXY'],
@@ -74,7 +74,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['DATABASE_URL'],
         byDefault: 'embedded with `npm start`, else required',
         about:
-          'Address of Postgres. The gateway reads the address as libpq does: `sslmode` means what it means to `psql` (without it, no TLS), and `PGSSLMODE`, `PGSSLROOTCERT`, `PGSSLCERT`, `PGSSLKEY` and `PGOPTIONS` complete the address. The embedded Postgres ignores these variables. The gateway itself sets the session settings that it depends on (time zone, date style, time-outs).',
+          'Address of Postgres. The gateway reads the address as libpq does: `sslmode` means what it means to `psql`, and `PGSSLMODE`, `PGSSLNEGOTIATION`, `PGSSLROOTCERT`, `PGSSLCERT`, `PGSSLKEY` and `PGOPTIONS` complete the address. The embedded Postgres ignores these variables. Without `sslmode` the gateway uses no TLS, except if a certificate is set (`sslrootcert`, `sslcert` or `sslkey`): then it uses `verify-full`. The gateway itself sets the session settings that it depends on (time zone, date style, time-outs).',
       },
       {
         names: ['REDIS_URL'],
@@ -108,7 +108,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['WORKER_UPSTREAMS'],
         byDefault: 'all',
         about:
-          'The APIs that this worker serves: slugs, comma-separated. The calls of these APIs travel in a lane of their own, which other workers do not serve. Workers without the setting serve all other APIs. So set it only on a [second worker service](tasks.md#scale), never in `.env.settings` or the literals.',
+          'The APIs that this worker serves: slugs, comma-separated. The calls of these APIs travel in a lane of their own, which other workers do not serve. Workers without the setting serve all other APIs. So set it only on a [second worker service](tasks.md#scale), never in `.env.settings` or in the `literals` of Kubernetes.',
       },
     ],
   },
@@ -147,7 +147,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
       {
         names: ['UPSTREAM_<SLUG>_KEY'],
         byDefault: 'unset',
-        about: "The operator's key for an upstream. A key enables `news`.",
+        about: "The operator's key for an upstream. `news` needs a key: this key, or a key of the caller.",
       },
       {
         names: ['UPSTREAM_<SLUG>_CAPS'],
@@ -177,7 +177,12 @@ export const SETTING_GROUPS: SettingGroup[] = [
         about:
           'A `mailto:`, `https:` or `tel:` address for `/.well-known/security.txt`. Without it there is no such file.',
       },
-      { names: ['CALL_TIMEOUT_MS'], byDefault: '30000', about: 'The longest time that a caller waits, milliseconds.' },
+      {
+        names: ['CALL_TIMEOUT_MS'],
+        byDefault: '30000',
+        about:
+          'The longest time that a caller waits for a call, milliseconds. An asynchronous call always has ten minutes.',
+      },
     ],
   },
   {
@@ -199,12 +204,12 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['SMTP_URL', 'SMTP_FROM'],
         byDefault: 'unset, `agent-api-gateway@` the public host',
         about:
-          'Mail server for proofs of addresses, links to a new password and notices (80 and 100 % of a month used, a key that expires), and the sender of these mails. `smtp://user:password@mail.example.org:587?requireTLS=true` sends nothing without STARTTLS. Without `requireTLS`, mails and password go in clear to a server that does not offer STARTTLS. `smtps:` is TLS from the first byte. Write special characters of user and password as in addresses: `%40` for `@`. If `SMTP_URL` is set, only proven addresses can join teams.',
+          'Mail server for proofs of addresses, links to a new password and notices (80 or 100 % of the calls of a month are used, a key expires), and the sender of these mails. `smtp://user:password@mail.example.org:587?requireTLS=true` sends nothing without STARTTLS. Without `requireTLS`, mails and password go in clear to a server that does not offer STARTTLS. `smtps:` is TLS from the first byte. Write special characters of user and password as in addresses: `%40` for `@`. If `SMTP_URL` is set, only proven addresses can join teams.',
       },
       {
         names: ['OAUTH'],
         byDefault: 'on if `BASE_URL` is https or localhost',
-        about: '`off` removes the sign-in for applications.',
+        about: '`off` removes the sign-in by OAuth, which MCP clients and other applications use.',
       },
       {
         names: ['OAUTH_ACCESS_TOKEN_HOURS'],
@@ -238,7 +243,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['SIGNUP_PER_HOUR', 'SIGNUP_PER_DAY'],
         byDefault: '5, 20',
         about:
-          'Sign-ups from one public IPv4 address, from one IPv6 /64, and from one IPv6 /56, each. An IPv6 /48 may have four times as many, an IPv4 /24 eight times, an IPv6 /32 twenty times. Loopback and private addresses do not count. 0 = off.',
+          'Sign-ups in an hour, and in a day, from each public IPv4 address, IPv6 /64 and IPv6 /56. An IPv6 /48 may have four times as many, an IPv4 /24 eight times, an IPv6 /32 twenty times. Loopback and private addresses do not count. 0 = off.',
       },
       {
         names: ['CLIENT_CONNECTIONS_MAX', 'CLIENT_ANONYMOUS_PER_SECOND'],
@@ -273,7 +278,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['CALL_LOG_MEGABYTES'],
         byDefault: '2048',
         about:
-          'Size of the log of calls, with its indexes. The quota of a day is 1 / (`CALL_LOG_DAYS` + 1) of this size; see [Sizing](sizing.md#postgres). When half of the quota is used, refused calls and test calls get no row. When the whole quota is used, only failures of admitted calls get a row, until the rows of these failures take a further fifth of the quota. `agw_call_log_dropped_total` counts calls without a row.',
+          'Room for the log of calls in Postgres, with its indexes. The quota of a day is 1 / (`CALL_LOG_DAYS` + 1) of this size; see [Sizing](sizing.md#postgres). When half of the quota is used, refused calls and test calls get no row. When the whole quota is used, only failures of admitted calls get a row, until the rows of these failures take a further fifth of the quota. `agw_call_log_dropped_total` counts calls without a row.',
       },
       {
         names: ['AUDIT_DAYS'],
@@ -284,7 +289,7 @@ export const SETTING_GROUPS: SettingGroup[] = [
         names: ['LOG_LEVEL'],
         byDefault: 'info',
         about:
-          '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`. Logs are lines of JSON, and readable lines at a terminal.',
+          '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`. Log lines are JSON, or plain text at a terminal.',
       },
     ],
   },
