@@ -1,4 +1,5 @@
 import { refusalOf } from '../../src/caps/refusal.ts'
+import type { QueueRefusal } from '../../src/caps/replies.ts'
 import type { ErrorCode } from '../../src/errors.ts'
 import type { Reach } from '../../src/queue/verdict.ts'
 
@@ -48,6 +49,17 @@ export class BreakerOpenError extends AttemptError {
   constructor(waitMs: number, lastFailure: { words: string } | undefined) {
     const { code, ...details } = refusalOf({ reason: 'down', retryAfterMs: waitMs, lastFailure })
     super(code, { isRetryable: false, ...details })
+  }
+}
+
+/**
+ * A permit would come too late, for the reason that admission would give a new call. A call that
+ * never had a place costs nothing.
+ */
+export class PermitTooLateError extends AttemptError {
+  constructor({ hadPlace, ...refusal }: QueueRefusal & { hadPlace: boolean }) {
+    const { code, ...details } = refusalOf(refusal)
+    super(code, { isRetryable: false, reach: hadPlace ? 'unsent' : 'refused', ...details })
   }
 }
 

@@ -1,12 +1,11 @@
 import type { Cap } from '../../src/caps/cap.ts'
-import { refusalOf } from '../../src/caps/refusal.ts'
-import type { AcquireResult, PermitId, QueueRefusal } from '../../src/caps/replies.ts'
+import type { AcquireResult, PermitId } from '../../src/caps/replies.ts'
 import { LEASE_MS, PERMIT_AGE_MS_MAX, REPLY_MS, ROUND_TRIP_MS_MAX } from '../../src/caps/timing.ts'
 import { SLOW_MS } from '../../src/health/score.ts'
 import type { Log } from '../../src/log.ts'
 import type { CapBucket } from '../../src/queue/wait-queue-entry.ts'
 import { LOCK_LOST } from '../errors/abort-reasons.ts'
-import { AttemptError } from '../errors/attempt-error.ts'
+import { AttemptError, PermitTooLateError } from '../errors/attempt-error.ts'
 import type { GrantLedger } from './grant-ledger.ts'
 import { type LocalWaiter, LocalWaiters, type PermitRequest, type PermitWait } from './local-waiters.ts'
 import { AHEAD_LIFE_MS, PermitsAhead } from './permits-ahead.ts'
@@ -206,7 +205,7 @@ export class PermitClient {
     for (const waiter of waiters) {
       const { member } = waiter
       const refusal = refused.get(member)
-      if (refusal) this.#stopWaiting(waiter)?.reject(tooLateError(refusal))
+      if (refusal) this.#stopWaiting(waiter)?.reject(new PermitTooLateError(refusal))
       else if (!granted.has(member)) this.#letWait(waiter, joined.get(member))
     }
     this.room = room
@@ -282,7 +281,9 @@ export class PermitClient {
       return
     }
     const { nextSlotMs } = await this.#cap.read().catch(() => ({ nextSlotMs: POLL_INTERVAL_MS }))
-    reject(tooLateError({ reason: 'cap', retryAfterMs: Math.max(1, nextSlotMs), hadPlace: tag !== undefined }))
+    reject(
+      new PermitTooLateError({ reason: 'cap', retryAfterMs: Math.max(1, nextSlotMs), hadPlace: tag !== undefined }),
+    )
   }
 
   /** The cap has no room if calls of other workers wait. Calls that wait here poll at once. */
@@ -293,13 +294,4 @@ export class PermitClient {
     })
     if (this.#waiters.size > 0) this.#polls.pollSoon()
   }
-}
-
-/**
- * A permit would come too late, for the reason that admission would give a new call. A call that
- * never had a place costs nothing.
- */
-function tooLateError({ hadPlace, ...refusal }: QueueRefusal & { hadPlace: boolean }): AttemptError {
-  const { code, ...details } = refusalOf(refusal)
-  return new AttemptError(code, { isRetryable: false, reach: hadPlace ? 'unsent' : 'refused', ...details })
 }

@@ -215,7 +215,7 @@ export class AttemptRecorder {
     return Math.max(leastMs, HANGING_P95_TIMES * (p95Ms ?? 0))
   }
 
-  /** Looks after `forMs` whether the attempt hangs. By when it does may grow meanwhile. */
+  /** Looks after `forMs` whether the attempt hangs, and again if it has more time by then. */
   #watch(attempt: Attempt, forMs: number): void {
     attempt.hanging = setTimeout(() => {
       const leftMs = this.#longMs(HANGING_MS) - this.#tookMs(attempt)
