@@ -62,7 +62,8 @@ export async function oidcRoutes(app: App, deps: OidcRoutesDeps): Promise<void> 
     }
   })
 
-  app.get('/login/callback', answers, async (request, reply) => {
+  // A HEAD request would use the code, and the browser's own request would come too late.
+  app.get('/login/callback', { ...answers, exposeHeadRoute: false }, async (request, reply) => {
     const pending = pendingCookie(request)
     const cookie = readPending(request, pending)
     const query = request.url.slice(request.url.indexOf('?'))

@@ -46,7 +46,8 @@ export async function overviewRoutes(
 
   serveAssets(scope, assets, 'private')
 
-  scope.get('/overview/events', async (request, reply) => {
+  // A HEAD request has no stream, and would wait for its end.
+  scope.get('/overview/events', { exposeHeadRoute: false }, async (request, reply) => {
     reply.hijack()
     const response = reply.raw
     streams.add(response)

@@ -136,7 +136,8 @@ async function passThrough(app: App, context: Context, open: () => Promise<Provi
     return await pass(request, reply, { url: `${path}?${adaptSignIn(new URLSearchParams(query), baseUrl)}` })
   }
   app.get('/oauth/authorize', costly, begin)
-  app.get('/oauth/authorize/:uid', costly, (request, reply) => pass(request, reply))
+  // Ends the sign-in, so a HEAD request would take the code from the browser.
+  app.get('/oauth/authorize/:uid', { ...costly, exposeHeadRoute: false }, (request, reply) => pass(request, reply))
   // All that an application of the browser calls; the browser itself goes to the addresses above.
   shareRoutes(app, [
     ...documentRoutes(context, pass),

@@ -80,7 +80,9 @@ function signInRoutes(app: App, deps: Deps): void {
     return reply.header('set-cookie', writePending(pending, begun.cookie)).redirect(begun.url, 303)
   })
 
-  app.get('/login/callback', { ...costly, schema: { hide: true } }, async (request, reply) => {
+  // A HEAD request would use the code, and the browser's own request would come too late.
+  const once = { ...costly, exposeHeadRoute: false, schema: { hide: true } }
+  app.get('/login/callback', once, async (request, reply) => {
     const signIn = await openSignIn()
     const cookie = readPending(request as FastifyRequest, pending)
     const query = request.url.replace(/^[^?]*/, '')

@@ -230,6 +230,7 @@ describe('the guard of the console', () => {
     const user = '/v1/operator/users/0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b'
     assert.deepEqual(await refused('PUT', user, bearer), [405, 'METHOD_NOT_ALLOWED', 'GET, HEAD, PATCH'])
     assert.deepEqual(await refused('POST', '/v1/operator/audit', bearer), [405, 'METHOD_NOT_ALLOWED', 'GET, HEAD'])
+    assert.equal((await ask('HEAD', '/overview/events', bearer)).status, 405)
     assert.deepEqual(await refused('PUT', '/v1/operator/nothing', bearer), [404, 'NOT_FOUND', null])
     assert.deepEqual(await refused('PUT', user, {}), [401, 'AUTH_REQUIRED', null])
   })

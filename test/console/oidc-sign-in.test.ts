@@ -195,6 +195,10 @@ describe('a sign-in to the console by an OIDC provider', () => {
     }
     const first = await begin('')
     const second = await begin(first.cookie)
+    const seen = issuer.exchanges
+    // A HEAD request has no route, and the guard refuses it.
+    assert.equal((await ask({ method: 'HEAD', url: first.url, headers: { cookie: second.cookie } })).statusCode, 401)
+    assert.equal(issuer.exchanges, seen)
     const ended = await ask({ url: first.url, headers: { cookie: second.cookie } })
     assert.equal(ended.statusCode, 200)
     const left = cookiesOf(ended)

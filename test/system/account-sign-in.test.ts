@@ -44,11 +44,11 @@ describe('the sign-in of an account by the OIDC provider', () => {
 
   async function browse(
     path: string,
-    { cookie = '', form, headers = {}, node = 0 }: BrowseOptions = {},
+    { cookie = '', form, headers = {}, node = 0, method = form ? 'POST' : 'GET' }: BrowseOptions = {},
   ): Promise<Answer> {
     const app = gateway.apps.get(gateway.urls[node] ?? '') ?? assert.fail()
     const answer = await app.inject({
-      method: form ? 'POST' : 'GET',
+      method,
       url: path,
       headers: {
         ...{ ...PAGE, host: 'localhost:3000', cookie, ...headers },
@@ -68,6 +68,7 @@ describe('the sign-in of an account by the OIDC provider', () => {
   interface BrowseOptions {
     cookie?: string
     form?: Record<string, string>
+    method?: 'GET' | 'HEAD' | 'POST'
     headers?: Record<string, string>
     node?: number
   }
@@ -316,6 +317,8 @@ describe('the sign-in of an account by the OIDC provider', () => {
       assert.equal((await browse(own.back, { cookie })).status, 401)
     assert.equal((await browse('/login/callback', { cookie: own.cookie })).status, 401)
     assert.equal(issuer.exchanges, before, 'the provider hears nothing of it')
+    assert.equal((await browse(own.back, { cookie: own.cookie, method: 'HEAD' })).status, 405)
+    assert.equal(issuer.exchanges, before, 'a HEAD request does not use the code')
     const right = await browse(own.back, { cookie: own.cookie })
     assert.equal(right.status, 200)
     assert.doesNotMatch(right.cookie, /agw_sign_in/)
