@@ -44,7 +44,7 @@ export async function readQuote(
   deps: QuoteDeps,
   principal: Principal,
   { api, endpoints }: { api: Api; endpoints: ApiEndpoint[] },
-): Promise<{ quote: Quote; limits: LimitState } | undefined> {
+): Promise<{ quote: Omit<Quote, 'health'>; limits: LimitState } | undefined> {
   const access = accessTo(api, principal)
   const isLive = principal.mode === 'live'
   const read = await inTime(
@@ -56,12 +56,11 @@ export async function readQuote(
   )
   const [limits, cap, stored] = read ?? []
   if (!limits || !stored) return undefined
-  const { status } = deps.health.of(api.slug)
   const breakerWaitMs = isLive ? (deps.health.breakerWaitMs(api.slug) ?? 0) : 0
   const limit = access.limitedBy
     ? { waitMs: null, limitedBy: access.limitedBy }
     : (accountLimit(limits) ?? sourceLimit(breakerWaitMs, cap))
-  return { quote: { ...limit, ...allowanceOf(limits), stored, health: status }, limits }
+  return { quote: { ...limit, ...allowanceOf(limits), stored }, limits }
 }
 
 async function inTime<T>(reading: Promise<T>): Promise<T | undefined> {

@@ -4,6 +4,7 @@ import {
   isLegacyRequest,
   ProtocolErrorCode,
   type Server,
+  SUPPORTED_PROTOCOL_VERSIONS,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server'
 import type { Api } from '../catalog/catalog.ts'
@@ -26,6 +27,12 @@ export const NOT_ACCEPTABLE = {
   error: { code: -32_000, message: 'Accept must allow application/json or text/event-stream.' },
 }
 
+/** The revisions of the protocol that the servers speak, the newest first. */
+const REVISIONS = ['2026-07-28', ...SUPPORTED_PROTOCOL_VERSIONS]
+
+/** Characters of a header that an error repeats. */
+const REPEATED_CHARACTERS_MAX = 40
+
 /** What the server of all APIs answers. */
 export function answerCatalogMessage(deps: McpDeps, message: McpMessage): Promise<Response> {
   return answerMessage((era) => createCatalogServer(deps, era), deps, message)
@@ -40,6 +47,8 @@ export function answerApiMessage(apis: Api[], deps: McpDeps, message: McpMessage
 async function answerMessage(create: (era: Era) => Server, deps: McpDeps, given: McpMessage): Promise<Response> {
   const accepted = acceptedForms(given.headers.accept)
   if (!accepted.json && !accepted.stream) return Response.json(NOT_ACCEPTABLE, { status: 406 })
+  const revision = unknownRevision(given)
+  if (revision !== undefined) return refuseRevision(given.body, revision)
   const read = readMessage(given.body)
   if ('error' in read) return errorAnswer(given.body, read.error, accepted)
   const message = { url: given.url, headers: given.headers, body: read.message }
@@ -55,6 +64,30 @@ async function answerMessage(create: (era: Era) => Server, deps: McpDeps, given:
   const responseMode = accepted.stream ? (accepted.json ? 'auto' : 'sse') : 'json'
   const handler = createMcpHandler(() => create('modern'), { legacy: 'reject', responseMode })
   return await handler.fetch(request, { parsedBody: body })
+}
+
+/**
+ * What the header of the revision says, if the servers do not speak it. A handshake says in its
+ * body what its client speaks.
+ */
+function unknownRevision({ headers, body }: McpMessage): string | undefined {
+  const revision = String(headers['mcp-protocol-version'] ?? '').trim()
+  return revision === '' || REVISIONS.includes(revision) || methodOf(body) === 'initialize' ? undefined : revision
+}
+
+/**
+ * In place of the protocol's own words, which take every unknown revision for an early or for a
+ * late revision, and ask for what that revision needs.
+ */
+function refuseRevision(body: unknown, revision: string): Response {
+  const requested = revision.slice(0, REPEATED_CHARACTERS_MAX)
+  const message = `The header MCP-Protocol-Version names ${requested}, and there is no such revision here. Send ${REVISIONS[0]} or the revision that initialize answers.`
+  const error = {
+    code: ProtocolErrorCode.UnsupportedProtocolVersion,
+    message,
+    data: { supported: REVISIONS, requested },
+  }
+  return Response.json({ jsonrpc: '2.0', id: Object(body).id ?? null, error }, { status: 400 })
 }
 
 /** A message that no method answers. */

@@ -138,11 +138,11 @@ const INPUTS = {
 
 /**
  * What calls with the credential of the message would meet now; undefined if that cannot be read
- * in time.
+ * in time. The health of the source is said by the status of the API.
  */
 export interface Quotes {
   allowance: () => Promise<Allowance | undefined>
-  of: (api: Api, endpoints: ApiEndpoint[]) => Promise<Quote | undefined>
+  of: (api: Api, endpoints: ApiEndpoint[]) => Promise<Omit<Quote, 'health'> | undefined>
 }
 
 /** What the tools need to know besides their input. */
@@ -178,7 +178,7 @@ export async function runCatalogTool(
   if (name === 'call_apis') return await callApis(input as Static<typeof BatchInput>, deps)
   const { api: slug, endpoint: path } = input as { api: string; endpoint?: string }
   const api = catalog.get(slug)
-  if (!api || api.isSwitchedOff) throw unknownApi(catalog, slug)
+  if (!api || api.isSwitchedOff) throw inOneName(catalog, slug) ?? unknownApi(catalog, slug)
   const endpoint = path === undefined ? undefined : endpointOf(api, path)
   if (path !== undefined && !endpoint) throw unknownEndpoint(api)
   if (!endpoint || name === 'describe_api') {
@@ -234,6 +234,21 @@ function callOf({ api: _, ...call }: Static<typeof CallInput>) {
 
 function structured(content: Record<string, unknown>): CallToolResult {
   return { content: [{ type: 'text', text: JSON.stringify(content) }], structuredContent: content }
+}
+
+/**
+ * The refusal of an API and its endpoint in one name; undefined if the name does not begin with an
+ * API.
+ */
+function inOneName(catalog: Catalog, name: string): GatewayError | undefined {
+  const [, slug = '', endpoint = ''] = /^\/?([^/]+)(\/.+)$/.exec(name) ?? []
+  const api = catalog.get(slug)
+  if (!api || api.isSwitchedOff) return undefined
+  const path = endpointOf(api, endpoint)?.path
+  return new GatewayError('API_NOT_FOUND', {
+    message: 'The argument api takes the name of an API alone.',
+    hint: `Send api=${slug} and ${path === undefined ? 'the endpoint as an argument of its own' : `endpoint=${path}`}`,
+  })
 }
 
 function unknownEndpoint({ slug, endpoints }: Api): GatewayError {

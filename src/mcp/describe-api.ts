@@ -79,7 +79,7 @@ export const DescribeOutput = Type.Object({
   /** As `Quote` says, whose schema would be a tenth of the list of tools. */
   now: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
-      description: 'What a call would meet now: waitMs, limitedBy, minuteLeft, monthLeft, inFlightLeft, stored, health',
+      description: 'What a call would meet now: waitMs, limitedBy, minuteLeft, monthLeft, inFlightLeft, stored',
     }),
   ),
   endpoints: Type.Array(

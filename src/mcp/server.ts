@@ -163,8 +163,9 @@ function createServer(offer: Offer, deps: McpDeps, era: Era): Server {
       throw error
     })
     if (result) return result
-    const names = tools.map(({ name }) => name).join(', ')
-    throw invalidParams(`There is no tool of this name; there are ${names}.`)
+    const [only = '', ...others] = tools.map(({ name }) => name)
+    const all = others.length === 0 ? `the only tool is ${only}` : `the tools are ${[only, ...others].join(', ')}`
+    throw invalidParams(`There is no tool of this name; ${all}.`)
   })
   server.setRequestHandler('resources/list', () => ({
     resources: resources.map(({ read: _, ...resource }) => resource),

@@ -133,7 +133,7 @@ function routeDetail(app: App, { context, callers }: CatalogDeps): void {
       const [detail, read] = await Promise.all([detailOf(api), readQuote(context, principal, { api, endpoints })])
       if (!read) return detail
       reply.headers(rateLimitHeaders(read.limits))
-      return { ...detail, now: read.quote }
+      return { ...detail, now: { ...read.quote, health: detail.health.status } }
     },
   )
 }

@@ -147,10 +147,12 @@ describe('the MCP servers', () => {
       assert.equal(headers.get('cache-control'), 'private, no-store')
       assert.match(headers.get('ratelimit') ?? '', /"minute";r=1000/)
     }
-    assert.deepEqual(await byMcp('dog-images', caller.test), { ...fresh, monthLeft: null, stored: [] })
-    assert.equal((await inCatalog('news', bearer)).body.now.limitedBy, 'plan')
+    const { health: _, ...withoutHealth } = fresh
+    assert.deepEqual(await byMcp('dog-images', caller.test), { ...withoutHealth, monthLeft: null, stored: [] })
+    const { now, health } = (await inCatalog('news', bearer)).body
+    assert.deepEqual([now.limitedBy, now.health, health.status], ['plan', 'Down', 'Down'])
     assert.equal((await send(gateway, '/v1/call/currency/latest', { key: caller.live })).status, 200)
-    const after = { ...fresh, minuteLeft: 999, monthLeft: 999, stored: ['/latest'] }
+    const after = { ...withoutHealth, minuteLeft: 999, monthLeft: 999, stored: ['/latest'] }
     assert.deepEqual(await byMcp('currency', caller.live), after)
     await withClient('/mcp', { 'x-api-key': caller.live }, async (client) => {
       const { structuredContent }: Result = await client.callTool({ name: 'search_apis', arguments: {} })
@@ -290,6 +292,13 @@ describe('the MCP servers', () => {
       const unknown = await codeOf('describe_api', { api: 'wether' })
       assert.equal(unknown.code, 'API_NOT_FOUND')
       assert.match(unknown.hint, /nearest names, weather\b/)
+      for (const [api, hint] of [
+        ['weather/current', 'Send api=weather and endpoint=/current.'],
+        ['/weather/now', 'Send api=weather and the endpoint as an argument of its own.'],
+      ]) {
+        const joined = await codeOf('describe_api', { api })
+        assert.deepEqual([joined.code, joined.hint], ['API_NOT_FOUND', hint])
+      }
       const parameters = { latitude: 1, longitude: 2 }
       const wrong: [string, Record<string, unknown>, RegExp][] = [
         ['call_api', { api: 'weather' }, /Argument endpoint is required\.$/],
@@ -452,6 +461,14 @@ describe('the MCP servers', () => {
     assert.deepEqual(await codes({ 'mcp-protocol-version': '2025-06-18' }), [400, -32_020])
     const text = JSON.stringify(message.body).replaceAll(MODERN, '2030-01-01')
     assert.deepEqual(await codes({ 'mcp-protocol-version': '2030-01-01' }, JSON.parse(text)), [400, -32_022])
+    const ping = { jsonrpc: '2.0', id: 7, method: 'ping' }
+    for (const revision of ['x', 'latest', '1.0', '2024-01-01', '2030-01-01']) {
+      const headers = { ...accept, 'mcp-protocol-version': revision }
+      const { status, body } = await send(gateway, '/mcp', { key: account.test, headers, body: ping })
+      assert.deepEqual([status, body.id, body.error.code], [400, 7, -32_022], revision)
+      assert.match(body.error.message, new RegExp(`^The header MCP-Protocol-Version names ${revision}, `))
+      assert.deepEqual(body.error.data.supported.slice(0, 2), [MODERN, '2025-11-25'])
+    }
     for (const method of ['nothing/here', 'subscriptions/listen']) {
       const unknown = await send(gateway, '/mcp', { key: account.test, ...modernMessage(method) })
       assert.deepEqual([unknown.status, unknown.body.error.code], [404, -32_601])
