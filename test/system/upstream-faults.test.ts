@@ -146,7 +146,19 @@ const FAULTS: [string, Play, ErrorCode, string?][] = [
     'failed (connection reset).',
   ],
   ['closes without an answer', (_arrival, response) => void response.socket?.destroy(), 'UPSTREAM_ERROR'],
-  ['speaks no HTTP', bytes('220 smtp ready\r\n'), 'UPSTREAM_ERROR', 'The upstream API failed.'],
+  ['speaks no HTTP', bytes('220 smtp ready\r\n'), 'UPSTREAM_ERROR', 'failed (answer is not valid HTTP).'],
+  [
+    'sends more headers than are read',
+    bytes(head(`X: ${'x'.repeat(40_000)}`)),
+    'UPSTREAM_ERROR',
+    'failed (headers of the answer too large).',
+  ],
+  [
+    'breaks its chunks',
+    bytes(`${head('Transfer-Encoding: chunked')}zz\r\n${half}`),
+    'UPSTREAM_ERROR',
+    'failed (answer is not valid HTTP).',
+  ],
   ['sends half a body of a stated length', bytes(head(`Content-Length: ${GOOD.length}`) + half), 'UPSTREAM_ERROR'],
   [
     'resets in the middle of a body',
@@ -155,7 +167,12 @@ const FAULTS: [string, Play, ErrorCode, string?][] = [
   ],
   ['ends in the middle of chunks', bytes(`${head('Transfer-Encoding: chunked')}40\r\n${half}`), 'UPSTREAM_ERROR'],
   ['states too short a length', bytes(head(`Content-Length: ${half.length}`) + GOOD), 'UPSTREAM_INVALID_RESPONSE'],
-  ['states two lengths', bytes(head(`Content-Length: 5\r\nContent-Length: ${GOOD.length}`) + GOOD), 'UPSTREAM_ERROR'],
+  [
+    'states two lengths',
+    bytes(head(`Content-Length: 5\r\nContent-Length: ${GOOD.length}`) + GOOD),
+    'UPSTREAM_ERROR',
+    '(answer',
+  ],
   [
     'sends HTML',
     withBody('<html><script>SECRET</script></html>', { 'content-type': 'text/html' }),

@@ -28,6 +28,9 @@ const OTHERS: Record<string, string> = {
   UND_ERR_SOCKET: 'connection closed',
   UND_ERR_HEADERS_TIMEOUT: 'no answer in time',
   UND_ERR_BODY_TIMEOUT: 'answer not finished in time',
+  UND_ERR_HEADERS_OVERFLOW: 'headers of the answer too large',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'answer is not as long as it says',
+  HTTPParserError: 'answer is not valid HTTP',
   BLOCKED_ADDRESS: 'the address is not allowed',
   BODY_TOO_LARGE: 'answer too large',
   BODY_UNREADABLE: 'answer cannot be read',
@@ -65,9 +68,13 @@ function meaningOf(code: string, status: number): string {
   return status >= 400 && status < 500 ? ', a refusal of what is checked and correct' : ''
 }
 
-/** Errors of the HTTP client and of several addresses wrap it. */
+/**
+ * Errors of the HTTP client and of several addresses wrap it. The client's parser gives its errors
+ * no code, or a code for each rule of HTTP.
+ */
 function systemCode(error: unknown): string {
   for (let at = error, depth = 0; at instanceof Error && depth < 5; depth += 1) {
+    if (at.name === 'HTTPParserError') return at.name
     const code: unknown = Reflect.get(at, 'code')
     if (typeof code === 'string' && !Object.hasOwn(ERRORS, code)) return code
     at = at.cause ?? (at instanceof AggregateError ? at.errors[0] : undefined)
