@@ -159,7 +159,8 @@ def _send(given: _Request, timeout: float) -> _Received:
             with failure:
                 return _Received(_meta_of(failure.code, failure.headers), _json_of(failure))
     except (OSError, http.client.HTTPException, ValueError) as cause:
-        words = {"code": "NO_ANSWER", "message": f"No answer arrived: {cause}.", "hint": "", "docs": ""}
+        message = f"No answer arrived: {getattr(cause, 'reason', None) or cause}."
+        words = {"code": "NO_ANSWER", "message": message, "hint": "Check base_url and the network.", "docs": ""}
         raise GatewayError(0, {}, words) from cause
 
 

@@ -175,7 +175,7 @@ export class Transport {
   async #send({ url, method = 'GET', body, headers, signal }: Exchange): Promise<Received> {
     const { fetch: send = fetch, timeoutMs = TIMEOUT_MS } = this.#options
     const ended = new AbortController()
-    const timer = setTimeout(() => ended.abort(new Error(`none in ${timeoutMs} ms`)), timeoutMs)
+    const timer = setTimeout(() => ended.abort(new Error(`timed out after ${timeoutMs} ms`)), timeoutMs)
     const onAbort = (): void => ended.abort(signal?.reason)
     if (signal?.aborted) onAbort()
     else signal?.addEventListener('abort', onAbort, { once: true })
@@ -197,7 +197,8 @@ export class Transport {
     } catch (cause) {
       // An abort of the caller stays what it is.
       if (signal?.aborted) throw cause
-      const words = { code: 'NO_ANSWER', message: `No answer arrived: ${cause}.`, hint: '', docs: '' }
+      const message = `No answer arrived: ${reasonOf(cause)}.`
+      const words = { code: 'NO_ANSWER', message, hint: 'Check baseUrl and the network.', docs: '' }
       const error = new GatewayError(0, new Headers(), words)
       error.cause = cause
       throw error
@@ -217,6 +218,12 @@ const PASSING: ReadonlySet<number> = new Set([0, 408, 425, 429, 500, 502, 503, 5
  */
 function isPassing({ code, status }: GatewayError): boolean {
   return RETRYABLE.has(code) || ((code === 'INVALID_ANSWER' || code === 'NO_ANSWER') && PASSING.has(status))
+}
+
+/** What failed, which Node's `fetch failed` has as its cause; some causes have a code alone. */
+function reasonOf(failure: unknown): string {
+  const { cause, message } = Object(failure)
+  return String(cause?.message || cause?.code || message || failure)
 }
 
 /** Causes with which no connection was opened, so that nothing can have been sent. */

@@ -48,7 +48,7 @@ def outcome(run):
     try:
         return run()
     except GatewayError as error:
-        return error.code
+        return str(error) if what == "timeout" else error.code
 
 def sync():
     gateway = Gateway("k", **options)
@@ -158,7 +158,7 @@ describe('the clients', () => {
       batch: async () => (await gateway.batch([{ api: 'weather', endpoint: 'current', ref: 'a' }], { take: 'fit' })).ok,
       start: async () => await (await gateway.start('mock-data/posts', { id: 1 })).result(),
       cancel: async () => (await (await gateway.start('mock-data/posts', { id: 1 })).cancel()) ?? null,
-      timeout: async () => await impatient.mockData.posts({ id: 1 }),
+      timeout: async () => await impatient.mockData.posts({ id: 1 }).catch(({ message }: Error) => message),
       once: async () => await gateway.call('mock-data/posts', { id: 1 }, { method: 'POST', once: true }),
     }
     const result = await parts[what]?.().catch((error: { code: string }) => error.code)
@@ -225,8 +225,14 @@ describe('the clients', () => {
       assert.deepEqual(outcome, { result: 'NO_ANSWER', waits: 1 })
   })
 
-  it('the clients wait for an answer no longer than their timeout', async () => {
-    for (const { result } of await inEach('timeout', ['hang'])) assert.equal(result, 'NO_ANSWER')
+  it('the clients wait for an answer no longer than their timeout, and say why there is none', async () => {
+    for (const { result } of await inEach('timeout', ['hang']))
+      assert.match(
+        String(result),
+        /^NO_ANSWER: No answer arrived: timed out[\w ]*\. Check base_?url and the network\.$/i,
+      )
+    for (const { result } of await inEach('timeout', [], 'http://127.0.0.1:2'))
+      assert.match(String(result), /^NO_ANSWER: No answer arrived: [^<]*(refused|ECONNREFUSED)[^>]*\. Check base/)
   })
 
   it('the clients have the names that snippets show for each API and endpoint', () => {
