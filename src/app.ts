@@ -22,11 +22,12 @@ import { readForwarded } from './http/server/forwarded.ts'
 import { HeldBytes } from './http/server/held-bytes.ts'
 import { boundPipelining } from './http/server/pipeline.ts'
 import { redirectToHttps } from './http/server/redirect-to-https.ts'
-import { createRequestId, refuseConnection, takeExpectations, URL_LENGTH_MAX } from './http/server/refuse-connection.ts'
+import { refuseConnection, takeExpectations, URL_LENGTH_MAX } from './http/server/refuse-connection.ts'
 import { trustProxies } from './http/server/trusted-proxies.ts'
 import { collectRoutes, type DocumentedRoute } from './openapi/route-list.ts'
 import { type Assets, loadAssets } from './pages/assets.ts'
 import { isForPeople, sendProblem } from './portal/problem.ts'
+import { createId } from './queue/call-job.ts'
 import { hookAnswers, hookRequests, routedUrl, sameLogger } from './request-hooks.ts'
 import { asyncCallRoutes } from './routes/async-calls.ts'
 import { authRoutes } from './routes/auth.ts'
@@ -95,7 +96,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     // One line a call is written where the call is answered, without its query string.
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: sameLogger,
-    genReqId: createRequestId,
+    genReqId: () => createId('req'),
     requestIdHeader: false,
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,

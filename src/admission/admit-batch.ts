@@ -1,11 +1,10 @@
-import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { originOf } from '../http/request/caller-socket.ts'
 import { type BatchGrant, STALE } from '../limits/account-limits.ts'
 import { planOf } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
-import type { CallJob } from '../queue/call-job.ts'
+import { type CallJob, createId } from '../queue/call-job.ts'
 import { acquireBatchLimits, LEASE_GRACE_MS } from './acquire-limits.ts'
 import { type AdmissionDeps, createJob, prepareRetry } from './admit.ts'
 import { authenticateCall, isUpToDate, type Principal } from './authenticate.ts'
@@ -97,7 +96,7 @@ async function tryAdmit(
   const timeoutMs = preference.waitMs ?? timeoutMsMax
   const decided = { principal, refused, preference, timeoutMs, leaseMs: timeoutMs + LEASE_GRACE_MS }
   if (targets.length === 0) return { ...decided, units: [], grant: undefined }
-  const callIds = targets.map(() => `call_${randomUUID().replaceAll('-', '')}`)
+  const callIds = targets.map(() => createId('call'))
   const grant = await acquireBatchLimits(deps, principal, { callIds, take, timeoutMs })
   if (grant === STALE) return STALE
   const { now } = grant.state

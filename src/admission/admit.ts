@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
 import type { Catalog } from '../catalog/catalog.ts'
@@ -10,7 +9,7 @@ import { LimitRefusedError } from '../limits/limit-refusal.ts'
 import { countedCredential, type LimitState } from '../limits/limit-state.ts'
 import { planOf, weightOf } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
-import type { CallJob } from '../queue/call-job.ts'
+import { type CallJob, createId } from '../queue/call-job.ts'
 import type { CallArrival } from '../telemetry/record-call.ts'
 import { acquireLimits, type LimitDeps, limitQuery } from './acquire-limits.ts'
 import {
@@ -86,7 +85,7 @@ export async function admitCall(
   request: FastifyRequest,
   arrival: JobArrival,
 ): Promise<Admitted | Refused> {
-  const callId = `call_${randomUUID().replaceAll('-', '')}`
+  const callId = createId('call')
   for (let tries = 1; ; tries += 1) {
     const known: Omit<Refused, 'refusal'> = {}
     try {

@@ -12,16 +12,11 @@ import { parseJsonBody } from '../http/request/json-body.ts'
 import { compileSchemasOnUse } from '../http/request/lazy-schemas.ts'
 import type { App } from '../http/request/typed-app.ts'
 import { collectMethods, refuseUnrouted } from '../http/server/method-not-allowed.ts'
-import {
-  checkHead,
-  createRequestId,
-  noteRequest,
-  refuseConnection,
-  takeExpectations,
-} from '../http/server/refuse-connection.ts'
+import { checkHead, noteRequest, refuseConnection, takeExpectations } from '../http/server/refuse-connection.ts'
 import { trustProxies } from '../http/server/trusted-proxies.ts'
 import { loadAssets } from '../pages/assets.ts'
 import { sendPage } from '../pages/page-headers.ts'
+import { createId } from '../queue/call-job.ts'
 import { accountRoutes } from './account-routes.ts'
 import { auditPageRoutes } from './audit-page.ts'
 import { BOOK_PAGES, bookPage } from './book-page.ts'
@@ -117,7 +112,7 @@ function openServer({ config, log }: Context): FastifyInstance {
   const app = Fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
-    genReqId: createRequestId,
+    genReqId: () => createId('req'),
     requestIdHeader: false,
     trustProxy: trustProxies(config.http.trustProxy),
     bodyLimit: 64 * 1024,

@@ -148,8 +148,8 @@ export class AccountLimits {
 /** Equal for requests that one script can answer. */
 function sameLimitsKey({ subject, plan, leaseMs }: LimitQuery): string {
   const { accountId, mode, version } = subject
-  const bounds = [plan.perMinute, plan.perMonth, plan.inFlight, leaseMs]
-  const key = `${accountId} ${mode} ${version} ${bounds.join(' ')}`
+  const { perMinute, perMonth, inFlight } = plan
+  const key = `${accountId} ${mode} ${version} ${perMinute} ${perMonth} ${inFlight} ${leaseMs}`
   const id = countedCredential(subject)
   return id === undefined ? key : `${key} ${id} ${boundsOf(subject).join(' ')}`
 }

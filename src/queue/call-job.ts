@@ -1,5 +1,23 @@
+import { randomFillSync } from 'node:crypto'
 import Type, { type Static } from 'typebox'
 import { Compile } from 'typebox/schema'
+
+const ID_BYTES = 16
+
+/** For the next ids. Made together, an id costs an eighth of a UUID that loses its hyphens. */
+const randomBytes = Buffer.alloc(256 * ID_BYTES)
+let randomBytesUsed = randomBytes.length
+
+/** A new id of a call or of a request: its kind and 32 hexadecimal digits, as a UUID has. */
+export function createId(kind: 'call' | 'req'): string {
+  if (randomBytesUsed === randomBytes.length) {
+    randomFillSync(randomBytes)
+    randomBytesUsed = 0
+  }
+  const start = randomBytesUsed
+  randomBytesUsed += ID_BYTES
+  return `${kind}_${randomBytes.toString('hex', start, randomBytesUsed)}`
+}
 
 /** How a call reached the gateway, for the log of calls. */
 const CallOrigin = Type.Object({

@@ -5,9 +5,9 @@ import type { FastifyInstance } from 'fastify'
 import { type Config, type ListenerAddress, orNaming } from '../../config.ts'
 import type { Log } from '../../log.ts'
 import { createServer } from '../../node-http.ts'
+import { createId } from '../../queue/call-job.ts'
 import { ClientLimits } from '../../throttles/client-limits.ts'
 import { followCertificate } from './certificate.ts'
-import { createRequestId } from './refuse-connection.ts'
 import { trustProxies } from './trusted-proxies.ts'
 
 /**
@@ -89,7 +89,7 @@ function listenAndRedirect(http: Config['http'], port: number): Promise<Server> 
   const server = createServer({ ...timeouts, connectionsCheckingInterval: 1_000 }, (request, response) => {
     const path = request.url?.startsWith('/') ? request.url : '/'
     const location = baseUrl + path
-    const headers = { location, connection: 'close', 'content-length': 0, 'x-request-id': createRequestId() }
+    const headers = { location, connection: 'close', 'content-length': 0, 'x-request-id': createId('req') }
     response.writeHead(308, headers).end()
   })
   new ClientLimits({ ...clients, isProxy: trustProxies(trustProxy) }).countConnections(server)

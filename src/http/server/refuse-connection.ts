@@ -1,18 +1,13 @@
-import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type ErrorCode, GatewayError } from '../../errors.ts'
 import { STATUS_CODES } from '../../node-http.ts'
+import { createId } from '../../queue/call-job.ts'
 import { errorBody, isCallRoute } from '../answer/error-answer.ts'
 import { TOO_MANY_PARTS } from './body-parts.ts'
 import { recentBytes } from './pipeline.ts'
 import { RecentBytes } from './recent-bytes.ts'
-
-/** A new id for a request, for its answer and the log. */
-export function createRequestId(): string {
-  return `req_${randomUUID().replaceAll('-', '')}`
-}
 
 interface NewestRequest {
   request: FastifyRequest
@@ -168,7 +163,7 @@ function writeRefusal(
   const head = [
     `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}`,
     'Connection: close',
-    `X-Request-Id: ${arriving?.request.id ?? createRequestId()}`,
+    `X-Request-Id: ${arriving?.request.id ?? createId('req')}`,
     'Cache-Control: no-store',
     'Content-Type: application/json; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,
