@@ -94,6 +94,7 @@ export async function endRefusedBatchCalls(
   })
   const { requestId } = origin
   const line = { requestId, account: accountId, mode, calls: refusals.length, codes }
-  deps.callLines.write(line, { account: accountId, codes, message: 'calls of a batch refused' })
+  const [code = ''] = Object.keys(codes)
+  deps.callLines.write({ account: accountId, code, codes, message: 'calls of a batch refused' }, () => line)
   await Promise.allSettled(ends)
 }

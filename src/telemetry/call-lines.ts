@@ -12,6 +12,15 @@ const LINES_MAX = 200
 
 const WINDOW_MS = 1_000
 
+export interface LinedCall {
+  account: string | undefined
+  /** Of the call's error, or its status. */
+  code: string
+  message: string
+  /** How many calls the line is about, by their codes, if it is about several calls. */
+  codes?: Record<string, number>
+}
+
 /** Calls of one account within a window, by their codes: lines of their own, and those without. */
 interface Calls {
   lines: Record<string, number>
@@ -33,21 +42,19 @@ export class CallLines {
     this.#log = log
   }
 
-  /** `codes`: how many calls the line is about, by the codes of their errors or their status. */
-  write(
-    line: object,
-    { account, codes, message }: { account: string | undefined; codes: Record<string, number>; message: string },
-  ): void {
+  /** Makes the line of a call and writes it, or counts the call under its code. */
+  write({ account, code, message, codes }: LinedCall, line: () => object): void {
     this.#timer ??= setTimeout(() => this.#endWindow(), WINDOW_MS).unref()
     const calls = this.#calls.get(account) ?? { lines: {}, unwritten: {} }
     this.#calls.set(account, calls)
-    const [code = ''] = Object.keys(codes)
-    const { [code]: lines = 0 } = calls.lines
-    if (lines < ACCOUNT_LINES_MAX && this.#lines < LINES_MAX) {
-      calls.lines[code] = lines + 1
+    const { lines, unwritten } = calls
+    const written = lines[code] ?? 0
+    if (written < ACCOUNT_LINES_MAX && this.#lines < LINES_MAX) {
+      lines[code] = written + 1
       this.#lines += 1
-      this.#log.info(line, message)
-    } else addCodes(calls.unwritten, codes)
+      this.#log.info(line(), message)
+    } else if (codes) addCodes(unwritten, codes)
+    else unwritten[code] = (unwritten[code] ?? 0) + 1
   }
 
   /** Writes what the last window still has to say. */

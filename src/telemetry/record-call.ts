@@ -77,10 +77,12 @@ export function recordCall(deps: RecordDeps, arrival: CallArrival, end: Recorded
   const { accountId: account, code, status } = call
   if (arrival.span) endSpan(arrival.span, call)
   telemetry.endedCalls.add(call, { isEndedByWorker })
-  const line = lineOf(call)
-  // Why the call failed, in the same line: of the upstream, or of what admission needed.
-  if (status > 500 && error?.cause instanceof Error) line.reason ??= error.cause.message
-  callLines.write(line, { account, codes: { [code ?? status]: 1 }, message: 'call' })
+  callLines.write({ account, code: code ?? String(status), message: 'call' }, () => {
+    const line = lineOf(call)
+    // Why the call failed, in the same line: of the upstream, or of what admission needed.
+    if (status > 500 && error?.cause instanceof Error) line.reason ??= error.cause.message
+    return line
+  })
   if (!isEndedByWorker) callLog.write(call)
 }
 
@@ -93,11 +95,21 @@ function endedCall({ config }: RecordDeps, arrival: CallArrival, end: RecordedEn
   } = reply?.head ?? {}
   return {
     ...arrival.origin,
-    ...{ id: callId, accountId: principal?.accountId, keyId: principal?.keyId, mode: principal?.mode },
-    ...{ slug: job?.slug ?? arrival.slug, endpoint: job?.endpoint ?? arrival.endpoint },
-    ...{ status: error?.status ?? statusWithoutError, code: error?.code, cause, times, cacheStatus },
+    id: callId,
+    accountId: principal?.accountId,
+    keyId: principal?.keyId,
+    mode: principal?.mode,
+    slug: job?.slug ?? arrival.slug,
+    endpoint: job?.endpoint ?? arrival.endpoint,
+    status: error?.status ?? statusWithoutError,
+    code: error?.code,
+    cause,
+    times,
+    cacheStatus,
     reach: reply && reachOf(reply.head),
-    ...{ totalMs: performance.now() - arrival.startedAt, admissionMs, bytes: reply?.body.length },
+    totalMs: performance.now() - arrival.startedAt,
+    admissionMs,
+    bytes: reply?.body.length,
     quotedMs: job ? end.quotedMs : error?.details.retryAfterMs,
     refusedByPlan: job || !principal ? undefined : config.plans[planOf(principal.tier)],
     traceparent: arrival.span?.traceparent,

@@ -7,7 +7,7 @@ function createLog() {
   const log = new CallLines({ info: (members, message) => void lines.push({ members: { ...members }, message }) })
   const end = (account: string | undefined, code: string, count = 1): void => {
     for (let made = 0; made < count; made += 1) {
-      log.write({ account, code }, { account, codes: { [code]: 1 }, message: 'call' })
+      log.write({ account, code, message: 'call' }, () => ({ account, code }))
     }
   }
   return { log, lines, end }
