@@ -68,6 +68,8 @@ export class PrincipalCache {
    * fail with DEPENDENCY_UNAVAILABLE, a known principal is kept for a minute at least.
    */
   async get(key: string, lookUp: LookUp): Promise<Principal> {
+    const fresh = this.#entries.get(key, { noDeleteOnStaleGet: true })
+    if (fresh && this.#isUsable(fresh)) return fresh.principal
     const known = this.#entries.peek(key, { allowStale: true })
     const isUsable = known !== undefined && this.#isUsable(known)
     const { principal } = await this.#entries.forceFetch(key, {
