@@ -86,7 +86,7 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
     replies: new ReplyOutbox(redis),
     providerKeys: new ProviderKeys(db, config.secrets.encryption, log),
     headroom: new MemoryHeadroom(redis),
-    successes: new SuccessBatcher(redis, health, log),
+    successes: new SuccessBatcher({ redis, health, metrics: telemetry.metrics, log }),
     answerMemory: new AnswerMemory(ANSWER_BYTES_MAX),
     unanswered: new UnansweredRequests(),
     contact: config.upstreams.contact,

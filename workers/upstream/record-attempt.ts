@@ -240,17 +240,17 @@ export class AttemptRecorder {
   #count(record: ObservedAttempt, slot?: string): void {
     const { slug } = this.request
     const { result, source } = record
+    const { successes, telemetry } = this.#deps
+    if (result === 'ok' && source === 'call' && slot === undefined && record.members === undefined) {
+      successes.add(slug, record.latencyMs)
+      return
+    }
     if (result !== 'none') {
-      this.#deps.telemetry.metrics.attempts.inc({ slug, result: result === 'ok' ? 'ok' : 'fail', source })
+      telemetry.metrics.attempts.inc({ slug, result: result === 'ok' ? 'ok' : 'fail', source })
     } else {
       // It says nothing of health, and is what came of the last attempt all the same.
       if (isOfGateway(record)) this.#noteFailure(record.code ?? '', record.seen)
       if (slot === undefined) return
-    }
-    const { successes } = this.#deps
-    if (result === 'ok' && source === 'call' && slot === undefined && record.members === undefined) {
-      successes.add(slug, record.latencyMs)
-      return
     }
     successes.flush(slug)
     // The reply does not wait for it.

@@ -3,6 +3,7 @@ import type { HealthCache } from '../../src/health/health-watch.ts'
 import { recordSuccesses } from '../../src/health/record.ts'
 import type { Log } from '../../src/log.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
+import type { Metrics } from '../../src/telemetry/metrics.ts'
 
 /**
  * How long the successes of an upstream are gathered before they are counted, milliseconds; a
@@ -11,16 +12,27 @@ import type { RedisConnection } from '../../src/redis/connection.ts'
  */
 const GATHER_MS = 500
 
+export interface SuccessBatcherDeps {
+  redis: RedisConnection
+  health: HealthCache
+  metrics: Pick<Metrics, 'attempts' | 'beforeRead'>
+  log: Log
+}
+
+/** Counts the calls whose attempts were answered well, for the health and in the metrics. */
 export class SuccessBatcher {
   readonly #redis: RedisConnection
   readonly #health: HealthCache
+  readonly #metrics: Pick<Metrics, 'attempts'>
   readonly #log: Log
   readonly #latencies = new Batcher<number>(this.#count.bind(this), { gatherMs: GATHER_MS })
 
-  constructor(redis: RedisConnection, health: HealthCache, log: Log) {
+  constructor({ redis, health, metrics, log }: SuccessBatcherDeps) {
     this.#redis = redis
     this.#health = health
+    this.#metrics = metrics
     this.#log = log
+    metrics.beforeRead(() => void this.#latencies.drain())
   }
 
   add(slug: string, latencyMs: number): void {
@@ -33,6 +45,7 @@ export class SuccessBatcher {
   }
 
   async #count(latenciesMs: number[], slug: string): Promise<undefined[]> {
+    this.#metrics.attempts.inc({ slug, result: 'ok', source: 'call' }, latenciesMs.length)
     try {
       const { changed } = await recordSuccesses(this.#redis, slug, { latenciesMs })
       if (changed) await this.#health.read(slug)
