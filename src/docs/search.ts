@@ -7,6 +7,7 @@ import { ERROR_HELP } from './error-causes.ts'
 import type { Guide } from './guides.ts'
 import { anchorOf } from './markdown-to-html.ts'
 import { accountOperations, type OpenApi } from './operations.ts'
+import { SEARCH_WORDS } from './search-words.ts'
 
 /** A place of the documentation that a search can find. */
 export interface Place {
@@ -29,6 +30,9 @@ const FOUND_MAX = 20
 /** A place that is worth less than this part of the best place is not shown. */
 const SHARE_OF_BEST_MIN = 0.25
 
+/** Characters of a query that may be a name. */
+const NAME_LENGTH_MAX = 60
+
 /** Characters of a text that a search shows. */
 const EXCERPT_LENGTH_MAX = 180
 
@@ -45,7 +49,26 @@ export function docsPlaces(guides: Guide[], apis: Api[], document: OpenApi): Pla
 /** The places that fit a query, the best first; none for a query without words. */
 export function searchDocs(places: readonly Place[], query: string): Place[] {
   const options = { indexOf: ({ index }: Place) => index, shareMin: SHARE_OF_BEST_MIN, worthMin: 0 }
-  return (rankByWords(places, query, options) ?? []).slice(0, FOUND_MAX)
+  return (rankByWords(places, `${knownName(places, query)} ${query}`, options) ?? []).slice(0, FOUND_MAX)
+}
+
+/** Names of several parts: `X-Request-Id`, `RATE_LIMIT_EXCEEDED`, `llms.txt`. */
+const NAME_OF_PARTS = /[a-z\d]+(?:[-_.][a-z\d]+)+/gi
+
+/**
+ * The names of several parts in a text, each as one word, headers without their `X-` too: a header
+ * is not found by `id` alone, and the name of a code stands before codes with more words.
+ */
+function namesAsWords(text: string): string {
+  const names = (text.match(NAME_OF_PARTS) ?? []).map((name) => name.replace(/[-_.]/g, ''))
+  return names.flatMap((name) => (/^x/i.test(name) ? [name, name.slice(1)] : [name])).join(' ')
+}
+
+/** The query as one word if that is a name of the documentation: `rate limit exceeded`. */
+function knownName(places: readonly Place[], query: string): string {
+  const parts = query.slice(0, NAME_LENGTH_MAX).match(/[\p{L}\p{N}]+/gu) ?? []
+  const name = parts.join('').toLowerCase()
+  return parts.length > 1 && places.some(({ index }) => index.has(name)) ? name : ''
 }
 
 /** The part of a text in which a word of the query stands first, else its beginning. */
@@ -61,11 +84,13 @@ export function excerptOf(text: string, query: string): string {
 }
 
 function place(about: Omit<Place, 'index'>, heading = about.context): Place {
-  const { title, text } = about
+  const { title, text, address } = about
+  const words = SEARCH_WORDS[address] ?? ''
   const index = indexWords([
-    [title, WEIGHTS.title],
-    [heading, WEIGHTS.heading],
-    [text, WEIGHTS.text],
+    [`${title} ${namesAsWords(title)}`, WEIGHTS.title],
+    [`${words} ${namesAsWords(words)}`, WEIGHTS.title],
+    [`${heading} ${namesAsWords(heading)}`, WEIGHTS.heading],
+    [`${text} ${namesAsWords(text)}`, WEIGHTS.text],
   ])
   return { ...about, index }
 }

@@ -5,6 +5,7 @@ import { loadConfig } from '../../src/config.ts'
 import { loadGuides } from '../../src/docs/guides.ts'
 import { docsPlaces, excerptOf, type Place, searchDocs } from '../../src/docs/search.ts'
 import { searchMarkdown, searchPage } from '../../src/docs/search-page.ts'
+import { SEARCH_WORDS } from '../../src/docs/search-words.ts'
 import { ERRORS } from '../../src/errors.ts'
 import { testSecrets } from '../support/gateway.ts'
 
@@ -65,6 +66,34 @@ describe('the search of the documentation', () => {
         searchDocs(places, 'overlapSeconds').some((found) => found.kind === kind),
         kind,
       )
+  })
+
+  it('the search of the documentation finds words that its pages do not use, and names as they are written or spoken', () => {
+    const addresses = new Set(places.map(({ address }) => address))
+    const unknown = Object.keys(SEARCH_WORDS).filter((address) => !addresses.has(address))
+    // The document of this test has one route.
+    assert.deepEqual(
+      unknown.filter((address) => !address.startsWith('/docs/reference#')),
+      [],
+    )
+    const expected = {
+      webhook: 'guides/async',
+      'javascript sdk': 'guides/clients',
+      pricing: 'guides/usage#what-it-costs-and-whom-to-contact',
+      'ip whitelist': 'guides/keys#addresses',
+      sandbox: 'guides/test-mode',
+      'refresh token': 'guides/authentication#applications',
+      'delete account': 'guides/your-data#leaving',
+      chatgpt: 'guides/mcp',
+      timeout: 'guides/limits-and-waits#your-time',
+      'Cache-Status': 'guides/caching',
+      'X-Api-Key': 'guides/authentication#api-keys',
+      'request id': 'guides/errors#finding-a-failed-call',
+      'ratelimit header': 'guides/limits-and-waits#your-plan',
+      'invalid api key': 'errors#INVALID_API_KEY',
+      'too many requests': 'errors#RATE_LIMIT_EXCEEDED',
+    }
+    for (const [query, address] of Object.entries(expected)) assert.equal(first(query), `/docs/${address}`, query)
   })
 
   it('the search of the documentation puts a title before a heading, and a heading before a text', () => {

@@ -184,7 +184,16 @@ describe('the documentation', () => {
 
   it('the documentation is searched without a script, and each place that is found is there', async () => {
     assert.match((await read('/docs')).text, /<form [^>]*role="search"[^>]*method="get" action="\/docs\/search#found"/)
-    for (const query of ['rotate a key', 'RATE_LIMIT_EXCEEDED', 'POST /v1/batch', 'weather', 'cors', 'months']) {
+    for (const query of [
+      'rotate a key',
+      'RATE_LIMIT_EXCEEDED',
+      'POST /v1/batch',
+      'weather',
+      'cors',
+      'months',
+      'swagger',
+      'outage',
+    ]) {
       const { status, text } = await read(`/docs/search?${new URLSearchParams({ q: query })}`)
       assert.equal(status, 200)
       const [, list = ''] = /<ol class="found">(.*?)<\/ol>/s.exec(text) ?? []
