@@ -8,13 +8,14 @@ import type { CallerSocket } from '../http/request/caller-socket.ts'
 import { noteExpectedEnd } from '../limits/end-calls.ts'
 import type { Log } from '../log.ts'
 import { recordAsyncCall } from '../queue/async-call.ts'
-import type { CallJob } from '../queue/call-job.ts'
+import type { CallToQueue } from '../queue/call-queue.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
 import { type Reply, reachOf } from '../queue/reply-head.ts'
 import { CALLER_LEFT_STATUS, type Verdict } from '../queue/verdict.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
 import { startSendSpan } from '../telemetry/spans.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
+import type { Tracing } from '../telemetry/tracing.ts'
 import { awaitReach, type CallToWithdraw, type Withdrawal, type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
 
 export interface PendingDeps extends WithdrawDeps {
@@ -94,7 +95,9 @@ export async function runPendingCall(
   try {
     wait.throwIfOver()
     if (job.isAsync) await recordAsyncCall(deps.redis, job, waitEntry)
-    jobId = await enqueue(deps, { call: job, mayShareJob: !job.isAsync && !mustNotRepeat })
+    const toQueue = { call: job, mayShareJob: !job.isAsync && !mustNotRepeat }
+    const { tracing } = deps.telemetry
+    jobId = await (tracing ? enqueueTraced(tracing, deps, toQueue) : deps.queues.enqueue(toQueue))
     if (!isAwaited) return { kind: 'accepted' }
     const answer = await Promise.race([reply, wait.over])
     const { head } = answer
@@ -116,12 +119,13 @@ export async function runPendingCall(
   }
 }
 
-/** Queues a call, in a span if it is traced. @throws as `CallQueues.enqueue` */
-async function enqueue(
-  { queues, telemetry: { tracing } }: PendingDeps,
-  { call, mayShareJob }: { call: CallJob; mayShareJob: boolean },
+/** As `CallQueues.enqueue`, in a span if the call is traced. @throws what `enqueue` throws */
+async function enqueueTraced(
+  tracing: Tracing,
+  { queues }: PendingDeps,
+  { call, mayShareJob }: CallToQueue,
 ): Promise<string> {
-  const span = tracing && startSendSpan(tracing, call, queues.of(call.slug).name)
+  const span = startSendSpan(tracing, call, queues.of(call.slug).name)
   try {
     const traced = span ? { ...call, traceparent: span.traceparent } : call
     const jobId = await queues.enqueue({ call: traced, mayShareJob })

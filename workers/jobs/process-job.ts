@@ -42,7 +42,8 @@ export async function processCallJob(deps: WorkerDeps, job: Job, cancelled: Abor
   const hasWaited = deps.clock.now() - (all[0]?.limitsAcquiredAt ?? 0) > WAITED_MS
   const calls = isSecondRun || hasWaited ? await stillWaitedFor(deps, all) : all
   for (const call of all) if (!calls.includes(call)) skipCall(deps, call)
-  const processing = calls.map((call) => processCall(deps, { call, lane, isSecondRun }, cancelled))
+  const run = deps.telemetry.tracing ? processTraced : processCall
+  const processing = calls.map((call) => run(deps, { call, lane, isSecondRun }, cancelled))
   const results = await Promise.allSettled(processing)
   const failed = results.find((result) => result.status === 'rejected')
   if (failed) throw failed.reason
@@ -79,25 +80,11 @@ export interface QueuedCall {
 }
 
 /**
- * Runs one call of a job, in a span if it is traced. It may run twice: the node drops a second
- * reply, and an endpoint that is not idempotent is not called again. A worker that loses the lock
- * sends no reply, because another worker does.
+ * Runs one call of a job and sends its reply. It may run twice: the node drops a second reply, and
+ * an endpoint that is not idempotent is not called again. A worker that loses the lock sends no
+ * reply, because another worker does.
  */
-export async function processCall(deps: WorkerDeps, queued: QueuedCall, cancelled: AbortSignal): Promise<void> {
-  const { tracing } = deps.telemetry
-  const span = tracing && startProcessSpan(tracing, queued.call, queued.lane)
-  const call = span ? { ...queued.call, traceparent: span.traceparent } : queued.call
-  try {
-    const { outcome, fetchedBy } = await runAndReply(deps, { ...queued, call }, cancelled)
-    if (fetchedBy !== undefined && fetchedBy !== call.traceparent) span?.link(fetchedBy)
-    span?.end(isFailure(outcome) && ERRORS[outcome.code].status >= 500 ? outcome.code : undefined)
-  } catch (error) {
-    span?.end('INTERNAL_ERROR')
-    throw error
-  }
-}
-
-async function runAndReply(
+export async function processCall(
   deps: WorkerDeps,
   { call, isSecondRun }: QueuedCall,
   cancelled: AbortSignal,
@@ -126,6 +113,23 @@ async function runAndReply(
     return result
   } finally {
     dispose()
+  }
+}
+
+/** As `processCall`, in a span if the call is traced. */
+async function processTraced(deps: WorkerDeps, queued: QueuedCall, cancelled: AbortSignal): Promise<CallOutcome> {
+  const { tracing } = deps.telemetry
+  const span = tracing && startProcessSpan(tracing, queued.call, queued.lane)
+  const call = span ? { ...queued.call, traceparent: span.traceparent } : queued.call
+  try {
+    const result = await processCall(deps, { ...queued, call }, cancelled)
+    const { outcome, fetchedBy } = result
+    if (fetchedBy !== undefined && fetchedBy !== call.traceparent) span?.link(fetchedBy)
+    span?.end(isFailure(outcome) && ERRORS[outcome.code].status >= 500 ? outcome.code : undefined)
+    return result
+  } catch (error) {
+    span?.end('INTERNAL_ERROR')
+    throw error
   }
 }
 
