@@ -31,7 +31,7 @@ export interface RecordedRequest {
   traceparent?: string | undefined
 }
 
-/** `beganAt`: by the monotonic clock, less the wait of earlier answers for memory. */
+/** `beganAt`: by the clock of the recorder. */
 interface Attempt {
   beganAt: number
   hasHung: boolean
@@ -61,7 +61,11 @@ export class AttemptRecorder {
   #lastFailure: FailureWords | undefined
   #hasFailed = false
   #retries = 0
-  #counting: Promise<void> | undefined
+  /**
+   * Settles when the attempts that have ended are counted, and their slot is free as far as this
+   * process knows. Never rejects. Undefined if nothing was sent to be counted at once.
+   */
+  counting: Promise<void> | undefined
 
   /** Refuses an attempt before its wait for a permit, during the wait and after it. */
   readonly gate: BreakerGate
@@ -78,7 +82,7 @@ export class AttemptRecorder {
     for (const unread of this.#unread) if (unread.code === REDIRECT) unread.result = 'none'
     const { tracing } = this.#deps.telemetry
     const span = tracing && startAttemptSpan(tracing, request, { ...this.request, resends: this.#retries })
-    this.#attempt = { beganAt: performance.now() - this.#waitedForMemoryMs, hasHung: false, span }
+    this.#attempt = { beganAt: this.#now(), hasHung: false, span }
     this.#watch(this.#attempt, HANGING_MS)
   }
 
@@ -101,7 +105,7 @@ export class AttemptRecorder {
   fail(error: unknown): void {
     const attempt = this.#attempt
     if (!attempt) return
-    const tookMs = this.#tookMs(attempt)
+    const tookMs = this.#now() - attempt.beganAt
     const code = this.#failureOf(error, tookMs)
     this.#trackUnanswered(error, code, tookMs)
     attempt.span?.end(error instanceof AttemptError ? error.code : 'CALL_ENDED')
@@ -118,18 +122,14 @@ export class AttemptRecorder {
 
   #observe(attempt: Attempt, result: AttemptRecord['result'], { code, ...seen }: SeenWithCode): ObservedAttempt {
     const { source, isPlain, voter } = this.request
-    const latencyMs = this.#tookMs(attempt)
+    const latencyMs = this.#now() - attempt.beganAt
     const ofCode = code === undefined ? {} : { code }
     return { result, ...ofCode, latencyMs, source, isPlain, voter, seen: { ...seen, ms: latencyMs } }
   }
 
-  /** Without the time for which its answer waited for memory. */
-  #tookMs({ beganAt }: Attempt): number {
-    return performance.now() - beganAt - this.#waitedForMemoryMs
-  }
-
-  get #waitedForMemoryMs(): number {
-    return this.request.memory?.waitedMs ?? 0
+  /** The monotonic clock, which stands still here while an answer waits for memory. */
+  #now(): number {
+    return performance.now() - (this.request.memory?.waitedMs ?? 0)
   }
 
   /**
@@ -158,14 +158,6 @@ export class AttemptRecorder {
     const { seen, isLacking } = membersSeen(answer, knowledge)
     last.members = seen
     if (isLacking) telemetry.metrics.lacking.inc({ slug })
-  }
-
-  /**
-   * Settles when the attempts that have ended are counted, and their slot is free as far as this
-   * process knows.
-   */
-  async untilCounted(): Promise<void> {
-    await this.#counting
   }
 
   /**
@@ -218,13 +210,13 @@ export class AttemptRecorder {
   /** Looks after `forMs` whether the attempt hangs, and again if it has more time by then. */
   #watch(attempt: Attempt, forMs: number): void {
     attempt.hanging = setTimeout(() => {
-      const leftMs = this.#longMs(HANGING_MS) - this.#tookMs(attempt)
+      const leftMs = attempt.beganAt + this.#longMs(HANGING_MS) - this.#now()
       if (leftMs > 0) return this.#watch(attempt, Math.ceil(leftMs))
       attempt.hasHung = true
       const { concurrency, isDecisive } = this.request
       const failuresToOpen = isDecisive ? 1 : Math.min(FAILURES_TO_OPEN, concurrency)
       // It keeps its half-open slot until it ends.
-      this.#counting = this.#send({
+      this.counting = this.#send({
         ...this.#observe(attempt, 'hanging', { code: 'UPSTREAM_TIMEOUT' }),
         failuresToOpen,
       })
@@ -254,7 +246,7 @@ export class AttemptRecorder {
     }
     successes.flush(slug)
     // The reply does not wait for it.
-    this.#counting = this.#send({ ...record, slot, isRepeat: this.#hasFailed })
+    this.counting = this.#send({ ...record, slot, isRepeat: this.#hasFailed })
     if (result === 'fail' || result === 'late') this.#hasFailed = true
   }
 

@@ -107,7 +107,7 @@ export async function sendUnderPermit(
       return await sendWith(permit, { deps, sending, buildRequest })
     } catch (error) {
       if (!(error instanceof StalePermitError)) throw error
-      await sending.recorder.untilCounted()
+      await sending.recorder.counting
     }
   }
 }
@@ -126,7 +126,7 @@ async function sendWith(
     await sending.ensureNeeded?.(permit)
     const request = buildRequest()
     // The failure before a repeat may have opened the breaker.
-    await recorder.untilCounted()
+    await recorder.counting
     await recorder.gate.enter()
     startedAt = performance.now()
     timeoutMs = Math.min(fullMs, Math.max(1, sending.remainingMs() - REPLY_MS))
