@@ -5,14 +5,18 @@ import { forPeople } from './words.js'
 
 /**
  * Fills an account page with what `build` makes, again after each change; failures are shown in its
- * place.
+ * place. A form with a `name` stays as it is while something is typed in it.
  */
 export async function showAccount(view, build) {
   const body = view.querySelector('[data-body]')
   const refresh = async () => {
     try {
       const parts = await build(refresh)
-      if (body.isConnected) body.replaceChildren(...[parts].flat().filter(Boolean))
+      if (!body.isConnected) return
+      const filled = [...body.querySelectorAll('form[name][data-filled]')]
+      body.replaceChildren(...[parts].flat().filter(Boolean))
+      for (const form of filled)
+        body.querySelector(`form[name="${CSS.escape(form.getAttribute('name'))}"]`)?.replaceWith(form)
     } catch (error) {
       if (error instanceof ApiError && error.status === 401) {
         await visit(`/login?next=${encodeURIComponent(location.pathname + location.search)}`)
@@ -37,38 +41,57 @@ export function failureCard(error) {
 /** A form that runs an action, and says beside it what went wrong. */
 export function actionForm(members, action, ...children) {
   const failure = el('p', { class: 'failure', role: 'alert', hidden: true })
-  const form = el('form', { ...members, onsubmit: run }, ...children, failure)
+  const isFilled = (is) => form.toggleAttribute('data-filled', is)
+  const form = el('form', { ...members, onsubmit: run, oninput: () => isFilled(true) }, ...children, failure)
   async function run(event) {
     event.preventDefault()
     failure.hidden = true
+    isFilled(false)
     const buttons = form.querySelectorAll('button')
     for (const button of buttons) button.disabled = true
     try {
       await action(Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== '')), form)
     } catch (error) {
+      isFilled(true)
       failure.textContent = forPeople(error)
       failure.hidden = false
     } finally {
       for (const button of buttons) button.disabled = false
+      returnFocus(event.submitter)
     }
   }
   return form
 }
 
+/**
+ * Gives the focus back to a control that was disabled for a while, or to the control that a renewed
+ * page has in its place. If neither is there, a keyboard goes on from the beginning of the page.
+ */
+function returnFocus(control) {
+  if (document.activeElement !== document.body) return
+  const label = control?.getAttribute('aria-label')
+  const successor = label && document.querySelector(`main [aria-label="${CSS.escape(label)}"]`)
+  const next = control?.isConnected ? control : successor || document.querySelector('main')
+  next.focus({ preventScroll: true })
+}
+
 /** A button that runs an action; a failure is shown beside it. */
 export function actionButton(text, members, action) {
+  let failure
   const button = el('button', { type: 'button', class: 'button quiet', ...members, onclick: run }, text)
   async function run() {
     button.disabled = true
+    failure?.remove()
     try {
       await action()
     } catch (error) {
-      button.after(failureCard(error))
+      failure = failureCard(error)
+      button.after(failure)
     } finally {
       button.disabled = false
       // A button that is disabled while a dialog asks cannot take the focus back when the dialog
       // closes.
-      if (document.activeElement === document.body) button.focus()
+      returnFocus(button)
     }
   }
   return button

@@ -1,6 +1,6 @@
 import { actionButton, showAccount, table } from './account-view.js'
 import { api } from './api.js'
-import { confirmed, el, moment, toast } from './dom.js'
+import { confirmed, edited, el, moment, toast } from './dom.js'
 import { allowedFields, allowedWords } from './limits.js'
 
 /** Applications that are signed in to the account: list, change, end. */
@@ -34,8 +34,8 @@ export function startConnections(view) {
 function changeButton(connection, refresh) {
   return actionButton('Change', { 'aria-label': `Change ${connection.clientName}` }, async () => {
     const { fields, read } = await allowedFields(connection)
-    if (!(await confirmed(`What may ${connection.clientName} call?`, 'Save', fields))) return
-    await api(`/v1/connections/${connection.id}`, { method: 'PATCH', body: read() })
+    const save = () => api(`/v1/connections/${connection.id}`, { method: 'PATCH', body: read() })
+    if (!(await edited(`What may ${connection.clientName} call?`, fields, { save }))) return
     toast('The application has been changed')
     await refresh()
   })

@@ -1,3 +1,5 @@
+import { forPeople } from './words.js'
+
 /**
  * Makes an element; members that start with `on` are listeners, the others attributes. Texts are
  * never read as HTML.
@@ -86,22 +88,58 @@ export function momentOfLog(iso) {
  * below the question.
  */
 export function confirmed(question, yes, choice) {
+  const keep = el('button', { class: 'button quiet', value: 'no', autofocus: true }, 'Keep')
+  const form = el(
+    'form',
+    { method: 'dialog' },
+    el('p', { id: 'question' }, question),
+    choice,
+    el('div', { class: 'actions' }, el('button', { class: 'button danger', value: 'yes' }, yes), keep),
+  )
+  return shownDialog(form)
+}
+
+/**
+ * Has fields filled and saved by `save`; true if they were. If the gateway refuses them, the dialog
+ * stays and says why, so that nothing has to be typed again.
+ */
+export function edited(title, fields, { yes = 'Save', save }) {
+  const failure = el('p', { class: 'failure', role: 'alert', hidden: true })
+  // What is wrong in a field must not keep the visitor in the dialog.
+  const cancel = el('button', { class: 'button quiet', value: 'no', formnovalidate: true }, 'Cancel')
+  const send = el('button', { class: 'button', value: 'yes' }, yes)
+  const form = el(
+    'form',
+    { method: 'dialog', onsubmit: run },
+    el('p', { id: 'question' }, title),
+    fields,
+    failure,
+    el('div', { class: 'actions' }, send, cancel),
+  )
+  async function run(event) {
+    if (event.submitter === cancel) return
+    event.preventDefault()
+    failure.hidden = true
+    send.disabled = true
+    try {
+      await save()
+      form.closest('dialog').close('yes')
+    } catch (error) {
+      failure.textContent = forPeople(error)
+      failure.hidden = false
+    } finally {
+      send.disabled = false
+    }
+  }
+  return shownDialog(form)
+}
+
+function shownDialog(form) {
   const answer = Promise.withResolvers()
   const dialog = el(
     'dialog',
     { 'aria-labelledby': 'question', onclose: () => answer.resolve(dialog.returnValue === 'yes') },
-    el(
-      'form',
-      { method: 'dialog' },
-      el('p', { id: 'question' }, question),
-      choice,
-      el(
-        'div',
-        { class: 'actions' },
-        el('button', { class: 'button danger', value: 'yes' }, yes),
-        el('button', { class: 'button quiet', value: 'no', autofocus: true }, 'Keep'),
-      ),
-    ),
+    form,
   )
   document.body.append(dialog)
   dialog.showModal()

@@ -1,7 +1,7 @@
 import { actionButton, actionForm, showAccount, table } from './account-view.js'
 import { api, apiAll } from './api.js'
 import { copyText } from './code.js'
-import { confirmed, el, field, moment, select, toast } from './dom.js'
+import { confirmed, edited, el, field, moment, select, toast } from './dom.js'
 import { useKey } from './key.js'
 import { allowedFields, allowedWords } from './limits.js'
 
@@ -15,12 +15,14 @@ export function startKeys(view) {
       await refresh()
     }
     const onMade = async (made) => {
-      created = made
+      const card = createdCard(made)
+      created = { id: made.id, card }
       await refresh()
+      card.focus()
     }
     const create = keyForm({}, onMade)
     return [
-      created && createdCard(created),
+      created?.card,
       el('section', { class: 'card' }, el('h2', {}, 'New key'), create),
       keyTable(keys, { onRevoked, onMade, onChanged: refresh }),
     ]
@@ -39,7 +41,7 @@ export function keyForm(extra, onMade) {
     narrowing.append(allowed.fields)
   }
   return actionForm(
-    { class: 'inline' },
+    { class: 'inline', name: `key ${extra.teamId ?? ''}` },
     async ({ label, environment, days }) => {
       const expires = days ? { expiresAt: expiryIn(days) } : {}
       const body = { ...extra, environment, ...(label ? { label } : {}), ...expires, ...allowed?.read() }
@@ -77,7 +79,7 @@ const expiryIn = (days) => (days === '' ? null : new Date(Date.now() + Number(da
 export function createdCard({ key }) {
   /** @type {HTMLElement} */
   const start = document.querySelector('[data-start]')
-  const card = el(
+  return el(
     'section',
     { class: 'card fresh', tabindex: '-1', 'aria-label': 'Your new key' },
     el('h2', {}, 'Your new key'),
@@ -96,8 +98,6 @@ export function createdCard({ key }) {
       '.',
     ),
   )
-  requestAnimationFrame(() => card.focus())
-  return card
 }
 
 /** Without listeners the visitor may look at the keys alone. */
@@ -133,13 +133,15 @@ function changeButton(key, onChanged) {
     const days = select({}, [['keep', key.expiresAt ? 'as it is' : 'never, as it is'], ...EXPIRIES])
     const allowed = await allowedFields(key)
     const choice = el('div', { class: 'stack' }, field('Label', label), field('Expires', days), allowed.fields)
-    if (!(await confirmed(`Change ${nameOf(key)}`, 'Save', choice))) return
-    const body = {
-      label: label.value === '' ? null : label.value,
-      ...allowed.read(),
-      ...(days.value === 'keep' ? {} : { expiresAt: expiryIn(days.value) }),
+    const save = async () => {
+      const body = {
+        label: label.value === '' ? null : label.value,
+        ...allowed.read(),
+        ...(days.value === 'keep' ? {} : { expiresAt: expiryIn(days.value) }),
+      }
+      await api(`/v1/keys/${key.id}`, { method: 'PATCH', body })
     }
-    await api(`/v1/keys/${key.id}`, { method: 'PATCH', body })
+    if (!(await edited(`Change ${nameOf(key)}`, choice, { save }))) return
     toast('The key has been changed')
     await onChanged()
   })

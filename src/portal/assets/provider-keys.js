@@ -27,7 +27,7 @@ export function startProviderKeys(view) {
     const { providerKeys: records } = await api(`/v1/provider-keys${query}`)
     const names = JSON.parse(view.dataset.apis)
     const save = actionForm(
-      { class: 'inline' },
+      { class: 'inline', name: 'provider-key' },
       async ({ slug, key }, form) => {
         const { validationFailure } = await api(`/v1/provider-keys/${slug}${query}`, { method: 'PUT', body: { key } })
         form.reset()

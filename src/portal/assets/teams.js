@@ -20,7 +20,7 @@ export function startTeams(view) {
       await refresh()
     }
     const create = actionForm(
-      { class: 'inline' },
+      { class: 'inline', name: 'team' },
       async ({ name }) => {
         const { team } = await api('/v1/teams', { method: 'POST', body: { name } })
         show(team.id)
@@ -30,8 +30,10 @@ export function startTeams(view) {
       el('button', { class: 'button', type: 'submit' }, 'Create team'),
     )
     const onMade = async (made) => {
-      created = made
+      const card = createdCard(made)
+      created = { id: made.id, card }
       await refresh()
+      card.focus()
     }
     const onRevoked = async (keyId) => {
       if (created?.id === keyId) created = undefined
@@ -47,7 +49,7 @@ export function startTeams(view) {
       ),
     ])
     return [
-      created && createdCard(created),
+      created?.card,
       el('section', { class: 'card' }, el('h2', {}, 'New team'), create),
       teams.length === 0
         ? el('p', { class: 'empty' }, 'No teams yet. A team has keys of its own, which its admins manage.')
@@ -117,7 +119,7 @@ function ownerButton(team, member, refresh) {
 
 function renameForm(team, refresh) {
   return actionForm(
-    { class: 'inline' },
+    { class: 'inline', name: `rename ${team.id}` },
     async ({ name }) => {
       await api(`/v1/teams/${team.id}`, { method: 'PUT', body: { name } })
       toast('The team has been renamed')
@@ -133,7 +135,7 @@ function renameForm(team, refresh) {
 
 function addForm(team, refresh) {
   return actionForm(
-    { class: 'inline' },
+    { class: 'inline', name: `add ${team.id}` },
     async (body) => {
       await api(`/v1/teams/${team.id}/members`, { method: 'POST', body })
       toast('The member has been added')
