@@ -173,6 +173,28 @@ describe('the life of an account in the portal', () => {
       await until(async () => (await page.evaluate('document.activeElement.id')) === 'main')
     })
   })
+
+  it('the page that is requested last is shown, whichever page arrives last', async (t) => {
+    await visitPortal(t, { gateway, browser }, async (page) => {
+      await page.goto('/')
+      const { promise: goOn, resolve: letGoOn } = Promise.withResolvers<void>()
+      await page.route('**/agents', async (route) => {
+        await goOn
+        await route.continue()
+      })
+      const late = page.waitForRequest('**/agents')
+      await page.getByRole('link', { name: 'For agents' }).first().click()
+      await late
+      await page.getByRole('link', { name: 'Docs' }).first().click()
+      await page.waitForURL('**/docs')
+      const arrived = page.waitForResponse('**/agents')
+      letGoOn()
+      await (await arrived).finished()
+      await page.evaluate('new Promise((done) => setTimeout(done))')
+      assert.equal(new URL(page.url()).pathname, '/docs')
+      await page.unroute('**/agents')
+    })
+  })
 })
 
 const FOCUSED = 'document.activeElement.getAttribute("aria-label")'

@@ -45,6 +45,9 @@ export function startNavigation(startPage) {
   })
 }
 
+/** How many pages were requested: the last of them is shown. */
+let loads = 0
+
 let shownPage = location.pathname + location.search
 let scrollTimer
 
@@ -76,7 +79,11 @@ const script = (page) => page.querySelector('script[src]')?.getAttribute('src')
  */
 async function load(address, { isNew = false } = {}) {
   document.documentElement.classList.add('loading')
+  loads += 1
+  const load = loads
   const next = await fetchPage(address)
+  // The visitor has gone on to another page meanwhile.
+  if (load !== loads) return false
   document.documentElement.classList.remove('loading')
   // Not a page, or one of another version of the portal: the browser does it all anew.
   if (!next || script(next) !== script(document)) {
