@@ -195,6 +195,23 @@ describe('the life of an account in the portal', () => {
       await page.unroute('**/agents')
     })
   })
+
+  it('a log-in that a page asked for leads back to the page, with its filter or its call', async (t) => {
+    await visitPortal(t, { gateway, browser }, async (page) => {
+      const { email, password } = await signUpIn(page)
+      for (const path of [
+        '/account/calls?status=4xx&from=2026-01-01T00%3A00',
+        '/account/calls/call_00000000000000000000000000000000',
+      ]) {
+        await page.context().clearCookies()
+        await page.goto(path)
+        await page.getByLabel('Email').fill(email)
+        await page.getByLabel('Password').fill(password)
+        await page.getByRole('button', { name: 'Log in' }).click()
+        await page.waitForURL((url) => url.pathname + url.search === path)
+      }
+    })
+  })
 })
 
 const FOCUSED = 'document.activeElement.getAttribute("aria-label")'

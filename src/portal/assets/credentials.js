@@ -51,6 +51,6 @@ async function makeFirstKey() {
  */
 function nextPage(start) {
   const next = new URLSearchParams(location.search).get('next') ?? ''
-  if (/^\/(apis\/[a-z0-9-]+|account(\/[a-z-]+)?(\?[\w=&-]*)?)$/.test(next)) return next
+  if (/^\/(apis\/[a-z0-9-]+|account(\/[\w-]+)*(\?[\w=&%:.+-]*)?)$/.test(next)) return next
   return start
 }
