@@ -56,8 +56,8 @@ export function none(text: string): Html {
 /** An account that is gone has no page, and its calls stay as long as the log does. */
 export function accountLink({ id, email }: { id: string; email: string | null }): Html {
   return email === null
-    ? html`<a href="/calls?account=${id}">${id.slice(0, 8)}… (gone)</a>`
-    : html`<a href="/accounts/${id}">${email}</a>`
+    ? html`<a class="account" href="/calls?account=${id}">${id.slice(0, 8)}… (gone)</a>`
+    : html`<a class="account" href="/accounts/${id}">${email}</a>`
 }
 
 export const nameOf = ({ api, endpoint }: LoggedCallAnswer): string =>

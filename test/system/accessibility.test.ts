@@ -80,4 +80,32 @@ describe('every page of the portal', () => {
       }
     })
   })
+
+  it('names without end break, and leave the buttons of every row in sight, wide or narrow', async (t) => {
+    await visitPortal(t, { gateway, browser }, async (page) => {
+      await signUpIn(page)
+      await page.goto('/account/teams')
+      await page.getByLabel('Name').fill('t'.repeat(100))
+      await page.getByRole('button', { name: 'Create team' }).click()
+      await page.getByLabel('Label').fill('k'.repeat(255))
+      await page.getByRole('button', { name: 'Create key' }).click()
+      await page.locator('[data-new-key]').waitFor()
+      for (const width of [1280, 390]) {
+        await page.setViewportSize({ width, height: 900 })
+        for (const name of [/^Open t/, /^Revoke k/]) {
+          const box = await page.getByRole('button', { name }).boundingBox()
+          assert.ok(box && box.x + box.width <= width, `${name} ends at ${box && box.x + box.width} of ${width} px`)
+          // A part that scrolls sideways hides what is beyond its edge.
+          const hidden = await page
+            .locator('.scroll')
+            .evaluateAll((parts) => parts.map((part) => part.scrollWidth - part.clientWidth))
+          assert.ok(Math.max(...hidden) <= 0, `${hidden} px are hidden, ${width} px wide`)
+        }
+        await page.getByRole('button', { name: /^Revoke k/ }).click()
+        const overflow = await page.locator('dialog').evaluate((dialog) => dialog.scrollWidth - dialog.clientWidth)
+        assert.ok(overflow <= 0, `the dialog is ${overflow} px too wide`)
+        await page.getByRole('button', { name: 'Keep' }).click()
+      }
+    })
+  })
 })
