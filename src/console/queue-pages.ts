@@ -37,7 +37,7 @@ ${NO_FINISHED_CALLS}
 export function queuePage({ at, row, workers, contents }: QueueView, assets: Assets): string {
   const { slug } = row
   const facts = [...apiFacts(row, at), ['Workers', workersText(workers)] as const]
-  const main = html`<h1>${slug} <small>${row.name} · <a href="/accounts?api=${slug}">callers</a> · <a href="/calls?api=${slug}">finished calls</a> · <a href="/queues">all queues</a></small></h1>
+  const main = html`<h1>${slug} <small>${row.name}</small><small class="ways"><a href="/accounts?api=${slug}">callers</a> <a href="/calls?api=${slug}">finished calls</a> <a href="/queues">all queues</a></small></h1>
 <div data-live="facts"><dl class="tiles">
 ${facts.map(([name, value]) => fact(name, value))}
 </dl>${apiActions(row)}</div>

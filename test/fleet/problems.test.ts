@@ -145,7 +145,7 @@ describe('what an operator reads', () => {
     })
     assert.deepEqual(brief(facts(10)), [[0, 'Failing', 'currency']])
     assert.match(
-      page(facts(10)).attention ?? '',
+      page(facts(10)).headline ?? '',
       /10 of 20 calls in the last 5 minutes failed \(50 %\): UPSTREAM_INVALID_RESPONSE/,
     )
     assert.deepEqual(brief(facts(2)), [])
@@ -467,7 +467,9 @@ describe('what an operator reads', () => {
     assert.equal(problem?.label, 'Network')
     assert.equal(problem?.text, '3 of 4 APIs cannot be reached (DNS: no such host), the first for 1 min')
     assert.match(problem?.callers ?? '', /: a, b, c\.$/)
-    assert.equal(page(most).attention?.match(/DNS: no such host/g)?.length, 1)
+    // The headline says it, and the line of the problem does not say it again.
+    const { headline, attention } = page(most)
+    assert.equal(`${headline}${attention}`.match(/DNS: no such host/g)?.length, 1)
 
     // Other words of the same trouble are the same trouble, if most APIs have it.
     const tls = { at: NOW, code: 'UPSTREAM_ERROR', words: 'no connection in time', isNetwork: true }

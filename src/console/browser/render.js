@@ -73,7 +73,8 @@ function tiles({ upstreams, lastMinute, lastHour, processes: alive }) {
 const LINES_MAX = 8
 const LINES_FIRST = 6
 
-function attention({ problems, upstreams }) {
+/** What needs somebody. The headline is not said again. */
+function attention({ problems, upstreams, headline: { text: said } }) {
   const present = problems.filter(({ endedAt }) => endedAt === null)
   const past = problems.filter(({ endedAt }) => endedAt !== null)
   const over = past.length === 0 ? '' : `<ul class="attention past">${past.map(problemLine).join('')}</ul>`
@@ -86,7 +87,8 @@ function attention({ problems, upstreams }) {
     )}${over}`
   }
   const list = (some) => `<ul class="attention">${some.join('')}</ul>`
-  return firstLines(present.map(problemLine), { list, one: 'more problem' }) + over
+  const lines = present.map((problem) => problemLine({ ...problem, isSaid: `${problem.text}.` === said }))
+  return firstLines(lines, { list, one: 'more problem' }) + over
 }
 
 /** A list, or its first lines with the others behind a click. */
@@ -96,10 +98,11 @@ function firstLines(items, { list, one, many = `${one}s` }) {
   return `${list(items.slice(0, LINES_FIRST))}<details class="more"><summary>${countOf(rest.length, one, many)}</summary>${list(rest)}</details>`
 }
 
-function problemLine({ rank, label, slug, text, callers, todo, runbook, endedAt }) {
+function problemLine({ rank, label, slug, text, callers, todo, runbook, endedAt, isSaid = false }) {
   const isOver = endedAt !== null
   const state = isOver ? 'Over' : rank === 0 ? 'Down' : STATES_BY_LABEL.has(label) ? label : 'Degraded'
-  const linked = slug === null ? escapeHtml(text) : linkSlug(escapeHtml(text), escapeHtml(slug))
+  const words = escapeHtml(isSaid ? (slug ?? '') : text)
+  const linked = slug === null ? words : linkSlug(words, escapeHtml(slug))
   const action = isOver
     ? undefined
     : label === 'Paused'
@@ -111,10 +114,10 @@ function problemLine({ rank, label, slug, text, callers, todo, runbook, endedAt 
     ? `<button type="button" data-action="${action[0]}" data-slug="${escapeHtml(slug)}" aria-label="${action[1]} ${escapeHtml(slug)} now">${action[1]}</button>`
     : ''
   const book = `<a href="/runbooks#${escapeHtml(runbook)}">Runbook<span class="sr">: ${escapeHtml(label)}</span></a>`
-  const words = isOver
+  const details = isOver
     ? `<small>${escapeHtml(callers)} ${book}</small>`
     : `<small>${escapeHtml(callers)} <b>To do:</b> ${escapeHtml(todo)} ${book}</small>`
-  return `<li class="${isOver ? 'over' : `rank-${rank}`}"><div>${pill(state, isOver ? `${label}, over` : label)} ${linked}${words}</div>${button}</li>`
+  return `<li class="${isOver ? 'over' : `rank-${rank}`}"><div>${pill(state, isOver ? `${label}, over` : label)} ${linked}${details}</div>${button}</li>`
 }
 
 /** Labels with a pill of their own. */
