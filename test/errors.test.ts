@@ -6,6 +6,7 @@ import { KEYS_MAX } from '../src/accounts/key-schema.ts'
 import { TEAMS_MAX } from '../src/accounts/team-schema.ts'
 import { ERRORS, GatewayError } from '../src/errors.ts'
 import { CONNECTIONS_MAX } from '../src/oauth/consent.ts'
+import { CALL_CODES } from '../src/openapi/error-responses.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
 
@@ -17,6 +18,20 @@ it('the error table has no code that nothing answers with', () => {
   assert.deepEqual(
     Object.keys(ERRORS).filter((code) => !source.includes(`'${code}'`)),
     [],
+  )
+})
+
+it('a code that only account routes answer with is no failure of calls in /openapi.json', () => {
+  const folders = '{routes,identity,oauth,console,operator,portal,mcp,docs,openapi}'
+  const outsideCalls = new Set(globSync(`src/${folders}/**/*.ts`, { cwd: ROOT }))
+  const source = globSync('{src,workers}/**/*.ts', { cwd: ROOT })
+    .filter((file) => file !== join('src', 'errors.ts') && !outsideCalls.has(file))
+    .map((file) => readFileSync(join(ROOT, file), 'utf8'))
+    .join('\n')
+  assert.deepEqual(
+    CALL_CODES.filter((code) => !source.includes(`'${code}'`)),
+    [],
+    'add these codes to NOT_OF_CALLS of src/openapi/error-responses.ts',
   )
 })
 
