@@ -15,9 +15,11 @@ const PROGRESS_AFTER_SECONDS = 1
 const POLL_MS_MIN = 500
 const POLL_MS_MAX = 5_000
 
-/** How often a call whose progress is reported is looked at, milliseconds. */
+/** How often the progress of a call is reported, milliseconds. */
 const PROGRESS_EVERY_MS = 1_000
-const PROGRESS_MS_MIN = 200
+
+/** How soon a call is looked at again that may be answered any moment, milliseconds. */
+const LOOK_AGAIN_MS_MIN = 200
 
 /**
  * If a call cannot be looked up, it is taken to go on as before for so long, milliseconds. Redis
@@ -99,6 +101,7 @@ async function followCall(
   let outcome = accepted
   let drainsUntil = Number.POSITIVE_INFINITY
   let seenAt = performance.now()
+  let reportedAt = Number.NEGATIVE_INFINITY
   while (true) {
     await cancelIfLeft(client, callId)
     if (outcome.status !== 202) return outcome
@@ -109,10 +112,11 @@ async function followCall(
       return await client.look(callId)
     }
     const forecast = forecastOf(outcome)
-    const waitedSeconds = (performance.now() - startedAt) / 1_000
-    const total = waitedSeconds + (forecast.etaMs ?? 0) / 1_000
-    await report({ progress: waitedSeconds, total, message: describeProgress(forecast) })
-    const pauseMs = Math.min(PROGRESS_EVERY_MS, Math.max(PROGRESS_MS_MIN, forecast.etaMs ?? PROGRESS_EVERY_MS))
+    if (performance.now() - reportedAt >= PROGRESS_EVERY_MS) {
+      reportedAt = performance.now()
+      await report(progressOf(forecast, reportedAt - startedAt))
+    }
+    const pauseMs = Math.min(PROGRESS_EVERY_MS, Math.max(LOOK_AGAIN_MS_MIN, forecast.etaMs ?? PROGRESS_EVERY_MS))
     // A client that leaves is noticed above.
     await delay(pauseMs, undefined, { signal: client.left }).catch(() => undefined)
     if (client.left.aborted) continue
@@ -126,6 +130,17 @@ async function followCall(
     }
   }
 }
+
+/** Of a call whose request is under way nobody knows the end: it has no total. */
+function progressOf(forecast: Forecast, waitedMs: number): Progress {
+  const { etaMs = 0 } = forecast
+  const message = describeProgress(forecast)
+  const progress = inTenths(waitedMs)
+  return etaMs > 0 ? { progress, total: inTenths(waitedMs + etaMs), message } : { progress, message }
+}
+
+/** Seconds with one digit after the point. */
+const inTenths = (ms: number): number => Math.round(ms / 100) / 10
 
 /** Sends a batch, and reports how many of its calls have ended. */
 export function sendBatchWithProgress(client: CallClient, report: (progress: Progress) => Promise<void>): SendCall {
@@ -168,12 +183,12 @@ export function isUnseen({ status, body }: Pick<CallOutcome, 'status' | 'body'>)
 }
 
 /**
- * What a progress notification says besides its token: seconds waited and expected in all, or calls
- * of a batch.
+ * What a progress notification says besides its token: seconds waited, and expected until the
+ * request is sent; or calls of a batch that have ended, and all of them.
  */
 export interface Progress {
   progress: number
-  total: number
+  total?: number
   message: string
 }
 

@@ -521,9 +521,11 @@ describe('an asynchronous call', () => {
           })
           assert.match(JSON.stringify(result), /breeds/)
           assert.ok(heard.length >= 2)
-          for (const [index, { progress, total = 0, message }] of heard.entries()) {
-            assert.ok(progress > (heard[index - 1]?.progress ?? 0) && total >= progress)
-            assert.equal(message, 'The call is under way.')
+          for (const [index, { progress, total, message }] of heard.entries()) {
+            // Nobody knows when the answer comes, so there is no total that a client could show.
+            assert.deepEqual([total, message], [undefined, 'The call is under way.'])
+            const since = progress - (heard[index - 1]?.progress ?? 0)
+            assert.ok(since > 0.9 && progress === Number(progress.toFixed(1)), JSON.stringify(heard))
           }
         })
       }
