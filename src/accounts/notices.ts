@@ -10,6 +10,7 @@ import {
 } from '../db/notices.ts'
 import type { Log } from '../log.ts'
 import { keyPrefix } from './api-key.ts'
+import { oneLine } from './foreign-text.ts'
 import { type Mailer, mailFailureOf } from './mailer.ts'
 
 export interface NoticeDeps {
@@ -80,7 +81,7 @@ export async function sendExpiryNotices(deps: NoticeDeps, signal?: AbortSignal):
 
 function expiryLine({ label, environment, lastFour, expiresAt }: ExpiringKey): string {
   const name = `${keyPrefix(environment)}…${lastFour}`
-  return `${name}${label === null ? '' : ` (${label})`}: ${expiresAt.toISOString().slice(0, 16).replace('T', ' ')} UTC`
+  return `${name}${label === null ? '' : ` (${oneLine(label)})`}: ${expiresAt.toISOString().slice(0, 16).replace('T', ' ')} UTC`
 }
 
 /**

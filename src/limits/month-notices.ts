@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { oneLine } from '../accounts/foreign-text.ts'
 import { type NoticeDeps, sendNotices } from '../accounts/notices.ts'
 import { findCredentialName, type Notice } from '../db/notices.ts'
 import type { LimitSubject } from './account-limits.ts'
@@ -15,6 +16,9 @@ const SETTLED_MS = 86_400_000
 const TRY_AGAIN_MS = 600_000
 
 const KNOWN_MAX = 10_000
+
+/** What a mail shows of the name of a key, which an admin of a team may have written. */
+const NAME_CHARACTERS_MAX = 100
 
 /**
  * Notices that a node sends at once; while the mail server hangs, others are tried with a later
@@ -72,7 +76,8 @@ export class MonthNotices {
   async #send({ accountId, credentialId, used, max, now }: Month, notice: Notice): Promise<boolean> {
     const { db, config } = this.#deps
     const name = credentialId === undefined ? undefined : await findCredentialName(db, credentialId)
-    const whose = credentialId === undefined ? 'of your plan' : `that you allow ${name ?? 'a key'}`
+    const whose =
+      credentialId === undefined ? 'of your plan' : `that you allow ${oneLine(name ?? 'a key', NAME_CHARACTERS_MAX)}`
     const share = notice.kind === 'month-80' ? '80 %' : 'All'
     const resetsAt = new Date(monthOf(now).endsAt).toISOString().slice(0, 10)
     return await sendNotices(this.#deps, { accountId, notices: [notice] }, () => ({

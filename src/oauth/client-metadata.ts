@@ -1,6 +1,6 @@
 import { type ClientMetadata, errors, type ResponseType } from 'oidc-provider'
+import { oneLine } from '../accounts/foreign-text.ts'
 import { isWellFormed } from '../http/request/well-formed.ts'
-import { oneLine } from './foreign-text.ts'
 import { hasOwnScheme, isRedirectScheme } from './redirect-words.ts'
 
 /** How applications sign in here: by a code, and again by a refresh token. */

@@ -1,7 +1,7 @@
 import type { errors, KoaContextWithOIDC } from 'oidc-provider'
+import { oneLine } from '../accounts/foreign-text.ts'
 import { DependencyError, isDependencyAway } from '../errors.ts'
 import type { AuthorizationDeps } from './authorization-server.ts'
-import { oneLine } from './foreign-text.ts'
 
 /** A request as the library leaves it; a request that it does not know has no sign-in. */
 type Answering = Pick<KoaContextWithOIDC, 'status' | 'set' | 'response' | 'body' | 'state'> & {

@@ -81,6 +81,13 @@ describe('notices by mail', () => {
     assert.match(mailsTo(account)[0]?.text ?? '', /blue.*red/s)
   })
 
+  it('a label, which an admin of a team may write, is one line of the mail to the owner', async () => {
+    const account = await makeAccount()
+    await makeKey(account.id, { label: 'robot)\n\nYour account is locked.\u202e\n\n(' })
+    await sendExpiryNotices(deps)
+    assert.match(mailsTo(account)[0]?.text ?? '', /\(robot\) Your account is locked\. \(\): \d{4}-/)
+  })
+
   it('no mail names a key that was short-lived, rotated, revoked or expires later, and none goes to people who declined or have no proven address', async () => {
     const [short, other, off, unproven] = [
       await makeAccount(),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { oneLine } from '../../src/oauth/foreign-text.ts'
+import { oneLine } from '../../src/accounts/foreign-text.ts'
 
 test('a text of a stranger is one line of sixty characters without what hides, reorders or overlays others', () => {
   for (const [text, shown] of [
