@@ -9,9 +9,10 @@ export interface CallContext {
   now: number
   /**
    * Address the call came from, behind trusted proxies; known to `complete` alone, for it is not
-   * sent on.
+   * sent on. A function, because few endpoints need it, and reading the headers of proxies costs
+   * time.
    */
-  callerAddress?: string
+  callerAddress?: () => string
 }
 
 /**

@@ -83,9 +83,10 @@ export default upstream({
       // Without an address the upstream would look up the gateway's own.
       complete: ({ ip }, { callerAddress }) => {
         if (ip !== undefined) return { ip: publicAddress(ip, 'it is not a public address') }
-        if (callerAddress === undefined)
+        const address = callerAddress?.()
+        if (address === undefined)
           throw new InvalidParameter('ip', 'it is needed if the address of the caller is unknown')
-        return { ip: publicAddress(callerAddress, 'it is needed, as your own address is not a public one') }
+        return { ip: publicAddress(address, 'it is needed, as your own address is not a public one') }
       },
       request: ({ ip }) => ({ path: path`/json/${ip ?? ''}` }),
       readFrom: ({ body }) => (members(body).status === 'success' ? body : undefined),

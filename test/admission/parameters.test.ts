@@ -13,7 +13,7 @@ import { requestTarget } from '../../src/catalog/request-target.ts'
 import { GatewayError } from '../../src/errors.ts'
 import { parseJsonBody } from '../../src/http/request/json-body.ts'
 
-const CONTEXT = { now: Date.UTC(2026, 0, 2), callerAddress: '203.0.113.9' }
+const CONTEXT = { now: Date.UTC(2026, 0, 2), callerAddress: () => '203.0.113.9' }
 let catalog: Catalog
 before(async () => {
   catalog = await loadCatalog(new Map())

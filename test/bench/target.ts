@@ -109,7 +109,7 @@ async function examplePaths(): Promise<{ path: string; endpoint: Endpoint }[]> {
 export function firstSingleEndpoint(upstream: Upstream): { path: string; endpoint: Endpoint } | undefined {
   for (const [path, endpoint] of Object.entries(upstream.endpoints)) {
     const { parameters, now } = endpoint.example
-    const context = { now: now === undefined ? Date.now() : Date.parse(now), callerAddress: '203.0.113.7' }
+    const context = { now: now === undefined ? Date.now() : Date.parse(now), callerAddress: () => '203.0.113.7' }
     if ([endpoint.request(parameters, context)].flat().length === 1) return { path, endpoint }
   }
   return undefined

@@ -46,7 +46,7 @@ export function completed(endpoint: Endpoint, given: Given, context = contextAt(
   const parameters = withDefaults(endpoint, given)
   const schema = validatorOf(endpoint.parameters)
   assert.ok(schema.Check(parameters), `parameters ${JSON.stringify(schema.Errors(parameters))}`)
-  return endpoint.complete?.(parameters, { callerAddress: CALLER_ADDRESS, ...context }) ?? parameters
+  return endpoint.complete?.(parameters, { callerAddress: () => CALLER_ADDRESS, ...context }) ?? parameters
 }
 
 /** Whether the schema alone takes the parameters. */

@@ -19,7 +19,7 @@ function classOf(status: number, body: unknown, headers?: Record<string, string>
 }
 
 function completed(ip: string | undefined, callerAddress?: string): unknown {
-  const context = callerAddress === undefined ? { now: 0 } : { now: 0, callerAddress }
+  const context = callerAddress === undefined ? { now: 0 } : { now: 0, callerAddress: () => callerAddress }
   return lookup.complete?.(ip === undefined ? {} : { ip }, context).ip
 }
 
