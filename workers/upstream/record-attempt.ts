@@ -58,7 +58,7 @@ export class AttemptRecorder {
   #unread: ObservedAttempt[] = []
   /** The attempt that is under way. */
   #attempt: Attempt | undefined
-  #lastFailure: FailureWords | undefined
+  lastFailure: FailureWords | undefined
   #hasFailed = false
   #retries = 0
   /**
@@ -97,7 +97,7 @@ export class AttemptRecorder {
     const observed = this.#over(attempt, kind, { code, status })
     // Another request may follow a redirect, and the body of a good answer may prove invalid.
     const isCertain = kind === 'fail' && code !== REDIRECT
-    if (isCertain) this.#countAsLast(observed)
+    if (isCertain) this.#count(observed, this.gate.leave())
     else this.#unread.push(observed)
   }
 
@@ -110,7 +110,8 @@ export class AttemptRecorder {
     this.#trackUnanswered(error, code, tookMs)
     attempt.span?.end(error instanceof AttemptError ? error.code : 'CALL_ENDED')
     const result = code === undefined ? 'none' : resultOf(code, this.request)
-    this.#countAsLast(this.#over(attempt, result === 'fail' && attempt.hasHung ? 'late' : result, { code, error }))
+    const observed = this.#over(attempt, result === 'fail' && attempt.hasHung ? 'late' : result, { code, error })
+    this.#count(observed, this.gate.leave())
   }
 
   /** What the end of an attempt says. */
@@ -142,7 +143,8 @@ export class AttemptRecorder {
     for (const earlier of unread) this.#count(earlier)
     if (!last) return
     const isUnusable = code !== undefined && last.result === 'ok'
-    this.#countAsLast(isUnusable ? { ...last, result: resultOf(code, this.request), code } : last)
+    const read = isUnusable ? { ...last, result: resultOf(code, this.request), code } : last
+    this.#count(read, this.gate.leave())
   }
 
   /**
@@ -166,10 +168,6 @@ export class AttemptRecorder {
   beginTry(tryNumber: number): void {
     this.#retries = tryNumber - 1
     if (this.#retries > 0) this.#deps.telemetry.metrics.retries.inc({ slug: this.request.slug })
-  }
-
-  get lastFailure(): FailureWords | undefined {
-    return this.#lastFailure
   }
 
   /**
@@ -223,12 +221,10 @@ export class AttemptRecorder {
     }, forMs)
   }
 
-  /** Counts an attempt and frees the half-open slot, which all attempts before it shared. */
-  #countAsLast(attempt: ObservedAttempt): void {
-    this.#count(attempt, this.gate.leave())
-  }
-
-  /** Counts an attempt that ended: a call's success in a batch, any other at once. */
+  /**
+   * Counts an attempt that ended: a call's success in a batch, any other at once. `slot`: the
+   * half-open slot, which the count of the last attempt frees for all attempts before it.
+   */
   #count(record: ObservedAttempt, slot?: string): void {
     const { slug } = this.request
     const { result, source } = record
@@ -274,8 +270,8 @@ export class AttemptRecorder {
   #noteFailure(code: string, seen: Seen): void {
     const { redis, health, log } = this.#deps
     const { slug } = this.request
-    this.#lastFailure = { code, ...describeFailure(code, seen) }
-    noteFailure(redis, slug, { at: health.now(), ...this.#lastFailure }).catch((error) =>
+    this.lastFailure = { code, ...describeFailure(code, seen) }
+    noteFailure(redis, slug, { at: health.now(), ...this.lastFailure }).catch((error) =>
       log.debug({ err: error, slug }, 'failed to note why an attempt failed'),
     )
   }
