@@ -24,9 +24,19 @@ export function toEntry(api: Api, score: number): ApiEntry {
   }
 }
 
-/** An API that answers nobody is not shown as healthy. */
+/** An API that answers nobody is not shown as healthy, however well its source is. */
 export function shownScore(api: Api, score: number): number {
-  return isCallable(api) ? score : 0
+  return answers(api) ? score : 0
+}
+
+/** Of the three states of the specification, the state that callers get. */
+export function shownStatus<Status extends string>(api: Api, status: Status): Status | 'Down' {
+  return answers(api) ? status : 'Down'
+}
+
+/** Whether the operator lets calls through. */
+function answers(api: Api): boolean {
+  return isCallable(api) && api.pausedMode === undefined
 }
 
 function waitingFor(api: Api): string | null {

@@ -44,7 +44,7 @@ export const ApiEntry = Type.Object(
     }),
     enabled: Type.Boolean({ description: 'Whether live calls are taken; test keys are answered either way' }),
     waiting_for: nullable(Type.String({ description: 'What an API that is not enabled waits for' })),
-    health_score: Type.Integer({ minimum: 0, maximum: 100, description: '0 while it is not enabled' }),
+    health_score: Type.Integer({ minimum: 0, maximum: 100, description: '0 while it is not enabled, or paused' }),
     example_query: nullable(Type.String({ description: 'Path and query of an example call' })),
     endpoints: Type.Array(CatalogEndpoint, { description: 'Its endpoints' }),
   },

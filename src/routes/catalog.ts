@@ -6,8 +6,8 @@ import { readQuote } from '../admission/quote.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { RequestCallers } from '../admission/request-callers.ts'
 import type { CapState } from '../caps/replies.ts'
-import { type Api, isCallable } from '../catalog/catalog.ts'
-import { shownScore, toEntry } from '../catalog/catalog-entry.ts'
+import type { Api } from '../catalog/catalog.ts'
+import { shownScore, shownStatus, toEntry } from '../catalog/catalog-entry.ts'
 import { ApiDetail, CatalogAnswer } from '../catalog/catalog-schema.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { sourceName } from '../catalog/fallback.ts'
@@ -230,9 +230,7 @@ function toHealth(api: Api, view: HealthView, { history, last }: HealthPast): Ap
   const meanwhile = [reason, effect].filter(Boolean).join(' ')
   const checkedAt = Math.max(view.lastCallAt, view.lastProbeAt)
   return {
-    // Of the three states of the specification the state that callers get: nobody is answered by
-    // what is not enabled.
-    status: isCallable(api) ? view.status : 'Down',
+    status: shownStatus(api, view.status),
     score: shownScore(api, view.score),
     meanwhile: meanwhile === '' ? null : meanwhile,
     checkedAt: checkedAt === 0 ? null : new Date(checkedAt).toISOString(),

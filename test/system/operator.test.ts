@@ -319,7 +319,15 @@ describe('the operator API', () => {
     await until(async () => (await call(account.live)).body.error?.code === 'API_PAUSED', 3_000)
     const refused = await call(account.test)
     assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '30'])
+    const shown = async () => {
+      const { body } = await send(gateway, '/v1/catalog/mock-data', { key: account.live })
+      const list = (await send(gateway, '/v1/catalog')).body.data
+      const { health_score } = list.find(({ api_name }: { api_name: string }) => api_name === 'mock-data')
+      return [body.health.status, body.health.score, body.now.health, health_score]
+    }
+    assert.deepEqual(await shown(), ['Down', 0, 'Down', 0])
     await act('pause', { mode: 'hold' })
+    assert.deepEqual(await shown(), ['Down', 0, 'Down', 0])
     const paused = async () => (await operator('/upstreams')).body.upstreams.find(ofMockData).paused
     const ofMockData = ({ slug }: { slug: string }) => slug === 'mock-data'
     assert.equal(await paused(), 'hold')
@@ -344,6 +352,7 @@ describe('the operator API', () => {
     assert.deepEqual([answer.body.error?.code, answer.headers.get('retry-after')], ['API_PAUSED', '30'])
     assert.equal((await act('resume')).status, 200)
     assert.equal(await paused(), null)
+    await until(async () => (await shown())[0] === 'Healthy')
     const [last] = await audit()
     assert.deepEqual([last.before, last.after], [{ paused: 'refuse' }, { paused: null }])
   })
