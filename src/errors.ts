@@ -47,7 +47,7 @@ export const ERRORS = {
   PROVIDER_KEY_REQUIRED: final(
     400,
     'This API needs a provider key of your own.',
-    'Save one with PUT /v1/provider-keys/{apiSlug}',
+    'Save a key with PUT /v1/provider-keys/{apiSlug}',
   ),
   PROVIDER_KEY_INVALID: final(
     400,
@@ -62,7 +62,7 @@ export const ERRORS = {
   TOKEN_EXPIRED: final(401, 'The session token has expired.', 'Log in again with POST /v1/auth/login'),
   PLAN_UPGRADE_REQUIRED: final(402, 'This API needs a higher plan.', 'Ask the operator to upgrade the plan'),
   FORBIDDEN: final(403, 'Your role does not permit this.', 'Ask the owner of the team'),
-  KEY_API_FORBIDDEN: final(403, 'This credential may not call this API.', 'Use an API that it may call'),
+  KEY_API_FORBIDDEN: final(403, 'This credential may not call this API.', 'Use an API that the credential may call'),
   KEY_ADDRESS_FORBIDDEN: final(
     403,
     'This credential may not be used from this address.',

@@ -5,11 +5,12 @@ import type { Trust } from '../db/users.ts'
 import { type Network, networksAround } from '../throttles/client-network.ts'
 
 /**
- * The name under which an account shares scarce upstreams with others. Accounts, addresses and
- * proven mailboxes are free, so an account counts as a member of the networks that hold the address
- * it signed up from, however old it is. It has a share of its own, named by its id, if it came from
- * no public network, if an operator approved it or if it has a plan that is paid for. A mail domain
- * makes no group: it is the stranger's own word, and many honest callers share one.
+ * The name under which an account shares scarce upstreams with others. Anybody gets accounts,
+ * addresses and proven mailboxes for nothing. So an account counts as a member of the networks that
+ * hold the address it signed up from, however old the account is. An account has a share of its
+ * own, named by its id, if it came from no public network, if an operator approved it, or if its
+ * plan is not Free. A mail domain makes no group, because a stranger chooses it, and many honest
+ * callers share a domain.
  *
  * @returns the id, or a path of networks, the widest first, with `/` between them: see
  *   `members.lua`. A network cannot be read from its name, which goes into jobs.

@@ -36,7 +36,7 @@ export interface ForecastCall {
 export interface Queueing {
   /** Until its permit is expected, milliseconds. */
   etaMs: number
-  /** What its job says of it to its worker. */
+  /** What the job of the call tells the worker. */
   ofJob: Pick<CallJob, 'ticket' | 'cacheOnly'>
   /**
    * The endpoint's effect is `once`. If the call fails after it was queued, its request may have

@@ -4,8 +4,8 @@ const STEP_MS = 50
 /**
  * A time limit for an answer from outside. It counts only time in which this process could have
  * read the answer: a standstill of the event loop counts as two steps, however long it lasts. A
- * plain timer would end the wait in the first turn after a standstill, before the answer is read
- * that has long been there. The last step is followed by one more look at the sockets.
+ * plain timer would end the wait in the first turn after a standstill, before the process reads an
+ * answer that has long been there. The last step is followed by one more look at the sockets.
  */
 export class PatientTimer {
   #countedMs = 0

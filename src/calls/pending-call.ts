@@ -140,7 +140,7 @@ async function enqueueTraced(
 /** Why a node stopped waiting for a reply. */
 interface WaitFailure {
   thrown: unknown
-  /** The node knows that the call was queued. If it does not know it, Redis may know. */
+  /** The node knows that the call was queued. If not, Redis may have queued it all the same. */
   isQueued: boolean
   withdrawing: Promise<Withdrawal>
 }

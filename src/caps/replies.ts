@@ -16,8 +16,8 @@ export interface AcquireResult {
   /** 0 on scarce caps, which every call has to queue for. */
   room: number
   /**
-   * When the rates let the first of the others go, milliseconds; 0 if it waits for another
-   * request's end.
+   * Time until the rates let the first waiter go that got no permit, milliseconds; 0 if it waits
+   * for the end of another request.
    */
   retryInMs: number
 }
@@ -53,7 +53,8 @@ export interface CapState {
   underWay: number
   free: number
   /**
-   * For how long the upstream itself takes no request, as far as it is believed; 0: it takes them.
+   * How long the upstream itself takes no request, as far as the gateway believes it; 0 if it
+   * takes requests.
    */
   limitedMs: number
   /** Of each rate, in the cap's order. */

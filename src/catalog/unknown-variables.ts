@@ -8,8 +8,8 @@ import { rankApis } from './search.ts'
 const SUFFIXES = ['URL', 'KEY', 'CAPS']
 
 /**
- * Warns of variables that are probably misspelt settings: without a word, a cap that was to be
- * lowered is not.
+ * Warns of variables that are probably misspelt settings. Otherwise nobody would notice that a cap
+ * was not lowered.
  */
 export function warnOfUnknownVariables(config: Config, catalog: Catalog, log: Log): void {
   const { names, known } = config.unknownVariables
@@ -37,7 +37,7 @@ export function misspeltSettings(names: string[], known: string[]): string[] {
 
 /**
  * Sentences on variables that begin with `UPSTREAM_` and name no API or no setting, each with the
- * nearest name, and on keys that no request carries: a typing error would otherwise be silence.
+ * nearest name, and on keys that no request carries.
  */
 export function unknownVariables(names: string[], catalog: Catalog): string[] {
   const slugs = [...catalog.values()].flatMap(({ slug, fallback }) => [

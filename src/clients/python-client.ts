@@ -90,7 +90,7 @@ export function pythonClient(apis: ClientApi[], { baseUrl, callTimeoutMs }: Clie
 
 /**
  * The parts of the client that are the same for every catalog. The methods of calls are written for
- * asyncio, and the client that waits has the same methods without `async` and `await`.
+ * asyncio, and the synchronous client has the same methods without `async` and `await`.
  */
 function runtime(): string {
   const transport = runtimeOf('runtime_transport')
@@ -122,7 +122,7 @@ function dataTypes({ typeName, data, parameters }: ClientEndpoint): string[] {
   ])
 }
 
-/** The client that waits, and the client for asyncio. */
+/** The synchronous client, and the client for asyncio. */
 interface Kind {
   gateway: string
   transport: string
@@ -159,7 +159,7 @@ function method(
   slug: string,
   { path, typeName, description, parameters, method: verb, mustNotRepeat }: ClientEndpoint,
 ): string[] {
-  // Those that must be given come first; all are given by name.
+  // Required parameters come first. Callers give all of them by name.
   const ordered = parameters.toSorted((a, b) => Number(b.required) - Number(a.required))
   const variables = pythonNames(parameters.map(({ name }) => name))
   const signature = ordered.map((parameter) => parameterOf(typeName, parameter, variables))
@@ -188,7 +188,7 @@ function parameterOf(
 ): string {
   const type = pythonType(schema as JsonSchema, parameterType(typeName, name), [])
   if (required) return `${variables.get(name)}: ${type}`
-  // What is left out takes the gateway's own default, so that it is said in one place.
+  // The gateway fills in what is left out, so that each default is written in one place.
   return `${variables.get(name)}: Optional[${type}] = ${literal(null)}`
 }
 

@@ -24,7 +24,7 @@ export function isContact(contact: string): boolean {
 
 /**
  * The settings of all upstreams, by slug: `UPSTREAM_CODE_HOST_USER_URL` → slug `code-host-user`,
- * setting `url`: a new upstream needs no line here.
+ * setting `url`. A new upstream needs no line here.
  *
  * @throws ConfigError naming the variable that cannot be used
  */

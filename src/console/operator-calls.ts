@@ -37,14 +37,14 @@ const ApiAccounts = Type.Object({
     Type.Object({
       id: Type.String(),
       email: nullable(Type.String()),
-      calls: Type.Integer({ description: 'All calls, those that were refused or failed too' }),
+      calls: Type.Integer({ description: 'All calls, including refused and failed calls' }),
       refused: Type.Integer({ description: 'Refused before they were queued' }),
       failed: Type.Integer({ description: 'Queued, and answered with 5xx' }),
     }),
   ),
 })
 
-/** Calls and accounts in the operator API: without a guard, as the rest of it. */
+/** Calls and accounts in the operator API. The scope of all its routes has the guard. */
 export async function operatorCallRoutes(app: App, deps: OperatorCallDeps): Promise<void> {
   refuseIllFormedQueries(app)
   callRoutes(app, deps)

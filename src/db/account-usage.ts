@@ -8,7 +8,7 @@ export interface ApiUsage {
   calls: number
   /** Answered with 4xx. */
   refused: number
-  /** Answered with 5xx, also before they were queued. */
+  /** Answered with 5xx, even if they were never queued. */
   failed: number
 }
 

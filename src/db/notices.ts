@@ -75,9 +75,9 @@ export interface ExpiringKey extends Notice {
 }
 
 /**
- * Keys that expire soon and of which nobody was told. A key that was made for less time than a
- * notice is sent ahead gives no such notice, and a key that was rotated gives none, because its
- * expiry is meant.
+ * Keys that expire soon and whose owners have no notice yet. If a key was made for less time than
+ * a notice is sent ahead, there is no notice. There is none for a rotated key either, because its
+ * owner chose its end.
  */
 export async function findExpiringKeys(db: Db, countMax: number): Promise<ExpiringKey[]> {
   const { rows } = await sql<ExpiringKey>`

@@ -44,13 +44,13 @@ const UpstreamOverview = Type.Object({
       cause: nullable(Type.String()),
       checkedAt: nullable(DateTime),
       lastFailure: Type.Union([Failure, Type.Null()], {
-        description: 'The last attempt if it failed; null as well if one succeeded after it',
+        description: 'The last attempt if it failed; null also if a later attempt succeeded',
       }),
       lastOkAt: nullable(DateTime),
     }),
   ),
   lackedContact: nullable(
-    Type.String({ description: 'What naming a contact of the operator (CONTACT) would give; null: nothing' }),
+    Type.String({ description: 'What the upstream allows more if CONTACT names the operator; null: nothing' }),
   ),
   recent: nullable(
     Type.Object(
@@ -89,7 +89,9 @@ export const OverviewAnswer = Type.Object({
     }),
   ),
   callsLastMinute: nullable(
-    Type.Integer({ description: 'Calls of the last sixty seconds, also of APIs that are not in the catalog any more' }),
+    Type.Integer({
+      description: 'Calls of the last sixty seconds, including calls of APIs that have left the catalog',
+    }),
   ),
   upstreams: Type.Array(UpstreamOverview),
   processes: nullable(

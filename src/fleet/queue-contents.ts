@@ -5,7 +5,7 @@ import { bucketOf, memberOf } from '../queue/wait-queue-entry.ts'
 import { type LaneJob, readLaneJobs } from './lane-jobs.ts'
 import type { RowDeps } from './upstream-rows.ts'
 
-/** Jobs shown of those that ended by a defect. */
+/** Most jobs shown that ended by a defect. */
 const FAILED_MAX = 20
 
 /** Waiting calls whose place is read at most. */
@@ -101,7 +101,7 @@ export async function readQueueContents(
   }
 }
 
-/** Calls that run, then those that wait for a permit, first come those that are served first. */
+/** Calls that run, then calls that wait for permits, in their order, then all other calls. */
 function orderOf({ state, ahead }: QueuedCall): number {
   if (ahead !== null) return ahead
   return state === 'under-way' ? -1 : Number.MAX_SAFE_INTEGER

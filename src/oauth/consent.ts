@@ -83,7 +83,7 @@ function requestedResource({ config }: ConsentDeps, params: Record<string, unkno
   return resourceOf(String(resource), baseUrl) ?? String(resource)
 }
 
-/** Who asks for what. @throws GatewayError NOT_FOUND */
+/** What the user is to decide on. @throws GatewayError NOT_FOUND */
 export async function readConsent(deps: ConsentDeps, exchange: Exchange): Promise<PendingConsent> {
   const { interaction, client } = await findInteraction(deps, exchange)
   const { clientId, clientName } = client
@@ -96,7 +96,7 @@ export async function readConsent(deps: ConsentDeps, exchange: Exchange): Promis
   }
 }
 
-/** A host whose end is always seen: it says whose the host is, whatever stands before it. */
+/** A long host without its beginning, because its end says whose the host is. */
 function shortHost(host: string): string {
   return host.length <= HOST_LENGTH_MAX ? host : `…${host.slice(1 - HOST_LENGTH_MAX)}`
 }
@@ -142,8 +142,8 @@ export async function decideConsent(
   })
   const grant = new provider.Grant({ accountId: userId, clientId: client.clientId })
   grant.jti = id
-  // Both, because clients ask for the scopes that the metadata lists: a scope that is not granted
-  // is asked for again and again.
+  // Both, because clients ask for the scopes that the metadata lists. A client asks again and again
+  // for a scope that it did not get.
   const scope = `${CALL_SCOPE} offline_access`
   grant.addOIDCScope([scope, interaction.params.scope].filter(Boolean).join(' '))
   grant.addResourceScope(resource, scope)

@@ -56,7 +56,7 @@ export async function readSettingsFile(
   throw new UsageError(['Nothing was changed.', ...findings.errors.map(findingLine)].join('\n'))
 }
 
-/** The file of settings that the operators have set; a key stays with the gateway that has it. */
+/** The settings that the operators have set, as a file without keys. */
 export function settingsFileText({ upstreams, keys }: StoredSettings): string {
   const note =
     keys.length === 0

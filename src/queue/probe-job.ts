@@ -23,14 +23,14 @@ export function probeTitle(jobId: string): string {
 export interface ProbeJob {
   v: 1
   slug: string
-  /** It is sent even if traffic shows the health. */
+  /** The probe is sent even if calls show the health already. */
   isForced?: boolean
   /** A person asked for it: it does not wait for the end of an open breaker's pause. */
   skipsPause?: boolean
-  /** It alone may open the breaker: calls could not tell whether the upstream hangs. */
+  /** Only this probe may open the breaker: calls could not tell whether the upstream hangs. */
   isDecisive?: boolean
   /**
-   * The recorded call of this endpoint is made instead: what its answer lacks, all answers lack.
+   * The probe makes the recorded call of this endpoint: what its answer lacks, all answers lack.
    */
   endpoint?: string
   /** The operator API waits for the outcome, under this id. */

@@ -5,7 +5,7 @@ import { NamedConnector } from './connector.ts'
 /** SET takes NX and GET together since 7.0; every Valkey says that it is newer. */
 const REDIS_MIN = { major: 7, minor: 0 }
 
-/** How long a node may take to say what it is, milliseconds. */
+/** How long a Redis may take to answer `INFO`, milliseconds. */
 const PROBE_MS_MAX = 2_000
 
 /** Why a Redis cannot be used over this connection, by its own `INFO`; undefined if it can. */
@@ -32,8 +32,8 @@ function isClusterNode(info: string): boolean {
 
 /**
  * Ends the process when a connection to a single Redis turns out to lead to a node of a Cluster,
- * which was away when the process started: it cannot be used as what it was taken for. The next
- * start finds it.
+ * which was away when the process started. The process cannot use the Cluster as a single Redis. At
+ * its next start it finds the nodes of the Cluster.
  */
 export function endOnClusterNode(redis: Redis): void {
   redis.on('ready', () => {

@@ -85,7 +85,7 @@ const Results = Type.Object(
         },
         { additionalProperties: true },
       ),
-      { description: 'One for each call, in order' },
+      { description: 'A result for each call, in order' },
     ),
     done: Type.Boolean({ description: 'Always true: the batch is complete' }),
     ok: Type.Integer({ description: 'Calls that succeeded' }),

@@ -24,8 +24,10 @@ const Export = Type.Object(
     profile: Type.Object({}, { additionalProperties: true, description: 'The account itself' }),
     sessions: Rows('Log-ins of the last 30 days'),
     identities: Rows('Who you are at the OIDC provider whose sign-in leads to the account'),
-    keys: Rows('API keys that count against your plan, with those that ended in the last 30 days; never a key itself'),
-    connections: Rows('Applications that signed in, with those that ended in the last 30 days'),
+    keys: Rows(
+      'API keys that count against your plan, including keys that ended in the last 30 days; never a key itself',
+    ),
+    connections: Rows('Applications that signed in, including connections that ended in the last 30 days'),
     teams: Rows('Teams, and your role in each'),
     providerKeys: Rows('Keys of your own for APIs, masked'),
     usage: Rows('Calls that reached the queue, by day, key, API, status and mode'),
@@ -35,7 +37,7 @@ const Export = Type.Object(
   { title: 'AccountExport' },
 )
 
-/** What the service has of an account, for the person whose account it is. */
+/** What the service has of an account, for its owner. */
 export async function exportRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)
   const options = {

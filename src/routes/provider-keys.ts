@@ -191,7 +191,7 @@ function routeValidation(app: App, context: Context): void {
     await takeValidation(context, user, slug)
     if (isHeld(catalog, slug)) {
       await noteHold(db, key)
-      // Nobody waits for it: one job is enough, however often it is asked for.
+      // Nobody waits for the validation, so one job is enough for any number of requests.
       await enqueueRevalidateKey(queues, slug, validationOf(context, user, key.id))
     } else await validateNow(context, key, user)
     const validated = await findProviderKeyOf(db, owner, slug)
@@ -203,20 +203,20 @@ function routeValidation(app: App, context: Context): void {
 function noProviderKey(): GatewayError {
   return new GatewayError('KEY_NOT_FOUND', {
     message: 'You have no provider key for this API.',
-    hint: 'List yours with GET /v1/provider-keys',
+    hint: 'List your provider keys with GET /v1/provider-keys',
   })
 }
 
 /**
- * Whether operators hold what the API is sent: its validations wait in the queue with the calls.
+ * Whether operators hold the requests to the API: validations then wait in the queue with calls.
  */
 function isHeld(catalog: Catalog, slug: string): boolean {
   return catalog.get(slug)?.pausedMode === 'hold'
 }
 
 /**
- * Notes that a key is checked when its API is resumed. Before the validation is queued, whose
- * outcome must stand.
+ * Notes that a key is checked when its API is resumed. Call it before the validation is queued, so
+ * that it does not overwrite the outcome.
  */
 async function noteHold(db: Db, key: ProviderKey): Promise<ProviderKey> {
   return (await setValidationFailure(db, key.id, { code: 'API_PAUSED', nextAt: new Date() })) ?? key
@@ -243,7 +243,7 @@ function validationOf({ config }: Context, user: SessionUser, providerKeyId: str
 }
 
 /**
- * A validation is a request to the upstream: who may make no live calls may have none made.
+ * A validation is a request to the upstream, so an account that may make no live calls gets none.
  *
  * @throws GatewayError
  */

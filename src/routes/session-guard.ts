@@ -20,9 +20,9 @@ const sessions = new WeakMap<object, Session>()
 
 /**
  * Guards every route of a scope: a session token is needed, and its session is looked up each time,
- * so that a log-out or a disabled account counts at once on every node; before a write once more
- * when the body is there, for a body that was held back must not outlive its session. API keys are
- * no credential here.
+ * so that a log-out or a disabled account counts at once on every node. Before a write the session
+ * is looked up again when the body is there, because a caller may hold a body back until its
+ * session has ended. API keys are no credential here.
  */
 export function guardWithSession(scope: App, context: Context): void {
   const { config, db, health } = context
@@ -94,8 +94,8 @@ function normaliseNames(body: unknown): void {
 }
 
 /**
- * What to send to account routes: who sends something else is not helped by the hints that calls
- * give.
+ * The refusal of a request without a session. Its hint says what account routes take, because the
+ * hints of calls name API keys.
  */
 function sessionRequired({ headers }: Pick<FastifyRequest, 'headers'>, token: string | undefined): GatewayError {
   const message =

