@@ -81,8 +81,8 @@ it('a request whose call was left goes on for those in its process that wait for
   await assert.rejects(first, /left/)
   assert.ok(leaver.progress.sharedRequestEnd, 'its place in the wait queue is free only when the request has ended')
   assert.equal(ended?.aborted, false)
-  answer.resolve({ outcome: OWN })
-  assert.deepEqual(await second, { outcome: OWN, isCollapsed: true })
+  answer.resolve({ outcome: OWN, freshMs: 1_000 })
+  assert.deepEqual(await second, { outcome: OWN, freshMs: 1_000, isCollapsed: true })
 })
 
 it('a request whose call was left ends when nobody else in its process waits for its answer, and a process that follows takes its lead', async () => {

@@ -55,11 +55,8 @@ export interface RequestResult {
 }
 
 export interface SharedResult extends RequestResult {
+  /** Another call of this process had begun the request. */
   isCollapsed: boolean
-}
-
-interface Ended extends RequestResult {
-  isLeader: boolean
 }
 
 /** `mayBeStored`: the leader before may have stored the answer. */
@@ -86,7 +83,7 @@ interface RunningRequest extends CoalescedRequest {
 }
 
 interface LocalRequest extends RunningRequest {
-  ended: Promise<Ended>
+  ended: Promise<RequestResult>
 }
 
 /**
@@ -124,10 +121,8 @@ export class RequestCoalescer {
     request.deadline = Math.max(request.deadline, deadline)
     progress.ofRequest = request.progress
     try {
-      const { isLeader, ...answer } = await Promise.race([request.ended, rejectOnAbort(signal)])
-      const isCollapsed = shared !== undefined || !isLeader
-      const { outcome, fetchedBy } = answer
-      return isCollapsed ? { outcome, isCollapsed, ...(fetchedBy && { fetchedBy }) } : { ...answer, isCollapsed }
+      const result = await Promise.race([request.ended, rejectOnAbort(signal)])
+      return { ...result, isCollapsed: shared !== undefined }
     } finally {
       request.subscribers.delete(subscriber)
       if (!request.isOver) this.#leave(request, subscriber)
@@ -176,11 +171,11 @@ export class RequestCoalescer {
     return request
   }
 
-  async #leadOrFollow(request: RunningRequest, mayOvertake: boolean): Promise<Ended> {
+  async #leadOrFollow(request: RunningRequest, mayOvertake: boolean): Promise<RequestResult> {
     try {
       for (let overtakes = mayOvertake; ; overtakes = false) {
         const { isLeader, hasAnswer } = await this.#leads.take(request, overtakes)
-        if (isLeader) return { ...(await this.#lead(request, hasAnswer)), isLeader }
+        if (isLeader) return await this.#lead(request, hasAnswer)
         await delay(FOLLOW_EVERY_MS, undefined, { signal: request.signal })
       }
     } finally {
