@@ -178,4 +178,38 @@ describe('a connection to an upstream', () => {
       slow.close()
     }
   })
+
+  it('a connection to an upstream is of one API: another API of the same address may be kept from it, and waits for none of its requests', async () => {
+    const held: ServerResponse[] = []
+    const shared = createServer((request, response) =>
+      request.url === '/slow' ? held.push(response) : response.end('{}'),
+    )
+    shared.listen(0, '127.0.0.1')
+    await once(shared, 'listening')
+    const origin = `http://127.0.0.1:${(shared.address() as AddressInfo).port}`
+    const api = (await loadCatalog(new Map([['weather', { url: origin }]]))).get('weather') ?? assert.fail()
+    applySettings(api, { caps: { concurrency: 1 } })
+    const beside = { ...api, slug: 'beside' }
+    // The document of this API names the address, and no operator has allowed it.
+    const guarded = { ...api, slug: 'guarded', isBaseUrlConfigured: false }
+    const clients = new HttpClients()
+    const get = async (of: typeof api, place: string, bucket = SHARED_BUCKET) => {
+      const { statusCode, body } = await clients.of(of, bucket).request({ origin, path: place, method: 'GET' })
+      await body.dump()
+      return statusCode
+    }
+    const under = get(api, '/slow')
+    try {
+      await until(() => held.length === 1, 5_000)
+      assert.equal(await get(beside, '/'), 200)
+      assert.equal(await get(api, '/', 'key of a caller'), 200)
+      for (const bucket of [SHARED_BUCKET, 'key of a caller'])
+        await assert.rejects(get(guarded, '/', bucket), { code: 'BLOCKED_ADDRESS' })
+    } finally {
+      await Promise.all([...clients.of.made.values()].map((client) => client.destroy()))
+      await Promise.allSettled([under])
+      shared.closeAllConnections()
+      shared.close()
+    }
+  })
 })

@@ -5,12 +5,14 @@ import { type CapBucket, SHARED_BUCKET } from '../../src/queue/wait-queue-entry.
 
 /**
  * Opened when first used; unused connections close by themselves. Those for callers' keys are
- * bounded by each key's cap alone.
+ * bounded by each key's cap alone. APIs share no connections: one of two with the same address may
+ * be kept from private addresses, and a permit of its cap is worth nothing while requests of the
+ * other take all connections.
  */
 export class HttpClients {
   readonly of = memoize(
-    ({ caps, baseUrl }: Api, bucket: CapBucket) =>
-      bucket === SHARED_BUCKET ? `${caps.concurrency} ${baseUrl}` : `caller keys ${baseUrl}`,
+    ({ slug, caps, baseUrl, isBaseUrlConfigured }: Api, bucket: CapBucket) =>
+      [slug, bucket === SHARED_BUCKET ? caps.concurrency : 'caller keys', isBaseUrlConfigured, baseUrl].join(' '),
     ({ caps, isBaseUrlConfigured }: Api, bucket: CapBucket) =>
       openHttpClient({
         connections: bucket === SHARED_BUCKET ? caps.concurrency : undefined,
