@@ -68,7 +68,7 @@ export function callsPage({ calls, filter, next }: CallList, assets: Assets): st
 <form class="filters" method="get" action="/calls">
 <label>API <input type="search" name="api" value="${filter.api ?? ''}" maxlength="64" autocomplete="off"></label>
 <label>Answers <select name="status">${STATUSES.map(([value, text]) => html`<option value="${value}"${value === (filter.status ?? '') ? html` selected` : ''}>${text}</option>`)}</select></label>
-<label>Account <input type="search" name="account" value="${filter.account ?? ''}" placeholder="id or address" maxlength="320" autocomplete="off"></label>
+<label>Account <input type="search" name="account" value="${filter.account ?? ''}" placeholder="id or email" maxlength="320" autocomplete="off"></label>
 <button type="submit">Filter</button>
 </form>
 <section id="calls" tabindex="-1">${callRows('Calls', { heads: [...CALL_HEADS, 'Account'], rows, empty })}

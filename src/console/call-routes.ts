@@ -61,7 +61,7 @@ async function findPage(deps: CallPagesDeps, text: string): Promise<string | und
 }
 
 /**
- * Id of the account that a text names by id or address; undefined if no account has this address.
+ * Id of the account that a text names by id or email; undefined if no account has this email.
  */
 export async function findAccountId({ db }: Pick<Context, 'db'>, text: string): Promise<string | undefined> {
   const named = inOwnForm(text.trim())

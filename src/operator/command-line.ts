@@ -9,15 +9,15 @@ export const HELP = `The operator's command line: a client of the operator API.
                                           in a container: node src/operator-cli.ts <command> [arguments]
 
 Accounts
-  accounts [part of an address] [--unapproved]
+  accounts [part of an email] [--unapproved]
                                           find accounts, newest first, or accounts neither approved nor disabled
-                                          state: unverified (address), verified, approved or disabled
-  account <id or address>                 what it is and does: calls by API, last failures, keys, connections
-  account <id or address> [--tier T] [--disable | --enable] [--approve | --disapprove]
+                                          state: unverified (email), verified, approved or disabled
+  account <id or email>                   what it is and does: calls by API, last failures, keys, connections
+  account <id or email> [--tier T] [--disable | --enable] [--approve | --disapprove]
                                           change it; T: developer, pro, business, enterprise
-                                          approved: its live calls need no verified address
-  account <id or address> --reset-link    print a link that sets a new password, once, within 30 minutes
-  new-password <id or address>            give it a new password, shown once, and end its sessions
+                                          approved: its live calls need no verified email
+  account <id or email> --reset-link      print a link that sets a new password, once, within 30 minutes
+  new-password <id or email>              give it a new password, shown once, and end its sessions
   revoke-key <id>                         revoke a key of any account, on every node at once
 
 Calls

@@ -114,7 +114,7 @@ const COMMANDS: Record<Exclude<CommandName, 'check'>, Command> = {
     return { answer, text: usersText(answer) }
   },
   account: async ({ client, subject, values }) => {
-    const account = required(subject, 'an id or address')
+    const account = required(subject, 'an id or email')
     if (values['reset-link']) return await makeResetLink(client, account, values)
     const change = userChange(values)
     if (Object.keys(change).length === 0) {
@@ -125,7 +125,7 @@ const COMMANDS: Record<Exclude<CommandName, 'check'>, Command> = {
     const user = await changeUser(client, account, change)
     return { answer: { user }, text: userText(user) }
   },
-  'new-password': async ({ client, subject }) => await resetPassword(client, required(subject, 'an id or address')),
+  'new-password': async ({ client, subject }) => await resetPassword(client, required(subject, 'an id or email')),
   'revoke-key': async ({ client, subject }) => {
     const id = required(subject, 'the id of a key')
     const answer = await request(client, `DELETE /v1/operator/keys/${encodeURIComponent(id)}`)

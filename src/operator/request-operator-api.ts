@@ -49,12 +49,12 @@ export async function listUsers(client: OperatorClient, text: string, unapproved
   return (await request(client, `GET /v1/operator/users?${query}`)) as Users
 }
 
-/** @throws UsageError if no account has the id or address */
+/** @throws UsageError if no account has the id or email */
 export async function findUser(client: OperatorClient, subject: string): Promise<ListedUser> {
   const { users } = await listUsers(client, subject)
   const wanted = subject.toLowerCase()
   const user = users.find(({ id, email: address }) => id === wanted || address.toLowerCase() === wanted)
-  if (!user) throw new UsageError(`No account has the ${subject.includes('@') ? 'address' : 'id'} ${subject}.`)
+  if (!user) throw new UsageError(`No account has the ${subject.includes('@') ? 'email' : 'id'} ${subject}.`)
   return user
 }
 

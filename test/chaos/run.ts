@@ -12,11 +12,11 @@ const HELP = `Usage: npm run chaos -- [scenario …] [--seed <n>] [--before <che
 
 Faults under steady load: API nodes, workers, stores behind proxies and a recording upstream, all on this machine. After
 every run the law of conservation is checked: one outcome for every request, every 200 carries its own number, usage
-equals what callers got, and no cap was exceeded in any window. Without names those run that take less than a minute: all before ${LONG_SCENARIOS[0]?.name}, but short.
+equals what callers got, and no cap was exceeded in any window. Without names, the scenarios above ${LONG_SCENARIOS[0]?.name} run, except short.
 
 ${ALL.map(({ name, about }) => `  ${name.padEnd(26)} ${about}`).join('\n')}
 
-Exit code: 0 every claim held, 1 one did not, 2 a run could not be made.`
+Exit code: 0 every claim held, 1 a claim did not hold, 2 a run could not be made.`
 
 async function run(names: string[], seed: number, before: string | undefined): Promise<number> {
   const unknown = names.find((name) => !ALL.some((scenario) => scenario.name === name))
