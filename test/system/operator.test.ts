@@ -519,7 +519,7 @@ describe('the operator API', () => {
       /: The operator API at http:\S+ does not take the token of OPERATOR_TOKEN in the environment: 401 INVALID_TOKEN\.$/,
     )
     await assert.rejects(operate(['nosuch'], { DATA_DIR: '/nonexistent' }), /There is no command nosuch/)
-    await assert.rejects(cli('account', 'nobody@example.com', '--tier', 'pro'), /No account has the address/)
+    await assert.rejects(cli('account', 'nobody@example.com', '--tier', 'pro'), /No account has the email/)
     await assert.rejects(cli('upstream', 'trivia', '--tier', 'gold'), /--tier must be one of/)
     await assert.rejects(cli('frobnicate'), /There is no command/)
     await assert.rejects(cli('pause', 'trivia', 'for', 'a', 'while'), /Nothing was done: pause takes one argument/)
