@@ -20,7 +20,7 @@ import { heldBytesMax } from './http/server/held-bytes.ts'
 import { AccountLimits } from './limits/account-limits.ts'
 import { CallEndBatcher } from './limits/call-end-batcher.ts'
 import { MonthNotices } from './limits/month-notices.ts'
-import { BatchedLog, type Log } from './log.ts'
+import type { Log } from './log.ts'
 import { OwnApis } from './operator/own-apis.ts'
 import { SettingsSync } from './operator/upstream-settings.ts'
 import { CallQueues } from './queue/call-queue.ts'
@@ -128,7 +128,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
   return {
     config,
     log,
-    callLines: new CallLines(new BatchedLog(log)),
+    callLines: new CallLines(log),
     callLog: openCallLog(config, { log, now, dropped: telemetry.droppedRows }),
     catalog,
     db,

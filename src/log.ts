@@ -24,16 +24,14 @@ const REDACTED = [
 ]
 
 /**
- * Lines are written in batches, for a write per call costs a tenth of an API node's CPU. An orderly
- * end and a fatal error write what is left; a process that is killed loses the lines of twice this
- * time, milliseconds.
+ * Lines are written in batches. An orderly end and a fatal error write what is left; a process that
+ * is killed loses the lines of this time, milliseconds.
  */
 const LINES_KEPT_MS = 50
 const BATCH_BYTES = 16_000
 
 /** The loggers of this process. */
 const logs = new Set<Log>()
-const batchedLogs = new Set<BatchedLog>()
 const gatheredLines = new Set<GatheredLines>()
 
 // pino writes what its outputs have when the process ends. This listener comes before pino's.
@@ -121,50 +119,8 @@ function kept(log: Log): Log {
  * end tries a broken pipe for ever, unless it has met the broken pipe before.
  */
 export async function flushLogs(): Promise<void> {
-  for (const log of batchedLogs) log.flush()
   // A line that cannot be written is lost; there is nowhere else to say so.
   await Promise.all([...logs].map((log) => new Promise<void>((resolve) => log.flush(() => resolve()))))
-}
-
-/** Lines that are gathered before they are handed over, at most. */
-const LINES_GATHERED_MAX = 64
-
-/**
- * The same log for lines of level info whose members are declared, so that none can carry a secret.
- * If each call has a line, the search for a secret in each line, and handing over lines singly,
- * take a tenth of an API node's CPU.
- */
-export class BatchedLog {
-  readonly #log: Log
-  readonly #bindings: object
-  readonly #output: DestinationStream
-  #lines: string[] = []
-  #timer: NodeJS.Timeout | undefined
-
-  constructor(log: Log) {
-    this.#log = log
-    this.#bindings = log.bindings()
-    this.#output = Reflect.get(log, pino.symbols.streamSym)
-    batchedLogs.add(this)
-  }
-
-  info(members: object, message: string): void {
-    if (!this.#log.isLevelEnabled('info')) return
-    const time = new Date().toISOString()
-    this.#lines.push(`${JSON.stringify({ level: 'info', time, ...this.#bindings, ...members, msg: message })}\n`)
-    if (this.#lines.length >= LINES_GATHERED_MAX) this.flush()
-    else this.#timer ??= setTimeout(() => this.flush(), LINES_KEPT_MS).unref()
-  }
-
-  /** Hands over what was gathered. */
-  flush(): void {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-    const lines = this.#lines
-    if (lines.length === 0) return
-    this.#lines = []
-    this.#output.write(lines.join(''))
-  }
 }
 
 /** A terminal shows what a person needs; anything else gets every line. */

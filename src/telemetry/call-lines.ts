@@ -1,5 +1,3 @@
-import type { BatchedLog } from '../log.ts'
-
 /**
  * Lines of calls with one code that an account gets in a second. Refused calls are free, so nothing
  * else bounds how much a caller writes into the log. A line for each answered call would be 34 GB a
@@ -11,6 +9,11 @@ const ACCOUNT_LINES_MAX = 10
 const LINES_MAX = 200
 
 const WINDOW_MS = 1_000
+
+/** The log of a process, as far as lines of calls need it. */
+interface LinesLog {
+  info: (members: object, message: string) => void
+}
 
 export interface LinedCall {
   account: string | undefined
@@ -33,12 +36,12 @@ interface Calls {
  * Postgres have every call all the same.
  */
 export class CallLines {
-  readonly #log: Pick<BatchedLog, 'info'>
+  readonly #log: LinesLog
   #calls = new Map<string | undefined, Calls>()
   #lines = 0
   #timer: NodeJS.Timeout | undefined
 
-  constructor(log: Pick<BatchedLog, 'info'>) {
+  constructor(log: LinesLog) {
     this.#log = log
   }
 
