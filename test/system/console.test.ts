@@ -393,6 +393,33 @@ describe('the console in a browser', { skip }, () => {
     await operate('resume', 'timezone')
   })
 
+  it('the console in a browser breaks names without end, so that no page of accounts and calls scrolls sideways', async () => {
+    const email = `${'e'.repeat(60)}@${'d'.repeat(60)}.${'c'.repeat(60)}.example.com`
+    const signup = await send(gateway, '/v1/auth/signup', { body: { email, password: 'a long enough password' } })
+    const { token, user } = signup.body
+    const { body } = await send(gateway, '/v1/keys', {
+      token,
+      body: { label: 'k'.repeat(255), environment: 'test' },
+    })
+    assert.equal((await send(gateway, '/v1/call/random-facts/random', { key: body.key })).status, 200)
+    const reading = await context.newPage()
+    for (const path of [`/accounts/${user.id}`, '/accounts', `/calls?account=${user.id}`]) {
+      await until(async () => {
+        await reading.goto(url + path)
+        return (await reading.getByText('random-facts').count()) > 0 || path === '/accounts'
+      })
+      await reading.locator('details').evaluateAll((all) => {
+        for (const one of all) one.setAttribute('open', '')
+      })
+      for (const width of [360, 1_280]) {
+        await reading.setViewportSize({ width, height: 800 })
+        const overflow = await reading.evaluate('document.documentElement.scrollWidth - innerWidth')
+        assert.ok(Number(overflow) <= 0, `${path}, ${width} px wide: ${overflow} px too many`)
+      }
+    }
+    await reading.close()
+  })
+
   it('the console in a browser copies a command of the book', async () => {
     await context.grantPermissions(['clipboard-read', 'clipboard-write'])
     const book = await context.newPage()
