@@ -99,6 +99,9 @@ const BEHAVIOUR = [
   'If a retry may help, the client waits as `Retry-After` says and makes the call again, up to twice. If the wait is longer than a',
   'minute, it throws the error at once. It retries in the same way if a connection fails. It repeats a call that changes something',
   'only if the call was refused, or if no connection was opened.',
+  '',
+  'Two codes come from the client: `NO_ANSWER` if no answer arrived in time or at all, and `INVALID_ANSWER` if something other than',
+  'the gateway answered, such as a proxy.',
 ]
 
 function npmReadme(baseUrl: string): string {
