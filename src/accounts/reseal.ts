@@ -109,7 +109,7 @@ async function reseal(db: Db, table: SealedTable, { row, secrets }: { row: Row; 
   try {
     opened = open(secrets, record, { secretId: text(row.secret_id), bytes: before })
   } catch {
-    // It is no secret of this row. Whoever uses the row says so.
+    // The bytes are no secret of this row. The code that uses the row reports that.
     return false
   }
   const { secretId, bytes } = seal(secrets, record, opened)
@@ -117,7 +117,7 @@ async function reseal(db: Db, table: SealedTable, { row, secrets }: { row: Row; 
     table.key.map((column) => sql`${sql.ref(column)} = ${row[column]}`),
     sql` and `,
   )
-  // What another process wrote meanwhile stays.
+  // A secret that another process wrote meanwhile stays.
   await sql`update ${sql.table(table.name)}
     set ${sql.ref(table.secretId)} = ${secretId}, ${sql.ref(table.sealed)} = ${bytes}
     where ${isRow} and ${sql.ref(table.sealed)} = ${before}`.execute(db)

@@ -27,8 +27,8 @@ export async function teamFor(
 }
 
 /**
- * As `teamFor`, for a user who is to change the team: until the transaction ends it is not deleted
- * or handed over, no role in it is changed, and no member is removed together with keys.
+ * As `teamFor`, for a user who is to change the team. Until the transaction ends, nobody can delete
+ * the team, hand it over, change a role in it, or remove a member together with keys.
  */
 export async function lockTeamFor(
   transaction: Db,

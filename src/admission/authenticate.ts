@@ -96,7 +96,7 @@ export function forgetPrincipal(
 export interface SentCredential {
   kind: 'key' | 'session' | 'token'
   secret: string
-  /** By this caches know the credential, and apart from it the test calls that it makes. */
+  /** Key of the credential in caches; test calls with the same credential have another key. */
   cacheKey: string
   /**
    * Whether its caller asks for a test call. Any credential may make test calls, and a test key may

@@ -1,4 +1,4 @@
-/** What waits under one key: items, and in the same order who waits for their results. */
+/** The items that wait under one key, and their promises in the same order. */
 interface Gathered<Item, Result> {
   items: Item[]
   waiting: PromiseWithResolvers<Result>[]
@@ -59,7 +59,7 @@ export class Batcher<Item, Result = undefined> {
       if (this.#gatherMs > 0) setTimeout(() => this.#flushAll(), this.#gatherMs).unref()
       else this.#flushIn(this.#isBusy ? BUSY_TICKS : 1)
     }
-    // A full batch waits for nothing.
+    // A full batch is sent at once.
     if (gathered.items.length >= this.#itemsMax) this.flush(key)
     return waiting.promise
   }

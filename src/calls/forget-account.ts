@@ -7,7 +7,7 @@ import { type CancelAccountDeps, cancelAccountCalls } from './cancel-account-cal
  */
 export async function forgetAccount(deps: CancelAccountDeps, accountId: string): Promise<void> {
   await cancelAccountCalls(deps, accountId)
-  // What is not found is gone within 15 minutes.
+  // A result that is not found ends by itself within 15 minutes.
   await forgetResults(deps.redis, accountId).catch((error) =>
     deps.log.warn({ err: error, accountId }, 'failed to delete the kept results of an account that is gone'),
   )

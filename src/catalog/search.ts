@@ -101,7 +101,7 @@ export function indexWords(texts: readonly (readonly [text: string, weight: numb
 }
 
 /**
- * What a word is worth in each item: as it is, else with a typing error.
+ * What a word is worth in each item. If no item has the word, words with a typing error count.
  *
  * @param mayContinue whether somebody may still be typing the word
  */
@@ -162,7 +162,9 @@ function weightOfTypo(index: WordIndex, word: string, errorsMax: number): number
   return best
 }
 
-/** Ends as a plural does and is none: its stem would be found in New York. */
+/**
+ * Words that end as plurals do and are no plurals: the stem of `news` would be found in New York.
+ */
 const SINGULAR = new Set(['news'])
 
 /** Lower-case words without the endings of plurals. Initials are one word: `S&P` is `sp`. */

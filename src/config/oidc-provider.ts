@@ -1,7 +1,7 @@
 import { ConfigError, type EnvironmentReader } from './environment-reader.ts'
 import { isLocalAddress } from './http.ts'
 
-/** An OpenID Connect provider, and as what it knows the gateway. */
+/** An OpenID Connect provider, and the client that the gateway is at this provider. */
 export interface OidcProvider {
   issuer: URL
   /** What the button of a page calls it. */

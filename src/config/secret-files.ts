@@ -9,8 +9,8 @@ const ENDING = '_FILE'
 
 /**
  * The environment with the secrets that `<NAME>_FILE` names files of, as Docker and Kubernetes
- * mount them. A line break at the end of a file does not count. What is returned names no such file
- * any more.
+ * mount them. A line break at the end of a file does not count. The environment that is returned
+ * names no files.
  *
  * @throws ConfigError naming the variable if its file cannot be read, is empty, or when the
  *   secret itself is set too

@@ -8,9 +8,9 @@ export const SECRET_NAMES = ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY', 'OPER
 export type SecretName = (typeof SECRET_NAMES)[number]
 
 /**
- * The secrets that a process of each kind needs; it runs without the others, so that whoever takes
- * it over has not got them. The worker reads what upstreams send: it can neither make sessions nor
- * keys nor act as an operator.
+ * The secrets that a process of each kind needs; the process runs without the others, so that an
+ * attacker who takes the process over does not get them. The worker reads what upstreams send: it
+ * can make neither sessions nor keys, and cannot act as an operator.
  */
 export const SECRETS_OF: Record<ProcessKind, readonly SecretName[]> = {
   web: ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY'],

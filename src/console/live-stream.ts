@@ -18,13 +18,13 @@ export interface LiveSource {
   log: Pick<Log, 'warn' | 'debug'>
   /** What is sent, each second. */
   snapshot: () => Promise<unknown>
-  /** Whether whoever reads it may go on doing so. */
+  /** Whether the session of the reader is still valid. */
   isAllowed: () => Promise<boolean>
 }
 
 /**
- * Sends server-sent events over a response that is nobody else's until its connection closes, it is
- * ended, or whoever reads it may not any more.
+ * Sends server-sent events over a response until its connection closes, the stream is ended, or the
+ * session of the reader ends. Nobody else writes to the response.
  */
 export function streamLive(response: ServerResponse, { log, snapshot, isAllowed }: LiveSource): void {
   response.writeHead(200, HEADERS)
@@ -47,7 +47,7 @@ export function streamLive(response: ServerResponse, { log, snapshot, isAllowed 
   const stop = (): void => {
     for (const timer of timers) clearInterval(timer)
   }
-  // Its end reaches a reader that does not read when it reads again or goes: until then nothing
+  // A reader that does not read meets the end when it reads again or leaves. Until then nothing
   // else may be written.
   const end = (): void => {
     stop()

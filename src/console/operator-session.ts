@@ -31,7 +31,7 @@ interface SessionRecord {
 }
 
 interface Remembered extends SessionRecord {
-  /** Redis has it, or had it: without it Redis decides whether the session is still valid. */
+  /** Redis has, or had, the session. If not, the session began while Redis was away. */
   isStored: boolean
 }
 
@@ -63,8 +63,8 @@ export class OperatorSessions {
   }
 
   /**
-   * Whose session a cookie's value is, one that began under the present token and has not ended;
-   * undefined for no session.
+   * The operator whose session has this id, if the session began under the present token and has
+   * not ended; otherwise undefined.
    */
   async find(id: string): Promise<Operator | undefined> {
     if (!/^[\w-]{43}$/.test(id)) return undefined
@@ -130,7 +130,7 @@ function readRecord(text: string | null): SessionRecord | undefined {
   return record.endsAt > Date.now() ? record : undefined
 }
 
-/** `Set-Cookie` of a session; of the end of one when the value is undefined. */
+/** `Set-Cookie` that begins a session, or ends it if the value is undefined. */
 export function consoleCookie(value: string | undefined, isSecure: boolean): string {
   return writeSessionCookie({ name: COOKIE, value, lifeSeconds: SESSION_SECONDS, isSecure })
 }

@@ -25,7 +25,7 @@ export interface OverviewDeps {
   settings: Pick<SettingsSync, 'notice'>
 }
 
-/** The overview page, its files, and the stream that keeps it as things are. */
+/** The overview page, its files, and the stream that keeps the page up to date. */
 export async function overviewRoutes(
   scope: FastifyInstance,
   { log, fleet, sessions, assets, settings }: OverviewDeps,

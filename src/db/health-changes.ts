@@ -16,7 +16,7 @@ export interface HealthChange {
 /** How long changes are kept, days. */
 const KEPT_DAYS = 90
 
-/** Writes changes down; a change that is there already stays as it is. */
+/** Stores changes; a change that is stored already stays as it is. */
 export async function insertHealthChanges(db: Db, changes: HealthChange[]): Promise<void> {
   if (changes.length === 0) return
   await db

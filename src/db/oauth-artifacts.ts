@@ -24,8 +24,8 @@ export interface FoundArtifact {
 }
 
 /**
- * @param usedHash hash of the refresh token in whose place a refresh token is stored, or for which
- *   an access token is
+ * @param usedHash hash of the refresh token that a new refresh token replaces, or that an access
+ *   token is stored for
  */
 export async function upsertArtifact(db: Db, artifact: StoredArtifact, usedHash?: Buffer): Promise<void> {
   const { kind, idHash, uidHash, connectionId, secretId, sealed, expiresAt } = artifact

@@ -11,7 +11,7 @@ export interface ProviderKeyState {
   status: ProviderKeyStatus
 }
 
-/** Whose a provider key is: an account, or a team, whose keys use it. */
+/** The owner of a provider key: an account, or a team, whose API keys use it. */
 export type ProviderKeyOwner = { userId: string } | { teamId: string }
 
 /** The column that names the owner, and the id. */

@@ -21,7 +21,7 @@ export interface NewSession {
 
 /**
  * Begins a session, if the account still has the password that was matched and is not disabled: a
- * change that commits while the password is compared ends this session too, as it does all others.
+ * change of the password that commits meanwhile ends this session too, as it ends all others.
  *
  * @returns whether there is a session
  */

@@ -56,8 +56,8 @@ export function searchDocs(places: readonly Place[], query: string): Place[] {
 const NAME_OF_PARTS = /[a-z\d]+(?:[-_.][a-z\d]+)+/gi
 
 /**
- * The names of several parts in a text, each as one word, headers without their `X-` too: a header
- * is not found by `id` alone, and the name of a code stands before codes with more words.
+ * The names of several parts in a text, each as one word, and headers without their `X-` too. So
+ * the whole name of a header or a code is worth more than its parts.
  */
 function namesAsWords(text: string): string {
   const names = (text.match(NAME_OF_PARTS) ?? []).map((name) => name.replace(/[-_.]/g, ''))

@@ -22,8 +22,8 @@ const QUARTERS = 96
 export const RECENT_MS = 300_000
 
 /**
- * A process writes its counts each second, and later those that Redis did not take. A slot is final
- * after so long.
+ * A process writes its counts each second, and writes counts again that Redis did not take. After
+ * this time a slot is final.
  */
 const GROWS_MS = 70_000
 
@@ -171,7 +171,7 @@ export function toAccounts(minutes: Minute[]): AccountRow[] {
   return [...accounts.values()].sort((a, b) => b.calls - a.calls).slice(0, ACCOUNTS_MAX)
 }
 
-/** What callers of one upstream got in the last five minutes, and in the last. */
+/** What callers of one upstream got in the last five minutes, and in the last minute. */
 export function recentOf({ slots, now }: RecentCounts, slug: string): RecentCalls {
   const recent = slots.filter(({ at }) => at + SLOT_MS > now - RECENT_MS)
   const histograms = recent.flatMap(({ upstream }) => (upstream.has(slug) ? [upstream.get(slug) ?? []] : []))
@@ -199,8 +199,8 @@ export function recentOf({ slots, now }: RecentCounts, slug: string): RecentCall
 }
 
 /**
- * What callers of all APIs got in the last sixty seconds, also of those that the catalog does not
- * have any more.
+ * What callers of all APIs got in the last sixty seconds, including APIs that have left the
+ * catalog.
  */
 export function toLastMinute(counts: Pick<RecentCounts, 'slots' | 'now'>): Outcomes {
   return countOutcomes(Object.entries(lastMinuteOf(counts)))

@@ -1,5 +1,5 @@
 --[[ Trusts the upstream with one request at once, and with one more for each that ends from now on.
-     How long requests took before says nothing of those to come.
+     How long requests took before says nothing of the requests to come.
      Input:  ARGV[1] unused clock  ARGV[2] 1 if what the upstream said of its limiter no longer
              holds
      Output: 1 ]]

@@ -154,7 +154,8 @@ function baseUrlOf({ root, findings }: OpenApiDocument, settings: RootSettings):
       'The address is private, and requests to it are blocked: an operator allows it with x-gateway.baseUrl or UPSTREAM_<SLUG>_URL.',
     )
   }
-  // As the request will have it: no blanks around it, no segments . and .., no user hidden in it.
+  // As the request will have it: without blanks around it, without . and .. as segments, without a
+  // user.
   return new URL(text).href.replace(/\/+$/, '')
 }
 
@@ -245,7 +246,7 @@ function webAddress(value: unknown): string | undefined {
     : undefined
 }
 
-/** Names what was read: two processes that have the same read the same file. */
+/** A digest of the document. Two processes with the same digest have read the same document. */
 function digestOf(root: Record<string, unknown>): string {
   return createHash('sha256').update(JSON.stringify(root)).digest('hex').slice(0, 12)
 }

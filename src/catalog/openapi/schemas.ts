@@ -80,7 +80,7 @@ export class SchemaReader {
       : this.#reference(value, path, inner)
   }
 
-  /** What stands beside a reference holds as well (OpenAPI 3.1), and its description wins. */
+  /** Members beside a reference hold as well (OpenAPI 3.1), and a description beside it wins. */
   #reference(value: Record<string, unknown>, path: Path, reading: Reading): Schema {
     // References that lead from one to the next and back have no end that could be written out.
     this.#document.resolve({ value, path })

@@ -3,7 +3,7 @@ import { morphInto } from './morph.js'
 import { noteNews, reloadOnce, wantsLogin } from './session-end.js'
 
 /**
- * Keeps a page of queues as things are: reads the page again every two seconds and puts in what
+ * Keeps a page of queues up to date: reads the page again every two seconds and changes what
  * differs.
  */
 const EVERY_MS = 2_000

@@ -17,7 +17,7 @@ local state = {
   ramp = tonumber(fields[7]),
   lastWasAsync = fields[8] == '1',
   lastAsker = fields[9],
-  -- Since when all calls that came have been of one share, `lastAsker`.
+  -- Since when all calls have come from one share, `lastAsker`.
   askersChangedAt = tonumber(fields[10] or 0),
   -- When a long queue was planned last.
   plannedAt = tonumber(fields[11] or 0),
