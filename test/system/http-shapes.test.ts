@@ -263,7 +263,20 @@ describe('a request the framework refuses', () => {
     for (const [bytes, words] of [
       [`GET /healthz?q=ü HTTP/1.1\r\n${HEAD}\r\n`, /Percent-encode the address/],
       [`BREW /healthz HTTP/1.1\r\n${HEAD}\r\n`, /its method is not one of HTTP/],
-      [`GET /healthz HTTP/3.7\r\n${HEAD}\r\n`, /version of HTTP/],
+      [`GET /healthz HTTP/3.7\r\n${HEAD}\r\n`, /does not end with HTTP\/1\.0 or HTTP\/1\.1, CR and LF/],
+      [`GET /healthz HTTP/1.1\n${HEAD}\r\n`, /does not end with HTTP\/1\.0 or HTTP\/1\.1, CR and LF/],
+      [
+        `POST /v1/auth/login HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n`,
+        /Content-Length is not one whole number, or stands beside Transfer-Encoding/,
+      ],
+      [
+        `POST /v1/auth/login HTTP/1.1\r\n${HEAD}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n`,
+        /Transfer-Encoding is not chunked, or stands beside Content-Length/,
+      ],
+      [
+        `POST /v1/auth/login HTTP/1.1\r\n${HEAD}${JSON_TYPE}Transfer-Encoding: chunked\r\n\r\n2;${'a'.repeat(20_000)}\r\n`,
+        /Send chunks without extensions/,
+      ],
       [`POST /v1/auth/login HTTP/1.1\r\n${HEAD}Content-Length: x\r\n\r\n`, /Content-Length is not one whole number/],
       [
         `POST /v1/auth/login HTTP/1.1\r\n${HEAD}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`,

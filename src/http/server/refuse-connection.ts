@@ -31,7 +31,6 @@ export function noteRequest(request: FastifyRequest, reply: FastifyReply): void 
 
 const CODES: Record<string, ErrorCode> = {
   HPE_HEADER_OVERFLOW: 'HEADERS_TOO_LARGE',
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'PAYLOAD_TOO_LARGE',
   ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
 }
 
@@ -43,12 +42,12 @@ const REASONS: Record<string, string> = {
   CONNECT: 'its method is for proxies alone',
   HPE_INVALID_METHOD: 'its method is not one of HTTP',
   HPE_INVALID_URL: 'its address is not valid',
-  HPE_INVALID_VERSION: 'its version of HTTP is not 1.0 or 1.1',
+  HPE_INVALID_VERSION: 'its first line does not end with HTTP/1.0 or HTTP/1.1, CR and LF',
   HPE_INVALID_CONSTANT: 'its first line is not a method, an address and a version',
   HPE_INVALID_HEADER_TOKEN: 'a header field has a character that is not allowed',
-  HPE_INVALID_CONTENT_LENGTH: 'Content-Length is not one whole number',
+  HPE_INVALID_CONTENT_LENGTH: 'Content-Length is not one whole number, or stands beside Transfer-Encoding',
   HPE_UNEXPECTED_CONTENT_LENGTH: 'Content-Length stands twice, or beside Transfer-Encoding',
-  HPE_INVALID_TRANSFER_ENCODING: 'Transfer-Encoding is not chunked',
+  HPE_INVALID_TRANSFER_ENCODING: 'Transfer-Encoding is not chunked, or stands beside Content-Length',
   HPE_INVALID_CHUNK_SIZE: 'the size of a chunk is not a hexadecimal number',
   HPE_INVALID_EOF_STATE: 'it ends before it is complete',
   HPE_CR_EXPECTED: 'a line does not end with CR and LF',
@@ -64,6 +63,12 @@ function parserRefusal(cause: ParseError, socket: Socket): GatewayError {
     return new GatewayError('PAYLOAD_TOO_LARGE', {
       message: 'The body comes in too many small parts.',
       hint: 'Send the body with Content-Length, or in larger chunks',
+    })
+  }
+  if (cause.code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') {
+    return new GatewayError('PAYLOAD_TOO_LARGE', {
+      message: 'The extensions of the chunks are too long.',
+      hint: 'Send chunks without extensions',
     })
   }
   if (cause.code === 'HPE_INVALID_URL' && /^Invalid char/i.test(cause.reason ?? '')) {
