@@ -6,7 +6,7 @@ import { span } from './words.js'
  */
 const USAGE_FAILING_MS = 5_000
 
-/** What is wrong with Redis and Postgres, as they say it of themselves. */
+/** Problems that Redis and Postgres report. */
 export function storeProblems({ stores: { redis, postgres } }: Facts): Present[] {
   const problems: Present[] = []
   if (!redis) {

@@ -51,7 +51,7 @@ export interface Person {
 export interface SignInOptions {
   provider: OidcProvider
   secrets: Secret[]
-  /** A cookie of one purpose is none of another. */
+  /** A cookie for one purpose is not valid for the other. */
   purpose: 'console sign-in' | 'account sign-in'
   /** Claims for which the user info is read if the ID token lacks them. */
   neededClaims: string[]
@@ -228,7 +228,7 @@ function stateIn(query: string): string | null {
   return new URLSearchParams(query).get('state')
 }
 
-/** The same bytes; an error once there are too many. */
+/** The stream with a bound: fails if it brings too many bytes. */
 function bounded(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
   let count = 0
   const counting = new TransformStream<Uint8Array, Uint8Array>({

@@ -176,7 +176,7 @@ export async function acquireTogether(
   })
 }
 
-/** One each for the right month, the month's count, the credential's count and the decision. */
+/** A try for the right month, a try for each of two counts, and a try for the decision. */
 const COUNT_TRIES_MAX = 4
 
 /**

@@ -5,8 +5,8 @@ import type { LimitState } from './limit-state.ts'
 import { planOf } from './plans.ts'
 
 /**
- * A call that its account's limits refuse, with what they were at that moment: answers tell of it
- * by headers.
+ * A call that its account's limits refuse, with the limits at that moment, which the headers of
+ * the answer report.
  */
 export class LimitRefusedError extends GatewayError {
   readonly limits: LimitState

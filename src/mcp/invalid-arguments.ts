@@ -29,6 +29,6 @@ export function invalidArguments(words: string): GatewayError {
   })
 }
 
-/** Of a member that it does not know, a tool would drop what the model meant by it. */
+/** A tool would ignore a member that it does not know, and with it what the model meant. */
 export const closedObject = <T extends Type.TProperties>(members: T) =>
   Type.Object(members, { additionalProperties: false })

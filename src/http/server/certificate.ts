@@ -89,7 +89,7 @@ function isUsable(parts: Partial<Certificate>): boolean {
     createSecureContext(parts)
     return true
   } catch {
-    // Which of the files it is says more than what OpenSSL says of it.
+    // The name of the file says more than the words of OpenSSL.
     return false
   }
 }

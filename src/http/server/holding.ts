@@ -63,7 +63,7 @@ export class Holding {
   }
 
   /**
-   * From now on these bytes are this client's too, or this account's. The first of each kind stays.
+   * Counts the bytes for this client or account too from now on. The first of each kind stays.
    */
   assign(kind: Owner['kind'], name: string): void {
     if (this.isReleased || (kind === 'client' ? this.#client : this.#account)) return

@@ -4,7 +4,7 @@ import type { InstallPolicy } from '../../config.ts'
 export type EmbeddedOptions = {
   /** Directory of all embedded data; made when absent. */
   dataDir: string
-  /** Takes one line of progress. Nothing is said when nothing takes long. */
+  /** Prints a line of progress. Not called if nothing takes long. */
   print: (text: string) => void
   /** Whether a missing Redis may be installed: `ask` by default. */
   install?: InstallPolicy
