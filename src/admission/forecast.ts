@@ -101,6 +101,7 @@ export async function forecastAndJoin(deps: ForecastDeps, call: ForecastCall): P
     })
   }
   const { tag, etaMs, kind } = joinedOrRefused
+  // Nobody expects the answer of a call that must wait for its permit: it may come much later.
   if (answerKey !== undefined && etaMs === 0) deps.knownAnswers.expect(answerKey)
   if (kind === 'follower') return { ...withoutTicket, etaMs }
   return { ...withoutTicket, etaMs, ofJob: { ticket: { tag, ...(kind === 'ahead' && { isAhead: true }) } } }

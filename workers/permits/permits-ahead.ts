@@ -41,10 +41,6 @@ export class PermitsAhead {
     this.#onEnd = onEnd
   }
 
-  get count(): number {
-    return this.#ids.length
-  }
-
   /** How many more permits a poll is to acquire that so many calls wait for. */
   wanted(waiting: number): number {
     if (this.#ids.length > 0) return 0
