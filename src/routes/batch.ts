@@ -110,7 +110,7 @@ export async function batchRoutes(app: App, context: Context): Promise<void> {
     schema: {
       summary: 'Many calls at once',
       description:
-        'One line of JSON for each call as it ends, then a line that says what the batch cost. With Accept: application/json, one object with the results in order. `Prefer: wait=5` gives the calls five seconds: calls that would take longer are refused at once, and calls that have not ended by then are withdrawn. `respond-async` is ignored, because the lines are the answer.',
+        'One line of JSON for each call as it ends, then a line that says what the batch cost. With Accept: application/json, one object with the results in order. `Prefer: wait=5` gives the calls five seconds: calls that would take longer are refused at once, and calls that have not ended by then are withdrawn. `respond-async` is ignored, because the lines are the answer, and so is `X-Gateway-Response`, because each line has the mapped data.',
       tags: ['Calls'],
       operationId: 'batch',
       body: BatchBody,
