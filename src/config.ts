@@ -64,7 +64,7 @@ export interface Config extends StoresConfig {
   upstreams: {
     /** Settings of `UPSTREAM_<SLUG>_…`, by slug. */
     bySlug: Map<string, UpstreamSettings>
-    /** Names of all variables that begin with `UPSTREAM_`, also if they belong to no API. */
+    /** Names of all variables that begin with `UPSTREAM_`, even if they belong to no API. */
     variables: string[]
     /** The operator of this gateway, for the `User-Agent`. */
     contact: string

@@ -53,7 +53,7 @@ export async function withdrawCall(
     return { isRemoved: true, reach: removed.isStarted ? 'maybe-sent' : 'unsent' }
   }
   await announceCancel(redis, slug, id)
-  // A shared job stays for its other calls; its worker skips those that nobody waits for.
+  // A shared job stays for its other calls; its worker skips calls that nobody waits for.
   const isInSharedJob = !isAlone && (await isJobWaiting(queues.of(slug), jobId))
   // The worker that has the job takes the call out of the wait queue, unless identical calls wait
   // in its place.

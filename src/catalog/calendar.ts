@@ -70,7 +70,7 @@ const formatOf = memoize(
 
 /**
  * The usual spelling of the IANA time zone that a text names in any letter case. Undefined for all
- * other texts, also for offsets such as +01:00 and for abbreviations such as PST.
+ * other texts, including offsets such as +01:00 and abbreviations such as PST.
  */
 export function zoneNamed(name: string): string | undefined {
   const zone = knownZones().get(name.toLowerCase())

@@ -140,7 +140,7 @@ const CapAnswer = Type.Object(
 export const Allowance = Type.Object({
   minuteLeft: Type.Integer({ description: 'Calls left in this minute' }),
   monthLeft: nullable(Type.Integer({ description: 'Calls left in this month; null for test calls' })),
-  inFlightLeft: Type.Integer({ description: 'Calls that may be under way besides those that are' }),
+  inFlightLeft: Type.Integer({ description: 'Further calls that may be under way' }),
 })
 export type Allowance = Static<typeof Allowance>
 

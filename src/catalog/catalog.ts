@@ -32,7 +32,7 @@ export class Catalog extends Map<string, Api> {
     return document === undefined || isIt(current) ? current : this.#earlier.findLast(isIt)
   }
 
-  /** An API or a fallback source by its name, also of an API that left. */
+  /** An API or a fallback source by its name, even if the API left. */
   source(name: string): Api | undefined {
     return sourceNamed(this, name) ?? this.#earlier.findLast(({ slug }) => slug === name)
   }

@@ -49,7 +49,7 @@ export interface Upstream {
    */
   reservedParameters?: string[]
   /**
-   * Members of the data that only some things have, or have at times, besides those that are null
+   * Members of the data that only some things have, or have at times, besides members that are null
    * in a recorded answer.
    */
   mayLack?: string[]

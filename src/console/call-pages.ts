@@ -60,7 +60,7 @@ const STATUSES = [
   ['5xx', 'failed (5xx)'],
 ] as const
 
-/** The latest calls of all accounts, or those that a filter fits. */
+/** The latest calls of all accounts, or the calls that fit a filter. */
 export function callsPage({ calls, filter, next }: CallList, assets: Assets): string {
   const rows = calls.map((call) => [...callCells(call), accountLink(call.account)])
   const empty = next === undefined ? 'No call fits.' : 'None of the calls searched so far matches. Look further back.'

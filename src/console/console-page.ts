@@ -12,7 +12,7 @@ export interface ConsolePage {
   skipTo: [id: string, text: string]
   /** In this order: later style sheets refine earlier style sheets. */
   styles: string[]
-  /** Keeps the page as things are; none if there is nothing to keep. */
+  /** The script that keeps the page up to date; absent if nothing on it changes. */
   script?: string
   main: Html
   /** What lies over the page. */

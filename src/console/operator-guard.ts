@@ -56,7 +56,7 @@ export function guardOperator(scope: FastifyInstance, deps: GuardDeps): void {
     }
   })
   // Here, so that a page that is added needs no line. The style sheet of the frame hides from a
-  // viewer what changes something, also in what scripts add to the page.
+  // viewer what changes something, even in parts that scripts add to the page.
   scope.addHook('onSend', async (request, _reply, payload) =>
     roleOf(request) === 'viewer' && typeof payload === 'string'
       ? payload.replace('\n<body>\n', '\n<body data-role="viewer">\n')

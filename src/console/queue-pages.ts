@@ -20,7 +20,7 @@ const UNKNOWN = html`<p class="calm">Unknown: Redis does not answer.</p>`
 
 const COLUMNS = ['state', 'waiting', 'active', 'cap', 'jobs']
 
-/** The queues of all APIs, those with most calls first. */
+/** The queues of all APIs, the queue with most calls first. */
 export function queuesPage({ upstreams, at }: Snapshot, assets: Assets): string {
   const rows = [...upstreams].sort((a, b) => callsOf(b) - callsOf(a) || a.slug.localeCompare(b.slug))
   const main = html`<h1>Queues</h1>

@@ -117,12 +117,12 @@ export function findApiKey(db: Db, keyId: string): Promise<ApiKey | undefined> {
 export interface KeyLimits {
   /** Live keys of the account, with the keys of its teams. */
   keysMax: number
-  /** Of them, those that other accounts made in its teams. */
+  /** Live keys that other accounts made in its teams. */
   othersKeysMax: number
 }
 
 /**
- * Inserts a key unless the account has its full number of live keys already, exactly, also under
+ * Inserts a key unless the account has its full number of live keys already, exactly, even under
  * concurrent requests. Admins of its teams cannot use up the account's whole number.
  */
 export async function insertApiKey(

@@ -55,7 +55,7 @@ export class BoundedPool implements PostgresPool {
   readonly #places: Places
   #pool: pg.Pool
   #loggedReason = ''
-  /** Connections that stand; the pool's own count has those that are being made too. */
+  /** Connections that stand; the pool's own count includes connections that are being made. */
   readonly #connected = new WeakMap<pg.Pool, Set<pg.PoolClient>>()
 
   constructor(options: PoolOptions) {
@@ -145,7 +145,7 @@ export class BoundedPool implements PostgresPool {
   }
 
   /**
-   * When Postgres has no connection left, requests wait for one of those that the pool has, as they
+   * When Postgres has no connection left, requests wait for a connection that the pool has, as they
    * wait in a pool that is full. Fails closed without any: nothing could become free.
    */
   #makesDo(pool: pg.Pool, cause: unknown): boolean {

@@ -101,9 +101,9 @@ export async function listPartitions(db: Db): Promise<string[]> {
 }
 
 /**
- * Creates the partitions of today and of the next days, and drops those that are older than `days`;
- * with 0 all of them. A partition is detached first, which takes the lock of the whole table for a
- * moment, and then dropped by itself, because the removal of its files takes longer.
+ * Creates the partitions of today and of the next days, and drops partitions that are older than
+ * `days`; with 0 all of them. A partition is detached first, which takes the lock of the whole
+ * table for a moment, and then dropped by itself, because the removal of its files takes longer.
  *
  * @throws what Postgres says if the lock was not free within 200 ms: the next try goes on at the
  *   same partition

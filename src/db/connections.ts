@@ -57,8 +57,8 @@ export function listConnections(db: Db, userId: string): Promise<Connection[]> {
 }
 
 /**
- * Adds a connection; connections of the same application to the same resource end: who signs in
- * again has one, not two.
+ * Adds a connection. Earlier connections of the same application to the same resource end, so that
+ * a user who signs in again has one connection and not two.
  *
  * @returns whether the account has room for it
  */

@@ -22,7 +22,7 @@ const TRY_EVERY_MS = 1_000
  * A schema that a newer version has migrated is left as it is, because every version runs on the
  * schema of the next.
  *
- * @returns names of the migrations that ran, and of those that only a newer version knows
+ * @returns names of the migrations that ran, and of migrations that only a newer version knows
  * @throws Error naming the migration that failed; the schema is then as before
  */
 export async function migrate(databaseUrl: string): Promise<{ ran: string[]; newer: string[] }> {

@@ -188,8 +188,8 @@ export class FleetReader {
   }
 
   /**
-   * Addresses of these accounts; null for those that Postgres does not know, and while it does not
-   * answer.
+   * Addresses of these accounts; null for accounts that Postgres does not know, and while it does
+   * not answer.
    */
   async #emailsOf(ids: string[]): Promise<(id: string) => string | null> {
     const { db, log } = this.#deps

@@ -123,7 +123,7 @@ export interface CapRow {
 
 /** Calls by what callers got. */
 export interface Outcomes {
-  /** Answers, those included that say that the upstream has no such thing. */
+  /** Answers, including answers that the upstream has no such item. */
   answered: number
   /** Refused because of the request: 4xx. */
   refused: number

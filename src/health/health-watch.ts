@@ -5,9 +5,9 @@ import { channels, upstreamKeys } from '../redis/keys.ts'
 import { breakerWaitMsIn, type HealthView, readStatus, servedByFallback, viewHealth } from './health-view.ts'
 
 /**
- * How often upstreams are read again, milliseconds: those that calls used since, those in trouble,
- * and some of the others. Changes of state are announced; what is read are counts, and what a lost
- * message said.
+ * How often upstreams are read again, milliseconds: upstreams that calls used since, upstreams in
+ * trouble, and some of the others. Changes of state are announced; what is read are counts, and
+ * what a lost message said.
  */
 const POLL_MS = 10_000
 

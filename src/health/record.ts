@@ -73,7 +73,7 @@ export interface AttemptRecord {
 export interface MembersSeen {
   endpoint: string
   lacks: string[]
-  /** Of those that answers lacked lately. */
+  /** Members that it has, among the members that answers lacked lately. */
   has: string[]
 }
 

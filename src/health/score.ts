@@ -18,7 +18,7 @@ export const PRIOR_ATTEMPTS = 5
 export const FAST_MS = 1_000
 export const SLOW_MS = 10_000
 
-/** Points of a score that the share of good attempts gives, and those that short latencies give. */
+/** Points of a score for the share of good attempts, and for short latencies. */
 export const AVAILABILITY_POINTS = 80
 export const LATENCY_POINTS = 20
 

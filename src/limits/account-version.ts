@@ -32,7 +32,7 @@ const ANNOUNCE_MS_MAX = 120_000
 const ANNOUNCE_AGAIN_MS = 250
 
 /**
- * Makes a change of accounts and announces it, also if it is not known whether it was committed; a
+ * Makes a change of accounts and announces it, even if it is not known whether it was committed; a
  * change that was refused is not announced. `change` may add accounts, or take them away. Without
  * Redis no call is admitted, and a node that loses it forgets its principals; otherwise other nodes
  * get the change when Redis is back. @throws what the change throws

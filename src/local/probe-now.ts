@@ -5,7 +5,7 @@ import { enqueueProbe } from '../queue/probe-job.ts'
 import { closeRedis, openRedis } from '../redis/connection.ts'
 
 /**
- * Has upstreams probed, also if traffic shows their health. Never throws: if Redis is away, the
+ * Has upstreams probed, even if calls show their health. Never throws: if Redis is away, the
  * start says less and is a start all the same.
  *
  * @param probes.name of the jobs: an upstream is probed once under one name

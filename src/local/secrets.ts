@@ -14,8 +14,8 @@ export type Secrets = Record<(typeof NAMES)[number], string>
 const FILE = 'secrets.json'
 
 /**
- * The secrets kept in the data folder; those that are missing are made. Only the owner can read the
- * file. Of several starts at once on a new folder all have the same secrets.
+ * The secrets kept in the data folder; secrets that are missing are made. Only the owner can read
+ * the file. Of several starts at once on a new folder all have the same secrets.
  */
 export async function loadSecrets(dataDir: string): Promise<Secrets> {
   const kept = await readPrivateJson<Partial<Secrets>>(dataDir, FILE)

@@ -155,7 +155,7 @@ function inputSchemaOf(
 }
 
 /**
- * The members by which the tool of an endpoint takes a part of its data: those whose
+ * The members by which the tool of an endpoint takes a part of its data: the members whose
  * names no parameter of the endpoint has, also as an alias.
  */
 function selectionOf({ declaration: endpoint, byName }: ApiEndpoint): Record<string, unknown> {

@@ -8,10 +8,10 @@ export const GRANT_TYPES = ['authorization_code', 'refresh_token']
 export const RESPONSE_TYPES: ResponseType[] = ['code']
 
 /**
- * The members that this server uses, and those that it gives out itself. The library gets no other:
- * it would fetch `sector_identifier_uri`, hold clients to keys and ages that nothing here asks for,
- * and refuse scopes of other services and contacts that are no addresses of mail, which clients
- * register everywhere (RFC 7591, 2).
+ * The members that this server uses, and the members that it gives out itself. The library gets no
+ * other: it would fetch `sector_identifier_uri`, hold clients to keys and ages that nothing here
+ * asks for, and refuse scopes of other services and contacts that are no addresses of mail, which
+ * clients register everywhere (RFC 7591, 2).
  */
 const USED = new Set([
   'client_id',
@@ -33,7 +33,7 @@ const LINKS = ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri'] as const
 /**
  * Replaces what an application registers and need not be refused for (RFC 7591, 2). The answer to
  * the registration says what holds. Ways of signing in that this server does not have are left out
- * beside those that it has; empty members are taken as absent.
+ * beside the members that it has; empty members are taken as absent.
  *
  * @throws InvalidClientMetadata if Postgres does not accept a text, or an address is no web address
  */

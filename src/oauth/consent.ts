@@ -135,7 +135,7 @@ export async function decideConsent(
     resource,
     ...allowed,
   }
-  // Those that the application had before have ended with it.
+  // Earlier connections of the application to this resource end.
   await limitCredentials(deps, userId, async () => {
     const insert = () => insertConnection(db, connection, CONNECTIONS_MAX)
     if (!(await announced({ redis, log }, [userId], insert))) throw new GatewayError('CONNECTION_LIMIT_REACHED')

@@ -31,7 +31,8 @@ function anySuccess(named: NamedSchemas, { mapped, raw }: DocumentExamples['call
 }
 
 /**
- * A failure in either of its forms; problem details come only to those who prefer them (RFC 9457).
+ * A failure in either of its forms; problem details come only to callers that prefer them (RFC
+ * 9457).
  */
 export function failureResponse(named: NamedSchemas): JsonSchema {
   const problem = toDocumentSchema(ProblemDetails, named)

@@ -14,7 +14,10 @@ declare module 'fastify' {
     hide?: boolean
   }
   interface FastifyContextConfig {
-    /** Failures of this route besides those that its body, guard and parameters bring with them. */
+    /**
+     * Failures of this route besides the failures that its body, guard and parameters bring with
+     * them.
+     */
     errors?: readonly ErrorCode[]
     /** Which credential the route's scope asks for; the guard of the scope says so. */
     guard?: 'session' | 'call'

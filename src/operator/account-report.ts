@@ -24,7 +24,7 @@ export const AccountReport = Type.Object({
     Type.Object({
       day: Type.String({ description: 'UTC day: today or yesterday' }),
       api: Type.String(),
-      calls: Type.Integer({ description: 'All calls, those that were refused or failed too' }),
+      calls: Type.Integer({ description: 'All calls, including refused and failed calls' }),
       refused: Type.Integer({ description: 'Answered with 4xx' }),
       failed: Type.Integer({ description: 'Answered with 5xx, also before they were queued' }),
     }),

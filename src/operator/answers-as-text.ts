@@ -101,7 +101,7 @@ const STATE_WORDS = {
   'waiting-for-worker': 'waiting for worker',
 } as const
 
-/** A line a call, first come those that run, then those that are served next. */
+/** A line a call: calls that run, then calls in the order in which they are served. */
 export function queueText({ slug, workers, calls, more, otherJobs, failedJobs }: Static<typeof QueueAnswer>): string {
   if (calls === null || otherJobs === null || failedJobs === null) return 'Unknown: Redis does not answer.'
   const rows = calls.map((call) => [

@@ -89,7 +89,7 @@ function openQueue({ name, prefix }: Lane, redis: RedisConnection): Queue {
 
 /**
  * Takes a call out of its queue while it waits in a job of its own. Reads the job in the same round
- * trip, because BullMQ reports success also for a job that it does not know.
+ * trip, because BullMQ reports success even for a job that it does not know.
  *
  * @returns `isStarted`: a worker had it, or has handed it back; undefined when it was not there
  */

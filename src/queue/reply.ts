@@ -128,7 +128,7 @@ export class ReplyInbox {
     return { reply: promise, forget: () => this.#pending.delete(callId) }
   }
 
-  /** Ends the wait of all calls, also of those that come later, because this node ends. */
+  /** Ends the wait of all calls, including calls that come later, because this node ends. */
   rejectAll(reason: Error): void {
     this.#ended = reason
     for (const { reject } of this.#pending.values()) reject(reason)

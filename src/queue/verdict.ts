@@ -6,7 +6,7 @@ import { ERRORS, type ErrorCode } from '../errors.ts'
  * - `refused`: the gateway refused the call as admission does, before anything was sent for it.
  * - `unsent`: no request was sent, or none that a process knows of.
  * - `maybe-sent`: nobody knows, for example because a worker was lost.
- * - `sent`: the first byte of a request was written, also for a request that the call shares.
+ * - `sent`: the first byte of a request, or of a request that the call shares, was written.
  * - `answered`: the upstream answered.
  */
 export type Reach = 'refused' | 'unsent' | 'maybe-sent' | 'sent' | 'answered'

@@ -22,7 +22,7 @@ export function bucketOf({ providerKey }: { providerKey?: CallJob['providerKey']
 export interface WaitingCall extends Pick<CallJob, 'id' | 'accountId'> {
   /** Accounts of a group count as one on scarce caps; an account without one counts alone. */
   group?: string | undefined
-  /** Asynchronous calls leave room for those whose callers wait on a socket. */
+  /** Asynchronous calls leave room for calls whose callers wait on a socket. */
   isAsync: boolean
 }
 

@@ -114,7 +114,7 @@ function routeDetail(app: App, { context, callers }: CatalogDeps): void {
     if (kept) return await kept
     const detail = readDetail(context, api)
     details.set(api.slug, detail)
-    // A failure reaches those who waited for it and is not kept.
+    // A failure reaches the requests that waited for it, and is not kept.
     detail.catch(() => details.delete(api.slug))
     return await detail
   }

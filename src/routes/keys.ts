@@ -19,7 +19,7 @@ import { announced } from '../limits/account-version.ts'
 import { limitCredentials } from '../throttles/credential-limit.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
-/** Of them, those that other accounts may make in the account's teams. */
+/** Most keys that other accounts may have made in the account's teams. */
 const OTHERS_KEYS_MAX = 25
 
 const CreateBody = Type.Object({

@@ -24,7 +24,10 @@ export interface LinedCall {
   codes?: Record<string, number>
 }
 
-/** Calls of one account within a window, by their codes: lines of their own, and those without. */
+/**
+ * Calls of one account within a window, by their codes: calls with lines of their own, and calls
+ * without.
+ */
 interface Calls {
   lines: Record<string, number>
   unwritten: Record<string, number>

@@ -137,7 +137,7 @@ export function tookTimeOfUpstream({ times, reach }: Pick<EndedCall, 'times' | '
 }
 
 /**
- * `ttl` is there if a stored answer was served. Below 0 the answer was stale, also if no request
+ * `ttl` is there if a stored answer was served. Below 0 the answer was stale, even if no request
  * was sent for the call.
  */
 export function cacheResult(cacheStatus: string): 'hit' | 'stale' | 'miss' {

@@ -161,7 +161,7 @@ function firstOf(refused: readonly string[]): Pick<ProcessBeat, 'refused'> {
 }
 
 /**
- * The processes that are alive; those that went are forgotten when Redis takes writes. `now` is
+ * The processes that are alive; processes that went are forgotten when Redis takes writes. `now` is
  * Redis' time.
  */
 export async function readProcesses(redis: RedisConnection, now: number): Promise<ProcessBeat[]> {

@@ -23,7 +23,7 @@ export type Attributes = Record<string, string | number>
 
 /** One span under way. */
 export interface CallSpan {
-  /** For the spans below it, also in other processes. */
+  /** For the spans below it, in other processes too. */
   traceparent: string
   set: (attributes: Record<string, string | number | undefined>) => void
   /** Names a span of another trace that did work for this span. */

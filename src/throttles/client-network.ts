@@ -18,7 +18,7 @@ export interface Network {
 
 /**
  * The client that an address counts as for throttles, in this process and in Redis. An IPv4 address
- * counts as itself, also if an IPv6 address stands for it. An IPv6 address counts as its /64,
+ * counts as itself, even if an IPv6 address stands for it. An IPv6 address counts as its /64,
  * because a subscriber has a whole /64. No throttle counts by the name of an account alone, so
  * nobody can lock an owner out.
  */

@@ -123,7 +123,7 @@ export default upstream({
     attribution: 'Data by PokéAPI',
   },
   baseUrl: 'https://pokeapi.co',
-  // There is no limit, but the addresses of those who overdo it are banned for good.
+  // There is no limit, but the address of a client that overdoes it is banned for good.
   caps: { concurrency: 4, rates: [{ max: 100, seconds: 60 }] },
   probe: { request: { path: path`/api/v2/` }, everySeconds: 300 },
   mayLack: words('base_experience sprite_url effect short_effect'),

@@ -46,7 +46,7 @@ export default upstream({
   // others 10.
   caps: { concurrency: 3, rates: [{ max: 60, seconds: 60 }] },
   contact: {
-    rule: 'Wikimedia allows 10 requests a minute to those who name no contact in the User-Agent',
+    rule: 'Wikimedia allows 10 requests a minute to clients that name no contact in the User-Agent',
     capsWithout: { concurrency: 3, rates: [{ max: 10, seconds: 60 }] },
   },
   // A title that stands for another page leads there, `UK` to `United_Kingdom`.

@@ -82,7 +82,7 @@ export default upstream({
   baseUrl: 'https://nominatim.openstreetmap.org',
   // The policy's absolute maximum, for all users of an application together, on a single thread.
   caps: { concurrency: 1, rates: [{ max: 1, seconds: 1 }] },
-  contact: { rule: 'Nominatim asks for a contact in the User-Agent and may block those who name none' },
+  contact: { rule: 'Nominatim asks for a contact in the User-Agent and may block clients that name none' },
   // The policy grants scheduled requests 4 a minute; this request does not touch the search.
   probe: { request: { path: path`/status`, query: { format: 'json' } }, everySeconds: 300 },
   // Debug pages and callbacks are not JSON; paid servers of the same kind take a key.

@@ -37,7 +37,7 @@ const pictureOfTheDay = record({
       ),
     'Text by an astronomer about the picture',
   ),
-  alt: field.text('alt', 'Description for those who do not see the picture'),
+  alt: field.text('alt', 'Description for people who do not see the picture'),
 })
 
 export default upstream({

@@ -46,8 +46,8 @@ const WAITERS_PER_SHARE = 16
 const NO_TAG = -1
 
 /**
- * The calls of a worker that wait for permits of one cap, in the order of their tags; without a
- * tag, before those that have one.
+ * The calls of a worker that wait for permits of one cap, in the order of their tags. Waiters
+ * without a tag come first.
  */
 export class LocalWaiters {
   readonly #byMember = new Map<string, LocalWaiter>()

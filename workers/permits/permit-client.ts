@@ -33,7 +33,7 @@ export interface PermitClientDeps {
   grants: Pick<GrantLedger, 'add'>
   /** Most permits that a poll acquires for calls that come later. */
   aheadMax: number
-  /** Whether an operator holds the calls of the upstream: those that wait go on waiting. */
+  /** Whether an operator holds the calls of the upstream: calls that wait go on waiting. */
   isPausedByOperator: () => boolean
   /** How long the upstream usually takes to answer, milliseconds. */
   usualMs: () => number
@@ -95,7 +95,7 @@ export class PermitClient {
 
   /**
    * A permit that was acquired ahead, for a call that has no place. Calls that wait come first,
-   * also if they wait for an operator.
+   * even if they wait for an operator.
    */
   #takeAhead({ tag }: PermitRequest, remainingMs: () => number): Permit | undefined {
     if (tag !== undefined) return undefined

@@ -47,8 +47,8 @@ export class PermitsInUse {
   }
 
   /**
-   * Gives back permits under which nothing was sent, together with those that ended. Never rejects:
-   * a permit that cannot be given back counts as used.
+   * Gives back permits under which nothing was sent, together with permits that ended. Never
+   * rejects: a permit that cannot be given back counts as used.
    *
    * @returns whether calls of other workers wait for permits
    */

@@ -157,7 +157,7 @@ function sendWithRetries(
  * Sends a request, and a request for each redirect within the upstream's own origin. Each takes a
  * permit.
  *
- * @throws AttemptError also if the answer says that the upstream failed, which may be repeated
+ * @throws AttemptError if no answer came, or if the answer says that the upstream failed
  */
 async function sendAndCheck(
   deps: UpstreamDeps,

@@ -91,7 +91,7 @@ export async function readFolder(folder: string, { slugs, upstreams: others }: B
   return { documents, strays }
 }
 
-/** The upstreams of this project: all their slugs, and those that are served. */
+/** The upstreams of this project: all slugs, and the slugs that are served. */
 export interface BuiltIn {
   slugs: readonly string[]
   upstreams: ReadonlyMap<string, Upstream>

@@ -61,7 +61,7 @@ function mapWithSettings(slug: string, document: OpenApiDocument, settings: Root
   if (offered.length > OPERATIONS_MAX) {
     findings.error(
       ['paths'],
-      `The document has ${offered.length} operations to offer, and ${OPERATIONS_MAX} is the most. Skip those that nobody needs with x-gateway.skip.`,
+      `The document has ${offered.length} operations to offer, and ${OPERATIONS_MAX} is the most. Skip operations that nobody needs with x-gateway.skip.`,
     )
     return undefined
   }

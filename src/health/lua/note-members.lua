@@ -1,4 +1,4 @@
---[[ Notes which members an answer lacks of those that the recorded answers of its endpoint have. A
+--[[ Notes which members an answer lacks that the recorded answers of its endpoint have. A
      member that is missing now and there again is ordinary: it raises no alarm for days. When a
      member is missing in several answers in a row, a probe makes the recorded call, because a
      source may have no data for what the callers want. A member that the answer to the probe lacks

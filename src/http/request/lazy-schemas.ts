@@ -62,7 +62,7 @@ export async function compileSchemas(app: FastifyInstance): Promise<void> {
 
 type Compilers = Awaited<ReturnType<typeof defaultCompilers>>
 
-/** Those that Fastify sets up for an instance whose routes have schemas. */
+/** The compilers that Fastify sets up for an instance whose routes have schemas. */
 async function defaultCompilers(options: { validateSchema: boolean }) {
   const app = Fastify({ ajv: { customOptions: { ...AJV_OPTIONS, ...options }, onCreate: takeInternationalDomains } })
   app.post('/', { schema: { body: {}, response: { 200: {} } } }, async () => undefined)

@@ -16,7 +16,7 @@ const CLIENT_ADDRESS = Symbol('client address')
 type Named = IncomingMessage & { [CLIENT_ADDRESS]?: string }
 
 /**
- * Makes `ip` and `host` of every request those that the client used. Of trusted proxies
+ * Gives every request the `ip` and `host` that its client used. Of trusted proxies
  * `X-Forwarded-For` and `X-Forwarded-Host` count, and `Forwarded` (RFC 7239) is not read. `ip` is
  * always an address in its shortest form: nothing that reads it meets a port, brackets, a zone or
  * an IPv4 address in the form of IPv6.

@@ -147,7 +147,7 @@ local function knownPlace(member, rank)
 end
 
 -- Queues a call, or refuses it. A call with a tag had a place before: it goes before calls that
--- start now, and keeps its order among others that had a place, also if virtual time began anew. It
+-- start now, and keeps its order among others that had a place, even if virtual time began anew. It
 -- has counted as demand, and no length of the queue refuses it, because the queue had a place for
 -- it. A call that `waits` sends a request of its own: it shares only the place of a call that is
 -- still queued.

@@ -1,5 +1,5 @@
 -- What an account's kept results take: INDEX has `<bytes> <call id>` by when the result ends (ms),
--- TOTAL their bytes. Forgets those that have ended. Returns the bytes of the others.
+-- TOTAL their bytes. Forgets results that have ended. Returns the bytes of the others.
 local function bytesKept(INDEX, TOTAL, nowMs)
   local ended, bytes = redis.call('ZRANGEBYSCORE', INDEX, '-inf', nowMs), 0
   for _, member in ipairs(ended) do bytes = bytes + tonumber(string.match(member, '^%d+')) end
