@@ -36,6 +36,13 @@ describe('the portal’s words for failures', () => {
     )
   })
 
+  it('the portal’s words for failures name the field of a form, and no member of a request', () => {
+    assert.equal(
+      told('VALIDATION_ERROR', { message: 'Member email must be an email address.', tokens: { param: 'email' } }),
+      'Email must be an email address.',
+    )
+  })
+
   it('the portal’s words for failures say how long to wait and which plan is needed', () => {
     assert.equal(
       told('RATE_LIMIT_EXCEEDED', { tokens: { limit: 10 }, retryAfterMs: 52_000 }),

@@ -196,6 +196,32 @@ describe('the life of an account in the portal', () => {
     })
   })
 
+  it('an account page follows the log-in of another tab, and a refused form gives the focus back', async (t) => {
+    await visitPortal(t, { gateway, browser }, async (page, context) => {
+      const first = await signUpIn(page)
+      await page.goto('/account/settings')
+      await page.getByText(first.email).waitFor()
+      const other = await context.newPage()
+      await other.goto('/account')
+      await other.getByText('Log out').click()
+      await page.waitForURL('**/login?next=%2Faccount%2Fsettings')
+      await page.getByLabel('Email').fill(first.email)
+      await page.getByLabel('Password').fill('not the password')
+      await page.getByRole('button', { name: 'Log in' }).press('Enter')
+      await page.getByText('Email or password is wrong').waitFor()
+      await until(async () => (await page.evaluate('document.activeElement.textContent')) === 'Log in')
+      await page.getByLabel('Password').fill(first.password)
+      await page.getByRole('button', { name: 'Log in' }).press('Enter')
+      await page.getByText(first.email).waitFor()
+      await other.goto('/signup')
+      await other.getByLabel('Email').fill('second@example.com')
+      await other.getByLabel('Password').fill('a long enough password')
+      await other.getByRole('button', { name: 'Create account' }).click()
+      await page.getByText('second@example.com').waitFor()
+      await other.close()
+    })
+  })
+
   it('a log-in that a page asked for leads back to the page, with its filter or its call', async (t) => {
     await visitPortal(t, { gateway, browser }, async (page) => {
       const { email, password } = await signUpIn(page)

@@ -67,7 +67,7 @@ export function actionForm(members, action, ...children) {
  * Gives the focus back to a control that was disabled for a while, or to the control that a renewed
  * page has in its place. If neither is there, a keyboard goes on from the beginning of the page.
  */
-function returnFocus(control) {
+export function returnFocus(control) {
   if (document.activeElement !== document.body) return
   const label = control?.getAttribute('aria-label')
   const successor = label && document.querySelector(`main [aria-label="${CSS.escape(label)}"]`)

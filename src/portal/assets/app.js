@@ -13,6 +13,7 @@ import { startNavigation, visit } from './navigate.js'
 import { startOverview } from './overview.js'
 import { startProviderKeys } from './provider-keys.js'
 import { startReference } from './reference.js'
+import { announceSession, followSession } from './session.js'
 import { startSettings } from './settings.js'
 import { startTeams } from './teams.js'
 import { startApiPage } from './try-it.js'
@@ -49,6 +50,7 @@ document.addEventListener('click', async ({ target }) => {
   if (copy) await copyCode(copy)
   if (target.closest('[data-logout]')) {
     await api('/portal/logout', { method: 'POST' }).catch(() => undefined)
+    announceSession()
     forgetKey()
     await visit('/')
   }
@@ -69,4 +71,5 @@ document.addEventListener('keydown', (event) => {
 })
 
 startNavigation(startPage)
+followSession()
 startPage()

@@ -1,7 +1,9 @@
+import { returnFocus } from './account-view.js'
 import { api } from './api.js'
 import { useKey } from './key.js'
 import { visit } from './navigate.js'
 import { warnOfWeak } from './password.js'
+import { announceSession } from './session.js'
 import { forPeople } from './words.js'
 
 /** Sign-up and log-in. The session goes into a cookie; nothing of it comes to this script. */
@@ -23,6 +25,7 @@ export function startCredentials(view) {
     try {
       const { email, password } = Object.fromEntries(new FormData(form))
       await api(`/portal/${form.dataset.credentials}`, { method: 'POST', body: { email, password } })
+      announceSession()
       const next = nextPage(form.dataset.start)
       if (form.dataset.credentials === 'signup' && next.startsWith('/apis/')) await makeFirstKey()
       await visit(next)
@@ -31,6 +34,7 @@ export function startCredentials(view) {
       failure.hidden = false
     } finally {
       button.disabled = false
+      returnFocus(button)
     }
   })
 }

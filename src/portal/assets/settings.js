@@ -3,6 +3,7 @@ import { ApiError, api, request } from './api.js'
 import { confirmed, el, field, moment, toast } from './dom.js'
 import { visit } from './navigate.js'
 import { warnOfWeak } from './password.js'
+import { announceSession } from './session.js'
 import { verificationNotice } from './verification.js'
 
 /** Who is logged in, the password, the account's data, and its end. */
@@ -121,6 +122,7 @@ function leaveForm(email) {
       if (!(await confirmed(question, 'Delete the account'))) return
       await api('/v1/me', { method: 'DELETE', body })
       await api('/portal/logout', { method: 'POST' })
+      announceSession()
       toast('The account has been deleted')
       await visit('/')
     },

@@ -53,6 +53,8 @@ export function forPeople({ code, message = '', hint = '' }) {
   if (code === 'RATE_LIMIT_EXCEEDED' && limit) return `You have used your ${limit} calls of this minute.${again}`
   const say = (USUAL[code] ?? message) === message ? WORDS[code] : undefined
   if (say) return say(tokens)
+  // What a program calls a member of its request is a field of a form.
+  if (code === 'VALIDATION_ERROR') return message.replace(/^Member (\w)/, (_, letter) => letter.toUpperCase())
   const sentence = hint.replace(/(?:\s\w+=\S+)+$/, '')
   // A hint that names a route is for programs.
   const words = /\/v1\/|GET |POST |PUT |DELETE /.test(sentence) ? message : `${message} ${sentence}`.trim()
