@@ -62,15 +62,16 @@ test('a call that waited for a permit sends no request when its answer was store
   const other = [waiterOf('other|sent', 0)]
   const { granted } = await cap.acquire({ waiters: other, released: { ids: [], meanMs: 0 }, leaseMs: 60_000 })
   const call = callOf()
-  const running = runCall(deps, call, {
-    ...{
+  const run = () =>
+    runCall(deps, callOf(), {
       times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
       progress: { reach: 'unsent' as const },
       isSecondRun: false,
-    },
-    remainingMs: () => call.deadline - deps.clock.now(),
-    signal: AbortSignal.timeout(30_000),
-  })
+      remainingMs: () => call.deadline - deps.clock.now(),
+      signal: AbortSignal.timeout(30_000),
+    })
+  // The second call shares the request of the first.
+  const running = [run(), run()]
   const of = (name: 'waiters' | 'leases' | 'log') =>
     deps.redis.zrange(capKeys.of(api.slug, SHARED_BUCKET, name), '0', '-1')
   await until(async () => (await of('waiters')).length === 1)
@@ -78,7 +79,7 @@ test('a call that waited for a permit sends no request when its answer was store
   await storeAnswer(deps, api, answer)
   const ids = [...granted.values()]
   await cap.release({ ids, meanMs: 1 })
-  assert.match((await running).cacheStatus ?? '', /^agw; hit; ttl=\d+$/)
+  for (const { cacheStatus } of await Promise.all(running)) assert.match(cacheStatus ?? '', /^agw; hit; ttl=\d+$/)
   await until(async () => (await of('leases')).length === 0)
   assert.deepEqual([upstream.arrivals.length, await of('log')], [0, ids])
 })
