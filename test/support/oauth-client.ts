@@ -100,7 +100,10 @@ export class Visitor {
     })
     const text = await response.text()
     assert.equal(response.status, 200, text)
-    const resumed = await this.get(JSON.parse(text).location)
+    const { location } = JSON.parse(text)
+    // A program that looks at the address before the browser opens it.
+    assert.equal((await this.get(location, { method: 'HEAD' })).status, 405)
+    const resumed = await this.get(location)
     assert.equal(resumed.status, 303, await resumed.text())
     return new URL(resumed.headers.get('location') ?? '')
   }
