@@ -37,8 +37,8 @@ const TIERS = ['developer', 'pro', 'business', 'enterprise']
 /**
  * Does what a command line of the operator says.
  *
- * @param environment where the address and the token of the operator API are. Default: that of the
- *   process
+ * @param environment where the address and the token of the operator API are. Default: the
+ *   environment of the process
  * @throws UsageError, ConfigError or a parse error for what the person at the terminal can mend
  */
 export async function operate(args: string[], environment?: Environment): Promise<Done> {

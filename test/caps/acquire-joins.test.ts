@@ -23,7 +23,7 @@ function joinedTag({ joined }: Awaited<ReturnType<Cap['acquire']>>, member: stri
   return joined.get(member) ?? assert.fail(`${member} did not join the queue`)
 }
 
-it('a waiter without a place joins the queue behind those that wait, and is granted in its turn', async () => {
+it('a waiter without a place joins the queue behind the calls that wait, and is granted in its turn', async () => {
   const { poll, queue, underWay } = await open()
   const first = await poll([waiterOf('a|1')])
   assert.deepEqual([first.granted.size, first.refused.size], [0, 0])

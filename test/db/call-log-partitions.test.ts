@@ -30,7 +30,7 @@ const insertAt = (at: string) => sql`
   insert into call_log (id, at, account_id, status, total_ms, mode, via, slug)
   values (gen_random_uuid(), ${at}::timestamptz, gen_random_uuid(), 200, 1, 'live', 'call', 'weather')`
 
-it('partitions of today and of the next two days are there, and those that are too old are dropped', async () => {
+it('partitions of today and of the next two days are there, and partitions that are too old are dropped', async () => {
   await createPartitions(db, [dayIn(-9), dayIn(-8), dayIn(-7)])
   await keepPartitions(db, 7)
   assert.deepEqual(

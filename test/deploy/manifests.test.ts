@@ -254,7 +254,7 @@ describe('the network policies for Kubernetes', () => {
   })
 })
 
-it('the image sets for its processes what npm start sets for those that it starts', async () => {
+it('the image sets for its processes what npm start sets for the processes that it starts', async () => {
   const text = await readFile(join(ROOT, 'Dockerfile'), 'utf8')
   const image = new Map([...text.matchAll(/\b([A-Z_]+)=(\S+)/g)].map(([, name = '', value = '']) => [name, value]))
   const started = Object.entries(childEnvironment('worker', {})).filter(([name]) => /^(MALLOC|UV)_/.test(name))

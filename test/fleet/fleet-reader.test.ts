@@ -149,7 +149,7 @@ describe('the fleet as operators read it', () => {
     await change('/resume', 'POST')
   })
 
-  it('the fleet as operators read it counts calls that wait, also those that share a job', async () => {
+  it('the fleet as operators read it counts calls that wait, including calls that share a job', async () => {
     const { queues } = console_.context
     const call = (id: string): CallJob => ({
       ...{ v: 1, id: `call_${id.repeat(32)}`, accountId: 'a', mode: 'live', slug: 'timezone', endpoint: '/current' },

@@ -55,7 +55,7 @@ it('an acquisition without acknowledgement is undone when its node ends, before 
   assert.deepEqual(await used(), [0, 0, 0])
 })
 
-it('the calls of a batch whose acquisition had no acknowledgement cost nothing, also those that waited for a lease', async () => {
+it('the calls of a batch whose acquisition had no acknowledgement cost nothing, including calls that waited for a lease', async () => {
   const { account, callIds, at, used, node } = await open({ calls: 5, isBatch: true })
   assert.deepEqual(await used(), [5, 2, 5])
   node.compensate({ account, callIds, at })

@@ -91,7 +91,7 @@ it('a refusal by the limit of a key quotes the calls of that key alone', async (
   assert.equal(await quoted(credential), 6_000)
 })
 
-it('expected ends live as long as a lease, and those that are over are forgotten', async () => {
+it('expected ends live as long as a lease, and ends that are over are forgotten', async () => {
   const { accountId, begin, pass } = openAccount()
   const key = accountKeys.expectedEnds(accountId, 'live')
   await begin('a', 'sports-scores')

@@ -36,7 +36,7 @@ it('of an outcome and the start of a call, the first is seen by the other', asyn
   assert.deepEqual([await startCall(redis, started), await startCall(redis, cancelled)], [false, false])
 })
 
-it('results of an account take at most their bytes, which those that have ended give back', async () => {
+it('results of an account take at most their bytes, which ended results give back', async () => {
   // A result of a thousand bytes takes about three thousand with what is remembered of its call.
   assert.equal(await store('full', 'call-1', 7_000), 'kept')
   assert.equal(await store('full', 'call-2', 7_000), 'kept')

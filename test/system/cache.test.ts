@@ -257,7 +257,7 @@ describe('stored answers', () => {
     await until(async () => await isCapQuiet(redis, 'crypto-prices'))
   })
 
-  it('stored answers that share a request are given to those that stay when the first caller leaves', async () => {
+  it('stored answers that share a request are given to the callers that stay when the first caller leaves', async () => {
     const pending: ServerResponse[] = []
     upstream.play('mock-data', (_arrival, response) => void pending.push(response))
     const before = count('mock-data')

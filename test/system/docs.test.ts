@@ -270,7 +270,7 @@ describe('the documentation', () => {
     assert.ok(sent >= 18, `${sent}`)
   })
 
-  it('the documentation is kept by clients as long as it is the same, and sent compressed to those who ask', async () => {
+  it('the documentation is kept by clients as long as it is the same, and sent compressed to clients that ask', async () => {
     for (const path of ['/openapi.json', '/llms.txt', '/docs/errors.md', '/docs/apis/weather.md']) {
       const { headers, text } = await read(path)
       const etag = headers.get('etag') ?? assert.fail(path)

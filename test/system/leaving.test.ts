@@ -193,7 +193,7 @@ describe('a caller that leaves', () => {
     await until(async () => await isCapQuiet(redis, 'mock-data'))
   })
 
-  it('a caller that leaves keeps its place for those that wait for the same answer', async () => {
+  it('a caller that leaves keeps its place for the callers that wait for the same answer', async () => {
     upstream.play('weather', () => recorded('weather'))
     const path = (cell: number) => `/v1/call/weather/current?latitude=${cell}&longitude=7`
     const queue = async (length: number): Promise<string[]> => {

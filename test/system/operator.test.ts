@@ -357,7 +357,7 @@ describe('the operator API', () => {
     assert.deepEqual([last.before, last.after], [{ paused: 'refuse' }, { paused: null }])
   })
 
-  it('the operator API keeps calls from an upstream that it pauses or switches off, also those that wait for a permit by then', async () => {
+  it('the operator API keeps calls from an upstream that it pauses or switches off, including calls that wait for a permit by then', async () => {
     const account = await signUp(gateway)
     const shut = { refuse: 'API_PAUSED', off: 'API_NOT_ENABLED' }
     const waiters = { refuse: 'g', off: 'h' }

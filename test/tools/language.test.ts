@@ -43,5 +43,6 @@ describe('the language of comments and pages', () => {
     assert.equal(uses('one', 'The one that has most.'), 1)
     assert.equal(uses('one', 'Requests that one worker sent in one minute.'), 0)
     assert.equal(uses('thoseOf', 'Keys, and those of teams.'), 1)
+    assert.equal(uses('thoseOf', 'Keys, and those that have ended.'), 1)
   })
 })

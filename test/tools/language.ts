@@ -25,8 +25,8 @@ export const RULES = {
    * not as a number.
    */
   one: /\b(?:(?:this|its|each|every|another|such an?|other|own|new|old|next|same|later|earlier|wrong|right|made-up|longer|shorter|larger|smaller|live|plain) ones?\b(?! of\b)|ones\b|(?:that|the|no|which) one(?=[.,;:)]|$)|(?:the|that) one (?:that|who|which|whose|with|without|before|after|behind|is|was|has|had|does|did|may|can|must|will|would)|(?:for|of|by|to|with|from|as|than|like|is|to) one(?=[.,;:)]|$))/gim,
-  /** A genitive without its noun. */
-  thoseOf: /\b(?:those|that) of\b/gi,
+  /** A genitive or a relative clause without its noun. */
+  thoseOf: /\b(?:(?:those|that) of|those (?:that|which|who|whose))\b/gi,
 } as const
 
 export type Rule = keyof typeof RULES

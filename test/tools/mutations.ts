@@ -208,7 +208,7 @@ export const MUTATIONS: Mutation[] = [
   joins('acquire', 'a call without a place never passes', 'isRoomFor(queued + #unplaced) or ', ''),
   joins(
     'acquire',
-    'a call without a place is granted before those that wait',
+    'a call without a place is granted before calls that wait',
     "'EXISTS', WAITERS, EVICTED) == 0",
     "'EXISTS', WAITERS, EVICTED) >= 0",
   ),
@@ -549,7 +549,7 @@ export const MUTATIONS: Mutation[] = [
     'answers of an earlier version keep their room',
     "if not isKnown then keys = redis.call('ZRANGE', INDEX, 0, EVICTED_MAX - 1) end\n",
   ),
-  answers('those of the smallest owner too', 'if owners[index] == largest then return {key} end', 'return {key}'),
+  answers('answers of the smallest owner too', 'if owners[index] == largest then return {key} end', 'return {key}'),
   wakeUp(
     'include/notify',
     'nobody is woken up',

@@ -11,7 +11,7 @@ it('the first test of a file is the test with its name, and other tests are foun
   assert.ok(namesOf('workers/permits/permit-client.ts').includes('test/workers/permit-clients.test.ts'))
 })
 
-it('the tests of an upstream are also those that read all upstreams, and are all there', () => {
+it('the tests of an upstream include the tests that read all upstreams, and are all there', () => {
   const names = namesOf('src/upstreams/weather.ts')
   for (const test of [
     'test/upstreams/weather.test.ts',

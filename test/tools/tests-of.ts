@@ -171,7 +171,7 @@ function testsByCoverage(file: string): ChosenTest[] {
 }
 
 /**
- * The tests of a file, those that say most about it first. A test is its own test, and a script
+ * The tests of a file, the tests that say most about it first. A test is its own test, and a script
  * has the tests of its mutations.
  */
 export function testsOf(file: string): ChosenTest[] {

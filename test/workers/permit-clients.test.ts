@@ -401,7 +401,7 @@ test('polls that bring no permit leave nothing to write down, and do not keep th
   assert.deepEqual(rows, [{ slug: 'code-host-user', granted: 2 }])
 })
 
-test('permits whose leases are gone before they are renewed are warned of, and those that ended are not', async (t) => {
+test('permits whose leases are gone before they are renewed are warned of, and permits that ended are not', async (t) => {
   const { redis, db } = await open(t)
   const { catalog, clients } = await openClients({ redis, db })
   const api = catalog.get('weather') ?? assert.fail()

@@ -1,5 +1,5 @@
 --[[ Stores answers, each in its partition, and keeps the answers of a partition within their bytes.
-     A full partition evicts answers of the owner that has most, those that end soonest first:
+     A full partition evicts answers of the owner that has most, the answers that end soonest first:
      nobody evicts the answers of an owner that has less. It evicts some more than it must while the
      same owner has most.
      If a request had the lead for an answer, its lead ends in the same step.

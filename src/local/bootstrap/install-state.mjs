@@ -86,8 +86,8 @@ export function isListComplete(root, wanted) {
 
 /**
  * The packages of the lock that npm's own list lacks. Optional packages of other platforms may be
- * absent; those that package.json names for all platforms may not: `npm ci --omit=optional` leaves
- * them out, and so does `npm ci` if it fails to fetch or build them.
+ * absent; packages that package.json names for all platforms may not: `npm ci --omit=optional`
+ * leaves them out, and so does `npm ci` if it fails to fetch or build them.
  */
 export function missingPackages(root, wanted) {
   const listed = readJson(listFile(root))?.packages ?? {}

@@ -122,7 +122,7 @@ function goOnWithOwnNode(root, wanted) {
   console.error(`${sentence} Going on with Node ${process.versions.node}.`)
 }
 
-/** Of these packages, those that are here: the binaries of other platforms are not. */
+/** The packages of the list that are here: the binaries of other platforms are not. */
 function installedNames(root, names) {
   const modules = path.join(root, 'node_modules')
   const present = new Set(readdirSync(modules))

@@ -138,7 +138,7 @@ describe('requests that are sent behind each other', () => {
     assert.deepEqual(failures, [])
   })
 
-  it('requests that are sent behind each other keep their bodies whole, also those that look like ends of headers', async () => {
+  it('requests that are sent behind each other keep their bodies whole, even if they look like ends of headers', async () => {
     const bodies: string[] = []
     const socket = await listen(async (request, response) => {
       let body = ''
