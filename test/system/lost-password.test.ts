@@ -94,6 +94,26 @@ describe('a lost password', () => {
     assert.equal((await setPassword(late, 'too late for this')).status, 401)
   })
 
+  it('a link that is used, cut off or over has a page that leads to another link', async () => {
+    const page = async (path: string, form?: Record<string, string>) => {
+      const sent = form === undefined ? {} : { method: 'POST', body: new URLSearchParams(form) }
+      const answer = await fetch(gateway.url + path, { headers: { accept: 'text/html' }, ...sent })
+      return { status: answer.status, text: await answer.text() }
+    }
+    const other = { '/reset': '/forgot', '/verify': '/account/settings' }
+    for (const [path, way] of Object.entries(other)) {
+      const cutOff = await page(path)
+      const used = await page(path, { token: 'a'.repeat(43), newPassword: 'long enough' })
+      assert.deepEqual([cutOff.status, used.status], [400, 401], path)
+      assert.match(cutOff.text, /The address is cut off/)
+      assert.match(used.text, /The link is not valid/)
+      for (const { text } of [cutOff, used]) {
+        assert.ok(text.includes(`href="${way}"`), path)
+        assert.doesNotMatch(text, /Search the APIs/)
+      }
+    }
+  })
+
   it('every address has the same answer, an account gets three mails an hour, and only a hash of the token is stored', async () => {
     const account = await signUpThroughApi(gateway)
     const link = await linkFor(account)
@@ -132,6 +152,9 @@ describe('a lost password', () => {
     const statuses = []
     for (let count = 0; count < 21; count += 1) statuses.push((await askFor(account.email, throttled)).status)
     assert.deepEqual(statuses, [...Array(20).fill(204), 429])
+    const form = { method: 'POST', body: new URLSearchParams({ email: account.email }) }
+    const page = await fetch(`${throttled}/forgot`, { ...form, headers: { accept: 'text/html' } })
+    assert.match(await page.text(), /Too many requests.*Try again in \d+ (h|min)/s)
   })
 
   it('if the gateway sends no mail, the page says whom to ask, and an operator prints a link that proves no address', async () => {

@@ -1,5 +1,6 @@
 import type { Api } from '../../catalog/catalog.ts'
 import type { GatewayError } from '../../errors.ts'
+import { span } from '../../fleet/words.js'
 import { type Html, html } from '../../pages/html.ts'
 
 /** The address that failed, and what comes near it. */
@@ -13,8 +14,24 @@ export interface Wanted {
   isOfDocs: boolean
 }
 
+/** Where a person has another mail sent, by the page to which the link of the mail led. */
+const OTHER_LINKS: Record<string, Html> = {
+  '/reset': html`<a href="/forgot">Have another link mailed</a>`,
+  '/verify': html`<a href="/account/settings">Log in, and have the mail sent again</a>`,
+}
+
 /** A wrong address or a failure, with ways on. */
 export function problemPage(error: GatewayError, wanted: Wanted): Html {
+  const otherLink = error.status < 402 ? OTHER_LINKS[wanted.path] : undefined
+  if (otherLink) {
+    const isCutOff = error.code === 'VALIDATION_ERROR'
+    const text = isCutOff ? 'The address is cut off: copy all of it from the mail.' : error.message
+    return html`<div class="wrap narrow problem">
+<h1>This link does not work</h1>
+<p class="lead">${text}</p>
+<p>${otherLink}</p>
+</div>`
+  }
   const { title, text } = wordsOf(error, wanted)
   return html`<div class="wrap narrow problem">
 <h1>${title}</h1>
@@ -45,5 +62,10 @@ function wordsOf(error: GatewayError, { method, path }: Wanted): { title: string
     }
   }
   if (error.status >= 500) return { title: 'That did not work', text: `${error.message} Try again in a moment.` }
+  if (error.status === 429) {
+    const { retryAfterMs } = error.details
+    const wait = retryAfterMs === undefined ? '' : ` Try again in ${span(Math.max(retryAfterMs, 1_000))}.`
+    return { title: 'Too many requests', text: `${error.message}${wait}` }
+  }
   return { title: 'That is not possible here', text: error.message }
 }
