@@ -118,7 +118,7 @@ describe('the audit log', () => {
     // The accounts of a bulk import have one time. The ids alone order these accounts.
     await sql`update users set created_at = '2026-01-01T00:00:00Z'`.execute(db)
     const emailsOf = (page: string) =>
-      [...page.matchAll(/<a href="\/accounts\/[0-9a-f-]{36}">([^<]+)<\/a>/g)].map(([, email]) => email)
+      [...page.matchAll(/<a [^>]*href="\/accounts\/[0-9a-f-]{36}">([^<]+)<\/a>/g)].map(([, email]) => email)
     const seen: (string | undefined)[] = []
     const sizes: number[] = []
     let url: string | undefined = '/accounts?q=@example.com&unapproved='
