@@ -38,7 +38,7 @@ export function healthProblems(row: UpstreamRow, at: number): Present[] {
       ...problem,
       rank: isDown || failing ? 0 : 2,
       callers: isOpen
-        ? 'Callers get 502 UPSTREAM_UNAVAILABLE at once, or a stored answer.'
+        ? refusedCallers(health)
         : health.answeredBy === null
           ? failedCallers(isDown, failing)
           : `Calls go to ${health.answeredBy}.`,
@@ -51,6 +51,14 @@ export function healthProblems(row: UpstreamRow, at: number): Present[] {
             : 'Probe it, and watch it.',
     },
   ]
+}
+
+/** What callers get while the breaker is open. An API that is seldom probed waits for a call. */
+function refusedCallers({ halfOpenInMs }: HealthRow): string {
+  const words = 'get 502 UPSTREAM_UNAVAILABLE at once, or a stored answer.'
+  return halfOpenInMs
+    ? `Callers ${words}`
+    : `The next call tests the source. Until it has ended, other callers ${words}`
 }
 
 /** What callers get while attempts are made. */

@@ -524,6 +524,15 @@ describe('what an operator reads', () => {
     assert.deepEqual(slugs, [null, 'a'])
   })
 
+  it('what an operator reads of an API whose attempt is due is that the next call tests it', () => {
+    const callers = (halfOpenInMs: number) => {
+      const health = { ...healthy, status: 'Down' as const, halfOpenInMs }
+      return findProblems({ ...well, upstreams: [row('a', { health }), row('b')] })[0]?.callers
+    }
+    assert.equal(callers(9_000), 'Callers get 502 UPSTREAM_UNAVAILABLE at once, or a stored answer.')
+    assert.match(callers(0) ?? '', /^The next call tests the source\. Until it has ended, other callers get 502 /)
+  })
+
   it('what an operator reads of an API that is down by its score alone is that calls are sent and many fail', () => {
     const told = (halfOpenInMs: number | null) => {
       const health: HealthRow = { ...healthy, status: 'Down', score: 30, halfOpenInMs }
@@ -532,8 +541,8 @@ describe('what an operator reads', () => {
     }
     assert.equal(told(null), '0 weather is down: the last attempt succeeded Many callers get 502 or wait longer.')
     assert.match(
-      told(0),
-      /^0 weather is down: the last attempt succeeded; next attempt due Callers get 502 UPSTREAM_UNAVAILABLE at once/,
+      told(9_000),
+      /^0 weather is down: the last attempt succeeded; next attempt in 9 s Callers get 502 UPSTREAM_UNAVAILABLE at once/,
     )
   })
 

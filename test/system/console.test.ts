@@ -312,7 +312,7 @@ describe('the console in a browser', { skip }, () => {
     await until(async () => (await call('dictionary/define?word=polenta')).body.error.code === 'UPSTREAM_UNAVAILABLE')
     await shows('dictionary state', /Down/)
     await shows('headline', /Down dictionary has been down for .*HTTP 500 in .*next attempt/)
-    await shows('attention', /Down dictionary\s*Callers get 502/)
+    await shows('attention', /Down dictionary.*allers get 502/)
     await shows('changes', /Down dictionary/)
     await shows('errors', /dictionaryUPSTREAM_UNAVAILABLE/)
     upstream.play('dictionary', () => [{ word: 'polenta', meanings: [], phonetics: [] }])
