@@ -113,8 +113,9 @@ function allowanceOf(limits: LimitState): Allowance {
 async function storedOf(
   { cache, health }: QuoteDeps,
   { accountId }: Principal,
-  { api: { slug }, endpoints }: { api: Api; endpoints: ApiEndpoint[] },
+  { api: { slug, upstream }, endpoints }: { api: Api; endpoints: ApiEndpoint[] },
 ): Promise<string[]> {
+  const document = upstream.own?.digest
   const found = await Promise.all(
     endpoints.map(async ({ path, declaration: endpoint, parameters: declared }) => {
       if (declared.some(({ required }) => required)) return []
@@ -124,7 +125,8 @@ async function storedOf(
       const now = health.now()
       const given = Object.fromEntries(defaults)
       const parameters = endpoint.complete?.(given, { now }) ?? given
-      const keys = cacheKeys(endpoint, { slug, endpoint: path, parameters, extra: [], raw: false, accountId })
+      const call = { slug, endpoint: path, parameters, extra: [], raw: false, accountId, ...(document && { document }) }
+      const keys = cacheKeys(endpoint, call)
       const entry = keys && (await cache.get(keys.answer))
       return entry && stalenessMs(entry, now) <= 0 ? [path] : []
     }),

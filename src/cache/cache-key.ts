@@ -25,7 +25,10 @@ export interface Lead {
   tokens: string[]
 }
 
-type CachedCall = Pick<CallJob, 'slug' | 'endpoint' | 'parameters' | 'extra' | 'raw' | 'accountId' | 'providerKey'>
+type CachedCall = Pick<
+  CallJob,
+  'slug' | 'endpoint' | 'parameters' | 'extra' | 'raw' | 'accountId' | 'providerKey' | 'document'
+>
 
 /**
  * The keys of a call's answer; undefined if answers are not shared. Equal parameters give equal
@@ -40,7 +43,9 @@ export function cacheKeys(endpoint: Pick<Endpoint, 'cache'>, call: CachedCall): 
   // Calls of an account may use different provider keys: the account's own keys and the keys of its
   // teams. Members of a team must not read what the owner's own key opens.
   const owner = (rule.perCaller ? call.accountId : '') + (call.providerKey?.bucket ?? '')
-  const identity = JSON.stringify([call.endpoint, sorted, call.extra, call.raw, owner])
+  // Another document of an own API may lead to another address, and read other data of the answer.
+  const document = call.document === undefined ? [] : [call.document]
+  const identity = JSON.stringify([call.endpoint, sorted, call.extra, call.raw, owner, ...document])
   const digest = hash('sha256', identity, 'base64url').slice(0, 27)
   return {
     answer: upstreamKeys.cacheEntry(call.slug, digest),
