@@ -533,22 +533,34 @@ async function openAhead(t: TestContext) {
     for (const { release } of held.splice(0)) release(1)
   }
   t.after(goOn)
-  let polls = 0
+  let shown = 0
+  let onEcho: (() => void) | undefined
   const monitor = await openMonitor(wide.redisUrl, ({ name, text }) => {
-    if (name === 'evalsha' && text.includes(':poll:')) polls += 1
+    if (name === 'echo') onEcho?.()
+    else if (name === 'evalsha' && text.includes(':poll:')) shown += 1
   })
   t.after(() => monitor.close())
+  // The monitor hears of a command later than the connection that sent it, and of all commands in
+  // their order.
+  const allPolls = async (): Promise<number> => {
+    const isShown = new Promise<void>((resolve) => {
+      onEcho = resolve
+    })
+    await wide.redis.echo('all are shown')
+    await isShown
+    return shown
+  }
   await acquire('first')
   await acquire('second')
   assert.equal(await wide.count('leases'), 3)
-  polls = 0
-  return { ...wide, acquire, held, goOn, polls: () => polls }
+  const before = await allPolls()
+  return { ...wide, acquire, held, goOn, polls: async () => (await allPolls()) - before }
 }
 
 test('a call that comes soon after others takes the permit that the last poll acquired ahead', async (t) => {
   const { client, acquire, count, held, polls, goOn } = await openAhead(t)
   const { isFresh, hasWaited } = await acquire('third')
-  assert.deepEqual([await count('leases'), isFresh(), hasWaited, polls()], [3, true, false, 0])
+  assert.deepEqual([await count('leases'), isFresh(), hasWaited, await polls()], [3, true, false, 0])
   assert.equal(new Set(held.map(({ id }) => id)).size, 3)
   goOn()
   await client.close()
@@ -581,7 +593,7 @@ test('permits ahead are not used once the upstream was found to limit the gatewa
 test('a call that has a place leaves permits ahead to others, and a worker that ends gives them back', async (t) => {
   const { client, acquire, redis, count, polls, goOn } = await openAhead(t)
   await acquire('placed', 7)
-  assert.deepEqual([await count('leases'), polls()], [4, 1])
+  assert.deepEqual([await count('leases'), await polls()], [4, 1])
   goOn()
   await client.close()
   assert.deepEqual([await count('leases'), await redis.zcard(capKeys.of('weather', SHARED_BUCKET, 'log'))], [0, 3])
@@ -592,7 +604,7 @@ test('permits ahead are not used once an operator has changed the cap', async (t
   const api = catalog.get('weather') ?? assert.fail()
   applySettings(api, { caps: { concurrency: 3, rates: [{ max: 1_000, seconds: 1 }] } })
   const late = acquire('late')
-  while (polls() === 0) await setImmediate()
+  while ((await polls()) === 0);
   goOn()
   await late
   goOn()
