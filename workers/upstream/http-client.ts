@@ -5,9 +5,9 @@ import { type CapBucket, SHARED_BUCKET } from '../../src/queue/wait-queue-entry.
 
 /**
  * Opened when first used; unused connections close by themselves. Those for callers' keys are
- * bounded by each key's cap alone. APIs share no connections: one of two with the same address may
- * be kept from private addresses, and a permit of its cap is worth nothing while requests of the
- * other take all connections.
+ * bounded by each key's cap alone. APIs with the same address share no connections: an operator
+ * may open private addresses to one API alone, and a permit of a cap is worth nothing if the
+ * requests of another API have taken all connections.
  */
 export class HttpClients {
   readonly of = memoize(
