@@ -171,7 +171,10 @@ export function loadStartConfig(environment: Environment = process.env): StartCo
   return readStart(new EnvironmentReader(whole), whole)
 }
 
-/** Whether a missing Redis may be installed. @throws ConfigError if INSTALL has another value */
+/**
+ * Whether a missing Redis may be installed.
+ * @throws ConfigError if INSTALL has another value
+ */
 export function loadInstallPolicy(environment: Environment = process.env): StartConfig['install'] {
   return readInstall(new EnvironmentReader(environment))
 }

@@ -102,7 +102,10 @@ export async function admitCall(
   }
 }
 
-/** Who makes a call, which needs no round trip if the credential is known. @throws GatewayError */
+/**
+ * Who makes a call, which needs no round trip if the credential is known.
+ * @throws GatewayError
+ */
 export async function identifyCaller(
   deps: AuthenticationDeps & Pick<AdmissionDeps, 'accountRequests'>,
   request: FastifyRequest,
@@ -115,7 +118,10 @@ export async function identifyCaller(
   return principal
 }
 
-/** Forgets a stale principal and pauses. @returns false after the last try */
+/**
+ * Forgets a stale principal and pauses.
+ * @returns false after the last try
+ */
 export async function prepareRetry(
   deps: AuthenticationDeps,
   { headers }: Pick<FastifyRequest, 'headers'>,

@@ -16,7 +16,8 @@ export interface LimitedAccount extends Pick<Principal, 'accountId' | 'mode' | '
 
 /**
  * Adds what the account has left to every answer of a scope, refusals included. The requests take
- * no unit; the reading costs a round trip. @param accountOf undefined if the credential was refused
+ * no unit; the reading costs a round trip.
+ * @param accountOf undefined if the credential was refused
  */
 export function answerLimits(
   scope: FastifyInstance,

@@ -58,7 +58,10 @@ export function wantsRaw({ headers }: FastifyRequest): boolean {
   return UPSTREAM_TYPE.test(headers.accept ?? '') && asksFor(headers.accept, 'application/vnd.upstream+json')
 }
 
-/** In order, decoded once as a form (`+` is a blank). @throws GatewayError INVALID_ENCODING */
+/**
+ * In order, decoded once as a form (`+` is a blank).
+ * @throws GatewayError INVALID_ENCODING
+ */
 export function queryParameters(query: string): GivenParameter[] {
   const given: GivenParameter[] = []
   for (const part of query.split('&')) {

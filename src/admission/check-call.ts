@@ -96,7 +96,10 @@ export function requireServed({ lanes }: ServedDeps, { slug }: Api): void {
 /** Workers are restarted by then, milliseconds. */
 const NOT_SERVED_RETRY_MS = 10_000
 
-/** The scenario is the only header of the request that counts. @throws GatewayError */
+/**
+ * The scenario is the only header of the request that counts.
+ * @throws GatewayError
+ */
 export function checkBatchCall(
   target: CallTarget,
   parameters: unknown,

@@ -33,7 +33,10 @@ export interface CallTarget {
   endpoint: ApiEndpoint
 }
 
-/** Also checks the request line that the parameters make. @throws GatewayError INVALID_PARAMETER */
+/**
+ * Also checks the request line that the parameters make.
+ * @throws GatewayError INVALID_PARAMETER
+ */
 export function checkParameters(target: CallTarget, given: GivenParameter[], context: CallContext): CheckedParameters {
   const { byName, declaration } = target.endpoint
   const flat: GivenParameter[] = []

@@ -12,7 +12,10 @@ export interface RetryUntilOptions {
 /** For what a Redis that is started again, or fails over, must take in the end. */
 export const RESTART_RETRY = { everyMs: 250, forMs: 30_000 }
 
-/** Repeats work that failed for a while, if it may be repeated. @throws the last error */
+/**
+ * Repeats work that failed for a while, if it may be repeated.
+ * @throws the last error
+ */
 export async function retryUntil<T>(
   run: () => Promise<T>,
   { mayRepeat, everyMs, forMs }: RetryUntilOptions,

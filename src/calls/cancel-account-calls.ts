@@ -35,7 +35,10 @@ async function cancelRest(deps: CancelAccountDeps, accountId: string): Promise<v
   }
 }
 
-/** Cancels what is in flight now. @returns whether anything was, or may be */
+/**
+ * Cancels what is in flight now.
+ * @returns whether anything was, or may be
+ */
 async function hasCalls(deps: CancelAccountDeps, accountId: string): Promise<boolean> {
   try {
     const account = await findUser(deps.db, accountId)

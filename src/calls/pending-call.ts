@@ -119,7 +119,10 @@ export async function runPendingCall(
   }
 }
 
-/** As `CallQueues.enqueue`, in a span if the call is traced. @throws what `enqueue` throws */
+/**
+ * As `CallQueues.enqueue`, in a span if the call is traced.
+ * @throws what `enqueue` throws
+ */
 async function enqueueTraced(
   tracing: Tracing,
   { queues }: PendingDeps,

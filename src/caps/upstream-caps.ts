@@ -14,7 +14,10 @@ export interface UpstreamCapsDeps extends CapDeps {
 export const CAPS_KEPT_MAX = 2_000
 
 export class UpstreamCaps {
-  /** The cap of an API for one bucket. @throws Error if the catalog does not have the API */
+  /**
+   * The cap of an API for one bucket.
+   * @throws Error if the catalog does not have the API
+   */
   readonly of: (api: { slug: string }, bucket: CapBucket) => Cap
 
   constructor(deps: UpstreamCapsDeps) {

@@ -149,7 +149,10 @@ export class Transport {
     return { data: dataOf(received) as T, meta: metaOf(received.response) }
   }
 
-  /** Sends a request until its answer is final. @throws GatewayError */
+  /**
+   * Sends a request until its answer is final.
+   * @throws GatewayError
+   */
   async #exchange(exchange: Exchange): Promise<Received> {
     const { retriesMax = 2, retryWaitMsMax = 60_000, onRetry, onAnswer } = this.#options
     for (let retries = 0; ; retries += 1) {

@@ -67,7 +67,10 @@ export function readTraces(read: EnvironmentReader): TracesConfig {
   return { isTraced: hasCollector(read) && !isOff, traceRatio }
 }
 
-/** Whether a collector is set. @throws ConfigError where its address is none */
+/**
+ * Whether a collector is set.
+ * @throws ConfigError where its address is none
+ */
 function hasCollector(read: EnvironmentReader): boolean {
   const set = COLLECTORS.map((name) => ({ name, value: read.text(name, '') })).filter(({ value }) => value !== '')
   for (const { name, value } of set) {

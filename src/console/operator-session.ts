@@ -54,7 +54,10 @@ export class OperatorSessions {
     this.#deps = deps
   }
 
-  /** Begins a session. @returns the cookie's value */
+  /**
+   * Begins a session.
+   * @returns the cookie's value
+   */
   async begin(operator: Operator): Promise<string> {
     const id = randomBytes(32).toString('base64url')
     const endsAt = Date.now() + SESSION_SECONDS * 1_000

@@ -177,7 +177,10 @@ export async function countOverlaps(transaction: Db, userId: string): Promise<nu
   return Number(count)
 }
 
-/** Revokes a key. @returns the account it counted against; undefined if it is revoked already */
+/**
+ * Revokes a key.
+ * @returns the account it counted against; undefined if it is revoked already
+ */
 export async function revokeApiKey(db: Db, keyId: string): Promise<string | undefined> {
   const key = await db
     .updateTable('api_keys')

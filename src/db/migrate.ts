@@ -93,7 +93,10 @@ async function awaitPostgres(databaseUrl: string): Promise<void> {
   }
 }
 
-/** The command: migrates, and says in one sentence what came of it. @returns the exit code */
+/**
+ * The command: migrates, and says in one sentence what came of it.
+ * @returns the exit code
+ */
 async function main(): Promise<number> {
   try {
     const databaseUrl = loadDatabaseUrl()

@@ -25,7 +25,10 @@ export async function findNoticeAddress(db: Db, accountId: string): Promise<stri
   return row?.email
 }
 
-/** Notes that notices are sent. @returns the notices that no other process had noted before */
+/**
+ * Notes that notices are sent.
+ * @returns the notices that no other process had noted before
+ */
 export async function claimNotices<T extends Notice>(db: Db, accountId: string, notices: T[]): Promise<T[]> {
   const rows = await db
     .insertInto('notices')

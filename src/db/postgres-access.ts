@@ -111,7 +111,10 @@ export class PostgresAccess {
   }
 }
 
-/** Opens one connection, in whatever way the server takes. @throws Error of the last attempt */
+/**
+ * Opens one connection, in whatever way the server takes.
+ * @throws Error of the last attempt
+ */
 export async function openClient(access: PostgresAccess, connectionTimeoutMillis = 5_000): Promise<pg.Client> {
   for (;;) {
     const client = new pg.Client({ ...access.options, connectionTimeoutMillis })

@@ -92,7 +92,10 @@ export class LastDayReader {
     this.#redis = redis
   }
 
-  /** Oldest first, the present one last. @throws what Redis throws */
+  /**
+   * Oldest first, the present one last.
+   * @throws what Redis throws
+   */
   async read(now: number): Promise<Counts[]> {
     const newest = Math.floor(now / QUARTER_MS) * QUARTER_MS
     const starts = Array.from({ length: QUARTERS }, (_, index) => newest - (QUARTERS - 1 - index) * QUARTER_MS)

@@ -231,7 +231,10 @@ export class HealthCache {
     }
   }
 
-  /** Reads one upstream. @throws what Redis throws */
+  /**
+   * Reads one upstream.
+   * @throws what Redis throws
+   */
   async read(slug: string): Promise<void> {
     this.#hashes.set(slug, await this.#redis.hgetall(upstreamKeys.health(slug)))
     this.#usualMs.delete(slug)

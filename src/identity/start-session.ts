@@ -21,11 +21,11 @@ export interface SessionDeps {
 }
 
 /**
- * Begins a session of an account. @returns its token
- *
+ * Begins a session of an account.
+ * @returns its token
  * @param user as the password was compared with it, or as the provider's sign-in led to it
  * @throws GatewayError INVALID_CREDENTIALS when the account is disabled, or its password is another
- *   by now
+ * by now
  */
 export async function startSession(
   { config, db, redis, health, log }: SessionDeps,

@@ -35,7 +35,8 @@ const ANNOUNCE_AGAIN_MS = 250
  * Makes a change of accounts and announces it, even if it is not known whether it was committed; a
  * change that was refused is not announced. `change` may add accounts, or take them away. Without
  * Redis no call is admitted, and a node that loses it forgets its principals; otherwise other nodes
- * get the change when Redis is back. @throws what the change throws
+ * get the change when Redis is back.
+ * @throws what the change throws
  */
 export async function announced<T>(
   { redis, log }: { redis: RedisConnection; log: Pick<FastifyBaseLogger, 'warn'> },

@@ -216,7 +216,10 @@ async function openDemo(config: Config, { dataDir, baseUrl }: StartConfig): Prom
   }
 }
 
-/** Starts every process. @returns the console's port */
+/**
+ * Starts every process.
+ * @returns the console's port
+ */
 async function startProcesses(
   { processes, webPorts, opsPort, metricsPorts }: StartConfig,
   environment: Record<string, string>,

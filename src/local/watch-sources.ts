@@ -6,7 +6,10 @@ import { watch } from 'node:fs'
  */
 const SETTLE_MS = 300
 
-/** Calls back after files of the service changed. @returns how to stop */
+/**
+ * Calls back after files of the service changed.
+ * @returns how to stop
+ */
 export function watchSources(root: URL, onChange: (file: string) => void): () => void {
   let timer: NodeJS.Timeout | undefined
   const watchers = ['src', 'workers', 'migrations'].map((folder) =>

@@ -47,7 +47,10 @@ function isNamed(draft: string, file: string): boolean {
   }
 }
 
-/** Gives a file a second name, unless something has it. @returns whether it did */
+/**
+ * Gives a file a second name, unless something has it.
+ * @returns whether it did
+ */
 export function tryLink(file: string, name: string): boolean {
   try {
     linkSync(file, name)

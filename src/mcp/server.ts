@@ -220,7 +220,10 @@ const taskParams = { params: fromJsonSchema<Static<typeof TaskParams>>(TaskParam
 function serveTasks(server: Server, { formOf }: Offer, client: CallClient): void {
   const unknown = () => invalidParams('There is no such task, or it has expired.')
 
-  /** The caller's own call and its state now. @throws ProtocolError */
+  /**
+   * The caller's own call and its state now.
+   * @throws ProtocolError
+   */
   const find = async (taskId: string, context: ServerContext) => {
     if (!takesTasks(context)) {
       throw new MissingRequiredClientCapabilityError({

@@ -83,7 +83,10 @@ function requestedResource({ config }: ConsentDeps, params: Record<string, unkno
   return resourceOf(String(resource), baseUrl) ?? String(resource)
 }
 
-/** What the user is to decide on. @throws GatewayError NOT_FOUND */
+/**
+ * What the user is to decide on.
+ * @throws GatewayError NOT_FOUND
+ */
 export async function readConsent(deps: ConsentDeps, exchange: Exchange): Promise<PendingConsent> {
   const { interaction, client } = await findInteraction(deps, exchange)
   const { clientId, clientName } = client

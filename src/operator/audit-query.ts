@@ -50,7 +50,10 @@ export interface AuditPage {
   next: URLSearchParams | undefined
 }
 
-/** Reads a page. @throws GatewayError VALIDATION_ERROR if a date is no date */
+/**
+ * Reads a page.
+ * @throws GatewayError VALIDATION_ERROR if a date is no date
+ */
 export async function readAuditPage(db: Db, query: AuditQuery): Promise<AuditPage> {
   const limit = Math.min(Number(query.limit ?? LIMIT_DEFAULT), LIMIT_MAX)
   const found = await listAuditRecords(db, filterOf(query), limit + 1)

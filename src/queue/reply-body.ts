@@ -40,7 +40,10 @@ export async function storeBody(
   throw new GatewayError('OVERLOADED', { retryAfterMs, cause })
 }
 
-/** Reads and deletes a body. @returns null if it is gone */
+/**
+ * Reads and deletes a body.
+ * @returns null if it is gone
+ */
 export async function takeBody(
   redis: RedisConnection,
   { bodyKey, bodyIndex, bodyMember }: Pick<ReplyHead, 'bodyIndex' | 'bodyMember'> & { bodyKey: string },

@@ -47,12 +47,18 @@ export class ReplyOutbox {
   }
 }
 
-/** Sends a reply alone, from a process without an outbox. @throws as `storeBody` */
+/**
+ * Sends a reply alone, from a process without an outbox.
+ * @throws as `storeBody`
+ */
 export async function sendReply(redis: RedisConnection, address: ReplyAddress, reply: Reply): Promise<void> {
   await append(redis, address.replyTo, [await toFrame(redis, address, reply)])
 }
 
-/** A large body is stored, and its frame names it. @throws as `storeBody` */
+/**
+ * A large body is stored, and its frame names it.
+ * @throws as `storeBody`
+ */
 async function toFrame(redis: RedisConnection, address: ReplyAddress, { head, body }: Reply): Promise<Buffer> {
   if (body.length <= INLINE_BYTES_MAX) return encodeFrame(head, body)
   return encodeFrame({ ...head, ...(await storeBody(redis, address, body)) }, NO_BODY)

@@ -181,7 +181,10 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
 
 type AnswerOne = (deps: McpDeps, message: McpMessage) => Promise<Response>
 
-/** The APIs of a list of names, each once. @throws GatewayError API_NOT_FOUND */
+/**
+ * The APIs of a list of names, each once.
+ * @throws GatewayError API_NOT_FOUND
+ */
 function chosenApis(catalog: Catalog, names: string): Api[] {
   return [...new Set(names.split(','))].map((name) => servedApi(catalog, name.trim()))
 }

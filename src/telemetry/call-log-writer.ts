@@ -120,7 +120,10 @@ export class CallLogWriter {
     }
   }
 
-  /** @returns false if Postgres refuses the rows for good @throws if Postgres takes none now */
+  /**
+   * @returns false if Postgres refuses the rows for good
+   * @throws if Postgres takes none now
+   */
   async #insert(db: Db, batch: NewCallRow[]): Promise<boolean> {
     const { log } = this.#deps
     try {
@@ -193,7 +196,10 @@ class DayRoom {
     return this.#used < (code === undefined ? SHARES.charged : SHARES.failed)
   }
 
-  /** Reads the size of today's rows, once a minute. @throws GatewayError DEPENDENCY_UNAVAILABLE */
+  /**
+   * Reads the size of today's rows, once a minute.
+   * @throws GatewayError DEPENDENCY_UNAVAILABLE
+   */
   async read(): Promise<void> {
     const { db, now, days, megabytes } = this.#deps
     const day = dayOf(now())

@@ -10,8 +10,8 @@ export interface SignupClient {
 
 /**
  * Makes a sign-up; accounts are free. Counted are accounts made and addresses found to have one: an
- * outage shuts no network out. Fails open without Redis. @throws GatewayError SIGNUP_THROTTLED;
- * what the sign-up throws
+ * outage shuts no network out. Fails open without Redis.
+ * @throws GatewayError SIGNUP_THROTTLED; what the sign-up throws
  */
 export async function limitSignups<T>(
   deps: ThrottleDeps & { config: Config },

@@ -80,7 +80,10 @@ async function logIn(
   return (await send(gateway, '/v1/auth/login', { headers, body: { email, password } })).status
 }
 
-/** Makes test calls one after the other. @returns how long each took, milliseconds */
+/**
+ * Makes test calls one after the other.
+ * @returns how long each took, milliseconds
+ */
 async function callsFor(gateway: Gateway, { test }: Account, seconds: number): Promise<number[]> {
   const took: number[] = []
   const end = performance.now() + seconds * 1_000

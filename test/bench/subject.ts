@@ -138,7 +138,8 @@ export const BEFORE = 'before'
 /**
  * Starts the gateway of another checkout, so that both versions are measured in the same rounds.
  * The other checkout starts its own processes by its own code. Only the requests come from this
- * version. @throws if the folder has no checkout with installed packages
+ * version.
+ * @throws if the folder has no checkout with installed packages
  */
 export async function startBefore(checkout: string, upstreamUrl: string): Promise<Subject> {
   const file = pathToFileURL(resolve(checkout, 'test/bench/subject.ts')).href

@@ -72,7 +72,10 @@ it('the state of a cap has the place and the slot of a queued call, and says of 
   )
 })
 
-/** Joins a call with two minutes' time. @returns its entry, and when it will get its permit */
+/**
+ * Joins a call with two minutes' time.
+ * @returns its entry, and when it will get its permit
+ */
 async function join(world: World, accountId: string, more: Partial<WaitQueueEntry> = {}) {
   const callId = `${joined++}`
   const entry = { id: callId, accountId, isAsync: true, weight: 1, slug: world.slug, bucket: 'shared', ...more }

@@ -154,7 +154,10 @@ export class World {
     return capKeys.of(this.slug, 'shared', name)
   }
 
-  /** A call arrives. @returns why it was refused, and for how long; undefined if it waits now */
+  /**
+   * A call arrives.
+   * @returns why it was refused, and for how long; undefined if it waits now
+   */
   async join(call: NewCall): Promise<{ reason: string; retryAfterMs: number } | undefined> {
     return await this.#join(this.#entryOf(call), call.timeoutMs)
   }
@@ -257,7 +260,10 @@ export class World {
     await this.cap.applyUpstreamLimit({ ...limit, observedBy })
   }
 
-  /** A probe is a waiter that goes before all calls. @returns whether it got a permit */
+  /**
+   * A probe is a waiter that goes before all calls.
+   * @returns whether it got a permit
+   */
   async acquireUnqueued(account: string): Promise<boolean> {
     this.#calls += 1
     const member = `${account}|unqueued-${this.#calls}`

@@ -53,7 +53,10 @@ describe('a sign-in that no user has finished', () => {
     await services.stop()
   })
 
-  /** Begins a sign-in as a client with this address. @returns its id */
+  /**
+   * Begins a sign-in as a client with this address.
+   * @returns its id
+   */
   const begin = async (address: string): Promise<string> => {
     const headers = { 'x-forwarded-for': address }
     const response = await fetch(authorizeUrl(url, app), { headers, redirect: 'manual' })

@@ -49,7 +49,10 @@ async function run(print: (line: string) => void): Promise<Claim[]> {
   }
 }
 
-/** Calls all at once, over all nodes. @returns how many were answered how */
+/**
+ * Calls all at once, over all nodes.
+ * @returns how many were answered how
+ */
 async function burst({ urls }: Gateway, key: string, count: number): Promise<Record<string, number>> {
   const outcomes: Record<string, number> = {}
   const call = async (index: number): Promise<void> => {

@@ -113,9 +113,9 @@ async function request(app: FastifyInstance | undefined, address: string, init: 
 }
 
 /**
- * Makes a call and waits for its line in the log. @returns what the processes printed, in which all
- * is that the first API node wrote before: each process writes its lines in their order, and in
- * batches
+ * Makes a call and waits for its line in the log.
+ * @returns what the processes printed, in which all is that the first API node wrote before: each
+ * process writes its lines in their order, and in batches
  */
 export async function outputUntilNow(gateway: Gateway): Promise<string> {
   const { test } = await signUp(gateway)

@@ -35,7 +35,10 @@ export interface Gateway {
    * gateway, which prints none.
    */
   readonly output: string[]
-  /** Ends every process in order. @returns all that they printed. Throws for a local gateway */
+  /**
+   * Ends every process in order.
+   * @returns all that they printed. Throws for a local gateway
+   */
   allOutput: () => Promise<string>
   environment: Record<string, string>
   startWeb: (environment?: Record<string, string>) => Promise<string>
@@ -43,7 +46,10 @@ export interface Gateway {
   startWebProcess: (environment?: Record<string, string>) => Promise<{ url: string; child: ChildProcess }>
   /** Throws for a local gateway. */
   startWorker: (environment?: Record<string, string>) => Promise<ChildProcess>
-  /** Starts an operator console. @returns its address */
+  /**
+   * Starts an operator console.
+   * @returns its address
+   */
   startConsole: () => Promise<string>
   /** Starts any process of the service and waits until it says that it is ready. */
   startProcess: (
@@ -259,7 +265,8 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
 
 /**
  * Waits for a condition, and checks it less often as time passes, because a check costs processor
- * time that others need. @throws Error if the condition does not come true in time
+ * time that others need.
+ * @throws Error if the condition does not come true in time
  */
 export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 45_000): Promise<void> {
   const startedAt = performance.now()

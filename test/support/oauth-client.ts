@@ -80,7 +80,10 @@ export class Visitor {
     return response
   }
 
-  /** Goes to the consent page. @returns its address */
+  /**
+   * Goes to the consent page.
+   * @returns its address
+   */
   async begin(address: URL): Promise<string> {
     const response = await this.get(address)
     assert.equal(response.status, 303, await response.text())

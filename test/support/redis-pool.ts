@@ -20,7 +20,10 @@ export interface PooledRedis {
   giveBack: () => void
 }
 
-/** Makes the folder of the servers. @returns the folder, for `TEST_REDIS_FOLDER` */
+/**
+ * Makes the folder of the servers.
+ * @returns the folder, for `TEST_REDIS_FOLDER`
+ */
 export function offerRedis(runFolder: string, urls: string[]): string {
   const folder = join(runFolder, 'redis-servers')
   mkdirSync(folder)
@@ -28,7 +31,10 @@ export function offerRedis(runFolder: string, urls: string[]): string {
   return folder
 }
 
-/** Takes a server of the run. @returns undefined if no server is free */
+/**
+ * Takes a server of the run.
+ * @returns undefined if no server is free
+ */
 export async function takeRedis(): Promise<PooledRedis | undefined> {
   if (FOLDER === undefined) return undefined
   for (const name of readdirSync(FOLDER).filter((file) => file.startsWith('free-'))) {

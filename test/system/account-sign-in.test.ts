@@ -73,7 +73,10 @@ describe('the sign-in of an account by the OIDC provider', () => {
     node?: number
   }
 
-  /** Goes to the provider. @returns the address of the way back, and the browser's cookie */
+  /**
+   * Goes to the provider.
+   * @returns the address of the way back, and the browser's cookie
+   */
   async function goToProvider(next = '/account/keys', cookie = ''): Promise<{ back: string; cookie: string }> {
     const begun = await browse(`/login/oidc?next=${encodeURIComponent(next)}`, { cookie })
     assert.equal(begun.status, 303, begun.body)

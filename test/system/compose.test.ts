@@ -84,8 +84,8 @@ describe('the compose file', { skip: obstacle, timeout: 1_800_000 }, () => {
   }
 
   /**
-   * Makes calls at a steady rate while something else happens. @returns the number of calls by
-   * outcome
+   * Makes calls at a steady rate while something else happens.
+   * @returns the number of calls by outcome
    */
   async function callDuring(work: Promise<unknown>): Promise<Record<string, number>> {
     const calls: Promise<string>[] = []

@@ -86,7 +86,10 @@ describe('the images', { skip: noImage }, () => {
     await dockerode.getVolume(volume).remove({ force: true })
   })
 
-  /** Builds an image of this checkout and removes it after the tests. @returns its tag */
+  /**
+   * Builds an image of this checkout and removes it after the tests.
+   * @returns its tag
+   */
   async function build(target: string): Promise<string> {
     const { GenericContainer } = await loadTestcontainers()
     const tag = `agw-test-${target}:${randomUUID()}`

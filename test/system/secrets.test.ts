@@ -57,7 +57,10 @@ describe('no secret is found', () => {
     return answer
   }
 
-  /** Logs in on the console's form. @returns the status */
+  /**
+   * Logs in on the console's form.
+   * @returns the status
+   */
   async function logInToConsole(ops: string, token: string): Promise<number> {
     const body = new URLSearchParams({ token })
     const response = await fetch(`${ops}/login`, { method: 'POST', body, headers: { origin: ops }, redirect: 'manual' })

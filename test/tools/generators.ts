@@ -176,7 +176,10 @@ async function prepare(folder: string, url: string): Promise<void> {
   await run('npm', ['install', ...quietly, ...PACKAGES, '@types/node@24'], { cwd: folder })
 }
 
-/** Generates, compiles and runs the lines. @returns what they printed */
+/**
+ * Generates, compiles and runs the lines.
+ * @returns what they printed
+ */
 async function checkClient(
   folder: string,
   { name, command, lines }: Generator & { name: string },
@@ -208,7 +211,10 @@ interface PostmanItem {
   }
 }
 
-/** Sends the first call of an API as the converter wrote it, with the key. @returns its status */
+/**
+ * Sends the first call of an API as the converter wrote it, with the key.
+ * @returns its status
+ */
 async function checkCollection(folder: string, { url, key }: Gateway): Promise<string> {
   const options = 'folderStrategy=Tags,parametersResolution=Example'
   const bin = join(folder, 'node_modules/.bin/openapi2postmanv2')

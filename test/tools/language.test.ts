@@ -33,6 +33,13 @@ describe('the language of comments and pages', () => {
     assert.deepEqual(long, [])
   })
 
+  it('a tag of a docstring begins its line, so that no reader takes it for a part of the sentence', () => {
+    const within = readProse(['src', 'workers', 'test']).flatMap(({ file, lines }) =>
+      lines.filter(({ text }) => /\S\s@(?:returns|param|throws)\b/.test(text)).map(({ number }) => `${file}:${number}`),
+    )
+    assert.deepEqual(within, [])
+  })
+
   it('the counter tells a condition from a place, and a pronoun from a number', () => {
     const uses = (rule: Rule, text: string) => text.match(RULES[rule])?.length ?? 0
     assert.equal(uses('where', 'Undefined where it is not there.'), 1)

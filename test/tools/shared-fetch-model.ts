@@ -188,7 +188,10 @@ class World {
   }
 }
 
-/** Runs one history. @returns what was wrong at its end */
+/**
+ * Runs one history.
+ * @returns what was wrong at its end
+ */
 function play(variant: Variant, callCount: number, choices: number[]): string[] {
   const world = new World(variant, callCount)
   for (const choice of choices) {

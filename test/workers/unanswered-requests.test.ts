@@ -7,7 +7,10 @@ describe('requests that callers do not wait for to the end', () => {
   const watch = () => {
     const clock = { ms: 0 }
     const unanswered = new UnansweredRequests(() => clock.ms)
-    /** The caller leaves after so many milliseconds. @returns whether a probe was requested */
+    /**
+     * The caller leaves after so many milliseconds.
+     * @returns whether a probe was requested
+     */
     const leave = (slug: string, patienceMs: number): boolean => {
       clock.ms += patienceMs
       return unanswered.abandoned(slug, patienceMs)

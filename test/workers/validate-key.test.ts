@@ -29,7 +29,10 @@ async function open(t: TestContext, SLUG = NEWS) {
     [`UPSTREAM_${SLUG.toUpperCase().replaceAll('-', '_')}_CAPS`]: 'concurrency=10,1000/1',
   })
   const { db, redis, queues } = deps
-  /** Of an account of its own. @returns its id */
+  /**
+   * Of an account of its own.
+   * @returns its id
+   */
   const saveKey = async (): Promise<string> => {
     const userId = randomUUID()
     await insertUser(db, { id: userId, email: `${userId}@example.com`, passwordHash: '', signupNetwork: null })
@@ -59,7 +62,10 @@ async function open(t: TestContext, SLUG = NEWS) {
       await job.moveToCompleted(null, 'token', false)
     }
   }
-  /** Runs the next validation. @returns whether it runs again */
+  /**
+   * Runs the next validation.
+   * @returns whether it runs again
+   */
   const validate = async (): Promise<boolean> => {
     const job = await nextJob()
     try {

@@ -80,7 +80,10 @@ export class Leads {
     })
   }
 
-  /** Renews the lead from now on. @returns how to stop */
+  /**
+   * Renews the lead from now on.
+   * @returns how to stop
+   */
   renew({ keys, token, progress }: LeadingRequest): () => void {
     const renewing = setInterval(() => {
       // The lock keeps the first token.

@@ -12,7 +12,10 @@ export class HeldCalls {
     for (const look of [...this.#looks]) look()
   }
 
-  /** Waits while the calls of the API are held. @throws the signal's reason */
+  /**
+   * Waits while the calls of the API are held.
+   * @throws the signal's reason
+   */
   async wait(api: Pick<Api, 'pausedMode'>, signal: AbortSignal): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const look = (): void => {

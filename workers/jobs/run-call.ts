@@ -152,7 +152,10 @@ function checkCallable(api: Api, { providerKey }: Pick<CallJob, 'providerKey'>):
   if (api.pausedMode === 'refuse') throw new GatewayError('API_PAUSED', { retryAfterMs: PAUSED_RETRY_MS })
 }
 
-/** The key of the account's own that the job names. @throws GatewayError as `ProviderKeys.of` */
+/**
+ * The key of the account's own that the job names.
+ * @throws GatewayError as `ProviderKeys.of`
+ */
 async function callerAccess(
   { providerKeys }: { providerKeys: ProviderKeys },
   api: Api,

@@ -32,7 +32,10 @@ export class RunningCalls {
     }
   }
 
-  /** Calls `abort` when the caller leaves, or has left. @returns how to stop */
+  /**
+   * Calls `abort` when the caller leaves, or has left.
+   * @returns how to stop
+   */
   onCancel(callId: string, abort: (reason: unknown) => void): () => void {
     this.#running.set(callId, abort)
     if (this.#cancelled.has(callId)) abort(CALLER_LEFT)

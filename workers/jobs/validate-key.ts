@@ -158,7 +158,10 @@ interface Check {
   signal: AbortSignal
 }
 
-/** Sends the request that checks keys with one key. @throws as `sendUnderPermit` */
+/**
+ * Sends the request that checks keys with one key.
+ * @throws as `sendUnderPermit`
+ */
 async function sendCheck(deps: WorkerDeps, { api, entry, endsAt, signal }: Check, key: string): Promise<Verdict> {
   // As a call of the key's owner: a failure may be the key's doing.
   const recorder = new AttemptRecorder(deps, {

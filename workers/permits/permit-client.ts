@@ -146,7 +146,10 @@ export class PermitClient {
     return this.room >= WIDE_ROOM_MIN ? RELEASE_PAUSE_WIDE_MS : RELEASE_PAUSE_MS
   }
 
-  /** Releases permits that ended, and gives back permits ahead. @throws what Redis throws */
+  /**
+   * Releases permits that ended, and gives back permits ahead.
+   * @throws what Redis throws
+   */
   async close(): Promise<void> {
     this.#polls.stop()
     const permits = { ...this.#inUse.drainReleased(), unused: this.#ahead.drain() }

@@ -57,7 +57,8 @@ interface Pool {
 /**
  * Takes items from a pool that one larger request fills. Each call waits for a permit of its own,
  * in the cap's order: a call that waited for another's request to be sent would have no share of
- * the cap. @returns undefined if no pool can serve the call
+ * the cap.
+ * @returns undefined if no pool can serve the call
  */
 export async function takePrefetched(
   deps: PoolDeps,

@@ -50,7 +50,10 @@ export class BodyReader {
     this.#bounds = bounds
   }
 
-  /** @returns what is to be awaited before more is read. @throws BodyTooLargeError */
+  /**
+   * @returns what is to be awaited before more is read.
+   * @throws BodyTooLargeError
+   */
   add(chunk: Buffer): Promise<void> | undefined {
     const { bytesMax, memory, signal } = this.#bounds
     const counted = Math.max(chunk.length, PART_BYTES_MIN)

@@ -24,7 +24,10 @@ export class UnansweredRequests {
     this.#bySlug.delete(slug)
   }
 
-  /** The request ended with its call, too early to count. @returns whether a probe should decide */
+  /**
+   * The request ended with its call, too early to count.
+   * @returns whether a probe should decide
+   */
   abandoned(slug: string, tookMs: number): boolean {
     const now = this.#now()
     const { since, abandoned } = this.#bySlug.get(slug) ?? { since: now - tookMs, abandoned: 0 }

@@ -11,7 +11,10 @@ export interface WireRequest extends RequestTarget, Pick<UpstreamRequest, 'metho
   key: string | undefined
 }
 
-/** Sends our headers alone. @throws Error if the address would leave the upstream's base URL */
+/**
+ * Sends our headers alone.
+ * @throws Error if the address would leave the upstream's base URL
+ */
 export function buildWireRequest(
   api: Api,
   request: UpstreamRequest,

@@ -43,7 +43,10 @@ export function chooseScheme(
   return undefined
 }
 
-/** Whether calls of an operation need the key. @throws NotOffered if they need something else */
+/**
+ * Whether calls of an operation need the key.
+ * @throws NotOffered if they need something else
+ */
 export function needsKey(document: OpenApiDocument, operation: Located, scheme: ChosenScheme | undefined): boolean {
   const requirements =
     requirementsOf(document, operation) ?? requirementsOf(document, { value: document.root, path: [] }) ?? []

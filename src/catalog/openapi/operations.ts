@@ -113,7 +113,10 @@ function mapOperation(
 
 const REQUEST_BYTES_MAX = 16_384
 
-/** What the operation does; the document alone never makes a write callable. @throws NotOffered */
+/**
+ * What the operation does; the document alone never makes a write callable.
+ * @throws NotOffered
+ */
 function effectOf({ method, operation, settings }: FoundOperation): NonNullable<Endpoint['effect']> {
   const { effect, idempotencyHeader } = settings
   const header = idempotencyHeader?.toLowerCase() ?? ''
@@ -131,7 +134,10 @@ function effectOf({ method, operation, settings }: FoundOperation): NonNullable<
   )
 }
 
-/** One address serves all calls of an API. @throws NotOffered for an operation with another */
+/**
+ * One address serves all calls of an API.
+ * @throws NotOffered for an operation with another
+ */
 function checkServers(document: OpenApiDocument, { pathItem, operation }: FoundOperation): void {
   const first = ({ value }: Located): unknown => Object(Array.isArray(value) ? value[0] : undefined).url
   const ofAll = first(document.member({ value: document.root, path: [] }, 'servers'))

@@ -43,7 +43,10 @@ export class OpenApiDocument {
     return found
   }
 
-  /** The value that a reference leads to, which may be a reference again. @throws Unreadable */
+  /**
+   * The value that a reference leads to, which may be a reference again.
+   * @throws Unreadable
+   */
   follow({ value, path }: Located): Located {
     const { $ref } = Object(value)
     const at = [...path, '$ref']

@@ -24,12 +24,18 @@ export class AccountRequests {
     this.#buckets = new TokenBuckets({ perSecond, burst: perSecond * BURST_SECONDS })
   }
 
-  /** A request of a session. @throws GatewayError RATE_LIMIT_EXCEEDED */
+  /**
+   * A request of a session.
+   * @throws GatewayError RATE_LIMIT_EXCEEDED
+   */
   takeForSession(accountId: string): void {
     this.#take(`session:${accountId}`, 1)
   }
 
-  /** A request with a key or an access token. @throws GatewayError RATE_LIMIT_EXCEEDED */
+  /**
+   * A request with a key or an access token.
+   * @throws GatewayError RATE_LIMIT_EXCEEDED
+   */
   take(accountId: string, units = 1): void {
     this.#take(accountId, units)
   }

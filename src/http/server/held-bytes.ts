@@ -77,8 +77,8 @@ export class HeldBytes implements HoldingLedger {
 
   /**
    * Measures again what is counted by measuring. While bytes are short, closes connections that
-   * have taken nothing for some seconds. To be called once a second. @returns connections that were
-   * closed since the last time
+   * have taken nothing for some seconds. To be called once a second.
+   * @returns connections that were closed since the last time
    */
   sweep(): number {
     for (const holding of this.#measured) holding.measure()

@@ -89,7 +89,10 @@ export function takeExpectations(server: Server): void {
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
 }
 
-/** What the parser takes and HTTP forbids. @throws GatewayError VALIDATION_ERROR */
+/**
+ * What the parser takes and HTTP forbids.
+ * @throws GatewayError VALIDATION_ERROR
+ */
 export function checkHead(request: FastifyRequest): void {
   checkHost(request.raw)
   checkExpectation(request.headers.expect)

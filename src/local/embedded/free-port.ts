@@ -14,8 +14,8 @@ const TRIES = 50
 
 /**
  * A port of 127.0.0.1 that nobody listens on: the preferred one when it is still free, so that an
- * address stays the same. Another process may take it before the caller does. @throws Error when
- * none is found
+ * address stays the same. Another process may take it before the caller does.
+ * @throws Error when none is found
  */
 export async function freePort(preferred?: number): Promise<number> {
   if (preferred !== undefined && (await isFree(preferred))) return preferred

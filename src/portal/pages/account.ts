@@ -88,7 +88,10 @@ ${providerButton(provider)}
 </div>`
 }
 
-/** Leads to the OIDC provider, if accounts sign in there. @param provider its name */
+/**
+ * Leads to the OIDC provider, if accounts sign in there.
+ * @param provider its name
+ */
 function providerButton(provider: string | undefined): Html | '' {
   if (provider === undefined) return ''
   return html`<p><a class="button big" href="/login/oidc" data-provider>Sign in with ${provider}</a></p>`

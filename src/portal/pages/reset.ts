@@ -19,7 +19,10 @@ export function linkOnItsWayPage(minutes: number): Html {
 </div>`
 }
 
-/** The form that uses the link. @param failure what was wrong with the password before */
+/**
+ * The form that uses the link.
+ * @param failure what was wrong with the password before
+ */
 export function resetPage(token: string, failure = ''): Html {
   return html`<div class="wrap narrow">
 <h1>Set a new password</h1>
