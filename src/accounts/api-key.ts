@@ -13,8 +13,8 @@ export function keyPrefix(environment: Environment): string {
 }
 
 /**
- * A new service API key: prefix, 43 base62 characters (256 bits), 6 base62 characters of CRC-32
- * over what precedes.
+ * A new service API key: the prefix, 43 base62 characters (256 random bits), and 6 base62
+ * characters with the CRC-32 of everything before them.
  */
 export function createApiKey(environment: Environment): string {
   const start = keyPrefix(environment) + randomBase62(RANDOM_LENGTH)
@@ -22,8 +22,8 @@ export function createApiKey(environment: Environment): string {
 }
 
 /**
- * Whether a text has the form and checksum of a key: most texts that are no key are refused without
- * any look-up.
+ * Whether a text has the form and checksum of a key. Most texts that are not keys fail here, so
+ * that they cost no look-up.
  */
 export function isApiKeyShaped(text: string): boolean {
   if (!FORMAT.test(text)) return false
@@ -31,8 +31,8 @@ export function isApiKeyShaped(text: string): boolean {
 }
 
 /**
- * What is stored of a key: HMAC-SHA-256 under the pepper. A key has 256 random bits, so a slow hash
- * would add nothing.
+ * The form in which a key is stored: its HMAC-SHA-256 under the pepper. A key has 256 random bits,
+ * so a slow hash would add nothing.
  */
 export function hashApiKey(pepper: Buffer, key: string): Buffer {
   return createHmac('sha256', pepper).update(key).digest()
@@ -52,7 +52,8 @@ function randomBase62(length: number): string {
   let text = ''
   while (text.length < length) {
     for (const byte of randomBytes(64)) {
-      // Bytes from 248 up would favour the first digits.
+      // 248 is the largest multiple of 62 in a byte. Bytes from 248 up would make the first digits
+      // likelier than the others.
       if (byte < 248 && text.length < length) text += ALPHABET.charAt(byte % 62)
     }
   }

@@ -6,13 +6,13 @@ import { nearestName } from '../catalog/nearest-name.ts'
 import { GatewayError } from '../errors.ts'
 import { normalizedNetwork } from '../net/address-list.ts'
 
-/** What Postgres takes, and more than any plan has. */
+/** Largest limit. It fits Postgres' integers and is above the limits of any plan. */
 const LIMIT_MAX = 1_000_000_000
 
 const Limit = (description: string) =>
   Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: LIMIT_MAX, description })))
 
-/** What an owner allows a key or a connection: members of bodies. */
+/** Members of bodies that say what an owner allows a key or a connection. */
 export const allowedMembers = {
   apis: Type.Optional(
     nullable(
@@ -54,7 +54,7 @@ export const allowedMembers = {
 
 type Allowed = Static<ReturnType<typeof Type.Object<typeof allowedMembers>>>
 
-/** The same in answers. */
+/** The same members in answers. */
 export const allowedAnswerMembers = {
   apis: nullable(Type.Array(Type.String(), { description: 'Slugs of the APIs it may call; null: all' })),
   addresses: nullable(
@@ -87,7 +87,7 @@ export function toAllowedAnswer(columns: AllowedColumns) {
   const { apis, addresses, per_minute, per_month, in_flight, may_write } = columns
   return {
     apis,
-    // Postgres writes each with a length.
+    // Postgres writes each address with a length.
     addresses: addresses?.map((network) => normalizedNetwork(network) ?? network) ?? null,
     limits: { perMinute: per_minute, perMonth: per_month, inFlight: in_flight },
     mayWrite: may_write,
@@ -95,10 +95,10 @@ export function toAllowedAnswer(columns: AllowedColumns) {
 }
 
 /**
- * The columns that a body changes: null lifts, an absent member stays.
+ * The columns that a body changes. Null removes a limit; an absent member keeps it.
  *
- * @throws GatewayError VALIDATION_ERROR for an API that the catalog does not have, and for what is
- *   no address
+ * @throws GatewayError VALIDATION_ERROR for an API that the catalog does not have, or for a text
+ *   that is not an address or network
  */
 export function readAllowed(catalog: Catalog, allowed: Allowed): Partial<AllowedColumns> {
   const { apis, addresses, limits, mayWrite } = allowed
@@ -121,7 +121,7 @@ function checkedApis(catalog: Catalog, apis: string[]): string[] {
     unknown,
     offeredApis(catalog).map(({ slug }) => slug),
   )
-  // What cannot be a slug is not repeated.
+  // The message does not repeat a text that cannot be a slug.
   const name = /^[\w-]+$/.test(unknown) ? unknown : `number ${index + 1} of the list`
   throw new GatewayError('VALIDATION_ERROR', {
     message: `The catalog has no API ${name}${meant === undefined ? '.' : `; did you mean ${meant}?`}`,

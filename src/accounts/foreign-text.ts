@@ -1,7 +1,7 @@
 /** Longest text of a stranger that is kept and shown, characters. */
 const CHARACTERS_MAX = 60
 
-/** Controls and separators of lines. */
+/** Control characters, and characters that break a line. */
 const BREAKS = /[\p{Cc}\p{Zl}\p{Zp}]/gu
 
 /**
@@ -14,9 +14,9 @@ const HIDDEN = /[\p{C}\p{Default_Ignorable_Code_Point}\u2800]/gu
 const STACKED_MARKS = /(\p{M}{2})\p{M}+/gu
 
 /**
- * A text of a stranger as one short line without characters that hide, reorder or overlay others;
- * empty if nothing of it can be seen. It is applied when a text is stored and when it is shown,
- * because older rows have the text as it came.
+ * Shortens a stranger's text to one line and removes characters that hide, reorder or overlay other
+ * characters. Empty if nothing visible is left. Callers apply it when they store a text and again
+ * when they show it, because older rows hold the text as it arrived.
  */
 export function oneLine(text: string, charactersMax = CHARACTERS_MAX): string {
   const plain = text.normalize('NFC').replace(BREAKS, ' ').replace(HIDDEN, '').replace(STACKED_MARKS, '$1')

@@ -7,9 +7,9 @@ import { MANAGERS } from './team-access.ts'
 import { isUuid } from './uuid.ts'
 
 /**
- * When a key is to expire, from a body; null: never.
+ * The expiry of a key, from a body; null: never.
  *
- * @throws GatewayError VALIDATION_ERROR for a time that does not exist, or is over already
+ * @throws GatewayError VALIDATION_ERROR for a time that does not exist or has passed
  */
 export function readExpiry(value: string | null | undefined): Date | null {
   if (value == null) return null
@@ -24,12 +24,12 @@ export function readExpiry(value: string | null | undefined): Date | null {
 }
 
 /**
- * A key this user may change, rotate and revoke: an own key, or a key of a team that the user
- * manages. Also a key that is revoked already: the answer to it may have been lost, and then nobody
- * has heard of it.
+ * A key that this user may change, rotate and revoke: the user's own key, or a key of a team that
+ * the user manages. A revoked key is returned too: if the answer to its revocation was lost, the
+ * client sends the request again.
  *
- * @throws GatewayError KEY_NOT_FOUND, or FORBIDDEN for a member who sees the team's keys and
- *   manages none
+ * @throws GatewayError KEY_NOT_FOUND; FORBIDDEN for a member who sees the team's keys but may not
+ *   manage them
  */
 export async function manageableKey(db: Db, keyId: string, userId: string): Promise<ApiKey> {
   const key = isUuid(keyId) ? await findApiKey(db, keyId) : undefined

@@ -4,7 +4,7 @@ import type { ApiKey } from '../db/schema.ts'
 import { keyPrefix } from './api-key.ts'
 import { allowedAnswerMembers, toAllowedAnswer } from './credential-limits.ts'
 
-/** Live keys an account may have, with the keys of its teams. */
+/** Live keys that an account may have, including the keys of its teams. */
 export const KEYS_MAX = 50
 
 /** A key as listings show it: never the key itself. */

@@ -12,7 +12,8 @@ export interface Mail {
 }
 
 /**
- * Sends mail through the operator's server. Nothing is loaded or connects before the first mail.
+ * Sends mail through the operator's server. It loads the mail library and connects when the first
+ * mail is sent.
  */
 export class Mailer {
   readonly #smtpUrl: string
@@ -27,7 +28,7 @@ export class Mailer {
   /** @throws Error if the server does not accept the mail */
   async send({ to, subject, text }: Mail): Promise<void> {
     this.#transport ??= openTransport(this.#smtpUrl)
-    // As an object: nothing in an address is read as a list or a name.
+    // The address is passed as an object, so that the library cannot read a list or a name into it.
     await (await this.#transport).sendMail({ from: this.#from, to: { name: '', address: to }, subject, text })
   }
 
@@ -37,7 +38,9 @@ export class Mailer {
   }
 }
 
-/** Most nodes never send a mail: the library's 39 modules are loaded with the first. */
+/**
+ * Loads the library with the first mail, because most nodes never send mail and it has 39 modules.
+ */
 async function openTransport(url: string): Promise<Transporter> {
   const { createTransport } = await import('nodemailer')
   const limits = { connectionTimeout: STEP_MS_MAX, greetingTimeout: STEP_MS_MAX, socketTimeout: STEP_MS_MAX }
@@ -45,8 +48,8 @@ async function openTransport(url: string): Promise<Transporter> {
 }
 
 /**
- * Opens a socket by our own look-up: the library falls back to Node's, which holds a thread while
- * name servers are silent.
+ * Opens a socket with our own look-up. The library falls back to Node's look-up, which holds a
+ * thread for as long as name servers are silent.
  */
 function connectToServer(
   { host = 'localhost', port, secure }: SMTPTransport.Options,
@@ -64,8 +67,8 @@ function connectToServer(
 }
 
 /**
- * Why the mail server has not taken a mail: it takes none for the recipient, now or later; it
- * refuses the mail; it does not answer. Undefined for a failure that is not the mail server's.
+ * Why the mail server has not taken a mail: it refuses the recipient, now or for good; it refuses
+ * the mail; or it does not answer. Undefined for a failure that is not the mail server's.
  */
 export function mailFailureOf(error: unknown): 'recipient' | 'refused' | 'unreachable' | undefined {
   if (!(error instanceof Error && 'command' in error)) return undefined

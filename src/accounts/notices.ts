@@ -17,23 +17,23 @@ export interface NoticeDeps {
   db: Db
   log: Pick<Log, 'warn'>
   config: Pick<Config, 'http'>
-  /** Nothing is mailed without one. */
+  /** If undefined, nothing is mailed. */
   mailer: Mailer | undefined
 }
 
 /**
- * How often a node looks for keys that expire, and tries mails again that were not sent,
+ * How often a node looks for keys that expire soon, and retries mails that could not be sent,
  * milliseconds.
  */
 const LOOK_EVERY_MS = 600_000
 
-/** Keys of one look; the rest is for the next. */
+/** Most keys of one look. The next look finds the rest. */
 const KEYS_MAX = 500
 
 /**
- * Mails an account what it has not been told yet, unless it wants no mail or nobody has proven its
- * address. Of all processes one sends it. A mail that the server does not take now may be sent
- * again later.
+ * Mails an account the notices that it has not received yet, unless it wants no mail or nobody has
+ * proven its address. Only one of all processes sends each notice. If the mail server does not take
+ * a mail now, a later look sends the mail again.
  *
  * @returns whether a mail was sent
  */
@@ -54,7 +54,7 @@ export async function sendNotices<T extends Notice>(
     return true
   } catch (error) {
     log.warn({ err: error, accountId }, 'failed to mail a notice')
-    // An address that takes no mail at all is not tried again.
+    // If the server refuses the recipient, the notice stays claimed and nobody sends it again.
     if (mailFailureOf(error) !== 'recipient') await unclaimNotices(db, accountId, claimed)
     return false
   }
@@ -85,8 +85,8 @@ function expiryLine({ label, environment, lastFour, expiresAt }: ExpiringKey): s
 }
 
 /**
- * Looks for keys that expire every ten minutes. Each node does; the table of notices makes each
- * mail one.
+ * Looks every ten minutes for keys that expire soon. Each node looks; the table of notices ensures
+ * that only one node sends each mail.
  */
 export class ExpiryWatch {
   readonly #deps: NoticeDeps

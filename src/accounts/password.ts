@@ -6,44 +6,46 @@ import { GatewayError } from '../errors.ts'
 const OPTIONS = { type: argon2id, memoryCost: 19_456, timeCost: 3, parallelism: 1 } satisfies HashOptions
 
 /**
- * Hashes under way at once in this process, each of which takes a core and 19 MiB: one core stays
- * for calls.
+ * Most password hashes that run at once in this process. Each takes a core and 19 MiB. One core
+ * stays free for calls.
  */
 const HASHES_MAX = Math.max(1, availableParallelism() - 1)
 
 /**
- * Hashes that may wait for a slot, about two seconds of work; past it the caller gets
+ * Most hashes that wait for a slot, about two seconds of work. Beyond this number the caller gets
  * LOGIN_THROTTLED.
  */
 const WAITING_MAX = 100
 
-/** Of them, the hashes of one client. */
+/** Most hashes of one client that wait. */
 const WAITING_OF_CLIENT_MAX = 30
 
 const CODE_POINTS_MIN = 8
 const CODE_POINTS_MAX = 256
 
 /**
- * A hash of a password nobody has: compared against when the address is unknown, so that both take
- * the same time.
+ * The hash of a password that nobody has. If an address is unknown, the password is compared with
+ * it, so that known and unknown addresses take the same time.
  */
 let decoy: Promise<string> | undefined
 
 /**
- * One form of texts that look the same, whatever keyboard wrote them: every space is a space, and
- * accents are in their letters (RFC 8265, 4.2.2; NIST SP 800-63B, 3.1.1.2).
+ * One form for texts that look the same, whatever keyboard wrote them: every kind of space becomes
+ * a plain space, and accents are composed with their letters (RFC 8265, 4.2.2; NIST SP 800-63B,
+ * 3.1.1.2).
  */
 const normalised = (password: string): string => password.replace(/\p{Zs}/gu, ' ').normalize('NFC')
 
-/** Whether a text may be a password: 8 to 256 code points, any of them. */
+/** Whether a text may be a password: any 8 to 256 code points. */
 export function isAcceptablePassword(password: string): boolean {
-  // A code point has at most four in another form, of two units each.
+  // In another normal form a code point has at most four code points, of two UTF-16 units each.
   const length = [...normalised(password.slice(0, 8 * CODE_POINTS_MAX + 1))].length
   return length >= CODE_POINTS_MIN && length <= CODE_POINTS_MAX
 }
 
 /**
- * `client` is counted as in throttles; slots go round robin over clients.
+ * Hashes a new password. `client` is named as in the throttles; slots go round robin over the
+ * clients.
  *
  * @throws GatewayError LOGIN_THROTTLED if too many wait already
  */
@@ -66,12 +68,15 @@ export async function isPasswordOf(
   const against = passwordHash ?? (await decoy)
   const isOf = (form: string): Promise<boolean> => withHashSlot(client, () => verify(against, form))
   const form = normalised(password)
-  // Hashes of earlier versions are of the raw text.
+  // Earlier versions hashed the raw text.
   const matches = (await isOf(form)) || (form !== password && (await isOf(password)))
   return matches && typeof passwordHash === 'string'
 }
 
-/** Refuses what takes a password for an account whose person signs in at the provider alone. */
+/**
+ * The refusal of a request that needs a password, if the account has none because its person signs
+ * in at the provider.
+ */
 export function noPassword(member: string): GatewayError {
   return new GatewayError('INVALID_CREDENTIALS', {
     message: 'The account has no password.',
@@ -81,15 +86,16 @@ export function noPassword(member: string): GatewayError {
 }
 
 /**
- * Whether a hash was made with other costs than today's and is to be made again at the next log-in.
+ * Whether a hash was made with other costs than today's. The next log-in then hashes the password
+ * again.
  */
 export function isOutdatedHash(passwordHash: string): boolean {
   return !passwordHash.startsWith('$argon2id$') || needsRehash(passwordHash, OPTIONS)
 }
 
 /**
- * Whether a hash that matches a password is of its raw text, so that its other forms would be
- * refused.
+ * Whether a hash that matches a password was made from its raw text. Such a hash would refuse other
+ * forms of the same password.
  */
 export async function isHashOfRawText(passwordHash: string, password: string, client = ''): Promise<boolean> {
   const form = normalised(password)
@@ -99,7 +105,7 @@ export async function isHashOfRawText(passwordHash: string, password: string, cl
 let running = 0
 let waitingCount = 0
 
-/** What waits, by client, in the order in which the clients are served. */
+/** Hashes that wait, by client, in the order in which the clients get slots. */
 const waiting = new Map<string, (() => void)[]>()
 
 async function withHashSlot<T>(client: string, work: () => Promise<T>): Promise<T> {
@@ -117,7 +123,8 @@ async function withHashSlot<T>(client: string, work: () => Promise<T>): Promise<
 async function waitForSlot(client: string): Promise<void> {
   const ofClient = waiting.get(client) ?? []
   if (waitingCount >= WAITING_MAX || ofClient.length >= WAITING_OF_CLIENT_MAX) {
-    // A sign-up and a change of the password wait here too.
+    // A sign-up and a change of the password wait here too, so the message does not speak of a
+    // log-in.
     throw new GatewayError('LOGIN_THROTTLED', {
       message: 'Too many passwords are being checked at the moment.',
       hint: 'Wait and send the request again',
@@ -130,8 +137,8 @@ async function waitForSlot(client: string): Promise<void> {
 }
 
 /**
- * One of each client in turn: a log-in waits behind others' clients, not behind all that these have
- * sent.
+ * Takes one waiting hash of each client in turn. A log-in then waits behind at most one hash of
+ * each other client, not behind everything that they have sent.
  */
 function dequeueNext(): (() => void) | undefined {
   for (const [client, ofClient] of waiting) {

@@ -62,8 +62,9 @@ function failureAnswer(api: Api, key: ProviderKey): Static<typeof ValidationFail
   const name = api.upstream.displayName
   const { failure_code: code, failed_at: at, next_validation_at: nextAt } = key
   if (code === null || at === null) return null
-  // A worker of an earlier version leaves the failure behind when it notes a verdict or replaces
-  // the key. @until 0.4.0
+  // A worker of an earlier version does not delete the failure when it notes a verdict or replaces
+  // the key.
+  // @until 0.4.0
   if (key.saved_at > at || (key.last_validated_at !== null && key.last_validated_at >= at)) return null
   if (code === 'KEY_NOT_CHECKABLE') return { code, message: notCheckable(name), at: at.toISOString(), nextAt: null }
   const { cause, until } = WORDS[code]?.(name) ?? unanswered(name)
@@ -85,7 +86,7 @@ const notCheckable = (name: string): string =>
 
 interface FailureWords {
   cause: string
-  /** What ends it. */
+  /** The event after which a check can succeed, in words. */
   until: string
 }
 

@@ -3,7 +3,9 @@ import { createHmac } from 'node:crypto'
 const MASK = '********'
 const SHOWN = 4
 
-/** Shorter keys are masked whole: four characters would be too much of them. */
+/**
+ * Keys shorter than this are masked whole, because four characters would reveal too much of them.
+ */
 const LENGTH_SHOWN_MIN = 12
 
 /** A key as it is shown: a mask of fixed length, and its last four characters. */
@@ -12,8 +14,8 @@ export function maskKey(key: string): string {
 }
 
 /**
- * Name of the cap of an upstream's key: the same for the same key, whoever saves it and however
- * often, because the upstream counts by key. It tells nothing of the key.
+ * Names the cap of a provider key. The same key has the same name, whoever saves it and however
+ * often, because the upstream counts requests by key. The name reveals nothing of the key.
  */
 export function keyScope(pepper: Buffer, slug: string, key: string): string {
   return `key-${createHmac('sha256', pepper).update(`${slug}|${key}`).digest('hex').slice(0, 24)}`

@@ -5,7 +5,7 @@ import type { Database } from '../db/schema.ts'
 import { artifactRecord, clientRecord, operatorKeyRecord, providerKeyRecord } from './sealed-records.ts'
 import { open, seal } from './secret-box.ts'
 
-/** Rows that are read at once. */
+/** Rows that one query reads. */
 const BATCH_ROWS = 200
 
 type Row = Record<string, unknown>
@@ -15,9 +15,9 @@ interface SealedTable {
   name: keyof Database
   secretId: string
   sealed: string
-  /** Columns of its primary key. */
+  /** Columns of the table's primary key. */
   key: string[]
-  /** More columns that the record is made of. */
+  /** Further columns from which the name of the record is made. */
   owner?: string[]
   record: (row: Row) => string
 }
@@ -48,10 +48,11 @@ const TABLES: SealedTable[] = [
 export const SEALED_TABLES: readonly (keyof Database)[] = TABLES.map(({ name }) => name)
 
 /**
- * Seals every stored secret anew that an earlier encryption key sealed, so that the earlier key can
- * be taken out. It may run in several processes at once, and beside processes that write.
+ * Seals every stored secret again that an earlier encryption key sealed, so that the operator can
+ * remove the earlier key. It may run in several processes at once, and beside processes that write.
  *
- * @returns how many were sealed anew, and how many cannot be opened and stay as they are
+ * @returns how many secrets were sealed again, and how many could not be opened and stay as they
+ *   are
  */
 export async function resealAll(db: Db, secrets: Secret[]): Promise<{ resealed: number; unreadable: number }> {
   const total = { resealed: 0, unreadable: 0 }
@@ -70,7 +71,9 @@ export async function resealAll(db: Db, secrets: Secret[]): Promise<{ resealed: 
   return total
 }
 
-/** How many stored secrets an earlier encryption key still has to open; at most `countMax`. */
+/**
+ * How many stored secrets still need an earlier encryption key; counts no further than `countMax`.
+ */
 export async function countOutdated(db: Db, secrets: Secret[], countMax: number): Promise<number> {
   let count = 0
   for (const table of TABLES) {
@@ -109,7 +112,7 @@ async function reseal(db: Db, table: SealedTable, { row, secrets }: { row: Row; 
   try {
     opened = open(secrets, record, { secretId: text(row.secret_id), bytes: before })
   } catch {
-    // The bytes are no secret of this row. The code that uses the row reports that.
+    // The bytes are not a secret of this row. The code that uses the row reports it.
     return false
   }
   const { secretId, bytes } = seal(secrets, record, opened)
@@ -117,7 +120,7 @@ async function reseal(db: Db, table: SealedTable, { row, secrets }: { row: Row; 
     table.key.map((column) => sql`${sql.ref(column)} = ${row[column]}`),
     sql` and `,
   )
-  // A secret that another process wrote meanwhile stays.
+  // If another process wrote a new secret meanwhile, the new secret stays.
   await sql`update ${sql.table(table.name)}
     set ${sql.ref(table.secretId)} = ${secretId}, ${sql.ref(table.sealed)} = ${bytes}
     where ${isRow} and ${sql.ref(table.sealed)} = ${before}`.execute(db)

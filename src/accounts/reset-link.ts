@@ -8,7 +8,7 @@ import { replacePassword } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import { hashPassword } from './password.ts'
 
-/** How long a link is good, minutes. */
+/** How long a link is valid, minutes. */
 export const RESET_LINK_MINUTES = 30
 
 const TOKEN_BYTES = 32
@@ -32,11 +32,11 @@ const notGood = (): GatewayError =>
   })
 
 /**
- * Uses a link: the account has the new password, and all its sessions end. Its keys and
- * applications go on.
+ * Uses a link: sets the account's new password and ends all its sessions. Its keys and applications
+ * stay valid.
  *
- * @param client as the hashes of passwords count it
- * @throws GatewayError INVALID_TOKEN for a link that was used, has expired or never was
+ * @param client names whose slots the password hash takes, see `hashPassword`
+ * @throws GatewayError INVALID_TOKEN for a link that was used, has expired or never existed
  */
 export async function resetByLink(
   db: Db,
@@ -44,7 +44,7 @@ export async function resetByLink(
   accounts: Set<string>,
 ): Promise<User> {
   const tokenHash = hashOf(token)
-  // A hash costs 50 ms of a core: made-up tokens have none made.
+  // A hash costs 50 ms of a core, so made-up tokens are refused before the password is hashed.
   if (!(await hasAccountLink(db, tokenHash))) throw notGood()
   const passwordHash = await hashPassword(password, client)
   return await db.transaction().execute(async (transaction) => {

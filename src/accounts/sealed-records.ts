@@ -1,6 +1,6 @@
 /**
- * The records that stored secrets are sealed for (`seal`): whose a secret is, so that it cannot be
- * opened when somebody copies it into another row.
+ * Names of the records for which stored secrets are sealed (`seal`). A name says whose the secret
+ * is, so that a secret copied into another row cannot be opened.
  */
 
 /** An operator's key for an upstream. */
@@ -8,7 +8,7 @@ export function operatorKeyRecord(slug: string): string {
   return `operator-key|${slug}`
 }
 
-/** @param ownerId of the account or team that a provider key belongs to */
+/** @param ownerId the account or team that owns the provider key */
 export function providerKeyRecord(ownerId: string, slug: string): string {
   return `provider-key|${ownerId}|${slug}`
 }

@@ -5,8 +5,8 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
 /**
- * A secret as it is stored: nonce, tag and ciphertext, and the id of the encryption key that sealed
- * it.
+ * A secret as it is stored: nonce, tag and ciphertext, with the id of the encryption key that
+ * sealed it.
  */
 export interface Sealed {
   secretId: string
@@ -15,7 +15,7 @@ export interface Sealed {
 
 /**
  * Seals a text with the current encryption key (AES-256-GCM, a random nonce each time). `record`
- * says whose it is: put into another record it cannot be opened.
+ * says whose the text is: for another record, `open` refuses it.
  */
 export function seal(secrets: Secret[], record: string, text: string): Sealed {
   const [current] = secrets
@@ -27,9 +27,10 @@ export function seal(secrets: Secret[], record: string, text: string): Sealed {
 }
 
 /**
- * Opens what `seal` made, with the current encryption key or an earlier key.
+ * Opens what `seal` made. Knows the current encryption key and the earlier keys.
  *
- * @throws Error if the key is not known any more, or the bytes are not of this record
+ * @throws Error if the encryption key is not configured any more, or the bytes belong to another
+ *   record
  */
 export function open(secrets: Secret[], record: string, { secretId, bytes }: Sealed): string {
   const secret = secrets.find(({ id }) => id === secretId)
@@ -41,7 +42,7 @@ export function open(secrets: Secret[], record: string, { secretId, bytes }: Sea
   return decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES), undefined, 'utf8') + decipher.final('utf8')
 }
 
-/** 256 bits of the secret, whatever its length, for this use alone (HKDF, RFC 5869). */
+/** Derives 256 bits for this use alone from a secret of any length (HKDF, RFC 5869). */
 function cipherKey({ bytes }: Secret): Buffer {
   return Buffer.from(hkdfSync('sha256', bytes, '', 'stored secrets', 32))
 }

@@ -3,7 +3,7 @@ import type { Secret } from '../config.ts'
 import { GatewayError } from '../errors.ts'
 import { isUuid } from './uuid.ts'
 
-/** How long a log-in lasts, milliseconds. It does not slide. */
+/** How long a log-in lasts, milliseconds. Use does not prolong it. */
 export const SESSION_MS = 24 * 60 * 60 * 1_000
 
 const ISSUER = 'agent-api-gateway'
@@ -11,8 +11,8 @@ const AUDIENCE = 'agent-api-gateway'
 const TYPE = 'session+jwt'
 
 /**
- * What a session token says: who, and which log-in. Roles and tier are never claims: they change
- * under a token.
+ * What a session token says: the account and the log-in. Roles and tier are never claims, because
+ * they can change while the token is valid.
  */
 export interface SessionClaims {
   userId: string
@@ -29,30 +29,30 @@ export function signSessionToken(secrets: Secret[], claims: SessionClaims, expir
       .setIssuer(ISSUER)
       .setAudience(AUDIENCE)
       .setSubject(claims.userId)
-      // The log-in began when its end was set, not when the database had taken it.
+      // The log-in begins when its end was computed, not when the database stored it.
       .setIssuedAt(new Date(expiresAt.getTime() - SESSION_MS))
       .setExpirationTime(expiresAt)
       .sign(current.bytes)
   )
 }
 
-/** How far clocks of nodes may differ, seconds. They follow Redis' clock. */
+/** How far the clocks of nodes may differ, seconds. They follow the clock of Redis. */
 const CLOCK_TOLERANCE_SECONDS = 5
 
 /**
- * Verifies a session token's signature and claims; the caller looks up whether the log-in is still
- * valid. `now` is the clock by which tokens are signed: a log-in on one node is good on all others
- * from its first moment, whatever the machines take the time to be.
+ * Verifies the signature and claims of a session token. The caller looks up whether the log-in is
+ * still valid. `now` is the clock by which tokens are signed, so that a log-in on one node is valid
+ * on all nodes at once, even if the clocks of their machines differ.
  *
  * @returns the claims, and when the token ends, milliseconds since the epoch
- * @throws GatewayError INVALID_TOKEN, or TOKEN_EXPIRED if only its time is over
+ * @throws GatewayError INVALID_TOKEN, or TOKEN_EXPIRED if the token is valid but its time is over
  */
 export async function verifySessionToken(
   secrets: Secret[],
   token: string,
   now: number,
 ): Promise<SessionClaims & { expiresAt: number }> {
-  // The library also takes padding and line breaks: other spellings of a token that we never wrote.
+  // The library also accepts padding and line breaks, which are spellings that we never write.
   if (!COMPACT_JWS.test(token)) {
     throw new GatewayError('INVALID_TOKEN', {
       message: 'This is neither an API key (agw_…) nor a session token.',
@@ -74,7 +74,7 @@ export async function verifySessionToken(
     if (!isUuid(sub) || !isUuid(sid) || isFromFuture || exp === undefined) throw new GatewayError('INVALID_TOKEN')
     return { userId: sub, sessionId: sid, expiresAt: exp * 1_000 }
   } catch (cause) {
-    // Whatever the library throws for a hostile token, the caller gets a 401.
+    // Whatever error the library throws for a hostile token, the caller gets a 401.
     throw new GatewayError(cause instanceof errors.JWTExpired ? 'TOKEN_EXPIRED' : 'INVALID_TOKEN', { cause })
   }
 }

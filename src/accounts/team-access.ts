@@ -9,11 +9,11 @@ export const ALL_ROLES: Role[] = ['owner', 'admin', 'member']
 export const MANAGERS: Role[] = ['owner', 'admin']
 
 /**
- * The team, for a user who has one of these roles in it. Roles are read each time: a change counts
- * from the next request on.
+ * The team, for a user who has one of these roles in it. Roles are read for each request, so a
+ * change counts from the next request on.
  *
- * @throws GatewayError TEAM_NOT_FOUND for a user who is not a member, who may not know that it
- *   exists; FORBIDDEN for a member of another role
+ * @throws GatewayError TEAM_NOT_FOUND for a user who is not a member, because only members may know
+ *   that the team exists; FORBIDDEN for a member with another role
  */
 export async function teamFor(
   db: Db,
@@ -27,8 +27,9 @@ export async function teamFor(
 }
 
 /**
- * As `teamFor`, for a user who is to change the team. Until the transaction ends, nobody can delete
- * the team, hand it over, change a role in it, or remove a member together with keys.
+ * As `teamFor`, with a lock for a user who is about to change the team. Until the transaction ends,
+ * nobody can delete or transfer the team, change a role in it, or remove a member together with
+ * keys.
  */
 export async function lockTeamFor(
   transaction: Db,

@@ -5,7 +5,8 @@ import type { Team } from '../db/schema.ts'
 export const TEAMS_MAX = 20
 
 /**
- * Who owns so many gets no other by transfer: others cannot use up the whole number of an account.
+ * An account that owns so many teams cannot receive another team by transfer, so that other
+ * accounts cannot use up its whole number.
  */
 export const TEAMS_BEFORE_TRANSFER_MAX = TEAMS_MAX / 2
 

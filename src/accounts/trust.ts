@@ -5,15 +5,15 @@ import type { Trust } from '../db/users.ts'
 import { type Network, networksAround } from '../throttles/client-network.ts'
 
 /**
- * The name under which an account shares scarce upstreams with others. Anybody gets accounts,
- * addresses and proven mailboxes for nothing. So an account counts as a member of the networks that
- * hold the address it signed up from, however old the account is. An account has a share of its
- * own, named by its id, if it came from no public network, if an operator approved it, or if its
- * plan is not Free. A mail domain makes no group, because a stranger chooses it, and many honest
- * callers share a domain.
+ * The name under which an account shares scarce upstreams with others. Accounts, addresses and
+ * proven mailboxes cost nothing, so an account shares with all accounts of the networks that hold
+ * its sign-up address, however old the account is. An account has a share of its own, named by its
+ * id, if it signed up from no public network, if an operator approved it, or if its plan is not
+ * Free. A mail domain makes no group, because strangers choose it and many honest callers share a
+ * domain.
  *
- * @returns the id, or a path of networks, the widest first, with `/` between them: see
- *   `members.lua`. A network cannot be read from its name, which goes into jobs.
+ * @returns the account's id, or a path of networks, the widest first, separated by `/` (see
+ *   `members.lua`). The name goes into jobs, so it does not reveal the network.
  */
 export function shareGroupOf(account: Trust & Pick<User, 'id' | 'tier'>, secret: Buffer): string {
   const { id, tier, approved_at, signup_network } = account
@@ -24,14 +24,14 @@ export function shareGroupOf(account: Trust & Pick<User, 'id' | 'tier'>, secret:
 }
 
 /**
- * A /48 may have a quarter of a window while others ask, `q`, because tunnels give them away; any
- * other network half, `h`.
+ * How much of a window a network may have while others wait too: a quarter (`q`) for a /48, because
+ * tunnels give /48s away; a half (`h`) for any other network.
  */
 function part({ kind, prefix }: Network): 'q' | 'h' {
   return kind === 'ipv6' && prefix === 48 ? 'q' : 'h'
 }
 
-/** 60 bits: names go into every entry of a cap's log. */
+/** 60 bits, because the name stands in every entry of a cap's log. */
 function networkId({ name }: Network, secret: Buffer): string {
   return createHmac('sha256', secret).update(name).digest('base64url').slice(0, 10)
 }
@@ -45,14 +45,14 @@ export function forbiddenModes(
 }
 
 /**
- * What an account lacks for live calls under the operator's policy; undefined if it may make
- * them.
+ * What an account still needs before the operator's policy allows live calls; undefined if it needs
+ * nothing.
  */
 export function missingForLiveCalls(
   { email_verified_at, approved_at }: Pick<Trust, 'email_verified_at' | 'approved_at'>,
   policy: SignupPolicy,
 ): 'verification' | 'approval' | undefined {
-  // An operator's approval stands for the proof of the address too.
+  // An operator's approval replaces the proof of the address too.
   if (approved_at !== null) return undefined
   if (policy === 'approval') return 'approval'
   return policy === 'verified' && email_verified_at === null ? 'verification' : undefined

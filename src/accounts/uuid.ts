@@ -5,7 +5,7 @@ export function isUuid(value: unknown): value is string {
   return typeof value === 'string' && UUID.test(value)
 }
 
-/** A UUID in any case in the form we write it; every other text as it is. */
+/** A UUID of any case in the form we write; any other text unchanged. */
 export function inOwnForm(text: string): string {
   const lower = text.toLowerCase()
   return isUuid(lower) ? lower : text

@@ -1,11 +1,11 @@
-/** The items that wait under one key, and their promises in the same order. */
+/** The items that wait under one key, and the promises of their callers in the same order. */
 interface Gathered<Item, Result> {
   items: Item[]
   waiting: PromiseWithResolvers<Result>[]
 }
 
 /**
- * Ticks for which a busy process gathers: under load a call that comes a fraction of a millisecond
+ * Ticks for which a busy process gathers, so that a call that comes a fraction of a millisecond
  * later still joins.
  */
 const BUSY_TICKS = 3
@@ -21,9 +21,9 @@ export interface BatcherOptions {
 }
 
 /**
- * Gathers what comes under a key and sends it together: at the end of the tick of the event loop,
- * or of the third tick if the last gathering brought more than one item, or after a fixed time. One
- * message for a batch's items costs less than one message each.
+ * Gathers the items that come under a key and sends them together: at the end of the event loop's
+ * tick, at the end of the third tick if the last batch had more than one item, or after a fixed
+ * time. One message for a batch costs less than one message for each item.
  */
 export class Batcher<Item, Result = undefined> {
   readonly #send: (items: Item[], key: string) => Promise<Result[]>
@@ -35,8 +35,8 @@ export class Batcher<Item, Result = undefined> {
   #isBusy = false
 
   /**
-   * `send` answers with one result for each item, in order, or with none if nobody reads them; when
-   * it fails, every item of the batch fails with its error.
+   * @param send answers with one result for each item, in order, or with none if nobody reads the
+   *   results. If it fails, every item of the batch fails with its error.
    */
   constructor(
     send: (items: Item[], key: string) => Promise<Result[]>,
@@ -64,7 +64,9 @@ export class Batcher<Item, Result = undefined> {
     return waiting.promise
   }
 
-  /** Sends what is pending under a key now: what the caller sends next comes after it. */
+  /**
+   * Sends the pending items of a key now, so that what the caller sends next arrives after them.
+   */
   flush(key: string): void {
     const gathered = this.#pending.get(key)
     if (!gathered) return
@@ -73,7 +75,7 @@ export class Batcher<Item, Result = undefined> {
     this.#underWay.add(sending)
   }
 
-  /** Sends what is pending now. Resolves when everything is sent, or has failed to be. */
+  /** Sends all pending items now. Resolves when every batch was sent or has failed. */
   async drain(): Promise<void> {
     do {
       this.#flushAll()

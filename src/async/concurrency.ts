@@ -1,4 +1,4 @@
-/** Runs at most so many pieces of work at once; others wait in their order. */
+/** Runs at most a fixed number of tasks at once. Others wait in their order. */
 export class Concurrency {
   readonly #max: number
   readonly #waiting: (() => void)[] = []
@@ -14,7 +14,7 @@ export class Concurrency {
     try {
       return await work()
     } finally {
-      // The next call takes the place of this call.
+      // The next task takes over the slot.
       const next = this.#waiting.shift()
       if (next) next()
       else this.#running -= 1

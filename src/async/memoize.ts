@@ -1,15 +1,15 @@
 import { LRUCache } from 'lru-cache'
 
-/** A function that makes one value per key, when it is first needed. */
+/** A function that makes one value for each key, when the key is first used. */
 export interface Memoized<Arguments extends unknown[], Value> {
   (...values: Arguments): Value
-  /** What was made so far, by key. */
+  /** The values made so far, by key. */
   readonly made: { get: (key: string) => Value | undefined; readonly size: number; values: () => Iterable<Value> }
 }
 
 /**
- * `max`: forgets what was not used for longest beyond so many values, for keys of which callers can
- * make any number. Default: no bound.
+ * @param max if callers can make any number of keys: beyond so many values, the least recently used
+ *   value is forgotten. Default: no bound.
  */
 export function memoize<Arguments extends unknown[], Value extends {}>(
   keyOf: (...values: Arguments) => string,

@@ -1,4 +1,4 @@
-/** More work of this key waits than may. */
+/** Too much work of this key is waiting. */
 export class TooManyWaitingError extends Error {
   constructor() {
     super('too much work waits for its turn')
@@ -7,19 +7,22 @@ export class TooManyWaitingError extends Error {
 }
 
 /**
- * Runs the work of each key one after the other, in the order in which it came. Different keys do
+ * Runs the work of each key one piece after the other, in the order of arrival. Different keys do
  * not wait for each other.
  */
 export class OneAtATime {
   readonly #waitingMax: number
   readonly #queues = new Map<string, { last: Promise<unknown>; count: number }>()
 
-  /** `waitingMax`: how much work of one key may wait besides the work that runs. */
+  /** @param waitingMax how much work of one key may wait behind the work that runs */
   constructor(waitingMax: number) {
     this.#waitingMax = waitingMax
   }
 
-  /** @throws TooManyWaitingError at once if more work waits than may, and what `work` throws */
+  /**
+   * @throws TooManyWaitingError at once if too much work of the key is waiting; also what `work`
+   *   throws
+   */
   async run<T>(key: string, work: () => Promise<T>): Promise<T> {
     const queue = this.#queues.get(key) ?? { last: Promise.resolve(), count: 0 }
     if (queue.count > this.#waitingMax) throw new TooManyWaitingError()

@@ -1,11 +1,15 @@
-/** How often the event loop must turn for the time to count in full, milliseconds. */
+/**
+ * How often the timer checks, milliseconds. If the event loop stands still, at most two steps
+ * count.
+ */
 const STEP_MS = 50
 
 /**
  * A time limit for an answer from outside. It counts only time in which this process could have
- * read the answer: a standstill of the event loop counts as two steps, however long it lasts. A
- * plain timer would end the wait in the first turn after a standstill, before the process reads an
- * answer that has long been there. The last step is followed by one more look at the sockets.
+ * read the answer: a standstill of the event loop counts as two steps at most, however long it
+ * lasts. A plain timer would end the wait in the first tick after a standstill, before the process
+ * reads an answer that has arrived meanwhile. After the last step the event loop reads its sockets
+ * once more before the wait ends.
  */
 export class PatientTimer {
   #countedMs = 0
@@ -28,7 +32,7 @@ export class PatientTimer {
     step()
   }
 
-  /** Milliseconds that count so far. */
+  /** Milliseconds counted so far. */
   get countedMs(): number {
     return this.#countedMs + Math.min(performance.now() - this.#steppedAt, 2 * STEP_MS)
   }

@@ -1,19 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
 export interface RetryUntilOptions {
-  /** Whether doing it again does no harm after this error. */
+  /** Whether repeating the work does no harm after this error. */
   mayRepeat: (error: unknown) => boolean
   /** Pause between two tries, milliseconds. */
   everyMs: number
-  /** How long it is tried, milliseconds from now. */
+  /** How long to try, milliseconds from now. */
   forMs: number
 }
 
-/** For what a Redis that is started again, or fails over, must take in the end. */
+/** For writes that must succeed in the end, although Redis is restarting or failing over. */
 export const RESTART_RETRY = { everyMs: 250, forMs: 30_000 }
 
 /**
- * Repeats work that failed for a while, if it may be repeated.
+ * Repeats work that fails, for a limited time and as long as a repetition is allowed.
  * @throws the last error
  */
 export async function retryUntil<T>(

@@ -1,7 +1,7 @@
 /**
- * Waits for work, but not for longer than this. The work itself goes on.
+ * Waits for work, but not longer than `timeMs`. The work itself continues.
  *
- * @throws what the work throws in time
+ * @throws what the work throws if it fails in time
  */
 export async function within<T>(timeMs: number, work: Promise<T>): Promise<T | 'late'> {
   const { promise, resolve } = Promise.withResolvers<'late'>()

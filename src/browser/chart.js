@@ -1,22 +1,22 @@
 import uPlot from './uplot.js'
 
-/** The charts in the page by the element they stand in, each with what it was last drawn from. */
+/** The charts of the page, by the element that holds them, each with the values drawn last. */
 const charts = new Map()
 
 const HEIGHT = 180
 
-/** Steps of the vertical axis: round numbers, and no fractions of a call or millisecond. */
+/** Steps of the vertical axis. They are round numbers; calls and milliseconds have no fractions. */
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6]
 
 /**
- * Draws values over time into an element, or moves its chart on to new values.
+ * Draws values over time into an element, or updates the chart that the element has.
  *
  * - `at`: moments, seconds since the epoch
- * - `series`: `{ label, color, values }`, the colour a custom property such as `--good`
- * - `isStacked`: each series stands on the series after it; if all are 0 there is no point
+ * - `series`: `{ label, color, values }`; the colour is a custom property such as `--good`
+ * - `isStacked`: each series stands on the series after it; no point is drawn if all are 0
  * - `isBars`: bars instead of lines
- * - `line`: `{ label, color, value }`, a level that is the same at all moments
- * - `format`: a value in words; `formatTime`: a moment in words
+ * - `line`: `{ label, color, value }`, a horizontal line
+ * - `format`: writes a value in words; `formatTime`: writes a moment in words
  */
 export function drawChart(element, options) {
   forgetRemoved()
@@ -74,7 +74,7 @@ function settings(element, drawn) {
       { label: 'At', value: (_chart, second) => (second ? time(second) : '–') },
       ...series.map((one, index) => ({
         label: one.label,
-        // A series of a stack shows its own share, not the height of the stack.
+        // In a stack, a series shows its own value, not the height of the stack.
         // biome-ignore lint/complexity/useMaxParams: the form of uPlot's callback.
         value: (_chart, _value, _series, point) =>
           drawn.options.format(point === null ? null : drawn.options.series[index]?.values[point]),
@@ -115,7 +115,7 @@ function lineStyle(name) {
   }
 }
 
-/** Points with a value and none beside it: a line would not show them. */
+/** Points without a neighbour that has a value, because a line would not show them. */
 function isolatedPoints(chart, seriesIndex) {
   const values = chart.data[seriesIndex]
   const has = (index) => values[index] !== null && values[index] !== undefined
@@ -123,8 +123,8 @@ function isolatedPoints(chart, seriesIndex) {
 }
 
 /**
- * A custom property as a canvas understands it: `light-dark()` is resolved by the element that it
- * is set on.
+ * The colour of a custom property in a form that a canvas understands. The element on which the
+ * property is set resolves `light-dark()`.
  */
 function colorOf(name) {
   const probe = document.createElement('i')
@@ -150,7 +150,8 @@ function forgetRemoved() {
   for (const [element, drawn] of charts) drawn.wasConnected ||= element.isConnected
 }
 
-// Colours are taken when a chart is made: other colours, another chart.
+// A chart reads its colours when it is made. If the colour scheme changes, each chart is made
+// again.
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
   for (const [element, drawn] of [...charts]) {
     forget(element, drawn)

@@ -1,22 +1,25 @@
-/** Names that the clients give to APIs, endpoints and parameters; snippets show them. */
+/**
+ * The names that the generated clients use for APIs, endpoints and parameters. Code samples show
+ * them.
+ */
 
-/** Words that cannot name a parameter or a method (Python's keywords). */
+/** Python's keywords, which cannot name a parameter or a method. */
 const PYTHON_KEYWORDS = new Set(
   'False None True and as assert async await break class continue def del elif else except finally for from global if import in is lambda nonlocal not or pass raise return try while with yield self'.split(
     ' ',
   ),
 )
 
-/** What a client has besides its APIs. */
+/** Methods of the clients, whose names no API may take. */
 const METHODS = new Set(['call', 'answer', 'start', 'batch', 'close', 'constructor'])
 
 /**
- * A name of Python for the name of a parameter, an endpoint or an API.
+ * Python's name for a parameter, an endpoint or an API.
  *
  * @param {string} name
  */
 export function pythonName(name) {
-  // Python compares names in the form NFKC.
+  // Python compares identifiers in the form NFKC.
   const word = name
     .normalize('NFKC')
     .replace(/[^\p{L}\p{N}]+/gu, '_')
@@ -26,7 +29,8 @@ export function pythonName(name) {
 }
 
 /**
- * A name of Python for each parameter, by its own: `a-b` and `a_b` are `a_b` and `a_b_2`.
+ * Python's name for each parameter, by the parameter's own name. If two parameters would have the
+ * same name, the second gets a number: `a-b` and `a_b` become `a_b` and `a_b_2`.
  *
  * @param {readonly string[]} names
  * @returns {ReadonlyMap<string, string>}
@@ -45,7 +49,7 @@ export function pythonNames(names) {
 }
 
 /**
- * The member of the Python client that has an API; none takes the place of a method.
+ * The member of the Python client that holds an API. It never has the name of a method.
  *
  * @param {string} slug
  */
@@ -55,7 +59,7 @@ export function pythonMember(slug) {
 }
 
 /**
- * `by-ingredient` → `byIngredient`.
+ * TypeScript's name for an endpoint or parameter: `by-ingredient` becomes `byIngredient`.
  *
  * @param {string} name
  */
@@ -69,7 +73,7 @@ export function typescriptName(name) {
 }
 
 /**
- * The member of the TypeScript client that has an API; none takes the place of a method.
+ * The member of the TypeScript client that holds an API. It never has the name of a method.
  *
  * @param {string} slug
  */

@@ -1,6 +1,5 @@
 /**
- * A text as the content of an element or of a quoted attribute: whatever it holds, it stays text
- * (HTML Standard, 13.3).
+ * Escapes a text for the content of an element or for a quoted attribute (HTML Standard, 13.3).
  *
  * @param {unknown} text
  */

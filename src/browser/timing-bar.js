@@ -12,7 +12,7 @@ const PARTS = [
 const WIDTH = 1_000
 
 /**
- * What a timing bar needs of a call: milliseconds, null if not known.
+ * What the timing bar reads of a call: milliseconds, null if unknown.
  *
  * @typedef {object} TimedCall
  * @property {number | null} admissionMs
@@ -24,9 +24,9 @@ const WIDTH = 1_000
  */
 
 /**
- * Where the time of a call went: the parts with their share of the bar, and the end of the forecast
- * wait on it. Parts are measured by two clocks, so that together they may exceed the whole by a
- * little.
+ * Where the time of a call went: each part with its share of the bar, and the point at which the
+ * forecast wait would have ended. Two clocks measure the parts, so that their sum may exceed the
+ * total by a little.
  *
  * @param {TimedCall} call
  */
@@ -39,8 +39,8 @@ export function timingOf({ admissionMs, queueMs, permitMs, upstreamMs, totalMs, 
   }
   const known = Object.values(measured).reduce((sum, ms) => sum + ms, 0)
   const all = { ...measured, rest: Math.max(0, totalMs - known) }
-  // A call that was refused waited for nothing: what it was quoted is how long its caller should
-  // wait.
+  // A refused call did not wait. Its forecast says how long the caller should wait, so the bar does
+  // not show it.
   const forecastEnd = queueMs === null || !(quotedMs > 0) ? undefined : measured.admission + quotedMs
   const scale = Math.max(totalMs, known, forecastEnd ?? 0, 0.1)
   let x = 0
@@ -64,8 +64,8 @@ export function durationWords(ms) {
 }
 
 /**
- * The bar and the same as text, as HTML, without the parts that took no time. It holds numbers and
- * words of this file alone.
+ * The bar and the same facts as text, as HTML. Parts that took no time are left out. The HTML
+ * contains only numbers and words of this file.
  *
  * @param {TimedCall} call
  */

@@ -10,18 +10,19 @@ import { GatewayError } from '../errors.ts'
 import type { Person } from './oidc-sign-in.ts'
 
 /**
- * An address that an account may have, in the form in which it is stored: a plain local part
+ * An email address that an account may have, in the form in which it is stored: a plain local part
  * (dot-atom, RFC 5322, 3.2.3), and a host.
  */
 const ADDRESS = /^(?=.{3,254}$)[\w!#$%&'*+/=?^`{|}~.-]{1,64}@[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/i
 
-/** The name that the audit log has for what a sign-in does to an account. */
+/** The actor in the audit log for changes that a sign-in makes to an account. */
 const ACTOR = 'sign-in at the provider'
 
 /**
- * An account with a person's address that is not theirs without a further proof. If nobody has
- * proven the address of the account, somebody else may have made it, and the person may start it
- * anew. Otherwise the account is somebody else's at the provider, and only its password helps.
+ * An account with the address of a person who has not yet proven that the account is theirs. If
+ * nobody has proven the account's address, somebody else may have made the account; the person may
+ * then replace it by a new account. Otherwise the account is linked to somebody else at the
+ * provider, and only its password proves that it is the person's.
  */
 export interface Claim extends IdentityName {
   userId: string
@@ -30,15 +31,16 @@ export interface Claim extends IdentityName {
   hasPassword: boolean
 }
 
-/** To which account a sign-in leads, or to which it would lead after a further proof. */
+/** The account to which a sign-in leads, or to which it will lead after a further proof. */
 export type Destination =
   | { user: User; isLinked: boolean; claim?: undefined }
   | { claim: Claim; user?: undefined; isLinked?: undefined }
 
 /**
- * The account of a person. A person whom no account knows is known by an address that the provider
- * has proven: without an account of this address they get a new account; an account that has proven
- * the address too is theirs from now on. What address an account has is never changed.
+ * Finds or makes the account of a person. If no account is linked to the person, the address
+ * decides that the provider has proven. If no account has this address, the person gets a new
+ * account. If an account has proven this address too, it is linked to the person. The address of an
+ * account never changes here.
  *
  * @throws GatewayError FORBIDDEN for a person without a proven address, and for a disabled account
  */
@@ -56,7 +58,7 @@ export async function accountOfPerson(db: Db, person: Person, signupNetwork: str
     return await accountOfAddress(db, { person, email, signupNetwork })
   } catch (error) {
     if (sqlState(error) !== UNIQUE_VIOLATION) throw error
-    // Another tab, or a sign-up, was first.
+    // Another tab, or a sign-up, made the account first.
     const user = await findUserByIdentity(db, person)
     return user
       ? { user: enabled(user), isLinked: false }
@@ -76,7 +78,7 @@ function accountOfAddress(db: Db, { person, email, signupNetwork }: Newcomer): P
     const user = found && (await lockUser(transaction, found.id))
     if (!user) return { user: await insertPerson(transaction, { person, email, signupNetwork }), isLinked: false }
     enabled(user)
-    // Another tab was first, between the look for the person and the lock.
+    // Another tab linked the person between the first look-up and the lock.
     if ((await findUserByIdentity(transaction, person))?.id === user.id) return { user, isLinked: false }
     const isProven = user.email_verified_at !== null
     // An address that the provider gave to a second person is no proof of whose the account is.
@@ -113,10 +115,10 @@ export async function claimByPassword(
 }
 
 /**
- * Deletes an account whose address nobody has proven, with all that whoever made it has there, and
- * makes an account of the same address and plan for the person who has proven it.
+ * Deletes an account whose address nobody has proven, with everything that its maker stored in it.
+ * Makes an account with the same address and plan for the person who has proven the address.
  *
- * @throws GatewayError FORBIDDEN if somebody has proven it by now
+ * @throws GatewayError FORBIDDEN if somebody has proven the address meanwhile
  */
 export async function claimAnew(db: Db, claim: Claim, signupNetwork: string | null): Promise<User> {
   return await db.transaction().execute(async (transaction) => {
@@ -136,7 +138,7 @@ export async function claimAnew(db: Db, claim: Claim, signupNetwork: string | nu
   })
 }
 
-/** An account without a password, which counts as proven and approved. */
+/** Makes an account without a password. It counts as proven and approved. */
 async function insertPerson(transaction: Db, { person, email, signupNetwork }: Newcomer): Promise<User> {
   const id = randomUUID()
   await insertUser(transaction, { id, email, passwordHash: null, signupNetwork, isApproved: true })
@@ -148,7 +150,7 @@ async function insertPerson(transaction: Db, { person, email, signupNetwork }: N
 async function link(transaction: Db, user: User, { issuer, subject }: IdentityName): Promise<void> {
   await setIdentity(transaction, user.id, { issuer, subject })
   await verifyEmail(transaction, user.id, user.email)
-  // Not the person's name at the provider: records stay when the account is gone.
+  // The record does not name the person, because it outlives the account.
   const after = { issuer }
   await insertAuditRecord(transaction, { actor: ACTOR, action: 'user.link', subject: user.id, after })
 }
@@ -177,8 +179,8 @@ function wrongPassword(): GatewayError {
 }
 
 /**
- * The address of a person, if the same document of the provider names it and says that it is
- * proven. Only `true` counts (OpenID Connect Core 1.0, 5.1).
+ * The address of a person, if one document of the provider names the address and says that it is
+ * verified. Only `true` counts (OpenID Connect Core 1.0, 5.1).
  */
 function provenAddress({ claims, userInfo }: Person): string | undefined {
   for (const { email, email_verified: isVerified } of [claims, userInfo]) {

@@ -11,17 +11,23 @@ const PROVIDER_SECONDS_MAX = 10
 /** Longest answer of the provider, bytes; a longer answer ends the sign-in. Fails closed. */
 const ANSWER_BYTES_MAX = 256 * 1_024
 
-/** Codes that a process exchanges at once. Fails closed: further people try again. */
+/**
+ * Codes that a process exchanges at once. Fails closed: people beyond this number have to try
+ * again.
+ */
 const EXCHANGES_MAX = 50
 
 /**
- * How long what the provider says of itself is used, milliseconds: an hour, and a minute once a
- * sign-in failed, because the provider may have other keys by now.
+ * How long the provider's configuration and keys are used, milliseconds: an hour. After a failed
+ * sign-in: a minute, because the provider may have new keys.
  */
 const FRESH_MS = 3_600_000
 const DOUBTFUL_MS = 60_000
 
-/** Longest cookie of sign-ins under way: browsers take 4096 bytes with its name and attributes. */
+/**
+ * Longest cookie that holds sign-ins in progress. Browsers accept 4096 bytes with name and
+ * attributes.
+ */
 const COOKIE_LENGTH_MAX = 3_800
 
 /** Longest `sub` of a provider (OpenID Connect Core 1.0, 2). */
@@ -33,7 +39,7 @@ interface Pending {
   nonce: string
   verifier: string
   redirectUri: string
-  /** The page to which the person wanted. */
+  /** The page that the person wanted to open. */
   next: string
   endsAt: number
 }
@@ -41,9 +47,12 @@ interface Pending {
 /** A person whom the provider has signed in. */
 export interface Person {
   issuer: string
-  /** The name that the provider gives to nobody else. */
+  /** The provider's own id of the person, which it never gives to another person. */
   subject: string
-  /** What the ID token says, and what the user info says; empty if nobody needed the user info. */
+  /**
+   * Claims of the ID token, and the user info; the latter is empty if the ID token had all needed
+   * claims.
+   */
   claims: Record<string, unknown>
   userInfo: Record<string, unknown>
 }
@@ -53,14 +62,15 @@ export interface SignInOptions {
   secrets: Secret[]
   /** A cookie for one purpose is not valid for the other. */
   purpose: 'console sign-in' | 'account sign-in'
-  /** Claims for which the user info is read if the ID token lacks them. */
+  /** Claims that are needed. The user info is read if the ID token lacks any of them. */
   neededClaims: string[]
 }
 
 /**
- * Sign-in by the provider of OIDC_ISSUER: code flow with PKCE, state and nonce (OpenID Connect Core
- * 1.0, 3.1). What a sign-in remembers travels sealed in a cookie of the browser, so a code that
- * another browser got is refused. The cookie holds the newest sign-ins of the browser, one a tab.
+ * Sign-in at the provider of OIDC_ISSUER: code flow with PKCE, state and nonce (OpenID Connect Core
+ * 1.0, 3.1). The state of a sign-in travels sealed in a cookie of the browser, so a code that
+ * another browser received is refused. The cookie holds the newest sign-ins of the browser, one for
+ * each tab.
  */
 export class OidcSignIn {
   readonly #options: SignInOptions
@@ -73,9 +83,9 @@ export class OidcSignIn {
   }
 
   /**
-   * @param cookie of earlier sign-ins of this browser; they go on
-   * @returns where the person signs in, and the cookie with which they come back.
-   * @throws when the provider does not answer
+   * @param cookie with earlier sign-ins of this browser, which stay valid
+   * @returns the address at which the person signs in, and the new cookie
+   * @throws if the provider does not answer
    */
   async begin(sought: { redirectUri: string; next: string; cookie: string }): Promise<{ url: string; cookie: string }> {
     const configuration = await this.#configuration()
@@ -102,9 +112,9 @@ export class OidcSignIn {
   /**
    * Ends a sign-in.
    *
-   * @param query of the address to which the provider sent the person back
-   * @throws for what is no answer to a sign-in of this browser: another browser, state, nonce,
-   *   issuer, audience or key, or a sign-in that is over
+   * @param query of the address at which the provider sent the person back
+   * @throws if the query does not answer a sign-in of this browser (other browser, state, nonce,
+   *   issuer, audience or key), or the sign-in has expired
    */
   async finish(query: string, cookie: string): Promise<Person & { next: string }> {
     const pending = this.#opened(cookie).find(({ state }) => state === stateIn(query))
@@ -121,7 +131,9 @@ export class OidcSignIn {
     }
   }
 
-  /** The cookie without the sign-in that a query answers; undefined when nothing else is in it. */
+  /**
+   * The cookie without the sign-in that the query answers; undefined if no other sign-in is left.
+   */
   rest(query: string, cookie: string): string | undefined {
     const others = this.#opened(cookie).filter(({ state }) => state !== stateIn(query))
     return others.length === 0 ? undefined : this.#sealed(others)
@@ -142,7 +154,7 @@ export class OidcSignIn {
     const claims = tokens.claims()
     if (claims === undefined) throw new Error('the provider sent no ID token')
     if (claims.sub === '' || claims.sub.length > SUBJECT_LENGTH_MAX) throw new Error('the provider sent no usable sub')
-    // Many providers keep groups and addresses out of the ID token, which is to be small.
+    // Many providers leave groups and addresses out of the ID token to keep it small.
     const hasAll = this.#options.neededClaims.every((name) => claims[name] !== undefined)
     const { userinfo_endpoint: hasUserInfo } = configuration.serverMetadata()
     const userInfo =
@@ -150,7 +162,7 @@ export class OidcSignIn {
     return { issuer: claims.iss, subject: claims.sub, claims, userInfo }
   }
 
-  /** As many sign-ins as a cookie holds, the newest first. */
+  /** Seals as many sign-ins as the cookie can hold, the newest first. */
   #sealed(pendings: Pending[]): string {
     const kept = [...pendings]
     for (;;) {
@@ -161,7 +173,9 @@ export class OidcSignIn {
     }
   }
 
-  /** The sign-ins of a cookie that are not over; none for a cookie that was not made here. */
+  /**
+   * The sign-ins of a cookie that have not expired; none if this gateway did not make the cookie.
+   */
   #opened(cookie: string): Pending[] {
     const [secretId = '', text = ''] = cookie.split('.')
     try {
@@ -169,12 +183,15 @@ export class OidcSignIn {
       const pendings = JSON.parse(open(this.#options.secrets, this.#options.purpose, sealed)) as Pending[]
       return pendings.filter(({ endsAt }) => endsAt > Date.now())
     } catch {
-      // Absent, forged, or of another key.
+      // The cookie is absent, forged or sealed with another key.
       return []
     }
   }
 
-  /** Remembered unless it fails: a provider that is away while the process starts is met later. */
+  /**
+   * Loads the provider's configuration and remembers it unless the load fails. If the provider is
+   * away while the process starts, the next sign-in loads it.
+   */
   #configuration(): Promise<oidc.Configuration> {
     if (this.#known && Date.now() - this.#known.at < FRESH_MS) return this.#known.configuration
     const known = { at: Date.now(), configuration: this.#discover() }
@@ -191,8 +208,8 @@ export class OidcSignIn {
     const options: oidc.DiscoveryRequestOptions = {
       [oidc.customFetch]: this.#fetch,
       timeout: PROVIDER_SECONDS_MAX,
-      // The signature of an ID token is checked too, whatever the connection says of its sender. A
-      // provider without TLS is one on this machine: the settings take no other.
+      // The signature of an ID token is checked even if it came over TLS. Without TLS the provider
+      // runs on this machine, because the settings accept no other plain address.
       execute: isPlain
         ? [oidc.enableNonRepudiationChecks, oidc.allowInsecureRequests]
         : [oidc.enableNonRepudiationChecks],
@@ -212,7 +229,7 @@ export class OidcSignIn {
     return posting
   }
 
-  /** As every connection is opened: by the name servers of the settings. */
+  /** Opens the connection with the name servers of the settings, as every connection is opened. */
   readonly #fetch: oidc.CustomFetch = async (url, { body, headers, method, redirect, signal }) => {
     const answer = await undiciFetch(url, {
       ...{ headers, method, redirect, dispatcher: this.#dispatcher },
@@ -228,7 +245,7 @@ function stateIn(query: string): string | null {
   return new URLSearchParams(query).get('state')
 }
 
-/** The stream with a bound: fails if it brings too many bytes. */
+/** Limits a stream: reading fails when too many bytes have arrived. */
 function bounded(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
   let count = 0
   const counting = new TransformStream<Uint8Array, Uint8Array>({

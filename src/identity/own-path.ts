@@ -1,6 +1,6 @@
 /**
- * The page of this host that a form or an address names, and `/` for anything else: a log-in leads
- * to no other site, and not back to itself.
+ * The path that a form or an address names, if it is a page of this host; otherwise `/`. A log-in
+ * therefore never leads to another site, nor back to the log-in page.
  */
 export function ownPath(next = '/'): string {
   const base = 'http://own'

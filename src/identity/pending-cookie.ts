@@ -1,12 +1,12 @@
 import type { FastifyRequest } from 'fastify'
 import { readCookie, writeCookie } from '../http/request/cookies.ts'
 
-/** How long a person may take at the provider, seconds. */
+/** How long a person may take to sign in at the provider, seconds. */
 export const SIGN_IN_SECONDS = 600
 
 /**
- * Whose sign-in is under way. Each port has a cookie of its own, because browsers share cookies
- * between ports.
+ * The cookie of sign-ins in progress. Each port has its own cookie name, because browsers share
+ * cookies between ports.
  */
 export interface PendingCookie {
   name: 'agw_console_sign_in' | 'agw_sign_in'
@@ -14,10 +14,10 @@ export interface PendingCookie {
 }
 
 /**
- * `Set-Cookie` of sign-ins under way; of their end without a value. It comes back with a person
- * whom another site sends: Lax, not Strict. Over HTTPS its prefix binds it to this host (RFC
- * 6265bis, 4.1.3.2), so that no other host of the domain puts a sign-in of somebody else into the
- * browser.
+ * The `Set-Cookie` header for sign-ins in progress; without a value it deletes the cookie. The
+ * cookie is Lax, not Strict, because another site sends the person back. Over HTTPS its name has
+ * the prefix that binds it to this host (RFC 6265bis, 4.1.3.2), so that another host of the domain
+ * cannot put somebody else's sign-in into the browser.
  */
 export function writePending({ name, isSecure }: PendingCookie, value: string | undefined): string {
   return writeCookie({

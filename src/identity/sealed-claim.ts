@@ -4,7 +4,7 @@ import { GatewayError } from '../errors.ts'
 import type { Claim } from './account-of-person.ts'
 import { SIGN_IN_SECONDS } from './pending-cookie.ts'
 
-/** A claim, and the page to which the person wanted. */
+/** A claim, and the page that the person wanted to open. */
 export interface ClaimOnTheWay {
   claim: Claim
   next: string
@@ -12,14 +12,16 @@ export interface ClaimOnTheWay {
 
 const RECORD = 'claim of an account'
 
-/** As a page holds it: whoever sends it back is the person whom the provider has signed in. */
+/**
+ * Seals a claim for a form field. Whoever sends it back is the person whom the provider signed in.
+ */
 export function sealClaim(secrets: Secret[], onTheWay: ClaimOnTheWay): string {
   const endsAt = Date.now() + SIGN_IN_SECONDS * 1_000
   const { secretId, bytes } = seal(secrets, RECORD, JSON.stringify({ ...onTheWay, endsAt }))
   return `${secretId}.${bytes.toString('base64url')}`
 }
 
-/** @throws GatewayError INVALID_TOKEN for what was not sealed here, or is over */
+/** @throws GatewayError INVALID_TOKEN if this gateway did not seal the text, or it has expired */
 export function openClaim(secrets: Secret[], text: string): ClaimOnTheWay {
   const [secretId = '', bytes = ''] = text.split('.')
   const over = (cause?: unknown) =>

@@ -22,10 +22,10 @@ export interface SessionDeps {
 
 /**
  * Begins a session of an account.
- * @returns its token
- * @param user as the password was compared with it, or as the provider's sign-in led to it
- * @throws GatewayError INVALID_CREDENTIALS when the account is disabled, or its password is another
- * by now
+ * @param user as read when the password was compared, or when the provider's sign-in led to it
+ * @returns the session's token
+ * @throws GatewayError INVALID_CREDENTIALS if the account is disabled, or its password has changed
+ *   since
  */
 export async function startSession(
   { config, db, redis, health, log }: SessionDeps,
@@ -33,7 +33,7 @@ export async function startSession(
 ): Promise<string> {
   const session = { id: randomUUID(), userId, passwordHash, expiresAt: new Date(health.now() + SESSION_MS) }
   if (!(await insertSession(db, session))) throw new GatewayError('INVALID_CREDENTIALS')
-  // The calls of a session that had to go are refused from now on.
+  // Calls of sessions that were ended to make room are refused from now on.
   await announced({ redis, log }, [userId], async (accountIds) => {
     if (!(await deleteSurplusSessions(db, userId, SESSIONS_MAX))) accountIds.clear()
   })

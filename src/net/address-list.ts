@@ -1,13 +1,19 @@
 import { isIP } from 'node:net'
 import ipaddr, { type IPv4, type IPv6 } from 'ipaddr.js'
 
-/** Addresses that a list remembers as its own. A client has few, and a network may have many. */
+/**
+ * Addresses of the list that are remembered as found. A client has few addresses, but a network may
+ * have many.
+ */
 const KNOWN_MAX = 64
 
-/** Addresses and networks, from which a request may come. */
+/** Addresses and networks from which requests are allowed. */
 export class AddressList {
   readonly #networks: Network[]
-  /** Addresses that were found in it: only the first request of a client is compared. */
+  /**
+   * Addresses that were found in the list, so that only a client's first request is compared with
+   * it.
+   */
   readonly #known = new Set<string>()
 
   /** @param networks as `normalizedNetwork` or Postgres writes them */
@@ -15,7 +21,7 @@ export class AddressList {
     this.#networks = networks.flatMap((written) => readNetwork(written) ?? [])
   }
 
-  /** @param address in its shortest form, as `ip` of a request */
+  /** @param address in its shortest form, as `request.ip` has it */
   has(address: string): boolean {
     if (this.#known.has(address)) return true
     if (isIP(address) === 0) return false

@@ -5,31 +5,31 @@ import { isPublicAddress } from './reachable.ts'
 
 const CONNECT_TIMEOUT_MS = 3_000
 
-/** An address that an upstream's name must not lead to. */
+/** The name of an upstream leads to an address that must not be reached. */
 export class BlockedAddressError extends Error {
   readonly code = 'BLOCKED_ADDRESS'
 }
 
 export interface HttpClientOptions {
-  /** Undefined: as many as there are requests at once. */
+  /** Most connections. Undefined: as many as there are requests at once. */
   connections: number | undefined
   allowPrivate: boolean
-  /** Longest look-up and handshakes of a connection, milliseconds. */
+  /** Longest time for look-up and handshakes of a connection, milliseconds. */
   connectTimeoutMs?: number
 }
 
 /**
- * Opens the connections to one upstream, which are kept alive. Names are resolved here and the
- * answer is checked and used as it is, so that a name that points into our own network (DNS
- * rebinding) leads nowhere.
+ * Opens the connections to one upstream and keeps them alive. Names are resolved here, and the
+ * connection goes to exactly the address that was checked. So a name that is changed to point into
+ * our own network (DNS rebinding) leads nowhere.
  */
 export function openHttpClient(options: HttpClientOptions): Dispatcher {
   const { connectTimeoutMs: timeout = CONNECT_TIMEOUT_MS } = options
   return new Agent({
     ...(options.connections === undefined ? {} : { connections: options.connections }),
     pipelining: 1,
-    // If undici speaks HTTP/2, it repeats refused requests without a permit, and one dead
-    // connection fails every request.
+    // With HTTP/2, undici repeats refused requests without a permit, and one dead connection fails
+    // every request.
     allowH2: false,
     keepAliveTimeout: 30_000,
     headersTimeout: 0,
@@ -42,7 +42,7 @@ function publicConnector(timeout: number): buildConnector.connector {
   const connect = buildConnector({ timeout, lookup: publicLookup, allowH2: false })
   return (options, callback) => {
     const host = options.hostname.replace(/^\[|\]$/g, '')
-    // If the host is an address, nothing looks it up, so it is checked here.
+    // If the host is an IP address, there is no look-up, so the address is checked here.
     if (isIP(host) === 0 || isPublicAddress(host)) connect(options, callback)
     else callback(new BlockedAddressError(`${host} is not public`), null)
   }

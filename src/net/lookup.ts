@@ -4,7 +4,10 @@ import { SingleFlight } from '../async/single-flight.ts'
 import { LookupError, queryAddresses } from './name-server.ts'
 import { completeNames, hostsFileAddresses } from './system-names.ts'
 
-/** Longest look-up of a name, milliseconds: less than a connection to an upstream may take. */
+/**
+ * Longest look-up of a name, milliseconds. It is less than the time that a connection to an
+ * upstream may take.
+ */
 const LOOKUP_MS_MAX = 2_500
 
 /** Names of this machine, whatever a name server says (RFC 6761, 6.3). */
@@ -14,10 +17,10 @@ const LOOPBACK = ['127.0.0.1', '::1']
 const underWay = new SingleFlight<LookupAddress[]>()
 
 /**
- * Looks up the name of every connection that this process opens. Node's own look-up cannot be
- * cancelled and holds one of a few threads for as long as a name server is silent, so that the
- * names of strangers or of one upstream would keep the process from its stores. All that want a
- * name at the same time share one look-up.
+ * Looks up the name for every connection that this process opens. Node's own look-up cannot be
+ * cancelled, and holds one of a few threads for as long as a name server is silent. Silent servers
+ * of strangers or of one upstream would then keep the process from its stores. Concurrent look-ups
+ * of one name share one query.
  */
 export const lookup: LookupFunction = (hostname, options, callback) => {
   findAddresses(hostname, options.family).then(
@@ -38,7 +41,7 @@ async function findAddresses(hostname: string, family: unknown): Promise<LookupA
   return wanted
 }
 
-/** Node writes a family in two ways; every other value means both. */
+/** Node writes an address family in two ways. Every other value means both families. */
 const FAMILIES = new Map<unknown, number>([
   [4, 4],
   [6, 6],
@@ -52,8 +55,8 @@ async function resolveName(hostname: string): Promise<LookupAddress[]> {
 }
 
 /**
- * By the hosts file, else as a name of this machine, else by the name servers: the order of nearly
- * every system.
+ * Looks in the hosts file, then for names of this machine, then at the name servers. Nearly every
+ * system uses this order.
  */
 async function addressesOf(hostname: string): Promise<string[]> {
   const ofFile = hostsFileAddresses(hostname)
@@ -66,7 +69,7 @@ async function addressesOf(hostname: string): Promise<string[]> {
       return await queryAddresses(name, deadline)
     } catch (error) {
       if (!(error instanceof LookupError)) throw error
-      // If nobody has said that a name does not exist, it may exist.
+      // The name may exist unless a server says that it does not.
       if (failure.code === 'ENOTFOUND') failure = new LookupError(error.code, hostname, error)
     }
     if (deadline.aborted) break

@@ -1,15 +1,15 @@
 import { Resolver } from 'node:dns/promises'
 
 /**
- * Each try with a name server, milliseconds, and the tries with each; a further try takes twice as
- * long.
+ * Timeout of the first try with a name server, milliseconds, and the number of tries with each
+ * server. Each further try takes twice as long.
  */
 const TRY_MS_MAX = 500
 const TRIES_MAX = 3
 
 /**
- * Longest wait for the addresses of the other family once a name has some, milliseconds (RFC 8305,
- * 3, which waits for less: behind NAT64 the addresses that lead anywhere come last).
+ * Longest wait for the addresses of the other family after the first family has arrived,
+ * milliseconds. RFC 8305, 3 waits for less; but behind NAT64 the addresses that work come last.
  */
 const OTHER_FAMILY_MS_MAX = 250
 
@@ -24,8 +24,8 @@ export function useNameServers(addresses: string[]): void {
 }
 
 /**
- * No address, in the words of the system's look-up: ENOTFOUND if a name has none, EAI_AGAIN if no
- * server says so.
+ * A name has no address. The codes are the codes of the system's look-up: ENOTFOUND if a server
+ * says that there is none, EAI_AGAIN if no server answered that.
  */
 export class LookupError extends Error {
   readonly code: 'ENOTFOUND' | 'EAI_AGAIN'
@@ -42,9 +42,9 @@ export class LookupError extends Error {
 const NO_ADDRESS = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME'])
 
 /**
- * The addresses of a complete name, IPv4 first. The queries leave from sockets of their own, which
- * `deadline` closes, and no thread waits for them. Each look-up reads the system's name servers
- * anew, because a machine changes networks.
+ * The addresses of a complete name, IPv4 first. The queries use their own sockets, which `deadline`
+ * closes, so no thread waits for them. Each look-up reads the system's list of name servers again,
+ * because a machine may change networks.
  *
  * @throws LookupError
  */

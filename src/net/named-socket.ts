@@ -2,8 +2,8 @@ import { Socket } from 'node:net'
 import { lookup } from './lookup.ts'
 
 /**
- * A socket whose `connect(port, host)` looks the host up by `lookup`, for libraries that take no
- * look-up of ours.
+ * A socket whose `connect(port, host)` uses our `lookup`, for libraries that do not accept a
+ * look-up function.
  */
 export class NamedSocket extends Socket {
   override connect(...given: unknown[]): this {

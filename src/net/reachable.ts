@@ -12,16 +12,19 @@ export function isPublicAddress(address: string): boolean {
   return parsed instanceof ipaddr.IPv4 || parsed.match(GLOBAL_UNICAST)
 }
 
-/** All that is assigned for use on the Internet (RFC 4291, 2.4, and IANA's registry). */
+/** All addresses assigned for use on the Internet (RFC 4291, 2.4, and IANA's registry). */
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3')
 
-/** Names with an underscore are looked up as others are, and names of containers have it. */
+/**
+ * A label may have an underscore: name servers resolve such names, and names of containers have
+ * them.
+ */
 const LABEL = /^[\w-]{1,63}$/
 
 /** Longest name that a question to a name server can hold (RFC 1035, 2.3.4). */
 const NAME_LENGTH_MAX = 253
 
-/** Why no connection can ever lead to an address; undefined if a connection may. */
+/** Why a connection to this address can never work; undefined if it may work. */
 export function unreachableBecause({ hostname, port }: Pick<URL, 'hostname' | 'port'>): string | undefined {
   if (port === '0') return 'nothing listens on port 0'
   const name = hostname.replace(/^\[|\]$|\.$/g, '')

@@ -6,7 +6,7 @@ const RESOLVER = '/etc/resolv.conf'
 /** How the system completes a short name (resolv.conf, 5). */
 export interface SearchList {
   domains: string[]
-  /** A name with fewer dots is tried with the domains first. */
+  /** A name with fewer dots than this is first tried with the search domains. */
   dots: number
 }
 
@@ -20,7 +20,7 @@ export function parseHosts(text: string): Map<string, string[]> {
   return hosts
 }
 
-/** The last `search` or `domain` holds. */
+/** If the file has several lines with `search` or `domain`, the last line counts. */
 export function parseSearchList(text: string): SearchList {
   const list: SearchList = { domains: [], dots: 1 }
   for (const [keyword, ...values] of fieldsOf(text)) {
@@ -57,8 +57,8 @@ function fieldsOf(text: string): string[][] {
 }
 
 /**
- * The content of a small file, parsed again if the file has changed. If a file cannot be read, it
- * is empty.
+ * The parsed content of a small file, parsed again when the file has changed. A file that cannot be
+ * read counts as empty.
  */
 function followFile<T>(path: string, parse: (text: string) => T): () => T {
   let version = ''
@@ -71,7 +71,7 @@ function followFile<T>(path: string, parse: (text: string) => T): () => T {
     try {
       parsed = parse(readFileSync(path, 'utf8'))
     } catch {
-      // If there is no such file, or this user may not read it, the system knows no such names.
+      // If the file does not exist, or this user may not read it, the system has no such names.
       parsed = parse('')
     }
     return parsed

@@ -30,11 +30,11 @@ export interface ArtifactDeps {
   log: Log
 }
 
-/** How long what says nothing of its end is kept, seconds. */
+/** How long an artifact without an expiry is kept, seconds. */
 const DEFAULT_SECONDS = 3_600
 
 /**
- * Tokens and ids of artifacts are kept as hashes. If somebody reads the table, they cannot use
+ * Tokens and ids of artifacts are stored as hashes, so that whoever reads the table cannot use
  * them.
  */
 export function artifactHash(id: string): Buffer {
@@ -42,7 +42,7 @@ export function artifactHash(id: string): Buffer {
 }
 
 /**
- * The store in which the authorization server keeps codes, tokens and grants: sealed, in Postgres.
+ * The store in which the authorization server keeps codes, tokens and grants, sealed in Postgres.
  */
 export class ArtifactAdapter implements Adapter {
   readonly #kind: string
@@ -65,7 +65,7 @@ export class ArtifactAdapter implements Adapter {
       kind: this.#kind,
       idHash,
       uidHash: payload.uid === undefined ? null : artifactHash(payload.uid),
-      // A grant is its connection; codes and tokens name the grant they come from.
+      // A grant has the id of its connection. Codes and tokens name the grant from which they come.
       connectionId: this.#kind === 'Grant' ? id : (payload.grantId ?? null),
       secretId,
       sealed: bytes,
@@ -82,16 +82,20 @@ export class ArtifactAdapter implements Adapter {
     return this.#find({ uidHash: artifactHash(uid) })
   }
 
-  /** Of flows with codes that a user types in: there are none. */
+  /**
+   * For sign-ins with a code that the user types in (device flow), which this server does not
+   * offer.
+   */
   async findByUserCode(): Promise<undefined> {
     return undefined
   }
 
   /**
-   * A refresh token counts as used with the access token, which is stored last. Until then nobody
-   * got anything for it.
+   * Marks a code or refresh token as used. A refresh token counts as used only together with the
+   * access token that replaces it, which is stored last. Until then the client has received nothing
+   * for it.
    *
-   * @throws InvalidGrant if another request was quicker: a code is good once, over all nodes
+   * @throws InvalidGrant if another request used it first: a code is valid once, over all nodes
    */
   async consume(id: string): Promise<void> {
     const idHash = artifactHash(id)
@@ -103,7 +107,7 @@ export class ArtifactAdapter implements Adapter {
   async destroy(id: string): Promise<void> {
     const { db } = this.#deps
     const idHash = artifactHash(id)
-    // Nodes remember whom a token stands for until they hear that something changed.
+    // Nodes cache whom a token stands for until a change is announced.
     const userId = this.#kind === 'AccessToken' ? await findArtifactOwner(db, this.#kind, idHash) : undefined
     const accountIds = userId === undefined ? [] : [userId]
     await announced(this.#deps, accountIds, () => deleteArtifact(db, this.#kind, idHash))
@@ -111,8 +115,8 @@ export class ArtifactAdapter implements Adapter {
   }
 
   /**
-   * Ends the connection if a code was used twice, if a refresh token was replayed, or if the
-   * application requests it.
+   * Ends the connection. Reasons: a code was used twice, a refresh token was replayed, or the
+   * application asked for it.
    */
   async revokeByGrantId(grantId: string): Promise<void> {
     const { db } = this.#deps
@@ -133,8 +137,9 @@ export class ArtifactAdapter implements Adapter {
 }
 
 /**
- * Sign-ins that the version before stored name the resource as the application spelled it; requests
- * name it in one way. @until 0.4.0
+ * An earlier version stored sign-ins with the resource as the application spelled it. Requests name
+ * the resource in one spelling.
+ * @until 0.4.0
  */
 function withOneSpelling(payload: AdapterPayload, baseUrl: string): AdapterPayload {
   const spell = (resource: string): string => resourceOf(resource, baseUrl) ?? resource
@@ -148,10 +153,10 @@ function withOneSpelling(payload: AdapterPayload, baseUrl: string): AdapterPaylo
 }
 
 /**
- * Opens a stored record. A record whose secret was taken out is as if it were not there, so that
+ * Opens a stored record. If the secret that sealed it was removed, the record counts as absent, and
  * the application registers or signs in again.
  *
- * @throws Error for bytes that are not of this record
+ * @throws Error if the bytes do not belong to this record
  */
 export function openStored(
   { config, log }: ArtifactDeps,
@@ -165,7 +170,9 @@ export function openStored(
   return JSON.parse(open(encryption, record, { secretId, bytes: sealed }))
 }
 
-/** The store of registered applications, sealed too: some have a secret. */
+/**
+ * The store of registered applications. Records are sealed too, because some hold a client secret.
+ */
 export class ClientAdapter extends ArtifactAdapter {
   readonly #clients: ArtifactDeps
 
@@ -182,7 +189,7 @@ export class ClientAdapter extends ArtifactAdapter {
 
   override async find(id: string): Promise<AdapterPayload | undefined> {
     const { db } = this.#clients
-    // Postgres accepts no NUL. If an id has a NUL, it belongs to no application.
+    // Postgres accepts no NUL, so an id with a NUL belongs to no application.
     if (!isWellFormed(id)) return undefined
     const client = await findClient(db, id)
     if (!client) return undefined

@@ -25,15 +25,16 @@ import { withTokenUse } from './token-use.ts'
 
 export interface AuthorizationDeps extends ArtifactDeps {
   catalog: Catalog
-  /** Fetches documents of applications; public addresses alone. */
+  /** Fetches metadata documents of applications, from public addresses only. */
   fetch: typeof fetch
   /**
-   * Begins a request of a client address that may fetch the document at a URL.
+   * Takes a place for a request of a client address that may fetch the document at a URL.
    *
-   * @returns what ends it; undefined if the address may not fetch the document now
+   * @returns a function that gives the place back; undefined if the address may not fetch the
+   *   document now
    */
   beginFetch: (url: string, address: string) => Promise<(() => void) | undefined>
-  /** The page that tells a user why a sign-in cannot go on. */
+  /** The page that tells a user why a sign-in cannot continue. */
   errorPage: (title: string, text: string) => string
 }
 
@@ -43,10 +44,7 @@ const MINUTE = 60
 const HOUR = 3_600
 const DAY = 86_400
 
-/**
- * How long things are good for, seconds. A refresh token is renewed with each use; a connection
- * ends after a year.
- */
+/** Lifetimes, seconds. Each use replaces the refresh token; a connection ends after a year. */
 const TTL = {
   AuthorizationCode: MINUTE,
   RefreshToken: 30 * DAY,
@@ -55,18 +53,20 @@ const TTL = {
   Session: 30 * MINUTE,
 }
 
-/** How long a client's metadata document may be kept, seconds, whatever its headers say. */
+/**
+ * Bounds for how long a client's metadata document is cached, seconds, whatever its headers say.
+ */
 const DOCUMENT_SECONDS = { min: 60, max: 3_600 }
 
 /**
- * The authorization server (OAuth 2.1): code flow with PKCE alone, opaque tokens that are each good
- * for one resource, refresh tokens that are renewed with each use. Every endpoint is named from
- * `BASE_URL`, whatever host a request names.
+ * The authorization server (OAuth 2.1). It offers only the code flow with PKCE, opaque access
+ * tokens that are valid for one resource each, and refresh tokens that each use replaces. Every
+ * endpoint address starts with `BASE_URL`, whatever host a request names.
  */
 export function createAuthorizationServer(deps: AuthorizationDeps): Provider {
   const { config } = deps
   const provider = new Provider(config.http.baseUrl, configurationOf(deps))
-  // Host and scheme come from headers that the routes set from BASE_URL.
+  // The library reads host and scheme from headers, which the routes set from BASE_URL.
   provider.proxy = true
   provider.use(async (context, next) => {
     const policy = context.response.get('content-security-policy')
@@ -125,7 +125,8 @@ function configurationOf(deps: AuthorizationDeps): Configuration {
     },
     issueRefreshToken: async (_context, client) => client.grantTypeAllowed('refresh_token'),
     loadExistingGrant: async ({ oidc }) => {
-      // Each sign-in needs its own consent. If a user consented before, that is another connection.
+      // Each sign-in asks for consent of its own and makes a new connection, even if the user
+      // consented before.
       const grantId = oidc.result?.consent?.grantId
       return grantId === undefined ? undefined : await oidc.provider.Grant.find(grantId)
     },
@@ -199,8 +200,8 @@ function featuresOf(deps: AuthorizationDeps): NonNullable<Configuration['feature
 }
 
 /**
- * The gateway requests a sign-in and a decision each time, because an earlier log-in is no consent
- * to this application.
+ * Every authorization request asks the user to sign in and to decide, because an earlier log-in is
+ * no consent to this application.
  */
 function policyOf(): interactionPolicy.DefaultPolicy {
   const policy = interactionPolicy.base()
@@ -222,7 +223,10 @@ function derive(secret: Buffer, use: string): Buffer {
 /** DER of a PKCS #8 Ed25519 key (RFC 8410, 7) before its 32 bytes. */
 const ED25519 = Buffer.from('302e020100300506032b657004220420', 'hex')
 
-/** The library wants a key; it signs nothing that we send, but has to be the same on every node. */
+/**
+ * The library needs a signing key although it signs nothing that we send. Every node must have the
+ * same key.
+ */
 function signingKey(secret: Buffer) {
   const der = Buffer.concat([ED25519, derive(secret, 'oauth signing key')])
   const key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })

@@ -3,15 +3,15 @@ import { oneLine } from '../accounts/foreign-text.ts'
 import { isWellFormed } from '../http/request/well-formed.ts'
 import { hasOwnScheme, isRedirectScheme } from './redirect-words.ts'
 
-/** How applications sign in here: by a code, and again by a refresh token. */
+/** Grant types that clients may use: a code, and a refresh token. */
 export const GRANT_TYPES = ['authorization_code', 'refresh_token']
 export const RESPONSE_TYPES: ResponseType[] = ['code']
 
 /**
- * The members that this server uses, and the members that it gives out itself. The library gets no
- * other: it would fetch `sector_identifier_uri`, hold clients to keys and ages that nothing here
- * asks for, and refuse scopes of other services and contacts that are no addresses of mail, which
- * clients register everywhere (RFC 7591, 2).
+ * The metadata members that this server uses or returns. Other members are not passed to the
+ * library: it would fetch `sector_identifier_uri`, enforce keys and ages that nothing here needs,
+ * and refuse scopes of other services and contacts that are not email addresses, which clients
+ * register everywhere (RFC 7591, 2).
  */
 const USED = new Set([
   'client_id',
@@ -27,21 +27,25 @@ const USED = new Set([
   'software_id',
 ])
 
-/** Addresses for people. They are shown nowhere, but a wrong address is its maker's mistake. */
+/**
+ * Addresses for people. No page shows them, but a wrong address is refused as a mistake of the
+ * application's maker.
+ */
 const LINKS = ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri'] as const
 
 /**
- * Replaces what an application registers and need not be refused for (RFC 7591, 2). The answer to
- * the registration says what holds. Ways of signing in that this server does not have are left out
- * beside the members that it has; empty members are taken as absent.
+ * Replaces metadata values for which a registration need not be refused (RFC 7591, 2). The answer
+ * to the registration shows the values that hold. Unsupported entries of a list are dropped if a
+ * supported entry is left. Empty members count as absent.
  *
- * @throws InvalidClientMetadata if Postgres does not accept a text, or an address is no web address
+ * @throws InvalidClientMetadata if Postgres does not accept a text, or an address is not a web
+ *   address
  */
 export function adaptMetadata(metadata: ClientMetadata): void {
   for (const value of Object.values(metadata))
     if (typeof value === 'string' && !isWellFormed(value))
       throw new errors.InvalidClientMetadata('texts must be Unicode without NUL')
-  // Programs that send every member they know write so what they have no value for.
+  // Some programs send every member they know, with an empty value if they have none.
   for (const [name, value] of Object.entries(metadata)) if (value === '' || value === null) delete metadata[name]
   for (const name of LINKS) {
     const given: unknown = metadata[name]
@@ -50,7 +54,7 @@ export function adaptMetadata(metadata: ClientMetadata): void {
   }
   for (const name of Object.keys(metadata)) if (!USED.has(name)) delete metadata[name]
   const { client_name: name, software_id: software } = metadata
-  // The library checks the members that it knows.
+  // The library checks the other members.
   if (software !== undefined && typeof software !== 'string')
     throw new errors.InvalidClientMetadata('software_id must be a text')
   if (typeof name === 'string') metadata.client_name = oneLine(name)
@@ -59,7 +63,10 @@ export function adaptMetadata(metadata: ClientMetadata): void {
   keepSupported(metadata, 'response_types', RESPONSE_TYPES)
 }
 
-/** If a list has no supported value, it stays as it is, and the library refuses it. */
+/**
+ * Keeps the supported values of a list. If there is none, the list stays as it is and the library
+ * refuses it.
+ */
 function keepSupported(
   metadata: ClientMetadata,
   name: 'grant_types' | 'response_types',
@@ -74,21 +81,21 @@ function keepSupported(
 const LOOPBACK = /^(localhost|127\.0\.0\.1|\[::1\])$/
 
 /**
- * Codes go over HTTPS, to this machine, or to an application by its own scheme. Whether an
- * application is one of the user's machine is read from its addresses: some say nothing of it, or
- * that they are a web application.
+ * Codes may go to HTTPS addresses, to this machine, or to an application through its own scheme.
+ * The addresses show whether the application runs on the user's machine, because some applications
+ * do not say so, or call themselves web applications.
  *
- * @throws CustomOIDCProviderError `invalid_redirect_uri`, naming what is wrong
+ * @throws CustomOIDCProviderError `invalid_redirect_uri`, which names the fault
  */
 export function checkRedirects(metadata: ClientMetadata): void {
   const { redirect_uris: given } = metadata
-  // The library refuses what is no list.
+  // If the value is not a list, the library refuses it.
   if (!Array.isArray(given)) return
   const addresses = given.map(checkedRedirect)
-  // A program on the user's machine takes what port is free, or has a scheme of its own (RFC 8252,
+  // A program on the user's machine listens on any free port, or has a scheme of its own (RFC 8252,
   // 7.1 and 7.3).
   const isOfThisMachine = addresses.some((address) => address.protocol === 'http:' || hasOwnScheme(address))
-  // The library takes these for web applications alone.
+  // The library accepts local HTTPS addresses for web applications only.
   const hasLocalHttps = addresses.some((address) => address.protocol === 'https:' && isLoopback(address))
   if (isOfThisMachine && !hasLocalHttps) metadata.application_type = 'native'
 }
@@ -104,17 +111,19 @@ function checkedRedirect(given: unknown): URL {
       `redirect_uris must be https, or of this machine, or begin with a scheme of the application that has a dot, as com.example.app: has; ${scheme} is none of these`,
     )
   }
-  // Some readers of addresses drop these, and others take a backslash for a part of a name.
+  // Some URL parsers drop blanks, and others read a backslash as part of a name.
   if (/[\s\\\p{Cc}]/u.test(String(given))) throw invalidRedirect('redirect_uris must have no blanks and no backslashes')
   return address
 }
 
-/** JSON may hold anything in place of a text, and not everything can become one. */
+/**
+ * Parses an address. JSON may hold any value in its place, and some values cannot become a string.
+ */
 function parsedAddress(given: unknown): URL | null {
   return typeof given === 'string' ? URL.parse(given) : null
 }
 
-/** The library's own class says the same words whatever is wrong. */
+/** An error with our description. The library's own class has one fixed description. */
 function invalidRedirect(description: string): Error {
   return new errors.CustomOIDCProviderError('invalid_redirect_uri', description)
 }

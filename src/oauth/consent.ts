@@ -17,23 +17,23 @@ export interface ConsentDeps extends ArtifactDeps {
   provider: Provider
 }
 
-/** Connections an account may have. */
+/** Connections that an account may have. */
 export const CONNECTIONS_MAX = 100
 
 /**
- * The request and answer of a browser that is in the middle of a sign-in: the library reads its
- * cookies.
+ * The request and answer of a browser in the middle of a sign-in. The library reads the sign-in
+ * from the request's cookies.
  */
 export interface Exchange {
   raw: { request: IncomingMessage; response: ServerResponse }
 }
 
-/** What a user is shown before deciding. */
+/** What the consent page shows. */
 export interface PendingConsent {
-  /** Free text of the application. */
+  /** The name that the application gave itself; untrusted text. */
   clientName: string
   /**
-   * The address of an application's metadata document; null for an application that registered
+   * The host of the application's metadata document; null for an application that registered
    * itself.
    */
   clientHost: string | null
@@ -44,11 +44,9 @@ export interface PendingConsent {
 /** What a user decided. */
 export interface Decision {
   allow: boolean
-  /** Slugs the application may call; absent: all. */
+  /** Slugs of APIs that the application may call; absent: all. */
   apis?: string[]
-  /**
-   * Calls in any minute, a month and at once that it may make; absent: as many as the plan allows.
-   */
+  /** Limits of its calls in any minute, in a month and at once; absent: the limits of the plan. */
   perMinute?: number
   perMonth?: number
   inFlight?: number
@@ -76,7 +74,10 @@ async function findInteraction({ provider }: ConsentDeps, { raw }: Exchange) {
   return { interaction, client }
 }
 
-/** The resource a sign-in is for: a single one, because a connection is for a single resource. */
+/**
+ * The resource of a sign-in. A sign-in is for one resource, because a connection is for one
+ * resource.
+ */
 function requestedResource({ config }: ConsentDeps, params: Record<string, unknown>): string {
   const { baseUrl } = config.http
   const [resource] = [params.resource ?? `${baseUrl}/mcp`].flat()
@@ -84,7 +85,7 @@ function requestedResource({ config }: ConsentDeps, params: Record<string, unkno
 }
 
 /**
- * What the user is to decide on.
+ * What the consent page asks the user to decide.
  * @throws GatewayError NOT_FOUND
  */
 export async function readConsent(deps: ConsentDeps, exchange: Exchange): Promise<PendingConsent> {
@@ -99,7 +100,7 @@ export async function readConsent(deps: ConsentDeps, exchange: Exchange): Promis
   }
 }
 
-/** A long host without its beginning, because its end says whose the host is. */
+/** Shortens a long host at its beginning, because its end says who owns it. */
 function shortHost(host: string): string {
   return host.length <= HOST_LENGTH_MAX ? host : `…${host.slice(1 - HOST_LENGTH_MAX)}`
 }
@@ -107,9 +108,9 @@ function shortHost(host: string): string {
 const HOST_LENGTH_MAX = 80
 
 /**
- * Records what a user decided; with a yes there is a connection.
+ * Records what the user decided. If the user agrees, it makes a connection.
  *
- * @returns where the browser goes on
+ * @returns the address at which the browser continues
  * @throws GatewayError NOT_FOUND, VALIDATION_ERROR, CONNECTION_LIMIT_REACHED or RATE_LIMIT_EXCEEDED
  */
 export async function decideConsent(
@@ -138,15 +139,15 @@ export async function decideConsent(
     resource,
     ...allowed,
   }
-  // Earlier connections of the application to this resource end.
+  // A new connection replaces earlier connections of the application to this resource.
   await limitCredentials(deps, userId, async () => {
     const insert = () => insertConnection(db, connection, CONNECTIONS_MAX)
     if (!(await announced({ redis, log }, [userId], insert))) throw new GatewayError('CONNECTION_LIMIT_REACHED')
   })
   const grant = new provider.Grant({ accountId: userId, clientId: client.clientId })
   grant.jti = id
-  // Both, because clients ask for the scopes that the metadata lists. A client asks again and again
-  // for a scope that it did not get.
+  // Grants both scopes, because clients ask for the scopes that the metadata lists. If a client
+  // does not get a scope, it asks again and again.
   const scope = `${CALL_SCOPE} offline_access`
   grant.addOIDCScope([scope, interaction.params.scope].filter(Boolean).join(' '))
   grant.addResourceScope(resource, scope)

@@ -1,17 +1,17 @@
 import type { FastifyRequest } from 'fastify'
 import { IncomingMessage } from '../node-http.ts'
 
-/** What the library is given in place of what the client sent. */
+/** What the library reads in place of what the client sent. */
 export interface Replacement {
   /** Path and query. */
   url?: string
-  /** The body, which was counted while it arrived. Absent: the request has none. */
+  /** The body, whose size was checked while it arrived. Absent: the request has no body. */
   body?: Buffer
 }
 
 /**
- * A request as the library reads it. Whatever host it names, every address in an answer is made
- * from `BASE_URL`, and the client is who our own proxies say.
+ * The request that the library reads. Whatever host the client named, every address in an answer
+ * starts with `BASE_URL`, and the client address is the address that our own proxies report.
  */
 export function requestForLibrary(
   request: Pick<FastifyRequest, 'raw' | 'ip' | 'url'>,
@@ -30,8 +30,8 @@ export function requestForLibrary(
     'x-forwarded-host': host,
     'x-forwarded-proto': protocol.slice(0, -1),
     'x-forwarded-for': ip,
-    // A charset has no effect on any type that these routes take; the library would decode the body
-    // by it.
+    // A charset has no meaning for the types that these routes accept, but the library would decode
+    // the body with it.
     ...(type !== undefined && { 'content-type': type.split(';')[0] }),
     ...(raw.method === 'POST' && { 'content-length': String(body.length) }),
   }

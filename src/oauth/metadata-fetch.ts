@@ -3,36 +3,40 @@ import { fetch as guardedFetch, type HeadersInit } from 'undici'
 import { openHttpClient } from '../net/http-client.ts'
 
 /**
- * Documents that a node fetches at once; of one client address, one. Further requests are refused.
+ * Documents that a node fetches at once. A client address may fetch one at a time. Further requests
+ * are refused.
  */
 const FETCHES_MAX = 2
 
-/** Longest until there is a connection, and until the whole document is read. Milliseconds. */
+/** Longest wait for a connection, and until the whole document is read. Milliseconds. */
 const CONNECT_MS_MAX = 1_000
 const DOCUMENT_MS_MAX = 2_500
 
-/** How long a host that could not be reached is not tried again, milliseconds. */
+/** How long no further request goes to a host that could not be reached, milliseconds. */
 const UNREACHED_MS = 60_000
 
-/** Hosts that are remembered so; of more, the oldest are tried again. */
+/**
+ * Unreachable hosts that are remembered. Beyond this number the oldest are forgotten and tried
+ * again.
+ */
 const UNREACHED_MAX = 1_000
 
-/** What fetches the documents that describe applications. Strangers choose the addresses. */
+/** Fetches the metadata documents of applications. Strangers choose the addresses. */
 export interface DocumentFetches {
   /**
-   * Takes one of the few places for a request that may fetch a document. A request for a document
-   * that is being fetched shares the fetch and takes none.
+   * Takes one of the few places for a request that may fetch a document. If the document is being
+   * fetched already, the request shares the fetch and takes no place.
    *
-   * @returns what the request calls when it ends; undefined if it may not fetch now
+   * @returns a function that the request calls when it ends; undefined if it may not fetch now
    */
   begin: (url: string, client: string) => (() => void) | undefined
   fetch: typeof fetch
 }
 
 /**
- * Fetches a client's metadata document as all egress is made: to public addresses alone, checked
- * after the name is resolved, without redirects. Each document has a connection of its own, which
- * ends with it.
+ * Fetches a client's metadata document under the rules of all outgoing requests: public addresses
+ * only, checked after the name is resolved, without redirects. Each document has its own
+ * connection, which closes afterwards.
  */
 export function openMetadataFetch(): DocumentFetches {
   const clients = new Map<string, string>()
@@ -47,12 +51,13 @@ export function openMetadataFetch(): DocumentFetches {
         redirect: 'manual',
         dispatcher,
       })
-      // When the body has been read, or has failed.
+      // Waits until the body has been read or has failed.
       void dispatcher.close()
       return answer as unknown as Response
     } catch (error) {
       void dispatcher.destroy()
-      // A host that is slow to answer one address may be an honest host.
+      // If only the caller's deadline passed, the host may be honest and slow, so it is not
+      // remembered as unreachable.
       if (!deadline.aborted && !options.signal?.aborted) unreached.set(new URL(String(address)).host, true)
       throw error
     }

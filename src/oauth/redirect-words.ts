@@ -1,22 +1,22 @@
 /**
- * Whether an address is of a scheme that an application chose (RFC 8252, 7.1), and not of the web.
+ * Whether the scheme of an address is one application's own (RFC 8252, 7.1), and not http or https.
  */
 export function hasOwnScheme({ protocol }: URL): boolean {
   return protocol !== 'https:' && protocol !== 'http:'
 }
 
 /**
- * Schemes of known applications that have no dot, as their documents and reports of their users
- * have them. Behind the scheme such an address names a part of the application by a name with a
- * dot, `cursor://anysphere.cursor-mcp/oauth/callback`, and has no query: other addresses of these
- * schemes open files, hosts or installers.
+ * Schemes without a dot that known applications use, according to their documentation and user
+ * reports. After the scheme, such an address names a part of the application by a name with a dot,
+ * for example `cursor://anysphere.cursor-mcp/oauth/callback`, and has no query. Other addresses of
+ * these schemes open files, hosts or installers.
  */
 const KNOWN_SCHEMES = new Set(['claude:', 'cursor:', 'vscode:', 'vscode-insiders:', 'windsurf:'])
 
 /**
- * Whether a code may go to an address of this scheme. Schemes of the system have no dot
- * (`search-ms:`, `tel:`, `file:`); the schemes of applications are a domain name backwards (RFC
- * 8252, 7.1).
+ * Whether a code may go to an address of this scheme. Schemes of operating systems have no dot
+ * (`search-ms:`, `tel:`, `file:`). Schemes of applications are reversed domain names (RFC 8252,
+ * 7.1).
  */
 export function isRedirectScheme(address: URL): boolean {
   const { protocol, host, search } = address
@@ -26,9 +26,9 @@ export function isRedirectScheme(address: URL): boolean {
 }
 
 /**
- * Where a code goes, for the user who decides. The host of an application's own scheme is free text
- * of that application: `evil.app://bank.example/` goes to whatever program took the scheme
- * `evil.app`, so that the scheme is shown with it.
+ * Where a code goes, in words for the user who decides. If the scheme is an application's own, the
+ * host is free text: `evil.app://bank.example/` goes to the program that registered the scheme
+ * `evil.app`. The words therefore show the scheme too.
  */
 export function redirectWords(address: URL): string {
   const { protocol, host } = address

@@ -5,16 +5,17 @@ import { takeThrottle } from '../throttles/throttle.ts'
 import type { ArtifactDeps } from './artifact-adapter.ts'
 
 /**
- * Refreshes of a connection in any minute. A token gets successors until it is superseded, so that
- * this limit is also the limit on the successors of a token. Processes that share a stored token
- * refresh together, five at once as a rule.
+ * Refreshes of a connection in any minute. A token can be refreshed until its successor is used, so
+ * this limit also bounds the successors of one token. Processes that share a stored token refresh
+ * at the same time, usually five of them.
  */
 const REFRESHES_PER_MINUTE = 20
 
 /**
- * Refuses a refresh of a connection that refreshes too often, before tokens of it are stored.
+ * Refuses a refresh if the connection refreshes too often. Runs before new tokens are stored.
  *
- * @throws TemporarilyUnavailable with 429 and `Retry-After`: clients keep the tokens that they have
+ * @throws TemporarilyUnavailable with 429 and `Retry-After`, after which clients keep the tokens
+ *   that they have
  */
 export async function limitRefreshes(
   deps: ArtifactDeps,
@@ -22,7 +23,7 @@ export async function limitRefreshes(
 ): Promise<void> {
   const { grantId = '' } = context.oidc.entities.RefreshToken ?? {}
   try {
-    // Fails open without Redis: each client address has its own limit in the node.
+    // Fails open without Redis, because each node also limits each client address.
     await takeThrottle(deps, {
       name: 'refresh',
       subject: grantId,

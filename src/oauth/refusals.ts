@@ -3,15 +3,18 @@ import { oneLine } from '../accounts/foreign-text.ts'
 import { DependencyError, isDependencyAway } from '../errors.ts'
 import type { AuthorizationDeps } from './authorization-server.ts'
 
-/** A request as the library leaves it; a request that it does not know has no sign-in. */
+/**
+ * The library's context of an answer. If the library does not know the request's route, there is no
+ * `oidc`.
+ */
 type Answering = Pick<KoaContextWithOIDC, 'status' | 'set' | 'response' | 'body' | 'state'> & {
   oidc?: KoaContextWithOIDC['oidc']
 }
 
 /**
- * With `response_mode=form_post` the answer is a form that the browser sends to the application:
- * the page's policy, under which forms go to this origin alone, would stop it. The library has
- * checked the address by then.
+ * Allows the form of `response_mode=form_post`. The browser sends this form to the application, and
+ * the page's policy, which allows forms to this origin only, would stop it. The library has already
+ * checked the address.
  */
 export function allowFormPost(context: Answering): void {
   const { response_mode: mode, redirect_uri: given } = context.oidc?.params ?? {}
@@ -23,15 +26,15 @@ export function allowFormPost(context: Answering): void {
 }
 
 /**
- * Failures of the library by which a document could not be read now; if a document was read and is
- * wrong, the failure is another.
+ * Messages of the library that mean "the document cannot be read now". A document that was read and
+ * is wrong has another message.
  */
 const UNREAD_DOCUMENT = /^client_id metadata document fetch (failed|not allowed)$/
 
-/** The failure of a document that may not be fetched for this client address now. */
+/** Message of the library if this client address may not fetch the document now. */
 const REFUSED_DOCUMENT = 'client_id metadata document fetch not allowed'
 
-/** Seconds after which the document of an application may be there. */
+/** Seconds after which the client should try again. */
 const DOCUMENT_RETRY_SECONDS = 30
 
 function tryAgainLater(context: Answering): void {
@@ -40,8 +43,8 @@ function tryAgainLater(context: Answering): void {
 }
 
 /**
- * If an application's document cannot be read now, the application is not unknown. If the answer
- * were `invalid_client`, programs would throw away their tokens.
+ * If an application's document cannot be read now, the application is not unknown. After
+ * `invalid_client` programs would throw away their tokens.
  */
 export function tellOfDocument(context: Answering): void {
   const { error, error_description: words } = Object(context.body)
@@ -54,9 +57,9 @@ export function tellOfDocument(context: Answering): void {
 }
 
 /**
- * Whether the library sends a failure of a sign-in on which no user has decided to the
- * application's address. Anybody registers any address, so that this gateway's own address would
- * lead wherever a stranger likes (RFC 9700, 4.11.2).
+ * Whether the library is about to send the error of a sign-in to the application's address although
+ * no user has decided. Anybody can register any address, so a link to this gateway could lead to
+ * any site that a stranger chooses (RFC 9700, 4.11.2).
  */
 export function isRefusedUnasked({ state, oidc }: Answering): boolean {
   if (state?.refusal === undefined || state.isOwnPage) return false
@@ -64,8 +67,8 @@ export function isRefusedUnasked({ state, oidc }: Answering): boolean {
 }
 
 /**
- * A failure that is not the client's. Without Postgres or Redis sign-ins wait; applications that
- * are signed in go on for a minute.
+ * Answers a failure that the client did not cause. Without Postgres or Redis nobody can sign in;
+ * applications that have signed in keep working for a minute.
  */
 export function answerFailure(context: KoaContextWithOIDC, { log }: AuthorizationDeps, error: Error): void {
   if (!isDependencyAway(error) && !(error instanceof DependencyError)) {
@@ -81,13 +84,13 @@ export function answerFailure(context: KoaContextWithOIDC, { log }: Authorizatio
 }
 
 /**
- * Answers a failure that the library leaves to its framework, such as a store that does not answer
- * while the library loads the session. The framework writes into the error, which ours does not
- * allow, and the browser would get no answer.
+ * Answers a failure that the library leaves to its framework, for example if the store does not
+ * answer while the library loads the session. The framework would write into the error object,
+ * which our errors forbid, and the browser would get no answer.
  */
 export function answerUnhandled(context: KoaContextWithOIDC, deps: AuthorizationDeps, thrown: unknown): void {
   context.status = 500
-  // The browser keeps what it needs to take the step again.
+  // The browser keeps the cookies that it needs to repeat the step.
   context.remove('set-cookie')
   context.remove('location')
   if (context.path.startsWith('/oauth/authorize')) {
@@ -103,11 +106,13 @@ export function renderError(context: KoaContextWithOIDC, { errorPage }: Authoriz
   context.state.isOwnPage = true
   if (context.status < 400) context.status = 400
   if (words === REFUSED_DOCUMENT) tryAgainLater(context)
-  // Applications keep the id with which they registered, and learn nothing of what this page says.
+  // Applications keep the id with which they registered, and do not see the text of this page.
   const isUnknown = context.oidc?.params?.client_id !== undefined && context.oidc.client === undefined
   const hint = isUnknown ? ' If it stays so, take this gateway out of the application and add it again.' : ''
   context.body = errorPage('The application cannot sign in', `${oneLine(words, ERROR_CHARACTERS_MAX)}.${hint}`)
 }
 
-/** Longest text of the library on a page, characters: it names parameters of the request. */
+/**
+ * Longest text of the library on a page, characters. The text repeats parameters of the request.
+ */
 const ERROR_CHARACTERS_MAX = 300

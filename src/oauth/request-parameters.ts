@@ -1,17 +1,19 @@
 import { CALL_SCOPE, resourceOf } from './resources.ts'
 
 /**
- * Of OpenID Connect, for requests of its scope. Without that scope they mean nothing, and are
- * ignored (RFC 6749, 3.1).
+ * Parameters of OpenID Connect. Without its scope `openid` they have no meaning and are ignored
+ * (RFC 6749, 3.1).
  */
 const OPENID_PARAMETERS = ['claims', 'claims_locales', 'id_token_hint', 'max_age', 'nonce']
 
 /**
- * Adapts what a sign-in begins with to what the library takes.
+ * Changes the parameters of an authorization request to what the library accepts.
  *
- * - Every sign-in is for calls, whatever scope it names. A client may name none (RFC 6749, 3.3).
- * - Every sign-in asks its user, who may choose another account there: `select_account` is met.
- * - `acr_values` is voluntary (OpenID Connect Core, 3.1.2.1).
+ * - Every sign-in gets the scope for calls, whatever scope it names. A client may name none (RFC
+ *   6749, 3.3).
+ * - Every sign-in asks the user, who may choose another account there, so `prompt=select_account`
+ *   is always fulfilled and is removed.
+ * - `acr_values` is only a wish (OpenID Connect Core, 3.1.2.1), and is removed.
  */
 export function adaptSignIn(query: URLSearchParams, baseUrl: string): URLSearchParams {
   const adapted = withResources(query, baseUrl)
@@ -25,8 +27,9 @@ export function adaptSignIn(query: URLSearchParams, baseUrl: string): URLSearchP
 }
 
 /**
- * Adapts the form of a token request. A refresh gets what the sign-in granted, whatever scope it
- * names: clients repeat the scope of the sign-in, and there is one scope, which the answer says.
+ * Changes the form of a token request. A refresh gets the scope that the sign-in granted, whatever
+ * scope it names: clients repeat the scope of the sign-in, and the answer names the only scope
+ * there is.
  */
 export function adaptTokenForm(form: URLSearchParams, baseUrl: string): URLSearchParams {
   const adapted = withResources(form, baseUrl)
@@ -35,8 +38,8 @@ export function adaptTokenForm(form: URLSearchParams, baseUrl: string): URLSearc
 }
 
 /**
- * Names each resource once, in one spelling; an address that is no resource of ours stays, and is
- * refused.
+ * Names each resource once, in one spelling. An address that is not a resource stays, and the
+ * library refuses it.
  */
 function withResources(given: URLSearchParams, baseUrl: string): URLSearchParams {
   const adapted = new URLSearchParams(given)
@@ -46,7 +49,10 @@ function withResources(given: URLSearchParams, baseUrl: string): URLSearchParams
   return adapted
 }
 
-/** Changes the words of a parameter; a parameter that is given twice stays, and is refused. */
+/**
+ * Changes the space-separated words of a parameter. If the parameter is given twice it stays, and
+ * the library refuses it.
+ */
 function rewrite(parameters: URLSearchParams, name: string, change: (words: string[]) => string[]): void {
   if (parameters.getAll(name).length > 1) return
   const changed = change(words(parameters.get(name)))

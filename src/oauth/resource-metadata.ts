@@ -4,7 +4,10 @@ import type { Config } from '../config.ts'
 import { GatewayError } from '../errors.ts'
 import { CALL_SCOPE, isResource, originForm, resourceOf, slugOf } from './resources.ts'
 
-/** Names of the documents that describe the authorization server: one document under both names. */
+/**
+ * Names of the documents that describe the authorization server. Both names serve the same
+ * document.
+ */
 export const SERVER_DOCUMENTS = ['oauth-authorization-server', 'openid-configuration'] as const
 
 /** Name of the document that describes a resource (RFC 9728). */
@@ -16,8 +19,8 @@ interface MetadataDeps {
 }
 
 /**
- * Routes of a document. Clients put the path of the resource behind the name of the document (RFC
- * 8414, 3.1; RFC 9728, 3.1), or before it (OpenID Connect Discovery, 4.1).
+ * Routes of a document. Clients put the path of the resource after the name of the document (RFC
+ * 8414, 3.1; RFC 9728, 3.1) or before it (OpenID Connect Discovery, 4.1).
  */
 export function documentPaths(name: string): string[] {
   const wellKnown = `/.well-known/${name}`
@@ -32,9 +35,9 @@ interface NamedResource {
 }
 
 /**
- * The resource that the address of a document names.
+ * The resource that the address of a metadata document names.
  *
- * @throws GatewayError NOT_FOUND, or API_NOT_FOUND for an API that there is not
+ * @throws GatewayError NOT_FOUND, or API_NOT_FOUND for an API that the catalog does not have
  */
 export function namedResource(
   { config, catalog }: MetadataDeps,
@@ -43,8 +46,8 @@ export function namedResource(
   const { baseUrl } = config.http
   const path = originForm(request.originalUrl).replace(WELL_KNOWN, '')
   const [withoutQuery = ''] = path.split('?', 1)
-  // A query is part of the address of a resource that is served with a query, and means nothing
-  // elsewhere.
+  // If a resource is served with a query, the query is part of its address. Otherwise a query has
+  // no meaning.
   for (const named of [path, withoutQuery]) {
     const address = baseUrl + named
     const resource = resourceOf(address, baseUrl)
@@ -58,8 +61,8 @@ export function namedResource(
 const WELL_KNOWN = /\/[.]well-known\/[\w-]+(?=[/?]|$)/
 
 /**
- * What a resource says of itself. It names the very address for which it was requested (RFC 9728,
- * 3.3).
+ * The metadata of a resource. It must name exactly the address for which it was requested (RFC
+ * 9728, 3.3).
  */
 export function resourceMetadata({ config, catalog }: MetadataDeps, { address, resource }: NamedResource): object {
   const { baseUrl } = config.http

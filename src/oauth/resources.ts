@@ -9,15 +9,15 @@ export const CALL_SCOPE = 'call'
 const CALLS = /^\/v1\/(?:call\/|calls\/|catalog\/|batch(?:[?]|$))/
 const MCP = /^\/mcp(?:\/[^/]+)?(?=\/?$)/
 
-/** Every request passes here. Few addresses need to be parsed. */
+/** Every request is tested with it. Only few addresses then need to be parsed. */
 const MAY_BE_MCP = /^\/mcp|^[^?]*(?:%|\/\.)/
 
 /**
- * The address of MCP that a request's address means, in the spelling that is routed: dot segments,
- * percent-encoded letters and a slash at the end make no other address (RFC 3986, 6.2). The query
- * stays as it is.
+ * The address of MCP that a request means, in the spelling that the router knows. Dot segments,
+ * percent-encoded letters and a slash at the end do not make another address (RFC 3986, 6.2). The
+ * query stays as it is.
  *
- * @returns undefined for an address that is none of MCP
+ * @returns undefined if the address is not an address of MCP
  */
 export function mcpAddress(target: string): string | undefined {
   if (!MAY_BE_MCP.test(target)) return undefined
@@ -26,8 +26,8 @@ export function mcpAddress(target: string): string | undefined {
 }
 
 /**
- * Path and query of a request's address. Its absolute form (RFC 9112, 3.2.2) names a host that we
- * do not look at.
+ * Path and query of a request's address. If the address has the absolute form (RFC 9112, 3.2.2),
+ * its host is ignored.
  */
 export function originForm(url: string): string {
   return url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, '/')
@@ -43,8 +43,8 @@ function queryOf(target: string): string {
 }
 
 /**
- * The path of an address; its parser has resolved dot segments. Unreserved letters need no encoding
- * (RFC 3986, 6.2.2.2).
+ * The path of an address. The URL parser has resolved dot segments. Unreserved letters need no
+ * percent-encoding (RFC 3986, 6.2.2.2).
  */
 function normalPath(address: URL | null): string | undefined {
   return address?.pathname.replace(/%[0-9a-f]{2}/gi, (encoded) => {
@@ -54,8 +54,8 @@ function normalPath(address: URL | null): string | undefined {
 }
 
 /**
- * Path of the resource that a request is for: `/mcp`, `/mcp/weather`, empty for the call routes;
- * undefined for others.
+ * The path of the resource that a request is for: `/mcp`, `/mcp/weather`, or empty for the call
+ * routes. Undefined for all other routes.
  */
 function resourcePath(url: string): string | undefined {
   if (CALLS.test(url)) return ''
@@ -63,15 +63,16 @@ function resourcePath(url: string): string | undefined {
 }
 
 /**
- * The resource that an address means: each spelling under which the MCP routes serve a client is
- * the same resource, and so is the address without a path with a slash. Scheme and host are
- * compared as RFC 3986, 6.2 says, and a query such as `?apis=` chooses tools, no other resource.
+ * The resource that an address means. Every spelling under which the MCP routes serve a client
+ * means the same resource; so does the base address with or without a slash. Scheme and host are
+ * compared as RFC 3986, 6.2 says. A query such as `?apis=` chooses tools and does not make another
+ * resource.
  *
- * @returns undefined for an address that is none of a resource, or that may not name one (RFC 8707,
- *   2: no fragment)
+ * @returns undefined for an address that is not a resource, or that has a part which no resource
+ *   may have (RFC 8707, 2: no fragment)
  */
 export function resourceOf(address: string, baseUrl: string): string | undefined {
-  // The parser takes white space and backslashes, which no address has.
+  // The URL parser accepts white space and backslashes, which are not allowed in an address.
   const given = /[\s\\#]/.test(address) ? null : URL.parse(address)
   if (given?.origin !== new URL(baseUrl).origin || given.username + given.password !== '') return undefined
   const path = normalPath(given)
@@ -93,11 +94,11 @@ export function isResource(resource: string, baseUrl: string, catalog: Catalog):
 }
 
 /**
- * What a 401 says of how to sign in (RFC 9728, 5.1): where the metadata of the resource is. For
- * requests of other routes nothing is added to the challenge.
+ * The part of a 401's challenge that says how to sign in (RFC 9728, 5.1): the address of the
+ * resource's metadata. Empty for requests of other routes.
  *
- * @param request `url` as it is routed; `originalUrl` as the client spells it, because the metadata
- *   have to name the very address that it uses (RFC 9728, 3.3)
+ * @param request `url` is the routed address; `originalUrl` is the address as the client spells it,
+ *   which the metadata must repeat exactly (RFC 9728, 3.3)
  */
 export function challengeFor(
   { url, originalUrl }: Pick<FastifyRequest, 'url' | 'originalUrl'>,
@@ -112,8 +113,8 @@ export function challengeFor(
 }
 
 /**
- * Refuses an access token for `resource` if the resource of the request is another. Calls that a
- * tool makes in this process belong to the request that was checked.
+ * Refuses an access token if it is for another resource than the request. Calls that a tool makes
+ * inside this process belong to the request that was checked.
  *
  * @throws GatewayError INVALID_TOKEN
  */

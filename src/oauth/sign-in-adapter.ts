@@ -6,9 +6,9 @@ import { subscriberOf } from '../throttles/client-network.ts'
 import { type ArtifactDeps, artifactHash, openStored } from './artifact-adapter.ts'
 
 /**
- * Sign-ins of one IPv4 address or IPv6 /48, and of all, that no user has finished. Of more, the
- * oldest goes: an address takes places of its own, and it takes 200 addresses to reach the sign-ins
- * of others. All together have some 30 MB.
+ * Unfinished sign-ins of one IPv4 address or IPv6 /48, and of all addresses. Beyond a limit the
+ * oldest is deleted. An address first displaces its own sign-ins, and only 200 addresses together
+ * can displace those of others. All sign-ins together take about 30 MB.
  */
 const OF_CLIENT_MAX = 20
 const OF_ALL_MAX = 4_000
@@ -16,9 +16,9 @@ const OF_ALL_MAX = 4_000
 const keepSignIn = loadScript(new URL('./lua/keep-sign-in.lua', import.meta.url))
 
 /**
- * The store in which the authorization server keeps sign-ins until a user has decided: sealed, in
- * Redis. Anybody begins them without an account, so that they are bounded in number, end by
- * themselves and leave nothing in Postgres.
+ * The store in which the authorization server keeps sign-ins until a user has decided, sealed in
+ * Redis. Anybody can begin a sign-in without an account. So the number of sign-ins is bounded, they
+ * expire by themselves, and they leave nothing in Postgres.
  */
 export class SignInAdapter implements Adapter {
   readonly #deps: ArtifactDeps
@@ -33,7 +33,7 @@ export class SignInAdapter implements Adapter {
     const { secretId, bytes } = seal(config.secrets.encryption, recordOf(key), JSON.stringify(payload))
     const sealed = Buffer.concat([Buffer.from(`${secretId}.`), bytes])
     const lifeMs = expiresIn * 1_000
-    // A decision brings no sign-in back that had to go.
+    // If the sign-in was deleted meanwhile, a decision does not bring it back.
     if (payload.result !== undefined) return void (await redis.set(key, sealed, 'PX', lifeMs, 'XX'))
     const client = subscriberOf(Provider.ctx?.ip ?? '')
     const values = ['', sealed, lifeMs, OF_CLIENT_MAX, OF_ALL_MAX]
@@ -50,13 +50,14 @@ export class SignInAdapter implements Adapter {
   }
 
   /**
-   * The library destroys a sign-in before it looks up the account and stores the code. The sign-in
-   * ends with the request, so that it can be resumed if Postgres was away.
+   * Does not delete the sign-in yet, because the library destroys it before it looks up the account
+   * and stores the code. The request deletes it at its end, unless it failed with a 5xx: if
+   * Postgres was away, the user can repeat the step.
    */
   async destroy(id: string): Promise<void> {
     const { redis, log } = this.#deps
     const end = async (): Promise<void> => {
-      // Fails open: the browser that began the sign-in could resume it once more until it expires.
+      // Fails open: the browser that began the sign-in could resume it once more before it expires.
       await redis.del(keyOf(id)).catch((error) => log.debug({ err: error }, 'failed to end a sign-in'))
     }
     const { ctx } = Provider
@@ -65,8 +66,8 @@ export class SignInAdapter implements Adapter {
   }
 
   /**
-   * The library has these for other kinds: a sign-in has no other id, is used up by nothing and has
-   * no grant.
+   * The library needs these methods for other kinds. A sign-in has no second id, is never consumed,
+   * and has no grant.
    */
   async findByUid(): Promise<undefined> {
     return undefined
@@ -85,7 +86,7 @@ export class SignInAdapter implements Adapter {
   }
 }
 
-/** The hash of the id, as for other artifacts: who reads Redis cannot use it. */
+/** The hash of the id, as for other artifacts, so that whoever reads Redis cannot use the id. */
 function keyOf(id: string): string {
   return keys.signIn(artifactHash(id).toString('base64url'))
 }

@@ -7,15 +7,15 @@ import { GatewayError } from '../errors.ts'
 import { type Cacheable, createCacheable, sendCacheable } from '../http/answer/cacheable.ts'
 
 /**
- * The scripts, styles and pictures that pages load, read once and kept compressed. A file's name is
- * its path below `src`, so that an import between two of them means the same in the browser and
- * here.
+ * The scripts, styles and pictures that pages load. They are read once and kept compressed. The
+ * name of a file is its path below `src`, so that imports between files mean the same in the
+ * browser as here.
  */
 export interface Assets {
   files: Map<string, Cacheable>
   /**
-   * Names the content of all files: modules import each other by relative addresses and so belong
-   * together.
+   * A hash of the content of all files. Modules import each other by relative addresses, so they
+   * all share one version.
    */
   version: string
   /** Address of a file, `/assets/Zt3k…/portal/assets/app.js`; it changes with the content. */
@@ -24,7 +24,7 @@ export interface Assets {
 
 const SRC = new URL('../', import.meta.url)
 
-/** What every page may load: the base style, the charts. */
+/** The files that every page may load: the base style and the charts. */
 const SHARED = 'browser/'
 
 const TYPES: Record<string, string> = {
@@ -34,7 +34,7 @@ const TYPES: Record<string, string> = {
   '.svg': 'image/svg+xml; charset=utf-8',
 }
 
-/** A file whose address names its content never changes (RFC 8246). */
+/** If an address contains a hash of the file's content, the answer never changes (RFC 8246). */
 const FOREVER = 'max-age=31536000, immutable'
 
 /**
@@ -72,8 +72,8 @@ export function loadAssets(paths: string[]): Assets {
 }
 
 /**
- * Serves the files under `/assets/`. Only what was read at the start is served: no address reaches
- * the file system. `scope` is `private` if the files are behind a log-in.
+ * Serves the files under `/assets/`. Only files that were read at the start are served, so no
+ * address reaches the file system. `scope` is `private` if the files are behind a log-in.
  */
 export function serveAssets(app: FastifyInstance, assets: Assets, scope: 'public' | 'private'): void {
   app.get<{ Params: { version: string; '*': string } }>(
@@ -83,8 +83,8 @@ export function serveAssets(app: FastifyInstance, assets: Assets, scope: 'public
       const { version, '*': name } = request.params
       const file = assets.files.get(name)
       if (!file) throw new GatewayError('NOT_FOUND')
-      // While nodes of two versions run, a page of a node may load files of the other version,
-      // which the browser must not keep.
+      // While nodes of two versions run, a page of one node may load files of the other version.
+      // The browser must not keep those files.
       const lifetime = version === assets.version ? `${scope}, ${FOREVER}` : 'no-cache'
       return await sendCacheable(reply, file, lifetime)
     },

@@ -1,6 +1,6 @@
 import { escapeHtml } from '../browser/html.js'
 
-/** Text that is HTML already; only `html` and `trusted` make it. */
+/** Text that is already HTML. Only `html` and `trusted` make it. */
 export class Html {
   readonly text: string
 
@@ -16,13 +16,13 @@ export class Html {
 type Content = string | number | boolean | null | undefined | Html | readonly Content[]
 
 /**
- * Writes HTML; every value is escaped unless it is Html. False, null and undefined leave nothing.
+ * Writes HTML. Every value is escaped unless it is Html. False, null and undefined write nothing.
  */
 export function html(fixed: TemplateStringsArray, ...values: Content[]): Html {
   return new Html(fixed.map((part, index) => (index === 0 ? part : render(values[index - 1]) + part)).join(''))
 }
 
-/** HTML written by us and by nobody else, such as an icon. */
+/** Marks HTML that we wrote ourselves, such as an icon. Never pass text of anybody else. */
 export function trusted(text: string): Html {
   return new Html(text)
 }

@@ -3,9 +3,9 @@ import { type Html, html } from './html.ts'
 
 export interface PageHead {
   title: string
-  /** Names of assets, in this order: later style sheets refine earlier style sheets. */
+  /** Names of assets, in this order: a later style sheet overrides an earlier style sheet. */
   styles: readonly string[]
-  /** None on a page that stays as it is. */
+  /** Absent on a page that does not change. */
   script?: string
   /** Further elements, such as the icon. */
   more: Html

@@ -1,6 +1,9 @@
 import type { FastifyReply } from 'fastify'
 
-/** Everything from here, nothing inline, no frame around it (CSP Level 3). */
+/**
+ * Everything comes from this origin, nothing is inline, and no frame may hold the page (CSP Level
+ * 3).
+ */
 export const PAGE_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -13,8 +16,8 @@ export const PAGE_POLICY = [
 ].join('; ')
 
 /**
- * Answers with a page under a policy. Pages are made for each request; what they load is cached by
- * its address.
+ * Answers with a page under a content security policy. Pages are rendered for each request; the
+ * files that they load are cached by address.
  */
 export function sendPage(reply: FastifyReply, page: string | Buffer, policy: string = PAGE_POLICY): FastifyReply {
   return reply
@@ -25,7 +28,7 @@ export function sendPage(reply: FastifyReply, page: string | Buffer, policy: str
       'referrer-policy': 'same-origin',
       'cross-origin-opener-policy': 'same-origin',
       'permissions-policy': 'camera=(), microphone=(), geolocation=()',
-      // A guard may have said already that nothing keeps it.
+      // A guard may already have set a stricter header.
       'cache-control': reply.getHeader('cache-control') ?? 'private, no-cache',
       vary: 'cookie',
     })

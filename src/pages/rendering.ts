@@ -1,17 +1,17 @@
 import { SingleFlight } from '../async/single-flight.ts'
 
-/** How often it is looked whether a state has changed, milliseconds. */
+/** How often the state is compared, milliseconds. */
 const LOOK_MS = 200
 
 /**
- * What is shown besides the state, such as the history of a day, is at most so old. Milliseconds.
+ * Longest age of what a page shows besides the state, such as the history of a day. Milliseconds.
  */
 const KEPT_MS_MAX = 15_000
 
 /**
- * Keeps what is rendered from a state that everybody sees, until the state changes: a flood of
- * readers costs one rendering. A change shows within a fifth of a second, and what no state names
- * within 15 seconds.
+ * Keeps what is rendered from a state that everybody sees, until the state changes, so that any
+ * number of readers costs one rendering. A change of the state shows within 0.2 seconds. Other
+ * changes show within 15 seconds.
  */
 export class Renderings<Value> {
   readonly #stateOf: () => string
@@ -22,7 +22,8 @@ export class Renderings<Value> {
   #clearedAt = Number.NEGATIVE_INFINITY
 
   /**
-   * `stateOf` names everything that is rendered from. Keys must be few and never a caller's text.
+   * @param stateOf returns a text that changes when the rendered state changes. Keys of `get` must
+   *   be few, and never a caller's text.
    */
   constructor(stateOf: () => string) {
     this.#stateOf = stateOf

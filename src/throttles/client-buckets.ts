@@ -2,19 +2,22 @@ import { clientsAround } from './client-network.ts'
 import { TokenBuckets } from './token-buckets.ts'
 
 /**
- * A token bucket for each client address, and a larger bucket for each network of addresses that a
- * single stranger may own.
+ * A token bucket for each client address, and a larger bucket for each network that a single
+ * stranger may own.
  */
 export class ClientBuckets {
   readonly #rate: { perSecond: number; burst: number }
-  /** By how many clients a network counts as. */
+  /** Buckets by the number of clients that a network counts as. */
   readonly #buckets = new Map<number, TokenBuckets>()
 
   constructor(rate: { perSecond: number; burst: number }) {
     this.#rate = rate
   }
 
-  /** @returns 0, or milliseconds until there are so many tokens; none is taken then */
+  /**
+   * @returns 0 if it took the tokens; otherwise it takes none and returns the milliseconds until
+   *   there are so many tokens
+   */
   take(address: string, count = 1): number {
     const taken: [TokenBuckets, string][] = []
     for (const { name, clients } of clientsAround(address)) {

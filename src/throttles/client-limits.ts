@@ -8,11 +8,13 @@ import { clientsAround } from '../throttles/client-network.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** A route for machines that watch this node, which counts against nobody. */
+    /**
+     * Whether the route is for machines that watch this node. Its requests count against nobody.
+     */
     isProbe?: boolean
     /**
-     * What a request without an account takes of its address, about a unit for each ms of work.
-     * Default: 1.
+     * Units that a request without an account takes from the bucket of its address. A unit is about
+     * 1 ms of work. Default: 1.
      */
     anonymousUnits?: number
   }
@@ -21,21 +23,24 @@ declare module 'fastify' {
 export interface ClientLimitOptions {
   /** Connections of one client address at once; 0 is no bound. */
   connectionsMax: number
-  /** Units that requests without an account of one client address take a second; 0 is no bound. */
+  /**
+   * Units per second that requests without an account may take from one client address; 0 is no
+   * bound.
+   */
   anonymousPerSecond: number
-  /** The connections of a proxy are many clients'. */
+  /** Whether an address is a proxy's. A proxy's connections carry the requests of many clients. */
   isProxy: (address: string) => boolean
 }
 
-/** Seconds of anonymous requests that may come at once. */
+/** Size of a bucket, as seconds of its rate: so many requests may come at once. */
 const BURST_SECONDS = 2
 
-/** What a page takes that is made for each request. */
+/** Units of a page that the node renders for each request. */
 export const PAGE_UNITS = 3
 
 /**
- * Bounds what one client address takes of a node, in this process. Fails open for clients it has
- * forgotten.
+ * Limits what one client address takes of a node. The counts are in this process; if it has
+ * forgotten a client, it lets the client's requests through.
  */
 export class ClientLimits {
   readonly #connectionsMax: number
@@ -51,8 +56,8 @@ export class ClientLimits {
   }
 
   /**
-   * Counts a server's connections. One too many is refused with its first request, twice too many
-   * at once.
+   * Counts the connections of a server. Above the limit, a connection's first request is refused.
+   * Above twice the limit, the connection is closed at once.
    */
   countConnections(server: Server | HttpsServer): void {
     if (this.#connectionsMax === 0) return
@@ -71,7 +76,7 @@ export class ClientLimits {
     })
   }
 
-  /** @throws GatewayError RATE_LIMIT_EXCEEDED for a request on a connection too many */
+  /** @throws GatewayError RATE_LIMIT_EXCEEDED for a request on a connection above the limit */
   checkConnection(request: FastifyRequest): void {
     if (!this.#surplus.has(request.raw.socket)) return
     throw new GatewayError('RATE_LIMIT_EXCEEDED', {
@@ -82,12 +87,12 @@ export class ClientLimits {
   }
 
   /**
-   * Takes the units of a request that no account answers for.
+   * Takes the units of a request that belongs to no account.
    *
    * @throws GatewayError RATE_LIMIT_EXCEEDED
    */
   takeAnonymous(request: FastifyRequest): void {
-    // A request that this process makes for one it has let in already.
+    // This process made the request itself, on behalf of a request that has been counted.
     if (!(request.raw.socket instanceof Socket)) return
     const retryAfterMs = this.#anonymous.take(request.ip, request.routeOptions.config.anonymousUnits)
     if (retryAfterMs === 0) return

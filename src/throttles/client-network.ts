@@ -17,34 +17,38 @@ export interface Network {
 }
 
 /**
- * The client that an address counts as for throttles, in this process and in Redis. An IPv4 address
- * counts as itself, even if an IPv6 address stands for it. An IPv6 address counts as its /64,
- * because a subscriber has a whole /64. No throttle counts by the name of an account alone, so
- * nobody can lock an owner out.
+ * The client as which an address counts in throttles, in this process and in Redis. An IPv4 address
+ * counts as itself, even if it arrives inside an IPv6 address. An IPv6 address counts as its /64,
+ * because a subscriber has a whole /64. No throttle counts by an account's name alone, so nobody
+ * can lock an owner out.
  */
 export function clientOf(address: string): string {
   return clientsAround(address)[0]?.name ?? address
 }
 
 /**
- * The widest network that a stranger has whole for nothing: an IPv4 address, or an IPv6 /48, which
- * tunnels give away. For what is shared among clients, so that 65,536 clients of a /48 are one.
+ * The widest network that a stranger gets whole and for nothing: an IPv4 address, or an IPv6 /48,
+ * which tunnels give away. It is for limits that all clients share, so that the 65,536 clients of a
+ * /48 count as one client.
  */
 export function subscriberOf(address: string): string {
   return clientsAround(address).at(-1)?.name ?? address
 }
 
-/** What a throttle counts for a client address. */
+/** What a throttle counts for a client address, and how much it allows. */
 interface ClientNetwork {
   name: string
-  /** It may take as much as so many clients. */
+  /** The network may take as much as this number of clients. */
   clients: number
 }
 
-/** All clients of an IPv6 /48 together may take as much as four clients. */
+/** All clients of an IPv6 /48 together may take as much as this number of clients. */
 const CLIENTS_OF_SUBSCRIBER = 4
 
-/** What counts for an address: the client first, then its subscriber, if that has many clients. */
+/**
+ * The networks that count for an address: first the client, then its subscriber if a subscriber can
+ * have several clients.
+ */
 export function clientsAround(address: string): ClientNetwork[] {
   if (!ipaddr.isValid(address)) return [{ name: address, clients: 1 }]
   const parsed = ipaddr.process(address)
@@ -52,17 +56,17 @@ export function clientsAround(address: string): ClientNetwork[] {
   if (ipv4) return [{ name: ipv4.toString(), clients: 1 }]
   const bytes = parsed.toByteArray()
   const client = { name: `${bytes.slice(0, 8).join('.')}/64`, clients: 1 }
-  // A private network is not given away, and may have many honest clients.
+  // Nobody gives away private networks, and such a network may have many honest clients.
   if (isOwn(parsed)) return [client]
   return [client, { name: `${bytes.slice(0, 6).join('.')}/48`, clients: CLIENTS_OF_SUBSCRIBER }]
 }
 
 /**
- * The narrowest network of a public address, as accounts store it: an IPv4 address, or the first
- * eight bytes of an IPv6 address and `/64`. Undefined for addresses of this machine and of private
- * networks. An IPv6 address that stands for a public IPv4 address counts as the IPv4 address:
- * mapped (RFC 4291), translated (RFC 6145), NAT64 (RFC 6052), 6to4 (RFC 3056; an IPv4 address has
- * 65,536 of its subnets) and Teredo (RFC 4380).
+ * The narrowest network of a public address, in the form in which accounts store it: an IPv4
+ * address, or the first eight bytes of an IPv6 address and `/64`. Undefined for addresses of this
+ * machine and of private networks. If an IPv6 address stands for a public IPv4 address, it counts
+ * as the IPv4 address: mapped (RFC 4291), translated (RFC 6145), NAT64 (RFC 6052), 6to4 (RFC 3056;
+ * each IPv4 address has 65,536 of its subnets) and Teredo (RFC 4380).
  */
 export function publicNetworkOf(address: string): string | undefined {
   if (!ipaddr.isValid(address)) return undefined
@@ -73,8 +77,8 @@ export function publicNetworkOf(address: string): string | undefined {
 }
 
 /**
- * The networks that hold a stored network, the widest first and that network last; only wider
- * networks if it is an IPv6 /56, which earlier versions stored.
+ * The networks that hold a stored network, the widest first. The last is the stored network itself,
+ * unless it is an IPv6 /56, which earlier versions stored.
  */
 export function networksAround(network: string): Network[] {
   const [bytes = '', narrowest] = network.split('/')
@@ -90,7 +94,8 @@ function isOwn(address: IPv4 | IPv6): boolean {
 }
 
 /**
- * An address of a private IPv4 network inside an IPv6 address proves nothing: anybody can write it.
+ * The IPv4 address inside an IPv6 address, if it is public. Anybody can write a private address
+ * there, so such an address proves nothing.
  */
 function publicIpv4In(address: IPv6): IPv4 | undefined {
   const bytes = embeddedIpv4(address)
@@ -107,8 +112,8 @@ function embeddedIpv4(address: IPv6): number[] | undefined {
     case 'rfc6145':
       return bytes.slice(12)
     case 'rfc6052':
-      // 64:ff9b:1::/48 is for translators of one network (RFC 8215), which choose where the IPv4
-      // address stands.
+      // 64:ff9b:1::/48 is for translators of a single network (RFC 8215). Each translator chooses
+      // at which position the IPv4 address stands.
       return bytes[5] === 0 ? bytes.slice(12) : undefined
     case 'teredo':
       return bytes.slice(12).map((byte) => byte ^ 0xff)

@@ -3,11 +3,11 @@ import { DAY_MS, makeThrottled, type Throttle, type ThrottleDeps } from './throt
 const CREDENTIALS_PER_DAY = 200
 
 /**
- * Makes a key or a connection of an application. Each has rows of its own in the account's usage,
- * which outlive it: the bound on live keys does not bound these. Who makes it is counted, so that
- * no admin of a team locks its owner out.
+ * Makes a key or a connection, and limits how many an account makes. Each has its own rows in the
+ * account's usage, which remain after its end, so the limit on live keys does not limit these rows.
+ * The maker is counted, not the owner, so that an admin of a team cannot lock its owner out.
  *
- * @throws GatewayError RATE_LIMIT_EXCEEDED; what `make` throws, and then nothing counts
+ * @throws GatewayError RATE_LIMIT_EXCEEDED; also what `make` throws, in which case nothing counts
  */
 export async function limitCredentials<T>(deps: ThrottleDeps, userId: string, make: () => Promise<T>): Promise<T> {
   const throttle: Throttle = {

@@ -11,25 +11,27 @@ import {
   throttlesOfClient,
 } from './throttle.ts'
 
-/** Wrong passwords without a wait. */
+/** Wrong passwords before the first wait. */
 const FREE_FAILURES = 5
 
-/** Milliseconds. */
+/** Longest wait, milliseconds. */
 const WAIT_MS_MAX = 900_000
 
-/** The address as it was given, and the address of the client's network. */
+/** The email address as it was given, and the network address of the client. */
 export interface LoginAttempt {
   email: string
   address: string
 }
 
 /**
- * Makes an attempt that gives a password. After five wrong passwords of one client for one account
- * each further attempt waits: 1 s, 2 s, up to a quarter of an hour. Neither the owner elsewhere nor
- * other accounts wait. All failures of a client are bounded too, and first: anybody may make up
- * addresses, and a refusal there leaves no key for an address. Fails open without Redis: bounded
- * password hashing still limits a guesser.
- * @throws GatewayError LOGIN_THROTTLED; what the attempt throws
+ * Makes an attempt that gives a password. After five wrong passwords of one client for one account,
+ * each further attempt of this client for this account waits: 1 s, 2 s, up to a quarter of an hour.
+ * The owner on another client does not wait, and neither do other accounts.
+ * All failures of a client are limited too, and this limit comes first: anybody can make up email
+ * addresses, and if it refuses, no key for the made-up address is left in Redis.
+ * Fails open without Redis, because the limit on concurrent password hashes still slows a guesser
+ * down.
+ * | @throws GatewayError LOGIN_THROTTLED; also what the attempt throws
  */
 export async function limitGuesses<T>(
   deps: ThrottleDeps & { config: Config },
@@ -43,14 +45,17 @@ export async function limitGuesses<T>(
 }
 
 /**
- * Forgets the wrong passwords of a client for an account: it has proven whose the account is, by
- * the password or in another way.
+ * Forgets the wrong passwords of a client for an account, after the client has proven whose the
+ * account is, by the password or in another way.
  */
 export async function forgetGuesses(deps: ThrottleDeps & { config: Config }, guess: LoginAttempt): Promise<void> {
   for (const throttle of failures(deps.config, guess)) await clearThrottle(deps, throttle)
 }
 
-/** A password may be typed as the address: only its hash goes into a key. */
+/**
+ * People sometimes type the password as the email address, so only a hash of the address goes into
+ * a key.
+ */
 function failures(config: Config, { email, address }: LoginAttempt): Throttle[] {
   const account = createHash('sha256').update(comparableEmail(email)).digest('base64url').slice(0, 22)
   return throttlesOfClient(address, {

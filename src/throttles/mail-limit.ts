@@ -1,19 +1,20 @@
 import { HOUR_MS, type ThrottleDeps, takeThrottles } from './throttle.ts'
 
-/** Mails that an account may have sent to its address in an hour. */
+/** Mails per hour that an account may have sent to its address. */
 const MAILS_PER_HOUR = 3
 
 /**
- * Attempts count too when the mail server takes no mail: no account makes a node try it without
- * end.
+ * Attempts per hour. They also count if the mail server takes no mail, so that no account can make
+ * a node try without end.
  */
 const MAIL_ATTEMPTS_PER_HOUR = 20
 
 /**
- * Takes one of the hour's mails. Only what is tried counts as an attempt: a refusal for the mails
- * that came must not become an error that speaks of the mail server.
+ * Takes a unit of the account's mails of this hour, then a unit of its attempts. A request that the
+ * first limit refuses makes no attempt, so that it cannot use up the attempts and lead to a refusal
+ * that speaks of the mail server.
  *
- * @returns gives the mail back; the attempt stays
+ * @returns gives the mail back; the attempt still counts
  * @throws GatewayError RATE_LIMIT_EXCEEDED
  */
 export async function takeMail(deps: ThrottleDeps, subject: string): Promise<() => void> {

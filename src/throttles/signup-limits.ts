@@ -2,15 +2,17 @@ import type { Config } from '../config.ts'
 import { type Network, networksAround } from './client-network.ts'
 import { DAY_MS, HOUR_MS, makeThrottled, type Throttle, type ThrottleDeps, throttlesOfClient } from './throttle.ts'
 
-/** The network from which a sign-up comes; no network: an address that is not public. */
+/** Where a sign-up comes from. The network is null if the address is not public. */
 export interface SignupClient {
   address: string
   network: string | null
 }
 
 /**
- * Makes a sign-up; accounts are free. Counted are accounts made and addresses found to have one: an
- * outage shuts no network out. Fails open without Redis.
+ * Makes a sign-up under limits, because accounts are free. Two outcomes count: an account was made,
+ * or the address already had an account. Failures of other kinds do not count, so an outage shuts
+ * no network out. Fails open without Redis.
+ *
  * @throws GatewayError SIGNUP_THROTTLED; what the sign-up throws
  */
 export async function limitSignups<T>(
@@ -26,7 +28,7 @@ function throttlesOf({ throttles }: Config, { address, network }: SignupClient):
   const code = 'SIGNUP_THROTTLED'
   const ofClient = throttlesOfClient(address, { name: 'signup', max: throttles.signupPerMinute, code })
   if (network === null) return ofClient
-  // The narrowest first, because that is the first to be full.
+  // The narrowest network comes first, because it is the first to be full.
   const ofNetworks = networksAround(network)
     .reverse()
     .flatMap((around): Throttle[] => {
@@ -41,7 +43,8 @@ function throttlesOf({ throttles }: Config, { address, network }: SignupClient):
 }
 
 /**
- * How many subscribers' sign-ups a network may have: a /48 twenty an hour with the default of five.
+ * The number of subscribers as which a network counts, by the length of its prefix. With the
+ * default of five, a /48 may make twenty sign-ups an hour.
  */
 const SUBSCRIBERS: Record<Network['kind'], Record<number, number>> = {
   ipv4: { 24: 8, 32: 1 },

@@ -18,7 +18,7 @@ const takeUnit = loadScript(new URL('./lua/take-throttle.lua', import.meta.url))
 export interface ThrottleDeps {
   redis: RedisConnection
   log: Log
-  /** For tests; Redis' own clock if absent. Milliseconds. */
+  /** Milliseconds. For tests; absent: the clock of Redis. */
   now?: () => number
 }
 
@@ -45,17 +45,17 @@ export interface Throttle {
     | 'export'
     | 'operator'
   subject: string
-  /** In any window; 0: no bound. */
+  /** Most units in any window; 0: no bound. */
   max: number
-  /** Milliseconds. Default: a minute. */
+  /** Milliseconds. Default: one minute. */
   windowMs?: number
   /**
-   * Longest wait, milliseconds. If set, units after `max` wait a second, two, four and so on up to
-   * it, and a window after the last unit all are forgotten.
+   * Longest wait, milliseconds. If set, each unit after `max` waits: 1 s, 2 s, 4 s and so on up to
+   * this wait. All units are forgotten a window after the last unit.
    */
   waitMsMax?: number
   code: ErrorCode
-  /** Set if the code's own hint does not help. */
+  /** Set if the hint of the code does not help. */
   hint?: string
 }
 
@@ -63,9 +63,9 @@ export interface Throttle {
 type Refund = () => void
 
 /**
- * Before the work, so that concurrent attempts count too.
+ * Takes a unit before the work begins, so that concurrent attempts count too.
  *
- * @returns refunds the unit
+ * @returns gives the unit back
  * @throws GatewayError with the throttle's code
  */
 export async function takeThrottle(deps: ThrottleDeps, throttle: Throttle): Promise<Refund> {
@@ -80,7 +80,7 @@ export async function takeThrottle(deps: ThrottleDeps, throttle: Throttle): Prom
 }
 
 /**
- * Takes no unit: for work that is counted only when it went well.
+ * Checks the throttle without taking a unit, for work that counts only if it succeeds.
  *
  * @throws GatewayError with the throttle's code
  */
@@ -98,7 +98,7 @@ export async function clearThrottle({ redis, log }: ThrottleDeps, throttle: Thro
 /**
  * Takes a unit of each throttle, or of none if one of them refuses.
  *
- * @returns refunds the units, in the order of the throttles
+ * @returns give the units back, in the order of the throttles
  * @throws GatewayError with the code of the throttle that refuses
  */
 export async function takeThrottles(deps: ThrottleDeps, throttles: Throttle[]): Promise<Refund[]> {
@@ -112,14 +112,14 @@ export async function takeThrottles(deps: ThrottleDeps, throttles: Throttle[]): 
   }
 }
 
-/** How an attempt ended: it did its work, or it failed with this code. */
+/** How an attempt ended: it succeeded, or it failed with this code. */
 type Outcome = 'success' | ErrorCode
 
 /**
- * Makes an attempt that takes a unit of each throttle. It keeps the units if its outcome is
- * counted, and gives them back otherwise, so an outage locks nobody out.
+ * Makes an attempt that takes a unit of each throttle. The units are kept if the outcome is in
+ * `counted`, and given back otherwise, so an outage locks nobody out.
  *
- * @throws GatewayError with the code of a throttle that refuses; what the attempt throws
+ * @throws GatewayError with the code of the throttle that refuses; also what the attempt throws
  */
 export async function makeThrottled<T>(
   deps: ThrottleDeps,
@@ -150,19 +150,19 @@ async function take({ redis, log, now }: ThrottleDeps, throttle: Throttle, unit:
     const values = [now?.() ?? '', max, unit, windowMs, waitMsMax]
     waitMs = Number(await takeUnit.run(redis, [keyOf(throttle)], values))
   } catch (error) {
-    // Fails open: accounts must work without Redis, and bounded password hashing still limits a
-    // guesser.
+    // Fails open, because accounts must work without Redis. The limit on concurrent password hashes
+    // still slows a guesser down.
     log.warn({ err: error, throttle: name }, 'failed to count a throttle; the attempt is let through')
   }
   if (waitMs > 0) throw new GatewayError(code, { retryAfterMs: waitMs, ...(hint === undefined ? {} : { hint }) })
 }
 
-/** Good log-ins and changes of the password of one account. */
+/** Correct passwords per minute of one account, at log-in and when the password changes. */
 const RIGHT_PASSWORDS_PER_MINUTE = 10
 
 /**
- * Right passwords cost a hash or two; wrong passwords take nothing of it, so nobody shuts out the
- * owner.
+ * Limits correct passwords, which cost a hash or two each. Wrong passwords take none of these
+ * units, so nobody can lock the owner out.
  */
 export function accountThrottle(
   name: 'login-account' | 'password-change',
@@ -174,8 +174,8 @@ export function accountThrottle(
 }
 
 /**
- * A throttle of each network around a client address, the narrowest first: whoever has a whole
- * network has many clients. `of` names what the client does it to.
+ * A throttle for each network around a client address, the narrowest first, because an owner of a
+ * whole network has many clients. `of` names the target of the client's attempts.
  */
 export function throttlesOfClient(address: string, { max, of, ...throttle }: ClientThrottle): Throttle[] {
   return clientsAround(address).map(({ name, clients }) => ({
@@ -187,7 +187,7 @@ export function throttlesOfClient(address: string, { max, of, ...throttle }: Cli
 
 type ClientThrottle = Omit<Throttle, 'subject'> & { of?: string }
 
-/** Guessed passwords, wherever one is given. */
+/** Throttles of guessed passwords, on every route that accepts a password. */
 export function passwordThrottles(config: Config, address: string): Throttle[] {
   return throttlesOfClient(address, {
     name: 'login',
@@ -196,7 +196,7 @@ export function passwordThrottles(config: Config, address: string): Throttle[] {
   })
 }
 
-/** Only wrong tokens count, so that the right token is never refused. */
+/** Throttles of wrong operator tokens. The correct token does not count and is never refused. */
 export function operatorThrottles(address: string): Throttle[] {
   return throttlesOfClient(address, { name: 'operator', max: OPERATOR_FAILURES_MAX, code: 'LOGIN_THROTTLED' })
 }

@@ -1,17 +1,20 @@
 import { LRUCache } from 'lru-cache'
 
 export interface TokenBucketOptions {
-  /** 0: no bound. */
+  /** Rate at which a bucket fills, tokens per second; 0: no bound. */
   perSecond: number
   burst: number
-  /** Milliseconds. */
+  /** The clock, milliseconds. */
   now?: () => number
 }
 
-/** Beyond it the least used bucket is forgotten, which makes it full. */
+/**
+ * Most buckets. Beyond this number the least recently used bucket is forgotten, which makes it full
+ * again.
+ */
 const BUCKETS_MAX = 50_000
 
-/** In the memory of this process. */
+/** Token buckets by subject, in the memory of this process. */
 export class TokenBuckets {
   readonly #perSecond: number
   readonly #burst: number
@@ -22,14 +25,15 @@ export class TokenBuckets {
     this.#perSecond = perSecond
     this.#burst = Math.max(burst, 1)
     this.#now = now
-    // The cache allocates its room at once. Without a bound no bucket is ever looked at.
+    // The cache allocates all its entries at once. Without a bound, buckets are never used.
     this.#buckets = new LRUCache({ max: perSecond === 0 ? 1 : BUCKETS_MAX })
   }
 
   /**
-   * Takes at most a burst.
+   * Takes tokens, at most a full bucket.
    *
-   * @returns 0, or milliseconds until there are so many tokens; none is taken then
+   * @returns 0 if it took the tokens; otherwise it takes none and returns the milliseconds until
+   *   there are so many
    */
   take(subject: string, wanted = 1): number {
     if (this.#perSecond === 0) return 0
@@ -47,7 +51,8 @@ export class TokenBuckets {
   }
 
   /**
-   * Takes so many tokens for work that is done already. What is not there is owed, up to `owedMax`.
+   * Takes tokens for work that is done already. If the bucket has too few, it owes the rest, up to
+   * `owedMax`.
    */
   charge(subject: string, count: number, owedMax = 0): void {
     if (this.#perSecond === 0) return

@@ -9,31 +9,33 @@ const REMEMBERED_MAX = 10_000
 const REFUSAL_MS = 250
 
 /**
- * Keeps made-up keys, whose checksum anybody can compute, and sessions that have ended from
- * Postgres. Credentials that the node knows do not pass here.
+ * Keeps unknown credentials away from Postgres: made-up keys, whose checksum anybody can compute,
+ * and sessions that have ended. Known credentials do not pass through here.
  */
 export class UnknownKeys {
   readonly #refused = new LRUCache<string, true>({ max: REMEMBERED_MAX, ttl: REMEMBERED_MS })
   readonly #lookUps: ClientBuckets
 
-  /** `perMinute` bounds the look-ups of a client address that find nobody; 0: no bound. */
+  /** @param perMinute most look-ups of one client address that find nobody; 0: no bound */
   constructor(perMinute: number) {
     this.#lookUps = new ClientBuckets({ perSecond: perMinute / 60, burst: perMinute })
   }
 
   /**
-   * `cacheKey` names the credential without being it. A look-up that throws a refusal of the
-   * credential counts, and is made again: an ended session, or a disabled account, which may be
-   * enabled again.
+   * Looks up a credential. `cacheKey` identifies the credential without revealing it. If the
+   * look-up throws a refusal of the credential, it counts, and the next request looks the
+   * credential up again: a session that ended stays refused, but a disabled account may be enabled
+   * again.
    *
-   * @throws GatewayError INVALID_API_KEY or RATE_LIMIT_EXCEEDED; what `find` throws
+   * @throws GatewayError INVALID_API_KEY or RATE_LIMIT_EXCEEDED; also what `find` throws
    */
   async lookUp<T>(cacheKey: string, address: string, find: () => Promise<T | undefined>): Promise<T> {
     if (this.#refused.has(cacheKey)) throw new GatewayError('INVALID_API_KEY')
-    // Before the look-up, so that concurrent look-ups are counted too.
+    // The unit is taken before the look-up, so that concurrent look-ups count too.
     const retryAfterMs = this.#lookUps.take(address)
     if (retryAfterMs > 0) {
-      // A connection has few requests at once: late refusals bound how many this process answers.
+      // A connection has few requests at once, so a delay before the refusal limits how many
+      // refusals this process answers.
       await delay(REFUSAL_MS)
       throw new GatewayError('RATE_LIMIT_EXCEEDED', {
         message: 'Too many unknown credentials came from this address.',

@@ -21,7 +21,7 @@ if surplus >= 0 then
 end
 if unit == '' then return 0 end
 redis.call('ZADD', LOG, nowMs, unit)
--- The longest wait is reached long before: the log of somebody who never stops has an end.
+-- Bounds the log of a client that never stops. The wait has reached its maximum long before.
 if waitMsMax > 0 then redis.call('ZREMRANGEBYRANK', LOG, 0, -max - 32) end
 redis.call('PEXPIRE', LOG, windowMs)
 return 0
