@@ -1,12 +1,12 @@
 import { Compile, type Validator } from 'typebox/schema'
 import type { Endpoint } from './endpoint.ts'
 
-/** An endpoint of an upstream as calls meet it. */
+/** An endpoint of an upstream, prepared for calls. */
 export interface ApiEndpoint {
   path: string
-  /** As the upstream's file declares it. */
+  /** The declaration in the upstream's file. */
   declaration: Endpoint
-  /** How callers call it. */
+  /** The method with which callers call it. */
   method: 'GET' | 'POST'
   /**
    * Declared parameters, each with its compiled check: required parameters first, and otherwise in
@@ -19,27 +19,27 @@ export interface ApiEndpoint {
 
 export interface ApiParameter {
   name: string
-  /** Other names that a call may use for it. */
+  /** Other names for the parameter that a call may use. */
   aliases: readonly string[]
   schema: ParameterSchema
   required: boolean
-  /** It holds the JSON of the upstream's request. */
+  /** Whether the parameter holds the JSON body of the upstream's request. */
   isBody: boolean
   validator: Validator
 }
 
 /**
- * The name of the parameter that holds the JSON of the upstream's request, when the endpoint takes
- * one.
+ * The name of the parameter that holds the JSON body of the upstream's request, if the endpoint
+ * takes a body.
  */
 const BODY = 'body'
 
-/** The part of a parameter's JSON Schema that words and conversions need. */
+/** The keywords of a parameter's JSON Schema that descriptions and conversions read. */
 export interface ParameterSchema {
   type?: 'string' | 'number' | 'integer' | 'boolean' | 'array' | 'object'
-  /** Of a list of plain values. */
+  /** For a list of plain values. */
   items?: ParameterSchema
-  /** Of a JSON object. */
+  /** For a JSON object. */
   properties?: Record<string, unknown>
   description?: string
   default?: unknown
@@ -78,7 +78,10 @@ export function createEndpoint(path: string, endpoint: Endpoint): ApiEndpoint {
   return { path, declaration: endpoint, method: callMethod(endpoint), parameters: ordered, byName: new Map(names) }
 }
 
-/** Parameters of a GET stand in its query, which no body fits into, and a GET changes nothing. */
+/**
+ * A GET takes its parameters from the query, which cannot hold a body, and it must change nothing.
+ * Everything else is a POST.
+ */
 function callMethod({ effect = 'read', bodyBytesMax }: Endpoint): 'GET' | 'POST' {
   return effect === 'read' && bodyBytesMax === undefined ? 'GET' : 'POST'
 }

@@ -3,46 +3,50 @@ import type { UpstreamRequest } from './upstream-request.ts'
 
 /** How long answers of an endpoint are stored, and which calls share them. */
 export interface CacheRule<Parameters> {
-  /** Seconds an answer is fresh, of the call and its data if that differs; 0: do not store it. */
+  /**
+   * Seconds for which an answer is fresh. A function if this depends on the call or its data. 0: do
+   * not store.
+   */
   seconds: number | ((parameters: Parameters, data: Record<string, unknown>, context: CallContext) => number)
-  /** Seconds after that in which it is served while it is refreshed. */
+  /** Seconds after freshness in which the stored answer is served while it is refreshed. */
   staleWhileRevalidateSeconds?: number
   /**
-   * Seconds after freshness in which it is served when the upstream fails or its cap is used up.
+   * Seconds after freshness in which the stored answer is served if the upstream fails or its cap
+   * is used up.
    */
   staleIfErrorSeconds?: number
-  /** Answers are a caller's own and never shared with another. Default: false. */
+  /** Whether an answer belongs to its caller and is never served to others. Default: false. */
   perCaller?: boolean
-  /** Seconds a definite "no such thing" is kept. Default: 0. */
+  /** Seconds for which a "not found" of the upstream is stored. Default: 0. */
   notFoundSeconds?: number
   /**
-   * Parameters as the key sees them (coordinates rounded, say). Default: as they are. Mapped data
-   * are stored: calls whose data differ must have different keys. Undeclared parameters are always
-   * part of the key.
+   * The parameters from which the key of the stored answer is made, for example with rounded
+   * coordinates. Default: all parameters, unchanged. The stored value is the mapped data, so calls
+   * with different data must have different keys. Undeclared parameters are always part of the key.
    */
   key?: (parameters: Parameters) => Record<string, unknown>
 }
 
-/** How one request brings the answers of several calls. */
+/** Fetches many items with one request and serves several calls from them. */
 export interface PrefetchRule<Parameters> {
-  /** Calls with equal keys draw from one pool. */
+  /** Calls with equal keys share a pool of items. */
   key: (parameters: Parameters) => string
-  /** The request that fills it. */
+  /** The request that fills the pool. */
   request: (parameters: Parameters) => UpstreamRequest
   /**
-   * The items of a filling answer; undefined if it has none, and then the endpoint's plain
-   * request is made.
+   * The items of the answer that fills the pool. Undefined if it has none: the endpoint's plain
+   * request is then made.
    */
   items: (body: unknown) => unknown[] | undefined
   /** How many items this call takes. */
   take: (parameters: Parameters) => number
-  /** A body as the upstream would have sent it with just these items. */
+  /** A body as the upstream would have sent it for these items alone. */
   body: (items: unknown[]) => unknown
-  /** Seconds a pool is kept. */
+  /** Seconds for which a pool is kept. */
   seconds: number
   /**
-   * Seconds for which it is remembered that a filter has too few items to fill a pool: no request
-   * is spent on trying.
+   * Seconds for which the gateway remembers that the filter of a call has too few items for a pool.
+   * Calls then use the plain request at once.
    */
   unfillableSeconds?: number
 }

@@ -1,7 +1,8 @@
 import { memoize } from '../async/memoize.ts'
 
 /**
- * Whether the text is YYYY-MM-DD and the day exists: 30 February would be read as a day of March.
+ * Whether the text is a date YYYY-MM-DD of a day that exists. (`Date` would read 30 February as a
+ * day in March.)
  */
 export function isCalendarDate(date: string): boolean {
   const time = Date.parse(`${date}T00:00:00Z`)
@@ -9,9 +10,9 @@ export function isCalendarDate(date: string): boolean {
 }
 
 /**
- * The names of the IANA time zone database (2026) that the runtime takes and does not list: links
- * to other zones, and zones with a fixed offset. The runtime also takes names of its own, such as
- * IST and PST, which mean other zones elsewhere and which no upstream knows.
+ * Time zone names of the IANA database (2026) that the runtime accepts but does not list: links to
+ * other zones, and zones with a fixed offset. The runtime also accepts names of its own, such as
+ * IST and PST. They mean different zones in different places, and no upstream knows them.
  */
 const UNLISTED_ZONES = `
   Africa/Asmara Africa/Timbuktu America/Argentina/Buenos_Aires America/Argentina/Catamarca
@@ -44,7 +45,7 @@ const UNLISTED_ZONES = `
   .trim()
   .split(/\s+/)
 
-/** Names that are remembered: callers can make up any number. */
+/** Most names that are remembered, because callers can send any number of names. */
 const NAMES_MAX = 1_000
 
 /** The zones of the IANA database, by their names in lower case. */
@@ -58,9 +59,10 @@ const knownZones = memoize(
 )
 
 /**
- * A formatter takes far longer to make than to use. Sweden writes dates as ISO 8601 does.
+ * Formatters are kept, because making a formatter takes far longer than using it. The locale is
+ * Swedish because its date format is that of ISO 8601.
  *
- * @throws RangeError for no time zone
+ * @throws RangeError if the text is not a time zone
  */
 const formatOf = memoize(
   (timeZone: string) => timeZone.toLowerCase(),
@@ -69,7 +71,7 @@ const formatOf = memoize(
 )
 
 /**
- * The usual spelling of the IANA time zone that a text names in any letter case. Undefined for all
+ * The usual spelling of an IANA time zone that a text names in any letter case. Undefined for all
  * other texts, including offsets such as +01:00 and abbreviations such as PST.
  */
 export function zoneNamed(name: string): string | undefined {
@@ -77,13 +79,14 @@ export function zoneNamed(name: string): string | undefined {
   try {
     return zone && formatOf(zone) && zone
   } catch {
-    // The database of an older runtime has fewer names.
+    // An older runtime has an older database with fewer names.
     return undefined
   }
 }
 
 /**
- * Turns times, milliseconds since the epoch, into the date YYYY-MM-DD that a time zone has then.
+ * Returns a function that turns a time (milliseconds since the epoch) into the date YYYY-MM-DD of
+ * the zone.
  */
 export function dateIn(timeZone: string): (time: number) => string {
   const format = formatOf(timeZone)
@@ -91,8 +94,8 @@ export function dateIn(timeZone: string): (time: number) => string {
 }
 
 /**
- * Local date (YYYY-MM-DD), time (HH:mm:ss), day of the week and daylight saving time of a zone at a
- * time, milliseconds.
+ * The date (YYYY-MM-DD), time (HH:mm:ss), day of the week and daylight saving time of a zone at a
+ * time, milliseconds since the epoch.
  */
 export function localTimeIn(
   timeZone: string,
@@ -101,7 +104,7 @@ export function localTimeIn(
   const clock = new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short', timeStyle: 'medium' })
   const offsetAt = (at: number): number => Date.parse(`${clock.format(at).replace(' ', 'T')}Z`) - at
   const [date = '', localTime = ''] = clock.format(time).split(' ')
-  // In summer the clock is ahead of what it is in winter, on either hemisphere.
+  // On either hemisphere, the clock in summer is ahead of the clock in winter.
   const year = Number(date.slice(0, 4))
   const winter = Math.min(offsetAt(Date.UTC(year, 0, 1)), offsetAt(Date.UTC(year, 6, 1)))
   const dayOfWeek = new Intl.DateTimeFormat('en', { timeZone, weekday: 'long' }).format(time)

@@ -4,7 +4,7 @@ import type { ApiEntry } from './catalog-schema.ts'
 import { exampleCall } from './example-call.ts'
 import { expectation, typeWord } from './parameter-words.ts'
 
-/** An API as the catalog lists it, with its health's score. */
+/** An API as the catalog lists it, with its health score. */
 export function toEntry(api: Api, score: number): ApiEntry {
   const { upstream } = api
   const endpoints = [...api.endpoints.values()]
@@ -24,17 +24,20 @@ export function toEntry(api: Api, score: number): ApiEntry {
   }
 }
 
-/** An API that answers nobody is not shown as healthy, however well its source is. */
+/** The health score to show: 0 if the API answers no calls, even if its source is healthy. */
 export function shownScore(api: Api, score: number): number {
   return answers(api) ? score : 0
 }
 
-/** Of the three states of the specification, the state that callers get. */
+/** The state to show: Down if the API answers no calls, otherwise the state of its source. */
 export function shownStatus<Status extends string>(api: Api, status: Status): Status | 'Down' {
   return answers(api) ? status : 'Down'
 }
 
-/** Whether the operator lets calls through. */
+/**
+ * Whether the API answers live calls: it has the keys it needs, and the operator has neither paused
+ * nor disabled it.
+ */
 function answers(api: Api): boolean {
   return isCallable(api) && api.pausedMode === undefined
 }

@@ -1,8 +1,8 @@
 import type { Api, Catalog } from './catalog.ts'
 
 /**
- * What is written from the catalog at its first use, and anew when operators have changed what it
- * shows, or a document.
+ * Caches a value that is made from the catalog. It is made again when operators change the catalog
+ * or a document changes.
  */
 export function perCatalogState<T>(catalog: Catalog, write: () => T): () => T {
   let written: { state: string; value: T } | undefined
@@ -13,12 +13,12 @@ export function perCatalogState<T>(catalog: Catalog, write: () => T): () => T {
   }
 }
 
-/** The APIs that are offered at all. */
+/** The APIs that the operator has not switched off. */
 export function offeredApis(catalog: Catalog): Api[] {
   return [...catalog.values()].filter((api) => !api.isSwitchedOff)
 }
 
-/** Names everything of the catalog that can change while a process runs. */
+/** A text that changes with everything in the catalog that can change while a process runs. */
 export function stateOf(catalog: Catalog): string {
   const parts = [...catalog.values()].map(
     ({ slug, upstream: { own }, tierRequired, enabled, needsCallerKey, isSwitchedOff, pausedMode, caps }) =>

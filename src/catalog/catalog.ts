@@ -5,41 +5,45 @@ import { FALLBACK, fallbackUpstream, fallbackVariables, sourceNamed } from './fa
 import type { Caps, Tier, Upstream } from './upstream.ts'
 
 /**
- * APIs that left or changed and that a catalog still knows, because calls of them may be on their
- * way.
+ * How many removed or changed APIs a catalog remembers, because calls of them may still be running.
  */
 const EARLIER_MAX = 20
 
 /**
- * Every API of the catalog, by slug: the upstreams' files under the settings of this deployment.
- * Own APIs come, change and leave while a process runs, all in one step.
+ * Every API by slug: the upstreams' files with the settings of this deployment. Own APIs (documents
+ * of the operator) can be added, changed and removed while a process runs, all in one step.
  */
 export class Catalog extends Map<string, Api> {
-  /** The last is the latest. */
+  /** The last item is the latest. */
   #earlier: Api[] = []
-  /** Errors of the documents that this process did not take over, a line each. */
+  /** Errors of documents that this process did not load, one line each. */
   refused: readonly string[] = []
 
-  /** Also the APIs that left or changed. What operators set holds for them too. */
+  /**
+   * All APIs, including APIs that were removed or changed. Settings of operators hold for them too.
+   */
   known(): Api[] {
     return [...this.values(), ...this.#earlier]
   }
 
-  /** The API as a call was checked by: a document may have left or changed since. */
+  /**
+   * The version of the API with which a call was checked. The document may have been removed or
+   * changed since.
+   */
   checkedBy({ slug, document }: { slug: string; document?: string | undefined }): Api | undefined {
     const isIt = (api: Api | undefined): boolean => api?.slug === slug && api.upstream.own?.digest === document
     const current = this.get(slug)
     return document === undefined || isIt(current) ? current : this.#earlier.findLast(isIt)
   }
 
-  /** An API or a fallback source by its name, even if the API left. */
+  /** An API or a fallback source by its name, including APIs that were removed. */
   source(name: string): Api | undefined {
     return sourceNamed(this, name) ?? this.#earlier.findLast(({ slug }) => slug === name)
   }
 
   /**
-   * Whether a request of a call must not be sent twice. Fails closed: an endpoint that this process
-   * does not know counts as an endpoint that changes data.
+   * Whether a request of a call must not be sent twice. Fails closed: if this process does not know
+   * the endpoint, it assumes that the endpoint changes data.
    */
   mustNotRepeat(call: { slug: string; endpoint: string }): boolean {
     const apis = this.known().filter(({ slug }) => slug === call.slug)
@@ -47,7 +51,7 @@ export class Catalog extends Map<string, Api> {
     return endpoints.length === 0 || endpoints.some(({ declaration }) => declaration.effect === 'once')
   }
 
-  /** Puts own APIs in the place of the own APIs before, after the built-in ones. */
+  /** Replaces all own APIs. They follow the built-in APIs. */
   replaceOwn(apis: readonly Api[]): void {
     const before = [...this.values()].filter(isOwn)
     const left = before.filter((api) => !apis.includes(api))
@@ -57,17 +61,17 @@ export class Catalog extends Map<string, Api> {
   }
 }
 
-/** Whether an operator added the API by a document. */
+/** Whether the operator added the API by a document. */
 export function isOwn({ upstream }: Pick<Api, 'upstream'>): boolean {
   return upstream.own !== undefined
 }
 
-/** `Retry-After` of a paused API, milliseconds: nobody knows when it is resumed. */
+/** `Retry-After` of a paused API, milliseconds. Nobody knows when the operator will resume it. */
 export const PAUSED_RETRY_MS = 30_000
 
 /**
- * What of an address the catalog has: `-` for another slug, and undefined for another endpoint.
- * What is counted by API gets no names that callers make up.
+ * The slug and endpoint to count for an address. An unknown slug is counted as `-` and an unknown
+ * endpoint as undefined, so that no metric contains names that callers made up.
  */
 export function knownTarget(catalog: Catalog, slug: string, path: string): { slug: string; endpoint?: string } {
   const api = catalog.get(slug)
@@ -76,7 +80,7 @@ export function knownTarget(catalog: Catalog, slug: string, path: string): { slu
 }
 
 /**
- * What callers of a paused upstream get: their calls wait until it is resumed, or are refused at
+ * What happens to calls of a paused upstream: they wait until it is resumed, or are refused at
  * once.
  */
 export type PausedMode = 'hold' | 'refuse'
@@ -86,51 +90,51 @@ type ConfiguredUpstream = UpstreamSettings & { isOperatorNamed: boolean }
 export interface Api {
   slug: string
   upstream: Upstream
-  /** Where calls go: the file's address or `UPSTREAM_<SLUG>_URL`. */
+  /** The address to which calls go: the address of the file or of `UPSTREAM_<SLUG>_URL`. */
   baseUrl: string
   /** Whether the operator chose the address; only such an address may be private. */
   isBaseUrlConfigured: boolean
-  /** The operator's key for the upstream, if there is a key. */
+  /** The operator's key for the upstream; undefined if the operator has given none. */
   key: string | undefined
   caps: Caps
   /**
-   * What the source asks, and the caps that a `CONTACT` would give; undefined if the operator names
-   * one or it changes nothing.
+   * What the source asks of clients without a contact, and the caps that `CONTACT` would give.
+   * Undefined if the operator has set `CONTACT`, or if it would change nothing.
    */
   lackedContact: { rule: string; caps: Caps } | undefined
-  /** Where calls with a caller's own key go, and the caps of each such key. */
+  /** Address and caps for calls with a caller's own key. Each key has these caps. */
   forCallerKeys: { baseUrl: string; caps: Caps }
   tierRequired: Tier
-  /** Whether calls without a key of the caller's can be made. */
+  /** Whether calls can be made without a key of the caller. */
   enabled: boolean
-  /** Calls need a key of the caller's own. */
+  /** Whether calls need a key of the caller. */
   needsCallerKey: boolean
-  /** Operators switched it off: no key helps. */
+  /** Whether operators switched the API off. Then a key does not help. */
   isSwitchedOff: boolean
-  /** Operators stored a key that the secrets of this process do not open: calls go without it. */
+  /**
+   * Whether the operators stored a key that this process cannot decrypt. Calls then go without a
+   * key.
+   */
   isKeyUnreadable: boolean
-  /** Operators paused its queue; undefined while it runs. */
+  /** How operators paused the API; undefined while it runs. */
   pausedMode: PausedMode | undefined
-  /** Settings of the environment, on which the settings of operators lie. */
+  /** The settings of the environment, which settings of operators override. */
   configured: ConfiguredUpstream
   endpoints: Map<string, ApiEndpoint>
-  /**
-   * The source that answers if this source fails. It is no API of its own: the catalog does not
-   * list it.
-   */
+  /** The source that answers if this source fails. The catalog does not list it as an API. */
   fallback: Api | undefined
 }
 
 /**
- * What operators changed of an upstream while it runs; what is absent stays as the file and the
- * environment say.
+ * What operators changed while the gateway runs. Absent members keep the value of the file and the
+ * environment.
  */
 export interface OperatorSettings {
   enabled?: boolean
   tierRequired?: Tier
   caps?: Partial<Caps>
   key?: string
-  /** There is a key, and no secret of this process opens it. */
+  /** Whether a key is stored that no secret of this process can decrypt. */
   isKeyUnreadable?: boolean
   pausedMode?: PausedMode
 }
@@ -138,9 +142,9 @@ export interface OperatorSettings {
 const FOLDER = new URL('../upstreams/', import.meta.url)
 
 /**
- * Reads the folder of upstream files: a file's name is its slug.
+ * Reads the folder of upstream files. The name of a file is its slug.
  *
- * @param only the slugs that are wanted; absent: all
+ * @param only the slugs to load; absent: all
  */
 export async function loadUpstreams(only?: readonly string[]): Promise<Map<string, Upstream>> {
   const upstreams = new Map<string, Upstream>()
@@ -152,13 +156,13 @@ export async function loadUpstreams(only?: readonly string[]): Promise<Map<strin
   return upstreams
 }
 
-/** Slugs of the upstreams of this project, in the order of the catalog. */
+/** Slugs of the built-in upstreams, in the order of the catalog. */
 export async function builtInSlugs(): Promise<string[]> {
   const files = (await readdir(FOLDER)).filter((file) => file.endsWith('.ts'))
   return files.map((file) => file.slice(0, -'.ts'.length)).sort()
 }
 
-/** What the catalog of a deployment is made of. */
+/** The options from which a catalog is built. */
 export type CatalogOptions = Pick<Config['upstreams'], 'isOperatorNamed'> &
   Partial<Pick<Config['upstreams'], 'ownFolder' | 'builtIn'>>
 
@@ -166,9 +170,9 @@ export type CatalogOptions = Pick<Config['upstreams'], 'isOperatorNamed'> &
  * Builds the catalog of this deployment: the upstreams of this project that the operator wants,
  * then the upstreams of the operator's folder.
  *
- * @param options.isOperatorNamed `CONTACT` says how to reach the operator
- * @throws ConfigError for a slug that is none, and with a line for each error of the operator's
- *   documents
+ * @param options.isOperatorNamed whether `CONTACT` says how to reach the operator
+ * @throws ConfigError for a slug that does not exist, or with a line for each error in the
+ *   operator's documents
  */
 export async function loadCatalog(
   settings: Config['upstreams']['bySlug'],
@@ -187,7 +191,7 @@ export async function loadCatalog(
 }
 
 /**
- * What the operator's folder holds now.
+ * Reads the operator's folder of documents.
  *
  * @throws ConfigError with a line for each error of the documents
  */
@@ -198,7 +202,7 @@ export async function loadOwnUpstreams({
   ownFolder: string
   builtIn: CatalogOptions['builtIn']
 }): Promise<Map<string, Upstream>> {
-  // Imported by processes that need it alone, because the reader of YAML is a large package.
+  // Imported only if needed, because the YAML parser is a large package.
   const { loadFolder } = await import('./openapi/load-folder.ts')
   return await loadFolder(ownFolder, { slugs: await builtInSlugs(), upstreams: await loadUpstreams(builtIn) })
 }
@@ -215,8 +219,8 @@ export function createApi(
       path,
       createEndpoint(path, endpoint),
     ])
-    // An operator who chose the address of the first source must choose the address of the second:
-    // calls may not go elsewhere.
+    // If the operator set the address of the first source, the fallback needs an address from the
+    // operator too. Otherwise calls would go to a place that the operator did not choose.
     const mayFallBack = configured.url === undefined || settings.get(fallbackVariables(name))?.url !== undefined
     const fallback = mayFallBack ? fallbackUpstream(source) : undefined
     return {
@@ -232,8 +236,8 @@ export function createApi(
 }
 
 /**
- * Puts operators' settings in force for an API of this process, in place of the settings before;
- * the only way it changes.
+ * Applies the settings of operators to an API of this process, in place of earlier settings.
+ * Nothing else changes an API.
  */
 export function applySettings(api: Api, settings: OperatorSettings): void {
   Object.assign(api, mergeSettings(api.upstream, api.configured, settings))
@@ -242,17 +246,17 @@ export function applySettings(api: Api, settings: OperatorSettings): void {
   if (api.fallback) applySettings(api.fallback, ofBoth)
 }
 
-/** Whether live calls can be made at all, with a key of the caller's if a key is needed. */
+/** Whether live calls are possible at all, if necessary with a key of the caller. */
 export function isCallable({ enabled, needsCallerKey, isSwitchedOff }: Api): boolean {
   return !isSwitchedOff && (enabled || needsCallerKey)
 }
 
-/** The API as a call with a caller's own key sees it: its address and caps for keys. */
+/** The API for a call with a caller's own key: with the address and caps for such keys. */
 export function withCallerKey(api: Api): Api {
   return { ...api, ...api.forCallerKeys }
 }
 
-/** What an upstream's file, the environment and the operators say together; the later wins. */
+/** Merges the upstream's file, the environment and the settings of operators. Later values win. */
 function mergeSettings(
   upstream: Upstream,
   configured: ConfiguredUpstream,

@@ -1,11 +1,11 @@
 /**
- * How people write the names of countries, for a source that has only the long names of ISO 3166.
+ * Names of countries as people write them, for a source that has only the long names of ISO 3166.
  */
 
 /**
- * Names that the long ISO name of a country does not contain, in the form of `comparableName`, by
- * alpha-2 code. A name that the long name contains is found by a search, so it does not stand here:
- * "Iran" is in "Iran (Islamic Republic of)".
+ * Common names of countries by alpha-2 code, in the form of `comparableName`. The table has only
+ * names that the long ISO name does not contain: a search finds "Iran" in "Iran (Islamic Republic
+ * of)".
  */
 // biome-ignore format: a list to look through
 const namesByCode: Record<string, string[]> = {
@@ -100,7 +100,7 @@ const namesByCode: Record<string, string[]> = {
 
 const codeByName = new Map(Object.entries(namesByCode).flatMap(([code, names]) => names.map((name) => [name, code])))
 
-/** Words that atlases and tables shorten, in the form of `comparableName`. */
+/** Words that atlases and tables abbreviate, in the form of `comparableName`. */
 const wordByAbbreviation = new Map([
   ['br', 'british'],
   ['dem', 'democratic'],
@@ -122,7 +122,7 @@ const wordByAbbreviation = new Map([
 ])
 
 /**
- * Such a word alone names no country, though the names of several have it: "American" is not
+ * Words that occur in the names of several countries and alone name none: "American" does not mean
  * American Samoa.
  */
 // biome-ignore format: a list to look through
@@ -132,7 +132,7 @@ const NAMES_NO_COUNTRY = new Set([
   'south', 'southern', 'state', 'states', 'territories', 'territory', 'united', 'western',
 ])
 
-/** Names that consist of such words. */
+/** Names of countries that consist of only such words. */
 const NAMES_OF_SUCH_WORDS = new Set(['united kingdom', 'united states'])
 
 /**
@@ -148,17 +148,17 @@ const FORMAL = new RegExp(
 )
 
 /**
- * The alpha-2 code of a country whose long ISO name does not contain its common name; undefined for
- * all other texts.
+ * The alpha-2 code of a country if a text is a common name that its long ISO name does not contain;
+ * undefined for all other texts.
  */
 export function codeOfCommonName(name: string): string | undefined {
   return codeByName.get(comparableName(name))
 }
 
 /**
- * A name as names are compared: lower case, without accents, articles and punctuation, and with
- * abbreviated words in full. "St. Vincent & the Grenadines" and "Saint Vincent and Grenadines" are
- * one name.
+ * The form in which names are compared: lower case, without accents, articles and punctuation, with
+ * abbreviations written out. "St. Vincent & the Grenadines" and "Saint Vincent and Grenadines"
+ * become equal.
  */
 export function comparableName(name: string): string {
   const words = withoutAccents(name)
@@ -172,7 +172,7 @@ export function comparableName(name: string): string {
     .join(' ')
 }
 
-/** Whether many names have every word of a text. */
+/** Whether every word of a text occurs in the names of many countries, so that it names none. */
 export function namesNoCountry(name: string): boolean {
   const comparable = comparableName(name)
   if (NAMES_OF_SUCH_WORDS.has(comparable)) return false
@@ -180,9 +180,9 @@ export function namesNoCountry(name: string): boolean {
 }
 
 /**
- * The part of a name by which a search for "name contains" finds its country: without accents,
- * leading article and the words of an official name, with abbreviated words in full, and with the
- * words in the order in which they are said.
+ * The part of a name with which a search for "name contains" finds its country. It has no accents,
+ * no leading article and no formal words ("Republic of"). Abbreviations are written out, and the
+ * words are in spoken order.
  */
 export function searchableName(name: string): string {
   const plain = withoutAccents(name)
@@ -211,14 +211,15 @@ const LEADING_ARTICLE = /^(?:the\s+)+(?=\S)/i
 const SPACED_INITIALS = /(?<!\p{L})\p{L}\.(?:\s+\p{L}\.?(?!\p{L}))+/gu
 
 /**
- * What lists put behind a name: the article of ISO 3166 ("Gambia (the)"), and the sign of a note
- * ("Niger [1]"). Other words in brackets tell countries of one name apart: "Congo [DRC]".
+ * What lists add after a name: the article of ISO 3166 ("Gambia (the)") or the mark of a footnote
+ * ("Niger [1]"). Other words in brackets distinguish countries of the same name: "Congo [DRC]".
  */
 const LISTED = /\s*(?:\(the\)(?=$|\s*[[*])|(?<=.)\[(?:note )?(?:\d{1,3}|[a-z])\](?=$|\*)|(?<=.)\*+$)/giu
 
 /**
- * "Gambia, The" is The Gambia, and "Yemen, Rep." is Rep. of Yemen, as tables sort them by the part
- * before the comma. ISO 3166 writes such a part in brackets: "Moldova (the Republic of)".
+ * Moves the part after a comma to the front, where tables have moved it for sorting: "Gambia, The"
+ * becomes The Gambia, "Yemen, Rep." becomes Rep. of Yemen. ISO 3166 writes the part in brackets:
+ * "Moldova (the Republic of)".
  */
 function inSpokenOrder(name: string): string {
   const [, inBrackets = '', before = ''] = /^([^,()]+?)\s*\(([^,()]+ of(?: the)?)\)$/i.exec(name) ?? []
@@ -229,8 +230,8 @@ function inSpokenOrder(name: string): string {
 }
 
 /**
- * Compatibility forms, such as full-width letters and ligatures, are the letters that they stand
- * for.
+ * Removes accents, and replaces compatibility forms such as full-width letters and ligatures by
+ * plain letters.
  */
 function withoutAccents(text: string): string {
   return text.normalize('NFKD').replace(/\p{M}/gu, '').normalize()

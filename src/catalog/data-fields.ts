@@ -1,23 +1,23 @@
 import type { ParameterSchema } from './api-endpoint.ts'
 import { boundWords } from './parameter-words.ts'
 
-/** One member of a body, or of an answer's data, for the table of a page. */
+/** One member of a body or of an answer's data, for the table of a page. */
 export interface DataField {
   name: string
-  /** How deep it stands: 0 for members of `data` itself. */
+  /** Nesting depth: 0 for members of `data` itself. */
   depth: number
-  /** `number or null`, `list of objects`. */
+  /** The type in words: `number or null`, `list of objects`. */
   type: string
-  /** What a value must keep to besides its type, in words: `1–50 items`; empty if it is free. */
+  /** Bounds of the value in words: `1–50 items`; empty if there are none. */
   bounds: string
-  /** Whether its owner must have it. */
+  /** Whether the object around it must have it. */
   isRequired: boolean
-  /** The value of a member that is left out, as text; empty without a default. */
+  /** The default of an omitted member, as text; empty without a default. */
   fallback: string
   meaning: string
   /**
-   * Its value in the recorded example, as JSON; empty for objects, lists and what the example has
-   * not.
+   * The value in the recorded example, as JSON; empty for objects, lists and members that the
+   * example lacks.
    */
   example: string
 }
@@ -38,7 +38,7 @@ interface DataSchema extends Omit<ParameterSchema, 'type' | 'items' | 'anyOf'> {
 const EXAMPLE_LENGTH_MAX = 60
 
 /**
- * Every member of an endpoint's data with type, meaning and recorded value, in the order of the
+ * Every member of an endpoint's data with type, description and recorded value, in the order of the
  * schema.
  */
 export function dataFields(schema: object, example: unknown): DataField[] {
@@ -80,7 +80,7 @@ function fieldsOf(
   return [field, ...membersOf(inner, example, depth + 1)]
 }
 
-/** A union with null is the schema beside null; the description may stand at either. */
+/** The schema without the alternative null. The description may stand at either level. */
 function withoutNull(schema: DataSchema): { inner: DataSchema; isNullable: boolean; description: string | undefined } {
   if (Array.isArray(schema.type)) {
     const [type, ...others] = schema.type.filter((name) => name !== 'null')
@@ -106,7 +106,7 @@ function typeWords(schema: DataSchema): string {
   if (schema.items) {
     const { inner } = withoutNull(schema.items)
     if (inner.properties || inner.patternProperties) return 'list of objects'
-    // Only the name of a type has a plural.
+    // Only type names have a plural.
     return typeof inner.type === 'string' && !inner.enum ? `list of ${inner.type}s` : `list of: ${typeWords(inner)}`
   }
   return typeof schema.type === 'string' ? schema.type : 'any'

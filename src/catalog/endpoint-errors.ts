@@ -3,7 +3,7 @@ import type { ApiEndpoint } from './api-endpoint.ts'
 import type { Api } from './catalog.ts'
 
 /**
- * Failures that a caller of an endpoint has to reckon with, besides the failures of every request
+ * The error codes that calls of an endpoint can return, besides the codes of every request
  * (authentication, 500).
  */
 export function endpointErrors(api: Api, { declaration: endpoint, parameters }: ApiEndpoint): ErrorCode[] {

@@ -3,21 +3,21 @@ import type { CacheRule, PrefetchRule } from './cache-rule.ts'
 import type { ResponseClass } from './response-class.ts'
 import type { UpstreamRequest, UpstreamResponse } from './upstream-request.ts'
 
-/** What a pure function may know of the call besides its parameters. */
+/** What pure functions of an endpoint know of a call besides its parameters. */
 export interface CallContext {
   /** Now, milliseconds since the epoch. */
   now: number
   /**
-   * Address the call came from, behind trusted proxies; known to `complete` alone, for it is not
-   * sent on. A function, because few endpoints need it, and reading the headers of proxies costs
-   * time.
+   * The address of the caller, as trusted proxies report it. Only `complete` may use it, because it
+   * is not sent to workers. It is a function because few endpoints need it and reading the headers
+   * of proxies costs time.
    */
   callerAddress?: () => string
 }
 
 /**
- * `read` changes nothing. `repeatable` changes something, and the same request again does no harm.
- * `once` is never sent a second time after its first byte was written. Only answers to reads are
+ * `read` changes nothing. `repeatable` changes something, but repeating the same request does no
+ * harm. `once` must not be sent again after its first byte was written. Only answers to reads are
  * stored or shared.
  */
 export type Effect = 'read' | 'repeatable' | 'once'
@@ -25,85 +25,85 @@ export type Effect = 'read' | 'repeatable' | 'once'
 export interface Endpoint<Parameters extends TObject = TObject, Data extends TObject = TObject> {
   description: string
   /**
-   * Declared parameters: types, bounds, enums, patterns, defaults, descriptions. They are plain
-   * scalars, or lists of plain scalars. The parameter `body` holds the JSON of a request's body.
+   * The declared parameters: types, bounds, enums, patterns, defaults, descriptions. Each is a
+   * plain value or a list of plain values, except `body`, which holds the JSON body of a request.
    */
   parameters: Parameters
   /**
-   * Further names that callers may use for a declared parameter: names by which other APIs of the
-   * catalog know the same thing. The upstream only ever gets the declared name.
+   * Other names that callers may use for a parameter, because other APIs of the catalog call the
+   * same thing by these names. The upstream only receives the declared name.
    */
   aliases?: { [Name in Extract<keyof Static<Parameters>, string>]?: readonly string[] }
   /**
-   * The `data` of a success. Members of the spec are always present, nullable if the upstream may
-   * have none.
+   * The schema of `data` in a successful answer. Every member of the specification is always
+   * present; it is nullable if the upstream may lack it.
    */
   data: Data
-  /** What a request does. Default: read. */
+  /** The effect of a request. Default: read. */
   effect?: Effect
   /**
-   * Of a write: whether it may remove or overwrite something. The tool's hints say so, and models
-   * ask their users.
+   * For a write: whether it may delete or overwrite something. MCP tells models so, and they ask
+   * their users.
    */
   isDestructive?: boolean
   /**
-   * Header with the id of the call, the same in every attempt: the upstream takes a second request
-   * with it for the first.
+   * A request header with the id of the call, the same in every attempt. The upstream uses it to
+   * recognise a repeated request.
    */
   idempotencyHeader?: string
   /** Largest body of a request, bytes of its JSON; undefined for an endpoint that takes none. */
   bodyBytesMax?: number
   /**
-   * Data that do not fit their schema go out all the same: whoever wrote the document may be wrong
-   * about the answers.
+   * If set, data that do not fit their schema are still sent to the caller, because the author of
+   * the document may have described the answers wrongly.
    */
   isLenient?: boolean
-  /** Lifetimes of a stored answer; without it every call reaches the upstream. */
+  /** How long answers are stored; absent: every call reaches the upstream. */
   cache?: CacheRule<Static<Parameters>>
   /**
-   * Answers drawn from one larger upstream answer, for upstreams that allow few requests and whose
-   * answers hold many items.
+   * Serves calls from one larger answer of the upstream. For upstreams that allow few requests and
+   * return many items.
    */
   pool?: PrefetchRule<Static<Parameters>>
-  /** Statuses besides 2xx with a JSON body that `map` reads, such as 204 for an empty list. */
+  /** Statuses besides 2xx whose answer `map` reads, such as 204 for an empty list. */
   acceptStatuses?: number[]
   /**
-   * Completes checked parameters before anything is spent: normalizes each of them, and fills in
-   * what depends on the caller, the day or another parameter. Throws InvalidParameter for what a
-   * schema cannot say.
+   * Completes checked parameters before the call uses up anything: normalizes each of them, and
+   * fills in values that depend on the caller, the day or another parameter. Throws
+   * InvalidParameter for rules that a schema cannot express.
    */
   complete?: (parameters: Static<Parameters>, context: CallContext) => Static<Parameters>
-  /** The request, or several if one call needs them; each pays from the cap. */
+  /** The request of a call, or several requests. Each counts against the cap. */
   request: (parameters: Static<Parameters>, context: CallContext) => UpstreamRequest | UpstreamRequest[]
   /**
-   * Whether a 404 or 410 has this upstream's form of "no such thing". Any other is a failure: the
-   * route has moved.
+   * Whether a 404 or 410 is this upstream's way to say "not found". Any other 404 or 410 is a
+   * failure, because the route has moved.
    */
   isNotFound?: (answer: UpstreamResponse) => boolean
   /**
-   * Statuses by which the upstream refuses values that nobody else can judge, such as the syntax of
-   * a query. Default: none, because the values are checked before the request, and any other 4xx is
-   * a failure of the upstream.
+   * Statuses by which the upstream refuses values that only it can judge, such as the syntax of a
+   * query. Default: none. The gateway checks values before the request, so any other 4xx is a
+   * failure of the upstream.
    */
   rejects?: number[]
-  /** As the upstream's `classify`, consulted before it. */
+  /** As `classify` of the upstream, but called before it. */
   classify?: (answer: UpstreamResponse) => ResponseClass | undefined
   /**
-   * Maps a successful answer. Must not throw for any JSON: unreadable members become null, or it
-   * returns a ResponseClass.
+   * Maps a successful answer. Must not throw for any JSON: members that it cannot read become null,
+   * or it returns a ResponseClass.
    */
   map: (input: MapInput<Static<Parameters>>) => Static<Data> | ResponseClass
   /**
-   * A recorded answer: serves tests, the catalog's example, the OpenAPI document and calls with a
-   * test key.
+   * A recorded answer. It is used by tests, by the catalog, by the OpenAPI document, and as the
+   * answer to calls with a test key.
    */
   example: Example<Static<Parameters>, Static<Data>>
 }
 
 export interface MapInput<Parameters> {
-  /** The (first) answer's body. */
+  /** The body of the answer; of the first answer if there are several. */
   body: unknown
-  /** All bodies, if `request` gave several requests. */
+  /** The bodies of all answers, if `request` returned several requests. */
   bodies: unknown[]
   parameters: Parameters
   context: CallContext
@@ -111,23 +111,23 @@ export interface MapInput<Parameters> {
 
 export interface Example<Parameters, Data> {
   parameters: Partial<Parameters>
-  /** When it was recorded, if answer or request depend on the day. */
+  /** When it was recorded, if the answer or the request depends on the day. */
   now?: string
-  /** The upstream's body (an array of bodies when `request` gives several requests). */
+  /** The upstream's body; an array of bodies if `request` returns several requests. */
   response: unknown
   /**
-   * What the upstream would have answered at the time of the recording for other parameters, when
-   * the recordings tell it; `response` is the response above. Undefined if they do not, and the
-   * answer to a test call says then for which parameters it was recorded.
+   * Returns what the upstream would have answered for other parameters at the time of the
+   * recording, if the recording shows it. `response` is the response above. If undefined, the
+   * answer to a test call says for which parameters it was recorded.
    */
   responseFor?: (parameters: Parameters, response: unknown) => unknown
   data: Data
-  /** Absent: the answer was recorded. */
+  /** Absent if the answer was recorded. */
   origin?: ExampleOrigin
 }
 
 /**
- * Where an answer comes from that nobody recorded: an example of the document of an own API, or a
- * value that is made from its schema.
+ * Where an example comes from if nobody recorded it: an example in the document of an own API, or a
+ * value made from its schema.
  */
 export type ExampleOrigin = 'document' | 'made'

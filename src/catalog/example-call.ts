@@ -2,7 +2,7 @@ import type { ApiEndpoint } from './api-endpoint.ts'
 import type { Api } from './catalog.ts'
 
 /**
- * A call that works as it stands, from the recorded example:
+ * A working example call, made from the recorded example:
  * `/v1/call/weather/current?latitude=40.71&…`. A POST has its parameters in its body.
  */
 export function exampleCall(slug: string, apiEndpoint: ApiEndpoint): string {
@@ -12,8 +12,8 @@ export function exampleCall(slug: string, apiEndpoint: ApiEndpoint): string {
 }
 
 /**
- * What a newcomer calls first: the weather, which everybody understands, else the first endpoint
- * that takes a GET. Undefined if the gateway serves no such endpoint.
+ * The first example for newcomers: the weather, or else the first endpoint that accepts a GET.
+ * Undefined if the gateway has no such endpoint.
  */
 export function newcomersCall(apis: Iterable<Api>): { api: Api; endpoint: ApiEndpoint } | undefined {
   const all = [...apis].sort((one, other) => Number(other.slug === 'weather') - Number(one.slug === 'weather'))
@@ -24,7 +24,7 @@ export function newcomersCall(apis: Iterable<Api>): { api: Api; endpoint: ApiEnd
   return undefined
 }
 
-/** Parameters as a query, in which a list is its items one after another. */
+/** Writes parameters as a query. A list becomes one pair for each item. */
 export function queryOf(parameters: Record<string, unknown>): string {
   const pairs = Object.entries(parameters).flatMap(([name, value]) =>
     [value].flat().map((item): [string, string] => [name, String(item)]),

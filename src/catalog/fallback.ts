@@ -1,25 +1,25 @@
 /**
- * Sources that answer if the source of an API fails. Each has caps, health and a breaker of its
- * own, under a name of its own.
+ * Fallback sources, which answer if the source of an API fails. Each has its own name, caps, health
+ * score and breaker.
  */
 import type { Upstream } from './upstream.ts'
 
-/** Ends the name of a fallback source, after the slug of its API; no slug has a dot. */
+/** Suffix that makes the name of a fallback source from the slug of its API. No slug has a dot. */
 export const FALLBACK = '.fallback'
 
-/** The slug of the API that a source serves, whose queue its probes are in. */
+/**
+ * The slug of the API that a source serves. The probes of the source are in the queue of this API.
+ */
 export function apiSlugOf(source: string): string {
   return source.endsWith(FALLBACK) ? source.slice(0, -FALLBACK.length) : source
 }
 
-/**
- * The slug by which the environment names a fallback source: `UPSTREAM_DICTIONARY_FALLBACK_URL`.
- */
+/** The slug by which settings name a fallback source: `UPSTREAM_DICTIONARY_FALLBACK_URL`. */
 export function fallbackVariables(slug: string): string {
   return `${slug}-fallback`
 }
 
-/** An API or a fallback source by its name. */
+/** An API or a fallback source, by its name. */
 export function sourceNamed<Source extends { fallback: Source | undefined }>(
   catalog: ReadonlyMap<string, Source>,
   name: string,
@@ -40,8 +40,8 @@ export function sourceName({ terms, baseUrl }: Pick<Upstream, 'terms' | 'baseUrl
 }
 
 /**
- * An upstream's fallback source as an upstream: what the source does not say of itself is as the
- * upstream says.
+ * An upstream's fallback source, as an upstream. Members that the source does not declare come from
+ * the upstream.
  */
 export function fallbackUpstream(upstream: Upstream): Upstream | undefined {
   const { fallback } = upstream

@@ -1,11 +1,11 @@
 /**
- * Fields of an endpoint's data. Each says once what the data hold, by its schema, and where an
- * upstream's answer has it, by its reader. `record` makes the schema of an object of them, and the
- * function that reads one from an answer.
+ * Declares the fields of an endpoint's data. A field has a schema, which says what the data hold,
+ * and a reader, which says where the upstream's answer has the value. `record` combines fields into
+ * the schema and the reader of an object.
  *
- * Reading never throws, whatever JSON an upstream sends. A `field` that is missing or of another
- * type is null, or an empty list. A `required` field that is missing leaves no record, and so does
- * a `readable` list that cannot be read: reading gives undefined.
+ * Readers never throw, whatever JSON an upstream sends. If a `field` is missing or has another
+ * type, it becomes null or an empty list. If a `required` field is missing, or a `readable` list
+ * cannot be read, the reader of the whole record returns undefined.
  */
 import Type, { type Static, type TArray, type TNull, type TObject, type TSchema, type TUnion } from 'typebox'
 import {
@@ -23,18 +23,18 @@ import {
   text,
 } from './json.ts'
 
-/** The members of the JSON object that a record is read from. */
+/** The members of the JSON object from which a record is read. */
 export type Source = Record<string, unknown>
 
 /**
- * Where a field stands: names of members joined by dots, or a function of the source that gives the
- * raw value.
+ * Where the upstream's answer has a field: names of members joined by dots, or a function that
+ * returns the raw value.
  */
 export type From = string | ((source: Source) => unknown)
 
 /**
- * One member of the data. Reading gives undefined only if `Missing` says so: the field is required
- * and missing.
+ * One member of the data. Its reader can return undefined only if the field is required
+ * (`Missing`).
  */
 export interface Field<Schema extends TSchema = TSchema, Missing extends undefined = never> {
   schema: Schema
@@ -44,21 +44,21 @@ export interface Field<Schema extends TSchema = TSchema, Missing extends undefin
 export type Fields = Record<string, Field<TSchema, undefined>>
 
 type ObjectOf<Of extends Fields> = TObject<{ [Name in keyof Of]: Of[Name]['schema'] }>
-/** `undefined` when one of the fields is required, else `never`. */
+/** `undefined` if one of the fields is required, else `never`. */
 type MissingOf<Of extends Fields> = Extract<ReturnType<Of[keyof Of]['read']>, undefined>
 
-/** An object of the data: its schema, and its reader. */
+/** An object of the data: its schema and its reader. */
 export interface DataRecord<Of extends Fields> {
   fields: Of
   schema: ObjectOf<Of>
   /**
-   * Reads one object; what is no object reads as one without members. Undefined if a required
-   * field is missing.
+   * Reads one object. A value that is not an object counts as an object without members. Undefined
+   * if a required field is missing.
    */
   read: (source: unknown) => Static<ObjectOf<Of>> | MissingOf<Of>
 }
 
-/** Declares an object of the data by its fields, in the order of the data. */
+/** Declares an object by its fields, in the order of the data. */
 export function record<Of extends Fields>(fields: Of, description?: string): DataRecord<Of> {
   const named = Object.entries(fields)
   const schemas = Object.fromEntries(named.map(([name, { schema }]) => [name, schema]))
@@ -79,7 +79,7 @@ export function record<Of extends Fields>(fields: Of, description?: string): Dat
   }
 }
 
-/** A schema with its description, and the reader of its values. */
+/** A schema that takes a description, and the reader of its values. */
 interface Kind<Schema extends TSchema> {
   schema: (options?: { description: string }) => Schema
   read: (value: unknown) => Static<Schema> | null
@@ -87,14 +87,14 @@ interface Kind<Schema extends TSchema> {
 
 const kinds = {
   text: { schema: Type.String, read: text },
-  /** Null also when it is empty or blank. */
+  /** A text; null if it is empty or blank. */
   filledText: { schema: Type.String, read: filledText },
-  /** HTML character references are decoded. */
+  /** A text with decoded HTML character references. */
   htmlDecoded: { schema: Type.String, read: htmlDecoded },
   number: { schema: Type.Number, read: number },
-  /** A number, also when the upstream writes it as text. */
+  /** A number, or a text that holds a number. */
   numeric: { schema: Type.Number, read: numeric },
-  /** An integer that the document calls a number. */
+  /** An integer whose type in the OpenAPI document is number. */
   wholeNumber: { schema: Type.Number, read: integer },
   integer: { schema: Type.Integer, read: integer },
   flag: { schema: Type.Boolean, read: flag },
@@ -123,7 +123,7 @@ function listField<Schema extends TSchema>({ schema, read }: Kind<Schema>) {
   }
 }
 
-/** Fields that are null, or an empty list, if the upstream's answer does not have them. */
+/** Fields that become null or an empty list if the upstream's answer lacks them. */
 export const field = {
   text: nullableField(kinds.text),
   filledText: nullableField(kinds.filledText),
@@ -134,13 +134,14 @@ export const field = {
   integer: nullableField(kinds.integer),
   flag: nullableField(kinds.flag),
 
-  /** The values of a list that are of the kind, without the others. */
+  /** The items of a list that are texts; other items are left out. */
   texts: listField(kinds.text),
   numbers: listField(kinds.number),
   integers: listField(kinds.integer),
 
   /**
-   * A nested object, which is always there: its fields are null if the upstream has no such object.
+   * A nested object that is always present. If the upstream has no such object, its fields are
+   * null.
    */
   record<Of extends Fields>(from: From, description: string, fields: Of): Field<ObjectOf<Of>, MissingOf<Of>> {
     const value = valueAt(from)
@@ -148,7 +149,7 @@ export const field = {
     return { schema: nested.schema, read: (source) => nested.read(value(source)) }
   },
 
-  /** A nested object; null if the upstream has none. */
+  /** A nested object; null if the upstream has no such object. */
   nullableRecord<Of extends Fields>(from: From, description: string, fields: Of) {
     const value = valueAt(from)
     const nested = record(fields, description)
@@ -160,8 +161,8 @@ export const field = {
   },
 
   /**
-   * The objects of a list; other items are left out, and so are objects in which a required field
-   * is missing.
+   * The objects of a list. Items that are not objects are left out, and so are objects without a
+   * required field.
    */
   records<Of extends Fields>(from: From, description: string, fields: Of): Field<TArray<ObjectOf<Of>>> {
     const value = valueAt(from)
@@ -170,7 +171,7 @@ export const field = {
     return { schema: Type.Array(schema, { description }), read: readAll } as Field<TArray<ObjectOf<Of>>>
   },
 
-  /** A field with a schema and a reader of its own. */
+  /** A field with its own schema and reader. */
   computed: <Schema extends TSchema>(schema: Schema, read: (source: Source) => Static<Schema>): Field<Schema> => ({
     schema,
     read,
@@ -178,8 +179,8 @@ export const field = {
 }
 
 /**
- * Fields without which there is no record: reading it gives undefined if the upstream's answer has
- * none.
+ * Required fields: if the upstream's answer lacks the field, the reader of the record returns
+ * undefined.
  */
 export const required = {
   text: requiredField(kinds.text),
@@ -187,20 +188,20 @@ export const required = {
   integer: requiredField(kinds.integer),
   flag: requiredField(kinds.flag),
 
-  /** A field that the document calls nullable, though no record is null. */
+  /** A field that the OpenAPI document calls nullable although no record has null. */
   notNull: <Schema extends TSchema>({ schema, read }: Field<Schema>): Field<Schema, undefined> => ({
     schema,
     read: (source) => read(source) ?? undefined,
   }),
 
-  /** As the `field`, missing if there is no list, or if nothing can be read of its items. */
+  /** As `field.records`, but missing if there is no list, or if no item can be read. */
   records<Of extends Fields>(from: From, description: string, fields: Of) {
     return listOf(from, field.records(from, description, fields))
   },
 
   /**
-   * A record of each item of a list; an item that is no object reads as an object without members.
-   * Missing without a list, and if nothing can be read of its items.
+   * A record for each item of a list. An item that is not an object counts as an object without
+   * members. Missing if there is no list, or if no item can be read.
    */
   recordOfEach<Of extends Fields>(from: From, description: string, fields: Of) {
     const { schema, read } = record(fields)
@@ -210,7 +211,7 @@ export const required = {
     return listOf(from, list)
   },
 
-  /** As the `field`; undefined if it is missing. */
+  /** As `field.computed`, but missing if the reader returns undefined. */
   computed: <Schema extends TSchema>(
     schema: Schema,
     read: (source: Source) => Static<Schema> | undefined,
@@ -218,8 +219,9 @@ export const required = {
 }
 
 /**
- * Lists that an upstream may leave out, and whose emptiness says something. What stands in place of
- * the list and cannot be read leaves no record.
+ * Lists that an upstream may leave out and whose emptiness is an answer. If the answer has
+ * something else in place of the list, or the list cannot be read, the reader of the record returns
+ * undefined.
  */
 export const readable = {
   texts: (from: From, description: string) => listOrNone(from, field.texts(from, description)),
@@ -240,8 +242,8 @@ function listOrNone<Schema extends TArray>(from: From, list: Field<Schema>): Fie
 }
 
 /**
- * A list whose items have another form than they had must not be told as a list of nothing, or of
- * items without values: callers would believe it, and the gateway would store it.
+ * A list that counts as missing if its items have changed their form. Without this check callers
+ * would get an empty list, or items without values, and the gateway would store the answer.
  */
 function listOf<Schema extends TArray>(from: From, list: Field<Schema>): Field<Schema, undefined> {
   const value = valueAt(from)
@@ -255,17 +257,14 @@ function listOf<Schema extends TArray>(from: From, list: Field<Schema>): Field<S
   return { schema: list.schema, read }
 }
 
-/** Whether a value holds something other than null, blank texts and empty lists. */
+/** Whether a value contains anything besides null, blank texts and empty lists. */
 function isFilled(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(isFilled)
   if (isObject(value)) return Object.values(value).some(isFilled)
   return value !== null && !(typeof value === 'string' && value.trim() === '')
 }
 
-/**
- * The raw value of a field. Names lead to own members alone: `constructor` is none of what JSON
- * says.
- */
+/** The raw value of a field. Only own members are read, so `constructor` leads to nothing. */
 function valueAt(from: From): (source: Source) => unknown {
   if (typeof from === 'function') return from
   const [name = '', ...deeper] = from.split('.')

@@ -1,6 +1,6 @@
 /**
- * Readers of JSON of unknown shape: each gives the value when it is what it should be, and null or
- * empty if not.
+ * Readers of JSON of unknown shape. Each returns the value if it has the expected type, otherwise
+ * null or an empty value.
  */
 
 import { decodeHTML } from 'entities'
@@ -9,7 +9,7 @@ import Type, { type TSchema } from 'typebox'
 /** A schema of `type` or null. */
 export const nullable = <T extends TSchema>(type: T) => Type.Union([type, Type.Null()])
 
-/** The members of a JSON object; none when it is anything else. */
+/** The members of a JSON object; none if the value is anything else. */
 export function members(value: unknown): Record<string, unknown> {
   return isObject(value) ? value : {}
 }
@@ -19,20 +19,19 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The items of a JSON array; none when it is anything else. */
+/** The items of a JSON array; none if the value is anything else. */
 export function items(value: unknown): unknown[] {
   return Array.isArray(value) ? value : []
 }
 
-/** The objects of a JSON array, without what is none. */
+/** The objects of a JSON array; other items are left out. */
 export function objects(value: unknown): Record<string, unknown>[] {
   return items(value).filter(isObject)
 }
 
 /**
- * The objects of a JSON array. Undefined if the value is no array, or if it has items and none of
- * them is an object: then the upstream's form has changed, which does not mean that there is
- * nothing.
+ * The objects of a JSON array. Undefined if the value is not an array, or if it has items but no
+ * objects, because the upstream's format has then changed.
  */
 export function listedObjects(value: unknown): Record<string, unknown>[] | undefined {
   if (!Array.isArray(value)) return undefined
@@ -44,7 +43,7 @@ export function text(value: unknown): string | null {
   return typeof value === 'string' ? value : null
 }
 
-/** A text that says something: null if it is empty or blank. */
+/** A text; null if it is empty or blank. */
 export function filledText(value: unknown): string | null {
   return typeof value === 'string' && value.trim() !== '' ? value : null
 }
@@ -54,7 +53,7 @@ export function number(value: unknown): number | null {
   return typeof value === 'number' && Number.isFinite(value) ? value : null
 }
 
-/** A number, also when the upstream writes it as text (`"12.5"`). */
+/** A number, or a text that holds a number (`"12.5"`). */
 export function numeric(value: unknown): number | null {
   if (typeof value === 'string')
     return /^\s*[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?\s*$/i.test(value) ? number(Number(value)) : null
@@ -69,7 +68,7 @@ export function flag(value: unknown): boolean | null {
   return typeof value === 'boolean' ? value : null
 }
 
-/** The strings of a JSON array, without what is none. */
+/** The strings of a JSON array; other items are left out. */
 export function texts(value: unknown): string[] {
   return items(value).filter((item): item is string => typeof item === 'string')
 }

@@ -2,7 +2,7 @@
 export const lifetime = { hour: 3_600, day: 86_400, week: 604_800, month: 2_592_000 }
 
 /**
- * A cache rule's usual pair: fresh for some seconds, and served for as many more while it is
+ * A common cache rule: fresh for some seconds, and then served for the same time again while it is
  * refreshed.
  */
 export function freshFor(seconds: number): { seconds: number; staleWhileRevalidateSeconds: number } {

@@ -23,7 +23,7 @@ export function spanWords(seconds: number): string {
 }
 
 /**
- * What a source allows all callers of this gateway together:
+ * What a source allows to all callers of this gateway together, in words:
  * `600 per minute, 5,000 per hour, 4 at once`.
  */
 export function capWords(caps: Caps): string {
@@ -38,7 +38,7 @@ function rateWords({ rates }: Caps): string {
   return each.join(', ')
 }
 
-/** What naming a contact would give, for the operator; undefined if it would give nothing. */
+/** For the operator: how a `CONTACT` would raise the caps; undefined if it would not. */
 export function contactWords({ slug, caps, lackedContact }: Api): string | undefined {
   if (!lackedContact) return undefined
   const { rule } = lackedContact
@@ -46,7 +46,7 @@ export function contactWords({ slug, caps, lackedContact }: Api): string | undef
   return now === then ? `${slug}: ${rule}` : `${slug}: ${rule}, so its cap is ${now}; with CONTACT set it is ${then}`
 }
 
-/** What a call of an endpoint changes; empty if it changes nothing. */
+/** What a call of an endpoint changes, in words; empty if it changes nothing. */
 export function effectWords({ declaration: { effect = 'read' } }: ApiEndpoint): string {
   if (effect === 'read') return ''
   return effect === 'once'
@@ -54,7 +54,7 @@ export function effectWords({ declaration: { effect = 'read' } }: ApiEndpoint): 
     : 'Changes something at its source; the same call again does no harm.'
 }
 
-/** How long answers of an endpoint are stored. */
+/** How long answers of an endpoint are stored, in words. */
 export function cacheWords({ declaration: { cache, pool, effect = 'read' } }: ApiEndpoint): string {
   if (effect !== 'read') return 'Not cached.'
   if (!cache)
@@ -71,7 +71,7 @@ export function cacheWords({ declaration: { cache, pool, effect = 'read' } }: Ap
     : `${fresh}.`
 }
 
-/** Whether an old stored answer may be served while the source fails. */
+/** Whether an older stored answer may be served while the source fails. */
 export function servesStored(api: Api): boolean {
   return [...api.endpoints.values()].some(({ declaration: endpoint }) => (endpoint.cache?.staleIfErrorSeconds ?? 0) > 0)
 }

@@ -3,7 +3,7 @@ export function nearestName(name: string, known: readonly string[]): string | un
   const given = plain(name)
   if (given === '') return undefined
   const errorsMax = given.length < 4 ? 0 : given.length < 8 ? 1 : 2
-  // One typing error before two: of two known names the nearer name is meant.
+  // Names with one typing error are tried before names with two, so that the nearest name wins.
   const distances = Array.from({ length: errorsMax + 1 }, (_, errors) => errors)
   for (const errors of distances) {
     const near = known.find((candidate) => isWithin(errors, given, plain(candidate)))
@@ -17,14 +17,14 @@ export function nearestName(name: string, known: readonly string[]): string | un
   })
 }
 
-/** `expires_at` and `expiresAt` are one name. */
+/** `expires_at` and `expiresAt` become equal. */
 function plain(name: string): string {
   return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '')
 }
 
 /**
- * Whether two words differ by at most so many typing errors: a letter too many, missing, wrong, or
- * two neighbours swapped (optimal string alignment distance).
+ * Whether two words differ by at most so many typing errors. An error is an extra, a missing or a
+ * wrong letter, or two swapped neighbours (optimal string alignment distance).
  */
 export function isWithin(errorsMax: number, one: string, other: string): boolean {
   if (Math.abs(one.length - other.length) > errorsMax) return false
@@ -43,7 +43,7 @@ export function isWithin(errorsMax: number, one: string, other: string): boolean
         isSwapped ? at(before, column - 2) + 1 : Number.POSITIVE_INFINITY,
       )
     }
-    // From here on it can only grow.
+    // From here on the distance can only grow.
     if (Math.min(...current) > errorsMax && Math.min(...previous) > errorsMax) return false
     before = previous
     previous = current
@@ -51,7 +51,7 @@ export function isWithin(errorsMax: number, one: string, other: string): boolean
   return at(previous, other.length) <= errorsMax
 }
 
-/** A bit for each letter a word has; letters beyond `a` to `z` share theirs with others. */
+/** A bit for each letter of a word; all letters besides `a` to `z` share bits with others. */
 export function lettersOf(word: string): number {
   let letters = 0
   for (let index = 0; index < word.length; index += 1) letters |= 1 << (word.charCodeAt(index) & 31)
@@ -59,9 +59,9 @@ export function lettersOf(word: string): number {
 }
 
 /**
- * Whether words with these letters can be within so many typing errors, each of which takes a
- * letter away, adds one, or both. Says no to most words that are not, at a fraction of what {@link
- * isWithin} costs.
+ * Whether words with these letters can be within so many typing errors. Each error removes a
+ * letter, adds a letter, or both. It rejects most words at a fraction of the cost of {@link
+ * isWithin}.
  */
 export function mayBeWithin(errorsMax: number, one: number, other: number): boolean {
   let differing = one ^ other

@@ -1,13 +1,14 @@
 import { zoneNamed } from './calendar.ts'
 
 /**
- * Whether a text is the name of a parameter: letters, digits and the few signs that APIs use
- * (`filter[status]`, `$top`). Answers may repeat it, because it cannot be mistaken for a sentence.
+ * Whether a text can be the name of a parameter: letters, digits and the few signs that APIs use
+ * (`filter[status]`, `$top`). Answers may repeat such a text, because nobody can take it for a
+ * sentence.
  */
 export const isParameterName = (text: string): boolean => /^[\p{L}\p{N}$_][\p{L}\p{N}$_.:[\]-]{0,99}$/u.test(text)
 
 /**
- * A parameter that passed its schema and still cannot be used; `reason` completes "Parameter x is
+ * A parameter fits its schema but cannot be used. `reason` completes the message "Parameter x is
  * invalid: …".
  */
 export class InvalidParameter extends Error {
@@ -23,11 +24,11 @@ export class InvalidParameter extends Error {
 }
 
 /**
- * A text parameter without the blanks around it, in the Unicode form NFC: sources store their names
- * in that form, and two spellings of one text are one stored answer.
+ * Removes the blanks around a text parameter and brings it into the Unicode form NFC, in which
+ * sources store names. Two spellings of a text then share one stored answer.
  *
- * @throws InvalidParameter if nothing is left, or it holds half a surrogate pair, which no URL
- *   can carry
+ * @throws InvalidParameter if nothing is left, or if the text holds half a surrogate pair, which no
+ *   URL can carry
  */
 export function trimmed(parameter: string, value: string): string {
   const text = value.trim().normalize()
@@ -44,7 +45,7 @@ export function singleSpaced(parameter: string, value: string): string {
 /**
  * The usual spelling of a time zone's name, which callers may send in any letter case.
  *
- * @throws InvalidParameter if it names none
+ * @throws InvalidParameter if the text is not a time zone
  */
 export function knownZone(parameter: string, value: string): string {
   const zone = zoneNamed(value)

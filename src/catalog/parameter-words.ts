@@ -2,13 +2,12 @@ import type { ParameterSchema } from './api-endpoint.ts'
 
 /** The JSON type of a parameter as the catalog lists it. */
 export function typeWord({ type, anyOf, enum: values }: ParameterSchema): string {
-  // The body of a request may be of several types; no other parameter is without a type unless it
-  // has a few values.
+  // The body of a request may have several types. Any other parameter without a type has an enum.
   if (Array.isArray(type)) return type.filter((name) => name !== 'null').join(' or ')
   return type ?? ((values ?? anyOf?.every((option) => option.const !== undefined)) ? 'string' : 'any')
 }
 
-/** What a parameter must be, in words. */
+/** What a parameter must be, as the end of a sentence. */
 export function expectation(schema: ParameterSchema, isGiven: boolean): string {
   return `${isGiven ? 'it must be' : 'it is required and must be'} ${mustBe(schema)}`
 }
@@ -25,7 +24,7 @@ function mustBe(schema: ParameterSchema): string {
   parts.push(...(bounds === '' ? [] : [bounds.replace(/^(?=at|more|less)/, 'of ').replace(/^a multiple/, 'and $&')]))
   const { minLength = 0, maxLength, pattern } = schema
   const words = wordsOfPattern(schema)
-  // A pattern with counts says how long the text is.
+  // A pattern with counts already gives the length of the text.
   if (words !== undefined && pattern?.includes('{')) return `${parts.join(' ')} (${words})`
   if (maxLength !== undefined)
     parts.push(`of ${minLength === maxLength ? maxLength : `${minLength} to ${maxLength}`} characters`)
@@ -49,14 +48,14 @@ export function aliasWords(aliases: readonly string[]): string {
   return aliases.length === 0 ? '' : `Also taken as ${aliases.join(' or ')}`
 }
 
-/** The values that a parameter may have, when these are few. */
+/** The values that a parameter may have, if its schema lists them. */
 export function optionsOf({ enum: values, anyOf }: ParameterSchema): unknown[] | undefined {
   if (values) return values
   const constants = anyOf?.map((option) => option.const)
   return constants?.every((value) => value !== undefined) ? constants : undefined
 }
 
-/** Patterns in words, because people do not read patterns. */
+/** Patterns in words, because people do not read regular expressions. */
 const PATTERN_WORDS: Record<string, string> = {
   '^[A-Za-z]{2}$': '2 letters',
   '^[A-Za-z]{3}$': '3 letters',
@@ -91,7 +90,7 @@ const PATTERN_WORDS: Record<string, string> = {
   '\\S': 'not blank',
 }
 
-/** The pattern of a schema in words; undefined if it has none, or none that is known. */
+/** The pattern of a schema in words; undefined if it has no pattern, or if the table lacks it. */
 function wordsOfPattern({ pattern }: ParameterSchema): string | undefined {
   return pattern === undefined ? undefined : PATTERN_WORDS[pattern]
 }
@@ -111,11 +110,11 @@ function valueWords(schema: ParameterSchema): string {
   return [typeWord(schema), bounds].filter(Boolean).join(', ')
 }
 
-/** What a value must keep to besides its type, such as `1–50 items`; empty if it is free. */
+/** Bounds of a value besides its type, such as `1–50 items`; empty if there are none. */
 export function boundWords(schema: ParameterSchema): string {
   const { format, pattern, minProperties = 0 } = schema
   const form = wordsOfPattern(schema)
-  // A pattern with counts says how long the text is.
+  // A pattern with counts already gives the length of the text.
   if (form !== undefined && pattern?.includes('{')) return form
   const items = countWords(schema.minItems, schema.maxItems, 'item')
   const length = countWords(schema.minLength, schema.maxLength, 'character')
@@ -123,7 +122,7 @@ export function boundWords(schema: ParameterSchema): string {
     format && (FORMAT_WORDS[format] ?? format),
     rangeWords(schema),
     items,
-    // Each text that is given has a character.
+    // "1 character or more" says nothing, because every text that is given has a character.
     length === '1 character or more' ? '' : length.replace(/^1–/, 'up to '),
     form ?? (pattern === undefined ? '' : `matching ${pattern}`),
     minProperties > 0 ? countWords(minProperties, undefined, 'member') : '',
@@ -144,7 +143,7 @@ function rangeWords(schema: ParameterSchema): string {
   return boundsOf(schema, minimum < 0 ? `${minimum} to ${maximum}` : `${minimum}–${maximum}`).join(', ')
 }
 
-/** What bounds a number. `range` stands for a minimum and a maximum together. */
+/** The bounds of a number in words. `range` joins a minimum and a maximum. */
 function boundsOf(
   { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf }: ParameterSchema,
   range: string,

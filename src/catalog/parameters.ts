@@ -1,6 +1,6 @@
 /**
- * Parameters of an endpoint. Each says once what callers may send, what it means, and how a value
- * is normalized before it is used.
+ * Declares the parameters of an endpoint: what callers may send, what it means, and how a value is
+ * normalized before it is used.
  */
 import Type, {
   type Static,
@@ -15,17 +15,18 @@ import Type, {
 import type { CallContext } from './endpoint.ts'
 import { knownZone, upperCased } from './parameter-values.ts'
 
-/** Longest text, in characters, of a parameter for which its upstream states no bound. */
+/** Longest text of a parameter if its upstream states no limit, characters. */
 export const TEXT_LENGTH_MAX = 1_000
 
-/** Most requests to the upstream for a single call, if its parameters decide how many it takes. */
+/** Most requests to the upstream for a single call, if the number depends on its parameters. */
 export const REQUESTS_MAX = 12
 
 /**
- * Gives a value that fits its schema the form in which it is used: without blanks around it, in
- * lower case, with its zeros removed. Values that mean the same then share stored answers.
+ * Brings a value that fits its schema into the form in which it is used, for example without blanks
+ * around it, in lower case, or without superfluous zeros. Values that mean the same then share
+ * stored answers.
  *
- * @throws InvalidParameter for what a schema cannot say
+ * @throws InvalidParameter if the value breaks a rule that a schema cannot express
  */
 export type Normalize<Value> = (name: string, value: Value, context: CallContext) => Value
 
@@ -38,19 +39,19 @@ export interface Parameter<Schema extends TSchema = TSchema> {
 
 /** Parameters by name, in the order of the documents. */
 export type Parameters = Record<string, Omit<Parameter, 'normalize'> & { normalize?: NormalizeOwn | undefined }>
-/** A function that is given values of its own parameter alone. */
+/** A function that receives only values of its own parameter. */
 type NormalizeOwn = (name: string, value: never, context: CallContext) => unknown
 
-/** The schema of the parameters together. */
+/** The schema of an object that holds the parameters. */
 export type ObjectOfParameters<Of extends Parameters> = TObject<{ [Name in keyof Of]: Of[Name]['schema'] }>
 
 interface Options<Value> {
-  /** Callers may leave the parameter out; an endpoint's functions then have this value. */
+  /** If set, callers may leave the parameter out, and the endpoint's functions get this value. */
   default?: Value
   normalize?: Normalize<Value>
   /**
-   * Further names that callers may use for it; its own name is left out. `namesOf` has the names
-   * that other APIs of the catalog use for the same thing.
+   * Other names that callers may use. If the parameter's own name is among them, it is ignored.
+   * `namesOf` has the names that other APIs of the catalog use for the same thing.
    */
   aliases?: readonly string[]
 }
@@ -69,8 +70,8 @@ interface TextBounds {
 }
 
 /**
- * Names by which the APIs know the same thing. A parameter that has one of the names takes the
- * others as aliases, so that a caller who learned the names of one API can use them with the next.
+ * Names by which different APIs know the same thing. A parameter with one of the names accepts the
+ * others as aliases, so that callers can use the names of one API with another API.
  */
 export const namesOf = {
   latitude: ['latitude', 'lat'],
@@ -81,7 +82,7 @@ export const namesOf = {
   timezone: ['timezone', 'tzid'],
 }
 
-/** Parameters that callers must send, unless they have a default. */
+/** Parameters that callers must send unless they have a default. */
 export const param = {
   text: (description: string, options: TextBounds & Options<string> = {}): Parameter<TString> =>
     parameter(options, (schema) => Type.String({ minLength: 1, maxLength: TEXT_LENGTH_MAX, ...schema, description })),
@@ -92,7 +93,7 @@ export const param = {
   integer: (description: string, options: Bounds & Options<number> = {}): Parameter<TInteger> =>
     parameter(options, (schema) => Type.Integer({ ...schema, description })),
 
-  /** One of a few texts. */
+  /** A parameter with a fixed list of values. */
   oneOf: <Values extends string[]>(
     values: readonly [...Values],
     description: string,
@@ -100,12 +101,12 @@ export const param = {
   ): Parameter<TEnum<Values>> => parameter(options, (schema) => Type.Enum(values, { ...schema, description })),
 }
 
-/** The parameter, which callers may leave out. */
+/** Makes a parameter optional for callers. */
 export function optional<Schema extends TSchema>(given: Parameter<Schema>): Parameter<TOptional<Schema>> {
   return { ...given, schema: Type.Optional(given.schema) as unknown as TOptional<Schema> }
 }
 
-/** A parameter with a default is optional for callers, and always there for the endpoint. */
+/** If a parameter has a default, it is optional for callers and always present for the endpoint. */
 function parameter<Schema extends TSchema>(
   { normalize, aliases, ...bounds }: Options<Static<Schema>>,
   schemaOf: (bounds: object) => Schema,
@@ -115,7 +116,7 @@ function parameter<Schema extends TSchema>(
   return { schema: written, normalize, aliases }
 }
 
-/** Coordinates, a country and a time zone, which several upstreams have as parameters. */
+/** Parameters that several upstreams have: coordinates, a country and a time zone. */
 export const latitude = param.number('Degrees north', { minimum: -90, maximum: 90, aliases: namesOf.latitude })
 export const longitude = param.number('Degrees east', { minimum: -180, maximum: 180, aliases: namesOf.longitude })
 export const countryCode = param.text('ISO 3166-1 alpha-2 code of the country', {

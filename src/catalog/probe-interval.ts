@@ -1,11 +1,11 @@
 import type { Api } from './catalog.ts'
 
-/** Largest part of a cap that scheduled probes may use. */
+/** Largest share of a cap that scheduled probes may use. */
 const CAP_PART = 0.15
 
 /**
- * Seconds between scheduled probes: the interval of the file, or more if the caps, which operators
- * may lower, are for calls.
+ * Seconds between scheduled probes: the interval of the upstream's file, or longer if probes would
+ * use more than `CAP_PART` of a cap. Operators can lower caps.
  */
 export function probeEverySeconds({ upstream, caps }: Pick<Api, 'upstream' | 'caps'>): number {
   const leasts = caps.rates.map(({ max, seconds }) => Math.ceil(seconds / (max * CAP_PART)))
@@ -13,8 +13,7 @@ export function probeEverySeconds({ upstream, caps }: Pick<Api, 'upstream' | 'ca
 }
 
 /**
- * How many times as long as its file says an API goes without a probe because of its caps, 1 and
- * up.
+ * By which factor probes are rarer than the upstream's file says, because of the caps; at least 1.
  */
 export function probeSlowdown(api: Pick<Api, 'upstream' | 'caps'>): number {
   return probeEverySeconds(api) / api.upstream.probe.everySeconds

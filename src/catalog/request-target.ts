@@ -9,14 +9,14 @@ export interface RequestTarget {
 }
 
 /**
- * A path that the URL Standard leaves as it is: no character that it encodes, and no segment that
- * begins with a dot.
+ * A path that the URL parser would not change: it has no character that the parser encodes, and no
+ * segment that begins with a dot.
  */
 const PLAIN_PATH = /^(?:\/(?!\.|%2e)[\w.~!$&'()*+,;=:@%-]*)+$/i
 
 /**
- * The target of a request: its own query first, then the caller's undeclared parameters in their
- * order. The upstream's key is not part of it.
+ * The target of a request. Its query has the endpoint's own parameters first, then the caller's
+ * undeclared parameters in their order, but not the upstream's key.
  */
 export function requestTarget(
   baseUrl: string,
@@ -24,7 +24,8 @@ export function requestTarget(
   extra: [name: string, value: string][],
 ): RequestTarget {
   const parameters = [...parametersOf(request), ...extra]
-  // What nearly all requests have makes a URL needless, which costs more than all else here.
+  // Nearly all paths are plain, and then no URL object is needed, which would cost more than all
+  // other work here.
   if (PLAIN_PATH.test(request.path)) {
     const { origin, prefix } = baseOf(baseUrl)
     const path = prefix + request.path
@@ -38,12 +39,12 @@ export function requestTarget(
 
 const PLAIN_VALUE = /^[\w.*-]*$/
 
-/** As a form has it. Few values have anything to encode, and `URLSearchParams` costs more. */
+/** Encodes a text for a query. Most texts need no encoding, and `URLSearchParams` is slower. */
 function formEncoded(text: string): string {
   return PLAIN_VALUE.test(text) ? text : new URLSearchParams([['', text]]).toString().slice('='.length)
 }
 
-/** Whether a path that was made for an upstream is below its base address. */
+/** Whether a path that was built for an upstream stays below its base address. */
 export function isUnderBase(baseUrl: string, { origin, path }: RequestTarget): boolean {
   const base = baseOf(baseUrl)
   return origin === base.origin && path.startsWith(`${base.prefix}/`)
@@ -64,7 +65,7 @@ function parametersOf({ query = {} }: UpstreamRequest): [name: string, value: st
   })
 }
 
-/** A number without an exponent, which not every upstream reads: 5e-7 is 0.0000005. */
+/** Writes a number without an exponent, because some upstreams cannot read 5e-7. */
 function decimal(value: number): string {
   const text = String(value)
   if (!text.includes('e')) return text

@@ -7,11 +7,13 @@ export type ResponseClassCode =
   | 'UPSTREAM_INVALID_RESPONSE'
   | 'UPSTREAM_REDIRECT_BLOCKED'
 
-/** What an answer that is not data means. The public text is ours, never the upstream's. */
+/**
+ * The meaning of an answer that has no data. The text for callers is ours, never the upstream's.
+ */
 export class ResponseClass {
   readonly code: ResponseClassCode
   readonly message: string | undefined
-  /** When the upstream says so: milliseconds until the next request may be sent. */
+  /** Milliseconds until the next request may be sent, if the upstream says so. */
   readonly retryAfterMs: number | undefined
 
   constructor(code: ResponseClassCode, message?: string, retryAfterMs?: number) {
@@ -21,16 +23,16 @@ export class ResponseClass {
   }
 }
 
-/** The upstream definitely has no such thing: an answer, not a failure. */
+/** The upstream says that the thing does not exist. This is an answer, not a failure. */
 export const notFound = (message?: string): ResponseClass => new ResponseClass('UPSTREAM_NOT_FOUND', message)
-/** The upstream refuses these values. */
+/** The upstream refuses the values of the call. */
 export const rejected = (message?: string): ResponseClass => new ResponseClass('UPSTREAM_REJECTED', message)
-/** We are over the upstream's limit; the next request may be sent after `retryAfterMs`. */
+/** The gateway is over the upstream's limit. The next request may be sent after `retryAfterMs`. */
 export const overLimit = (retryAfterMs?: number): ResponseClass =>
   new ResponseClass('UPSTREAM_RATE_LIMITED', undefined, retryAfterMs)
-/** The upstream refuses the key, or calls without one. */
+/** The upstream refuses the key, or refuses calls without a key. */
 export const authFailed = (): ResponseClass => new ResponseClass('UPSTREAM_AUTH_FAILED')
 /** The upstream says that it failed. */
 export const failed = (): ResponseClass => new ResponseClass('UPSTREAM_ERROR')
-/** The answer cannot be what it should be. */
+/** The answer does not have the form that the upstream's answers have. */
 export const invalid = (): ResponseClass => new ResponseClass('UPSTREAM_INVALID_RESPONSE')

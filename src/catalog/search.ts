@@ -1,64 +1,70 @@
 import type { Api } from './catalog.ts'
 import { isWithin, lettersOf, mayBeWithin } from './nearest-name.ts'
 
-/** Words that say nothing of what is sought. */
+/** Words of a query that do not help the search. */
 const EMPTY_WORDS = new Set(
   'a about all an and any api apis are as at be by can could current data do does every fetch find for from get give has have how i in is it its latest list live look lookup me my near need now of on one or please right show some tell than that the their there this to today tomorrow up us want was what whats when where which will with would you your'.split(
     ' ',
   ),
 )
 
-/** What a word is worth by its place. */
+/** Worth of a word, by where it stands. */
 const WEIGHTS = { name: 5, tag: 4, keyword: 4, category: 3, description: 2, parameter: 1 }
 
-/** What another form of a word is worth beside the word itself. */
+/** Worth of another form of a word, as a part of the worth of the word itself. */
 const FORM_PART = 0.8
 
-/** What a word with a typing error, and the start of a word, are worth beside the word itself. */
+/**
+ * Worth of a word with a typing error, and of the beginning of a word, as a part of the word's
+ * worth.
+ */
 const GUESS_PART = 0.5
 
-/** Endings that make another form of a word: `convert` and `converter`, not `gold` and `golden`. */
+/**
+ * Endings that make another form of a word: `convert` and `converter`, but not `gold` and `golden`.
+ */
 const ENDINGS = new Set(['d', 'ed', 'er', 'ers', 'es', 'ing', 'ion', 'ions', 'ly', 'r', 's'])
 
 /**
- * Words of a query that count: anybody may search, and each word that no API has is compared with
+ * Most words of a query that count. Anybody may search, and a word that no API has is compared with
  * all words.
  */
 const WORDS_MAX = 8
 
 /**
- * Characters of a query that are read. A letter in its compatibility form can become eighteen
- * letters, so half a megabyte would take 300 ms.
+ * Characters of a query that are read. Normalization can turn one letter into eighteen, so half a
+ * megabyte would take 300 ms.
  */
 const QUERY_LENGTH_MAX = 400
 
-/** An API that is worth less than this part of the best API is not what was sought. */
+/** Results that are worth less than this part of the best result are left out. */
 const SHARE_OF_BEST_MIN = 0.5
 
 /**
- * An API that is worth less was not sought, even if no other API fits better. A word in its
- * description is worth this much if one API in five has the word. So `flights to Paris` finds no
- * API that has Paris in an example.
+ * Results that are worth less are left out, even if there is no better result. A word in a
+ * description is worth this much if one API in five has the word. So `flights to Paris` does not
+ * find an API only because Paris is in an example.
  */
 const WORTH_MIN = 3.5
 
 /**
- * APIs that fit a query in everyday words, the best first; all of them, in their order, for a query
- * without words. The one search of the portal, the catalog and MCP.
+ * The APIs that fit a query in everyday words, the best first. A query without words finds all
+ * APIs, in their order. The portal, the catalog and MCP use this search.
  */
 export function rankApis(apis: Api[], query: string): Api[] {
   return rankByWords(apis, query, { indexOf: indexOfApi, shareMin: SHARE_OF_BEST_MIN, worthMin: WORTH_MIN }) ?? apis
 }
 
 /**
- * The items that fit a query, the best first; undefined for a query without words. A word counts by
- * where it stands and by how few items have it (Spärck Jones, 1972). It counts as it is and in its
- * other forms, and the last word also as the start of a word: `rate` is not in `temperature`. If no
- * item has a word, the nearest word counts, because the query may have a typing error. The words of
- * the items bound the work: a query has at most eight words that count.
+ * The items that fit a query, the best first; undefined for a query without words. The worth of a
+ * word depends on where it stands and on how few items have it (Spärck Jones, 1972). A word is
+ * found as it is and in other forms; the last word is also found as the beginning of a word. Words
+ * are not found inside other words: `rate` is not in `temperature`. If no item has a word, the
+ * nearest word counts, because the query may have a typing error. The work is bounded, because at
+ * most eight words of a query count.
  *
- * @param shareMin what an item must be worth at least, as a part of the best item's worth
- * @param worthMin what an item must be worth at least
+ * @param shareMin least worth of a result, as a part of the best result's worth
+ * @param worthMin least worth of a result
  */
 export function rankByWords<Item>(
   items: readonly Item[],
@@ -78,17 +84,17 @@ export function rankByWords<Item>(
   return fitting.sort((a, b) => b.score - a.score).map(({ item }) => item)
 }
 
-/** The words of a query that count, without the endings of plurals. */
+/** The words of a query that count, without plural endings. */
 export function queryWords(query: string): string[] {
   return [...new Set(wordsOf(query.slice(0, QUERY_LENGTH_MAX)))]
     .filter((word) => !EMPTY_WORDS.has(word))
     .slice(0, WORDS_MAX)
 }
 
-/** Each word of an item with the most it is worth. */
+/** Each word of an item with its highest worth. */
 export type WordIndex = ReadonlyMap<string, { weight: number; letters: number }>
 
-/** The index of an item, from its texts and what a word of each is worth. */
+/** The index of an item, from its texts and the worth of the words in each text. */
 export function indexWords(texts: readonly (readonly [text: string, weight: number])[]): WordIndex {
   const index = new Map<string, { weight: number; letters: number }>()
   for (const [text, weight] of texts) {
@@ -101,7 +107,7 @@ export function indexWords(texts: readonly (readonly [text: string, weight: numb
 }
 
 /**
- * What a word is worth in each item. If no item has the word, words with a typing error count.
+ * The worth of a word in each item. If no item has the word, words with a typing error count.
  *
  * @param mayContinue whether somebody may still be typing the word
  */
@@ -112,7 +118,7 @@ function weightsOf(indexed: { index: WordIndex }[], word: string, options: { may
   return indexed.map(({ index }) => weightOfTypo(index, word, errorsMax))
 }
 
-/** Words of an upstream's file do not change while a process runs. */
+/** Indexes are kept because the words of an upstream's file do not change while a process runs. */
 const indexes = new WeakMap<Api['upstream'], WordIndex>()
 
 function indexOfApi({ slug, upstream, endpoints }: Api): WordIndex {
@@ -148,8 +154,9 @@ const isFormOf = (stem: string, word: string): boolean =>
   stem.length >= 4 && word.startsWith(stem) && ENDINGS.has(word.slice(stem.length))
 
 /**
- * A typing error leaves the first and the last letter as they are: `wether` is meant as `weather`
- * and not as `tether`, and France is no franc. Words of descriptions are not compared.
+ * The worth of words that differ by a typing error. The first and last letter must be the same, so
+ * `wether` finds `weather` but not `tether`, and France does not find franc. Words of descriptions
+ * are not compared.
  */
 function weightOfTypo(index: WordIndex, word: string, errorsMax: number): number {
   const given = lettersOf(word)
@@ -162,12 +169,13 @@ function weightOfTypo(index: WordIndex, word: string, errorsMax: number): number
   return best
 }
 
-/**
- * Words that end as plurals do and are no plurals: the stem of `news` would be found in New York.
- */
+/** Words that only look like plurals. The stem of `news` would be found in New York. */
 const SINGULAR = new Set(['news'])
 
-/** Lower-case words without the endings of plurals. Initials are one word: `S&P` is `sp`. */
+/**
+ * The words of a text in lower case, without plural endings. Initials are one word: `S&P` becomes
+ * `sp`.
+ */
 function wordsOf(text: string): string[] {
   const words =
     text

@@ -1,12 +1,12 @@
-/** The origin of data, and what the upstream asks of people who show them. */
+/** Where the data come from, and what the source demands of people who show the data. */
 export interface Terms {
-  /** For people, one or two sentences. */
+  /** One or two sentences for people. */
   summary: string
   url?: string
-  /** Address of the licence of the data, if it has one. */
+  /** Address of the licence of the data, if the data have a licence. */
   licence?: string
-  /** What has to be shown beside the data. */
+  /** The credit that must be shown beside the data. */
   attribution?: string
-  /** Without a key of one's own the source allows non-commercial use alone. */
+  /** Whether the source allows only non-commercial use, unless callers have their own key. */
   nonCommercial?: boolean
 }

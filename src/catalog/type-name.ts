@@ -1,4 +1,7 @@
-/** The words that name an endpoint, without stutter: `ip-lookup`, `/lookup` is `['ip-lookup']`. */
+/**
+ * The words of an endpoint's name, without repetition: `ip-lookup`, `/lookup` gives
+ * `['ip-lookup']`.
+ */
 export function endpointWords(slug: string, path: string): string[] {
   const word = path.slice(1)
   return slug === word || slug.endsWith(`-${word}`) ? [slug] : [slug, word]

@@ -4,7 +4,7 @@ import { offeredApis } from './catalog-state.ts'
 import { nearestName } from './nearest-name.ts'
 import { rankApis } from './search.ts'
 
-/** The refusal of an API's name in a path, with the name that it most likely stands for. */
+/** The refusal if a path names an unknown API. It suggests the nearest name. */
 export function apiNotFound(apis: Iterable<Api>, slug: string): GatewayError {
   const meant = nearestName(
     slug,
@@ -15,7 +15,7 @@ export function apiNotFound(apis: Iterable<Api>, slug: string): GatewayError {
 }
 
 /**
- * The refusal of an endpoint's name, with the endpoints that its API has.
+ * The refusal if a path names an unknown endpoint. It lists the endpoints of the API.
  *
  * @param name undefined if it cannot be an endpoint
  */
@@ -27,7 +27,7 @@ export function endpointNotFound({ slug, endpoints }: Api, name: string | undefi
   return new GatewayError('ENDPOINT_NOT_FOUND', { message: `The API ${slug} has no such endpoint; ${words}` })
 }
 
-/** The refusal of a name that is not in the catalog to a model, with the nearest names that are. */
+/** The refusal for a model that names an unknown API. It lists the nearest names. */
 export function unknownApi(catalog: Catalog, slug: string): GatewayError {
   const offered = offeredApis(catalog)
   const near = rankApis(offered, slug).slice(0, 3)

@@ -8,8 +8,8 @@ import { rankApis } from './search.ts'
 const SUFFIXES = ['URL', 'KEY', 'CAPS']
 
 /**
- * Warns of variables that are probably misspelt settings. Otherwise nobody would notice that a cap
- * was not lowered.
+ * Warns of environment variables that are probably misspelt settings. Otherwise nobody would
+ * notice, for example, that a cap was not lowered.
  */
 export function warnOfUnknownVariables(config: Config, catalog: Catalog, log: Log): void {
   const { names, known } = config.unknownVariables
@@ -17,14 +17,18 @@ export function warnOfUnknownVariables(config: Config, catalog: Catalog, log: Lo
   for (const sentence of sentences) log.warn(sentence)
 }
 
-/** Letters of a name for each typing error in it: `HOME` is no misspelt `HOST`. */
+/**
+ * Letters that a name must have for each typing error in it, so that `HOME` is not taken for a
+ * misspelt `HOST`.
+ */
 const LETTERS_AN_ERROR = 5
 
-/** Names that OpenSSL, curl and Python read, on many machines set for every program. */
+/** Variables that OpenSSL, curl and Python read, and that many machines set for every program. */
 const READ_BY_OTHERS = ['SSL_CERT_FILE', 'SSL_CERT_DIR']
 
 /**
- * Sentences on variables whose names differ from the name of a setting by a typing error or two.
+ * A sentence for each variable whose name differs from the name of a setting by one or two typing
+ * errors.
  */
 export function misspeltSettings(names: string[], known: string[]): string[] {
   return names.flatMap((name) => {
@@ -36,8 +40,8 @@ export function misspeltSettings(names: string[], known: string[]): string[] {
 }
 
 /**
- * Sentences on variables that begin with `UPSTREAM_` and name no API or no setting, each with the
- * nearest name, and on keys that no request carries.
+ * A sentence for each variable that begins with `UPSTREAM_` and names no API or no setting, with
+ * the nearest name. Also a sentence for each key that no request carries.
  */
 export function unknownVariables(names: string[], catalog: Catalog): string[] {
   const slugs = [...catalog.values()].flatMap(({ slug, fallback }) => [

@@ -1,6 +1,6 @@
 /**
- * How a file in src/upstreams declares an upstream and its endpoints. An endpoint is declared by
- * its parameters and the record of its data; its schemas and its mapping are made from these.
+ * Helpers with which a file in src/upstreams declares an upstream and its endpoints. The parameters
+ * and the record of an endpoint's data are enough: its schemas and its mapping are made from them.
  */
 import Type, { type Static } from 'typebox'
 import type { CallContext, Endpoint, Example, MapInput } from './endpoint.ts'
@@ -9,11 +9,11 @@ import type { ObjectOfParameters, Parameters } from './parameters.ts'
 import { invalid, ResponseClass } from './response-class.ts'
 import type { Credential, Upstream } from './upstream.ts'
 
-/** An upstream as its file declares it: as `Upstream`, with defaults. */
+/** An upstream as its file declares it. It is an `Upstream` with defaults. */
 export type UpstreamDeclaration = Omit<Upstream, 'tierRequired' | 'credential' | 'own'> & {
   /** Default: developer. */
   tierRequired?: Upstream['tierRequired']
-  /** `required` is false by default. */
+  /** `required` defaults to false. */
   credential?: Omit<Credential, 'required'> & Partial<Pick<Credential, 'required'>>
 }
 
@@ -22,15 +22,15 @@ export function upstream({ tierRequired = 'developer', credential, ...rest }: Up
   return { ...rest, tierRequired, ...(credential && { credential: { required: false, ...credential } }) }
 }
 
-/** The words of a text that has single blanks between them. */
+/** Splits a text with single blanks into its words. */
 export function words(text: string): string[] {
   return text.split(' ')
 }
 
-/** A recorded answer of the upstream, and the data that it maps to, as files have them. */
+/** A recorded answer of the upstream, as the file of recordings has it. */
 export interface Recording {
   parameters: Record<string, unknown>
-  /** When it was recorded, if answer or request depend on the day. */
+  /** When it was recorded, if the answer or the request depends on the day. */
   now?: string
   /** The upstream's body (an array of bodies when `request` gives several requests). */
   response: unknown
@@ -43,7 +43,10 @@ type Declared<Of extends Parameters, Data extends Fields = Fields> = Endpoint<
   DataRecord<Data>['schema']
 >
 
-/** An endpoint of a file in src/upstreams. What is not said here is as in `Endpoint`. */
+/**
+ * An endpoint of a file in src/upstreams. Members without a comment mean what they mean in
+ * `Endpoint`.
+ */
 export interface EndpointDeclaration<Of extends Parameters, Data extends Fields>
   extends Pick<
     Declared<Of>,
@@ -51,18 +54,18 @@ export interface EndpointDeclaration<Of extends Parameters, Data extends Fields>
   > {
   /** Default: none. */
   parameters?: Of
-  /** Says what the data hold, and where in the upstream's answer each value stands. */
+  /** Says what the data hold, and where the upstream's answer has each value. */
   data: DataRecord<Data>
   /**
-   * The value that the data are read from, a ResponseClass, or undefined if the answer is none of
-   * this endpoint's. Default: the (first) answer's body.
+   * Returns the value from which the data are read, a ResponseClass, or undefined if the answer is
+   * not an answer of this endpoint. Default: the body of the (first) answer.
    */
   readFrom?: (input: MapInput<Values<Of>>) => unknown
-  /** From the file of recordings, and for `responseFor` a function. */
+  /** The recording, from the file of recordings, and optionally the function `responseFor`. */
   example: Recording & Pick<Example<Values<Of>, object>, 'responseFor'>
 }
 
-/** Declares an endpoint; the types of its functions follow from its parameters and data. */
+/** Declares an endpoint. The types of its functions follow from its parameters and data. */
 export function endpoint<Data extends Fields, Of extends Parameters = Record<never, never>>(
   declaration: EndpointDeclaration<Of, Data>,
 ): Endpoint {
@@ -80,15 +83,16 @@ export function endpoint<Data extends Fields, Of extends Parameters = Record<nev
       if (source instanceof ResponseClass) return source
       return (source === undefined ? undefined : data.read(source)) ?? invalid()
     },
-    // A file of JSON has wider types than the schemas; a test of all files checks its values.
+    // TypeScript gives a JSON file wider types than the schemas have. A test checks the values of
+    // all files.
     example: example as unknown as Declared<Of, Data>['example'],
   }
-  // One registry holds endpoints of all types; each function is only ever given the parameters of
-  // its own endpoint.
+  // One registry holds endpoints of all types. Each function only receives parameters of its own
+  // endpoint.
   return whole as unknown as Endpoint
 }
 
-/** Further names of the parameters, if they have some. */
+/** The aliases of the parameters, if any. */
 function aliasesOf<Of extends Parameters>(parameters: Of | undefined): Pick<Declared<Of>, 'aliases'> {
   const named = Object.entries(parameters ?? {}).flatMap(([name, { aliases = [] }]) => {
     const others = aliases.filter((alias) => alias !== name)
@@ -97,7 +101,10 @@ function aliasesOf<Of extends Parameters>(parameters: Of | undefined): Pick<Decl
   return named.length === 0 ? {} : { aliases: Object.fromEntries(named) }
 }
 
-/** Normalizes each parameter, then completes all together; undefined if no parameter needs it. */
+/**
+ * Makes the `complete` function: it normalizes each parameter, then completes all together.
+ * Undefined if no parameter needs it.
+ */
 function completion<Of extends Parameters>(
   parameters: Of | undefined,
   complete: Declared<Of>['complete'],

@@ -6,36 +6,34 @@ export interface UpstreamRequest {
   /** Default: GET. */
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /**
-   * In this order; undefined members are left out, and the name of a list is repeated for each
+   * Written in this order. Undefined members are left out, and a list becomes one pair for each
    * item.
    */
   query?: Record<string, string | number | readonly string[] | undefined>
-  /** Lower-case names. */
+  /** Names in lower case. */
   headers?: Record<string, string>
   /** The text of the body. */
   body?: string
 }
 
-/**
- * One answer of the upstream, read and parsed; `body` is undefined when it was empty or not JSON.
- */
+/** One answer of the upstream, read and parsed. `body` is undefined if it was empty or not JSON. */
 export interface UpstreamResponse {
   status: number
   headers: Record<string, string>
   body: unknown
-  /** The beginning of an error's body that is not JSON. */
+  /** The beginning of an error's body, if it is not JSON. */
   errorText?: string
 }
 
 declare const encoded: unique symbol
-/** A request path in which every value is one percent-encoded segment: only `path` makes it. */
+/** A request path in which every value is percent-encoded. Only the function `path` makes it. */
 export type EncodedPath = string & { readonly [encoded]: true }
 
 /**
- * Builds a request path; each `${value}` becomes one percent-encoded segment part.
+ * Builds a request path. Each `${value}` is percent-encoded and stays within its segment.
  *
- * @throws InvalidParameter for `.` and `..`, which no encoding keeps from being resolved (RFC 3986,
- *   5.2.4), and for an empty value, which would name another resource
+ * @throws InvalidParameter for `.` and `..`, which are resolved in any encoding (RFC 3986, 5.2.4),
+ *   and for an empty value, which would name another resource
  */
 export function path(fixed: TemplateStringsArray, ...values: (string | number)[]): EncodedPath {
   let result = fixed[0] ?? ''

@@ -1,7 +1,8 @@
 /**
- * An upstream as the gateway knows it, whether a file in src/upstreams or a document declares it.
- * It is data and pure functions (parameters, request, mapping, recorded example): no I/O, no
- * environment, no clock. `upstream-file.ts` has what a file says in a shorter form.
+ * An upstream as the gateway knows it, whether a file in src/upstreams or a document of the
+ * operator declares it. It consists of data and pure functions (parameters, request, mapping,
+ * recorded example): no I/O, no environment, no clock. Files use the shorter form of
+ * `upstream-file.ts`.
  */
 import type { Endpoint } from './endpoint.ts'
 import type { ResponseClass } from './response-class.ts'
@@ -16,70 +17,73 @@ export interface Upstream {
   category: string
   description: string
   tags: string[]
-  /** Everyday words by which search finds it as well; never shown. */
+  /** Everyday words that the search also finds. They are never shown. */
   keywords?: string[]
-  /** Lowest tier that may call it; operators can change it. */
+  /** The lowest tier that may call it. Operators can change it. */
   tierRequired: Tier
   terms: Terms
   /** Scheme, host and optional path prefix, without a slash at the end. */
   baseUrl: string
-  /** Fixed request headers, lower-case names. `accept` and `user-agent` have good defaults. */
+  /**
+   * Request headers that are always sent, names in lower case. `accept` and `user-agent` have
+   * defaults.
+   */
   headers?: Record<string, string>
   credential?: Credential
   caps: Caps
   /**
-   * Set if the source allows less, or nothing, to clients that do not say in the `User-Agent` how
-   * to reach them.
+   * Set if the source allows fewer requests, or none, to clients whose `User-Agent` does not say
+   * how to reach their operator.
    */
   contact?: ContactRule
-  /** Response headers that tell what the upstream's own limiter has left. */
+  /** Response headers in which the upstream says how many requests are left. */
   rateHeaders?: RateHeaders
-  /** Longest one attempt may take, from connect to the last byte. Default: 10 000 ms. */
+  /** Longest time of one attempt, from connect to the last byte. Default: 10 000 ms. */
   attemptTimeoutMs?: number
   /**
-   * Redirects followed within the upstream's own origin, each paid for as a request. Default: none.
+   * Most redirects that are followed within the upstream's own origin. Each counts against the cap
+   * as a request. Default: none.
    */
   redirectsMax?: number
   /** Largest decoded body accepted. Default: 2 MiB. */
   bodyBytesMax?: number
   probe: Probe
   /**
-   * Names a caller may not send besides those the request itself sets: they would change auth or
-   * the answer's shape.
+   * Undeclared parameters that callers may not send, because they would change authentication or
+   * the form of the answer. Parameters that the request sets are always reserved.
    */
   reservedParameters?: string[]
   /**
-   * Members of the data that only some things have, or have at times, besides members that are null
-   * in a recorded answer.
+   * Members of the data that are often null, because only some things have them. Members that are
+   * null in a recorded answer need not be listed.
    */
   mayLack?: string[]
   /**
-   * Sees every answer first, whatever its status; says what it means, or nothing to leave it to the
-   * status.
+   * Called first for every answer, whatever its status. Returns what the answer means, or undefined
+   * if its status decides.
    */
   classify?: (answer: UpstreamResponse) => ResponseClass | undefined
   /** Another source of the same data, which answers if this source fails. */
   fallback?: FallbackSource
-  /**
-   * Of an upstream that the operator added by a document; absent for the upstreams of this project.
-   */
+  /** Set if the operator added the upstream by a document. */
   own?: OwnUpstream
   /** Keyed by endpoint path, `/current`. */
   endpoints: Record<string, Endpoint>
 }
 
 export interface OwnUpstream {
-  /** Names what was read: processes that differ in it read different documents. */
+  /** A hash of the document. Processes with different hashes have read different documents. */
   digest: string
   /**
-   * The operator wrote the address into the settings of the document. Only then it may be private.
+   * Whether the operator wrote the address into the settings of the document. Only then the address
+   * may be private.
    */
   mayBePrivate: boolean
 }
 
 /**
- * Another source of an upstream's data, with an address, terms and caps of its own. Parameters,
- * data and lifetimes of its endpoints are the upstream's endpoints of the same path.
+ * Another source of an upstream's data, with its own address, terms and caps. Its endpoints have
+ * the parameters, data and cache rules of the upstream's endpoints with the same path.
  */
 export interface FallbackSource
   extends Pick<
@@ -89,43 +93,50 @@ export interface FallbackSource
   endpoints: Record<string, Pick<Endpoint, 'request' | 'isNotFound' | 'rejects' | 'classify' | 'map' | 'example'>>
 }
 
-/** What the upstream allows one source address; never exceeded in any rolling window. */
+/**
+ * What the upstream allows one source address. The gateway never exceeds it in any rolling window.
+ */
 export interface Caps {
-  /** Requests under way at once. */
+  /** Most requests in flight at once. */
   concurrency: number
-  /** At most `max` requests in any `seconds`. */
+  /** At most `max` requests in any window of `seconds`. */
   rates: { max: number; seconds: number }[]
 }
 
-/** What a source asks of the operator's `CONTACT`. */
+/** What a source demands of clients that send no contact. */
 export interface ContactRule {
   /** The rule, as a sentence. */
   rule: string
   /**
-   * Caps of calls without a key while the operator names no contact. Absent: the caps of the
+   * Caps of calls without a key while the operator has set no `CONTACT`. Absent: the caps of the
    * upstream.
    */
   capsWithout?: Caps
 }
 
-/** How a key is sent, and who may bring one. */
+/** How a key is sent, and who may provide it. */
 export interface Credential {
-  /** Who supplies the key: only the operator; the operator or a caller; every caller. */
+  /** Who provides the key: only the operator; the operator or a caller; or every caller. */
   accessMode: 'platform_managed' | 'byok_available' | 'byok_required'
-  /** Whether the upstream refuses calls without a key. Such an API is enabled only with a key. */
+  /**
+   * Whether the upstream refuses calls without a key. If so, the API is enabled only with a key.
+   */
   required: boolean
   in: 'query' | 'header'
   name: string
-  /** Turns the key into the value sent, `Bearer …`. Default: the key itself. */
+  /** Turns the key into the value that is sent, such as `Bearer …`. Default: the key itself. */
   format?: (key: string) => string
-  /** Host that serves calls with a key, if it is another host. */
+  /** Address for calls with a key, if it differs. */
   baseUrl?: string
-  /** Caps of a caller's or operator's key, if they differ from the caps of the address. */
+  /**
+   * Caps of each key, whether a caller's or the operator's, if they differ from the caps of the
+   * address.
+   */
   caps?: Caps
   /**
-   * The cheapest request that the upstream refuses with a wrong key. Absent: none is known, so that
-   * a key is checked by the probe's request, and counts as valid only if the same request with a
-   * made-up key is refused.
+   * The cheapest request that the upstream refuses if the key is wrong. Absent: no such request is
+   * known. The key is then checked with the probe's request, and counts as valid only if the
+   * upstream refuses the same request with a made-up key.
    */
   check?: UpstreamRequest
 }
@@ -135,16 +146,16 @@ export interface RateHeaders {
   reset: string
   resetIs: 'epoch-seconds' | 'seconds'
   /**
-   * For an upstream with several limits: the header that names the limit these headers are about,
-   * and its value for ours. If it names another, they are left aside; if it is not sent, they
-   * count.
+   * For an upstream with several limits: a header that names the limit to which the other headers
+   * belong, and the name of the limit that the gateway follows. If the header has another value,
+   * the other headers are ignored. If the header is absent, they count.
    */
   appliesWhen?: { header: string; value: string }
 }
 
-/** The cheapest request that shows the upstream is alive. */
+/** The cheapest request that shows that the upstream works. */
 export interface Probe {
   request: UpstreamRequest
-  /** Seconds between scheduled probes; rare if the upstream asks for it. */
+  /** Seconds between scheduled probes. Longer if the upstream asks for few requests. */
   everySeconds: number
 }

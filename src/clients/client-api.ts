@@ -4,7 +4,7 @@ import { offeredApis } from '../catalog/catalog-state.ts'
 import { endpointWords, pascal } from '../catalog/type-name.ts'
 import { type JsonSchema, toDocumentSchema } from '../openapi/schemas.ts'
 
-/** An API as a client has it. */
+/** An API as the generators of clients need it. */
 export interface ClientApi {
   slug: string
   displayName: string
@@ -12,18 +12,20 @@ export interface ClientApi {
   endpoints: ClientEndpoint[]
 }
 
-/** An endpoint as a client has it. */
+/** An endpoint as the generators of clients need it. */
 export interface ClientEndpoint {
-  /** Without the slash: `by-ingredient`. */
+  /** The path without its slash: `by-ingredient`. */
   path: string
-  /** Name of its types, as in the OpenAPI document: `WeatherCurrent`. */
+  /** The name of its types, which is the name in the OpenAPI document: `WeatherCurrent`. */
   typeName: string
   description: string
   method: 'GET' | 'POST'
-  /** A call of it is never made a second time when it is not known what came of the first. */
+  /**
+   * Whether clients must not repeat a call if they do not know whether the first was carried out.
+   */
   mustNotRepeat: boolean
   parameters: ClientParameter[]
-  /** Parameters of the recorded call. */
+  /** The parameters of the recorded call. */
   example: Record<string, unknown>
   data: JsonSchema
 }
@@ -34,7 +36,7 @@ export interface ClientParameter {
   schema: ParameterSchema
 }
 
-/** What the generated clients are made from: every API that is offered, in the catalog's order. */
+/** The input of all client generators: every API that is offered, in the order of the catalog. */
 export function clientApis(catalog: Catalog): ClientApi[] {
   return offeredApis(catalog).map(({ slug, upstream, endpoints }) => ({
     slug,
@@ -53,17 +55,17 @@ export function clientApis(catalog: Catalog): ClientApi[] {
   }))
 }
 
-/** The kinds that a schema allows, of which a client's type is the union: `['string', 'null']`. */
+/** The types that a schema allows; a client's type is their union: `['string', 'null']`. */
 export function kindsOf({ type }: JsonSchema): string[] {
   return [type ?? []].flat() as string[]
 }
 
-/** The gateway that a client is made for. */
+/** The gateway for which a client is generated. */
 export interface ClientGateway {
   baseUrl: string
-  /** Longest that a call may take there. */
+  /** The longest time of a call at the gateway, milliseconds. */
   callTimeoutMs: number
 }
 
-/** By how much a client waits longer than a call may take, milliseconds. */
+/** How much longer than the longest call a client waits, milliseconds. */
 export const TIMEOUT_SPARE_MS = 10_000

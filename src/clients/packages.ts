@@ -1,10 +1,13 @@
-/** The clients as packages: what stands around the single file, ready to be built. */
+/**
+ * The clients as packages for npm and PyPI: the files around the single source file, ready to be
+ * built.
+ */
 export interface PackageFiles {
-  /** Content by path in the folder of the package. */
+  /** File contents by path within the package. */
   files: Record<string, string>
 }
 
-/** What both packages say about themselves. */
+/** What both packages say about their gateway and version. */
 export interface PackageFacts {
   baseUrl: string
   /** Semantic version. */
@@ -12,8 +15,8 @@ export interface PackageFacts {
 }
 
 /**
- * The package for npm: the client as source, and the settings with which the TypeScript compiler
- * builds it. Marked as private and without a licence: whoever publishes it decides both.
+ * The npm package: the client as source, and the compiler settings that build it. It is marked as
+ * private and has no licence; whoever publishes it decides both.
  */
 export function npmPackage(client: string, { baseUrl, version }: PackageFacts): PackageFiles {
   const about = {
@@ -55,8 +58,8 @@ export function npmPackage(client: string, { baseUrl, version }: PackageFacts): 
 }
 
 /**
- * The package for PyPI, without dependencies, with types. Its classifier keeps PyPI from taking it
- * until whoever publishes it has chosen a licence.
+ * The PyPI package, typed and without dependencies. A classifier makes PyPI refuse it until its
+ * publisher has chosen a licence.
  */
 export function pypiPackage(client: string, { baseUrl, version }: PackageFacts): PackageFiles {
   const project = [
@@ -92,7 +95,7 @@ export function pypiPackage(client: string, { baseUrl, version }: PackageFacts):
 
 const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
-/** What both READMEs say after their examples. */
+/** The part that both READMEs have after their examples. */
 const BEHAVIOUR = [
   '## Retries and waits',
   '',
@@ -161,7 +164,7 @@ function npmReadme(baseUrl: string): string {
   ].join('\n')
 }
 
-/** Programs that run as they are, once the package is installed and the key is set. */
+/** Programs that run unchanged after the package is installed and the key is set. */
 const PYTHON_SAMPLES = [
   '```python',
   'import os',

@@ -1,6 +1,6 @@
 import type { ClientApi, ClientEndpoint } from './client-api.ts'
 
-/** A request of the collection; what Postman and Bruno read of it. */
+/** A request of the collection, with the members that Postman and Bruno read. */
 export interface PostmanItem {
   name: string
   request: {
@@ -27,8 +27,8 @@ export interface PostmanCollection {
 }
 
 /**
- * A collection of every endpoint, format 2.1, which Bruno and Insomnia import too; the key is the
- * variable `apiKey`.
+ * A collection with every endpoint, in format 2.1, which Bruno and Insomnia import too. The
+ * variable `apiKey` holds the key.
  */
 export function postmanCollection(apis: ClientApi[], baseUrl: string): PostmanCollection {
   return {
@@ -65,8 +65,8 @@ export function postmanCollection(apis: ClientApi[], baseUrl: string): PostmanCo
 }
 
 /**
- * Required parameters are sent or, if none is required, the parameters of the recorded call; other
- * options stand ready.
+ * The request of an endpoint. It sends the required parameters or, if there are none, the
+ * parameters of the recorded call. Other parameters are listed but disabled.
  */
 function callItem(slug: string, endpoint: ClientEndpoint): PostmanItem {
   const { path, description, parameters, example, method } = endpoint
@@ -130,7 +130,7 @@ function accountItems(): PostmanItem[] {
   ]
 }
 
-/** A script that keeps a member of the answer as a variable. */
+/** A script that stores a member of the answer in a variable. */
 function keeps(variable: string, member: string): object {
   return {
     listen: 'test',

@@ -14,7 +14,7 @@ import { literal, type PythonRecord, pythonType } from './python-types.ts'
 
 const runtimeOf = (name: string): string => readFileSync(new URL(`./${name}.py`, import.meta.url), 'utf8').trim()
 
-/** Options of the client, written out once more so that editors show them. */
+/** The options of the client, repeated in each class so that editors show them. */
 const optionsWith = (callTimeoutMs: number): string[] => [
   '    def __init__(',
   '        self,',
@@ -37,7 +37,7 @@ const optionsWith = (callTimeoutMs: number): string[] => [
   '        super().__init__(key, base_url, retries_max, retry_wait_max, timeout, on_retry, on_answer)',
 ]
 
-/** The client for Python 3.9 and later, in one file without a dependency. */
+/** The client for Python 3.9 and later, in one file without dependencies. */
 export function pythonClient(apis: ClientApi[], { baseUrl, callTimeoutMs }: ClientGateway): string {
   const retryable = Object.entries(ERRORS).flatMap(([code, { retryable }]) => (retryable ? [code] : []))
   return [
@@ -89,8 +89,8 @@ export function pythonClient(apis: ClientApi[], { baseUrl, callTimeoutMs }: Clie
 }
 
 /**
- * The parts of the client that are the same for every catalog. The methods of calls are written for
- * asyncio, and the synchronous client has the same methods without `async` and `await`.
+ * The parts of the client that do not depend on the catalog. Methods are written for asyncio. The
+ * synchronous client has the same methods without `async` and `await`.
  */
 function runtime(): string {
   const transport = runtimeOf('runtime_transport')
@@ -104,8 +104,8 @@ function runtime(): string {
 }
 
 /**
- * Typed dictionaries in the functional form: members may have names that Python keeps for itself,
- * such as `from`.
+ * Typed dictionaries in the functional form, because members may have names that are keywords in
+ * Python, such as `from`.
  */
 function dataTypes({ typeName, data, parameters }: ClientEndpoint): string[] {
   const records: PythonRecord[] = []
@@ -122,13 +122,13 @@ function dataTypes({ typeName, data, parameters }: ClientEndpoint): string[] {
   ])
 }
 
-/** The synchronous client, and the client for asyncio. */
+/** The synchronous client, or the client for asyncio. */
 interface Kind {
   gateway: string
   transport: string
-  /** Before the names of its classes. */
+  /** Prefix of the names of its classes. */
   prefix: string
-  /** Before `def`. */
+  /** Text before `def`. */
   definition: string
   wait: string
 }
@@ -159,7 +159,7 @@ function method(
   slug: string,
   { path, typeName, description, parameters, method: verb, mustNotRepeat }: ClientEndpoint,
 ): string[] {
-  // Required parameters come first. Callers give all of them by name.
+  // Required parameters come first. Callers pass all parameters by name.
   const ordered = parameters.toSorted((a, b) => Number(b.required) - Number(a.required))
   const variables = pythonNames(parameters.map(({ name }) => name))
   const signature = ordered.map((parameter) => parameterOf(typeName, parameter, variables))
@@ -178,7 +178,7 @@ function method(
   ]
 }
 
-/** The name of a parameter's type, when it has members of its own. */
+/** The type name of a parameter that has members of its own. */
 const parameterType = (typeName: string, name: string): string => `${typeName}Parameter${pascal([name])}`
 
 function parameterOf(
@@ -188,7 +188,7 @@ function parameterOf(
 ): string {
   const type = pythonType(schema as JsonSchema, parameterType(typeName, name), [])
   if (required) return `${variables.get(name)}: ${type}`
-  // The gateway fills in what is left out, so that each default is written in one place.
+  // The gateway fills in defaults, so the client does not repeat them.
   return `${variables.get(name)}: Optional[${type}] = ${literal(null)}`
 }
 

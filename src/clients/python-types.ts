@@ -5,12 +5,12 @@ import { kindsOf } from './client-api.ts'
 export interface PythonRecord {
   name: string
   members: { name: string; type: string; description: string | undefined }[]
-  /** Whether each member is always there. */
+  /** Whether every member is always present. */
   isTotal: boolean
 }
 
 /**
- * A JSON Schema as a Python type; objects with named members are added to `records` under `name`.
+ * A JSON Schema as a Python type. Objects with named members are added to `records` under `name`.
  */
 export function pythonType(schema: JsonSchema, name: string, records: PythonRecord[]): string {
   if (schema.const !== undefined) return `Literal[${literal(schema.const)}]`
@@ -50,7 +50,8 @@ function kindType(
 }
 
 function objectType(schema: JsonSchema, wanted: string, records: PythonRecord[]): string {
-  // Members that differ in what no name of a type can have.
+  // Two members can have the same type name if they differ only in characters that type names
+  // cannot have.
   let name = wanted
   for (let count = 2; records.some((record) => record.name === name); count += 1) name = `${wanted}_${count}`
   const properties = schema.properties as Record<string, JsonSchema> | undefined
@@ -75,7 +76,7 @@ const capitalised = (word: string): string =>
     .map((part) => part.charAt(0).toUpperCase() + part.slice(1))
     .join('')
 
-/** A JSON value as Python writes it. */
+/** Writes a JSON value as a Python literal. */
 export function literal(value: unknown): string {
   if (value === null) return 'None'
   return typeof value === 'boolean' ? (value ? 'True' : 'False') : JSON.stringify(value)

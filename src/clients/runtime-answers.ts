@@ -1,7 +1,6 @@
 /**
- * What the TypeScript client knows of answers: their data, what they say about themselves, and
- * failures. What is below the line is copied into the client, where `ErrorCode` and `Endpoints` are
- * generated.
+ * How the TypeScript client reads answers: data, metadata and failures. Everything below the line
+ * `// ---` is copied into the client, where `ErrorCode` and `Endpoints` are generated.
  */
 type ErrorCode = string
 // biome-ignore lint/suspicious/noEmptyInterface: generated with a member for each endpoint
@@ -9,21 +8,21 @@ interface Endpoints {}
 // ---
 export interface GatewayOptions {
   /**
-   * API key, agw_live_… or agw_test_…, the session token of a log-in, or the access token of an
+   * An API key (agw_live_… or agw_test_…), the session token of a log-in, or the access token of an
    * application.
    */
   key: string
   /** Address of the gateway. */
   baseUrl?: string
-  /** How often a call is retried whose failure may be temporary. Default: 2. */
+  /** How often a call is retried if its failure may be temporary. Default: 2. */
   retriesMax?: number
   /**
-   * Longest wait before a retry, milliseconds; a longer Retry-After is thrown at once. Default: 60
-   * 000.
+   * Longest wait before a retry, milliseconds. If Retry-After is longer, the error is thrown at
+   * once. Default: 60 000.
    */
   retryWaitMsMax?: number
   /**
-   * Longest wait for one answer, milliseconds. Default: ten seconds longer than a call may take at
+   * Longest wait for one answer, milliseconds. Default: ten seconds more than a call may take at
    * the gateway.
    */
   timeoutMs?: number
@@ -34,18 +33,21 @@ export interface GatewayOptions {
   onRetry?: (error: GatewayError, waitMs: number, retries: number) => void
   /** Called with the metadata of each answer, even if the call failed. */
   onAnswer?: (meta: AnswerMeta) => void
-  /** Sends the requests; Default: the global fetch. */
+  /** Sends the requests. Default: the global fetch. */
   fetch?: (url: string, init: RequestInit) => Promise<Response>
 }
 
 export interface CallOptions {
-  /** Ends the call and its retries. */
+  /** Aborts the call and its retries. */
   signal?: AbortSignal
   /** Further request headers, such as X-Gateway-Scenario for a test key. */
   headers?: Record<string, string>
   /** POST sends the parameters as JSON. Default: GET. */
   method?: 'GET' | 'POST'
-  /** The call changes something: it is not repeated if no answer says whether it happened. */
+  /**
+   * Set if the call changes something. It is then not repeated if no answer says whether it was
+   * carried out.
+   */
   once?: boolean
 }
 
@@ -53,17 +55,17 @@ export interface CallOptions {
 export interface AnswerMeta {
   /** HTTP status. */
   status: number
-  /** Names the request in the gateway's logs. */
+  /** Id of the request in the gateway's logs. */
   requestId: string | undefined
-  /** Names the call. */
+  /** Id of the call. */
   callId: string | undefined
   /** Whether the data are a recorded example. */
   isTest: boolean
   /** Whether a stored answer was used (Cache-Status, RFC 9211). */
   cache: string | undefined
-  /** What is left, as the RateLimit header says it. */
+  /** The remaining allowance, as the RateLimit header gives it. */
   rateLimit: string | undefined
-  /** Where the time went (Server-Timing). */
+  /** Where the time of the call went (Server-Timing). */
   timing: string | undefined
   /** Every header. */
   headers: Headers
@@ -81,7 +83,7 @@ export interface BatchCall {
   /** With or without a slash: `current`. */
   endpoint: string
   parameters?: object
-  /** Your own name for the call; the result has it too. */
+  /** Your own reference for the call, which the result repeats. */
   ref?: string
 }
 
@@ -98,7 +100,7 @@ export interface BatchResult<T = unknown> {
 }
 
 export interface BatchAnswer {
-  /** In the order of the calls. */
+  /** Results in the order of the calls. */
   results: BatchResult[]
   ok: number
   failed: number
@@ -116,7 +118,7 @@ export interface StartedCall<T> {
    * @throws GatewayError if the call failed or was cancelled
    */
   result(options?: { signal?: AbortSignal }): Promise<T>
-  /** Cancels the call. A call that was not sent yet costs nothing. */
+  /** Cancels the call. If the call was not sent to the source yet, it costs nothing. */
   cancel(): Promise<void>
 }
 
@@ -128,21 +130,21 @@ export type ParametersOf<P> = P extends keyof Endpoints
   : object
 export type DataOf<P> = P extends keyof Endpoints ? (Endpoints[P] extends { data: infer D } ? D : unknown) : unknown
 
-/** A call that was answered with a failure. */
+/** The call failed. */
 export class GatewayError extends Error {
-  /** What went wrong, for programs. */
+  /** The error code, for programs. */
   readonly code: ErrorCode
   /** HTTP status; 0 if no answer arrived, and 401 for a key that cannot be sent. */
   readonly status: number
-  /** The next action, with machine tokens such as param=id. */
+  /** What to do next, with machine tokens such as param=id. */
   readonly hint: string
-  /** Address of the code's documentation. */
+  /** Address of the documentation of the code. */
   readonly docs: string
-  /** Seconds until it may be tried again, if that is known. */
+  /** Seconds until a retry may succeed, if known. */
   readonly retryAfter: number | undefined
-  /** Names the request in the gateway's logs. */
+  /** Id of the request in the gateway's logs. */
   readonly requestId: string | undefined
-  /** Names the call in the log of your calls. */
+  /** Id of the call in the log of your calls. */
   readonly callId: string | undefined
 
   constructor(status: number, headers: Headers, error: Failure) {
@@ -177,8 +179,8 @@ export interface Received {
 }
 
 /**
- * The failure in an answer, whose members stand under error in answers to calls; undefined if the
- * gateway sent none.
+ * The failure in an answer; undefined if the gateway sent none. Answers to calls have its members
+ * under `error`.
  */
 export function failureOf(answer: AnswerBody | null | undefined): Failure | undefined {
   for (const given of [answer?.error, answer]) {
@@ -189,7 +191,7 @@ export function failureOf(answer: AnswerBody | null | undefined): Failure | unde
   return undefined
 }
 
-/** @throws GatewayError for an answer without data */
+/** @throws GatewayError if the answer has no data */
 export function dataOf({ response, answer }: Received): unknown {
   if (response.ok && answer?.status === 'success' && 'data' in answer) return answer.data
   throw failed(response, answer)
@@ -215,13 +217,13 @@ export function metaOf({ status, headers }: Response): AnswerMeta {
 }
 
 /**
- * The header for a key. Programs without types pass a variable that is not set; files end with a
- * line break.
+ * The header for a key. The key may be undefined, because programs without types may pass an unset
+ * variable, and may end with a line break, because it was read from a file.
  */
 export function credentialOf(given: unknown): Record<string, string> {
   const key = typeof given === 'string' ? given.trim() : ''
   if (key === '') throw keyError('AUTH_REQUIRED', 'There is no API key.', 'Set AGW_API_KEY, or pass key.')
-  // The key itself is in no message.
+  // Messages never contain the key.
   if (!/^[!-~]+$/.test(key))
     throw keyError(
       'INVALID_API_KEY',
@@ -231,14 +233,16 @@ export function credentialOf(given: unknown): Record<string, string> {
   return TOKEN.test(key) ? { authorization: `Bearer ${key}` } : { 'x-api-key': key }
 }
 
-/** An access token has 43 characters, a session token three parts. */
+/** An access token has 43 characters. A session token has three parts with dots between them. */
 const TOKEN = /^(?!agw_)([\w-]{43}|[\w-]+\.[\w-]+\.[\w-]+)$/
 
 function keyError(code: string, message: string, hint: string): GatewayError {
   return new GatewayError(401, new Headers(), { code, message, hint, docs: '' })
 }
 
-/** Seconds of a Retry-After, which is a number or a date; undefined for anything else. */
+/**
+ * The seconds of a Retry-After header, which is a number or a date; undefined for anything else.
+ */
 export function secondsOf(after: string | null): number | undefined {
   const text = (after ?? '').trim()
   if (/^(\d+|\d*\.\d+)$/.test(text)) return Number(text)

@@ -1,5 +1,5 @@
 /**
- * How the TypeScript client sends calls, the same for every catalog. What is below the line is
+ * How the TypeScript client sends calls, for any catalog. Everything below the line `// ---` is
  * copied into the client.
  */
 import {
@@ -26,24 +26,27 @@ declare const BASE_URL: string
 declare const RETRYABLE: ReadonlySet<string>
 declare const TIMEOUT_MS: number
 // ---
-/** One request, and how often it may be sent. */
+/** One request and its retry rule. */
 interface Exchange {
   url: string
   method?: 'GET' | 'POST' | 'DELETE'
   body?: string
-  /** Whether it may be sent twice without harm. */
+  /** Whether the request may be sent twice without harm. */
   isSafe: boolean
   headers?: Record<string, string> | undefined
   signal?: AbortSignal | undefined
 }
 
-/** Sends calls and follows what their answers say of retries. */
+/** Sends calls, and retries them as their answers say. */
 export class Transport {
   readonly #options: GatewayOptions
   readonly #credential: Record<string, string>
   readonly #baseUrl: string
 
-  /** @throws GatewayError AUTH_REQUIRED or INVALID_API_KEY for a key that no header can hold */
+  /**
+   * @throws GatewayError AUTH_REQUIRED or INVALID_API_KEY if there is no key, or no header can hold
+   *   it
+   */
   constructor(options: GatewayOptions) {
     this.#credential = credentialOf(options?.key)
     this.#options = options
@@ -51,18 +54,17 @@ export class Transport {
   }
 
   /**
-   * Calls any endpoint, even if this file does not know it, and returns the data of its answer.
+   * Calls any endpoint by its path, even an endpoint without a method in this file, and returns the
+   * data.
    *
-   * @param path names the API and its endpoint: `weather/current`
-   * @throws GatewayError if the call failed, after the retries that its Retry-After allows
+   * @param path the API and its endpoint: `weather/current`
+   * @throws GatewayError if the call failed, after retries
    */
   async call<T = unknown>(path: string, parameters: object = {}, options: CallOptions = {}): Promise<T> {
     return (await this.#data<T>(this.#callOf({ path, parameters, options }))).data
   }
 
-  /**
-   * As the method of the endpoint, with the metadata of the answer, such as its ids.
-   */
+  /** Calls an endpoint like its method, and returns the data with metadata such as the ids. */
   async answer<P extends KnownPath | (string & {})>(
     path: P,
     parameters?: ParametersOf<P>,
@@ -72,8 +74,8 @@ export class Transport {
   }
 
   /**
-   * Starts a call that may wait longer than a connection should be held. Another start is made only
-   * if the first was refused or never sent.
+   * Starts a call that may wait longer than a connection should stay open. The start is retried
+   * only if it was refused or never sent.
    */
   async start<P extends KnownPath | (string & {})>(
     path: P,
@@ -97,8 +99,8 @@ export class Transport {
   }
 
   /**
-   * Makes up to 50 calls at once. Each ends by itself: look at the error of each result. The batch
-   * is made again only if it was refused or never sent.
+   * Makes up to 50 calls at once. Each call can fail by itself, so check the error of each result.
+   * The batch is retried only if it was refused or never sent.
    */
   async batch(
     calls: readonly BatchCall[],
@@ -114,7 +116,7 @@ export class Transport {
     return answer as unknown as BatchAnswer
   }
 
-  /** The request of a call: a GET has its parameters in the query, a POST in the body. */
+  /** The request of a call. A GET has its parameters in the query, a POST in the body. */
   #callOf({
     path,
     parameters = {},
@@ -150,7 +152,7 @@ export class Transport {
   }
 
   /**
-   * Sends a request until its answer is final.
+   * Sends a request, with retries, until its answer is final.
    * @throws GatewayError
    */
   async #exchange(exchange: Exchange): Promise<Received> {
@@ -164,8 +166,8 @@ export class Transport {
       } catch (error) {
         if (!(error instanceof GatewayError) || retries >= retriesMax) throw error
         if (!(exchange.isSafe ? isPassing(error) : RETRYABLE.has(error.code) || isUnsent(error))) throw error
-        // Without a Retry-After: half a second, then twice as long each time, spread so that
-        // callers do not come together.
+        // Without a Retry-After the client waits half a second, then twice as long each time. The
+        // waits are random within a range, so that callers do not all return together.
         const waitMs =
           error.retryAfter === undefined ? 500 * 2 ** retries * (0.5 + Math.random()) : error.retryAfter * 1_000
         if (waitMs > retryWaitMsMax) throw error
@@ -192,13 +194,13 @@ export class Transport {
           accept: 'application/json',
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         },
-        // A redirect is an answer: the key never goes to another address.
+        // Redirects are not followed, so that the key never goes to another address.
         redirect: 'manual',
         signal: ended.signal,
       })
       return { response, answer: parse(await response.text()) }
     } catch (cause) {
-      // An abort of the caller stays what it is.
+      // If the caller aborted, the caller's own error is thrown.
       if (signal?.aborted) throw cause
       const message = `No answer arrived: ${reasonOf(cause)}.`
       const words = { code: 'NO_ANSWER', message, hint: 'Check baseUrl and the network.', docs: '' }
@@ -212,27 +214,30 @@ export class Transport {
   }
 }
 
-/** Statuses of proxies and balancers that pass by themselves; 0 is no answer. */
+/** Statuses of failures that pass, sent by the gateway or a proxy; 0: no answer arrived. */
 const PASSING: ReadonlySet<number> = new Set([0, 408, 425, 429, 500, 502, 503, 504])
 
 /**
- * Whether the same call may succeed: our codes say so, and of an answer of somebody else its status
- * does.
+ * Whether the same call may succeed later. For our error codes the code decides; for other answers
+ * the status.
  */
 function isPassing({ code, status }: GatewayError): boolean {
   return RETRYABLE.has(code) || ((code === 'INVALID_ANSWER' || code === 'NO_ANSWER') && PASSING.has(status))
 }
 
-/** What failed, which Node's `fetch failed` has as its cause; some causes have a code alone. */
+/**
+ * The reason of a failed fetch. Node's `fetch failed` has it as its cause, and some causes have
+ * only a code.
+ */
 function reasonOf(failure: unknown): string {
   const { cause, message } = Object(failure)
   return String(cause?.message || cause?.code || message || failure)
 }
 
-/** Causes with which no connection was opened, so that nothing can have been sent. */
+/** Codes of failures before a connection was open, so that nothing was sent. */
 const UNSENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|UND_ERR_CONNECT_TIMEOUT)$/
 
-/** Whether a request without an answer was certainly never sent, by the code that Node gives. */
+/** Whether a request without an answer was certainly never sent, according to Node's code. */
 function isUnsent({ code, cause }: GatewayError): boolean {
   return code === 'NO_ANSWER' && UNSENT.test(String(Object(Object(cause).cause).code))
 }

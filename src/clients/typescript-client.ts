@@ -5,12 +5,10 @@ import type { JsonSchema } from '../openapi/schemas.ts'
 import { type ClientApi, type ClientEndpoint, type ClientGateway, TIMEOUT_SPARE_MS } from './client-api.ts'
 import { comment, memberName, typescriptType } from './typescript-types.ts'
 
-/** The parts of the client that are the same for every catalog. */
+/** The parts of the client that do not depend on the catalog. */
 const RUNTIME = ['runtime-answers', 'runtime'].map((name) => new URL(`./${name}.ts`, import.meta.url))
 
-/**
- * The client for TypeScript in one file without a dependency: types and methods of every endpoint.
- */
+/** The TypeScript client in one file without dependencies: types and methods of every endpoint. */
 export function typescriptClient(apis: ClientApi[], { baseUrl, callTimeoutMs }: ClientGateway): string {
   const codes = [...Object.keys(ERRORS), 'INVALID_ANSWER', 'NO_ANSWER']
   const retryable = Object.entries(ERRORS).flatMap(([code, { retryable }]) => (retryable ? [code] : []))
@@ -47,8 +45,8 @@ export function typescriptClient(apis: ClientApi[], { baseUrl, callTimeoutMs }: 
 }
 
 /**
- * What stands below the line of each part is copied; what is above belongs to the compiler. Parts
- * export functions to each other that are nobody else's.
+ * Copies the part below the line of each runtime file. The part above is only for the compiler. The
+ * files export some functions for each other, which the client keeps private.
  */
 function runtime(): string {
   const parts = RUNTIME.map((file) => readFileSync(file, 'utf8').split('// ---\n')[1] ?? '')

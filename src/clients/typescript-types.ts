@@ -2,11 +2,11 @@ import type { JsonSchema } from '../openapi/schemas.ts'
 import { kindsOf } from './client-api.ts'
 
 export interface TypeOptions {
-  /** Of the line that the type begins on. */
+  /** Indentation of the line on which the type begins. */
   indent?: string
-  /** Whether members carry their descriptions. */
+  /** Whether members get their descriptions as comments. */
   hasComments?: boolean
-  /** Objects deeper than this are written as `object`. */
+  /** Objects that are nested deeper are written as `object`. */
   depthMax?: number
 }
 
@@ -65,7 +65,7 @@ function objectType(schema: JsonSchema, options: TypeOptions): string {
 /** A name as a member of an object type or literal. */
 export const memberName = (name: string): string => (/^[A-Za-z_$][\w$]*$/.test(name) ? name : JSON.stringify(name))
 
-/** A description as a comment of one line; none without one. */
+/** A description as a one-line comment; no line if there is no description. */
 export function comment(text: unknown, indent: string): string[] {
   if (typeof text !== 'string' || text === '') return []
   return [`${indent}/** ${text.replaceAll('*/', '*\\/').replace(/\s+/g, ' ')} */`]

@@ -3,32 +3,32 @@ import { isLocalAddress } from './http.ts'
 import { type OidcProvider, readAccountsProvider } from './oidc-provider.ts'
 
 /**
- * Under which condition an account that signs up can make live calls: see the configuration page of
- * the operators' book.
+ * When an account that signs up may make live calls. The configuration page of the operators' book
+ * explains the values.
  */
 export type SignupPolicy = 'open' | 'verified' | 'approval' | 'closed'
 
-/** How accounts come to be and are reached. */
+/** Settings of sign-up, sign-in and mail. */
 export interface AccountsConfig {
   signup: SignupPolicy
-  /** Address of the mail server; nothing is mailed without one. */
+  /** Address of the mail server. If undefined, nothing is mailed. */
   smtpUrl: string | undefined
-  /** Sender of what is mailed. */
+  /** Sender of mails. */
   mailFrom: string
-  /** Whether agents can sign in by OAuth. */
+  /** Whether applications and agents can sign in by OAuth. */
   isOauthOn: boolean
-  /** How long an access token of an application is good for, hours. */
+  /** Lifetime of an application's access token, hours. */
   accessTokenHours: number
-  /** The provider at which accounts sign in beside their passwords. */
+  /** The provider at which accounts can sign in, besides their passwords. */
   oidc: OidcProvider | undefined
 }
 
 const SIGNUP_POLICIES: readonly SignupPolicy[] = ['open', 'verified', 'approval', 'closed']
 
 /**
- * Only an API node sends mails and signs people in. Other processes run without the secrets for it.
+ * Only API nodes send mails and sign people in. Other processes run without the secrets for it.
  *
- * @throws ConfigError naming the variable that is missing or cannot be used
+ * @throws ConfigError that names the variable that is missing or cannot be used
  */
 export function readAccounts(read: EnvironmentReader, baseUrl: string, isApiNode: boolean): AccountsConfig {
   const isSafe = baseUrl.startsWith('https:') || isLocalAddress(baseUrl)

@@ -6,15 +6,15 @@ export class ConfigError extends Error {}
 export type Environment = Record<string, string | undefined>
 
 /**
- * A secret and the id under which tokens and records name it. The first of a list is the current
- * one.
+ * A secret, and the id by which tokens and records name it. In a list, the first secret is the
+ * current secret.
  */
 export interface Secret {
   id: string
   bytes: Buffer
 }
 
-/** Typed look-ups whose failures name the variable. An empty value counts as unset. */
+/** Reads variables as types. Errors name the variable. An empty value counts as unset. */
 export class EnvironmentReader {
   readonly #environment: Environment
   readonly #names = new Set<string>()
@@ -23,17 +23,17 @@ export class EnvironmentReader {
     this.#environment = environment
   }
 
-  /** The names of all settings that were looked up. */
+  /** The names of all variables that were read. */
   get names(): string[] {
     return [...this.#names]
   }
 
-  /** Whether a variable was never looked up: it is no setting, or a misspelt setting. */
+  /** Whether nobody read a variable, because it is not a setting or is misspelt. */
   readonly isUnread = (name: string): boolean => !this.#names.has(name)
 
   /**
-   * @throws ConfigError naming every variable that is missing, if there are several: the others
-   *   name theirs
+   * @throws ConfigError that names all missing variables if several are missing. If only one is
+   *   missing, the later read names it.
    */
   requireAll(names: readonly string[]): void {
     const missing = names.filter((name) => !this.#get(name))
@@ -72,7 +72,7 @@ export class EnvironmentReader {
     return list
   }
 
-  /** One of a few words. */
+  /** A setting with a fixed list of values. */
   choice<T extends string>(name: string, words: readonly T[], defaultValue: T): T {
     const value = this.text(name, defaultValue)
     const word = words.find((each) => each === value)
@@ -110,7 +110,10 @@ export class EnvironmentReader {
   }
 }
 
-/** What `Authorization: Bearer` can carry (RFC 6750, 2.1), as long as the log-in form takes. */
+/**
+ * The values that `Authorization: Bearer` can carry (RFC 6750, 2.1), up to the length that the
+ * log-in form accepts.
+ */
 const BEARER_TOKEN = /^(?=.{1,1000}$)[\w.~+/-]+=*$/
 
 function secretBytes(name: string, value: string): Buffer {
@@ -121,19 +124,22 @@ function secretBytes(name: string, value: string): Buffer {
   return bytes
 }
 
-/** A name for a secret that tells nothing of it. */
+/** A name for a secret that reveals nothing of it. */
 function keyId(secret: Buffer): string {
   return createHash('sha256').update('key-id').update(secret).digest('hex').slice(0, 12)
 }
 
-/** Secrets out of a tutorial: a few characters, or one repeated. */
+/**
+ * Whether a secret looks like an example from a tutorial: few different characters, or one
+ * repeated.
+ */
 function isDefault(value: string): boolean {
   return new Set(value).size < 8 || /changeme|password|secret|example/i.test(value)
 }
 
 /**
- * An address below which paths are added, without a slash at its end. A user, query or fragment
- * would stand between the two.
+ * An address to which paths are appended, without a slash at its end. A user, query or fragment is
+ * refused, because it would end up in the middle.
  *
  * @throws ConfigError
  */
@@ -146,7 +152,7 @@ export function httpAddress(name: string, value: string): string {
   return value.replace(/\/+$/, '')
 }
 
-/** @throws ConfigError naming what is no JSON */
+/** @throws ConfigError that names the variable if the value is not JSON */
 export function parseJson(value: string, name: string): unknown {
   try {
     return JSON.parse(value)

@@ -1,37 +1,38 @@
 import { isIP } from 'node:net'
 import { ConfigError, type EnvironmentReader, httpAddress } from './environment-reader.ts'
 
-/** Where the listeners of a process stand, and under which address the public knows them. */
+/** The addresses at which a process listens, and the public address. */
 export interface HttpConfig {
   host: string
   port: number
-  /** The operator console; `host` does not move it. */
+  /** Address of the operator console. `host` does not change it. */
   opsHost: string
   opsPort: number
-  /** `/metrics`, `/healthz` and `/readyz` of one process; 0 = off. */
+  /** Address of `/metrics`, `/healthz` and `/readyz` of one process; port 0 turns them off. */
   metricsHost: string
   metricsPort: number
   /** Public address, without a slash at the end. */
   baseUrl: string
   trustProxy: string[]
-  /** Origins whose pages may make calls with a key. */
+  /** Origins whose pages may make calls with a key (CORS). */
   corsOrigins: string[]
   tls: { certFile: string; keyFile: string } | undefined
   redirectPort: number | undefined
-  /** What one client address may take of a node; 0 is no bound. */
+  /** Limits of one client address on a node; 0: no limit. */
   clients: {
     /** Connections at once. */
     connectionsMax: number
-    /** Requests without an account a second. */
+    /** Requests without an account per second. */
     anonymousPerSecond: number
   }
   /**
-   * Where security problems are reported, an address with its scheme; no security.txt without one.
+   * Where to report security problems: an address with its scheme. If undefined, there is no
+   * security.txt.
    */
   securityContact: string | undefined
 }
 
-/** @throws ConfigError naming the variable that cannot be used */
+/** @throws ConfigError that names the variable that cannot be used */
 export function readHttp(read: EnvironmentReader): HttpConfig {
   const port = read.integer('PORT', 3000, [0, 65_535])
   const certFile = read.text('TLS_CERT_FILE', '')
@@ -65,7 +66,7 @@ export function readHttp(read: EnvironmentReader): HttpConfig {
 const LOOPBACK = '127.0.0.1'
 
 /**
- * A path is refused, because the pages of the portal lead to addresses at the root.
+ * The public address. A path is refused, because links of the portal begin at the root.
  *
  * @throws ConfigError
  */
@@ -76,14 +77,14 @@ function readBaseUrl(read: EnvironmentReader, port: number): string {
   throw new ConfigError(`BASE_URL must have no path: the gateway needs a host name of its own, such as ${origin}`)
 }
 
-/** @throws ConfigError naming the variable that somebody has set */
+/** @throws ConfigError that names the variable that the operator has set */
 function readOpsPort(read: EnvironmentReader, port: number): number {
   if (port === 65_535 && read.text('OPS_PORT', '') === '')
     throw new ConfigError('PORT must be at most 65534 unless OPS_PORT is set: the console listens on the port after it')
   return read.integer('OPS_PORT', port === 0 ? 0 : port + 1, [0, 65_535])
 }
 
-/** @throws ConfigError unless it is an address that RFC 9116 takes */
+/** @throws ConfigError unless it is an address that RFC 9116 allows */
 function readSecurityContact(read: EnvironmentReader): string | undefined {
   const contact = read.text('SECURITY_CONTACT', '')
   if (contact === '') return undefined
@@ -91,24 +92,23 @@ function readSecurityContact(read: EnvironmentReader): string | undefined {
   throw new ConfigError('SECURITY_CONTACT must be a mailto:, https: or tel: address')
 }
 
-/**
- * Whether an address means this machine alone: `localhost`, a name under it, or a loopback address.
- */
+/** Whether an address means this machine: `localhost`, a name below it, or a loopback address. */
 export function isLocalAddress(url: string): boolean {
   const { hostname } = new URL(url)
   return hostname === 'localhost' || hostname.endsWith('.localhost') || /^(127(\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
 /**
- * Whether a listener is reached from this machine alone. A name other than localhost may lead to
- * any address.
+ * Whether only this machine can reach a listener. A name other than localhost counts as public,
+ * because it may lead to any address.
  */
 export function isLocalListener(host: string): boolean {
   return isLocalAddress(`http://${isIP(host) === 6 ? `[${host}]` : host}`)
 }
 
 /**
- * An origin as browsers send it (RFC 6454, 6.1). `*` is none: a page of any origin is not named.
+ * Whether a text is an origin as browsers send it (RFC 6454, 6.1). `*` is refused, because any page
+ * would match.
  */
 function isOrigin(value: string): boolean {
   return /^https?:$/.test(URL.parse(value)?.protocol ?? '') && new URL(value).origin === value

@@ -1,6 +1,6 @@
 import { ConfigError } from './environment-reader.ts'
 
-/** Where a process listens, and the variables that say so. */
+/** Where a process listens, and the variables that set it. */
 export interface ListenerAddress {
   host: string
   hostVariable: string
@@ -9,9 +9,10 @@ export interface ListenerAddress {
 }
 
 /**
- * Waits for a listener.
+ * Waits until a server listens.
  *
- * @throws ConfigError naming the variable if its address cannot be used, instead of a stack
+ * @throws ConfigError that names the variable if the address cannot be used, so that operators see
+ *   no stack trace
  */
 export async function orNaming<T>(address: ListenerAddress, listening: Promise<T>): Promise<T> {
   try {

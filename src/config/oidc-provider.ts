@@ -1,19 +1,19 @@
 import { ConfigError, type EnvironmentReader } from './environment-reader.ts'
 import { isLocalAddress } from './http.ts'
 
-/** An OpenID Connect provider, and the client that the gateway is at this provider. */
+/** An OpenID Connect provider, and the gateway's credentials as its client. */
 export interface OidcProvider {
   issuer: URL
-  /** What the button of a page calls it. */
+  /** The provider's name on buttons. */
   name: string
   clientId: string
   clientSecret: string
 }
 
 /**
- * The provider of operators, and of accounts if OIDC_ACCOUNTS is on; undefined if none is set.
+ * The provider for operators, and for accounts if OIDC_ACCOUNTS is on; undefined if none is set.
  *
- * @throws ConfigError naming the variable that is missing or cannot be used
+ * @throws ConfigError that names the variable that is missing or cannot be used
  */
 export function readOidcProvider(read: EnvironmentReader): OidcProvider | undefined {
   const issuer = read.text('OIDC_ISSUER', '')
@@ -28,21 +28,21 @@ export function readOidcProvider(read: EnvironmentReader): OidcProvider | undefi
   }
 }
 
-/** Whether accounts sign in by the provider too. */
+/** Whether accounts sign in at the provider too. */
 export function isOidcForAccounts(read: EnvironmentReader): boolean {
   return read.choice('OIDC_ACCOUNTS', ['on', 'off'], 'off') === 'on'
 }
 
 /**
- * The provider at which accounts sign in; undefined if they have passwords alone.
+ * The provider at which accounts sign in; undefined if accounts have only passwords.
  *
- * @throws ConfigError naming the variable that is missing or cannot be used
+ * @throws ConfigError that names the variable that is missing or cannot be used
  */
 export function readAccountsProvider(read: EnvironmentReader, baseUrl: string): OidcProvider | undefined {
   if (!isOidcForAccounts(read)) return undefined
   const provider = readOidcProvider(read)
   if (!provider) throw new ConfigError('OIDC_ISSUER is required if OIDC_ACCOUNTS is on')
-  // The provider sends people back to it with a code.
+  // The provider sends people back to this address with a code, so it must be protected.
   if (!baseUrl.startsWith('https:') && !isLocalAddress(baseUrl))
     throw new ConfigError('BASE_URL must be an https: address if OIDC_ACCOUNTS is on')
   return provider

@@ -1,38 +1,43 @@
 import { ConfigError, type EnvironmentReader } from './environment-reader.ts'
 import { isOidcForAccounts, type OidcProvider, readOidcProvider } from './oidc-provider.ts'
 
-/** The headers with which an access proxy in front of the console says who sends a request. */
+/**
+ * The headers in which an access proxy in front of the console names the person who sent a request.
+ */
 export interface TrustedHeader {
   /** Names in lower case. */
   user: string
   groups: string
   /**
-   * What the proxy sends in `X-Trusted-Header-Secret`, so that nobody else in its network is
-   * believed.
+   * The value of `X-Trusted-Header-Secret` that the proxy sends. Requests without it are not
+   * trusted, even from the proxy's network.
    */
   secret: string
 }
 
-/** How people get into the console besides OPERATOR_TOKEN. */
+/** How people sign in to the console besides OPERATOR_TOKEN. */
 export interface OperatorAccess {
   oidc: OidcProvider | undefined
   trustedHeader: TrustedHeader | undefined
-  /** The claim of an ID token, or of the user info, that lists the groups of a person. */
+  /** The claim of an ID token, or of the user info, that lists a person's groups. */
   groupsClaim: string
-  /** Groups whose members may do everything, and groups whose members may read. */
+  /** Groups whose members may do everything, and groups whose members may only read. */
   operatorGroups: string[]
   viewerGroups: string[]
-  /** Whether the log-in form takes OPERATOR_TOKEN; as bearer it counts in any case. */
+  /**
+   * Whether the log-in form accepts OPERATOR_TOKEN. The operator API accepts it as a bearer token
+   * in any case.
+   */
   isTokenLoginOn: boolean
 }
 
-/** Of a process that is no console. */
+/** For a process that does not serve the console. */
 export const NO_ACCESS: OperatorAccess = {
   ...{ oidc: undefined, trustedHeader: undefined, isTokenLoginOn: true },
   ...{ groupsClaim: 'groups', operatorGroups: [], viewerGroups: [] },
 }
 
-/** @throws ConfigError naming the variable that is missing or cannot be used */
+/** @throws ConfigError that names the variable that is missing or cannot be used */
 export function readOperatorAccess(read: EnvironmentReader, trustProxy: string[]): OperatorAccess {
   const groups = {
     operatorGroups: read.list('OIDC_OPERATOR_GROUPS', () => true),
@@ -40,7 +45,7 @@ export function readOperatorAccess(read: EnvironmentReader, trustProxy: string[]
   }
   const hasGroups = groups.operatorGroups.length + groups.viewerGroups.length > 0
   const access: OperatorAccess = {
-    // A provider for accounts alone lets nobody into the console.
+    // If the provider is for accounts only, it gives nobody access to the console.
     oidc: hasGroups || !isOidcForAccounts(read) ? readOidcProvider(read) : undefined,
     trustedHeader: readTrustedHeader(read, trustProxy),
     groupsClaim: read.text('OIDC_GROUPS_CLAIM', 'groups'),

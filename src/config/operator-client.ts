@@ -5,15 +5,15 @@ import { ConfigError, type Environment, EnvironmentReader, parseJson } from './e
 import { readHttp } from './http.ts'
 import { readDataDir } from './start.ts'
 
-/** The address of the operator API, and the token with which the command line calls it. */
+/** The address of the operator API, and the token that the command line sends. */
 export interface OperatorClient {
   url: string
   token: string
-  /** The source of the token, for a person whose token is wrong. */
+  /** Where the token comes from, for the message about a wrong token. */
   tokenFrom: string
-  /** The name for the audit log. */
+  /** The name that the audit log records. */
   name: string
-  /** Reads a variable that a settings file refers to. */
+  /** Reads a variable to which a settings file refers. */
   variable: (name: string) => string | undefined
 }
 
@@ -31,8 +31,8 @@ export async function readOperatorClient(url: string | undefined, environment: E
     .text('USER', '')
     .replace(/[^\w.@-]/g, '')
     .slice(0, 64)
-  // Whoever names an address means it; otherwise the console that npm start runs on this data
-  // folder.
+  // If a variable names an address, use it. Otherwise use the console that `npm start` runs on this
+  // data folder.
   const isNamed = ['OPS_PORT', 'OPS_HOST', 'PORT'].some((variable) => read.text(variable, '') !== '')
   const kept = isNamed ? undefined : await keptConsoleUrl(readDataDir(read))
   const address = url ?? kept ?? consoleUrl(opsHost, opsPort)
@@ -47,8 +47,8 @@ export async function readOperatorClient(url: string | undefined, environment: E
 }
 
 /**
- * The address at which this machine reaches the console: if it listens on every address, the
- * machine's own.
+ * The address at which this machine reaches the console. If the console listens on every address,
+ * the loopback address.
  */
 export function consoleUrl(opsHost: string, port: number): string {
   const host = opsHost === '0.0.0.0' || opsHost === '::' ? '127.0.0.1' : opsHost
@@ -58,7 +58,7 @@ export function consoleUrl(opsHost: string, port: number): string {
 const SECRETS_FILE = 'secrets.json'
 
 async function keptOperatorToken(dataDir: string): Promise<string | undefined> {
-  // `npm start` made it; if that did not run there is no such file.
+  // `npm start` writes this file. If `npm start` has never run, the file does not exist.
   const text = await readFile(join(dataDir, SECRETS_FILE), 'utf8').catch(() => '{}')
   const { OPERATOR_TOKEN: token } = Object(parseJson(text, SECRETS_FILE)) as { OPERATOR_TOKEN?: unknown }
   return typeof token === 'string' ? token : undefined

@@ -8,7 +8,7 @@ export interface CallLimits {
 }
 
 export interface PlanLimits extends CallLimits {
-  /** What the kept results of asynchronous calls may take in Redis, millions of bytes. */
+  /** What stored results of asynchronous calls may take in Redis, millions of bytes. */
   resultMegabytes: number
 }
 
@@ -21,7 +21,7 @@ const PLANS: Record<PlanName, PlanLimits> = {
   'Elite (contract)': { perMinute: 500, perMonth: 10_000_000, inFlight: 100, resultMegabytes: 256 },
 }
 
-/** @throws ConfigError naming what of PLAN_LIMITS cannot be used */
+/** @throws ConfigError that names the part of PLAN_LIMITS that cannot be used */
 export function readPlans(read: EnvironmentReader): Record<PlanName, PlanLimits> {
   const plans = structuredClone(PLANS)
   const given = read.json('PLAN_LIMITS')

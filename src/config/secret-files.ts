@@ -8,11 +8,11 @@ const SECRET =
 const ENDING = '_FILE'
 
 /**
- * The environment with the secrets that `<NAME>_FILE` names files of, as Docker and Kubernetes
- * mount them. A line break at the end of a file does not count. The environment that is returned
- * names no files.
+ * Reads the secrets whose files `<NAME>_FILE` names, as Docker and Kubernetes mount them. A line
+ * break at the end of a file is ignored. The returned environment has the secrets and no `_FILE`
+ * variables.
  *
- * @throws ConfigError naming the variable if its file cannot be read, is empty, or when the
+ * @throws ConfigError that names the variable if its file cannot be read or is empty, or if the
  *   secret itself is set too
  */
 export function withSecretFiles(environment: Environment): Environment {

@@ -1,6 +1,6 @@
 import { ConfigError, type EnvironmentReader, type Secret } from './environment-reader.ts'
 
-/** The kinds of processes that are run by themselves. */
+/** The kinds of processes that can run alone. */
 export type ProcessKind = 'web' | 'worker' | 'probe' | 'ops'
 
 export const SECRET_NAMES = ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY', 'OPERATOR_TOKEN'] as const
@@ -8,9 +8,9 @@ export const SECRET_NAMES = ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY', 'OPER
 export type SecretName = (typeof SECRET_NAMES)[number]
 
 /**
- * The secrets that a process of each kind needs; the process runs without the others, so that an
- * attacker who takes the process over does not get them. The worker reads what upstreams send: it
- * can make neither sessions nor keys, and cannot act as an operator.
+ * The secrets that a process of each kind needs. It gets no others, so that an attacker who takes
+ * over the process does not get them. For example a worker reads what upstreams send; it cannot
+ * make sessions or keys, nor act as an operator.
  */
 export const SECRETS_OF: Record<ProcessKind, readonly SecretName[]> = {
   web: ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY'],
@@ -19,7 +19,7 @@ export const SECRETS_OF: Record<ProcessKind, readonly SecretName[]> = {
   ops: ['ENCRYPTION_KEY', 'OPERATOR_TOKEN'],
 }
 
-/** Secrets that a gateway can do without, and the kinds of processes that use them. */
+/** Optional secrets, and the kinds of processes that use them. */
 export const OPTIONAL_SECRETS: Record<string, readonly ProcessKind[]> = {
   CACHE_REDIS_URL: ['web', 'worker', 'probe', 'ops'],
   SMTP_URL: ['web'],
@@ -28,14 +28,14 @@ export const OPTIONAL_SECRETS: Record<string, readonly ProcessKind[]> = {
 }
 
 /**
- * The secrets of a process. Reading a secret that its kind does not have throws: an empty secret
- * would let everybody in.
+ * The secrets of a process. Reading a secret that its kind does not have throws an error, because
+ * an empty secret would let everybody in.
  */
 export class ProcessSecrets {
   readonly #values: Map<string, Secret[]>
   readonly #operatorToken: string | undefined
 
-  /** @throws ConfigError naming the secret that is missing or cannot be used */
+  /** @throws ConfigError that names the secret that is missing or cannot be used */
   constructor(read: EnvironmentReader, names: readonly SecretName[]) {
     const lists = names.filter((name) => name === 'JWT_SECRET' || name === 'ENCRYPTION_KEY')
     this.#values = new Map(lists.map((name) => [name, read.secrets(name)]))
@@ -43,7 +43,10 @@ export class ProcessSecrets {
     this.#operatorToken = names.includes('OPERATOR_TOKEN') ? read.token('OPERATOR_TOKEN') : undefined
   }
 
-  /** The current secret that signs sessions, then earlier secrets. */
+  /**
+   * The secrets that verify sessions. The first is the current secret, with which new sessions are
+   * signed.
+   */
   get jwt(): Secret[] {
     return this.#valuesOf('JWT_SECRET')
   }
@@ -52,7 +55,10 @@ export class ProcessSecrets {
     return this.#valuesOf('KEY_PEPPER')[0]?.bytes ?? missing('KEY_PEPPER')
   }
 
-  /** The current secret that seals stored keys, then earlier secrets. */
+  /**
+   * The secrets that decrypt stored keys. The first is the current secret, with which keys are
+   * encrypted.
+   */
   get encryption(): Secret[] {
     return this.#valuesOf('ENCRYPTION_KEY')
   }

@@ -17,8 +17,9 @@ export interface SettingGroup {
 }
 
 /**
- * All settings with the sentences that operators read. `src/docs/operators/configuration.md` is
- * made from this list. A test checks that the configuration reads these settings and no others.
+ * All settings, with the sentences that operators read. `npm run docs` makes
+ * `src/docs/operators/configuration.md` from this list. A test checks that the list has exactly the
+ * settings that the code reads.
  */
 export const SETTING_GROUPS: SettingGroup[] = [
   {

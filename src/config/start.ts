@@ -3,38 +3,38 @@ import { ConfigError, type Environment, type EnvironmentReader } from './environ
 import { type HttpConfig, readHttp } from './http.ts'
 import { SECRET_NAMES } from './secrets.ts'
 
-/** What `npm start` needs to know before there are services and secrets. */
+/** What `npm start` needs before stores and secrets exist. */
 export interface StartConfig extends HttpConfig {
   dataDir: string
   databaseUrl: string | undefined
   redisUrl: string | undefined
   processes: ProcessCounts
-  /** Ports of the API nodes; 0: the system chooses. */
+  /** Ports of the API nodes; 0: the system chooses a port. */
   webPorts: number[]
   /**
-   * Ports for the metrics of each process, API nodes first, then workers, probe and console; 0:
-   * none.
+   * Ports for the metrics of each process: API nodes first, then workers, probe and console. 0: no
+   * metrics.
    */
   metricsPorts: number[]
-  /** Whether a missing Redis may be installed with the system's package manager. */
+  /** Whether `npm start` may install a missing Redis with the system's package manager. */
   install: InstallPolicy
-  /** Secrets given by the environment; they win over generated secrets. */
+  /** Secrets that the environment sets. They override generated secrets. */
   secrets: Record<string, string>
-  /** Whether a terminal shows every line, because somebody has set how much is logged. */
+  /** Whether the terminal shows every log line, because LOG_LEVEL is set. */
   isVerbose: boolean
   environment: Environment
 }
 
-/** How many processes of a kind `npm start` runs. */
+/** How many processes of each kind `npm start` runs. */
 export interface ProcessCounts {
   workers: number
   webNodes: number
 }
 
-/** `ask` shows the command first and, at a terminal, waits for a no; `no` never installs. */
+/** `ask` shows the command first and, at a terminal, waits for a no. `no` never installs. */
 export type InstallPolicy = 'ask' | 'no'
 
-/** @throws ConfigError naming the variable that cannot be used */
+/** @throws ConfigError that names the variable that cannot be used */
 export function readStart(read: EnvironmentReader, environment: Environment): StartConfig {
   const given = SECRET_NAMES.filter((name) => environment[name])
   const http = readHttp(read)
@@ -55,12 +55,15 @@ export function readStart(read: EnvironmentReader, environment: Environment): St
   }
 }
 
-/** The console and other ports of the first API node lie between it and the second. */
+/**
+ * Distance between the ports of two API nodes. The console and other ports of the first node lie
+ * between.
+ */
 const WEB_NODE_STEP = 10
 
 const PORT_MAX = 65_535
 
-/** The ports of several listeners of one machine; 0 for all if the first is 0. */
+/** The ports of several listeners on one machine; all 0 if the first is 0. */
 function portsFrom(variable: string, first: number, { count, step }: { count: number; step: number }): number[] {
   const firstMax = PORT_MAX - (count - 1) * step
   if (first > firstMax)
@@ -72,7 +75,7 @@ export function readInstall(read: EnvironmentReader): InstallPolicy {
   return read.choice('INSTALL', ['ask', 'no'], 'ask')
 }
 
-/** Folder of the embedded services' files and of generated secrets. */
+/** The folder that holds the files of the embedded services and the generated secrets. */
 export function readDataDir(read: EnvironmentReader): string {
   return resolve(read.text('DATA_DIR', '.data'))
 }

@@ -7,13 +7,13 @@ export interface StoresConfig {
   databaseUrl: string
   redisUrls: string[]
   cacheRedisUrls: string[]
-  /** Connections to Postgres that a process opens at most for its own work. */
+  /** Most connections to Postgres that a process opens for its main pool. */
   databaseConnections: number
-  /** Name servers in place of the system's; the system's when empty. */
+  /** Name servers that replace the system's; empty: the system's name servers. */
   nameServers: string[]
 }
 
-/** @throws ConfigError naming the variable that is missing or cannot be used */
+/** @throws ConfigError that names the variable that is missing or cannot be used */
 export function readStores(read: EnvironmentReader): StoresConfig {
   const redisUrls = read.list('REDIS_URL', isRedisUrl)
   if (redisUrls.length === 0) throw new ConfigError('REDIS_URL is required: the address of Redis, redis://host:6379')
@@ -27,14 +27,14 @@ export function readStores(read: EnvironmentReader): StoresConfig {
   }
 }
 
-/** @throws ConfigError if DNS_SERVERS names what is no address */
+/** @throws ConfigError if an item of DNS_SERVERS is not an address */
 export function readNameServers(read: EnvironmentReader): string[] {
   return read.list('DNS_SERVERS', isNameServer)
 }
 
 /**
- * Variables by which libpq completes an address, with the parameter that each stands for
- * ("Environment Variables").
+ * Environment variables with which libpq completes an address, and the parameter for which each
+ * stands (PostgreSQL manual, "Environment Variables").
  */
 const LIBPQ_VARIABLES = {
   PGSSLMODE: 'sslmode',
@@ -48,10 +48,10 @@ const LIBPQ_VARIABLES = {
 const SSL_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify']
 
 /**
- * The address with all its parameters. What it says itself comes before the variables of libpq, and
- * an address that says `sslmode=disable` takes nothing of them that is about TLS.
+ * The address of Postgres with all its parameters. Parameters of the address override the variables
+ * of libpq. If the address says `sslmode=disable`, the variables about TLS are ignored.
  *
- * @throws ConfigError if DATABASE_URL is not set or is no address of Postgres
+ * @throws ConfigError if DATABASE_URL is not set or is not an address of Postgres
  */
 export function readDatabaseUrl(read: EnvironmentReader): string {
   const text = read.required('DATABASE_URL', FORM)
@@ -70,7 +70,7 @@ export function readDatabaseUrl(read: EnvironmentReader): string {
   return url.href
 }
 
-/** @throws ConfigError if a file of the certificate in DATABASE_URL cannot be read */
+/** @throws ConfigError if a certificate file that DATABASE_URL names cannot be read */
 function checkFile(name: string, path: string | null): void {
   if (path === null || path === 'system') return
   try {

@@ -2,9 +2,12 @@ import { ConfigError, type EnvironmentReader } from './environment-reader.ts'
 
 export interface LogConfig {
   level: string
-  /** For a terminal, rather than JSON lines. */
+  /** Plain text for a terminal instead of JSON lines. */
   pretty: boolean
-  /** Name of the process in its lines, if several of a kind share an output: `web-2`. */
+  /**
+   * Name of the process in its log lines, if several processes of a kind write to one output:
+   * `web-2`.
+   */
   process?: string | undefined
 }
 
@@ -12,11 +15,11 @@ export interface LogConfig {
 export interface CallLogConfig {
   /** How long a row is kept, days; 0: there are no rows. */
   days: number
-  /** What all rows may take, megabytes. */
+  /** Most space of all rows, megabytes. */
   megabytes: number
 }
 
-/** @throws ConfigError naming CALL_LOG_DAYS or CALL_LOG_MEGABYTES */
+/** @throws ConfigError that names CALL_LOG_DAYS or CALL_LOG_MEGABYTES */
 export function readCallLog(read: EnvironmentReader): CallLogConfig {
   return {
     days: read.integer('CALL_LOG_DAYS', 7, [0, 90]),
@@ -29,7 +32,7 @@ const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as
 /**
  * Level and form of the log: JSON lines unless stdout is a terminal.
  *
- * @throws ConfigError naming LOG_LEVEL
+ * @throws ConfigError that names LOG_LEVEL
  */
 export function readLog(read: EnvironmentReader): LogConfig {
   const level = read.choice('LOG_LEVEL', LEVELS, 'info')
@@ -37,23 +40,26 @@ export function readLog(read: EnvironmentReader): LogConfig {
   return { level, pretty: process.stdout.isTTY === true, process: name === '' ? undefined : name }
 }
 
-/** Variables of OpenTelemetry that name a collector; each of them turns tracing on. */
+/** Variables of OpenTelemetry that name a collector. If one of them is set, calls are traced. */
 const COLLECTORS = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT']
 
 /** Whether calls are traced, and which share of them. */
 export interface TracesConfig {
   isTraced: boolean
-  /** 0 to 1. Spans of a call that another process began follow that process. */
+  /**
+   * The share of calls that are traced, 0 to 1. A call that another process began is traced if that
+   * process traces it.
+   */
   traceRatio: number
 }
 
 /**
- * Values of OTEL_TRACES_SAMPLER. A call begins its trace here, so that a sampler that follows a
- * parent does the same.
+ * Values of OTEL_TRACES_SAMPLER. Traces begin in the gateway, so a `parentbased_` sampler does the
+ * same as the sampler without this prefix.
  */
 const SAMPLERS = ['always_on', 'always_off', 'traceidratio'] as const
 
-/** @throws ConfigError naming the variable that cannot be used */
+/** @throws ConfigError that names the variable that cannot be used */
 export function readTraces(read: EnvironmentReader): TracesConfig {
   const isOff = read.text('OTEL_SDK_DISABLED', '').toLowerCase() === 'true'
   const sampler = read.text('OTEL_TRACES_SAMPLER', 'always_on').replace(/^parentbased_/, '')
@@ -69,7 +75,7 @@ export function readTraces(read: EnvironmentReader): TracesConfig {
 
 /**
  * Whether a collector is set.
- * @throws ConfigError where its address is none
+ * @throws ConfigError if its address is not an http(s) address
  */
 function hasCollector(read: EnvironmentReader): boolean {
   const set = COLLECTORS.map((name) => ({ name, value: read.text(name, '') })).filter(({ value }) => value !== '')

@@ -1,19 +1,19 @@
 import { unreachableBecause } from '../net/reachable.ts'
 import { ConfigError, type Environment, type EnvironmentReader, httpAddress } from './environment-reader.ts'
 
-/** What the environment says of one upstream. */
+/** Settings of one upstream in the environment. */
 export interface UpstreamSettings {
   url?: string
   key?: string
   caps?: { concurrency?: number; rates?: { max: number; seconds: number }[] }
 }
 
-/** The project's own address, which stands in the `User-Agent` if the operator names none. */
+/** The project's own address, which the `User-Agent` names if the operator has set no `CONTACT`. */
 export const PROJECT_CONTACT = 'https://github.com/agent-api-gateway/agent-api-gateway'
 
 /**
- * Whether a `CONTACT` says how to reach the operator: a mail address, a web address or a telephone
- * number, not the project's.
+ * Whether `CONTACT` says how to reach the operator: a mail address, a web address or a telephone
+ * number that is not the project's.
  */
 export function isContact(contact: string): boolean {
   return (
@@ -23,10 +23,10 @@ export function isContact(contact: string): boolean {
 }
 
 /**
- * The settings of all upstreams, by slug: `UPSTREAM_CODE_HOST_USER_URL` → slug `code-host-user`,
- * setting `url`. A new upstream needs no line here.
+ * The settings of all upstreams, by slug: `UPSTREAM_CODE_HOST_USER_URL` is the setting `url` of the
+ * slug `code-host-user`. A new upstream needs no line here.
  *
- * @throws ConfigError naming the variable that cannot be used
+ * @throws ConfigError that names the variable that cannot be used
  */
 export function readUpstreams(environment: Environment): Map<string, UpstreamSettings> {
   const bySlug = new Map<string, UpstreamSettings>()
@@ -51,7 +51,7 @@ function upstreamAddress(name: string, value: string): string {
   return address
 }
 
-/** `concurrency=4,60/3600,10/60`: requests under way, and requests/seconds. */
+/** Parses `concurrency=4,60/3600,10/60`: the requests in flight, and pairs of requests/seconds. */
 export function parseCaps(name: string, value: string): NonNullable<UpstreamSettings['caps']> {
   const caps: NonNullable<UpstreamSettings['caps']> = {}
   for (const part of value.split(',').map((text) => text.trim())) {
@@ -64,7 +64,7 @@ export function parseCaps(name: string, value: string): NonNullable<UpstreamSett
   return caps
 }
 
-/** `all`, `none`, or slugs joined by commas; undefined: all. */
+/** `all`, `none`, or slugs separated by commas. Undefined means all. */
 export function readBuiltIn(read: EnvironmentReader): string[] | undefined {
   const slugs = read.list('BUILTIN_UPSTREAMS', (slug) => /^[a-z][a-z0-9-]*$/.test(slug))
   if (slugs.length === 0 || (slugs.length === 1 && slugs[0] === 'all')) return undefined

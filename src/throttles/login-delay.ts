@@ -31,7 +31,7 @@ export interface LoginAttempt {
  * addresses, and if it refuses, no key for the made-up address is left in Redis.
  * Fails open without Redis, because the limit on concurrent password hashes still slows a guesser
  * down.
- * | @throws GatewayError LOGIN_THROTTLED; also what the attempt throws
+ * @throws GatewayError LOGIN_THROTTLED; also what the attempt throws
  */
 export async function limitGuesses<T>(
   deps: ThrottleDeps & { config: Config },

@@ -14,32 +14,32 @@ import type { Schema } from './schema-keywords.ts'
 import type { SchemaReader } from './schemas.ts'
 import { shortened } from './words.ts'
 
-/** What an operation answers, by its document. */
+/** The answers of an operation, from its document. */
 export interface Answers {
   data: ReturnType<typeof dataSchema>
-  /** The body of an example of the document, or a body that is made from the schema. */
+  /** An example from the document, or a value made from the schema. */
   example: { response: unknown; origin: ExampleOrigin }
   /** Statuses of success. */
   accepted: number[]
-  /** Statuses of refusals that the document names. */
+  /** Statuses of refusals that the document declares. */
   refusals: Set<number>
-  /** Where the document says that a refusal has a text. */
+  /** Where a refusal's body has its text, according to the document. */
   errorTexts: (readonly string[])[]
 }
 
 /**
- * Statuses that are about the gateway's own rights, its connection or its rate, whatever a document
+ * Statuses that concern the gateway's own rights, connection or request rate, whatever a document
  * says of them.
  */
 const NOT_ABOUT_VALUES = new Set([401, 402, 403, 407, 408, 425, 429])
 
-/** An upstream refuses values with these, also when its document does not say so. */
+/** Statuses by which upstreams refuse values, even if the document does not declare them. */
 const USUAL_REFUSALS = [400, 409, 412, 422]
 
 /** Longest message of an upstream's error that goes to a caller, characters. */
 const MESSAGE_MAX = 300
 
-/** @throws NotOffered if the answer is no JSON */
+/** @throws NotOffered if the answer is not JSON */
 export function readAnswers(document: OpenApiDocument, schemas: SchemaReader, operation: Located): Answers {
   const all = document.member(operation, 'responses')
   if (all.value !== undefined && !isObject(all.value)) {
@@ -71,7 +71,7 @@ export function readAnswers(document: OpenApiDocument, schemas: SchemaReader, op
   return {
     data: isEmpty ? dataSchema(undefined) : dataSchema(schema),
     example: isEmpty ? { response: undefined, origin: 'made' } : answerExample(document, media, schema),
-    // Without a body, or with a body that no document describes.
+    // The answer has no body, or the document does not describe the body.
     accepted: isEmpty ? [200, 201, 202, 204, ...named] : [204, ...named.filter((status) => status === 204)],
     refusals: new Set([...USUAL_REFUSALS, ...documented.filter((status) => !NOT_ABOUT_VALUES.has(status))]),
     errorTexts: declaredErrorTexts(
@@ -81,11 +81,11 @@ export function readAnswers(document: OpenApiDocument, schemas: SchemaReader, op
   }
 }
 
-/** Longest example of an answer, as JSON, characters: pages and documents show it. */
+/** Longest example of an answer, as JSON, characters. Pages and documents show the example. */
 const EXAMPLE_LENGTH_MAX = 65_536
 
 /**
- * The answer to test calls. An example goes out although it does not fit its schema, because
+ * The answer to test calls. An example is used even if it does not fit its schema, because
  * documents are often wrong about their answers.
  */
 function answerExample(document: OpenApiDocument, media: Located | undefined, schema: Schema = {}): Answers['example'] {
@@ -105,7 +105,7 @@ function answerExample(document: OpenApiDocument, media: Located | undefined, sc
   return { response: madeValue(schema), origin: 'made' }
 }
 
-/** Examples are often written as the text of their JSON. */
+/** Documents often write an example as a text that contains JSON. */
 function parsedIfFits(schema: Schema, value: unknown): unknown {
   if (typeof value !== 'string' || Check(schema, value)) return value
   try {
@@ -116,7 +116,7 @@ function parsedIfFits(schema: Schema, value: unknown): unknown {
   }
 }
 
-/** The JSON of a request or of an answer. */
+/** The JSON media type of a request or an answer. */
 export function jsonMedia(document: OpenApiDocument, holder: Located): Located | undefined {
   const content = document.members(document.member(holder, 'content'))
   const named = (pattern: RegExp) => content.find(([type]) => pattern.test(type))?.[1]
@@ -128,8 +128,8 @@ export function jsonMedia(document: OpenApiDocument, holder: Located): Located |
 }
 
 /**
- * Data are an object: a list becomes its items, another value a member, and an answer without a
- * body an empty object.
+ * Makes an object of an answer's body. A list becomes the member `items`, another value becomes a
+ * member too, and an answer without a body becomes an empty object.
  */
 export function toData(body: unknown): Record<string, unknown> {
   if (body === undefined) return {}
@@ -137,7 +137,7 @@ export function toData(body: unknown): Record<string, unknown> {
   return Array.isArray(body) ? { items: body } : { value: body }
 }
 
-/** What refusals of the upstream mean. */
+/** Turns the refusals of a document into the rules of an endpoint. */
 export function refusalRules(
   { refusals, errorTexts }: Answers,
   { errorMessage, isOfOneThing }: { errorMessage: string | undefined; isOfOneThing: boolean },

@@ -6,18 +6,18 @@ import type { Path } from './places.ts'
 import type { Located, OpenApiDocument } from './references.ts'
 import type { RootSettings } from './settings.ts'
 
-/** The only security scheme with which the gateway calls an API. */
+/** The security scheme with which the gateway calls the API. There is one for each API. */
 export interface ChosenScheme {
   name: string
   credential: Pick<Credential, 'in' | 'name' | 'format'>
 }
 
-/** A requirement: schemes that are needed together. */
+/** A security requirement: schemes that a call needs together. */
 type Requirement = string[]
 
 /**
- * The scheme that the settings name, or the first that an operation can be called with; undefined
- * when none is needed.
+ * The security scheme that the settings name, or the first scheme with which an operation can be
+ * called. Undefined if no operation needs a scheme.
  */
 export function chooseScheme(
   document: OpenApiDocument,
@@ -45,7 +45,7 @@ export function chooseScheme(
 
 /**
  * Whether calls of an operation need the key.
- * @throws NotOffered if they need something else
+ * @throws NotOffered if they need something else than the key
  */
 export function needsKey(document: OpenApiDocument, operation: Located, scheme: ChosenScheme | undefined): boolean {
   const requirements =
@@ -78,12 +78,13 @@ function schemeOf(document: OpenApiDocument, name: string): unknown {
 
 function requirementsOf(document: OpenApiDocument, holder: Located): Requirement[] | undefined {
   const security = document.member(holder, 'security')
-  // What is no list is reported: a call without the key that it needs would be the other reading.
+  // A value that is not a list is reported. Ignoring it would mean to send calls without the key
+  // that they need.
   const requirements = document.list(security, 'security')
   return security.value === undefined ? undefined : requirements.map(({ value }) => Object.keys(value))
 }
 
-/** How the key of a scheme is sent; for a scheme that the gateway cannot use, why. */
+/** How the key of a scheme is sent, or a text that says why the gateway cannot use the scheme. */
 function credentialOf(scheme: unknown): ChosenScheme['credential'] | string {
   const { type, in: place, name, scheme: kind } = isObject(scheme) ? scheme : {}
   if (type === 'apiKey' && (place === 'header' || place === 'query') && typeof name === 'string') {

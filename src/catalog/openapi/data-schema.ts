@@ -1,7 +1,10 @@
 import type { Schema } from './schema-keywords.ts'
 import { texts } from './schemas.ts'
 
-/** The schema of data, which are an object: other answers become a member of an object. */
+/**
+ * The schema of `data`. Data are an object, so an answer of another type becomes a member of an
+ * object.
+ */
 export function dataSchema(
   schema: Schema | undefined,
 ): Schema & { type: 'object'; properties: Record<string, Schema> } {
@@ -14,7 +17,10 @@ export function dataSchema(
   return { type: 'object', properties: { value: form }, required: ['value'] }
 }
 
-/** A choice between objects as one object, of whose members none is certain but what all have. */
+/**
+ * Turns a choice between objects into one object. A member is required only if all options require
+ * it.
+ */
 function flattened(schema: Schema): Schema {
   const { anyOf, type, ...rest } = schema
   const kind = Array.isArray(type) ? type.find((name) => name !== 'null') : type

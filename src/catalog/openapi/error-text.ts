@@ -1,16 +1,19 @@
 import { isObject } from '../json.ts'
 import type { OpenApiDocument } from './references.ts'
 
-/** Where APIs put the text of an error, the most telling first. `detail` is of RFC 9457. */
+/**
+ * Where APIs commonly put the text of an error, the most specific place first. `detail` is from RFC
+ * 9457.
+ */
 const PLACES = [['detail'], ['message'], ['error', 'message'], ['error_description'], ['error']] as const
 
 type Names = readonly string[]
 
 /**
- * The places of an error's text that the schemas of its bodies declare as a text. A schema that
- * cannot be followed declares nothing: no call depends on it.
+ * The places of an error's text that the schemas of its bodies declare as texts. A schema with a
+ * broken reference is ignored, because no call depends on it.
  *
- * @param schemas of the bodies of refusals
+ * @param schemas the schemas of the bodies of refusals
  */
 export function declaredErrorTexts(document: OpenApiDocument, schemas: unknown[]): Names[] {
   return PLACES.filter((names) => schemas.some((schema) => isText(document, propertyAt(document, schema, names))))

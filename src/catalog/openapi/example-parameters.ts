@@ -5,7 +5,10 @@ import { BODY, type MappedParameter } from './parameters.ts'
 import type { OpenApiDocument } from './references.ts'
 import type { MappedBody } from './request.ts'
 
-/** A call that works: the document's examples, and values for what a call must give. */
+/**
+ * Parameters of an example call: the examples of the document, and made values for required
+ * parameters without an example.
+ */
 export function exampleParameters(
   document: OpenApiDocument,
   { parameters, body }: { parameters: MappedParameter[]; body: MappedBody | undefined },

@@ -2,7 +2,7 @@ import { isObject } from '../json.ts'
 import type { Located, OpenApiDocument } from './references.ts'
 import type { Schema } from './schema-keywords.ts'
 
-/** The example of a media type or a parameter, or of its schema. */
+/** The example of a media type or a parameter, or else of its schema. */
 export function statedExample(document: OpenApiDocument, holder: Located): { value: unknown } | undefined {
   const { example } = Object(holder.value)
   if (example !== undefined) return { value: example }
@@ -15,7 +15,9 @@ export function statedExample(document: OpenApiDocument, holder: Located): { val
   return Array.isArray(examples) && examples.length > 0 ? { value: examples[0] } : undefined
 }
 
-/** A value in the type of its schema: examples are often written as text. */
+/**
+ * Converts an example to the type of its schema, because documents often write examples as texts.
+ */
 export function inTypeOf({ type, items }: Schema, example: unknown): unknown {
   if (type === 'array') return [example].flat().map((item) => inTypeOf((items ?? {}) as Schema, item))
   if (type === 'string' && typeof example !== 'object') return String(example)

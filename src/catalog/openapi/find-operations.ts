@@ -5,13 +5,13 @@ import { type OperationSettings, readOperationSettings } from './settings.ts'
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'] as const
 
-/** Methods of a path that no call makes. */
+/** Methods for which the gateway makes no calls. */
 const OTHER_METHODS = ['head', 'options', 'trace', 'query']
 
-/** Longest path of an operation, characters: the request line is at most 4 KB. */
+/** Longest path of an operation, characters. The request line may have at most 4 KB. */
 const PATH_LENGTH_MAX = 1_000
 
-/** An operation of the document, before it is known whether it can be offered. */
+/** An operation of the document. Whether the gateway can offer it is not known yet. */
 export interface FoundOperation {
   method: Method
   template: string
@@ -20,7 +20,7 @@ export interface FoundOperation {
   settings: OperationSettings
 }
 
-/** The operations of a document, in its order, without the operations that its settings skip. */
+/** The operations of a document in its order, without the operations that its settings skip. */
 export function findOperations(document: OpenApiDocument): FoundOperation[] {
   const { findings } = document
   const paths = document.member({ value: document.root, path: [] }, 'paths')
@@ -59,7 +59,10 @@ export function findOperations(document: OpenApiDocument): FoundOperation[] {
   })
 }
 
-/** A path that stays below the base address whatever its parameters are. */
+/**
+ * Why a path template may lead outside of the base address; undefined if it cannot, whatever the
+ * parameters are.
+ */
 function templateProblem(template: string): string | undefined {
   if (!template.startsWith('/')) return 'A path must begin with a slash.'
   const literal = template.replace(/\{[^{}/]*\}/g, 'x')
@@ -71,7 +74,8 @@ function templateProblem(template: string): string | undefined {
   if (segments.some((segment) => /^(?:\.|%2e){1,2}(?:;|%|$)/i.test(segment)))
     return 'A path must have no segments . or ..'
   if (segments.slice(0, -1).includes('')) return 'A path must have no empty segment.'
-  // What a server behind the address might read as a separator, a dot or the end of the path.
+  // A server behind the address might read these characters as a separator, a dot or the end of the
+  // path.
   if (/%(?![\da-f]{2})|%(?:[01][\da-f]|7f|2[5ef]|3[bf]|23|5c)/i.test(literal))
     return 'The path has a percent-encoded character that may change where it leads.'
   return undefined

@@ -11,15 +11,15 @@ import { type Finding, Findings, findingLine, Unreadable } from './report.ts'
 const DOCUMENT = /^(.+?)\.(yaml|yml|json)$/
 const OVERLAY = /\.overlay\.(yaml|yml|json)$/
 
-/** Slugs by the form of the slugs of this project, short enough for names of tools. */
+/** The form of a slug, the same as for built-in APIs, short enough for names of tools. */
 const SLUG = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/
 const SLUG_MAX = 40
 
-/** Names that keys in Redis, clients, or settings of the environment have for something else. */
+/** Slugs that keys in Redis, clients or settings of the environment use for something else. */
 const RESERVED =
   /^(?:processes|stats|upstream-settings|console|memory|usage|sign-ins|login|throttle|lane|call|calls|close|constructor|prototype|transport|no-redirects|reply-.*|.*-fallback)$/
 
-/** What came of one document. */
+/** The result of reading one document. */
 export interface ReadDocument {
   slug: string
   /** Undefined if the document has errors. */
@@ -27,7 +27,7 @@ export interface ReadDocument {
   findings: Findings
 }
 
-/** Documents in one folder that cannot be served. The message has a line for each error. */
+/** A folder has documents that cannot be served. The message has a line for each error. */
 export class DocumentsError extends ConfigError {
   constructor(lines: string[]) {
     super(`UPSTREAMS_DIR has documents that cannot be served:\n${lines.join('\n')}`)
@@ -35,7 +35,7 @@ export class DocumentsError extends ConfigError {
   }
 }
 
-/** What came of a folder of documents. */
+/** The result of reading a folder of documents. */
 export interface ReadFolder {
   documents: ReadDocument[]
   /** Errors of files that belong to no document. */
@@ -45,8 +45,8 @@ export interface ReadFolder {
 /**
  * Reads every document of a folder, by slug.
  *
- * @throws DocumentsError if a document has errors: a gateway that serves a part of what its
- *   operator wrote down would fail later, and for others
+ * @throws DocumentsError if a document has errors. A gateway that served only some of its
+ *   operator's APIs would fail later, for callers.
  */
 export async function loadFolder(folder: string, builtIn: BuiltIn): Promise<Map<string, Upstream>> {
   const { documents, strays } = await readFolder(folder, builtIn)
@@ -56,7 +56,7 @@ export async function loadFolder(folder: string, builtIn: BuiltIn): Promise<Map<
 }
 
 /**
- * Reads every document of a folder, and reports where documents clash.
+ * Reads every document of a folder, and reports conflicts between documents.
  *
  * @throws DocumentsError if the folder cannot be read
  */
@@ -91,13 +91,13 @@ export async function readFolder(folder: string, { slugs, upstreams: others }: B
   return { documents, strays }
 }
 
-/** The upstreams of this project: all slugs, and the slugs that are served. */
+/** The built-in upstreams: all slugs, and the upstreams that are served. */
 export interface BuiltIn {
   slugs: readonly string[]
   upstreams: ReadonlyMap<string, Upstream>
 }
 
-/** Types of the languages of clients, and of the clients themselves. */
+/** Names of types in the languages of clients, and in the clients themselves. */
 export const CLIENT_TYPES = [
   ...['Any', 'Dict', 'List', 'Literal', 'Optional', 'TypedDict', 'Union', 'Exception', 'False', 'None', 'True'],
   ...['OSError', 'OverflowError', 'RecursionError', 'ValueError', 'Array', 'Error', 'Number', 'Object', 'String'],
@@ -110,8 +110,7 @@ export const CLIENT_TYPES = [
 ]
 
 /**
- * Names in clients and tools that are taken: by types of the clients, and by endpoints of
- * upstreams.
+ * The client and tool names that are taken: by types of the clients, and by endpoints of upstreams.
  */
 export function takenNames(upstreams: ReadonlyMap<string, Upstream>): Map<string, string> {
   const taken = new Map(CLIENT_TYPES.map((name) => [name.toLowerCase(), `the type ${name}`]))
@@ -121,12 +120,12 @@ export function takenNames(upstreams: ReadonlyMap<string, Upstream>): Map<string
   return taken
 }
 
-/** `a-b/c` and `a/b-c` have the same. */
+/** The client name of an endpoint. `a-b/c` and `a/b-c` have the same name. */
 const clientName = (slug: string, path: string): string => pascal(endpointWords(slug, path)).toLowerCase()
 
 /**
- * Adds the client names of a document's endpoints to the names that are taken, and reports each
- * name that another endpoint has already.
+ * Adds the client names of a document's endpoints to the taken names, and reports each name that
+ * another endpoint already has.
  */
 function takeNames(
   { endpoints }: Upstream,
@@ -144,10 +143,10 @@ function takeNames(
 }
 
 /**
- * Reads one document with its overlay. Whatever the files hold, nothing is fetched and nothing is
- * thrown.
+ * Reads one document with its overlay. It fetches nothing and never throws, whatever the files
+ * hold.
  *
- * @param options.taken names in clients, to which the names of the document are added
+ * @param options.taken client names that are taken; the names of the document are added
  */
 export async function readDocument(
   file: string,
@@ -160,7 +159,7 @@ export async function readDocument(
   try {
     const root = await readFileText(file, findings)
     const merged = overlay === undefined ? root : applyOverlay(root, await readFileText(overlay, findings), findings)
-    // A document that its overlay does not fit is not the document that the operator means.
+    // If the overlay does not fit the document, the document alone is not what the operator wants.
     if (findings.errors.length > 0 && problem === undefined) return { slug, findings, upstream: undefined }
     const upstream = mapDocument(slug, merged, findings)
     if (upstream) takeNames(upstream, { slug, findings }, taken)
@@ -179,7 +178,7 @@ async function readFileText(file: string, findings: Findings): Promise<unknown> 
   }
   try {
     const info = await stat(file)
-    // A pipe would never end, and a large file is not read at all.
+    // Reading a pipe would never end, and a file that is too large is not read at all.
     if (!info.isFile()) return refuse('It is a folder, a device or a pipe, and no file.')
     if (info.size > FILE_BYTES_MAX) {
       const megabytes = Math.ceil(info.size / 1_048_576)
@@ -194,7 +193,7 @@ async function readFileText(file: string, findings: Findings): Promise<unknown> 
   }
 }
 
-/** The name of a file without its ending is the slug. */
+/** The slug of a document: its file name without the ending. */
 export function slugOf(fileName: string): string {
   return fileName.replace(/\.(yaml|yml|json)$/, '')
 }

@@ -5,7 +5,7 @@ import type { Schema } from './schema-keywords.ts'
 const DEPTH_MAX = 8
 const ITEMS_MAX = 50
 
-/** What a text of a format looks like. */
+/** An example of a text for each format. */
 const FORMATS: Record<string, string> = {
   date: '2026-01-15',
   'date-time': '2026-01-15T09:30:00Z',
@@ -57,7 +57,7 @@ function madeList({ items, minItems, maxItems }: Schema, depth: number): unknown
   return Array.from({ length }, () => madeValue(items as Schema, depth + 1))
 }
 
-/** Of the numbers at the bounds of a schema, and between them, the first that fits. */
+/** The first number that fits a schema, among its bounds and numbers between them. */
 function madeNumber(schema: Schema): number {
   const bound = (name: string, none: number): number => (typeof schema[name] === 'number' ? schema[name] : none)
   const least = Math.max(bound('minimum', -Infinity), bound('exclusiveMinimum', -Infinity))

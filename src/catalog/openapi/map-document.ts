@@ -17,14 +17,14 @@ import { shortened } from './words.ts'
 const NAME_MAX = 60
 const DESCRIPTION_MAX = 500
 
-/** Seconds between probes of an API that says nothing of them. */
+/** Seconds between probes of an API whose settings do not say it. */
 const PROBE_SECONDS = 300
 
 /**
- * An OpenAPI document as an upstream of the catalog. What cannot be offered is left out and
- * reported.
+ * Turns an OpenAPI document into an upstream of the catalog. Parts that cannot be offered are left
+ * out and reported.
  *
- * @returns undefined after errors are reported
+ * @returns undefined if there were errors, which are reported
  */
 export function mapDocument(slug: string, root: unknown, findings: Findings): Upstream | undefined {
   findings.readFrom(root)
@@ -118,8 +118,8 @@ function uniqueEndpoints(offered: OfferedOperation[], { findings }: OpenApiDocum
 }
 
 /**
- * The address of the settings, which may be private, or the first server of the document, which may
- * not.
+ * The base address. The address in the settings may be private; the first server of the document
+ * may not.
  */
 function baseUrlOf({ root, findings }: OpenApiDocument, settings: RootSettings): string | undefined {
   const isOperators = settings.baseUrl !== undefined
@@ -154,8 +154,8 @@ function baseUrlOf({ root, findings }: OpenApiDocument, settings: RootSettings):
       'The address is private, and requests to it are blocked: an operator allows it with x-gateway.baseUrl or UPSTREAM_<SLUG>_URL.',
     )
   }
-  // As the request will have it: without blanks around it, without . and .. as segments, without a
-  // user.
+  // The address as requests will have it: without blanks around it, without the segments . and ..,
+  // and without a user.
   return new URL(text).href.replace(/\/+$/, '')
 }
 
@@ -174,22 +174,22 @@ function isPrivate(hostname: string): boolean {
   return !name.includes('.') || /\.(?:localhost|local|internal|intranet|lan|home\.arpa)$/.test(name)
 }
 
-/** The request of an operation without parameters. */
+/** The request of an operation that has no parameters. */
 function firstRequest(endpoint: Endpoint): UpstreamRequest {
   const [request] = [endpoint.request({}, { now: 0 })].flat()
   if (!request) throw new Error('an operation makes one request')
   return request
 }
 
-/** Names of what a call must give. */
+/** Names of the required parameters. */
 function requiredOf({ parameters }: Endpoint): string[] {
   const { required } = parameters as { required?: string[] }
   return required ?? []
 }
 
 /**
- * The cheapest request: the request of the settings, or of the first operation that reads and needs
- * nothing.
+ * The probe: the request that the settings name, or the request of the first reading operation
+ * without required parameters.
  */
 function probeOf(
   { findings }: OpenApiDocument,

@@ -4,7 +4,7 @@ import { nearestName } from '../nearest-name.ts'
 import type { Path } from './places.ts'
 import type { Findings } from './report.ts'
 
-/** What a validator says of one place. */
+/** A report of the validator about one place. */
 export interface Misfit {
   keyword: string
   instancePath: string
@@ -12,10 +12,13 @@ export interface Misfit {
   params: object
 }
 
-/** Of the reports about one place the first of these says most. */
+/**
+ * Keywords in order of how much their report explains. Of several reports about one place the first
+ * is shown.
+ */
 const TELLING = ['additionalProperties', 'required', 'enum', 'pattern', 'minimum', 'maximum', 'type']
 
-/** Reported for a value that a report about the whole, or about its options, explains. */
+/** Keywords whose report only repeats another report about the whole value or about its options. */
 const FOLLOWS = new Set(['boolean', 'const', 'anyOf'])
 
 const TYPE_WORDS: Record<string, string> = {
@@ -29,10 +32,10 @@ const TYPE_WORDS: Record<string, string> = {
 }
 
 /**
- * Reports what does not fit a schema of ours, one sentence for each place.
+ * Reports every place of a value that does not fit one of our schemas, one sentence for each place.
  *
- * @param path where the value stands in its document
- * @param name what the object is called in sentences
+ * @param path where the document has the value
+ * @param name the name of the object in the sentences
  */
 export function reportMisfits(
   misfits: readonly Misfit[],
@@ -74,7 +77,7 @@ export function reportMisfits(
   }
 }
 
-/** The schema of a place; of a choice, the option that is not null. */
+/** The schema at a path. If a schema is a choice with null, the other option. */
 function schemaAt(schema: TSchema, path: readonly string[]): Record<string, unknown> {
   let inner: unknown = schema
   for (const name of path) {

@@ -1,6 +1,6 @@
 import type { Path } from './places.ts'
 
-/** Why an operation cannot be offered. */
+/** The gateway cannot offer an operation; the message says why. */
 export class NotOffered extends Error {
   readonly path: Path
 

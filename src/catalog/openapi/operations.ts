@@ -16,15 +16,15 @@ import type { SchemaReader } from './schemas.ts'
 import type { OperationSettings, RootSettings } from './settings.ts'
 import { asSentence, kebab, shortened } from './words.ts'
 
-/** Operations of one document that are offered. */
+/** Most operations of one document that are offered. */
 export const OPERATIONS_MAX = 200
 
 const DESCRIPTION_MAX = 400
 
-/** Longest name of a tool that clients of the Model Context Protocol take, the slug included. */
+/** Longest name of an MCP tool that clients accept, including the slug. */
 const TOOL_NAME_MAX = 64
 
-/** An operation as an endpoint of the catalog. */
+/** An operation, offered as an endpoint of the catalog. */
 export interface OfferedOperation {
   endpointPath: string
   endpoint: Endpoint
@@ -33,7 +33,7 @@ export interface OfferedOperation {
   path: Path
 }
 
-/** @returns undefined for an operation that is left out, after that is reported */
+/** @returns undefined if the operation is left out, which is reported */
 export function offerOperation(
   { document, schemas, slug, settings, scheme }: MappingDeps,
   found: FoundOperation,
@@ -114,7 +114,8 @@ function mapOperation(
 const REQUEST_BYTES_MAX = 16_384
 
 /**
- * What the operation does; the document alone never makes a write callable.
+ * The effect of an operation. Without a setting a write is not offered, because the document alone
+ * cannot say that it is safe.
  * @throws NotOffered
  */
 function effectOf({ method, operation, settings }: FoundOperation): NonNullable<Endpoint['effect']> {
@@ -135,8 +136,8 @@ function effectOf({ method, operation, settings }: FoundOperation): NonNullable<
 }
 
 /**
- * One address serves all calls of an API.
- * @throws NotOffered for an operation with another
+ * Checks that the operation uses the API's base address.
+ * @throws NotOffered if it has a server of its own
  */
 function checkServers(document: OpenApiDocument, { pathItem, operation }: FoundOperation): void {
   const first = ({ value }: Located): unknown => Object(Array.isArray(value) ? value[0] : undefined).url
@@ -166,7 +167,8 @@ function nameOf(slug: string, { method, template, operation, settings }: FoundOp
 }
 
 /**
- * Each part of a path in braces is a declared parameter of the path, and the other way round.
+ * Checks that each part of the path in braces is a declared path parameter, and each path parameter
+ * has its part.
  *
  * @throws NotOffered
  */
@@ -180,7 +182,7 @@ function checkTemplate(template: string, parameters: MappedParameter[], operatio
   if (unused !== undefined) throw new NotOffered(operation.path, `its path has no place for the parameter ${unused}`)
 }
 
-/** @throws NotOffered if the operation needs the body, which is no JSON */
+/** @throws NotOffered if the operation needs a body that is not JSON */
 function readBody(
   document: OpenApiDocument,
   schemas: SchemaReader,
@@ -193,7 +195,7 @@ function readBody(
   if (!media) {
     const types = Object.keys(Object(requestBody.value.content)).join(', ').slice(0, 100)
     const reason = types === '' ? 'nothing says what it is' : `${types} is no JSON, and the gateway sends JSON alone`
-    // Documents forget to say that the body of a write is required, and without its body the write
+    // Many documents forget to mark the body of a write as required. Without its body the write
     // would do something else.
     if (required || method !== 'GET') throw new NotOffered(requestBody.path, `its body cannot be sent: ${reason}`)
     document.findings.leaveOut(requestBody.path, `The body is left out: ${reason}.`)
@@ -201,7 +203,8 @@ function readBody(
   }
   const { schema } = Object(media.value)
   const read = schema === undefined ? {} : schemas.read({ value: schema, path: [...media.path, 'schema'] }, 'request')
-  // Without its parameters: JSON is UTF-8, and they may be anything.
+  // The media type without its parameters, because JSON is always UTF-8 and the parameters may be
+  // anything.
   const [type = ''] = String(media.path.at(-1)).split(';', 1)
   return { schema: read, required, mediaType: type.includes('*') ? 'application/json' : type.trimEnd(), media }
 }

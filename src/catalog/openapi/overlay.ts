@@ -5,16 +5,18 @@ import { VALUES_MAX } from './token-guard.ts'
 
 const ACTIONS_MAX = 500
 
-/** Members and items that the actions of one overlay may write, those written again included. */
+/**
+ * Most members and items that the actions of one overlay may write. Repeated writes count again.
+ */
 const WRITTEN_MAX = 4 * VALUES_MAX
 
 /**
  * Applies an overlay (OpenAPI Overlay 1.x) to a document. Targets are member paths,
- * `$.paths['/orders'].post`, with at most one `*`; a target that matches nothing is an error,
- * because a typing error would otherwise be silence.
+ * `$.paths['/orders'].post`, with at most one `*`. A target that matches nothing is an error,
+ * because a typing error would otherwise have no effect and no message.
  *
- * @returns the document; the given document stays as it is
- * @throws Unreadable for an overlay that writes more than its bound, which fails closed
+ * @returns the changed document; the given document stays unchanged
+ * @throws Unreadable if the overlay writes more than `WRITTEN_MAX` values; fails closed
  */
 export function applyOverlay(document: unknown, overlay: unknown, findings: Findings): unknown {
   const { overlay: version, actions } = isObject(overlay) ? overlay : {}
@@ -66,7 +68,7 @@ export function applyOverlay(document: unknown, overlay: unknown, findings: Find
   return result
 }
 
-/** Whether a document has no more values than may be read, each counted wherever it stands. */
+/** Whether a document has at most `VALUES_MAX` values. A shared value counts at each place. */
 function hasFewValues(root: unknown): boolean {
   let count = 0
   const open = [root]
@@ -78,7 +80,7 @@ function hasFewValues(root: unknown): boolean {
   return count <= VALUES_MAX
 }
 
-/** The members of a target; `*` stands for each member. Undefined for other forms of JSONPath. */
+/** The members of a target path; `*` means every member. Undefined for other forms of JSONPath. */
 function readTarget(target: string): string[] | undefined {
   const parts = /^\$((?:\.[\w*-]+|\[(?:'[^'\\]*'|"[^"\\]*"|\d+|\*)\])*)$/.exec(target.trim())
   if (!parts) return undefined
@@ -89,8 +91,8 @@ function readTarget(target: string): string[] | undefined {
 }
 
 /**
- * The value with the targets in it changed. Objects on the way are copied. `changed` gives
- * undefined for what is removed.
+ * Changes the targets within a value and copies the objects above them. If `changed` returns
+ * undefined, the target is removed.
  */
 function change(value: unknown, steps: readonly string[], changed: (value: unknown) => unknown): unknown {
   const [step, ...rest] = steps
@@ -116,7 +118,7 @@ function change(value: unknown, steps: readonly string[], changed: (value: unkno
   return object
 }
 
-/** Objects are merged member by member, lists are joined, anything else is replaced. */
+/** Merges objects member by member and joins lists. Anything else is replaced. */
 function merge(value: unknown, update: unknown, spend: (values: number) => void): unknown {
   if (Array.isArray(value) && Array.isArray(update)) {
     spend(value.length + update.length)

@@ -18,24 +18,22 @@ export interface MappedParameter {
   in: 'path' | 'query' | 'header'
   required: boolean
   schema: Schema
-  /**
-   * What stands between the items of a list; undefined: the parameter is repeated for each item.
-   */
+  /** The separator of a list's items; undefined: the parameter is repeated for each item. */
   separator: string | undefined
-  /** A value that fits: the example of the document, if it states one. */
+  /** A value that fits the schema, preferably an example of the document. */
   example: { value: unknown; isStated: boolean }
   path: Path
 }
 
 /**
- * The specification has these described elsewhere: a parameter of the name says nothing (OpenAPI
- * 3.1, 4.8.12.1).
+ * Header names for which OpenAPI ignores a parameter, because it describes these headers elsewhere
+ * (OpenAPI 3.1, 4.8.12.1).
  */
 const IGNORED_HEADERS = new Set(['accept', 'content-type', 'authorization'])
 
 /**
- * Headers that the gateway sets, that belong to one connection, that say where a request comes
- * from, or that make another request of it than the document describes.
+ * Headers that no parameter may set: the gateway sets them, they belong to one connection, they say
+ * where a request comes from, or they change the meaning of the request.
  */
 const OWN_HEADERS: RegExp[] = [
   /^(?:host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|http2-settings|expect|via|alt-svc)$/,
@@ -45,16 +43,16 @@ const OWN_HEADERS: RegExp[] = [
   /^(?:x-real-ip|(?:x-(?:cluster-)?|true-|fastly-)client-ip|cf-connecting-ip|x-(?:http-)?method(?:-override)?)$/,
 ]
 
-/** Whether neither a parameter nor a setting may name the header; the name is in lower case. */
+/** Whether neither a parameter nor a setting may use this header name (in lower case). */
 export const isOwnHeader = (name: string): boolean => OWN_HEADERS.some((pattern) => pattern.test(name))
 
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$/
 
-/** Items of a list that a call may give. */
+/** Most items of a list in a call. */
 const ITEMS_MAX = 50
 
 /**
- * Joins the parameters of a path and of its operation, of which the latter win.
+ * Joins the parameters of a path and of its operation. The operation's parameters win.
  *
  * @throws NotOffered
  */
@@ -84,20 +82,23 @@ export function readParameters(
   return parameters
 }
 
-/** A header, or a parameter of the query, that no caller gives: key, id of the call. */
+/**
+ * A header or query parameter that the gateway sends and no caller gives: the key, or the id of the
+ * call.
+ */
 export interface SentByGateway {
   in: 'header' | 'query'
-  /** In lower case if it is a header. */
+  /** In lower case for a header. */
   name: string
 }
 
-/** The name of a parameter, which is in any case of letters if it is a header. */
+/** The name of a parameter; in lower case for a header, whose name may have any case. */
 function nameIn({ value }: Located): string {
   const { name, in: place } = Object(value)
   return place === 'header' ? String(name).toLowerCase() : String(name)
 }
 
-/** The parameters of a path and of its operation by place and name. */
+/** The parameters of a path and of its operation, by place and name. */
 function declaredParameters(
   document: OpenApiDocument,
   { pathItem, operation }: { pathItem: Located; operation: Located },
@@ -117,8 +118,8 @@ function declaredParameters(
 }
 
 /**
- * @returns undefined for an optional parameter that cannot be offered, which is then left out.
- * @throws NotOffered for a required parameter
+ * @returns undefined for an optional parameter that cannot be offered; it is left out
+ * @throws NotOffered for a required parameter that cannot be offered
  */
 function readParameter(
   document: OpenApiDocument,
@@ -158,7 +159,7 @@ function readParameter(
     schema.description = [words, form].filter(Boolean).join(' ')
   }
   if (place === 'path' && schema.type === 'string') schema.minLength = Math.max(1, Number(schema.minLength ?? 1))
-  // A default that its own schema refuses would refuse every call that leaves the parameter out.
+  // A default that does not fit its own schema would make every call without the parameter fail.
   if (schema.default !== undefined && !Check(schema, schema.default)) {
     document.findings.leaveOut([...path, 'schema'], 'The default is left out: it does not fit its own schema.')
     delete schema.default
@@ -168,7 +169,7 @@ function readParameter(
   return { name, in: place, required: isRequired && schema.default === undefined, schema, separator, example, path }
 }
 
-/** A value for a parameter, by its document or made from its schema; undefined if none fits. */
+/** An example of the document, or a value made from the schema; undefined if no value fits. */
 function exampleFor(
   document: OpenApiDocument,
   parameter: Located,
@@ -187,10 +188,12 @@ function exampleFor(
   return Check(schema, made) ? { value: made, isStated: false } : undefined
 }
 
-/** Longest example of a parameter, as JSON, characters: it stands in addresses of examples. */
+/**
+ * Longest example of a parameter, as JSON, characters. It stands in the addresses of example calls.
+ */
 const EXAMPLE_LENGTH_MAX = 500
 
-/** How a list is written; null for a style that the gateway does not write. */
+/** The separator of a list; null for a style that the gateway does not support. */
 function separatorOf({
   place,
   style,
@@ -213,7 +216,7 @@ const KEPT = [
   ...['minLength', 'maxLength'],
 ]
 
-/** A plain value, or a list of plain values; undefined for anything else. */
+/** The schema of a plain value, or of a list of plain values; undefined for anything else. */
 function parameterSchema(schema: Schema): Schema | undefined {
   const [kind] = [schema.type].flat().filter((type) => type !== 'null')
   if (kind !== 'array') return scalar(schema)
@@ -246,7 +249,8 @@ function scalar(schema: Schema): Schema | undefined {
   if (others.length > 0) return { type: 'string', maxLength: TEXT_LENGTH_MAX, ...kept }
   if (type !== 'string' && type !== 'number' && type !== 'integer' && type !== 'boolean') return undefined
   const values = constant === undefined ? kept.enum : [constant]
-  // Documents in YAML forget the quotes around numbers, which a query does not have either.
+  // In YAML, people forget the quotes around a text that looks like a number. A query has no quotes
+  // either.
   const inType = (value: unknown) => (type === 'string' && typeof value !== 'object' ? String(value) : value)
   const enumeration = Array.isArray(values) ? { enum: values.filter((value) => value !== null).map(inType) } : {}
   const bound = type === 'string' && !Array.isArray(values) ? { maxLength: TEXT_LENGTH_MAX } : {}
@@ -254,7 +258,7 @@ function scalar(schema: Schema): Schema | undefined {
   return { type, ...bound, ...kept, ...enumeration, ...fallback }
 }
 
-/** A value as text, as it stands in a path, a query or a header. */
+/** Writes a value as text for a path, a query or a header. */
 export function parameterText({ name, in: place, separator }: MappedParameter, value: unknown): string | string[] {
   const texts = [value].flat().map(String)
   if (place === 'header' && texts.some((text) => !/^[\t\x20-\x7e\x80-\xff]*$/.test(text))) {

@@ -1,4 +1,4 @@
-/** The places of a document's values in its file, for messages. */
+/** Where the values of a document stand in its file, for messages. */
 
 /** A line of a file, counted from 1. */
 export interface Place {
@@ -17,7 +17,7 @@ export function notePlace(container: object, name: string | number, place: Place
   linesOf.set(container, lines.set(String(name), place))
 }
 
-/** The place of a value, or of the nearest value around it whose place is known. */
+/** The place of a value, or of the nearest enclosing value whose place is known. */
 export function placeOf(root: unknown, path: Path): Place | undefined {
   let found: Place | undefined
   let value = root
@@ -29,7 +29,7 @@ export function placeOf(root: unknown, path: Path): Place | undefined {
   return found
 }
 
-/** Copies the place of a member, for a document that is made of two. */
+/** Copies the place of a member, for a document that is merged from two. */
 export function copyPlace(from: object, to: object, name: string | number): void {
   const place = linesOf.get(from)?.get(String(name))
   if (place) notePlace(to, name, place)
@@ -40,7 +40,7 @@ export function pointerOf(path: Path): string {
   return path.map((name) => `/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
 }
 
-/** The path that a JSON pointer names; undefined if the text is none. */
+/** The path of a JSON pointer; undefined if the text is not a JSON pointer. */
 export function pathOfPointer(pointer: string): string[] | undefined {
   if (pointer === '') return []
   if (!pointer.startsWith('/')) return undefined

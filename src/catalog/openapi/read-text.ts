@@ -20,21 +20,20 @@ export const FILE_BYTES_MAX = 5 * 1024 * 1024
 
 const ALIASES_MAX = 100
 
-/** Characters of all texts. If an alias repeats a text, the text counts again. */
+/** Most characters of all texts. If an alias repeats a text, the text counts again. */
 const CHARACTERS_MAX = 2 * FILE_BYTES_MAX
 
-/** Names by which the prototype of an object can be reached. */
+/** Names that lead to the prototype of an object. */
 const POISONED = new Set(['__proto__', 'constructor', 'prototype'])
 
 /**
- * Reads a file of JSON or YAML 1.2 (core schema, UTF-8) to plain values, and remembers the line of
- * each.
- * Every bound fails closed: a file that exceeds a bound is not read at all.
+ * Reads a file of JSON or YAML 1.2 (core schema, UTF-8) into plain values, and remembers the line
+ * of each value. Every limit fails closed: a file above a limit is not read at all.
  *
- * The YAML library is given no chance to do what grows faster than the file: it neither looks for
- * duplicate names, which takes the square of their number, nor resolves aliases.
+ * Two features of the YAML library are not used because their cost grows faster than the file: the
+ * search for duplicate names, which is quadratic, and the resolution of aliases.
  *
- * @throws Unreadable after the error is reported
+ * @throws Unreadable after it has reported the error
  */
 export function readText(file: string, bytes: Uint8Array, findings: Findings): unknown {
   const fail = (line: number, words: string): never => {
@@ -66,11 +65,12 @@ type Fail = (line: number, words: string) => never
 type LineAt = (node: Node | null | undefined) => number
 
 /**
- * Parses the text token by token, so that the parser never sees more than the guard lets through.
+ * Parses the text token by token. The guard sees each token first, so that the parser never reads
+ * more than the guard allows.
  */
 function parse(text: string, lineCounter: LineCounter, fail: Fail): Document.Parsed | undefined {
   const parser = new Parser(lineCounter.addNewLine)
-  // The parser says where each line begins but the first.
+  // The parser reports the start of each line except the first.
   lineCounter.addNewLine(0)
   const guard = new TokenGuard()
   const tokens: CST.Token[] = []
@@ -102,7 +102,7 @@ class Reader {
   readonly #file: string
   readonly #lineAt: LineAt
   readonly #fail: Fail
-  /** Values that have an anchor, with the number of values and of characters within. */
+  /** The anchored values, each with the number of values and characters in it. */
   readonly #anchored = new Map<string, { value: unknown; nodes: number; characters: number }>()
   #nodes = 0
   #characters = 0
@@ -169,7 +169,8 @@ class Reader {
         this.#fail(line, 'The name of a member must be a text.')
       }
       const name = String((keyNode as { value: unknown }).value)
-      // A member of this name would be left aside in silence, with all that it was to merge.
+      // Without this error a merge key would be ignored silently, with everything that it should
+      // merge.
       if (name === '<<') this.#fail(line, 'YAML 1.2 has no merge key <<: write the members out.')
       if (POISONED.has(name)) this.#fail(line, `A member is called ${name}, which no document may use.`)
       if (Object.hasOwn(object, name)) this.#fail(line, `The member ${name.slice(0, 60)} stands twice in one object.`)

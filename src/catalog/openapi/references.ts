@@ -2,17 +2,17 @@ import { isObject } from '../json.ts'
 import { type Path, pathOfPointer } from './places.ts'
 import { type Findings, Unreadable } from './report.ts'
 
-/** References that lead from one to the next. */
+/** Most references in a chain. */
 const CHAIN_MAX = 20
 
-/** A value of a document with its place. */
+/** A value of a document, with its path. */
 export interface Located {
   value: unknown
   path: Path
 }
 
 /**
- * A document whose references lead to values of the same document alone: nothing is ever fetched.
+ * A document whose references lead only to values of the same document. Nothing is ever fetched.
  */
 export class OpenApiDocument {
   readonly root: Record<string, unknown>
@@ -24,8 +24,8 @@ export class OpenApiDocument {
   }
 
   /**
-   * The value that a reference leads to, or the value itself. What stands beside the reference is
-   * left aside.
+   * The value to which a reference leads, or the value itself. Members beside the reference are
+   * ignored.
    *
    * @throws Unreadable
    */
@@ -44,7 +44,7 @@ export class OpenApiDocument {
   }
 
   /**
-   * The value that a reference leads to, which may be a reference again.
+   * The value to which one reference leads; it may be a reference too.
    * @throws Unreadable
    */
   follow({ value, path }: Located): Located {
@@ -54,8 +54,8 @@ export class OpenApiDocument {
   }
 
   /**
-   * The value that references lead to, or the value itself, as `resolve`; undefined if they lead
-   * nowhere. Reports nothing: for what no call depends on.
+   * As `resolve`, but undefined if the references lead nowhere. It reports nothing, so use it only
+   * for parts on which no call depends.
    */
   peek(value: unknown): unknown {
     let found = value
@@ -76,29 +76,29 @@ export class OpenApiDocument {
     return value
   }
 
-  /** A member, with its reference resolved. */
+  /** A member of an object, with its reference resolved. */
   member(located: Located, name: string | number): Located {
     const { value, path } = located
     const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, name)
     return this.resolve({ value: isThere ? Reflect.get(value, name) : undefined, path: [...path, name] })
   }
 
-  /** The members of an object with their references resolved; none of anything else. */
+  /** The members of an object, with their references resolved; none for anything else. */
   members(located: Located): [name: string, member: Located][] {
     if (!isObject(located.value)) return []
     return Object.keys(located.value).map((name) => [name, this.member(located, name)])
   }
 
-  /** The items of a list likewise. */
+  /** The items of a list, with their references resolved; none for anything else. */
   items(located: Located): Located[] {
     if (!Array.isArray(located.value)) return []
     return located.value.map((_, index) => this.member(located, index))
   }
 
   /**
-   * The objects of a list that a document may have; anything else in its place is an error.
+   * The objects of an optional list. Anything else in its place is an error.
    *
-   * @param name of the list, for the sentence
+   * @param name the list's name in the error
    */
   list(located: Located, name: string): { value: Record<string, unknown>; path: Path }[] {
     const { value, path } = located

@@ -1,29 +1,26 @@
 import { type Path, placeOf, pointerOf } from './places.ts'
 
-/** What is wrong in a document, or what the gateway leaves out of it. */
+/** An error of a document, or a part of it that the gateway leaves out. */
 export interface Finding {
   file: string
   /** Counted from 1; 0 if the finding is about the whole file. */
   line: number
-  /** JSON pointer into the document; empty for its root. */
+  /** JSON pointer into the document; empty for the root. */
   pointer: string
-  /** A sentence or two, without the place. */
+  /** One or two sentences without the place. */
   text: string
 }
 
 /**
- * What a reading found. A document with errors is not served; what is left out does not keep the
- * rest from it.
+ * The findings of a reading. A document with errors is not served. Parts that are left out do not
+ * prevent the rest from being served.
  */
 export interface Report {
   errors: Finding[]
   leftOut: Finding[]
 }
 
-/**
- * Errors that are reported of one document: a document that is wrong throughout is not worth ten
- * thousand lines.
- */
+/** Most errors that are reported of one document. More lines would help nobody. */
 const ERRORS_MAX = 50
 const LEFT_OUT_MAX = 500
 
@@ -39,7 +36,7 @@ export class Findings implements Report {
     this.#file = file
   }
 
-  /** From now on places are looked up in this document. */
+  /** Looks places up in this document from now on. */
   readFrom(root: unknown): void {
     this.#root = root
   }
@@ -48,7 +45,7 @@ export class Findings implements Report {
     if (this.errors.length < ERRORS_MAX && this.#isNew(path, text)) this.errors.push(this.#finding(path, text))
   }
 
-  /** A part that many operations share is reported once. */
+  /** Reports a part that is left out. A part that several operations share is reported once. */
   leaveOut(path: Path, text: string): void {
     if (this.leftOut.length > LEFT_OUT_MAX) return
     if (!this.#isNew(path, text)) return
@@ -56,7 +53,7 @@ export class Findings implements Report {
     this.leftOut.push(this.leftOut.length < LEFT_OUT_MAX ? finding : { ...finding, text: 'And more like the others.' })
   }
 
-  /** An error outside the document's tree, such as one of the syntax. */
+  /** Reports an error outside of the document's values, such as a syntax error. */
   errorAt(place: { file: string; line: number }, text: string): void {
     if (this.errors.length < ERRORS_MAX) this.errors.push({ ...place, pointer: '', text })
   }
@@ -72,17 +69,17 @@ export class Findings implements Report {
   }
 }
 
-/** `orders.yaml:41 /paths/~1orders/post: no effect` as a line for people and logs. */
+/**
+ * Writes a finding as one line for people and logs: `orders.yaml:41 /paths/~1orders/post: no
+ * effect`.
+ */
 export function findingLine({ file, line, pointer, text }: Finding): string {
   const written = `${file}${line === 0 ? '' : `:${line}`}${pointer === '' ? '' : ` ${pointer}`}: ${text}`
-  // Names in a document could otherwise write lines of their own into a log or a terminal.
+  // Names in a document could otherwise add lines of their own to a log or a terminal.
   return written.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => {
     return `\\u${character.codePointAt(0)?.toString(16).padStart(4, '0')}`
   })
 }
 
-/**
- * Thrown inside the reading of a document when going on makes no sense. Its finding is reported
- * already.
- */
+/** Stops the reading of a document. The finding has already been reported. */
 export class Unreadable extends Error {}

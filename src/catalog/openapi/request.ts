@@ -14,7 +14,7 @@ export interface MappedBody {
   media: Located
 }
 
-/** What a request is made of besides the values of a call. */
+/** The parts of a request that do not depend on the call's values. */
 export interface RequestForm {
   method: Method
   template: string
@@ -22,7 +22,7 @@ export interface RequestForm {
   body: MappedBody | undefined
 }
 
-/** @throws InvalidParameter for a value that cannot stand in the place of its parameter */
+/** @throws InvalidParameter for a value that its parameter's place cannot hold */
 export function requestOf(
   { method, template, parameters, body }: RequestForm,
   values: Record<string, unknown>,
@@ -51,9 +51,9 @@ export function requestOf(
 }
 
 /**
- * Each value is one encoded segment part.
+ * Fills the path. Each value becomes one encoded segment or a part of it.
  *
- * @throws InvalidParameter for a value that no encoding keeps in its segment
+ * @throws InvalidParameter for a value that would leave its segment in any encoding
  */
 function filledPath(template: string, values: ReadonlyMap<string, string>): EncodedPath {
   const parts = template.split(/\{([^{}/]*)\}/)

@@ -3,15 +3,17 @@ import type { Findings } from './report.ts'
 import { shortened } from './words.ts'
 
 /**
- * A schema as the gateway validates with it and shows it: JSON Schema without references, patterns,
- * titles and ids.
+ * A schema as the gateway validates and shows it: JSON Schema without references, patterns, titles
+ * and ids.
  */
 export type Schema = Record<string, unknown>
 
-/** Longest description of a member, characters: models read descriptions. */
+/**
+ * Longest description of a member, characters. Models read descriptions, so they are kept short.
+ */
 export const DESCRIPTION_MAX = 300
 
-/** Longest pattern that a description shows, characters. */
+/** Longest pattern that a description quotes, characters. */
 const PATTERN_MAX = 80
 
 const ENUM_MAX = 1_000
@@ -24,10 +26,7 @@ const NUMBERS = ['minimum', 'maximum', 'multipleOf'] as const
 const LENGTHS = ['minLength', 'maxLength', 'minItems', 'maxItems'] as const
 const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'array', 'object', 'null'])
 
-/**
- * What a schema states of a value apart from schemas inside it: type, values, description and
- * bounds.
- */
+/** The keywords of a schema besides nested schemas: type, values, description and bounds. */
 export function statedKeywords(value: Record<string, unknown>, path: Path, findings: Findings): Schema {
   const schema: Schema = { ...typeOf(value, path, findings), ...statedValues(value, path, findings) }
   const description = descriptionOf(value)
@@ -37,7 +36,7 @@ export function statedKeywords(value: Record<string, unknown>, path: Path, findi
   return Object.assign(schema, numberBounds(value))
 }
 
-/** `nullable` of OpenAPI 3.0 is a type of JSON Schema. */
+/** The type of a schema. `nullable` of OpenAPI 3.0 becomes the type null of JSON Schema. */
 function typeOf({ type, nullable, enum: values }: Record<string, unknown>, path: Path, findings: Findings): Schema {
   const written = [type].flat().filter((name) => name !== undefined)
   const named = written.filter((name): name is string => typeof name === 'string' && TYPES.has(name))
@@ -52,7 +51,7 @@ function typeOf({ type, nullable, enum: values }: Record<string, unknown>, path:
   return { type: types.length === 1 ? types[0] : types }
 }
 
-/** Values that a schema states, unless they are too long for a catalog. */
+/** The values of enum, const and default, unless they are too long for a catalog. */
 function statedValues(value: Record<string, unknown>, path: Path, findings: Findings): Schema {
   const schema: Schema = {}
   const bounds = { enum: ENUM_LENGTH_MAX, const: VALUE_LENGTH_MAX, default: VALUE_LENGTH_MAX }
@@ -66,7 +65,10 @@ function statedValues(value: Record<string, unknown>, path: Path, findings: Find
   return schema
 }
 
-/** An exclusive bound is a flag beside a bound in OpenAPI 3.0, and a bound of its own in 3.1. */
+/**
+ * The bounds of a number. In OpenAPI 3.0 `exclusiveMinimum` is a flag beside the bound; in 3.1 it
+ * is a bound.
+ */
 function numberBounds(value: Record<string, unknown>): Schema {
   const bounds: Schema = {}
   for (const name of NUMBERS) if (typeof value[name] === 'number') bounds[name] = value[name]
@@ -83,8 +85,8 @@ function numberBounds(value: Record<string, unknown>): Schema {
 }
 
 /**
- * What the document says of a value, with what no other keyword here says: its format and its
- * pattern.
+ * The description of a value, with its format and its pattern in words, because no other keyword
+ * here holds them.
  */
 function descriptionOf({ description, title, format, pattern }: Record<string, unknown>): string {
   const words = typeof description === 'string' ? description : typeof title === 'string' ? title : ''

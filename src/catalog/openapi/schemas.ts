@@ -4,24 +4,24 @@ import type { Located, OpenApiDocument } from './references.ts'
 import { Unreadable } from './report.ts'
 import { type Schema, statedKeywords } from './schema-keywords.ts'
 
-/** Schemas of one document after references are written out: each use of a reference counts. */
+/** Most schemas of one document after references are expanded. Each use of a reference counts. */
 const SCHEMAS_MAX = 50_000
 
 /**
- * Values of the schemas of one document as text, in which each option of a choice has the members
- * that stand beside the choice.
+ * Most values of the schemas of one document as text. In the text, each option of a choice repeats
+ * the members beside the choice.
  */
 const WRITTEN_MAX = 250_000
 
 const DEPTH_MAX = 64
 
 /**
- * Whether the values go to the upstream or come from it: members that are read-only, or write-only,
- * are on one way alone.
+ * Whether values go to the upstream or come from it. Read-only members exist only in answers,
+ * write-only members only in requests.
  */
 export type Direction = 'request' | 'answer'
 
-/** Keywords that restrict values, and that the gateway does not validate with. */
+/** Keywords that restrict values but that the gateway ignores when it validates. */
 const UNREAD = [
   ...['pattern', 'not', 'if', 'then', 'else', 'contains', 'minContains', 'maxContains', 'prefixItems', 'uniqueItems'],
   ...['additionalItems', 'unevaluatedItems', 'unevaluatedProperties', 'patternProperties', 'propertyNames'],
@@ -30,9 +30,9 @@ const UNREAD = [
 ]
 
 /**
- * Writes schemas of a document out. A reference that leads back to a schema around it becomes a
- * schema that anything fits. Patterns do not validate, because Node cannot stop an expression that
- * takes for ever: they become words.
+ * Expands the references of schemas. A recursive reference becomes a schema that anything fits.
+ * Patterns are not used for validation, because Node cannot stop a regular expression that takes
+ * too long; they become words of the description.
  */
 export class SchemaReader {
   readonly #document: OpenApiDocument
@@ -46,8 +46,7 @@ export class SchemaReader {
   }
 
   /**
-   * @throws Unreadable if a reference leads nowhere, or the schemas of the document exceed their
-   *   bound
+   * @throws Unreadable if a reference leads nowhere, or the schemas of the document exceed a limit
    */
   read(schema: Located, direction: Direction): Schema {
     const written = this.#read(schema, { direction, around: [], depth: 0 })
@@ -55,7 +54,7 @@ export class SchemaReader {
     return written
   }
 
-  /** Reports the keywords with which nothing is validated, each once. */
+  /** Reports each keyword that the gateway ignores, once. */
   reportUnread(): void {
     for (const [keyword, { path, count }] of this.#unread) {
       const others = count === 1 ? '' : ` here and at ${count - 1} other ${count === 2 ? 'place' : 'places'}`
@@ -80,9 +79,12 @@ export class SchemaReader {
       : this.#reference(value, path, inner)
   }
 
-  /** Members beside a reference hold as well (OpenAPI 3.1), and a description beside it wins. */
+  /**
+   * Resolves a reference. Members beside the reference hold too (OpenAPI 3.1), and a description
+   * beside it wins.
+   */
   #reference(value: Record<string, unknown>, path: Path, reading: Reading): Schema {
-    // References that lead from one to the next and back have no end that could be written out.
+    // This throws for a cycle of bare references, which could not be expanded.
     this.#document.resolve({ value, path })
     const { $ref: _, ...beside } = value
     const target = this.#read(this.#document.follow({ value, path }), reading)
@@ -112,7 +114,7 @@ export class SchemaReader {
 
   #keywords(value: Record<string, unknown>, path: Path, reading: Reading): Schema {
     const schema = statedKeywords(value, path, this.#document.findings)
-    // Answers go out whether or not they fit.
+    // Answers are passed on whether or not they fit, so ignored keywords matter only in requests.
     if (reading.direction === 'request') this.#noteUnread(value, path)
     if (value.items !== undefined) schema.items = this.#read({ value: value.items, path: [...path, 'items'] }, reading)
     if (isObject(value.properties)) Object.assign(schema, this.#properties(value, path, reading))
@@ -153,7 +155,10 @@ export class SchemaReader {
     return { properties, ...(required.length === 0 ? {} : { required: [...new Set(required)] }) }
   }
 
-  /** A schema that has the members and bounds of all; what an earlier schema says wins. */
+  /**
+   * Merges schemas: the result has the members and bounds of all. If two disagree, the earlier
+   * wins.
+   */
   #merged(parts: Schema[], path: Path): Schema {
     const merged: Schema = {}
     const properties: Record<string, Schema> = {}
@@ -171,14 +176,14 @@ export class SchemaReader {
     }
     if (Object.hasOwn(merged, 'properties')) merged.properties = properties
     if (required.size > 0) merged.required = [...required]
-    // Of parts that each know their own members alone, none may forbid the members of the others.
+    // If each part allows only its own members, no part may forbid the members of the others.
     if (merged.additionalProperties === false) delete merged.additionalProperties
     return merged
   }
 
   /**
-   * A choice between schemas. Beside members of its own it is a choice between objects that have
-   * these too.
+   * Adds a choice between schemas. If the schema has members of its own, each option gets these
+   * members too.
    */
   #withOptions(schema: Schema, options: Schema[], path: Path): Schema {
     if (options.length === 0) return schema
@@ -195,7 +200,7 @@ export class SchemaReader {
     if (this.#written > WRITTEN_MAX) this.#fail(path, `have more than ${WRITTEN_MAX} values`)
   }
 
-  /** Fails closed. */
+  /** Fails closed: the document is not read any further. */
   #fail(path: Path, bound: string): never {
     const text = `The schemas of the document ${bound} once their references are written out.`
     this.#document.findings.error(path, text)
@@ -203,7 +208,7 @@ export class SchemaReader {
   }
 }
 
-/** Values of a schema as text, in which a part that is shared stands each time. */
+/** Number of values of a schema as text. A shared part counts at each place. */
 function writtenSize(value: unknown, sizes: Map<object, number>): number {
   if (typeof value !== 'object' || value === null) return 1
   const known = sizes.get(value)
@@ -216,7 +221,7 @@ function writtenSize(value: unknown, sizes: Map<object, number>): number {
 
 interface Reading {
   direction: Direction
-  /** The schemas that this schema stands in. */
+  /** The schemas that enclose this schema. */
   around: unknown[]
   depth: number
 }

@@ -13,10 +13,7 @@ const HeaderName = Type.String({
 })
 const WebAddress = Type.String({ pattern: '^https?://', maxLength: 500, title: 'an http: or https: address' })
 
-/**
- * `x-gateway` at the root of a document: what the document cannot say of an API as the gateway
- * offers it.
- */
+/** `x-gateway` at the root of a document: settings of the API that OpenAPI cannot express. */
 const RootSettings = closed({
   caps: closed({
     concurrency: Type.Integer({ minimum: 1, maximum: 99_999 }),
@@ -86,7 +83,7 @@ export type OperationSettings = Static<typeof OperationSettings>
 
 const checks = { root: Compile(RootSettings), operation: Compile(OperationSettings) }
 
-/** @returns undefined after errors are reported */
+/** @returns undefined if there were errors, which are reported */
 export function readRootSettings(settings: Located, findings: Findings): RootSettings | undefined {
   if (settings.value === undefined) {
     findings.error(
@@ -98,7 +95,7 @@ export function readRootSettings(settings: Located, findings: Findings): RootSet
   return fits(RootSettings, settings, findings) ? (settings.value as RootSettings) : undefined
 }
 
-/** @returns undefined after errors are reported */
+/** @returns undefined if there were errors, which are reported */
 export function readOperationSettings(settings: Located, findings: Findings): OperationSettings | undefined {
   if (settings.value === undefined) return {}
   return fits(OperationSettings, settings, findings) ? (settings.value as OperationSettings) : undefined

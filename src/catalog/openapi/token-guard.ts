@@ -1,30 +1,34 @@
-/** Values of one file. If an alias repeats a value, the value counts again. */
+/** Most values of one file. If an alias repeats a value, the value counts again. */
 export const VALUES_MAX = 250_000
 
-/** Values inside values. */
+/** Deepest nesting of values. */
 export const DEPTH_MAX = 64
 
-/** A value takes about six tokens: its name, a colon, blanks, itself and the end of its line. */
+/**
+ * Most tokens. A value takes about six: its name, a colon, blanks, the value and the end of its
+ * line.
+ */
 const TOKENS_MAX = 6 * VALUES_MAX
 
-/** Anchors and tags. */
+/** Most anchors and tags. */
 const MARKS_MAX = 10_000
 
 /**
- * Looks at the tokens of a YAML text before its parser does, whose time grows with the square of
- * the depth, and which goes on after an error to find further errors. Each bound fails closed.
+ * Checks the tokens of a YAML text before the parser reads them. The parser's time grows with the
+ * square of the depth, and after an error the parser goes on to find more errors. Each limit fails
+ * closed.
  */
 export class TokenGuard {
   #tokens = 0
   #marks = 0
   #depth = 0
   #documents = 0
-  /** Indicators of block style since the line began: each opens a level. */
+  /** Block indicators (`-`, `?`, `:`) on this line so far. Each opens a level. */
   #indicators = 0
-  /** Values, or commas, with nothing between them that separates them. */
+  /** Values or commas in a row without a separator between them. */
   #unseparated = 0
 
-  /** Why the text is not read any further; undefined if it is. */
+  /** Why reading stops after this token; undefined if it goes on. */
   problemAfter(lexeme: string): string | undefined {
     this.#tokens += 1
     if (this.#tokens > TOKENS_MAX) return `The file has more than ${VALUES_MAX} values.`
@@ -78,18 +82,21 @@ export class TokenGuard {
   }
 }
 
-/** The lexer's mark of a scalar without quotes, both quotes, and the asterisk of an alias. */
+/**
+ * First characters of tokens that begin a value: the lexer's mark of a plain scalar, both quotes,
+ * and the asterisk of an alias.
+ */
 const VALUE_BEGINS = new Set([0x1f, 0x22, 0x27, 0x2a])
 const AMPERSAND = 0x26
 const EXCLAMATION = 0x21
 
 /**
- * A value ends with a line, after which the name of the next member follows: more than these in a
- * row are no YAML.
+ * Most values in a row without a separator. In YAML a value ends with its line, and the name of the
+ * next member follows.
  */
 const UNSEPARATED_MAX = 50
 
-/** Why a file with more than one document is not read. */
+/** The message for a file with more than one document. */
 export const SEVERAL_DOCUMENTS = 'The file has several documents; it may have one.'
 
 const NO_YAML = 'The file is neither JSON nor YAML 1.2: a separator is missing, or one is too many.'

@@ -1,6 +1,6 @@
 /**
- * A text of a document as one line without control characters, cut at a length. It is shown to
- * people and to models.
+ * Puts a text of a document on one line, without control characters, and cuts it at a length.
+ * People and models read it.
  */
 export function shortened(text: string, charactersMax: number): string {
   const line = text
@@ -13,10 +13,12 @@ export function shortened(text: string, charactersMax: number): string {
   return `${(blank > charactersMax * 0.6 ? cut.slice(0, blank) : cut).toWellFormed()}…`
 }
 
-/** With a full stop if it has no end: other sentences follow it. */
+/**
+ * Adds a full stop if the text has no punctuation at its end, because other sentences follow it.
+ */
 export const asSentence = (text: string): string => text.replace(/(?<=[\p{L}\p{N})"'`])$/u, '.')
 
-/** `listOrders`, `list_orders` and `List orders` as `list-orders`. */
+/** Turns `listOrders`, `list_orders` and `List orders` into `list-orders`. */
 export function kebab(text: string): string {
   return text
     .normalize('NFKD')
