@@ -19,6 +19,8 @@ export interface LastFailure {
   words: string
   /** No answer came at all: neither name, connection nor handshake. */
   isNetwork: boolean
+  /** Path of the endpoint that was called; absent for the cheapest request. */
+  endpoint?: string | undefined
 }
 
 /** Health of an upstream as of one instant. */
@@ -113,9 +115,11 @@ export function viewHealth(hash: Record<string, string>, now: number): HealthVie
   }
 }
 
-function readLastFailure({ failedAt, failedCode = '', failedWords = '', failedNet }: Record<string, string>) {
+function readLastFailure(hash: Record<string, string>): LastFailure | undefined {
+  const { failedAt, failedCode = '', failedWords = '', failedNet, failedPath = '' } = hash
   if (failedAt === undefined) return undefined
-  return { at: Number(failedAt), code: failedCode, words: failedWords, isNetwork: failedNet === '1' }
+  const failure = { at: Number(failedAt), code: failedCode, words: failedWords, isNetwork: failedNet === '1' }
+  return failedPath === '' ? failure : { ...failure, endpoint: failedPath }
 }
 
 /** The health of an API whose source is down while a fallback source answers its callers. */

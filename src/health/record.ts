@@ -40,10 +40,11 @@ const CHANGES_MAX = 1_000
 export interface AttemptRecord {
   /**
    * `hanging`: it has no answer after a long time, a failure in a row whose end is not known yet.
-   * `late`: the failed end of such a call. `none`: it says nothing, it only releases the half-open
-   * slot it held.
+   * `late`: the failed end of such a call. `endpoint-fail`: a probe made the recorded call of an
+   * endpoint, and its answer is a failure, while other endpoints may work. `none`: it says nothing,
+   * it only releases the half-open slot it held.
    */
-  result: 'ok' | 'fail' | 'hanging' | 'late' | 'none'
+  result: 'ok' | 'fail' | 'hanging' | 'late' | 'endpoint-fail' | 'none'
   /** Code of the failure, for the cause of a change. */
   code?: string
   /** Connect to last byte, milliseconds. */
@@ -115,10 +116,10 @@ const ACQUIRE_SLOT = loadScript(new URL('./lua/acquire-half-open-slot.lua', impo
 export async function noteFailure(
   redis: RedisConnection,
   slug: string,
-  { at, code, words, isNetwork }: LastFailure,
+  { at, code, words, isNetwork, endpoint = '' }: LastFailure,
 ): Promise<void> {
-  const fields = { failedAt: at, failedCode: code, failedWords: words, failedNet: isNetwork ? 1 : 0 }
-  await redis.hset(upstreamKeys.health(slug), fields)
+  const failed = { failedAt: at, failedCode: code, failedWords: words, failedNet: isNetwork ? 1 : 0 }
+  await redis.hset(upstreamKeys.health(slug), { ...failed, failedPath: endpoint })
 }
 
 /**

@@ -127,6 +127,7 @@ describe('the health score', () => {
   })
 })
 
+const RESULTS = ['ok', 'fail', 'fail', 'fail', 'fail', 'hanging', 'late', 'endpoint-fail', 'none'] as const
 const VOTERS = ['a', 'b', 'c', 'd', 'e'] as const
 
 /** The state as the contract words it, over `score.ts`: what the script in Redis must do. */
@@ -159,14 +160,18 @@ class Model {
     this.weights = this.weights.map((weight) => decay(weight, elapsed))
     this.at = now
     this.needsProbe = false
+    if ((result === 'ok' || result === 'endpoint-fail') && this.run < 0) {
+      this.failBefore -= this.run
+      this.run = 0
+    }
+    if (result === 'endpoint-fail') this.run = 0
     if (result === 'ok') {
-      if (this.run < 0) this.failBefore -= this.run
       this.ok += 1
       this.okBefore += 1
-      this.run = Math.max(this.run, 0) + 1
+      this.run += 1
       this.weights[latencyBucketOf(latencyMs)] = (this.weights[latencyBucketOf(latencyMs)] ?? 0) + 1
     }
-    const isFailure = (result === 'fail' || result === 'late') && isPlain
+    const isFailure = (result === 'fail' || result === 'late' || result === 'endpoint-fail') && isPlain
     const isInRow = result === 'fail' || result === 'hanging'
     if (isFailure && !isRepeat) this.fail += 1
     if ((isFailure || isInRow) && isPlain && source === 'call') this.voters.set(voter, now)
@@ -289,7 +294,7 @@ describe('health in Redis', () => {
   it('health in Redis does what the pure functions say, attempt by attempt, for any history', async () => {
     const step = fc.record({
       pauseMs: fc.oneof(fc.integer({ min: 0, max: 2_000 }), fc.integer({ min: 0, max: 400_000 })),
-      result: fc.constantFrom<AttemptRecord['result']>('ok', 'fail', 'fail', 'fail', 'hanging', 'late', 'none'),
+      result: fc.constantFrom<AttemptRecord['result']>(...RESULTS),
       latencyMs: fc.integer({ min: 0, max: 15_000 }),
       source: fc.constantFrom('call', 'call', 'call', 'probe'),
       isPlain: fc.constantFrom(true, true, false),

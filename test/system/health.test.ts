@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
+import type { Upstream } from '../../src/catalog/upstream.ts'
 import { createLog } from '../../src/log.ts'
 import { probeScheduler } from '../../src/queue/probe-job.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
@@ -18,12 +19,14 @@ describe('the health of an upstream', () => {
   let upstream: UpstreamServer
   let account: Account
   let redis: RedisConnection
+  let upstreams: Map<string, Upstream>
 
   before(async () => {
     upstream = await startUpstreamServer()
+    upstreams = await loadUpstreams()
     const environment = {
       // All upstreams, so that no probe leaves the machine.
-      ...upstream.environment(...(await loadUpstreams()).keys()),
+      ...upstream.environment(...upstreams.keys()),
       UPSTREAM_DOG_IMAGES_CAPS: 'concurrency=50,10000/1',
       PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":50}}',
     }
@@ -112,6 +115,16 @@ describe('the health of an upstream', () => {
       history.map(({ from, to, cause }: Record<string, string>) => `${from} ${to} ${cause}`).toReversed(),
       ['Healthy Degraded score', 'Degraded Down failures-in-a-row', 'Down Degraded trials-passed'],
     )
+  })
+
+  it('the health of an upstream is Down if its answers to one caller and to the recorded call cannot be read, while its other endpoints are called on', async () => {
+    const categories = upstreams.get('meal-recipes')?.endpoints['/categories']?.example.response ?? assert.fail()
+    upstream.play('meal-recipes', ({ url }) => (url.includes('categories') ? categories : { unexpected: true }))
+    const call = (path: string) => send(gateway, `/v1/call/meal-recipes/${path}`, { key: account.live })
+    for (const meal of ['a', 'b', 'c', 'd', 'e'])
+      assert.equal((await call(`search?s=${meal}`)).body.error.code, 'UPSTREAM_INVALID_RESPONSE')
+    await until(async () => (await detail('meal-recipes')).health.status === 'Down')
+    assert.equal((await call('categories')).status, 200)
   })
 
   it('the health of an upstream admits one call at a time when the pause of an open breaker is over', async () => {

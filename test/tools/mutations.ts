@@ -425,6 +425,12 @@ export const MUTATIONS: Mutation[] = [
   health('record-attempt', 'any attempt decides while a breaker is open', 'if holdsSlot and result', 'if result'),
   health('record-attempt', 'failures never fade', "num('fail') * factor", "num('fail')"),
   health('record-attempt', 'a good attempt ends no row of failures', 'run = math.max(run, 0)', 'run = run'),
+  health(
+    'record-attempt',
+    'the failure of one endpoint to a probe ends no row of failures',
+    "if result == 'ok' or result == 'endpoint-fail' then",
+    "if result == 'ok' then",
+  ),
   health('record-attempt', 'a change is not written down', "  redis.call('XADD'", "  redis.pcall('XADD-'"),
   health(
     'acquire-half-open-slot',

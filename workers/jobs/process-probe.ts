@@ -21,30 +21,35 @@ const FRESH_PART = 0.9
 /** The wait for a permit included, milliseconds. */
 const PROBE_MS_MAX = 30_000
 
-/** Sends the upstream's cheapest request, on its cap. Skipped if real traffic shows the health. */
+/**
+ * Sends the upstream's cheapest request, on its cap, or makes a recorded call, whose answer is read
+ * as that of a caller. Skipped if real traffic shows the health.
+ */
 export async function processProbe(deps: WorkerDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const {
     slug,
     isForced = false,
     skipsPause = false,
     isDecisive = false,
-    endpoint: path,
+    endpoint: membersOf,
     outcomeId,
   } = parseProbeJob(job.data)
   const api = sourceNamed(deps.catalog, slug)
   if (!api?.enabled || (api.pausedMode === 'refuse' && !isForced)) return null
   if (!isForced && isFresh(deps, api)) return null
+  await deps.health.read(slug)
+  const recorded = recordedCall(api, membersOf ?? unreadableEndpoint(deps, slug))
+  // Another request decides nothing about the members of this endpoint.
+  if (membersOf !== undefined && !recorded) return null
   const recorder = new AttemptRecorder(deps, {
     slug,
     source: 'probe',
+    endpoint: recorded?.path,
     isPlain: true,
     concurrency: api.caps.concurrency,
     skipsPause,
     isDecisive,
   })
-  const recorded = recordedCall(api, path)
-  // Another request decides nothing about the members of this endpoint.
-  if (path !== undefined && !recorded) return null
   const timeout = AbortSignal.timeout(PROBE_MS_MAX)
   const endsAt = performance.now() + PROBE_MS_MAX
   const sending = {
@@ -70,17 +75,12 @@ export async function processProbe(deps: WorkerDeps, job: Job, cancelled: AbortS
     if (recorded && !responseClass) {
       const read = mapAnswers(recorded.endpoint, [answer], recorded)
       if ('data' in read) recorder.noteMembers({ ...recorded, upstream: api.upstream, data: read.data })
+      else recorder.flush(read.responseClass.code)
     }
   } catch (error) {
     // Health has the outcome: a failed probe is no failed job.
     if (!(error instanceof AttemptError) && !timeout.aborted) throw error
-    failure =
-      sourceNamed(deps.catalog, slug)?.pausedMode === 'hold'
-        ? { code: 'API_PAUSED', words: 'the API is paused and holds its probes', isNetwork: false }
-        : { code: 'NO_PERMIT', words: 'no slot of the cap in time', isNetwork: false }
-    const isWithoutSlot = error instanceof AttemptError && error.code === 'UPSTREAM_CAP_EXHAUSTED'
-    if (error instanceof AttemptError && !isWithoutSlot)
-      failure = { ...failure, code: error.code, words: error.message }
+    failure = failureWithoutAnswer(deps, slug, error)
   } finally {
     recorder.flush()
   }
@@ -94,10 +94,29 @@ export async function processProbe(deps: WorkerDeps, job: Job, cancelled: AbortS
   return null
 }
 
+function failureWithoutAnswer({ catalog }: WorkerDeps, slug: string, error: unknown): FailureWords {
+  if (error instanceof AttemptError && error.code !== 'UPSTREAM_CAP_EXHAUSTED')
+    return { code: error.code, words: error.message, isNetwork: false }
+  return sourceNamed(catalog, slug)?.pausedMode === 'hold'
+    ? { code: 'API_PAUSED', words: 'the API is paused and holds its probes', isNetwork: false }
+    : { code: 'NO_PERMIT', words: 'no slot of the cap in time', isNetwork: false }
+}
+
 /** A probe goes before calls: its tag is the least. It is no account's demand for a share. */
 function requestOfProbe({ clock }: WorkerDeps, slug: string, callId: string): PermitRequest {
   const entry = { id: callId, accountId: 'probe', isAsync: false, weight: 1, slug, bucket: SHARED_BUCKET }
   return permitRequestOf(entry, clock.now() + PROBE_MS_MAX, 0)
+}
+
+/**
+ * The endpoint to try while the answers of an upstream in trouble cannot be read. The answer to the
+ * cheapest request has another form, so that its status alone counts. While the breaker is open, a
+ * half-open attempt finds out whether the upstream answers at all.
+ */
+function unreadableEndpoint({ health }: WorkerDeps, slug: string): string | undefined {
+  const { status, isOpen, lastFailure } = health.ofUpstream(slug)
+  if (status === 'Healthy' || isOpen || lastFailure?.code !== 'UPSTREAM_INVALID_RESPONSE') return undefined
+  return lastFailure.endpoint
 }
 
 /** The call whose answer was recorded, if one request makes it. */

@@ -45,6 +45,7 @@ export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCal
   const recorder = new AttemptRecorder(deps, {
     slug: api.slug,
     source: 'call',
+    endpoint: call.endpoint,
     isPlain: call.extra.length === 0,
     voter: voterOf(call),
     concurrency: api.caps.concurrency,

@@ -16,6 +16,8 @@ import type { WireRequest } from './upstream-request.ts'
 export interface RecordedRequest {
   slug: string
   source: 'call' | 'probe'
+  /** Path of the endpoint that is called; absent for the cheapest request. */
+  endpoint?: string | undefined
   /** Whether a caller added nothing to it. */
   isPlain: boolean
   /** See `voterOf`; absent for a probe. */
@@ -93,7 +95,7 @@ export class AttemptRecorder {
     attempt.span?.set({ 'http.response.status_code': status })
     attempt.span?.end(code)
     this.#deps.unanswered.end(this.request.slug)
-    const kind = code === undefined ? 'ok' : resultOf(code, this.request)
+    const kind = code === undefined ? 'ok' : this.#resultOfAnswer(code)
     const observed = this.#over(attempt, kind, { code, status })
     // Another request may follow a redirect, and the body of a good answer may prove invalid.
     const isCertain = kind === 'fail' && code !== REDIRECT
@@ -143,8 +145,14 @@ export class AttemptRecorder {
     for (const earlier of unread) this.#count(earlier)
     if (!last) return
     const isUnusable = code !== undefined && last.result === 'ok'
-    const read = isUnusable ? { ...last, result: resultOf(code, this.request), code } : last
+    const read = isUnusable ? { ...last, result: this.#resultOfAnswer(code), code } : last
     this.#count(read, this.gate.leave())
+  }
+
+  #resultOfAnswer(code: string): AttemptRecord['result'] {
+    const { source, endpoint } = this.request
+    const result = resultOf(code, this.request)
+    return result === 'fail' && source === 'probe' && endpoint !== undefined ? 'endpoint-fail' : result
   }
 
   /**
@@ -251,7 +259,7 @@ export class AttemptRecorder {
     const { redis, health, caps, log } = this.#deps
     const { slug } = this.request
     const { result, code = '' } = record
-    if (result === 'fail' || result === 'late' || result === 'hanging') this.#noteFailure(code, seen)
+    if (result !== 'ok' && result !== 'none') this.#noteFailure(code, seen)
     try {
       const { changed, needsProbe, hasClosed, probedEndpoint } = await recordAttempt(redis, slug, record)
       // First: when the calls of this process learn that the breaker closed, they all go on at
@@ -269,8 +277,8 @@ export class AttemptRecorder {
 
   #noteFailure(code: string, seen: Seen): void {
     const { redis, health, log } = this.#deps
-    const { slug } = this.request
-    this.lastFailure = { code, ...describeFailure(code, seen) }
+    const { slug, endpoint } = this.request
+    this.lastFailure = { code, ...describeFailure(code, seen), endpoint }
     noteFailure(redis, slug, { at: health.now(), ...this.lastFailure }).catch((error) =>
       log.debug({ err: error, slug }, 'failed to note why an attempt failed'),
     )

@@ -5,6 +5,8 @@
              ARGV[1]  time
              ARGV[2]  result: ok · fail · hanging (a failure in a row; how it ends is not known) ·
                       late (the end of one that was hanging: a failure, not in a row any more) ·
+                      endpoint-fail (the answer to a probe of one endpoint is a failure: of the
+                      score alone, because other endpoints may work) ·
                       none (it only releases its half-open slot)
              ARGV[3]  latencies of good attempts, ms, with commas between
              ARGV[4]  code; ARGV[5] source: call or probe; ARGV[6] token of its half-open slot
@@ -24,7 +26,7 @@ local changes = KEYS[2]
 local result, latencies, code, source, token, slug = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local isPlain, account, failuresToOpen, isRepeat = ARGV[8] == '1', ARGV[9], tonumber(ARGV[10]), ARGV[11] == '1'
 local noted = ARGV[12]
-local isFailure = (result == 'fail' or result == 'late') and isPlain
+local isFailure = (result == 'fail' or result == 'late' or result == 'endpoint-fail') and isPlain
 local isInRow = result == 'fail' or result == 'hanging'
 
 local factor = 2 ^ (-math.max(0, now - num('at')) / HALF_LIFE_MS)
@@ -36,9 +38,12 @@ for weight in string.gmatch(h.hist or '', '[^,]+') do
   weights[index] = tonumber(weight) * factor
   index = index + 1
 end
-if result == 'ok' then
+if result == 'ok' or result == 'endpoint-fail' then
   if run < 0 then failBefore = failBefore - run end
   run = math.max(run, 0)
+  if result == 'endpoint-fail' then run = 0 end
+end
+if result == 'ok' then
   for latencyText in string.gmatch(latencies, '[^,]+') do
     local latency = tonumber(latencyText)
     ok, okBefore, run = ok + 1, okBefore + 1, run + 1
