@@ -3,8 +3,8 @@ import type { Db } from './database.ts'
 import type { ApiKey, CallRow, Connection, Environment, ProviderKey, Role, Team } from './schema.ts'
 
 /**
- * What the database has of an account, but for its usage. Ended keys and connections are there for
- * 30 days.
+ * Everything that the database has about an account, except its usage. Keys and connections that
+ * have ended are included for 30 days.
  */
 export interface AccountRows {
   keys: ApiKey[]
@@ -52,7 +52,7 @@ export async function readAccountRows(db: Db, userId: string): Promise<AccountRo
   }
 }
 
-/** Calls of one day by all that they are counted by. */
+/** The number of calls of one day, for each combination of key, API, status and mode. */
 export interface UsageRow {
   day: string
   key: string
@@ -62,12 +62,12 @@ export interface UsageRow {
   calls: number
 }
 
-/** Rows of one statement, which stays far below the time that a statement may take. */
+/** Rows that one statement reads, so that it stays far below its time limit. */
 const PAGE_ROWS = 2_000
 
 /**
- * All usage of an account in pages, in the order of the primary key; a page is read when the page
- * before was taken.
+ * All usage of an account, page by page, in the order of the primary key. A page is read when the
+ * caller has taken the previous page.
  */
 export async function* readUsagePages(
   db: Db,
@@ -88,7 +88,7 @@ export async function* readUsagePages(
   }
 }
 
-/** Rows of the log of calls in an export, newest first; `GET /v1/logs` has the others. */
+/** Most rows of the log of calls in an export, newest first. `GET /v1/logs` has the older rows. */
 export const EXPORTED_CALLS_MAX = 10_000
 
 /** The newest rows of an account in the log of calls, in pages. */

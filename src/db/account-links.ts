@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
 
-/** Whose password a link sets. */
+/** A one-time link, and the account whose password it sets. */
 export interface AccountLink {
   userId: string
   provesAddress: boolean
@@ -22,7 +22,7 @@ export async function insertAccountLink(
     .execute()
 }
 
-/** Whether a link is good, without using it. */
+/** Whether a link is valid. Does not use it. */
 export async function hasAccountLink(db: Db, tokenHash: Buffer): Promise<boolean> {
   const link = await db
     .selectFrom('account_links')
@@ -33,7 +33,10 @@ export async function hasAccountLink(db: Db, tokenHash: Buffer): Promise<boolean
   return link !== undefined
 }
 
-/** Uses a link. Of two concurrent uses one gets it. All other links of the account end with it. */
+/**
+ * Uses a link and deletes all other links of the account. If two requests use it at once, only one
+ * gets it.
+ */
 export async function useAccountLink(transaction: Db, tokenHash: Buffer): Promise<AccountLink | undefined> {
   const link = await transaction
     .deleteFrom('account_links')

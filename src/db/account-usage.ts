@@ -6,13 +6,16 @@ export interface ApiUsage {
   day: string
   slug: string
   calls: number
-  /** Answered with 4xx. */
+  /** Calls that were answered with 4xx. */
   refused: number
-  /** Answered with 5xx, even if they were never queued. */
+  /** Calls that were answered with 5xx, including calls that were never queued. */
   failed: number
 }
 
-/** Calls of an account since a UTC day, by day and API, the latest day and the most calls first. */
+/**
+ * Calls of an account since a UTC day, by day and API. The latest day comes first, and within a day
+ * the API with the most calls.
+ */
 export async function usageByApi(db: Db, accountId: string, from: string): Promise<ApiUsage[]> {
   const { rows } = await sql<ApiUsage>`
     select to_char(day, 'YYYY-MM-DD') as day, slug, ${SUMS} from ${counted(sql`user_id = ${accountId} and day >= ${from}::date`)}
@@ -22,11 +25,11 @@ export async function usageByApi(db: Db, accountId: string, from: string): Promi
 
 export interface AccountUsage extends Omit<ApiUsage, 'slug' | 'day'> {
   id: string
-  /** Null if the account is gone. */
+  /** Email address; null if the account was deleted. */
   email: string | null
 }
 
-/** The accounts that call an API most on a UTC day. */
+/** The accounts with the most calls of an API on a UTC day. */
 export async function accountsOfApi(
   db: Db,
   { slug, day }: { slug: string; day: string },

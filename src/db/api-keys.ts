@@ -5,7 +5,7 @@ import { createdMicrosOf, isAfter, type Listed, type RowRange } from './row-rang
 import type { ApiKey, Environment, NewApiKey } from './schema.ts'
 import { TRUST_COLUMNS, type Trust } from './users.ts'
 
-/** What an owner allows a key or a connection, and the id under which its calls are counted. */
+/** The restrictions of a key or a connection, and the id under which its calls are counted. */
 export interface AllowedToCredential {
   limitsId: string
   apis: string[] | null
@@ -15,7 +15,7 @@ export interface AllowedToCredential {
   inFlight: number | null
 }
 
-/** What admission needs to know of a key. */
+/** What admission reads about a key. */
 export interface KeyOwner extends Trust, AllowedToCredential {
   keyId: string
   userId: string
@@ -24,11 +24,11 @@ export interface KeyOwner extends Trust, AllowedToCredential {
   environment: Environment
   expiresAt: Date | null
   mayWrite: boolean
-  /** The account may be enabled again. */
+  /** When the account was disabled. It may be enabled again. */
   disabledAt: Date | null
 }
 
-/** The owner of a key that is neither revoked nor expired. */
+/** The owner of a key, unless the key is revoked or expired. */
 export function findKeyOwner(db: Db, keyHash: Buffer): Promise<KeyOwner | undefined> {
   return db
     .selectFrom('api_keys')
@@ -59,8 +59,8 @@ export function findKeyOwner(db: Db, keyHash: Buffer): Promise<KeyOwner | undefi
 export const isUnexpired = sql<boolean>`(api_keys.expires_at is null or api_keys.expires_at > now())`
 
 /**
- * The keys an account may revoke and nobody has, newest first: its own and the keys of teams it
- * owns or administers. One more than the limit if there are more.
+ * The keys that an account may revoke and that are not revoked, newest first: its own keys, and the
+ * keys of teams that it owns or administers. Returns one row more than the limit if there are more.
  */
 export function listApiKeys(db: Db, userId: string, { limit, after }: RowRange): Promise<Listed<ApiKey>[]> {
   return db
@@ -84,7 +84,7 @@ export function listApiKeys(db: Db, userId: string, { limit, after }: RowRange):
     .execute()
 }
 
-/** The live keys that count against an account, its teams' too, newest first. */
+/** The live keys that count against an account, including the keys of its teams, newest first. */
 export function listAccountKeys(db: Db, userId: string): Promise<ApiKey[]> {
   return db
     .selectFrom('api_keys')
@@ -109,21 +109,22 @@ export function listTeamKeys(db: Db, teamId: string): Promise<ApiKey[]> {
     .execute()
 }
 
-/** A key, revoked or not, whoever's it is. */
+/** A key of any owner, even if it is revoked. */
 export function findApiKey(db: Db, keyId: string): Promise<ApiKey | undefined> {
   return db.selectFrom('api_keys').selectAll().where('id', '=', keyId).executeTakeFirst()
 }
 
 export interface KeyLimits {
-  /** Live keys of the account, with the keys of its teams. */
+  /** Live keys that the account may have, including the keys of its teams. */
   keysMax: number
-  /** Live keys that other accounts made in its teams. */
+  /** Live keys that other accounts may make in its teams. */
   othersKeysMax: number
 }
 
 /**
- * Inserts a key unless the account has its full number of live keys already, exactly, even under
- * concurrent requests. Admins of its teams cannot use up the account's whole number.
+ * Inserts a key unless the account already has its full number of live keys. The count is exact
+ * even under concurrent requests. `othersKeysMax` ensures that admins of its teams cannot use up
+ * the account's whole number.
  */
 export async function insertApiKey(
   transaction: Db,
@@ -139,14 +140,17 @@ export async function insertApiKey(
 }
 
 /**
- * What adds live keys to one account happens one after the other: each counts what the step before
- * it left.
+ * Serialises all changes that add live keys to an account, so that each counts the keys that the
+ * previous change left.
  */
 export async function lockLiveKeys(transaction: Db, userId: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${userId}, 1))`.execute(transaction)
 }
 
-/** Keys that no other key has replaced. `others`: only keys that other accounts made. */
+/**
+ * Counts live keys that no other key has replaced. `others` counts only the keys that other
+ * accounts made.
+ */
 export async function countLiveKeys(db: Db, userId: string): Promise<{ count: number; others: number }> {
   const { count, others } = await db
     .selectFrom('api_keys')
@@ -161,8 +165,8 @@ export async function countLiveKeys(db: Db, userId: string): Promise<{ count: nu
 }
 
 /**
- * Keys that another key has replaced and that still work, counted exactly until the transaction
- * ends.
+ * Counts the keys that another key has replaced and that still work. The count is exact until the
+ * transaction ends.
  */
 export async function countOverlaps(transaction: Db, userId: string): Promise<number> {
   await lockLiveKeys(transaction, userId)
@@ -179,7 +183,7 @@ export async function countOverlaps(transaction: Db, userId: string): Promise<nu
 
 /**
  * Revokes a key.
- * @returns the account it counted against; undefined if it is revoked already
+ * @returns the account against which it counted; undefined if it was revoked already
  */
 export async function revokeApiKey(db: Db, keyId: string): Promise<string | undefined> {
   const key = await db
@@ -193,7 +197,8 @@ export async function revokeApiKey(db: Db, keyId: string): Promise<string | unde
 }
 
 /**
- * Notes that keys were used, to the minute: a busy key is written once a minute, not once a call.
+ * Records when keys were last used, to the minute. A busy key is therefore written once a minute,
+ * not for each call.
  */
 export async function touchApiKeys(db: Db, keyIds: string[]): Promise<void> {
   if (keyIds.length === 0) return

@@ -3,18 +3,18 @@ import type { Db } from './database.ts'
 import type { AuditEntry } from './schema.ts'
 
 export interface AuditRecord {
-  /** Who: the operator's name as given, and the address it came from. */
+  /** Who made the change: the operator's name as given, and the address of the request. */
   actor: string
-  /** `user.update`, `upstream.pause`. */
+  /** What was done: `user.update`, `upstream.pause`. */
   action: string
-  /** Id of the user or slug of the upstream. */
+  /** The id of the user, or the slug of the upstream. */
   subject: string
-  /** What was changed, as it was and as it is; never a key. */
+  /** The changed values before and after; never a key. */
   before?: object
   after?: object
 }
 
-/** Writes a change down; in the transaction of the change itself if there is a transaction. */
+/** Records a change. Pass the transaction of the change itself, if it has a transaction. */
 export async function insertAuditRecord(db: Db, record: AuditRecord): Promise<void> {
   await db
     .insertInto('audit_log')
@@ -28,21 +28,23 @@ export async function insertAuditRecord(db: Db, record: AuditRecord): Promise<vo
     .execute()
 }
 
-/** Which changes are wanted; absent members leave nothing out. */
+/** Which changes to list. An absent member does not restrict the list. */
 export interface AuditFilter {
   from?: Date | undefined
-  /** The first moment that is not wanted any more. */
+  /** The end of the time range, exclusive. */
   to?: Date | undefined
-  /** A part of who did it, in any case. */
+  /** A part of the actor, in any letter case. */
   actor?: string | undefined
-  /** `upstream.pause`, or the part before the dot for all of its kind. */
+  /**
+   * An action such as `upstream.pause`, or the part before the dot for all actions of this kind.
+   */
   action?: string | undefined
   subject?: string | undefined
-  /** Only changes before the change with this id. */
+  /** Lists only changes that came before the change with this id. */
   beforeId?: string | undefined
 }
 
-/** The latest changes that fit, newest first. */
+/** The latest matching changes, newest first. */
 export async function listAuditRecords(db: Db, filter: AuditFilter, countMax: number): Promise<AuditEntry[]> {
   const { from, to, actor, action, subject, beforeId } = filter
   let query = db.selectFrom('audit_log').selectAll().orderBy('id', 'desc').limit(countMax)

@@ -6,15 +6,15 @@ import type { Log } from '../log.ts'
 import { type Place, Places, PooledClient, startLimit, type WaitLimit } from './pool-waits.ts'
 import { PostgresAccess } from './postgres-access.ts'
 
-/** Longest a statement may run on the server, milliseconds. */
+/** Longest run time of a statement on the server, milliseconds. */
 const STATEMENT_MS_MAX = 1_500
 
-/** Longest a transaction may stay idle on the server, milliseconds. */
+/** Longest idle time of a transaction on the server, milliseconds. */
 const IDLE_IN_TRANSACTION_MS_MAX = 5_000
 
 /**
- * SQLSTATE of a Postgres all of whose connections are taken: by the server, the database or the
- * role.
+ * SQLSTATE of a Postgres that has no free connection, because of the limit of the server, the
+ * database or the role.
  */
 const TOO_MANY_CONNECTIONS = '53300'
 
@@ -22,15 +22,15 @@ const TOO_MANY_CONNECTIONS = '53300'
 const FOREIGN_KEY_VIOLATION = '23503'
 
 /**
- * How long a pool makes do with the connections that it has after Postgres refused it another
- * connection, milliseconds.
+ * How long a pool uses only the connections that it has after Postgres refused another connection,
+ * milliseconds.
  */
 const CROWDED_MS = 5_000
 
 /**
- * Longest from the request for a connection to the answer of its first statement, and longest for
- * every further statement, milliseconds. The server's own limit comes first; this limit is for a
- * server that says nothing.
+ * Longest time from the request for a connection to the answer of its first statement, and longest
+ * time of every further statement, milliseconds. The server's own limit is shorter, so this limit
+ * only applies to a server that does not answer at all.
  */
 const ANSWER_MS_MAX = 1_800
 
@@ -38,15 +38,15 @@ export interface PoolOptions {
   url: string
   log: Log
   connectionsMax: number
-  /** Connections that stay open while nobody uses them. */
+  /** Connections that stay open while they are idle. */
   connectionsMin?: number
 }
 
 /**
- * A pool of Postgres connections that answers in time. Every failure to get an answer is thrown as
- * DEPENDENCY_UNAVAILABLE: no connection, a broken connection, a server that is silent, overloaded
- * or read-only. Errors of the statement itself are thrown as pg throws them. Works through
- * PgBouncer in transaction mode too.
+ * A pool of Postgres connections that answers in time. If no answer can be had, it throws
+ * DEPENDENCY_UNAVAILABLE: there is no connection, the connection broke, or the server is silent,
+ * overloaded or read-only. Errors of the statement itself are thrown as pg throws them. It also
+ * works through PgBouncer in transaction mode.
  */
 export class BoundedPool implements PostgresPool {
   readonly options = {}
@@ -55,7 +55,10 @@ export class BoundedPool implements PostgresPool {
   readonly #places: Places
   #pool: pg.Pool
   #loggedReason = ''
-  /** Connections that stand; the pool's own count includes connections that are being made. */
+  /**
+   * Open connections by pool. The pool's own count includes connections that are still being
+   * opened.
+   */
   readonly #connected = new WeakMap<pg.Pool, Set<pg.PoolClient>>()
 
   constructor(options: PoolOptions) {
@@ -84,7 +87,10 @@ export class BoundedPool implements PostgresPool {
     return new BoundedClient(client, this.#access, { place, firstAnswerMs: ANSWER_MS_MAX - limit.countedMs })
   }
 
-  /** The pool goes on to connect if the limit ends the wait: the place is taken until then. */
+  /**
+   * Checks a connection out. If the limit ends the wait, the pool continues to open the connection,
+   * and the place stays taken until it is open.
+   */
   async #checkOutAt(place: Place, limit: WaitLimit): Promise<pg.PoolClient> {
     const checkedOut = this.#checkOut(limit)
     try {
@@ -110,8 +116,8 @@ export class BoundedPool implements PostgresPool {
       min: this.#options.connectionsMin ?? 0,
       Client: PooledClient,
     })
-    // Each connection has a listener of its own while it is in use: the pool listens to idle
-    // connections alone, and an error nobody listens to would end the process.
+    // The pool listens for errors of idle connections only. A connection in use needs a listener of
+    // its own, because an error without a listener ends the process.
     const connected = new Set<pg.PoolClient>()
     this.#connected.set(pool, connected)
     pool.on('remove', (client) => void connected.delete(client))
@@ -130,8 +136,9 @@ export class BoundedPool implements PostgresPool {
       this.#loggedReason = ''
       return client
     } catch (cause) {
-      // The pool of a refused way has no connection. It is not closed, because requests that wait
-      // in it come here too.
+      // Another request has already replaced the pool that used the refused way to connect. That
+      // pool has no connections, and it is not closed, because requests that wait in it arrive here
+      // too.
       if (pool !== this.#pool) return await this.#checkOut(limit)
       if (!limit.isOver && this.#makesDo(pool, cause)) return await this.#checkOut(limit)
       if (this.#access.learn(cause)) {
@@ -145,8 +152,8 @@ export class BoundedPool implements PostgresPool {
   }
 
   /**
-   * When Postgres has no connection left, requests wait for a connection that the pool has, as they
-   * wait in a pool that is full. Fails closed without any: nothing could become free.
+   * If Postgres has no free connection, requests wait for a connection of the pool, as in a full
+   * pool. Fails closed if the pool has no connection, because then none can become free.
    */
   #makesDo(pool: pg.Pool, cause: unknown): boolean {
     const connected = this.#connected.get(pool)?.size ?? 0
@@ -161,7 +168,7 @@ export class BoundedPool implements PostgresPool {
     return true
   }
 
-  /** Once for each reason: an outage makes a failure of every request. */
+  /** Logs a failure once for each reason, because every request fails during an outage. */
   #logFailure(cause: unknown): void {
     const reason = sqlState(cause) ?? (cause instanceof Error ? cause.message : '')
     if (reason === this.#loggedReason) return
@@ -171,7 +178,7 @@ export class BoundedPool implements PostgresPool {
   }
 }
 
-/** A connection for as long as one request or transaction has it. */
+/** A connection that belongs to one request or transaction. */
 class BoundedClient implements PostgresPoolClient {
   readonly #client: pg.PoolClient
   readonly #access: PostgresAccess
@@ -194,7 +201,7 @@ class BoundedClient implements PostgresPoolClient {
   query<Row>(statement: string, values: readonly unknown[]): Promise<PostgresQueryResult<Row>>
   query(): never
   async query(statement?: string, values: readonly unknown[] = []): Promise<unknown> {
-    // The other form of Kysely's interface streams rows; no query of ours does.
+    // Kysely's interface also allows to stream rows, which no query of ours does.
     if (typeof statement !== 'string') throw new TypeError('only statements are taken')
     return this.#access.takesSettings
       ? await this.#run(statement, values)
@@ -202,8 +209,8 @@ class BoundedClient implements PostgresPoolClient {
   }
 
   release(isDiscarded = false): void {
-    // A connection whose answer did not come is closed: the late answer must not meet the next
-    // request.
+    // If the answer did not arrive, the connection is closed, so that the next request cannot
+    // receive the late answer.
     this.#client.release(isDiscarded || this.#isBroken)
     this.#place.leave()
   }
@@ -234,7 +241,7 @@ class BoundedClient implements PostgresPoolClient {
     const timer = new PatientTimer(answerMs, () => reject(new SilentPostgresError(answerMs)))
     this.#answerMs = ANSWER_MS_MAX
     try {
-      // Without values the simple protocol is used, which takes several statements at once.
+      // Without values, pg uses the simple protocol, which allows several statements at once.
       const answer = values.length === 0 ? this.#client.query(statement) : this.#client.query(statement, [...values])
       return await Promise.race([answer, timedOut])
     } catch (cause) {
@@ -247,7 +254,7 @@ class BoundedClient implements PostgresPoolClient {
   }
 }
 
-/** Postgres is connected and says nothing. */
+/** Postgres is connected but does not answer. */
 class SilentPostgresError extends Error {
   constructor(silentMs: number) {
     super(`Postgres has not answered for ${Math.round(silentMs)} ms`)
@@ -255,15 +262,15 @@ class SilentPostgresError extends Error {
   }
 }
 
-/** SQLSTATE of an error that the server sent; undefined for anything else. */
+/** The SQLSTATE of an error that the server sent; undefined for any other error. */
 export function sqlState(error: unknown): string | undefined {
   return error instanceof pg.DatabaseError ? error.code : undefined
 }
 
 /**
- * Whether Postgres could not answer: SQLSTATE classes 08, 53 and 57, 25006 (read-only), deadlocks
- * and serialisation failures, all of which pass by themselves, and everything that is no answer of
- * the server (a broken or silent connection) but a mistake of ours.
+ * Whether Postgres could not answer. True for SQLSTATE classes 08, 53 and 57, 25006 (read-only),
+ * deadlocks and serialisation failures, which pass by themselves, and for errors that the server
+ * did not send, such as a broken or silent connection. False for our own mistakes.
  */
 function isUnavailable(error: unknown): boolean {
   const state = sqlState(error)
@@ -272,7 +279,8 @@ function isUnavailable(error: unknown): boolean {
 }
 
 /**
- * What a row refers to, by the foreign key that has no row any more. The first that fits counts.
+ * Foreign keys and the code to answer if the row to which they refer was deleted. The first match
+ * counts.
  */
 const REFERRED: [foreignKey: RegExp, code: ErrorCode][] = [
   [/^team_members_user_id_fkey$/, 'USER_NOT_FOUND'],
@@ -282,8 +290,8 @@ const REFERRED: [foreignKey: RegExp, code: ErrorCode][] = [
 ]
 
 /**
- * The refusal if what a new row refers to was deleted after the request had found it, for example
- * the account of the request. Undefined for every other error.
+ * The refusal if a new row refers to something that was deleted after the request found it, for
+ * example the account of the request. Undefined for every other error.
  */
 function deletedMeanwhile(cause: unknown): GatewayError | undefined {
   if (sqlState(cause) !== FOREIGN_KEY_VIOLATION) return undefined

@@ -2,31 +2,31 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Db } from './database.ts'
 import type { CallRow, CallVia, Environment } from './schema.ts'
 
-/** A row with the names of what made the call. */
+/** A row with the names of the key, application and account that made the call. */
 export interface ListedCallRow extends CallRow {
-  /** Null for a key that has been deleted, and for a session. */
+  /** Label of the key; null for a session, and for a key that was deleted. */
   key_label: string | null
   key_last_four: string | null
-  /** Name of the application whose connection made the call. */
+  /** Name of the application, if its connection made the call. */
   application: string | null
-  /** Address of the account; null if the account is gone. */
+  /** Email address of the account; null if the account was deleted. */
   email: string | null
 }
 
-/** Which calls are listed; what is absent restricts nothing. */
+/** Which calls to list. An absent member does not restrict the list. */
 export interface CallFilter {
   accountId?: string | undefined
-  /** Calls of this team's keys alone. */
+  /** Only calls with keys of this team. */
   teamId?: string | undefined
   from?: Date | undefined
-  /** Exclusive. */
+  /** The end of the time range, exclusive. */
   to?: Date | undefined
   slug?: string | undefined
   endpoint?: string | undefined
-  /** First and last status, both included. */
+  /** The first and the last status, both inclusive. */
   status?: [first: number, last: number] | undefined
   code?: string | undefined
-  /** Calls with an error alone. */
+  /** Only calls that failed. */
   isFailure?: boolean
   /** Id of a key or of a connection, or `session`. */
   key?: string | undefined
@@ -35,7 +35,7 @@ export interface CallFilter {
   tool?: string | undefined
 }
 
-/** Where a call stands in the list: later calls come first. */
+/** The position of a call in the list. Later calls come first. */
 export interface CallPosition {
   /** Milliseconds since the epoch. */
   at: number
@@ -44,23 +44,23 @@ export interface CallPosition {
 
 export interface CallPage {
   calls: ListedCallRow[]
-  /** Where the next page begins; undefined if there are no further calls. */
+  /** The start of the next page; undefined if there are no further calls. */
   next: CallPosition | undefined
 }
 
 /**
- * Calls that a page reads at most: a filter that fits few of a million calls would otherwise read
- * all of them. A page may therefore have fewer calls than its limit, or none, although others come
- * after it.
+ * Most rows that a page reads. Without this limit, a filter that matches few of a million calls
+ * would read all of them. So a page may have fewer calls than its limit, or none, although more
+ * pages follow.
  */
 const READ_MAX = 20_000
 
-/** Calls of one request: a batch has at most fifty. */
+/** Most calls of one request. A batch has at most fifty. */
 const REQUEST_CALLS_MAX = 100
 
 /**
- * The calls that fit, newest first. Each page takes about the same time, whatever the filter and
- * however many calls there are.
+ * The matching calls, newest first. Each page takes about the same time, whatever the filter and
+ * the number of calls.
  */
 export async function listCalls(
   db: Db,
@@ -76,7 +76,7 @@ export async function listCalls(
     order by page.at desc, page.id desc`.execute(db)
   const calls = rows.slice(0, limit)
   if (rows.length > limit) return { calls, next: positionOf(calls.at(-1)) }
-  // Without conditions the page has all that was read.
+  // Without further conditions every row that was read belongs to the page.
   if (conditions.length === 1) return { calls, next: undefined }
   const { rows: last } = await sql<Pick<CallRow, 'at' | 'id'>>`
     select at, id from call_log where ${bounds} order by at desc, id desc
@@ -85,12 +85,15 @@ export async function listCalls(
 }
 
 /**
- * Whose calls may be seen: the calls of an account and of the keys of teams that it manages, or
- * all.
+ * Whose calls may be shown: the calls of an account and of the keys of teams that it manages, or
+ * all calls.
  */
 export type CallViewer = { accountId: string } | 'operator'
 
-/** The call with an id, or the calls of a request with an id, in the order in which they ended. */
+/**
+ * The call with this id, or the calls of the request with this id, in the order in which they
+ * ended.
+ */
 export async function findCallsById(
   db: Db,
   { kind, uuid }: { kind: 'call' | 'req'; uuid: string },
@@ -110,7 +113,7 @@ function isSeenBy(accountId: string): RawBuilder<unknown> {
     where team_members.user_id = ${accountId} and team_members.role in ('owner', 'admin')))`
 }
 
-/** Rows of a page with the names that belong to them. */
+/** The rows of a page, joined with names of keys, applications and accounts. */
 function named(page: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`
     select page.*, api_keys.label as key_label, api_keys.last_four as key_last_four,
@@ -122,8 +125,8 @@ function named(page: RawBuilder<unknown>): RawBuilder<unknown> {
 }
 
 /**
- * What an index finds. The moment of the position stands there alone too, because partitions are
- * chosen by it.
+ * Conditions that an index can use. The time of the position is repeated as a condition of its own,
+ * because Postgres selects partitions by it.
  */
 function boundsOf({ accountId, from, to }: CallFilter, after: CallPosition | undefined): RawBuilder<unknown> {
   const bounds = [sql`true`]

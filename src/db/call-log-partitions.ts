@@ -5,28 +5,28 @@ import type { Db } from './database.ts'
 
 const DAY_MS = 86_400_000
 
-/** Days beyond today for which partitions are there. */
+/** For how many days after today partitions are created. */
 const AHEAD_DAYS = 2
 
 /**
- * Longest that a statement waits for a lock of the table, milliseconds: whoever comes behind it
- * waits as long.
+ * Longest that a statement waits for a lock of the table, milliseconds. Statements behind it wait
+ * as long.
  */
 const LOCK_MS_MAX = 200
 
 /** Key of the lock that lets one process at a time change the partitions of a schema. */
 const LOCK = sql`hashtextextended(current_schema() || '.call_log', 2)`
 
-/** How soon a process looks again whether the lock is free, milliseconds. */
+/** How soon a process checks again whether the lock is free, milliseconds. */
 const LOCK_RETRY_MS = 50
 
-/**
- * How often partitions are looked after, and how soon a look that failed is repeated. Milliseconds.
- */
+/** How often the partitions are checked, and how soon a failed check is repeated, milliseconds. */
 const KEEP_EVERY_MS = 3_600_000
 const RETRY_MS = 60_000
 
-/** Looks after the partitions each hour, from the start on. Any number of processes may. */
+/**
+ * Maintains the partitions, at the start and then every hour. Any number of processes may run it.
+ */
 export class CallLogPartitions {
   readonly #deps: { db: Db; log: Pick<Log, 'warn'>; days: number }
   #timer: NodeJS.Timeout | undefined
@@ -60,7 +60,7 @@ export class CallLogPartitions {
   }
 }
 
-/** UTC day of a moment, `2026-11-26`. */
+/** The UTC day of a time, `2026-11-26`. */
 export function dayOf(epochMs: number): string {
   return new Date(epochMs).toISOString().slice(0, 10)
 }
@@ -71,9 +71,9 @@ export function partitionOf(day: string): string {
 }
 
 /**
- * Creates the partitions of these UTC days as far as they are missing. Attaching a table takes a
- * lock that reading and writing rows does not wait for; `create table … partition of` would stop
- * both. Any number of processes may do it at once.
+ * Creates missing partitions of these UTC days. A new table is attached, because this takes a lock
+ * that does not block reading and writing rows; `create table … partition of` would block both. Any
+ * number of processes may do it at once.
  *
  * @throws GatewayError DEPENDENCY_UNAVAILABLE
  */
@@ -91,7 +91,10 @@ export async function createPartitions(db: Db, days: string[]): Promise<void> {
   }
 }
 
-/** Partitions of the schema, the earliest first; also such as are detached and not yet dropped. */
+/**
+ * Partitions of the schema, the oldest first. Includes partitions that are detached but not dropped
+ * yet.
+ */
 export async function listPartitions(db: Db): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`
     select relname as name from pg_class
@@ -101,12 +104,12 @@ export async function listPartitions(db: Db): Promise<string[]> {
 }
 
 /**
- * Creates the partitions of today and of the next days, and drops partitions that are older than
- * `days`; with 0 all of them. A partition is detached first, which takes the lock of the whole
- * table for a moment, and then dropped by itself, because the removal of its files takes longer.
+ * Creates the partitions of today and the next days, and drops partitions that are older than
+ * `days`; if `days` is 0, drops all. A partition is first detached, which locks the whole table for
+ * a moment. It is then dropped separately, because removing its files takes longer.
  *
- * @throws what Postgres says if the lock was not free within 200 ms: the next try goes on at the
- *   same partition
+ * @throws the error of Postgres if the lock was not free within 200 ms. The next run continues with
+ *   the same partition.
  */
 export async function keepPartitions(db: Db, days: number): Promise<void> {
   const { rows } = await sql<{ now: Date }>`select now() as now`.execute(db)
@@ -133,9 +136,9 @@ async function dropPartition(db: Db, name: string): Promise<void> {
 }
 
 /**
- * One process at a time. No statement waits long for a lock of the table, because readers and
- * writers of rows would wait behind it. While another process changes partitions, this process
- * waits outside of a transaction, for as long as the other takes.
+ * Runs a change while no other process changes partitions. No statement waits long for a lock of
+ * the table, because readers and writers would wait behind it. While another process changes
+ * partitions, this process waits outside of a transaction.
  */
 async function withLock(db: Db, change: (transaction: Db) => Promise<unknown>): Promise<void> {
   const changeIfFree = async (transaction: Db): Promise<boolean> => {

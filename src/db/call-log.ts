@@ -3,12 +3,13 @@ import { partitionOf } from './call-log-partitions.ts'
 import type { Db } from './database.ts'
 import type { CallRow } from './schema.ts'
 
-/** A row as it is written; `at` in milliseconds since the epoch. */
+/** A row to insert; `at` in milliseconds since the epoch. */
 export type NewCallRow = Omit<CallRow, 'at'> & { at: number }
 
 /**
- * Writes rows in one statement. A row that is there already stays as it is: the answer to an
- * earlier try was lost. The rows travel as one JSON text, which costs this process least.
+ * Inserts rows with one statement. Existing rows stay unchanged, because the answer to an earlier
+ * attempt may have been lost. The rows are sent as one JSON text, which costs this process the
+ * least.
  */
 export async function insertCallRows(db: Db, rows: NewCallRow[]): Promise<void> {
   await sql`
@@ -23,7 +24,7 @@ export async function insertCallRows(db: Db, rows: NewCallRow[]): Promise<void> 
     on conflict do nothing`.execute(db)
 }
 
-/** Bytes that the rows of a UTC day take with their indexes; 0 if there are none. */
+/** Bytes of the rows of a UTC day with their indexes; 0 if there are none. */
 export async function readDayBytes(db: Db, day: string): Promise<number> {
   const { rows } = await sql<{ bytes: string }>`
     select coalesce(pg_total_relation_size(to_regclass(${partitionOf(day)})), 0) as bytes`.execute(db)

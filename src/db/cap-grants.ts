@@ -10,10 +10,10 @@ export interface CapGrants {
   granted: number
 }
 
-/** Longer windows than this are not restored, days. */
+/** How long grants are kept, days. Longer windows cannot be restored. */
 const KEPT_DAYS = 32
 
-/** Adds to the counts. */
+/** Adds grants to the stored counts. */
 export async function addCapGrants(db: Db, grants: CapGrants[]): Promise<void> {
   await db
     .insertInto('cap_grants')
@@ -26,7 +26,7 @@ export async function addCapGrants(db: Db, grants: CapGrants[]): Promise<void> {
     .execute()
 }
 
-/** What all workers sent under a cap, by minute, from `since` on. */
+/** The requests that all workers sent under a cap since `since`, by minute. */
 export async function readCapGrants(
   db: Db,
   { slug, bucket }: { slug: string; bucket: string },

@@ -5,7 +5,7 @@ import type { Db } from './database.ts'
 import type { Connection, NewConnection } from './schema.ts'
 import { TRUST_COLUMNS, type Trust } from './users.ts'
 
-/** What admission needs to know of an access token. */
+/** What admission reads about an access token. */
 export interface TokenOwner extends Pick<Connection, 'resource'>, Trust, AllowedToCredential {
   connectionId: string
   userId: string
@@ -15,7 +15,7 @@ export interface TokenOwner extends Pick<Connection, 'resource'>, Trust, Allowed
   disabledAt: Date | null
 }
 
-/** The owner of an access token that is good: not expired, its connection not ended. */
+/** The owner of an access token, unless the token has expired or its connection has ended. */
 export function findTokenOwner(db: Db, idHash: Buffer): Promise<TokenOwner | undefined> {
   return db
     .selectFrom('oauth_artifacts')
@@ -57,10 +57,10 @@ export function listConnections(db: Db, userId: string): Promise<Connection[]> {
 }
 
 /**
- * Adds a connection. Earlier connections of the same application to the same resource end, so that
- * a user who signs in again has one connection and not two.
+ * Adds a connection. Earlier connections of the same application to the same resource end, so a
+ * user who signs in again has one connection, not two.
  *
- * @returns whether the account has room for it
+ * @returns whether the account may have another connection
  */
 export function insertConnection(db: Db, connection: NewConnection, connectionsMax: number): Promise<boolean> {
   return db.transaction().execute(async (transaction) => {
@@ -87,10 +87,7 @@ export function insertConnection(db: Db, connection: NewConnection, connectionsM
   })
 }
 
-/**
- * A connection of an account that has not ended, which nobody else changes until the transaction
- * ends.
- */
+/** A connection of an account that has not ended. It is locked until the transaction ends. */
 export function lockConnection(transaction: Db, id: string, userId: string): Promise<Connection | undefined> {
   return transaction
     .selectFrom('connections')
@@ -110,7 +107,7 @@ export function updateConnection(
   return db.updateTable('connections').set(allowed).where('id', '=', id).returningAll().executeTakeFirstOrThrow()
 }
 
-/** Ends a connection of an account with all its tokens; false if there is none. */
+/** Ends a connection of an account and deletes its tokens; false if there is no such connection. */
 export function revokeConnection(db: Db, id: string, userId: string): Promise<boolean> {
   return db.transaction().execute(async (transaction) => {
     const { numUpdatedRows } = await transaction
@@ -126,21 +123,21 @@ export function revokeConnection(db: Db, id: string, userId: string): Promise<bo
   })
 }
 
-/** A refresh token that stayed would go on giving access tokens, which are refused. */
+/**
+ * Deletes the tokens of a connection. A refresh token that remained would continue to issue access
+ * tokens, although all of them are refused.
+ */
 async function deleteTokens(transaction: Db, connectionId: string): Promise<void> {
   await transaction.deleteFrom('oauth_artifacts').where('connection_id', '=', connectionId).execute()
 }
 
-/** Whose connection it is, ended or not. */
+/** The account of a connection, even if the connection has ended. */
 export async function findConnectionOwner(db: Db, id: string): Promise<string | undefined> {
   const row = await db.selectFrom('connections').select('user_id').where('id', '=', id).executeTakeFirst()
   return row?.user_id
 }
 
-/**
- * Notes that connections were used, to the minute. Ids that are none of a connection are passed
- * over.
- */
+/** Records when connections were last used, to the minute. Ids of keys among `ids` are ignored. */
 export async function touchConnections(db: Db, ids: string[]): Promise<void> {
   if (ids.length === 0) return
   await db

@@ -3,21 +3,21 @@ import type { Db } from './database.ts'
 import type { User } from './schema.ts'
 import { lockOwnedTeams } from './team-ownership.ts'
 
-/** What keeps an account from being deleted. */
+/** Why an account cannot be deleted. */
 export type Obstacle = 'another password' | { ownedTeams: string[] }
 
 /**
- * Deletes an account with its sessions, keys, connections, provider keys and memberships. Usage
- * stays under an id that names nobody. Keys that the account made in teams of others stay with the
- * teams.
+ * Deletes an account with its sessions, keys, connections, provider keys and memberships. Its usage
+ * remains under an id that no longer leads to a person. Keys that the account made in other
+ * accounts' teams remain with the teams.
  *
- * @param user as the password was compared with it
- * @returns undefined if the account is gone
+ * @param user as read when its password was compared
+ * @returns undefined after the account was deleted
  */
 export function deleteAccount(db: Db, user: User): Promise<Obstacle | undefined> {
   return db.transaction().execute(async (transaction) => {
-    // Until the account is gone nobody hands it a team, and it makes none: a team would be deleted
-    // with it.
+    // The lock ensures that the account neither gets nor makes a team until it is deleted. Such a
+    // team would be deleted with it.
     if ((await lockOwnedTeams(transaction, user.id)) > 0) {
       const teams = await transaction.selectFrom('teams').select('name').where('owner_id', '=', user.id).execute()
       return { ownedTeams: teams.map(({ name }) => name) }

@@ -16,7 +16,7 @@ export interface HealthChange {
 /** How long changes are kept, days. */
 const KEPT_DAYS = 90
 
-/** Stores changes; a change that is stored already stays as it is. */
+/** Stores changes. If a change is stored already, it stays unchanged. */
 export async function insertHealthChanges(db: Db, changes: HealthChange[]): Promise<void> {
   if (changes.length === 0) return
   await db
@@ -26,7 +26,7 @@ export async function insertHealthChanges(db: Db, changes: HealthChange[]): Prom
     .execute()
 }
 
-/** An upstream's changes since an instant, newest first; at most `limit`. */
+/** An upstream's changes since a time, newest first; at most `limit`. */
 export function listHealthChanges(
   db: Db,
   slug: string,

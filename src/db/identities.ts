@@ -1,7 +1,7 @@
 import type { Db } from './database.ts'
 import type { User } from './schema.ts'
 
-/** A person as an OIDC provider names them, whatever address they have. */
+/** The name by which an OIDC provider knows a person, independent of the email address. */
 export interface IdentityName {
   issuer: string
   subject: string
@@ -18,7 +18,7 @@ export function findUserByIdentity(db: Db, { issuer, subject }: IdentityName): P
     .executeTakeFirst()
 }
 
-/** Whether somebody at a provider has an account already. */
+/** Whether an account is already linked to somebody at a provider. */
 export async function hasIdentity(db: Db, userId: string, issuer: string): Promise<boolean> {
   const row = await db
     .selectFrom('identities')
@@ -29,7 +29,10 @@ export async function hasIdentity(db: Db, userId: string, issuer: string): Promi
   return row !== undefined
 }
 
-/** Lets a person's sign-in lead to an account, in place of whoever else at the provider had it. */
+/**
+ * Links a person to an account. If somebody else at the provider was linked to it, that link is
+ * replaced.
+ */
 export async function setIdentity(transaction: Db, userId: string, { issuer, subject }: IdentityName): Promise<void> {
   await transaction.deleteFrom('identities').where('user_id', '=', userId).where('issuer', '=', issuer).execute()
   await transaction.insertInto('identities').values({ issuer, subject, user_id: userId }).execute()

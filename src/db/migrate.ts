@@ -8,29 +8,27 @@ import { isTlsCode } from '../net/tls-code.ts'
 import { openClient, PostgresAccess } from './postgres-access.ts'
 import { listExecuted, listMigrations, MIGRATIONS } from './schema-version.ts'
 
-/**
- * How long the command waits for a Postgres that does not answer yet, and how often it tries.
- * Milliseconds.
- */
+/** How long the command waits for Postgres to answer, and how often it tries, milliseconds. */
 const WAIT_MS_MAX = 60_000
 const TRY_EVERY_MS = 1_000
 
 /**
- * Brings the schema up to date. Any number of nodes may do it at once: one holds the advisory lock,
- * the others wait on connections of their own, which have no statement time-out.
+ * Brings the schema up to date. Any number of nodes may run it at once: one holds the advisory
+ * lock, and the others wait on their own connections, which have no statement time-out.
  *
- * A schema that a newer version has migrated is left as it is, because every version runs on the
- * schema of the next.
+ * If a newer version has already migrated the schema, it stays as it is, because every version runs
+ * on the schema of the next version.
  *
- * @returns names of the migrations that ran, and of migrations that only a newer version knows
- * @throws Error naming the migration that failed; the schema is then as before
+ * @returns the names of the migrations that ran, and of the migrations that only a newer version
+ *   knows
+ * @throws Error that names the migration that failed; the schema is then unchanged
  */
 export async function migrate(databaseUrl: string): Promise<{ ran: string[]; newer: string[] }> {
   const access = new PostgresAccess(databaseUrl)
   await (await openClient(access)).end()
   const pool = new pg.Pool({ ...access.options, max: 1 })
-  // A connection that is lost between two statements shows in the next statement; without listeners
-  // it would end the process.
+  // If a connection is lost between two statements, the next statement fails. Without listeners the
+  // error would end the process.
   pool.on('error', () => undefined)
   pool.on('connect', (client) => client.on('error', () => undefined))
   const db = new Kysely({ dialect: new PostgresDialect({ pool }) })
@@ -56,8 +54,8 @@ async function listNewer(db: Kysely<unknown>): Promise<string[]> {
 }
 
 /**
- * The migrator insists on a file for each migration that ever ran: the files of newer versions do
- * nothing.
+ * The migrator demands a file for each migration that ever ran. Migrations of newer versions get a
+ * stand-in that does nothing.
  */
 async function loadMigrations(newer: string[]): Promise<Record<string, Migration>> {
   const nothing: Migration = { up: async () => undefined }
@@ -69,7 +67,7 @@ async function loadMigrations(newer: string[]): Promise<Record<string, Migration
 /**
  * Waits until Postgres answers.
  *
- * @throws Error in one sentence if it does not in time, or refuses
+ * @throws Error with one sentence if Postgres does not answer in time, or refuses
  */
 async function awaitPostgres(databaseUrl: string): Promise<void> {
   const { host } = new URL(databaseUrl)
@@ -82,7 +80,8 @@ async function awaitPostgres(databaseUrl: string): Promise<void> {
       return
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message || String(Reflect.get(cause, 'code')) : String(cause)
-      // The server has answered: a wrong password, no such database. 57P03: it starts.
+      // The server has answered with an error, such as a wrong password or a missing database.
+      // 57P03 means that it is starting.
       const isRefused = cause instanceof pg.DatabaseError && cause.code !== '57P03'
       if (isRefused || isTlsCode(String(Object(cause).code)))
         throw new Error(`Postgres at ${host} cannot be used: ${reason}`, { cause })
@@ -94,7 +93,7 @@ async function awaitPostgres(databaseUrl: string): Promise<void> {
 }
 
 /**
- * The command: migrates, and says in one sentence what came of it.
+ * The command line: migrates, and prints the result in one sentence.
  * @returns the exit code
  */
 async function main(): Promise<number> {
@@ -115,7 +114,7 @@ async function main(): Promise<number> {
 }
 
 if (import.meta.main) {
-  // As process 1 of a container it would ignore them.
+  // As process 1 of a container, Node would ignore these signals.
   for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => process.exit(1))
   process.exit(await main())
 }

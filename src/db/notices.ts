@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Db } from './database.ts'
 import type { Environment } from './schema.ts'
 
-/** A notice that an account gets once: its kind, and what it is about. */
+/** A notice that an account gets only once, identified by its kind and what it is about. */
 export interface Notice {
   kind: 'month-80' | 'month-100' | 'key-expires-7d' | 'key-expires-1d'
   /** The month, or the key and its expiry, to which the notice belongs. */
@@ -10,8 +10,8 @@ export interface Notice {
 }
 
 /**
- * The address for a notice; undefined if the account wants none, or if nobody has proven its
- * address.
+ * The address for notices; undefined if the account does not want notices, or if nobody has proven
+ * its address.
  */
 export async function findNoticeAddress(db: Db, accountId: string): Promise<string | undefined> {
   const row = await db
@@ -26,8 +26,8 @@ export async function findNoticeAddress(db: Db, accountId: string): Promise<stri
 }
 
 /**
- * Notes that notices are sent.
- * @returns the notices that no other process had noted before
+ * Records that notices are being sent.
+ * @returns the notices that no other process had recorded before
  */
 export async function claimNotices<T extends Notice>(db: Db, accountId: string, notices: T[]): Promise<T[]> {
   const rows = await db
@@ -39,7 +39,7 @@ export async function claimNotices<T extends Notice>(db: Db, accountId: string, 
   return notices.filter((notice) => rows.some(({ kind, period }) => kind === notice.kind && period === notice.period))
 }
 
-/** Takes back what was noted for a mail that was not sent: it is tried again. */
+/** Deletes the records of notices whose mail was not sent, so that another attempt can send it. */
 export async function unclaimNotices(db: Db, accountId: string, notices: Notice[]): Promise<void> {
   for (const { kind, period } of notices) {
     await db
@@ -51,7 +51,10 @@ export async function unclaimNotices(db: Db, accountId: string, notices: Notice[
   }
 }
 
-/** A key or a connection as its owner knows it, by the id under which its calls are counted. */
+/**
+ * The name of a key or a connection as its owner knows it, by the id under which its calls are
+ * counted.
+ */
 export async function findCredentialName(db: Db, id: string): Promise<string | undefined> {
   const key = await db
     .selectFrom('api_keys')
@@ -68,7 +71,7 @@ export async function findCredentialName(db: Db, id: string): Promise<string | u
   return connection && `the application ${connection.name}`
 }
 
-/** A key whose owner is to hear that it expires. */
+/** A key that is about to expire and whose owner gets a notice. */
 export interface ExpiringKey extends Notice {
   accountId: string
   label: string | null
@@ -78,9 +81,9 @@ export interface ExpiringKey extends Notice {
 }
 
 /**
- * Keys that expire soon and whose owners have no notice yet. If a key was made for less time than
- * a notice is sent ahead, there is no notice. There is none for a rotated key either, because its
- * owner chose its end.
+ * Keys that expire soon and whose owners have not been notified. A key that was made for less time
+ * than the notice comes ahead gets no notice. A rotated key gets none either, because its owner
+ * chose its end.
  */
 export async function findExpiringKeys(db: Db, countMax: number): Promise<ExpiringKey[]> {
   const { rows } = await sql<ExpiringKey>`

@@ -17,15 +17,15 @@ export interface FoundArtifact {
   secretId: string
   sealed: Buffer
   /**
-   * When a code was used, or a refresh token was superseded: another use is a replay (RFC 9700,
+   * When a code was used, or a refresh token was superseded. A later use is a replay (RFC 9700,
    * 4.14.2).
    */
   consumedAt: Date | null
 }
 
 /**
- * @param usedHash hash of the refresh token that a new refresh token replaces, or that an access
- *   token is stored for
+ * @param usedHash hash of the refresh token that led to this artifact: a new refresh token replaces
+ *   it, or a new access token is stored for it
  */
 export async function upsertArtifact(db: Db, artifact: StoredArtifact, usedHash?: Buffer): Promise<void> {
   const { kind, idHash, uidHash, connectionId, secretId, sealed, expiresAt } = artifact
@@ -42,10 +42,11 @@ export async function upsertArtifact(db: Db, artifact: StoredArtifact, usedHash?
 }
 
 /**
- * A refresh token is used when an access token is stored for it. That supersedes the token two
- * steps before it: its owner has the successor, because the successor's successor came into use. A
- * token whose successor alone was used may belong to a process that never got the answer, or to
- * another process of the application.
+ * Marks a refresh token as superseded. A refresh token counts as used when an access token is
+ * stored for it. This supersedes the token two steps before it: because the successor of that
+ * token's successor is in use, the owner has received the successor. If only the direct successor
+ * of a token was used, the token is not superseded, because a process may not have received the
+ * answer, or another process of the application may still hold the token.
  */
 function supersession(usedHash: Buffer) {
   return sql<never>`(update oauth_artifacts set superseded_at = now()
@@ -55,7 +56,7 @@ function supersession(usedHash: Buffer) {
       where used.kind = 'RefreshToken' and used.id_hash = ${usedHash}))`
 }
 
-/** By its id or its uid, while it has not expired. */
+/** The unexpired artifact with this id or uid. */
 export async function findArtifact(
   db: Db,
   kind: string,
@@ -67,7 +68,7 @@ export async function findArtifact(
       'id_hash',
       'secret_id',
       'sealed',
-      // Nodes of the version before mark a used refresh token in `consumed_at`. @until 0.4.0
+      // Nodes of the earlier version mark a used refresh token in `consumed_at`. @until 0.4.0
       sql<Date | null>`case kind when 'RefreshToken' then superseded_at else consumed_at end`.as('consumed_at'),
     ])
     .where('kind', '=', kind)
@@ -77,7 +78,7 @@ export async function findArtifact(
   return row && { idHash: row.id_hash, secretId: row.secret_id, sealed: row.sealed, consumedAt: row.consumed_at }
 }
 
-/** Marks a code as used; false when it was used before. */
+/** Marks a code as used; false if it was used before. */
 export async function consumeArtifact(db: Db, kind: string, idHash: Buffer): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('oauth_artifacts')
@@ -89,7 +90,7 @@ export async function consumeArtifact(db: Db, kind: string, idHash: Buffer): Pro
   return numUpdatedRows > 0n
 }
 
-/** The account whose connection an artifact belongs to; undefined if there is none. */
+/** The account to whose connection an artifact belongs; undefined if there is none. */
 export async function findArtifactOwner(db: Db, kind: string, idHash: Buffer): Promise<string | undefined> {
   const row = await db
     .selectFrom('oauth_artifacts')
@@ -120,7 +121,7 @@ export async function insertClient(db: Db, { id, secretId, sealed }: StoredClien
     .execute()
 }
 
-/** A registered application; that it is used is noted once a day. */
+/** A registered application. The time of its last use is recorded once a day. */
 export async function findClient(db: Db, id: string): Promise<StoredClient | undefined> {
   const row = await db
     .selectFrom('oauth_clients')

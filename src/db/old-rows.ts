@@ -2,16 +2,19 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Log } from '../log.ts'
 import type { Db } from './database.ts'
 
-/** Also how long a step that failed, or that was not through, waits for its next try. */
+/**
+ * How often old rows are deleted, milliseconds. A step that failed or did not finish continues
+ * after the same time.
+ */
 const CLEAN_EVERY_MS = 600_000
 
-/** How long usage is kept, days: a report of a year finds all of it for a month after. */
+/** How long usage is kept, days. A report of a whole year can still be made a month later. */
 const USAGE_DAYS = 400
 
-/** Rows of one statement: it stays far below the time that a statement may take. */
+/** Rows that one statement deletes, so that it stays far below its time limit. */
 const BATCH_ROWS = 1_000
 
-/** Statements of one step in a row; the rest is for the next time. */
+/** Statements of one step in a row. The next run deletes the rest. */
 const BATCHES_MAX = 200
 
 interface OldRowsDeps {
@@ -20,7 +23,10 @@ interface OldRowsDeps {
   log: Pick<Log, 'warn'>
 }
 
-/** Deletes old rows every ten minutes. Each node does; several at once take different rows. */
+/**
+ * Deletes old rows every ten minutes. Each node runs it. Nodes that run it at once delete different
+ * rows.
+ */
 export class OldRowsCleaner {
   readonly #deps: OldRowsDeps
   readonly #closing = new AbortController()
@@ -47,8 +53,8 @@ export class OldRowsCleaner {
 }
 
 /**
- * Deletes old rows of every table, a batch at a time. A table that fails holds up no other. Never
- * rejects.
+ * Deletes old rows of every table in batches. A failure in one table does not stop the others.
+ * Never rejects.
  */
 export async function deleteOldRows({ db, config, log }: OldRowsDeps, signal?: AbortSignal): Promise<void> {
   for (const { table, changeBatch } of [...STEPS, ofAudit(config)]) {
@@ -68,9 +74,12 @@ interface Step {
   changeBatch: RawBuilder<unknown>
 }
 
-/** In this order: a connection ends when its tokens have gone, and keeps its application. */
+/**
+ * The order matters: a connection ends when it has no tokens left, and an application is kept while
+ * it has connections.
+ */
 const STEPS: Step[] = [
-  // Nobody can still hold the id of such a batch.
+  // Nobody can still hold the id of such an old batch.
   deletion('usage_batches', sql`written_at < now() - interval '7 days'`),
   deletion('usage_daily', sql`day < (now() at time zone 'UTC')::date - ${sql.lit(USAGE_DAYS)}`),
   deletion('refusals_daily', sql`day < (now() at time zone 'UTC')::date - ${sql.lit(USAGE_DAYS)}`),
@@ -78,9 +87,10 @@ const STEPS: Step[] = [
   deletion('account_links', sql`expires_at < now()`),
   deletion('api_keys', sql`least(revoked_at, expires_at) < now() - interval '30 days'`),
   deletion('oauth_artifacts', sql`expires_at < now()`),
-  // Nothing can use it any more: it would count against its account's number for ever. A code is
-  // there right after the connection, and a refresh token stays until it expires, whether it was
-  // used or not.
+  // Ends connections without tokens. Nobody can use such a connection any more, and it would count
+  // against its account's limit for ever. A working connection always has tokens: its code is
+  // stored right after the connection, and a refresh token stays until it expires, even after its
+  // use.
   {
     table: 'connections',
     changeBatch: sql`update connections set revoked_at = now() where ctid = any(${batchOf(
@@ -91,11 +101,11 @@ const STEPS: Step[] = [
     )})`,
   },
   deletion('connections', sql`revoked_at < now() - interval '30 days'`),
-  // Applications that nobody has used for 90 days, or for a week and that no account has let in of
-  // late: a user who left the consent page comes back to it, and the application, which keeps its
-  // id, would not learn that it is gone.
+  // Deletes applications that nobody has used for 90 days, or for a week if no account has
+  // connected them lately. The week lets a user return to the consent page. An application keeps
+  // its id and would not learn that it was deleted.
   deletion('oauth_clients', sql`last_used_at < now() - interval '90 days'`),
-  // A step of its own: with an `or`, Postgres may look through all connections for each
+  // This is a step of its own, because with an `or` Postgres may read all connections for each
   // application.
   deletion(
     'oauth_clients',
@@ -104,7 +114,7 @@ const STEPS: Step[] = [
   ),
 ]
 
-/** The table is small: operators change little. */
+/** The table is small, because operators change little. */
 function ofAudit({ auditDays }: OldRowsDeps['config']): Step {
   return deletion('audit_log', sql`at < now() - make_interval(days => ${sql.lit(auditDays)})`)
 }
@@ -113,7 +123,7 @@ function deletion(table: string, isOld: RawBuilder<unknown>): Step {
   return { table, changeBatch: sql`delete from ${sql.table(table)} where ctid = any(${batchOf(table, isOld)})` }
 }
 
-/** Where the rows of a batch stand; rows that another node is changing are left out. */
+/** The rows of a batch. Rows that another node is changing are left out. */
 function batchOf(table: string, isOld: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`array(select ctid from ${sql.table(table)} where ${isOld} limit ${sql.lit(BATCH_ROWS)} for update skip locked)`
 }

@@ -2,14 +2,12 @@ import type { ColumnType, Generated, JSONColumnType } from 'kysely'
 import type { PausedMode } from '../catalog/catalog.ts'
 import type { Caps, Tier } from '../catalog/upstream.ts'
 
-/**
- * The tables that are not about accounts: what operators changed, and what is known of upstreams.
- */
+/** The tables that do not belong to accounts: changes of operators, and facts about upstreams. */
 
 type Timestamp = ColumnType<Date, Date | undefined, Date>
 
 /**
- * What operators changed of an upstream; null leaves it to the upstream's file and the environment.
+ * Settings that operators changed. Null keeps the value of the upstream's file and the environment.
  */
 export interface UpstreamSettingsTable {
   slug: string
@@ -35,7 +33,10 @@ export interface AuditLogTable {
 /** A change of an upstream's health, with the numbers that led to it. */
 export interface HealthChangesTable {
   slug: string
-  /** Id of the record in the upstream's stream: names the change, whoever writes it down. */
+  /**
+   * Id of the record in the upstream's stream. It identifies the change, whichever process stores
+   * it.
+   */
   id: string
   at: Date
   from_status: string
@@ -48,9 +49,9 @@ export interface HealthNumbers {
   score: number
   ok: number
   fail: number
-  /** Milliseconds; null if no answer was recent enough. */
+  /** Milliseconds; null if there were no recent answers. */
   p95Ms: number | null
-  /** Code of the attempt that decided it. */
+  /** Code of the attempt that caused the change. */
   code: string
   source: string
 }

@@ -2,10 +2,10 @@ import type { Duplex } from 'node:stream'
 import pg from 'pg'
 import { PatientTimer } from '../async/patient-timer.ts'
 
-/** Longest a request waits for a connection of the pool, milliseconds. */
+/** Longest wait of a request for a connection of the pool, milliseconds. */
 const CONNECT_MS_MAX = 1_000
 
-/** There was no connection in time. */
+/** No connection was available in time. */
 class NoConnectionError extends Error {
   constructor() {
     super(`no connection to Postgres in ${CONNECT_MS_MAX} ms`)
@@ -14,14 +14,14 @@ class NoConnectionError extends Error {
 }
 
 /**
- * A connection of the pool, which ends if it does not stand in time. The pool's own time limit is a
- * plain timer, which would end connections that have long been ready after a standstill of this
- * process.
+ * A connection of the pool that ends if it cannot connect in time. The pool's own time limit is a
+ * plain timer, which after a standstill of this process would end connections that have been ready
+ * for long.
  */
 export class PooledClient extends pg.Client {
   constructor(config?: pg.ClientConfig) {
     super(config)
-    // pg has no public way to end a connection that is being made.
+    // pg has no public method to end a connection that is still being opened.
     const { connection } = this as unknown as { connection: { stream: Duplex } }
     const timer = new PatientTimer(CONNECT_MS_MAX, () => connection.stream.destroy(new NoConnectionError()))
     this.once('connect', () => timer.end())
@@ -29,9 +29,9 @@ export class PooledClient extends pg.Client {
   }
 }
 
-/** How long a request waits for its connection: for its place and for the connection together. */
+/** How long a request waits, in total, for its place and its connection. */
 export interface WaitLimit {
-  /** Rejects when the time is over. */
+  /** Rejects when the time has passed. */
   late: Promise<never>
   readonly isOver: boolean
   readonly countedMs: number
@@ -55,8 +55,8 @@ export function startLimit(): WaitLimit {
 }
 
 /**
- * The right of a request to use a connection of the pool, whether the connection stands or the pool
- * makes it. There are as many places as the pool may have connections.
+ * The right of a request to use a connection of the pool, whether it is open or has to be opened.
+ * There are as many places as the pool may have connections.
  */
 export interface Place {
   granted: Promise<void>
@@ -64,8 +64,8 @@ export interface Place {
 }
 
 /**
- * As many places as the pool has connections. Others wait here in their order, and leave when their
- * time is over; in the queue of the pool they would stay.
+ * Hands out places, as many as the pool may have connections. Other requests wait here in their
+ * order and leave when their time has passed. In the pool's own queue they would stay.
  */
 export class Places {
   readonly #waiting = new Set<() => void>()

@@ -2,30 +2,31 @@ import { readFileSync } from 'node:fs'
 import pg from 'pg'
 import { NamedSocket } from '../net/named-socket.ts'
 
-/** SQLSTATE of a server, or of a pooler before it, that does not accept a startup parameter. */
+/** SQLSTATEs with which a server, or a pooler before it, refuses a startup parameter. */
 const REFUSED_PARAMETER = ['08P01', '0A000']
 
 /**
- * SQLSTATE of a server whose access rules have no line for this connection, with TLS or without.
+ * SQLSTATE of a server whose access rules (pg_hba.conf) do not allow this connection, with or
+ * without TLS.
  */
 const REFUSED_CONNECTION = '28000'
 
 /**
- * What our statements, and the parsers of their answers, depend on. Each stands here because a
- * role, a database or a server may have another value.
+ * Session settings on which our statements, and the parsers of their answers, depend. They are set
+ * explicitly, because a role, a database or a server may have other defaults.
  */
 const SESSION = {
   datestyle: 'ISO,YMD',
   intervalstyle: 'postgres',
   timezone: 'UTC',
   bytea_output: 'hex',
-  // Shortest text that is read as the same double.
+  // Writes the shortest text that parses to the same double.
   extra_float_digits: '1',
   standard_conforming_strings: 'on',
   lock_timeout: '0',
 }
 
-/** Limits that the server keeps, milliseconds; 0 is none. */
+/** Limits that the server enforces, milliseconds; 0: no limit. */
 export interface ServerLimits {
   statementMs: number
   idleInTransactionMs: number
@@ -34,10 +35,10 @@ export interface ServerLimits {
 const NO_LIMITS: ServerLimits = { statementMs: 0, idleInTransactionMs: 0 }
 
 /**
- * How to reach the Postgres of an address. Every connection of the project is opened with these
- * options, which name everything that `pg` would otherwise read from variables of the process, and
- * everything of the session that we depend on. What an attempt to connect shows about the server is
- * learned, for the next attempt.
+ * How to connect to the Postgres of an address. All connections of the project are opened with
+ * these options. The options name everything that `pg` would otherwise read from environment
+ * variables, and all session settings on which we depend. If an attempt to connect fails in a way
+ * that shows what the server supports, the next attempt uses other options.
  */
 export class PostgresAccess {
   readonly #url: URL
@@ -62,7 +63,7 @@ export class PostgresAccess {
     const { username, password, hostname, port, pathname, searchParams } = this.#url
     const ours = Object.entries(this.#settings).map(([name, value]) => `-c ${name}=${value}`)
     const isolation = '-c default_transaction_isolation=read\\ committed'
-    // The last value of a setting holds.
+    // If a setting is given twice, the last value counts.
     const options = [searchParams.get('options') ?? '', ...(this.#takesSettings ? [...ours, isolation] : [])].join(' ')
     return {
       user: decodeURIComponent(username) || undefined,
@@ -79,30 +80,30 @@ export class PostgresAccess {
   }
 
   /**
-   * Whether sessions have our settings. A pooler keeps none: each transaction begins with `begin`
-   * then.
+   * Whether sessions have our settings. A pooler does not keep them; each transaction then begins
+   * with `begin`.
    */
   get takesSettings(): boolean {
     return this.#takesSettings
   }
 
   /**
-   * Begins a transaction that has our settings, which a pooler in transaction mode lets a client
-   * set.
+   * The statement that begins a transaction with our settings. A pooler in transaction mode allows
+   * clients to set them there.
    */
   get begin(): string {
     const settings = Object.entries(this.#settings).map(([name, value]) => `set local ${name} = '${value}'`)
     return ['begin isolation level read committed', ...settings].join('; ')
   }
 
-  /** @returns whether a failure to connect shows another way, which `options` now has */
+  /** @returns whether the failure shows another way to connect, which `options` now has */
   learn(error: unknown): boolean {
     const state = error instanceof pg.DatabaseError ? error.code : undefined
     if (this.#takesSettings && REFUSED_PARAMETER.includes(state ?? '')) {
       this.#takesSettings = false
       return true
     }
-    // Both names leave it to the server (libpq, "SSL Mode Descriptions").
+    // In both modes the server decides whether TLS is used (libpq, "SSL Mode Descriptions").
     if (this.#triedBoth || !['prefer', 'allow'].includes(this.#mode)) return false
     if (state !== REFUSED_CONNECTION && !(this.#hasTls && isWithoutTls(error))) return false
     this.#triedBoth = true
@@ -112,13 +113,13 @@ export class PostgresAccess {
 }
 
 /**
- * Opens one connection, in whatever way the server takes.
- * @throws Error of the last attempt
+ * Opens one connection in any way that the server accepts.
+ * @throws the error of the last attempt
  */
 export async function openClient(access: PostgresAccess, connectionTimeoutMillis = 5_000): Promise<pg.Client> {
   for (;;) {
     const client = new pg.Client({ ...access.options, connectionTimeoutMillis })
-    // A connection that is lost between two steps shows in the next step.
+    // If a connection is lost between two steps, the next step fails.
     client.on('error', () => undefined)
     try {
       await client.connect()
@@ -131,8 +132,8 @@ export async function openClient(access: PostgresAccess, connectionTimeoutMillis
 }
 
 /**
- * `sslmode` of an address. Files of certificates without a mode, and `ssl=true`, have always meant
- * full verification here.
+ * The `sslmode` of an address. If the address names certificate files but no mode, or says
+ * `ssl=true`, the gateway verifies fully.
  */
 function sslModeOf({ searchParams }: URL): string {
   const mode = searchParams.get('sslmode')
@@ -144,8 +145,8 @@ function sslModeOf({ searchParams }: URL): string {
 }
 
 /**
- * What `sslmode` means to libpq ("SSL Support"): all but two modes encrypt without a look at the
- * certificate, and `require` with an authority of its own is `verify-ca`.
+ * TLS options for each `sslmode`, as libpq defines them ("SSL Support"): all modes but two encrypt
+ * without checking the certificate, and `require` with an own authority means `verify-ca`.
  */
 function tlsOptions({ searchParams }: URL, mode: string): pg.ClientConfig['ssl'] {
   const read = (name: string) => {
@@ -156,13 +157,14 @@ function tlsOptions({ searchParams }: URL, mode: string): pg.ClientConfig['ssl']
   const files = { ca, cert: read('sslcert'), key: read('sslkey') }
   const isVerified = mode.startsWith('verify-') || (mode === 'require' && searchParams.has('sslrootcert'))
   if (!isVerified) return { ...files, rejectUnauthorized: false }
-  // Without an authority of one's own the name is checked too: anybody gets a certificate of a
-  // public authority.
+  // With public authorities the name must be checked too, because anybody can get a certificate of
+  // a public authority.
   return mode === 'verify-full' || ca === undefined ? files : { ...files, checkServerIdentity: () => undefined }
 }
 
 /**
- * Whether the server has no TLS, or none that we can speak. `pg` gives the first of them no code.
+ * Whether the server has no TLS, or no TLS version that we support. `pg` gives the first error no
+ * code.
  */
 function isWithoutTls(error: unknown): boolean {
   const { code = '', message = '' } = Object(error) as { code?: string; message?: string }

@@ -2,11 +2,11 @@ import { type Insertable, sql } from 'kysely'
 import type { Db } from './database.ts'
 import type { Database, ProviderKey, ProviderKeyStatus, ValidationFailureCode } from './schema.ts'
 
-/** What admission needs to know of a caller's upstream key. */
+/** What admission reads about a caller's provider key. */
 export interface ProviderKeyState {
   id: string
   slug: string
-  /** Name of the key's own cap. */
+  /** Name of the key's own cap bucket. */
   bucket: string
   status: ProviderKeyStatus
 }
@@ -14,7 +14,7 @@ export interface ProviderKeyState {
 /** The owner of a provider key: an account, or a team, whose API keys use it. */
 export type ProviderKeyOwner = { userId: string } | { teamId: string }
 
-/** The column that names the owner, and the id. */
+/** The column that names the owner, and the owner's id. */
 function ownership(owner: ProviderKeyOwner): ['user_id' | 'team_id', string] {
   return 'teamId' in owner ? ['team_id', owner.teamId] : ['user_id', owner.userId]
 }
@@ -38,7 +38,9 @@ export function findProviderKeyOf(db: Db, owner: ProviderKeyOwner, slug: string)
   return db.selectFrom('provider_keys').selectAll().where(column, '=', id).where('slug', '=', slug).executeTakeFirst()
 }
 
-/** A provider key, and the account whose calls use it: its own, or the owner of its team. */
+/**
+ * A provider key, and the account whose calls use it: the owner itself, or the owner of its team.
+ */
 export type OwnedProviderKey = ProviderKey & { account_id: string }
 
 export function findProviderKey(db: Db, id: string): Promise<OwnedProviderKey | undefined> {
@@ -52,8 +54,8 @@ export function findProviderKey(db: Db, id: string): Promise<OwnedProviderKey | 
 }
 
 /**
- * Saves an owner's key for an upstream in place of the key before; under a new id, so that nothing
- * mixes them up.
+ * Saves an owner's key for an upstream and replaces the previous key. The new key gets a new id, so
+ * that the two cannot be confused.
  */
 export function saveProviderKey(
   db: Db,
@@ -89,8 +91,8 @@ export async function deleteProviderKey(db: Db, owner: ProviderKeyOwner, slug: s
 }
 
 /**
- * Notes what the upstream said of a key. A key that was replaced meanwhile has another id and is
- * left alone.
+ * Records what the upstream said about a key. If the key was replaced meanwhile, its id is gone and
+ * nothing is written.
  */
 export async function setProviderKeyStatus(db: Db, id: string, status: 'valid' | 'invalid'): Promise<void> {
   await db
@@ -105,17 +107,19 @@ const NO_FAILURE = { failure_code: null, failed_at: null, next_validation_at: nu
 export interface ValidationFailure {
   code: ValidationFailureCode
   /**
-   * When this validation runs again; null: it does not, and the time of another validation stays.
+   * When the validation runs again. Null: it does not run again by itself, and the time that
+   * another validation recorded stays.
    */
   nextAt: Date | null
-  /** The time that this validation noted before. */
+  /** The time that this validation recorded before. */
   lastNextAt?: Date | null
 }
 
 /**
- * Notes that a validation showed nothing of a key, which stays as it is unless nothing can show it.
+ * Records that a validation failed to decide about a key. The status of the key changes only if no
+ * validation can ever decide.
  *
- * @returns undefined if it was replaced or deleted
+ * @returns undefined if the key was replaced or deleted
  */
 export function setValidationFailure(
   db: Db,

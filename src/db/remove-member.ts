@@ -5,16 +5,16 @@ import { lockTeam } from './team-ownership.ts'
 export interface Removal {
   teamId: string
   memberId: string
-  /** Whether the keys of the team that the member made end with the membership. */
+  /** Whether the keys that the member made for the team are revoked too. */
   revokesKeys: boolean
 }
 
 /**
- * Removes a member of a team, the owner never, and the keys in the same step: a removal that fails
- * leaves both, so that it can be made again.
+ * Removes a member of a team, and their keys in the same transaction, so that a failed removal can
+ * be repeated. The owner cannot be removed.
  *
- * @returns the account that the ended keys counted against, if there were any; undefined if there
- *   is no such member
+ * @returns the account against which the revoked keys counted, if any were revoked; undefined if
+ *   there is no such member
  */
 export function removeMember(
   db: Db,

@@ -4,13 +4,13 @@ import type { Db } from './database.ts'
 import type { ApiKey, NewApiKey } from './schema.ts'
 
 export interface Rotation {
-  /** The new key without what it takes over from the old key. */
+  /** The new key, without the members that it takes over from the old key. */
   made: Pick<NewApiKey, 'id' | 'key_hash' | 'last_four' | 'created_by'>
-  /** When the new key expires; undefined: as long from now as the old key was made for. */
+  /** When the new key expires. Undefined: it gets the same lifetime as the old key had. */
   expiresAt: Date | null | undefined
-  /** How long the old key goes on, seconds. */
+  /** How long the old key continues to work, seconds. */
   overlapSeconds: number
-  /** Keys in their overlap that an account may have. */
+  /** Most keys of an account that are in their overlap. */
   overlapsMax: number
 }
 
@@ -19,9 +19,9 @@ export type RotationOutcome =
   | { kind: 'ended' | 'rotated before' | 'too many overlaps' }
 
 /**
- * Replaces a key by a new key with the same label, environment, team and limits, whose calls are
- * counted together with the calls of the old key. Of two rotations at once one wins. With an
- * overlap of 0 the old key ends at once.
+ * Replaces a key by a new key with the same label, environment, team and limits. The calls of both
+ * are counted together. If two rotations run at once, one wins. If the overlap is 0, the old key
+ * ends at once.
  */
 export async function rotateKey(transaction: Db, keyId: string, rotation: Rotation): Promise<RotationOutcome> {
   const { made, overlapSeconds, overlapsMax } = rotation
@@ -53,7 +53,7 @@ export async function rotateKey(transaction: Db, keyId: string, rotation: Rotati
   return { kind: 'rotated', previous }
 }
 
-/** Whether one of two keys replaces the other, at once or by keys between them. */
+/** Whether one of two keys replaces the other, directly or through keys between them. */
 export async function areOfOneRotation(db: Db, keyIds: [string, string]): Promise<boolean> {
   const keys = await db
     .selectFrom('api_keys')
@@ -63,9 +63,7 @@ export async function areOfOneRotation(db: Db, keyIds: [string, string]): Promis
   return keys.length === 2 && keys[0]?.limitsId === keys[1]?.limitsId
 }
 
-/**
- * A key that is neither revoked nor expired, which nobody else changes until the transaction ends.
- */
+/** A key that is neither revoked nor expired, locked until the transaction ends. */
 export function lockApiKey(transaction: Db, keyId: string): Promise<ApiKey | undefined> {
   return transaction
     .selectFrom('api_keys')
@@ -77,10 +75,7 @@ export function lockApiKey(transaction: Db, keyId: string): Promise<ApiKey | und
     .executeTakeFirst()
 }
 
-/**
- * @param allowed what the owner allows the key, and with it all keys that are counted together with
- *   it
- */
+/** @param allowed restrictions for the key and for all keys that are counted together with it */
 export async function updateApiKey(
   transaction: Db,
   key: ApiKey,

@@ -1,18 +1,18 @@
 import { type RawBuilder, sql } from 'kysely'
 
-/** Which rows of a listing are read, newest first. */
+/** Which rows of a listing to read, newest first. */
 export interface RowRange {
   limit: number
-  /** The row before the first. */
+  /** The row before the first row to read. */
   after: RowPosition | undefined
 }
 
-/** The position of a row in a listing: it keeps its place there after the row is deleted. */
+/** The position of a row in a listing. It stays valid after the row is deleted. */
 export interface RowPosition {
   id: string
   /**
-   * Microseconds since 1970, which a `Date` does not hold; undefined: as the row has it, which must
-   * be there still.
+   * When the row was created, microseconds since 1970 (a `Date` is less exact). Undefined: the
+   * row's own time is used, so the row must still exist.
    */
   createdMicros: string | undefined
 }
@@ -26,7 +26,7 @@ export function createdMicrosOf(table: ListedTable): RawBuilder<string> {
   return sql<string>`(extract(epoch from ${sql.ref(`${table}.created_at`)}) * 1000000)::bigint`
 }
 
-/** Whether a row comes after a position; if there is no position, every row does. */
+/** Whether a row comes after a position. Without a position, every row does. */
 export function isAfter(table: ListedTable, position: RowPosition | undefined): RawBuilder<boolean> {
   if (position === undefined) return sql<boolean>`true`
   const { id, createdMicros } = position

@@ -17,7 +17,7 @@ export async function listMigrations(): Promise<string[]> {
 }
 
 /**
- * The names of the migrations that a database has; none when it has no table of them yet.
+ * The names of the migrations that a database has; empty if it has no table of migrations yet.
  *
  * @throws what the query throws
  */
@@ -32,8 +32,8 @@ export async function listExecuted(db: Kysely<unknown>): Promise<string[]> {
 }
 
 /**
- * Whether the database has all that this version needs. A newer database has: a migration takes
- * nothing away that the version before it uses.
+ * Whether the database has every migration that this version needs. A newer database has them too,
+ * because a migration never removes anything that the previous version uses.
  *
  * @throws what the query throws
  */

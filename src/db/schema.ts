@@ -3,7 +3,7 @@ import type { Tier } from '../catalog/upstream.ts'
 import type { ErrorCode } from '../errors.ts'
 import type { AuditLogTable, CapGrantsTable, HealthChangesTable, UpstreamSettingsTable } from './operator-schema.ts'
 
-/** The tables, as the migrations leave them. */
+/** The tables after all migrations. */
 export interface Database {
   cap_grants: CapGrantsTable
   users: UsersTable
@@ -15,7 +15,7 @@ export interface Database {
   teams: TeamsTable
   team_members: TeamMembersTable
   usage_daily: UsageDailyTable
-  /** Calls that were refused before they were queued: shown, never charged. */
+  /** Calls that were refused before they were queued. They are shown in usage but never charged. */
   refusals_daily: UsageDailyTable
   usage_batches: UsageBatchesTable
   provider_keys: ProviderKeysTable
@@ -33,18 +33,18 @@ type Timestamp = ColumnType<Date, Date | undefined, Date>
 interface UsersTable {
   id: string
   email: string
-  /** Null for an account whose person signs in at the provider alone. */
+  /** Null if the person signs in only at the provider. */
   password_hash: string | null
   tier: Generated<Tier>
   disabled_at: Date | null
   terms_accepted_at: Date | null
   /** When the account proved that it receives mail at its address. */
   email_verified_at: Date | null
-  /** When an operator let it make live calls. */
+  /** When an operator allowed the account to make live calls. */
   approved_at: Date | null
-  /** Whether it is mailed notices. */
+  /** Whether the account wants notices by mail. */
   takes_notices: Generated<boolean>
-  /** Network that it signed up from; null for addresses that are not public. */
+  /** Network of the sign-up; null if the address was not public. */
   signup_network: string | null
   created_at: Timestamp
   updated_at: Timestamp
@@ -64,15 +64,15 @@ interface AccountLinksTable {
   /** SHA-256 of the token in the link. */
   token_hash: Buffer
   user_id: string
-  /** Whether the link went to the account's address alone, so that its use proves the address. */
+  /** Whether the link went only to the account's address, so that using it proves the address. */
   proves_address: boolean
   expires_at: Date
 }
 
-/** To which account the sign-in of a person at an OIDC provider leads. */
+/** The account to which the sign-in of a person at an OIDC provider leads. */
 interface IdentitiesTable {
   issuer: string
-  /** The name that the provider gives to nobody else. */
+  /** The provider's own id of the person, which it never gives to another person. */
   subject: string
   user_id: string
   created_at: Timestamp
@@ -82,41 +82,41 @@ export type Environment = 'live' | 'test'
 
 interface ApiKeysTable {
   id: string
-  /** Whose plan it counts against; for a team's key the owner of the team. */
+  /** The account against whose plan the key counts; for a team's key, the owner of the team. */
   user_id: string
-  /** The team it belongs to; null for a key of the account's own. */
+  /** The team that owns the key; null if the account itself owns it. */
   team_id: string | null
   environment: Environment
-  /** HMAC-SHA-256 of the key under the pepper; the key itself is nowhere. */
+  /** HMAC-SHA-256 of the key under the pepper. The key itself is not stored. */
   key_hash: Buffer
   last_four: string
   label: string | null
   created_at: Timestamp
   expires_at: Date | null
   last_used_at: Date | null
-  /** The account that made it; null if that is not known or the account is gone. */
+  /** The account that made the key; null if unknown, or if the account was deleted. */
   created_by: string | null
-  /** Whether it may call endpoints that change something. */
+  /** Whether the key may call endpoints that change something. */
   may_write: Generated<boolean>
   revoked_at: Date | null
-  /** Slugs it may call; null: all. */
+  /** Slugs of the APIs that the key may call; null: all. */
   apis: string[] | null
-  /** Networks (CIDR) from which it may be used; null: everywhere. */
+  /** Networks (CIDR) from which the key may be used; null: everywhere. */
   addresses: string[] | null
-  /** Calls in any minute, calls a month and calls at once; null: as many as the plan allows. */
+  /** Most calls in any minute, in a month, and at once; null: the limit of the plan. */
   per_minute: number | null
   per_month: number | null
   in_flight: number | null
   /**
-   * Id under which its calls are counted, which a key inherits from the key that it replaces; null:
-   * its own.
+   * Id under which calls are counted. A key inherits it from the key that it replaces; null: the
+   * key's own id.
    */
   limits_id: string | null
-  /** The key that replaced it. From then on its expiry is the end of the overlap. */
+  /** The key that replaced this key, whose expiry is then the end of the overlap. */
   replaced_by: string | null
 }
 
-/** Mails that were sent, so that each is sent once. */
+/** Notices that were mailed, so that each is mailed only once. */
 interface NoticesTable {
   account_id: string
   kind: string
@@ -141,7 +141,7 @@ interface TeamMembersTable {
   created_at: Timestamp
 }
 
-/** Ended calls of a UTC day. */
+/** Calls that ended, by UTC day. */
 interface UsageDailyTable {
   /** YYYY-MM-DD. */
   day: ColumnType<string, string, never>
@@ -154,7 +154,7 @@ interface UsageDailyTable {
   calls: ColumnType<string, number | bigint, number | bigint>
 }
 
-/** Batches of the usage ledger that are written: each is counted once. */
+/** Batches of the usage ledger that were written, so that each is counted only once. */
 interface UsageBatchesTable {
   id: string
   written_at: Timestamp
@@ -163,46 +163,51 @@ interface UsageBatchesTable {
 export type ProviderKeyStatus = 'valid' | 'invalid' | 'unvalidated'
 
 /**
- * KEY_NOT_CHECKABLE: the upstream answers a made-up key as it answers this key, so nothing shows
- * whether it is a key.
+ * KEY_NOT_CHECKABLE: the upstream answers a made-up key in the same way as this key, so nothing
+ * shows whether the key is valid.
  */
 export type ValidationFailureCode = ErrorCode | 'KEY_NOT_CHECKABLE'
 
-/** An upstream's key that a caller saved; a replaced key is a new row with a new id. */
+/**
+ * A caller's own key for an upstream. If it is replaced, the new key is a new row with a new id.
+ */
 interface ProviderKeysTable {
   id: string
-  /** Whose it is: an account, or else a team. */
+  /** The owner: an account or a team. */
   user_id: string | null
   team_id: string | null
   slug: string
-  /** Which encryption key sealed it. */
+  /** The encryption key that sealed it. */
   secret_id: string
   sealed: Buffer
-  /** Name of the cap that calls with this key count against. */
+  /** Name of the cap bucket against which calls with this key count. */
   cap_scope: string
   masked: string
   status: Generated<ProviderKeyStatus>
   saved_at: Timestamp
   last_validated_at: Date | null
-  /** Why the last validation showed nothing of the key; null if it did, or none has ended. */
+  /**
+   * Why the last validation could not decide about the key; null if it decided, or no validation
+   * has ended.
+   */
   failure_code: ValidationFailureCode | null
   failed_at: Date | null
-  /** Null if it is not tried again by itself. */
+  /** When the key is validated again by itself; null: it is not. */
   next_validation_at: Date | null
 }
 
-/** A call that has ended. Partitions of a UTC day each, see `call-log-partitions.ts`. */
+/** Calls that have ended. Each UTC day has a partition, see `call-log-partitions.ts`. */
 interface CallLogTable {
   id: string
   /** When it ended, to the millisecond. */
   at: Date
   request_id: string | null
   account_id: string
-  /** Id of the API key, or of the connection of an application; null for a session. */
+  /** Id of the API key or of an application's connection; null for a session. */
   key_id: string | null
   status: number
   attempts: number | null
-  /** The wait that admission forecast, or that a refusal quoted. */
+  /** The wait that admission forecast, or that a refusal reported. */
   quoted_ms: number | null
   admission_ms: number | null
   queue_ms: number | null
@@ -213,14 +218,14 @@ interface CallLogTable {
   bytes: number | null
   mode: Environment
   via: CallVia
-  /** `-` if the call named no API of the catalog. */
+  /** `-` if the call named an API that the catalog does not have. */
   slug: string
   endpoint: string | null
   /** Null for a success. */
   code: ErrorCode | null
   cause: string | null
   cache: 'hit' | 'stale' | 'miss' | null
-  /** The tool of a call that came by MCP. */
+  /** The MCP tool that made the call. */
   tool: string | null
 }
 
@@ -233,13 +238,13 @@ export type CallRow = Selectable<CallLogTable>
 interface OAuthClientsTable {
   id: string
   secret_id: string
-  /** Metadata, with the client's secret if it has a secret. */
+  /** The metadata, including the client's secret, if any. */
   sealed: Buffer
   created_at: Timestamp
   last_used_at: Timestamp
 }
 
-/** Codes, tokens, grants and sign-ins under way; ids are kept as hashes. */
+/** Codes, tokens, grants and unfinished sign-ins. Ids are stored as hashes. */
 interface OAuthArtifactsTable {
   kind: string
   id_hash: Buffer
@@ -249,35 +254,35 @@ interface OAuthArtifactsTable {
   sealed: Buffer
   consumed_at: Date | null
   /**
-   * Hash of the refresh token that a refresh token came from; null for the first token of a
+   * Hash of the refresh token from which this refresh token came; null for the first token of a
    * connection.
    */
   parent_hash: Buffer | null
-  /** When a refresh token was superseded: from then on its use is a replay. */
+  /** When a refresh token was superseded. A later use is a replay. */
   superseded_at: Date | null
   expires_at: Date
 }
 
-/** An application that an account let in, and what it may do. */
+/** An application that an account has connected, and its restrictions. */
 interface ConnectionsTable {
   id: string
   user_id: string
   client_id: string
   client_name: string
-  /** Host that the code was sent to. */
+  /** The host to which the code was sent. */
   redirect_host: string
-  /** Resource that its tokens are good for. */
+  /** The resource for which its tokens are valid. */
   resource: string
-  /** Slugs it may call; null: all. */
+  /** Slugs of the APIs that the application may call; null: all. */
   apis: string[] | null
-  /** Networks (CIDR) from which it may be used; null: everywhere. */
+  /** Networks (CIDR) from which the connection may be used; null: everywhere. */
   addresses: string[] | null
-  /** Calls a month it may make; null: as many as the plan allows. */
+  /** Most calls in a month; null: the limit of the plan. */
   per_month: number | null
-  /** Calls in any minute, and calls at once; null: as many as the plan allows. */
+  /** Most calls in any minute, and at once; null: the limits of the plan. */
   per_minute: number | null
   in_flight: number | null
-  /** Whether it may call endpoints that change something. */
+  /** Whether the application may call endpoints that change something. */
   may_write: Generated<boolean>
   created_at: Timestamp
   last_used_at: Date | null

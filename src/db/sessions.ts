@@ -11,7 +11,10 @@ export interface SessionUser extends Trust {
   terms_accepted_at: Date | null
 }
 
-/** A session to be, and the password hash of the account when it was decided; null: no password. */
+/**
+ * A session to insert, with the password hash that the account had when the log-in was checked;
+ * null: no password.
+ */
 export interface NewSession {
   id: string
   userId: string
@@ -20,10 +23,10 @@ export interface NewSession {
 }
 
 /**
- * Begins a session, if the account still has the password that was matched and is not disabled: a
- * change of the password that commits meanwhile ends this session too, as it ends all others.
+ * Begins a session if the account is enabled and still has the password that was checked. If the
+ * password changes at the same time, the change ends this session too, as it ends all others.
  *
- * @returns whether there is a session
+ * @returns whether the session began
  */
 export async function insertSession(db: Db, session: NewSession): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await db
@@ -40,7 +43,7 @@ export async function insertSession(db: Db, session: NewSession): Promise<boolea
         .where('users.id', '=', session.userId)
         .where('users.password_hash', 'is not distinct from', session.passwordHash)
         .where('users.disabled_at', 'is', null)
-        // Waits for a change under way, and then looks at what it wrote.
+        // Waits for a concurrent change of the account, and then reads what it wrote.
         .forShare(),
     )
     .executeTakeFirst()
@@ -48,9 +51,10 @@ export async function insertSession(db: Db, session: NewSession): Promise<boolea
 }
 
 /**
- * Keeps an account's newest sessions, valid sessions before ended sessions.
+ * Deletes an account's oldest sessions beyond a number. Sessions that have ended go before valid
+ * sessions.
  *
- * @returns whether one was deleted
+ * @returns whether a session was deleted
  */
 export async function deleteSurplusSessions(db: Db, userId: string, sessionsMax: number): Promise<boolean> {
   const { numDeletedRows } = await db
@@ -70,7 +74,7 @@ export async function deleteSurplusSessions(db: Db, userId: string, sessionsMax:
   return numDeletedRows > 0n
 }
 
-/** The user of a session that is neither revoked nor expired and whose account is not disabled. */
+/** The user of a session, unless the session is revoked or expired or the account is disabled. */
 export function findSessionUser(db: Db, userId: string, sessionId: string): Promise<SessionUser | undefined> {
   return db
     .selectFrom('sessions')
@@ -94,7 +98,7 @@ export async function revokeSession(db: Db, userId: string, sessionId: string): 
     .execute()
 }
 
-/** Ends an account's sessions, except the session to keep. */
+/** Revokes all sessions of an account, except the session to keep. */
 export async function revokeSessions(db: Db, userId: string, keptSessionId?: string): Promise<void> {
   await db
     .updateTable('sessions')

@@ -4,7 +4,7 @@ import type { Db } from './database.ts'
 import type { Team } from './schema.ts'
 
 /**
- * Locks the teams that an account owns, so that each change counts what the change before it left.
+ * Locks the teams that an account owns, so that each change counts what the previous change left.
  */
 export async function lockOwnedTeams(transaction: Db, ownerId: string): Promise<number> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${ownerId}, 2))`.execute(transaction)
@@ -17,11 +17,11 @@ export async function lockOwnedTeams(transaction: Db, ownerId: string): Promise<
 }
 
 /**
- * Locks a team until the transaction ends: meanwhile it is not handed over or deleted, no role in
- * it is changed, and no member of it is removed together with keys. Whoever makes a key of it holds
- * the lock too, so that no key outlives the reason it may be there.
+ * Locks a team until the transaction ends. Meanwhile nobody can transfer or delete it, change a
+ * role in it, or remove a member with keys. Whoever makes a key for the team holds the lock too, so
+ * that no key outlives the membership that allowed it.
  *
- * @returns its owner; undefined if there is no such team
+ * @returns its owner; undefined if the team does not exist
  */
 export async function lockTeam(transaction: Db, teamId: string): Promise<string | undefined> {
   const team = await transaction
@@ -46,9 +46,9 @@ export async function deleteTeam(db: Db, teamId: string, ownerId: string): Promi
 export interface Transfer {
   teamId: string
   ownerId: string
-  /** A member of the team. */
+  /** The member who becomes the owner. */
   memberId: string
-  /** An account that owns so many teams gets none by transfer. */
+  /** An account that owns this number of teams cannot receive another by transfer. */
   teamsMax: number
   /** Live keys that an account may have. */
   keysMax: number
@@ -57,12 +57,13 @@ export interface Transfer {
 type Obstacle = 'no such member' | 'too many teams' | 'too many keys'
 
 /**
- * Makes a member the owner of a team, and every other member a plain member, the former owner
- * included. The team's keys count against the owner's plan, and nobody asks the new owner: those
- * that it has not made end, and nobody else makes any until it has given roles. Its own add to its
- * live keys, which stay within their number.
+ * Makes a member the owner of a team. All others, including the former owner, become plain members.
+ * The keys of the team then count against the new owner's plan. Nobody asked the new owner for
+ * consent, so keys that other accounts made are revoked, and nobody else can make keys until the
+ * owner has given roles. The new owner's own keys of the team count towards its live keys and must
+ * stay within its limit.
  *
- * @returns the team, or which condition failed
+ * @returns the team, or the condition that failed
  */
 export function transferTeam(db: Db, transfer: Transfer): Promise<Team | Obstacle> {
   const { teamId, ownerId, memberId, teamsMax, keysMax } = transfer
@@ -70,7 +71,8 @@ export function transferTeam(db: Db, transfer: Transfer): Promise<Team | Obstacl
     .transaction()
     .execute(async (transaction) => {
       const isOwners = (await lockTeam(transaction, teamId)) === ownerId
-      // Before the numbers of the account, which nobody learns of an account that is no member.
+      // The membership is checked before the limits of the account, because a stranger's limits
+      // must not be revealed.
       if (!isOwners || !(await giveRoles(transaction, transfer))) throw new TransferRefused('no such member')
       if ((await lockOwnedTeams(transaction, memberId)) >= teamsMax) throw new TransferRefused('too many teams')
       await lockLiveKeys(transaction, memberId)
@@ -96,9 +98,9 @@ export function transferTeam(db: Db, transfer: Transfer): Promise<Team | Obstacl
     })
 }
 
-/** The roles after a transfer; false if the account that is to be the owner is no member. */
+/** Sets the roles after a transfer; false if the new owner is not a member. */
 async function giveRoles(transaction: Db, { teamId, memberId }: Transfer): Promise<boolean> {
-  // In this order: a team never has two owners.
+  // The order ensures that a team never has two owners.
   await transaction
     .updateTable('team_members')
     .set({ role: 'member' })

@@ -10,11 +10,11 @@ export interface Member {
   email: string
   role: Role
   joinedAt: Date
-  /** When the address was proven; null when it was not. */
+  /** When the address was proven; null if it was not. */
   emailVerifiedAt: Date | null
 }
 
-/** The teams an account is in, newest first: one more than the limit if there are more. */
+/** The teams of an account, newest first. Returns one row more than the limit if there are more. */
 export function listTeams(db: Db, userId: string, { limit, after }: RowRange): Promise<Listed<Team>[]> {
   return db
     .selectFrom('teams')
@@ -30,7 +30,8 @@ export function listTeams(db: Db, userId: string, { limit, after }: RowRange): P
 }
 
 /**
- * Makes a team with its owner as first member; undefined if the account owns `teamsMax` already.
+ * Makes a team with its owner as the first member; undefined if the account already owns `teamsMax`
+ * teams.
  */
 export function insertTeam(
   db: Db,
@@ -53,8 +54,8 @@ export function insertTeam(
 }
 
 /**
- * A team and the role an account has in it; undefined if the account is not in it or there is no
- * such team.
+ * A team, and the role of an account in it; undefined if the team does not exist or the account is
+ * not a member.
  */
 export function findTeamOf(db: Db, teamId: string, userId: string): Promise<(Team & { role: Role }) | undefined> {
   return db
@@ -76,7 +77,7 @@ export function renameTeam(db: Db, teamId: string, name: string): Promise<Team> 
     .executeTakeFirstOrThrow()
 }
 
-/** The members of a team, the owner first, then by when they joined. */
+/** The members of a team: first the owner, then the others in the order in which they joined. */
 export function listMembers(db: Db, teamId: string): Promise<Member[]> {
   return selectMembers(db, teamId)
     .orderBy(sql`team_members.role <> 'owner'`)
@@ -103,7 +104,7 @@ function selectMembers(db: Db, teamId: string) {
     .where('team_members.team_id', '=', teamId)
 }
 
-/** Adds a member; false if the account is one already. */
+/** Adds a member; false if the account is already a member. */
 export async function insertMember(
   db: Db,
   { teamId, userId }: { teamId: string; userId: string },
@@ -117,7 +118,7 @@ export async function insertMember(
   return (numInsertedOrUpdatedRows ?? 0n) > 0n
 }
 
-/** Changes a member's role, the owner's never; false if there is no such member. */
+/** Changes a member's role; false if there is no such member. The owner's role never changes. */
 export async function updateMemberRole(
   db: Db,
   { teamId, userId }: { teamId: string; userId: string },

@@ -8,9 +8,9 @@ export function listUpstreamSettings(db: Db): Promise<UpstreamSettingsRow[]> {
   return db.selectFrom('upstream_settings').selectAll().execute()
 }
 
-/** The settings of one upstream, which nobody else changes until the transaction ends. */
+/** The settings of one upstream, locked until the transaction ends. */
 export async function lockUpstreamSettings(transaction: Db, slug: string): Promise<UpstreamSettingsRow | undefined> {
-  // There may be no row to lock yet.
+  // An advisory lock, because there may be no row yet.
   await sql`select pg_advisory_xact_lock(hashtextextended(${slug}, 2))`.execute(transaction)
   return await transaction.selectFrom('upstream_settings').selectAll().where('slug', '=', slug).executeTakeFirst()
 }
@@ -38,7 +38,7 @@ export async function saveUpstreamSettings(db: Db, slug: string, settings: NewUp
     .execute()
 }
 
-/** Notes what callers of a paused upstream get; null: it is not paused. */
+/** Records what happens to calls of a paused upstream; null: it is not paused. */
 export async function savePausedMode(db: Db, slug: string, mode: PausedMode | null): Promise<void> {
   const columns = { paused_mode: mode, updated_at: sql<Date>`now()` }
   await db

@@ -4,7 +4,7 @@ import { touchConnections } from './connections.ts'
 import type { Db } from './database.ts'
 import type { Environment } from './schema.ts'
 
-/** What calls are counted by. */
+/** The properties by which calls are counted. */
 export interface UsageEntry {
   /** UTC day, YYYY-MM-DD. */
   day: string
@@ -12,10 +12,10 @@ export interface UsageEntry {
   /** Id of the API key, or `session`. */
   key: string
   slug: string
-  /** HTTP status the call ended with. */
+  /** HTTP status with which the call ended. */
   status: number
   mode: Environment
-  /** Refused before it was queued: such a call is shown and never charged. */
+  /** Whether the call was refused before it was queued. Such a call is shown but never charged. */
   isRefused: boolean
 }
 
@@ -23,19 +23,22 @@ export interface UsageCount extends UsageEntry {
   calls: number
 }
 
-/** Rows of one statement: Postgres takes 65 535 values. */
+/** Most rows of one statement. Postgres accepts 65 535 values. */
 const ROWS_MAX = 5_000
 
 /**
- * Rows of free calls that are kept by key and API for an account, a day and a table. Refused calls
- * and test calls are free, and keys can be made and revoked all day, so an account could make as
- * many rows as it likes, all of which a report reads. The rest of a day is kept by status and mode,
- * with the key `other` and the API `-`. Charged calls are always kept by key, because the plan
- * bounds them.
+ * Most rows of free calls with key and API, for each account, day and table. Refused calls and test
+ * calls are free, and keys can be made and revoked all day, so an account could otherwise make any
+ * number of rows, all of which a report reads. Further free calls of the day are counted only by
+ * status and mode, with the key `other` and the API `-`. Charged calls always keep their key,
+ * because the plan limits them.
  */
 export const FREE_ROWS_MAX = 200
 
-/** Adds a batch of counts, once: a batch whose id is there is counted already. */
+/**
+ * Adds a batch of counts. If the id of the batch is known, the batch was counted already and
+ * nothing happens.
+ */
 export function writeUsageBatch(db: Db, id: string, counts: UsageCount[]): Promise<void> {
   return db.transaction().execute(async (transaction) => {
     const { numInsertedOrUpdatedRows } = await transaction
@@ -53,7 +56,7 @@ export function writeUsageBatch(db: Db, id: string, counts: UsageCount[]): Promi
 }
 
 async function addCounts(db: Db, table: 'usage_daily' | 'refusals_daily', counts: UsageCount[]): Promise<void> {
-  // Always in one order, so that two batches written at once cannot wait for each other.
+  // The order is fixed, so that two concurrent batches cannot deadlock.
   const rows = counts
     .map(({ day, accountId, key, slug, status, mode, calls }) => ({
       day,
@@ -72,7 +75,7 @@ async function addCounts(db: Db, table: 'usage_daily' | 'refusals_daily', counts
 
 type UsageRow = Omit<UsageCount, 'accountId' | 'isRefused'> & { user_id: string }
 
-/** Adds counts to the rows that there are, and makes new rows as far as FREE_ROWS_MAX allows. */
+/** Adds counts to existing rows, and inserts new rows as far as FREE_ROWS_MAX allows. */
 async function addRows(db: Db, table: 'usage_daily' | 'refusals_daily', rows: UsageRow[]): Promise<void> {
   const isCharged = table === 'usage_daily' ? sql`mode = 'live' and status < 500` : sql`false`
   await sql`
@@ -100,9 +103,11 @@ async function addRows(db: Db, table: 'usage_daily' | 'refusals_daily', rows: Us
 }
 
 /**
- * Calls that count against the monthly quota: live calls that were queued and did not end in 5xx.
- * `month` is YYYY-MM; `credentialId`: of a connection alone, or of a key and of the keys that
- * replaced it.
+ * Counts the calls that count against the monthly quota: live calls that were queued and did not
+ * end with 5xx.
+ * @param month YYYY-MM
+ * @param credentialId counts only the calls of this connection, or of this key and the keys that
+ *   replaced it
  */
 export async function countMonthUsage(
   db: Db,
@@ -129,7 +134,7 @@ export async function countMonthUsage(
 
 export type UsageGroup = 'day' | 'api' | 'key' | 'status' | 'mode' | 'charged'
 
-/** One line of a usage report; members that were not grouped by are absent. */
+/** One line of a usage report. It has the members by which the report is grouped. */
 export interface UsageLine {
   day?: string
   api?: string
@@ -150,20 +155,20 @@ const GROUPS: Record<UsageGroup, RawBuilder<unknown>> = {
   charged: sql`not refused and mode = 'live' and status < 500`,
 }
 
-/** Which lines of a report are read. */
+/** Which lines of a report to read. */
 export interface UsageRange {
-  /** UTC days, both included. */
+  /** UTC days, both inclusive. */
   from: string
   to: string
   groupBy: UsageGroup[]
   limit: number
-  /** Values of the line before the first, in the order of `groupBy`. */
+  /** The values of the line before the first line to read, in the order of `groupBy`. */
   after: string[] | undefined
 }
 
 /**
- * Calls of an account, refusals too, summed by the given members and in their order. One line more
- * than the limit if there are more; `total` is of all lines.
+ * Calls of an account, including refused calls, grouped and ordered by the given members. Returns
+ * one line more than the limit if there are more. `total` counts all lines.
  */
 export async function groupUsage(
   db: Db,
@@ -172,8 +177,8 @@ export async function groupUsage(
 ): Promise<{ total: number; lines: UsageLine[] }> {
   const columns = groupBy.map((group) => sql`${GROUPS[group]} as ${sql.id(group)}`)
   const order = sql.join(groupBy.map((group) => sql.id(group)))
-  // As text, which has the same order: if a caller's value cannot be read by Postgres, nothing
-  // fails.
+  // Values are compared as text, which sorts in the same order. A value of a caller that Postgres
+  // cannot parse then does no harm.
   const position = sql.join(groupBy.map((group) => sql`${sql.id(group)}::text`))
   const isAfter = after === undefined ? sql`true` : sql`row(${position}) > row(${sql.join(after)})`
   const { rows } = await sql<{ total: string; lines: UsageLine[] }>`

@@ -5,7 +5,7 @@ import { asciiEmail, comparableEmail } from './email-address.ts'
 import { createdMicrosOf, isAfter, type Listed, type RowRange } from './row-range.ts'
 import type { User } from './schema.ts'
 
-/** What tells how far an account can be trusted. */
+/** Facts that show how far an account can be trusted. */
 export type Trust = Pick<User, 'created_at' | 'email_verified_at' | 'approved_at' | 'signup_network'>
 
 export const TRUST_COLUMNS = [
@@ -20,9 +20,9 @@ export interface NewUser {
   email: string
   /** Null: the account has no password. */
   passwordHash: string | null
-  /** Public network of the sign-up; null for others. */
+  /** Public network of the sign-up; null if the address was not public. */
   signupNetwork: string | null
-  /** Whether an operator stands for the account. */
+  /** Whether an operator has approved the account. */
   isApproved?: boolean
 }
 
@@ -33,7 +33,7 @@ export async function insertUser(db: Db, user: NewUser): Promise<void> {
       id: user.id,
       email: asciiEmail(user.email),
       password_hash: user.passwordHash,
-      // The service shows no terms, so nobody accepts any.
+      // The service shows no terms, so nobody can accept them.
       terms_accepted_at: null,
       signup_network: user.signupNetwork,
       approved_at: user.isApproved ? sql<Date>`now()` : null,
@@ -41,7 +41,7 @@ export async function insertUser(db: Db, user: NewUser): Promise<void> {
     .execute()
 }
 
-/** The account of an address, whatever its case, and in whatever form its domain is. */
+/** The account with this address, in any letter case and any form of its domain. */
 export function findUserByEmail(db: Db, email: string): Promise<User | undefined> {
   return db.selectFrom('users').selectAll().where(sql`lower(email)`, '=', comparableEmail(email)).executeTakeFirst()
 }
@@ -51,8 +51,8 @@ export function findUser(db: Db, id: string): Promise<User | undefined> {
 }
 
 /**
- * Replaces a password's hash if it is still the hash that was compared; false if another change
- * came first.
+ * Replaces the hash of a password if it is still the hash that was compared; false if it has
+ * changed.
  */
 export async function updatePasswordHash(db: Db, user: User, passwordHash: string): Promise<boolean> {
   const { numUpdatedRows } = await db
@@ -64,7 +64,7 @@ export async function updatePasswordHash(db: Db, user: User, passwordHash: strin
   return numUpdatedRows > 0n
 }
 
-/** Notes that an account has proven its address; false if the address is another by now. */
+/** Records that an account has proven its address; false if its address has changed meanwhile. */
 export async function verifyEmail(db: Db, id: string, email: string): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('users')
@@ -76,8 +76,8 @@ export async function verifyEmail(db: Db, id: string, email: string): Promise<bo
 }
 
 /**
- * Gives an account another password, whatever it was before; `provesAddress`: whoever did it
- * receives its mail.
+ * Gives an account a new password, whatever it had before.
+ * @param provesAddress whether the person who set it receives the account's mail
  */
 export async function replacePassword(
   db: Db,
@@ -94,10 +94,10 @@ export async function replacePassword(
 }
 
 /**
- * Accounts whose address holds a text, or whose id it is, newest first; all if it is empty. The
- * account whose whole address or id it is comes before all others: however many addresses hold it
- * too, the first page has it. `isUnapproved`: only the accounts that no operator has approved or
- * disabled. One more than the limit if there are more.
+ * Accounts whose address contains a text or whose id equals it, newest first; all accounts if the
+ * text is empty. An exact match of address or id comes first, so that it is on the first page
+ * however many addresses contain the text. If `isUnapproved`, only accounts that no operator has
+ * approved or disabled. Returns one row more than the limit if there are more.
  */
 export function searchUsers(
   db: Db,
@@ -120,7 +120,7 @@ export function searchUsers(
     .execute()
 }
 
-/** How many accounts no operator has approved or disabled, counted up to `countMax`. */
+/** The number of accounts that no operator has approved or disabled, counted up to `countMax`. */
 export async function countUnapproved(db: Db, countMax: number): Promise<number> {
   const waiting = db
     .selectFrom('users')
@@ -135,7 +135,7 @@ export async function countUnapproved(db: Db, countMax: number): Promise<number>
   return Number(count)
 }
 
-/** An account, which nobody else changes until the transaction ends. */
+/** An account, locked until the transaction ends. */
 export function lockUser(transaction: Db, id: string): Promise<User | undefined> {
   return transaction.selectFrom('users').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()
 }
@@ -162,7 +162,7 @@ export async function setTakesNotices(db: Db, id: string, takes: boolean): Promi
   await db.updateTable('users').set({ takes_notices: takes }).where('id', '=', id).execute()
 }
 
-/** The addresses of accounts, by id. */
+/** The email addresses of accounts, by id. */
 export async function findEmails(db: Db, ids: string[]): Promise<Map<string, string>> {
   const rows = await db.selectFrom('users').select(['id', 'email']).where('id', 'in', ids).execute()
   return new Map(rows.map(({ id, email }) => [id, email]))

@@ -10,7 +10,7 @@ const TOKEN = 'eyJhbGciOiJIUzI1NiIsImtpZCI6IjEifQ.eyJzdWIiOiI5ZjFjM2M1MiJ9.c2lnb
 
 export const json = (body: unknown): MediaExamples => ({ 'application/json': body })
 
-/** Answers of the routes of an account, by operation. */
+/** Example answers of the account routes, by operation. */
 export function accountExamples(baseUrl: string): Record<string, MediaExamples> {
   return { ...ACCOUNT, ...EXPORT, ...KEYS, ...TEAMS, ...PROVIDER_KEYS, ...usage(), ...connections(baseUrl) }
 }

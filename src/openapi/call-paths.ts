@@ -7,18 +7,18 @@ import { camel, endpointWords, pascal } from '../catalog/type-name.ts'
 import { CALL_CODES, errorResponses, limitHeaders } from './error-responses.ts'
 import { type JsonSchema, type NamedSchemas, nameSchema, toDocumentSchema } from './schemas.ts'
 
-/** Where the proxy route is registered; the document writes it out per endpoint instead. */
+/** The path of the proxy route. The document lists a path for each endpoint instead. */
 export const CALL_ROUTE = '/v1/call/*'
 
-/** Either credential that a call takes. */
+/** A call accepts either credential. */
 export const CALL_SECURITY = [{ apiKey: [] }, { bearer: [] }]
 
 /** Tag of an API's operations. */
 export const apiTag = (api: Api): string => api.upstream.displayName
 
 /**
- * Every endpoint of every API as a path of its own. Headers that change the form of the answer
- * (`Prefer`, raw, scenario) are described on the generic route alone: an import that fills in
+ * Every endpoint of every API, as a path of its own. Headers that change the form of the answer
+ * (`Prefer`, raw, scenario) are described only for the generic route, because tools that fill in
  * optional headers would send them with every call.
  */
 export function endpointPaths(catalog: Catalog, named: NamedSchemas): Record<string, JsonSchema> {
@@ -32,18 +32,21 @@ export function endpointPaths(catalog: Catalog, named: NamedSchemas): Record<str
   return paths
 }
 
-/** The name of an own API's data may be the name of a schema of the service itself. */
+/**
+ * A free name for a schema, because the data of an own API may have the name of one of the
+ * service's schemas.
+ */
 function freeName(name: string, named: NamedSchemas): string {
   return named.has(name) ? freeName(`${name}Data`, named) : name
 }
 
-/** The error answers of all calls, as `components.responses`. */
+/** The error answers of all calls, for `components.responses`. */
 export function callErrorComponents(named: NamedSchemas): Record<string, JsonSchema> {
   const { default: _, ...responses } = errorResponses(CALL_CODES, true, named)
   return Object.fromEntries(Object.entries(responses).map(([status, response]) => [`CallError${status}`, response]))
 }
 
-/** The same, as the operations of all calls refer to them. */
+/** References to these answers, for the operations of all calls. */
 export const errorReferences = memoize(() => '', listErrorReferences)
 
 function listErrorReferences(): Record<string, JsonSchema> {
@@ -94,8 +97,8 @@ function callBody({ declaration: endpoint }: ApiEndpoint, named: NamedSchemas): 
 }
 
 /**
- * One parameter with its declared name alone. A parameter of each alias could not be required, and
- * tools would offer it as something else.
+ * One parameter, by its declared name only. If each alias were a parameter, none could be required,
+ * and tools would offer them as different parameters.
  */
 function queryParameter(
   { name, aliases, schema, required }: ApiParameter,
@@ -111,13 +114,13 @@ function queryParameter(
     ...(words === '' ? {} : { description: words }),
     ...(aliases.length === 0 ? {} : { 'x-aliases': [...aliases] }),
     schema: rest,
-    // An optional parameter is left out of what tools fill in: its default is the better first
-    // call.
+    // Optional parameters get no example, so that tools do not fill them in. Their default is
+    // better for a first call.
     ...(example === undefined || !required ? {} : { example }),
   }
 }
 
-/** The reference envelope around the data of an endpoint. */
+/** The envelope of the specification around the data of an endpoint. */
 export function envelope(data: JsonSchema, example?: unknown): JsonSchema {
   return {
     schema: {
@@ -129,7 +132,7 @@ export function envelope(data: JsonSchema, example?: unknown): JsonSchema {
   }
 }
 
-/** The 200 of a call in these media types. */
+/** The 200 answer of a call with these media types. */
 export function success(content: JsonSchema): JsonSchema {
   const header = (name: string) => ({ $ref: `#/components/headers/${name}` })
   return {

@@ -30,7 +30,7 @@ export const info = (baseUrl: string): JsonSchema => ({
   license: { name: 'Data under the terms of each API', url: `${baseUrl}/` },
 })
 
-/** The two ways to say who calls. */
+/** The two kinds of credentials. */
 export const securitySchemes: JsonSchema = {
   apiKey: {
     type: 'apiKey',
@@ -46,7 +46,7 @@ export const securitySchemes: JsonSchema = {
   },
 }
 
-/** What the service's own groups of routes are for. */
+/** Descriptions of the service's own groups of routes. */
 export const tagDescriptions: Record<string, string> = {
   Accounts: 'Sign up, log in, and who you are.',
   Keys: 'API keys: create, list, revoke. A full key is shown once.',
@@ -116,7 +116,7 @@ export const parameters: Record<string, JsonSchema> = {
     name: 'X-Gateway-Response',
     in: 'header',
     description: '`raw`: the JSON of the upstream as it came instead of the envelope',
-    // A pattern, for tools fill in the only value of an enum.
+    // A pattern instead of an enum, because tools fill in the only value of an enum.
     schema: { type: 'string', pattern: '^raw$' },
   },
   GatewayScenario: {
@@ -151,7 +151,7 @@ export const responses: Record<string, JsonSchema> = {
   },
 }
 
-/** A call that runs while its caller does something else. */
+/** A call that runs in the background. */
 export const pendingCall: JsonSchema = {
   type: 'object',
   required: ['status', 'id'],

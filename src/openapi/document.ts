@@ -12,21 +12,21 @@ import type { DocumentedRoute } from './route-list.ts'
 import { sampleOf } from './sample.ts'
 import { type JsonSchema, type NamedSchemas, toDocumentSchema } from './schemas.ts'
 
-/** An OpenAPI 3.1.0 description, ready to be written as JSON. */
+/** An OpenAPI 3.1.0 document as a JSON value. */
 export interface OpenApiDocument {
   openapi: '3.1.0'
   info: JsonSchema
   servers: { url: string; description: string }[]
   tags: { name: string; description?: string }[]
-  /** Groups of tags, as Scalar and Redoc show them: the APIs first. */
+  /** Groups of tags for Scalar and Redoc. The APIs come first. */
   'x-tagGroups': { name: string; tags: string[] }[]
   paths: Record<string, JsonSchema>
   components: Record<string, JsonSchema>
 }
 
 /**
- * Describes the registered routes and the endpoints of the catalog, from the schemas that validate
- * them.
+ * Describes the registered routes and the endpoints of the catalog. It uses the schemas that
+ * validate requests.
  */
 export function createDocument(routes: DocumentedRoute[], known: Catalog, baseUrl: string): OpenApiDocument {
   const catalog = new Catalog(offeredApis(known).map((api) => [api.slug, api]))
@@ -38,7 +38,7 @@ export function createDocument(routes: DocumentedRoute[], known: Catalog, baseUr
     const path = templated(route.url)
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, path, { catalog, named, examples }) }
   }
-  // After the service's own schemas, whose names none of an own API may take.
+  // This comes after the service's own schemas, so that an own API cannot take one of their names.
   const generic = { '/v1/call/{apiSlug}/{endpoint}': genericPath(catalog, named, examples.call) }
   const calls = endpointPaths(catalog, named)
   const all = { ...calls, ...generic, ...paths }
@@ -70,12 +70,12 @@ export function createDocument(routes: DocumentedRoute[], known: Catalog, baseUr
 /** Tag of the generic route and of asynchronous calls. */
 const CALLS = 'Calls'
 
-/** `/v1/keys/:id` → `/v1/keys/{id}`. */
+/** Turns `/v1/keys/:id` into `/v1/keys/{id}`. */
 function templated(url: string): string {
   return url.replace(/:(\w+)/g, '{$1}')
 }
 
-/** What the parts of the document are written from. */
+/** What the functions below need to write the document. */
 interface DocumentParts {
   catalog: Catalog
   named: NamedSchemas
@@ -123,7 +123,7 @@ function responsesOf(
   return route.guard === undefined ? responses : withLimitHeaders(responses)
 }
 
-/** Each answer to a caller that is known tells what its account has left. */
+/** Adds the headers with the account's remaining allowance to every answer to a known caller. */
 function withLimitHeaders(responses: Record<string, JsonSchema>): Record<string, JsonSchema> {
   const isDocumented = ([status, response]: [string, JsonSchema]) => status !== '401' && response.$ref === undefined
   return Object.fromEntries(
@@ -136,7 +136,7 @@ function withLimitHeaders(responses: Record<string, JsonSchema>): Record<string,
   )
 }
 
-/** A status that comes with an error of ours or with what the route describes for it. */
+/** An answer that is either our error or the answer that the route declares for the same status. */
 function eitherOf(refusal: JsonSchema, declared: JsonSchema): JsonSchema {
   const json = (response: JsonSchema) => Object(Object(response.content)['application/json'])
   const schema = { anyOf: [json(refusal).schema, json(declared).schema].filter(Boolean) }
@@ -157,7 +157,7 @@ function requestBody(body: unknown, given: unknown, named: NamedSchemas): JsonSc
   }
 }
 
-/** What the route itself describes for a status. Its errors follow from their codes. */
+/** The answer that the route declares for a status. Error answers follow from the error codes. */
 function response(
   status: string,
   declared: unknown,
@@ -191,7 +191,7 @@ interface ObjectSchema {
   required?: string[]
 }
 
-/** The members of a query or header schema as parameters. */
+/** The members of a query or header schema, as parameters. */
 function given(schema: unknown, place: 'query' | 'header', named: NamedSchemas): JsonSchema[] {
   const { properties = {}, required = [] } = (schema ?? {}) as ObjectSchema
   return Object.entries(properties).map(([name, inner]) => {
@@ -206,7 +206,7 @@ function given(schema: unknown, place: 'query' | 'header', named: NamedSchemas):
   })
 }
 
-/** The parts of a path, with what the route says of them itself. */
+/** The parameters of a path, with the route's own descriptions. */
 function pathParameters(route: DocumentedRoute, path: string, { catalog, named }: DocumentParts): JsonSchema[] {
   const { properties = {} } = (route.params ?? {}) as ObjectSchema
   return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => {
@@ -235,7 +235,10 @@ function pathSchema(name: string, path: string, catalog: Catalog): JsonSchema {
   return /^id$|Id$/.test(name) ? { type: 'string', format: 'uuid' } : { type: 'string' }
 }
 
-/** The generic call, the APIs, then the service's own tags in the order of their descriptions. */
+/**
+ * Tags: the generic call, then the APIs, then the service's own tags in the order of their
+ * descriptions.
+ */
 function tags(paths: Record<string, JsonSchema>, catalog: Catalog): OpenApiDocument['tags'] {
   const apis = new Map([...catalog.values()].map((api) => [apiTag(api), api.upstream.description]))
   const used = new Set(

@@ -4,7 +4,7 @@ import { STATUS_CODES } from '../node-http.ts'
 import type { DocumentedRoute } from './route-list.ts'
 import { type JsonSchema, type NamedSchemas, nameSchema, toDocumentSchema } from './schemas.ts'
 
-/** Refusals of a request as such, whatever its route: they are described once, as `default`. */
+/** Refusals that do not depend on the route. They are described once, as `default`. */
 const TRANSPORT_CODES: ErrorCode[] = [
   'METHOD_NOT_ALLOWED',
   'REQUEST_TIMEOUT',
@@ -15,7 +15,7 @@ const TRANSPORT_CODES: ErrorCode[] = [
 ]
 const TRANSPORT_STATUSES = new Set<number>(TRANSPORT_CODES.map((code) => ERRORS[code].status))
 
-/** What any request can run into besides. */
+/** Further failures of any request. */
 const EVERYWHERE: ErrorCode[] = ['INTERNAL_ERROR', 'RATE_LIMIT_EXCEEDED']
 const WITH_STORES: ErrorCode[] = ['DEPENDENCY_UNAVAILABLE', 'DRAINING']
 const WITH_BODY: ErrorCode[] = ['VALIDATION_ERROR', 'INVALID_JSON', 'INVALID_ENCODING']
@@ -23,7 +23,7 @@ const WITH_INPUT: ErrorCode[] = ['VALIDATION_ERROR', 'INVALID_ENCODING']
 const WITH_SESSION: ErrorCode[] = ['AUTH_REQUIRED', 'INVALID_TOKEN', 'TOKEN_EXPIRED']
 const WITH_CREDENTIAL: ErrorCode[] = [...WITH_SESSION, 'INVALID_API_KEY']
 
-/** Failures that no proxy call ends with: they belong to accounts, keys and teams. */
+/** Codes that no proxy call returns, because they belong to accounts, keys and teams. */
 const NOT_OF_CALLS: ErrorCode[] = [
   'EMAIL_IN_USE', 'INVALID_CREDENTIALS', 'OWNER_IMMUTABLE', 'NOT_FOUND', 'KEY_NOT_FOUND', 'TEAM_NOT_FOUND',
   'MEMBER_NOT_FOUND', 'USER_NOT_FOUND', 'CALL_NOT_FOUND', 'CONNECTION_NOT_FOUND', 'CONNECTION_LIMIT_REACHED', 'REGISTRATION_THROTTLED', 'CALL_ENDED', 'ALREADY_MEMBER', 'KEY_ALREADY_ROTATED', 'TEAM_OWNER', 'KEY_LIMIT_REACHED', 'TEAM_LIMIT_REACHED',
@@ -34,7 +34,7 @@ const ALL_CODES = Object.keys(ERRORS) as ErrorCode[]
 
 export const CALL_CODES = ALL_CODES.filter((code) => !NOT_OF_CALLS.includes(code) && !TRANSPORT_CODES.includes(code))
 
-/** The codes that a route can answer: of its guard, its input, and those declared beside it. */
+/** The codes that a route can return: from its guard, its input, and its own declaration. */
 export function codesOf(route: DocumentedRoute): ErrorCode[] {
   const codes = new Set<ErrorCode>([...route.errors, ...EVERYWHERE])
   const add = (more: ErrorCode[]) => {
@@ -49,8 +49,8 @@ export function codesOf(route: DocumentedRoute): ErrorCode[] {
 }
 
 /**
- * The error answers of these codes by status, each code with its example; refusals of the request
- * as such are `default`.
+ * The error answers for these codes, by status, with an example for each code. Refusals that do not
+ * depend on the route become `default`.
  */
 export function errorResponses(codes: ErrorCode[], isCall: boolean, named: NamedSchemas): Record<string, JsonSchema> {
   const responses: Record<string, JsonSchema> = {}
@@ -68,7 +68,7 @@ export function errorResponses(codes: ErrorCode[], isCall: boolean, named: Named
   return responses
 }
 
-/** The `default` answers: a refusal of the request as such. */
+/** The `default` answers, for refusals that do not depend on the route. */
 export function refusedResponses(named: NamedSchemas): Record<string, JsonSchema> {
   const refused = (isCall: boolean): JsonSchema => ({
     description: `The request as such was refused: ${TRANSPORT_CODES.join(', ')}`,
@@ -83,7 +83,9 @@ export function refusedResponses(named: NamedSchemas): Record<string, JsonSchema
   return { Refused: refused(false), CallRefused: refused(true) }
 }
 
-/** The error body whose `code` is one of these, so that a client's type names what to expect. */
+/**
+ * The error body with an enum of these codes, so that the types of clients name the possible codes.
+ */
 function errorSchema(codes: ErrorCode[], isCall: boolean, named: NamedSchemas): JsonSchema {
   const schema = isCall ? CallErrorAnswer.properties.error : ErrorAnswer
   const { $id: _, ...written } = JSON.parse(JSON.stringify(schema))
@@ -100,7 +102,7 @@ function errorSchema(codes: ErrorCode[], isCall: boolean, named: NamedSchemas): 
 const exampleReferences = (codes: ErrorCode[], isCall: boolean): JsonSchema =>
   Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${exampleName(code, isCall)}` }]))
 
-/** The examples that the written paths and responses refer to. */
+/** The error examples to which the paths and responses refer. */
 export function errorExamples(written: object, baseUrl: string): Record<string, JsonSchema> {
   const references = JSON.stringify(written).matchAll(/"#\/components\/examples\/([^"]+)"/g)
   const named = new Set([...references].map(([, name]) => name))
@@ -117,7 +119,7 @@ export function errorExamples(written: object, baseUrl: string): Record<string, 
 
 const exampleName = (code: ErrorCode, isCall: boolean): string => (isCall ? `call.${code}` : code)
 
-/** What the account has left, on every answer to a caller that is known. */
+/** The headers with the account's remaining allowance, on every answer to a known caller. */
 export function limitHeaders(): JsonSchema {
   const header = (name: string) => ({ $ref: `#/components/headers/${name}` })
   return {

@@ -6,18 +6,18 @@ import { accountExamples, GRACE, json, MADE_AT, type MediaExamples, USED_AT } fr
 import { LOGS } from './log-examples.ts'
 
 /**
- * The examples of the document, told of one account: what is made in an example is listed in the
- * next example.
+ * The examples of the document. They tell the story of one account: an object that one example
+ * creates appears in later listings.
  */
 export interface DocumentExamples {
-  /** Bodies of requests by operation, if a schema says too little to make a body. */
+  /** Request bodies by operation, for schemas from which no useful body can be generated. */
   requests: Record<string, unknown>
   /**
-   * Answers by operation; by operation and status if the answer is no success, or not the only
-   * answer.
+   * Answers by operation. The key includes the status if the answer is not a success or not the
+   * only answer.
    */
   answers: Record<string, MediaExamples>
-  /** A call and its answer: mapped, and as the upstream sent it. */
+  /** A call with its answer: mapped, and as the upstream sent it. */
   call: { api?: string; endpoint?: string; parameters: unknown; mapped: unknown; raw: unknown }
 }
 
@@ -25,7 +25,7 @@ const RATE_LIMIT = '"minute";r=9;t=60, "month";r=985;t=777600'
 
 const callId = (number: number): string => `call_0b5b8d0c6f3a4a5e9f1d2c3b4a59687${number}`
 
-/** The examples for a catalog and the public address of its gateway. */
+/** The examples for a catalog, and for the public address of the gateway. */
 export function documentExamples(catalog: Catalog, baseUrl: string): DocumentExamples {
   const first = catalog.get('weather') ?? [...catalog.values()][0]
   const endpoint = first && [...first.endpoints.values()][0]
@@ -66,7 +66,7 @@ const REQUESTS = {
   putProviderKey: { key: '3f9a0c52d7e84b16a1b2c3d4e5f6c0de' },
 }
 
-/** An API that is as healthy as can be. */
+/** Answers about an API that is fully healthy. */
 function catalogExamples(api: Api, baseUrl: string): Record<string, MediaExamples> {
   const entry = toEntry(api, 100)
   const { summary, url = null, licence = null, attribution = null } = api.upstream.terms
@@ -91,7 +91,7 @@ function catalogExamples(api: Api, baseUrl: string): Record<string, MediaExample
     terms: { summary, url, licence, attribution },
     fallback: null,
     docs: `${baseUrl}/apis/${api.slug}`,
-    // Requested with a credential.
+    // This member exists only in answers to requests with a credential.
     now: {
       ...{ waitMs: 0, limitedBy: null, minuteLeft: 9, monthLeft: 993, inFlightLeft: 5 },
       ...{ stored: [], health: 'Healthy' },
@@ -112,7 +112,7 @@ function callOf({ slug }: Api, { path, declaration: endpoint }: ApiEndpoint): Ca
   return { api: slug, endpoint: path, parameters, data }
 }
 
-/** Calls in the other forms in which they are made: many at once, later. */
+/** Calls in other forms: batches and asynchronous calls. */
 function callExamples(calls: Call[]): Pick<DocumentExamples, 'requests' | 'answers'> {
   const results = calls.map(({ api, data }, index) => ({ index, ref: api, id: callId(index), status: 200, data }))
   const totals = { done: true, ok: calls.length, failed: 0, charged: calls.length, deduplicated: 0, mode: 'live' }
@@ -128,7 +128,7 @@ function callExamples(calls: Call[]): Pick<DocumentExamples, 'requests' | 'answe
   }
 }
 
-/** A call by a tool of each server. */
+/** A call by a tool of each MCP server. */
 function toolExamples(
   { api, endpoint, parameters, data }: Call,
   link: string | undefined,
@@ -144,7 +144,7 @@ function toolExamples(
     const body = { result: { _meta, content: [text], structuredContent: content }, ...message }
     return { ...json(body), 'text/event-stream': `event: message\ndata: ${JSON.stringify(body)}\n\n` }
   }
-  // The data of the example are recorded, like the data of a test key.
+  // The data come from a recording, like the data of a call with a test key.
   const recorded = { mode: 'test', note: 'Recorded example. Use a live key for real data.' }
   return {
     requests: {

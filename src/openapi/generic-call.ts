@@ -5,24 +5,24 @@ import { CALL_CODES, errorResponses } from './error-responses.ts'
 import type { DocumentExamples } from './examples.ts'
 import { type JsonSchema, type NamedSchemas, nameSchema, toDocumentSchema } from './schemas.ts'
 
-/** The headers by which a caller chooses how a call is answered. */
+/** Headers with which a caller chooses the form of the answer. */
 const CALL_HEADERS: JsonSchema[] = [
   { $ref: '#/components/parameters/Prefer' },
   { $ref: '#/components/parameters/GatewayResponse' },
   { $ref: '#/components/parameters/GatewayScenario' },
 ]
 
-/** The data of any endpoint. */
+/** Data of any endpoint. */
 const ANY_DATA: JsonSchema = {
   type: 'object',
   additionalProperties: true,
   description: 'As the path of the endpoint itself says',
 }
 
-/** The upstream's own JSON, whatever it is. */
+/** JSON of any upstream. */
 const RAW_MEDIA: JsonSchema = { schema: { description: 'The JSON of the upstream API as it came' } }
 
-/** Both forms of a call's success, for a route that answers for any endpoint. */
+/** Both forms of a successful answer, for a route that serves any endpoint. */
 function anySuccess(named: NamedSchemas, { mapped, raw }: DocumentExamples['call']): JsonSchema {
   return success({
     'application/json': envelope(nameSchema('AnyData', ANY_DATA, named), mapped),
@@ -30,10 +30,7 @@ function anySuccess(named: NamedSchemas, { mapped, raw }: DocumentExamples['call
   })
 }
 
-/**
- * A failure in either of its forms; problem details come only to callers that prefer them (RFC
- * 9457).
- */
+/** A failure in both of its forms. Only callers that prefer problem details get them (RFC 9457). */
 export function failureResponse(named: NamedSchemas): JsonSchema {
   const problem = toDocumentSchema(ProblemDetails, named)
   return {
@@ -46,7 +43,7 @@ export function failureResponse(named: NamedSchemas): JsonSchema {
   }
 }
 
-/** The route that takes any endpoint of any API, with every way to be answered. */
+/** The route that calls any endpoint of any API, with all its answers. */
 export function genericPath(catalog: Catalog, named: NamedSchemas, example: DocumentExamples['call']): JsonSchema {
   const paths = new Set([...catalog.values()].flatMap((api) => [...api.endpoints.keys()]))
   const shared = {
@@ -112,7 +109,7 @@ function pathParameter(
   return { name, in: 'path', required: true, description, ...(example === undefined ? {} : { example }), schema }
 }
 
-/** The answers of a route that answers in its own form, or as a call would have. */
+/** The answers of a route that returns its own answer, or the answer that a call would have had. */
 export function withCallOutcome(
   own: Record<string, JsonSchema>,
   named: NamedSchemas,

@@ -1,4 +1,4 @@
-/** A call of the log of calls. */
+/** An entry of the log of calls. */
 const CALL = {
   ...{ id: 'call_0b5b8d0c6f3a4a5e9f1d2c3b4a596871', requestId: 'req_5d0f1c8a7b6e4d3c9a2b1f0e8d7c6b5a' },
   ...{ at: '2026-11-21T11:58:00.123Z', api: 'weather', endpoint: '/current', status: 200, code: null, cause: null },
@@ -7,7 +7,7 @@ const CALL = {
   ...{ upstreamMs: 84.3, totalMs: 89.2, cache: 'miss', bytes: 118 },
 } as const
 
-/** Answers of the routes of the log of calls, by operation and media type. */
+/** Example answers of the routes of the log of calls, by operation and media type. */
 export const LOGS = {
   listLoggedCalls: {
     'application/json': { calls: [CALL] },

@@ -1,12 +1,12 @@
 import { camel } from '../catalog/type-name.ts'
 
-/** What a method does to the thing its path names. */
+/** The verb of an operation by its HTTP method. */
 const VERBS: Record<string, string> = { GET: 'get', POST: 'create', PUT: 'update', PATCH: 'update', DELETE: 'delete' }
 
 /**
- * The name an operation has in generated clients, from method and path: `GET /v1/teams` is
- * `listTeams`, `PUT /v1/teams/{id}/members/{memberId}` is `updateTeamMember`, `POST /v1/auth/login`
- * is `login`.
+ * The name of an operation in generated clients, made from method and path: `GET /v1/teams` becomes
+ * `listTeams`, `PUT /v1/teams/{id}/members/{memberId}` becomes `updateTeamMember`, and `POST
+ * /v1/auth/login` becomes `login`.
  */
 export function operationId(method: string, path: string): string {
   const segments = path
@@ -17,7 +17,8 @@ export function operationId(method: string, path: string): string {
   const isItem = segments.at(-1)?.startsWith('{') === true
   const last = names.at(-1) ?? 'root'
   const isCollection = !isItem && /[^s]s$/.test(last) && last !== 'status'
-  // A POST to what is neither a collection nor an item is a verb itself: login, validate, password.
+  // If a POST goes neither to a collection nor to an item, the last part of its path is a verb:
+  // login, validate, password.
   if (method === 'POST' && !isCollection)
     return camel([
       last,

@@ -4,32 +4,31 @@ import type { ErrorCode } from '../errors.ts'
 
 declare module 'fastify' {
   interface FastifySchema {
-    /** One line, for the document and the reference. */
+    /** A summary of one line, for the document and the reference. */
     summary?: string
     description?: string
     tags?: readonly string[]
     /** Name of the operation in generated clients. Default: made from method and path. */
     operationId?: string
-    /** Left out of the document: pages and their files, which no client is generated for. */
+    /** Whether the document leaves the route out, such as pages and their files. */
     hide?: boolean
   }
   interface FastifyContextConfig {
     /**
-     * Failures of this route besides the failures that its body, guard and parameters bring with
-     * them.
+     * Error codes of this route, besides the codes that follow from its body, guard and parameters.
      */
     errors?: readonly ErrorCode[]
-    /** Which credential the route's scope asks for; the guard of the scope says so. */
+    /** The credential that the route's scope requires. The guard of the scope sets it. */
     guard?: 'session' | 'call'
-    /** The route answers as a proxy call would have, once there is an outcome. */
+    /** Set if the route returns the answer of a proxy call once the call has ended. */
     outcome?: 'call'
   }
 }
 
-/** One method of one route as it was registered, for the document. */
+/** One method of one registered route. */
 export interface DocumentedRoute {
   method: string
-  /** Fastify's form, `/v1/keys/:id`. */
+  /** The path as Fastify writes it, `/v1/keys/:id`. */
   url: string
   summary: string | undefined
   description: string | undefined
@@ -40,7 +39,7 @@ export interface DocumentedRoute {
   querystring: TSchema | undefined
   params: TSchema | undefined
   headers: TSchema | undefined
-  /** By status: a schema, or `{ description, content }` if the answer is not JSON. */
+  /** Schemas by status; `{ description, content }` if the answer is not JSON. */
   responses: Record<string, unknown>
   errors: readonly ErrorCode[]
   guard: 'session' | 'call' | undefined
@@ -48,12 +47,13 @@ export interface DocumentedRoute {
 }
 
 /**
- * Listens to the routes being registered. Call it before the first route; read the list after the
- * last.
+ * Collects routes as they are registered. Call it before the first route, and read the list after
+ * the last.
  */
 export function collectRoutes(app: FastifyInstance): () => DocumentedRoute[] {
   const registered: RouteOptions[] = []
-  // The options are kept, not read: guards of inner scopes add to them after this hook has run.
+  // The options are stored and read later, because guards of inner scopes change them after this
+  // hook.
   app.addHook('onRoute', (route) => void registered.push(route))
   return () => registered.flatMap(describe)
 }

@@ -1,6 +1,6 @@
 import type { JsonSchema, NamedSchemas } from './schemas.ts'
 
-/** What a text is by the name of its member, if its schema does not say. */
+/** Example texts by the name of the member, for schemas that do not describe the text. */
 const BY_NAME: Record<string, string> = {
   password: 'correct horse battery staple',
   currentPassword: 'correct horse battery staple',
@@ -19,13 +19,16 @@ const BY_FORMAT: Record<string, string> = {
 }
 
 interface SampleOptions {
-  /** Name of the member that the value is for. */
+  /** Name of the member for which the value is made. */
   name?: string
-  /** Of a request: optional ids and times are left out, because a made-up id names nothing. */
+  /**
+   * Whether the value is for a request. Optional ids and times are then left out, because a made-up
+   * id names nothing.
+   */
   isRequest?: boolean
 }
 
-/** A value that fits a schema of the document and reads like a real value. */
+/** A realistic value that fits a schema of the document. */
 export function sampleOf(schema: JsonSchema, named: NamedSchemas, options: SampleOptions = {}): unknown {
   if (typeof schema.$ref === 'string') {
     return sampleOf(named.get(schema.$ref.slice('#/components/schemas/'.length)) ?? {}, named, options)

@@ -1,20 +1,20 @@
 /** A schema of the document: JSON Schema 2020-12. */
 export type JsonSchema = Record<string, unknown>
 
-/** The document's `components.schemas`, filled while schemas are written. */
+/** The document's `components.schemas`. It is filled while schemas are written. */
 export type NamedSchemas = Map<string, JsonSchema>
 
 /**
- * A validating schema as the document shows it: one with an `$id` or a `title` in PascalCase
- * becomes a component that is referred to, and records are written with `additionalProperties`,
- * which generators of clients understand.
+ * Turns a schema that validates into a schema for the document. If it has an `$id`, or a `title` in
+ * PascalCase, it becomes a component and the result is a reference. Records are written with
+ * `additionalProperties`, which client generators understand.
  */
 export function toDocumentSchema(schema: unknown, named: NamedSchemas): JsonSchema {
-  // Through JSON: what a schema library keeps beside the schema is no part of it.
+  // The conversion to JSON removes what the schema library attaches to a schema.
   return rewrite(JSON.parse(JSON.stringify(schema)), named) as JsonSchema
 }
 
-/** Adds a schema under a name and gives the reference to it. */
+/** Stores a schema under a name and returns a reference to it. */
 export function nameSchema(name: string, schema: JsonSchema, named: NamedSchemas): JsonSchema {
   const known = named.get(name)
   if (known && JSON.stringify(known) !== JSON.stringify(schema)) throw new Error(`two schemas are called ${name}`)
@@ -22,9 +22,9 @@ export function nameSchema(name: string, schema: JsonSchema, named: NamedSchemas
   return { $ref: `#/components/schemas/${name}` }
 }
 
-/** Members whose value maps names to schemas: the names are no keywords. */
+/** Keywords whose value maps names to schemas. The names are not keywords. */
 const MAPS = new Set(['properties', '$defs', 'dependentSchemas'])
-/** Members whose value is data, not a schema. */
+/** Keywords whose value is data, not a schema. */
 const DATA = new Set(['default', 'const', 'enum', 'example', 'examples', 'required'])
 
 function rewrite(value: unknown, named: NamedSchemas): unknown {
@@ -52,9 +52,9 @@ function rewrite(value: unknown, named: NamedSchemas): unknown {
 }
 
 /**
- * `anyOf: [{ type: 'string', description }, { type: 'null' }]` as
- * `{ type: ['string', 'null'], description }`: generators of clients and references show no
- * description that stands inside a union.
+ * Turns `anyOf: [{ type: 'string', description }, { type: 'null' }]` into `{ type: ['string',
+ * 'null'], description }`, because client generators and references do not show descriptions inside
+ * a union.
  */
 function withNull(schema: JsonSchema): JsonSchema {
   const { anyOf, ...outer } = schema
@@ -72,7 +72,7 @@ function withNull(schema: JsonSchema): JsonSchema {
   }
 }
 
-/** TypeBox writes a record of any names as a pattern that every name matches. */
+/** TypeBox writes a record with any names as a pattern that matches every name. */
 function recordOf(patterns: JsonSchema, named: NamedSchemas): JsonSchema {
   const [only, ...others] = Object.entries(patterns)
   if (only && others.length === 0 && /^\^\.\*\$$|^\^\(\.\*\)\$$/.test(only[0])) {

@@ -3,23 +3,25 @@ import type { RedisConnection } from './connection.ts'
 
 const SYNC_EVERY_MS = 15_000
 
-/**
- * A slower answer says little about when it was written: only between which times. Milliseconds.
- */
+/** If an answer takes longer, it does not tell the time exactly enough. Milliseconds. */
 const SYNC_TRIP_MS_MAX = 250
 
-/** Pause before the next try while no answer has come so fast, milliseconds. */
+/** Pause before the next try, until an answer was fast enough, milliseconds. */
 const SYNC_AGAIN_MS = 1_000
 
 /**
- * Redis' clock as this process sees it. Deadlines are written and read in Redis time, so that
- * machines whose own clocks differ agree on them. It is counted from the process's monotonic clock:
- * a step of the machine's clock, as after a resume or by NTP, moves no deadline.
+ * The clock of Redis, as this process knows it. Deadlines are written and read in Redis' time, so
+ * that machines with different clocks agree on them. The time is counted with the process's
+ * monotonic clock, so that no deadline moves when the machine's clock is changed, for example after
+ * a resume or by NTP.
  */
 export class RedisClock {
   readonly #redis: RedisConnection
   readonly #log: Log
-  /** Redis' time minus the monotonic clock's; the machine's own time until Redis has answered. */
+  /**
+   * Redis' time minus the monotonic clock. Until Redis has answered, the machine's own time is
+   * used.
+   */
   #offsetMs = Date.now() - performance.now()
   #timer: NodeJS.Timeout | undefined
   #againTimer: NodeJS.Timeout | undefined
@@ -41,7 +43,7 @@ export class RedisClock {
     clearTimeout(this.#againTimer)
   }
 
-  /** Whole milliseconds since the epoch: times go into jobs, which hold no fractions. */
+  /** Whole milliseconds since the epoch, because jobs hold no fractions. */
   now(): number {
     return Math.floor(performance.now() + this.#offsetMs)
   }
@@ -58,7 +60,8 @@ export class RedisClock {
           this.#offsetMs = redisNow - (sentAt + receivedAt) / 2
           return
         }
-        // It was written between both times: no other offset is possible.
+        // Redis wrote the answer between these two times, so the offset must lie between these
+        // bounds.
         this.#offsetMs = Math.min(Math.max(this.#offsetMs, redisNow - receivedAt), redisNow - sentAt)
         clearTimeout(this.#againTimer)
         if (!this.#isExact) this.#againTimer = setTimeout(() => this.#sync(), SYNC_AGAIN_MS).unref()
@@ -68,7 +71,9 @@ export class RedisClock {
   }
 }
 
-/** Redis' clock, milliseconds, rounded up: nothing was sent later. */
+/**
+ * The time of Redis, milliseconds, rounded up, so that nothing that was sent before seems later.
+ */
 export async function redisNow(redis: RedisConnection): Promise<number> {
   const [seconds, micros] = await redis.time()
   return Number(seconds) * 1_000 + Math.ceil(Number(micros) / 1_000)

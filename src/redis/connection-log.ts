@@ -4,38 +4,38 @@ import { NamedConnector } from './connector.ts'
 import { REFUSED } from './missing-rights.ts'
 
 /**
- * Writes down what becomes of a connection: why it failed, once and again whenever the reason
- * changes, and when it is ready after a failure. An outage fails three times a second for the same
- * reason.
+ * Logs what happens to a connection: why it failed, once for each new reason, and when it is ready
+ * again. During an outage a connection fails three times a second for the same reason.
  */
 export function logConnection(
   redis: Redis | Cluster,
   { kind, urls }: { kind: string; urls: string[] },
   log: Log,
 ): void {
-  // Neither user nor password.
+  // The log contains neither user nor password.
   const hosts = urls.map((url) => new URL(url).host).join(',')
   let loggedReason: string | undefined
   const isTls = urls.some((url) => url.startsWith('rediss:'))
   redis.on('error', (error: Error) => {
-    // A server without TLS waits for the rest of what it takes for a command.
+    // A server without TLS waits for the rest of what it takes for a command, so the handshake
+    // times out.
     const hint = isTls && Reflect.get(error, 'code') === 'ETIMEDOUT' ? ', or no TLS on this port' : ''
     const reason = reasonOf(error) + hint
     if (reason === loggedReason) return
     loggedReason = reason
     const warn = (cause = reason) => log.warn({ kind, hosts, reason: cause }, 'failed to connect to redis')
-    // Of a Cluster, ioredis keeps to itself why its nodes are of no use: TLS, usually, or that they
-    // are no Cluster.
+    // For a Cluster, ioredis does not say why the nodes cannot be used. Usually the reason is TLS,
+    // or they are not a Cluster.
     if (redis instanceof Cluster) void findCause(urls).then(warn)
     else warn()
   })
   redis.on('close', () => {
-    // A failed attempt to connect ends with this too, and has said why.
-    // A connection that we ended is over at once.
+    // This event also follows a failed attempt to connect, which was logged, and a connection that
+    // we ended.
     if (loggedReason !== undefined || redis.status === 'end') return
     loggedReason = ''
     const warn = (reason = 'the connection was closed') => log.warn({ kind, hosts, reason }, 'redis connection lost')
-    // A Cluster that is not whole closes without a word.
+    // ioredis closes an incomplete Cluster without a reason.
     if (redis instanceof Cluster) void findCause(urls).then(warn)
     else warn()
   })
@@ -53,8 +53,8 @@ export function logConnection(
 }
 
 /**
- * The message of an error; for a Cluster, the message of the node that failed last. An address of
- * several has no message of its own.
+ * The message of an error. For a Cluster: the message of the node that failed last. If a host has
+ * several addresses, the error has no message of its own, so the message of one address is used.
  */
 function reasonOf(error: Error): string {
   const { lastNodeError, code } = error as { lastNodeError?: Error; code?: string }
@@ -62,12 +62,12 @@ function reasonOf(error: Error): string {
   return error.message || code || error.name
 }
 
-/** How long a node may take to say why it is of no use, milliseconds. */
+/** How long a node may take to tell why it cannot be used, milliseconds. */
 const CAUSE_MS_MAX = 5_000
 
 /**
- * Why a Cluster is of no use, with the address of the first node that says it; undefined if none
- * does. Never throws.
+ * Why a Cluster cannot be used, with the address of the first node that tells it; undefined if no
+ * node does. Never throws.
  */
 async function findCause(urls: string[]): Promise<string | undefined> {
   for (const url of urls) {
@@ -78,8 +78,8 @@ async function findCause(urls: string[]): Promise<string | undefined> {
 }
 
 /**
- * Why one node cannot be used: it cannot be reached, or it says that slots are served by nobody.
- * Never throws.
+ * Why one node cannot be used: it is unreachable, or it reports slots that nobody serves. Never
+ * throws.
  */
 async function findCauseAt(url: string): Promise<string | undefined> {
   const times = { connectTimeout: CAUSE_MS_MAX, commandTimeout: CAUSE_MS_MAX }

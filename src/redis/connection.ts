@@ -10,22 +10,22 @@ import { failOnStall, reconnectWhenSilent } from './silence.ts'
 
 export type RedisConnection = Redis | Cluster
 
-/** Longest that a producer waits for a reply of Redis, milliseconds: past it callers get 503. */
+/** Longest wait of a producer for a reply of Redis, milliseconds. After it callers get 503. */
 const SILENT_MS_MAX = 1_000
 
-/** The same of a blocking connection, which may block in one command for 10 s. Milliseconds. */
+/** The same for a blocking connection, whose commands may block for 10 s. Milliseconds. */
 const BLOCKING_SILENT_MS_MAX = 15_000
 
 /**
- * Longest pause between two tries to connect, milliseconds: service is back within a second of
- * Redis.
+ * Longest pause between two attempts to connect, milliseconds. The gateway works again within a
+ * second after Redis does.
  */
 const RECONNECT_MS_MAX = 1_000
 
 /**
- * Opens a connection. A `producer` answers a caller: it fails at once when Redis is away. A
- * `blocking` connection belongs to a worker or to a blocking read: it waits for Redis as long as
- * that takes.
+ * Opens a connection. A `producer` serves callers, so its commands fail at once while Redis is
+ * away. A `blocking` connection belongs to a worker or to a blocking read, and waits for Redis as
+ * long as necessary.
  */
 export function openRedis(urls: string[], kind: 'producer' | 'blocking', log: Log): RedisConnection {
   const options = connectionOptions(kind)
@@ -66,8 +66,8 @@ class TypedCluster extends Cluster {
 }
 
 /**
- * Makes a command fail with RedisError. A command that fails while it is being sent has never left
- * this process.
+ * Makes the failures of a command RedisErrors. A command that fails while it is being sent has
+ * never left this process.
  */
 function typeFailures(redis: RedisConnection, command: RedisSend[0]): { isOver: boolean } {
   const sending = { isOver: false }
@@ -82,36 +82,36 @@ function typeFailures(redis: RedisConnection, command: RedisSend[0]): { isOver: 
 
 function connectionOptions(kind: 'producer' | 'blocking') {
   return {
-    // BullMQ wants its blocking connections to retry for ever. A producer's commands fail with
-    // their connection: sent again on the next connection they could count a call twice.
+    // BullMQ needs blocking connections that retry for ever. A producer's commands fail with their
+    // connection, because a repeated command could count a call twice.
     maxRetriesPerRequest: kind === 'blocking' ? null : 0,
     enableOfflineQueue: kind === 'blocking',
     connectTimeout: 5_000,
-    // CLIENT SETINFO is unknown to Redis 7.0, so that no rule of an ACL could allow it there.
+    // Redis 7.0 does not know CLIENT SETINFO, so an ACL could not allow it there.
     disableClientInfo: true,
     Connector: NamedConnector,
     retryStrategy: (times: number) => Math.min(50 * 2 ** Math.min(times, 10), RECONNECT_MS_MAX),
   } satisfies RedisOptions
 }
 
-/** Codes of the Redis protocol that a server answers with when it is a replica, or becomes one. */
+/** Codes with which a server answers that is a replica, or becomes a replica. */
 const OF_REPLICAS = new Set(['READONLY', 'UNBLOCKED', 'MASTERDOWN'])
 
-/** Shortest time between two reconnects that a replica causes, milliseconds. */
+/** Shortest time between two reconnects because of a replica, milliseconds. */
 const DEMOTED_MS_MIN = 1_000
 
 /**
- * A single Redis. When its server becomes a replica, the connection is opened anew, because the
- * same address leads to the new primary then: the former one keeps its connections open and refuses
- * each write with READONLY. A read that blocks at that moment gets UNBLOCKED. MASTERDOWN is what a
- * replica without its primary says. The command that met the replica fails. A Cluster needs none of
- * this: its nodes say where a slot has gone.
+ * Opens a connection to a single Redis. If its server becomes a replica, the connection is opened
+ * anew, because the address then leads to the new primary. The former primary keeps its connections
+ * open: it refuses each write with READONLY, ends a blocking read with UNBLOCKED, and answers
+ * MASTERDOWN while it has no primary. The command that gets this answer fails. A Cluster does not
+ * need this, because its nodes say where a slot is now.
  */
 function openSingle(url: string, options: ReturnType<typeof connectionOptions>): Redis {
   let reconnectedAt = Number.NEGATIVE_INFINITY
   const reconnectOnError = (error: Error): boolean => {
     if (!OF_REPLICAS.has(replyCodeOf(error) ?? '')) return false
-    // An address that leads to a replica for good must not be connected to without a pause.
+    // If the address always leads to a replica, reconnecting without a pause must be avoided.
     if (performance.now() - reconnectedAt < DEMOTED_MS_MIN) return false
     reconnectedAt = performance.now()
     return true
@@ -128,24 +128,25 @@ function openCluster(
   return new TypedCluster(nodes, {
     enableOfflineQueue,
     clusterRetryStrategy: retryStrategy,
-    // The name stays: TLS checks the certificate against it, and the connector looks it up.
+    // The host name is passed on unresolved: TLS checks the certificate against it, and the
+    // connector looks it up.
     dnsLookup: (hostname, callback) => callback(null, hostname),
-    // One every 100 ms: a failover takes seconds. A blocking connection waits it out, as it does
-    // for a single Redis.
+    // One redirection every 100 ms, because a failover takes seconds. A blocking connection waits
+    // for its end, as it does with a single Redis.
     ...(kind === 'blocking' ? { maxRedirections: REDIRECTIONS_MAX } : {}),
     redisOptions: {
       ...options,
-      // Its connections are its own business: each command has a time of its own.
+      // Each command has its own time limit, because the Cluster manages its connections itself.
       ...(kind === 'producer' ? { commandTimeout: SILENT_MS_MAX } : { socketTimeout: BLOCKING_SILENT_MS_MAX }),
-      // For the nodes that are found later, of which the list says nothing.
+      // Credentials for nodes that are found later and are not in the list.
       ...credentials(new URL(urls[0] ?? '')),
     },
   })
 }
 
 /**
- * How often a blocking connection's command follows a Cluster that is changing before it fails:
- * about an hour of failover.
+ * How often a command of a blocking connection is redirected by a changing Cluster before it fails.
+ * It is enough for about an hour of failover.
  */
 const REDIRECTIONS_MAX = 36_000
 
@@ -164,27 +165,26 @@ function credentials(url: URL): Pick<RedisOptions, 'username' | 'password' | 'tl
 }
 
 /**
- * What keys must share for one command to use them: on a Redis Cluster their hash slot, on one
+ * What keys must have in common for one command: on a Redis Cluster the hash slot, on a single
  * Redis nothing.
  */
 export function slotOf(redis: RedisConnection, key: string): string {
   return redis instanceof Cluster ? key.slice(0, key.indexOf('}')) : ''
 }
 
-/** Closes a connection: politely when it is up, at once when it is not. */
+/** Closes a connection: with QUIT if it is connected, otherwise at once. */
 export async function closeRedis(redis: RedisConnection): Promise<void> {
   if (redis.status === 'ready') await redis.quit().catch(() => redis.disconnect())
   else redis.disconnect()
 }
 
 /**
- * How long Redis may be away before work that needs it is given up at the end of a process,
- * milliseconds.
+ * How long Redis may be away before a closing process gives up work that needs Redis, milliseconds.
  */
 const AWAY_MS_MAX = 1_500
 
 /**
- * Waits for work that needs Redis to be done, but not for a Redis that stays away.
+ * Waits until work that needs Redis is done, or until Redis has been away for too long.
  *
  * @throws what the work throws
  */
@@ -203,8 +203,9 @@ export async function unlessAway(redis: RedisConnection, work: Promise<void>): P
 }
 
 /**
- * Sends all commands of one event-loop tick in one write instead of one each: a tenth of the CPU of
- * a call. Leans on the `stream` field of ioredis, which a test pins.
+ * Sends all commands of one event-loop tick with one write instead of one write each. This saves a
+ * tenth of the CPU time of a call. It depends on the field `stream` of ioredis, which a test
+ * checks.
  */
 export function batchWritesPerTick(redis: Redis): void {
   redis.on('connect', () => {

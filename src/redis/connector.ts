@@ -4,7 +4,8 @@ import { AbstractConnector, type StandaloneConnectionOptions } from 'ioredis'
 import { lookup } from '../net/lookup.ts'
 
 /**
- * Opens the sockets of ioredis, whose own connector takes no other look-up of names than Node's.
+ * Opens the sockets of ioredis with our look-up of names. Its own connector only uses Node's
+ * look-up.
  */
 export class NamedConnector extends AbstractConnector {
   readonly #options: StandaloneConnectionOptions
@@ -18,7 +19,7 @@ export class NamedConnector extends AbstractConnector {
   async connect(): Promise<AbstractConnector['stream']> {
     const { host = 'localhost', port = 6379, path, family, tls } = this.#options
     this.connecting = true
-    // A connection may be given up in the tick in which it is begun.
+    // ioredis may give up a connection in the tick in which it began.
     await new Promise(process.nextTick)
     if (!this.connecting) throw new Error('Connection is closed.')
     const address: TcpNetConnectOpts = { host, port, lookup, ...(family === undefined ? {} : { family }) }

@@ -1,18 +1,17 @@
 /**
- * Every key and channel of the gateway in Redis. Braces name the hash slot: keys that one script
- * uses share a slot, and each upstream has a slot of its own on Redis Cluster.
+ * Every key and channel of the gateway in Redis. Braces mark the hash slot. Keys that one script
+ * uses share a slot, and on a Redis Cluster each upstream has its own slot. Each comment names the
+ * type, the content and the lifetime of a key. "No end" means that the key does not expire.
  */
 
 const PREFIX = 'agw'
 
-/** BullMQ keeps the queue of a lane under `<prefix>:<lane>:…`, for as long as the lane is used. */
+/** BullMQ keeps the queue of a lane under `<prefix>:<lane>:…` as long as the lane is used. */
 export const laneKeys = {
   prefix: (lane: string): string => `${PREFIX}:{lane:${lane}}`,
 }
 
-/**
- * Names of the keys of a partition of stored answers, in the order in which the script takes them.
- */
+/** Names of the keys of a partition of stored answers, in the order in which scripts take them. */
 const PARTITION_KEYS = {
   /** Sorted set: keys of the stored answers by their end. No end. */
   index: 'cache-index',
@@ -26,42 +25,42 @@ const PARTITION_KEYS = {
 
 /** Keys of one upstream. */
 export const upstreamKeys = {
-  /** Where versions before lanes have the BullMQ queue of each upstream. @until 0.4.0 */
+  /** The BullMQ queue of each upstream, in versions before lanes. @until 0.4.0 */
   earlierQueuePrefix: (slug: string): string => `${PREFIX}:{${slug}}`,
   /** Hash: counts, score, state, breaker and last failure of the upstream. No end. */
   health: (slug: string): string => `${PREFIX}:{${slug}}:health`,
   /** Stream: changes of state that are not in Postgres yet, about 1 000 at most. No end. */
   healthChanges: (slug: string): string => `${PREFIX}:{${slug}}:health:changes`,
   /**
-   * Sorted set: accounts whose undeclared parameters met a limit, at most 1 000, by when they may
-   * send such again. 1 h, or until a probe is answered well.
+   * Sorted set: accounts whose undeclared parameters led to a rate limit of the upstream, at most 1
+   * 000, by when they may send such parameters again. 1 h, or until a probe succeeds.
    */
   limitedCallers: (slug: string): string => `${PREFIX}:{${slug}}:limited-callers`,
   /** String: outcome of a probe that an operator started. 60 s. */
   probeOutcome: (slug: string, id: string): string => `${PREFIX}:{${slug}}:probe-outcome:${id}`,
-  /** String: a stored answer. Ends when it is too old to be served in any case. */
+  /** String: a stored answer. Ends when it is too old to be served under any condition. */
   cacheEntry: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:cache:${hash}`,
   /** Keys of one partition of stored answers, in the order of `PARTITION_KEYS`. */
   partition: (slug: string, partition: string): string[] =>
     Object.values(PARTITION_KEYS).map((name) => `${PREFIX}:{${slug}}:${name}:${partition}`),
   /**
-   * String: member of the wait queue whose answer identical calls share. Ends with that call's
-   * deadline.
+   * String: member of the wait queue whose answer identical calls share. Ends with the deadline of
+   * that member's call.
    */
   coalesced: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:coalesced:${hash}`,
-  /** String: token of the request that fetches an answer for identical calls. 3 s, renewed. */
+  /** String: token of the request that fetches an answer for identical calls. 3 s; renewed. */
   leader: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:leader:${hash}`,
   /**
-   * List: items fetched ahead. As long as the upstream's file says; `:filling` 6 s, renewed;
-   * `:unfillable` as the file says.
+   * List: items fetched ahead. The upstream's file sets the lifetime. `:filling` lasts 6 s and is
+   * renewed; the file sets the lifetime of `:unfillable`.
    */
   pool: (slug: string, key: string): string => `${PREFIX}:{${slug}}:pool:${key}`,
 }
 
-/** Names of a cap's keys in the order in which the scripts take them. */
+/** Names of a cap's keys, in the order in which scripts take them. */
 const CAP_KEYS = {
   /**
-   * Hash: virtual time, and for each share how many calls are queued and the start of its next
+   * Hash: virtual time, and for each share the number of queued calls and the start of its next
    * call.
    */
   fair: 'fair',
@@ -71,23 +70,24 @@ const CAP_KEYS = {
   queueDeadlines: 'queue-deadlines',
   /** Sorted set: waiters whose worker polls for a permit right now, by fair tag. */
   waiters: 'waiters',
-  /** Sorted set: the same by when they expire unless their worker polls again. */
+  /** Sorted set: the same waiters, by when they expire unless their worker polls again. */
   waiterExpiries: 'waiter-expiries',
   /**
-   * Sorted set: calls that can no longer be granted in time, by when to come again; until their
-   * workers know. 15 min.
+   * Sorted set: calls that cannot get a permit in time any more, by when to try again. Kept until
+   * their workers know it. 15 min.
    */
   evicted: 'evicted',
   /** Sorted set: permits of the longest window by when they were granted. */
   log: 'log',
-  /** Sorted set: permits whose request is under way, by when their lease ends. */
+  /** Sorted set: permits whose request is in flight, by when their lease ends. */
   leases: 'leases',
   /**
-   * Hash: since when Redis knows the cap, what the upstream says of its limiter, mean service time.
+   * Hash: since when Redis knows the cap, what the upstream says about its limiter, mean service
+   * time.
    */
   state: 'state',
   /**
-   * Sorted set: shares (accounts or groups of them) by when they last had demand for the cap; 5
+   * Sorted set: shares (accounts or groups of accounts) by when they last had demand for the cap. 5
    * min.
    */
   demand: 'demand',
@@ -101,7 +101,7 @@ export const capKeys = {
   of: (slug: string, bucket: string, name: CapKeyName): string => capKeys.prefix(slug, bucket) + CAP_KEYS[name],
   all: (slug: string, bucket: string): string[] =>
     Object.values(CAP_KEYS).map((name) => capKeys.prefix(slug, bucket) + name),
-  /** String: name of the last poll of one worker that brought anything, and its reply. 15 min. */
+  /** String: id of the last poll of one worker that brought anything, and its reply. 15 min. */
   poll: (slug: string, bucket: string, worker: string): string => `${capKeys.prefix(slug, bucket)}poll:${worker}`,
 }
 
@@ -114,65 +114,66 @@ export const accountKeys = {
   /** Sorted set: calls in flight, by when their lease ends. 15 to 30 min. */
   inFlight: (accountId: string, mode: 'live' | 'test'): string => `${PREFIX}:{a:${accountId}}:${mode}:inflight`,
   /**
-   * Sorted set: calls in flight that take longer than a second, by when they are expected to end,
-   * also such as have ended before. 15 min.
+   * Sorted set: calls in flight that take longer than a second, by when they are expected to end. A
+   * call that ends earlier stays in the set. 15 min.
    */
   expectedEnds: (accountId: string, mode: 'live' | 'test'): string => `${PREFIX}:{a:${accountId}}:${mode}:ends`,
   /** String: calls charged to a month, `2026-11`. A day longer than the month. */
   month: (accountId: string, month: string): string => `${PREFIX}:{a:${accountId}}:month:${month}`,
   /**
-   * Sorted set: calls of a credential with limits in the last minute, by microsecond. 2 to 4 min.
+   * Sorted set: calls of the last minute with a credential that has limits, by microsecond. 2 to 4
+   * min.
    */
   credentialMinute: (accountId: string, mode: 'live' | 'test', credentialId: string): string =>
     `${PREFIX}:{a:${accountId}}:${mode}:credential:${credentialId}:minute`,
   /**
-   * Sorted set: calls of a credential with limits in flight, by when their lease ends. 15 to 30
-   * min.
+   * Sorted set: calls in flight with a credential that has limits, by when their lease ends. 15 to
+   * 30 min.
    */
   credentialInFlight: (accountId: string, mode: 'live' | 'test', credentialId: string): string =>
     `${PREFIX}:{a:${accountId}}:${mode}:credential:${credentialId}:inflight`,
   /**
-   * String: calls of a month that a key or a connection with limits made. A day longer than the
+   * String: calls of a month with a key or a connection that has limits. A day longer than the
    * month.
    */
   credentialMonth: (accountId: string, credentialId: string, month: string): string =>
     `${PREFIX}:{a:${accountId}}:connection:${credentialId}:${month}`,
-  /** String: what is remembered of an asynchronous call. 15 min after its deadline. */
+  /** String: state of an asynchronous call. 15 min after its deadline. */
   call: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:call:${callId}`,
-  /** String: a worker has begun with the asynchronous call. 15 min. */
+  /** String: a worker has started the asynchronous call. 15 min. */
   started: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:started:${callId}`,
   /** String: the asynchronous call was counted as ended. 1 h. */
   ended: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:ended:${callId}`,
   /**
-   * Set: calls that a request of an MCP client waits for, by digest of its network and id. 15 min,
-   * or until they end.
+   * Set: calls for which a request of an MCP client waits, by digest of the client's network and
+   * request id. 15 min, or until they end.
    */
   toolCalls: (accountId: string, keyId: string, request: string): string =>
     `${PREFIX}:{a:${accountId}}:tool-calls:${keyId}:${request}`,
   /**
-   * Sorted set: the same calls, by when the node that waits for them last said so, in Redis' time.
-   * 15 min, or until they end.
+   * Sorted set: the same calls, by when the waiting node last reported that it waits, in Redis'
+   * time. 15 min, or until they end.
    */
   toolCallsSeen: (accountId: string, keyId: string, request: string): string =>
     `${PREFIX}:{a:${accountId}}:tool-calls-seen:${keyId}:${request}`,
   /** String: result of an asynchronous call. 15 min. */
   result: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:result:${callId}`,
-  /** Sorted set: bytes and calls of the kept results, by when they end. 15 min. */
+  /** Sorted set: size and id of each stored result, by when it ends. 15 min. */
   results: (accountId: string): string => `${PREFIX}:{a:${accountId}}:results`,
-  /** String: bytes of the kept results. 15 min. */
+  /** String: total bytes of the stored results. 15 min. */
   resultBytes: (accountId: string): string => `${PREFIX}:{a:${accountId}}:result-bytes`,
   /** String: body of a reply that is too large for the stream. 60 s. */
   body: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:body:${callId}`,
-  /** Sorted set: bytes and calls of these bodies, by when they end. 60 s. */
+  /** Sorted set: size and id of each such body, by when it ends. 60 s. */
   bodies: (accountId: string): string => `${PREFIX}:{a:${accountId}}:bodies`,
 }
 
 /**
- * Keys of one call as the version before names them: its processes serve beside ours while an
- * upgrade runs. @until 0.4.0
+ * Keys of one call in the earlier version. During an upgrade its processes run beside ours.
+ * @until 0.4.0
  */
 export const earlierCallKeys = {
-  /** String: what is remembered of an asynchronous call. 15 min after its deadline. */
+  /** String: state of an asynchronous call. 15 min after its deadline. */
   call: (callId: string): string => `${PREFIX}:{${callId}}:call`,
   /** String: result of an asynchronous call. 15 min. */
   result: (callId: string): string => `${PREFIX}:{${callId}}:result`,
@@ -180,60 +181,61 @@ export const earlierCallKeys = {
 
 /** Keys of the whole installation. */
 export const keys = {
-  /** Stream: replies to one API node. 120 s after the node's end. */
+  /** Stream: replies to one API node. 120 s after the node has ended. */
   replies: (node: string): string => `${PREFIX}:{reply-${node}}`,
   /**
-   * Sorted set: units that one client took of a throttle, by millisecond. As long as the throttle's
-   * window.
+   * Sorted set: units of a throttle that one client took, by millisecond. Lasts as long as the
+   * throttle's window.
    */
   throttle: (name: string, subject: string): string => `${PREFIX}:{throttle:${name}:${subject}}`,
-  /** String: a sign-in that no user has finished, sealed. 30 min. */
+  /** String: an unfinished sign-in, sealed. 30 min. */
   signIn: (hash: string): string => `${PREFIX}:{sign-ins}:${hash}`,
-  /** Sorted set: keys of the sign-ins that one client began, by time. 30 min after the last. */
+  /** Sorted set: keys of the unfinished sign-ins of one client, by time. 30 min after the last. */
   signInsOf: (client: string): string => `${PREFIX}:{sign-ins}:of:${client}`,
-  /** Sorted set: keys of all these sign-ins, by time. 30 min after the last. */
+  /** Sorted set: keys of all unfinished sign-ins, by time. 30 min after the last. */
   allSignIns: `${PREFIX}:{sign-ins}:all`,
-  /**
-   * Hash: heartbeats of all processes. No end; heartbeats of dead processes are deleted when it is
-   * read.
-   */
+  /** Hash: heartbeats of all processes. No end; readers delete the heartbeats of dead processes. */
   processes: `${PREFIX}:{processes}`,
   /**
-   * String: the APIs that processes have loaded, by the digest of the list. 10 min, said again each
-   * minute.
+   * String: the APIs that processes have loaded, by the digest of the list. 10 min; written again
+   * each minute.
    */
   apis: (digest: string): string => `${PREFIX}:{processes}:apis:${digest}`,
-  /** Hash: counts of ten seconds of the whole fleet. 65 min. */
+  /** Hash: counts of the whole fleet for ten seconds. 65 min. */
   slotStats: (slot: number): string => `${PREFIX}:{stats}:slot:${slot}`,
-  /** Hash: counts of a quarter of an hour of the whole fleet. 25 h. */
+  /** Hash: counts of the whole fleet for a quarter of an hour. 25 h. */
   quarterStats: (quarter: number): string => `${PREFIX}:{stats}:quarter:${quarter}`,
   /** Sorted set: calls of one minute by account and status, the most frequent 300. 2 h. */
   minuteAccounts: (minute: number): string => `${PREFIX}:{stats}:${minute}:accounts`,
-  /** String: version of what operators set of upstreams. No end. */
+  /** String: version of the operators' settings of upstreams. No end. */
   settingsVersion: `${PREFIX}:{upstream-settings}:version`,
-  /** String: what an operator tells everybody on the pages. Until the end that it names. */
+  /**
+   * String: a notice of the operator for all visitors of the pages. Until the end that it names.
+   */
   operatorNotice: `${PREFIX}:{upstream-settings}:notice`,
-  /** String: a log-in of the console, by a keyed digest of its id. 12 h, or until log-out. */
+  /** String: a log-in to the console, by a keyed digest of its id. 12 h, or until log-out. */
   consoleSession: (digest: string): string => `${PREFIX}:{console}:session:${digest}`,
-  /** String: since when Redis has kept its data, 0 from the start. No end. */
+  /** String: since when Redis has kept its data; 0: since its start. No end. */
   rememberedSince: `${PREFIX}:{memory}`,
   /** Hash: usage that is not in Postgres yet. No end. */
   usagePending: `${PREFIX}:{usage}:pending`,
   /** String: usage with this id was counted. 5 min. */
   usageWritten: (id: string): string => `${PREFIX}:{usage}:written:${id}`,
-  /** Set: ids of batches of usage on their way to Postgres. No end. */
+  /** Set: ids of batches of usage that are being written to Postgres. No end. */
   usageBatches: `${PREFIX}:{usage}:batches`,
   /** Hash: one such batch. Until it is in Postgres. */
   usageBatch: (id: string): string => `${PREFIX}:{usage}:batch:${id}`,
-  /** String: since when Postgres does not take usage, Redis' time. 8 s after it was last seen. */
+  /**
+   * String: since when Postgres does not accept usage, in Redis' time. 8 s after the last failure.
+   */
   usageFailing: `${PREFIX}:{usage}:failing`,
-  /** String: held by the node that takes usage to Postgres. 0.9 s. */
+  /** String: held by the node that writes usage to Postgres. 0.9 s. */
   usageLease: `${PREFIX}:{usage}:lease`,
 }
 
 /** Publish/subscribe channels. */
 export const channels = {
-  /** `<slug, or *> <call id>`: nobody waits for the call any more. */
+  /** `<slug, or *> <call id>`: nobody waits for the call any more, so the worker can stop it. */
   cancel: `${PREFIX}:cancel`,
   /** `<cap's state key> <waiter>`: a permit may be free for the waiter. */
   wakeUp: `${PREFIX}:wake-up`,

@@ -4,9 +4,9 @@ import { loadScript } from './script.ts'
 const extend = loadScript(new URL('./lua/extend-lock.lua', import.meta.url))
 
 /**
- * Gives a lock, a key set with NX and PX whose value is its holder's token, another `lifeMs`, if
- * one of `tokens` still holds it. The lock keeps the first token. The pattern comes from Redis'
- * page on distributed locks, on one instance.
+ * Extends a lock by `lifeMs` if one of `tokens` still holds it; it keeps the first token. A lock is
+ * a key set with NX and PX whose value is the token of its holder (Redis documentation,
+ * "Distributed locks", with a single instance).
  *
  * @throws what Redis throws
  */
@@ -19,7 +19,7 @@ export async function extendLock(
 }
 
 /**
- * Ends a lock, if one of `tokens` still holds it, and deletes keys of its slot.
+ * Releases a lock if one of `tokens` still holds it, and deletes keys of its slot.
  *
  * @throws what Redis throws
  */

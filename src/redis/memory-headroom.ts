@@ -1,17 +1,15 @@
 import type { RedisConnection } from './connection.ts'
 
-/** How long what Redis said of its memory is believed, milliseconds. */
+/** How long a reading of Redis' memory is used, milliseconds. */
 const FRESH_MS = 1_000
 
-/**
- * Past this share of its memory Redis keeps what calls need, and nothing that can be done without.
- */
+/** Above this share of its memory, Redis stores only what calls need. */
 const SHARE_MAX = 0.75
 
 /**
- * Whether a Redis has room for what a call can do without: stored answers and kept results. The
- * rest of its memory is for calls: many accounts that fill it with results take it from nobody. On
- * a Redis Cluster one node speaks for all.
+ * Tells whether a Redis has room for data that calls can do without: stored answers and results.
+ * The rest of its memory is reserved for calls, so that accounts with many results cannot take it
+ * away. On a Redis Cluster, one node is measured and stands for all nodes.
  */
 export class MemoryHeadroom {
   readonly #redis: RedisConnection
@@ -21,7 +19,7 @@ export class MemoryHeadroom {
     this.#redis = redis
   }
 
-  /** Whether memory is short. Fails open: Redis itself refuses what does not fit. */
+  /** Whether memory is short. Fails open, because Redis itself refuses what does not fit. */
   isShort(): Promise<boolean> {
     const now = performance.now()
     if (!this.#look || now - this.#look.at > FRESH_MS) {

@@ -2,24 +2,24 @@ import { ReplyError } from 'ioredis'
 import { DependencyError } from '../errors.ts'
 
 /**
- * Codes of the Redis protocol with which Redis refuses a write for want of room: it is full, or
- * cannot write to its disk.
+ * Codes with which Redis refuses a write because it is full, or because it cannot write to its
+ * disk.
  */
 const FULL = new Set(['OOM', 'MISCONF'])
 
 /**
- * A command that Redis refused, or that got no answer. Connections throw nothing else.
+ * Redis refused a command or did not answer it. Connections throw no other errors.
  *
- * Admission fails closed: without Redis no limit and no queue can be kept, so that a caller is
- * answered 503 at once.
+ * Admission fails closed: without Redis there are no limits and no queue, so callers get 503 at
+ * once.
  */
 export class RedisError extends DependencyError {
   /**
-   * Error code of the Redis protocol (`OOM`, `NOSCRIPT`, `READONLY`, …); undefined if no answer
-   * came.
+   * Error code of the Redis protocol (`OOM`, `NOSCRIPT`, `READONLY`, …); undefined if there was no
+   * answer.
    */
   readonly replyCode: string | undefined
-  /** False for a command that never left this process. */
+  /** False if the command never left this process. */
   readonly wasSent: boolean
 
   constructor(cause: Error, { wasSent }: { wasSent: boolean }) {
@@ -37,8 +37,8 @@ export function replyCodeOf(error: Error): string | undefined {
 }
 
 /**
- * Whether a command was sent and got no answer: Redis may have run it, or may run it yet. A refused
- * command did nothing.
+ * Whether a command was sent and not answered. Redis may have run it, or may still run it. A
+ * refused command has done nothing.
  */
 export function isUnacknowledged(error: unknown): boolean {
   return error instanceof RedisError && error.wasSent && error.replyCode === undefined

@@ -7,23 +7,23 @@ import { RedisError } from './redis-error.ts'
 type Value = string | number | Buffer
 
 /**
- * What TypeScript and Lua share: it is written down in TypeScript and becomes a local of the
+ * Constants that TypeScript and Lua share. They are defined in TypeScript and become locals of the
  * script.
  */
 export type ScriptConstants = Record<string, string | number | readonly (string | number)[]>
 
 interface Line {
   text: string
-  /** `file.lua:12`, for errors. */
+  /** Place of a line for error messages: `file.lua:12`. */
   origin: string
 }
 
 /**
- * A Lua script, sent by its hash, and in full only if Redis does not know it yet. Its keys share
- * one hash slot.
+ * A Lua script. It is sent by its hash, and in full only if Redis does not know the hash. Its keys
+ * share one hash slot.
  */
 export class Script {
-  /** The whole script: constants, includes and the file itself. */
+  /** The full text of the script: constants, includes and the file itself. */
   readonly lua: string
   readonly #sha: string
   readonly #origins: string[]
@@ -38,7 +38,7 @@ export class Script {
    * Runs the script.
    *
    * @returns Redis' reply as ioredis shapes it
-   * @throws RedisError, of the script naming the file and line of the `.lua` file
+   * @throws RedisError; an error of the script names the file and line of the `.lua` file
    */
   async run(redis: RedisConnection, keys: string[], values: Value[]): Promise<unknown> {
     try {
@@ -52,19 +52,20 @@ export class Script {
   }
 }
 
-/** Every script of this process by the path of its file, and the files that each is made of. */
+/** Every script of this process by the path of its file, with the files that it includes. */
 export const loadedScripts = new Map<string, { script: Script; files: string[] }>()
 
 /**
- * Loads a script from the `.lua` file beside the module that calls it. A line
- * `--- @include "./other.lua"` is replaced by that file, once a script; `constants` become locals
- * before everything else.
+ * Loads a script from the `.lua` file beside the calling module. A line `--- @include
+ * "./other.lua"` is replaced by that file; a file is included only once. `constants` become locals
+ * at the beginning.
  *
- * A first line `#!lua flags=…` says what Redis lets the script do (Redis: Eval scripts flags).
+ * A first line `#!lua flags=…` tells Redis what the script may do (Redis documentation, "Eval
+ * scripts flags").
  *
- * ARGV[1] of a script that includes `clock.lua` is the time; an empty value means Redis' clock.
+ * If a script includes `clock.lua`, its ARGV[1] is the time; an empty value means Redis' clock.
  *
- * @throws Error if a file is missing, or a constant is handed in that the script does not use
+ * @throws Error if a file is missing, or if the script does not use a constant
  */
 export function loadScript(url: URL, constants: ScriptConstants = {}): Script {
   const included = new Set<string>()

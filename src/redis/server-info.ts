@@ -2,13 +2,15 @@ import { Cluster, Redis } from 'ioredis'
 import type { RedisConnection } from './connection.ts'
 import { NamedConnector } from './connector.ts'
 
-/** SET takes NX and GET together since 7.0; every Valkey says that it is newer. */
+/** SET accepts NX and GET together since 7.0. Every Valkey reports a newer version. */
 const REDIS_MIN = { major: 7, minor: 0 }
 
 /** How long a Redis may take to answer `INFO`, milliseconds. */
 const PROBE_MS_MAX = 2_000
 
-/** Why a Redis cannot be used over this connection, by its own `INFO`; undefined if it can. */
+/**
+ * Why a Redis cannot be used with this connection, according to its `INFO`; undefined if it can.
+ */
 export function problemOf(info: string, redis: RedisConnection): string | undefined {
   const version = /^redis_version:(\d+)\.(\d+)\S*/m.exec(info)
   const [major, minor] = [Number(version?.[1]), Number(version?.[2])]
@@ -18,43 +20,44 @@ export function problemOf(info: string, redis: RedisConnection): string | undefi
   if (isClusterNode(info) && !(redis instanceof Cluster)) {
     return 'Redis is a node of a Cluster and is used as a single one'
   }
-  // Any node of a Cluster can be queried, because it sends each write on by itself.
+  // Any node of a Cluster may be asked, because the Cluster redirects writes.
   if (/^role:slave/m.test(info) && !(redis instanceof Cluster)) {
     return 'Redis is a replica and takes no writes: REDIS_URL must lead to the primary'
   }
   return undefined
 }
 
-/** Valkey writes `server_mode`, and `redis_mode` in its compatibility mode only. */
+/** Valkey writes `server_mode`; in its compatibility mode it writes `redis_mode`, like Redis. */
 function isClusterNode(info: string): boolean {
   return /^(?:redis|server)_mode:cluster/m.test(info)
 }
 
 /**
- * Ends the process when a connection to a single Redis turns out to lead to a node of a Cluster,
- * which was away when the process started. The process cannot use the Cluster as a single Redis. At
- * its next start it finds the nodes of the Cluster.
+ * Ends the process if a connection to a single Redis leads to a node of a Cluster. This can only
+ * happen if Redis was away when the process started. At the next start the process finds the nodes
+ * of the Cluster.
  */
 export function endOnClusterNode(redis: Redis): void {
   redis.on('ready', () => {
     redis.info('server').then(
       (info) => {
         if (!isClusterNode(info)) return
-        // Thrown outside of any promise: nobody could go on from here.
+        // The error is thrown outside of any promise, so that nothing catches it and the process
+        // ends.
         setImmediate(() => {
           throw new Error('Redis is a node of a Cluster and was taken for a single one')
         })
       },
-      // Not allowed to say: it is used as what it was given as.
+      // The user may not run INFO, so the Redis is used as configured.
       () => undefined,
     )
   })
 }
 
 /**
- * All nodes of the Redis Cluster that a single address leads to, as addresses with the same
- * credentials; else the addresses as they are. A Redis that does not answer is taken as it is
- * given: the boot does not wait for it.
+ * All nodes of the Redis Cluster to which a single address leads, as addresses with the same
+ * credentials. If it is not a Cluster or does not answer, the given addresses are returned, because
+ * the start of a process must not wait for Redis.
  */
 async function findClusterNodes(urls: string[]): Promise<string[]> {
   const [url, ...others] = urls
@@ -70,14 +73,14 @@ async function findClusterNodes(urls: string[]): Promise<string[]> {
     commandTimeout: PROBE_MS_MAX,
     disconnectTimeout: 50,
   })
-  // The commands fail with it; why is said by the connections that are opened next.
+  // The commands fail with this error too, and the connections that are opened next log it.
   redis.on('error', () => undefined)
   try {
     await redis.connect()
     if (!isClusterNode(await redis.info('server'))) return urls
     const ranges = await redis.cluster('SLOTS')
     const addresses = ranges.flatMap(([, , ...nodes]) => nodes.map(([host, port]) => withHost(url, host, port)))
-    // Twice at least: several addresses are what makes a Cluster.
+    // The address is listed twice at least, because several addresses mean a Cluster.
     return [url, ...(addresses.length > 0 ? new Set(addresses) : [url])]
   } catch {
     return urls
@@ -86,7 +89,7 @@ async function findClusterNodes(urls: string[]): Promise<string[]> {
   }
 }
 
-/** The settings with every node of the Cluster that a single address leads to. */
+/** The settings, with all nodes of the Cluster if a single address leads to a Cluster. */
 export async function withClusterNodes<T extends { redisUrls: string[]; cacheRedisUrls: string[] }>(
   settings: T,
 ): Promise<T> {

@@ -1,9 +1,9 @@
 import type { Redis } from 'ioredis'
 
-/** How often it is looked whether anything came, milliseconds. */
+/** How often to check for data from Redis, milliseconds. */
 const LOOK_EVERY_MS = 100
 
-/** Redis is connected and says nothing. */
+/** Redis is connected but does not answer. */
 class SilentRedisError extends Error {
   constructor(silentMs: number) {
     super(`Redis has not answered anything for ${silentMs} ms`)
@@ -12,8 +12,8 @@ class SilentRedisError extends Error {
 }
 
 /**
- * Fails all commands that wait when Redis has said nothing for so long, and connects anew. A timer
- * for each command would cost more.
+ * If Redis is silent for so long while commands wait, all waiting commands fail and the connection
+ * is opened again. A timer for each command would cost more.
  */
 export function failOnStall(redis: Redis, silentMsMax: number): void {
   whenSilent(redis, silentMsMax, () => {
@@ -23,17 +23,17 @@ export function failOnStall(redis: Redis, silentMsMax: number): void {
 }
 
 /**
- * Connects anew when Redis has said nothing for so long although commands wait; they are sent
- * again. Without this a host that died without a word would hold a process until the kernel gives
- * up, a quarter of an hour later.
+ * If Redis is silent for so long while commands wait, the connection is opened again and the
+ * commands are sent again. Without this, a host that died silently would block a process until the
+ * kernel gives up after a quarter of an hour.
  */
 export function reconnectWhenSilent(redis: Redis, silentMsMax: number): void {
   whenSilent(redis, silentMsMax, () => redis.stream.destroy())
 }
 
 /**
- * Time in which this process could not look, because it was busy, is no silence: the answer may be
- * there, not read.
+ * Calls `act` after a silence. Time in which this process was too busy to read does not count as
+ * silence, because an answer may have arrived unread.
  */
 function whenSilent(redis: Redis, silentMsMax: number, act: () => void): void {
   let heardAt = performance.now()

@@ -2,27 +2,27 @@ import { PassThrough } from 'node:stream'
 import { bufferedBytes } from '../server/holding.ts'
 
 /**
- * How a batch is answered. A line comes in parts, of which the last is the body of the call's
- * answer, if it has a body.
+ * Writes the answer to a batch. Each line is given in parts. The last part is the body of the
+ * call's answer, if the answer has a body.
  */
 export interface BatchAnswer {
   type: string
   stream: PassThrough
-  /** Bytes that wait to be read. */
+  /** Bytes that the caller has not read yet. */
   readonly bytes: number
   write: (index: number, line: Buffer[]) => void
   end: (totals: object) => void
 }
 
 /**
- * A line of more bytes is written in its parts: calls that equal each other share one body, which
- * would be held once for each of them while the caller does not read.
+ * Lines above this size are written part by part. Identical calls share one body; if the parts were
+ * joined, each call would hold a copy while the caller does not read.
  */
 const JOINED_BYTES_MAX = 16 * 1_024
 
 const LINE_END = Buffer.from('\n')
 
-/** One line for each call, as it ends. */
+/** Writes one line for each call, when the call ends. */
 export class BatchLines implements BatchAnswer {
   readonly type = 'application/x-ndjson; charset=utf-8'
   readonly stream = new PassThrough()
@@ -40,7 +40,7 @@ export class BatchLines implements BatchAnswer {
   }
 }
 
-/** One object, when all have ended. */
+/** Writes one object when all calls have ended. */
 export class BatchObject implements BatchAnswer {
   readonly type = 'application/json; charset=utf-8'
   readonly stream = new PassThrough()

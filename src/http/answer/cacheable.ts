@@ -4,13 +4,14 @@ import { brotliCompress, constants, gzip } from 'node:zlib'
 import type { FastifyReply } from 'fastify'
 
 /**
- * A body that is the same for everybody for a while: compressed once, and known by its hash.
+ * A body that is the same for all readers for some time. It is compressed once and identified by
+ * its hash.
  */
 export interface Cacheable {
   body: Buffer
   /** Media type with charset. */
   type: string
-  /** Names these bytes; part of the ETag. */
+  /** Hash of the bytes; part of the ETag. */
   hash: string
   encoded: Map<Encoding, Promise<Buffer>>
 }
@@ -22,7 +23,7 @@ const ENCODERS: Record<Encoding, (body: Buffer) => Promise<Buffer>> = {
   gzip: (body) => promisify(gzip)(body),
 }
 
-/** Below this many bytes compression saves nothing. */
+/** Bodies below this size are not compressed, because it saves nothing. */
 const COMPRESS_BYTES_MIN = 1_024
 
 export function createCacheable(content: string | Buffer, type: string): Cacheable {
@@ -31,8 +32,8 @@ export function createCacheable(content: string | Buffer, type: string): Cacheab
 }
 
 /**
- * Sends it, or 304 if the client has these bytes (RFC 9110, 13.1.2). `cacheControl` says how long
- * it may be kept.
+ * Sends the body, or 304 if the client already has it (RFC 9110, 13.1.2). `cacheControl` says how
+ * long it may be stored.
  */
 export async function sendCacheable(reply: FastifyReply, file: Cacheable, cacheControl: string): Promise<FastifyReply> {
   const { headers } = reply.request
@@ -47,7 +48,10 @@ export async function sendCacheable(reply: FastifyReply, file: Cacheable, cacheC
   return reply.type(file.type).send(encoding ? await encode(file, encoding) : file.body)
 }
 
-/** Items of a header that are read: a header has room for thousands, which would take 8 ms. */
+/**
+ * Items of a header that are read. A header has room for thousands, and reading them would take 8
+ * ms.
+ */
 const ITEMS_MAX = 50
 
 function acceptedEncoding(header = ''): Encoding | undefined {

@@ -7,7 +7,7 @@ import type { ReplyHead } from '../../queue/reply-head.ts'
 
 /**
  * The headers of a call's answer that come from its reply. `Server-Timing` (W3C) says where the
- * call's time went, milliseconds.
+ * call's time went, in milliseconds.
  */
 export function replyHeaders(
   { times, cacheStatus, ageSeconds, recordedFor, example }: ReplyHead,
@@ -31,17 +31,17 @@ export function replyHeaders(
 }
 
 /**
- * Headers of every answer to a call. No cache may keep one: `X-Api-Key` is no `Authorization` to
- * shared caches (RFC 9111, 3.5).
+ * Headers of every answer to a call. No cache may store an answer, because shared caches do not
+ * treat `X-Api-Key` like `Authorization` (RFC 9111, 3.5).
  */
 export const PRIVATE_ANSWER = { 'cache-control': 'private, no-store', 'x-content-type-options': 'nosniff' }
 
-/** Server-Timing of a call without a reply: refused, or not ended after `queueMs`. */
+/** Server-Timing of a call without a reply: it was refused, or it had not ended after `queueMs`. */
 export function timingWithoutReply(admissionMs: number, queueMs = 0): string {
   return `admission;dur=${admissionMs.toFixed(1)}, queue;dur=${queueMs.toFixed(1)}, upstream;dur=0.0`
 }
 
-/** The failure that a reply tells of. */
+/** The error in a reply. */
 export function replyError({ code, message, hint, retryAfterMs }: ReplyHead): GatewayError {
   return new GatewayError(code ?? 'INTERNAL_ERROR', {
     ...(message === undefined ? {} : { message }),
@@ -51,14 +51,13 @@ export function replyError({ code, message, hint, retryAfterMs }: ReplyHead): Ga
 }
 
 /**
- * The media type of a call's success: the upstream's own JSON has a media type of its own, because
- * it is not our envelope.
+ * The media type of a successful call. The upstream's own JSON has another type than our envelope.
  */
 export function mediaTypeOf({ raw }: Pick<CallJob, 'raw'>): string {
   return raw ? 'application/vnd.upstream+json' : 'application/json; charset=utf-8'
 }
 
-/** Terms and licence of an API's data, as headers. */
+/** Link header with the terms and the licence of an API's data. */
 export function linkHeaders(catalog: Catalog, slug: string): Record<string, string> {
   const api = catalog.get(slug)
   const link = api && termsLink(api.upstream.terms)
@@ -66,8 +65,8 @@ export function linkHeaders(catalog: Catalog, slug: string): Record<string, stri
 }
 
 /**
- * `Link` of an answer with data (RFC 8288): terms of the source and licence of its data, so that
- * what is owed for the data comes with them. Undefined if the source names neither.
+ * `Link` of an answer with data (RFC 8288): the terms of the source and the licence of its data, so
+ * that the obligations travel with the data. Undefined if the source names neither.
  */
 export function termsLink({ url, licence }: Terms): string | undefined {
   const links = [
@@ -78,8 +77,8 @@ export function termsLink({ url, licence }: Terms): string | undefined {
 }
 
 /**
- * Which source answered, with its terms and licence, if an API has two: `via` (RFC 4287, 4.2.7.2)
- * is the source of the data.
+ * If an API has two sources: the source that answered, with its terms and licence. `via` (RFC 4287,
+ * 4.2.7.2) names the source.
  */
 export function sourceHeaders(
   catalog: Catalog,

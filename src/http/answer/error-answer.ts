@@ -15,7 +15,7 @@ const members = {
   docs: Type.String({ description: 'Page of the code' }),
 }
 
-/** Error answers outside the proxy routes. */
+/** Error answers of all routes but the proxy routes. */
 export const ErrorAnswer = Type.Object(
   { error: Type.String({ description: 'Words of the HTTP status' }), ...members },
   { $id: 'Error' },
@@ -30,20 +30,20 @@ export const CallErrorAnswer = Type.Object(
   { $id: 'CallError' },
 )
 
-/** Whether a request is for a proxy route, whose errors have the reference envelope. */
+/** Whether a request is for a proxy route, whose errors have the envelope of the specification. */
 export function isCallRoute(url: string): boolean {
   return /^\/v1\/call(?:[/?]|$)/.test(url)
 }
 
-/** The body of an error answer in the form its route has. */
+/** The body of an error answer, in the form of its route. */
 export function errorBody(error: GatewayError, baseUrl: string, isCall: boolean): object {
   const members = publicError(error, baseUrl)
   return isCall ? { status: 'error', error: members } : { error: STATUS_CODES[error.status] ?? 'Error', ...members }
 }
 
 /**
- * Answers a failure in JSON, as problem details if the caller prefers them. Whatever was thrown,
- * the failure has a code of our codes.
+ * Answers a failure in JSON, or as problem details if the caller prefers them. Every error that is
+ * thrown is answered with one of our codes.
  */
 export function sendError(reply: FastifyReply, thrown: unknown, baseUrl: string): FastifyReply {
   const error = prepareError(reply, thrown)
@@ -51,7 +51,7 @@ export function sendError(reply: FastifyReply, thrown: unknown, baseUrl: string)
 }
 
 /**
- * Writes the body of a failure in the form that its request prefers; status and headers are set
+ * Writes the body of a failure in the form that the request prefers. Status and headers must be set
  * before.
  */
 export function writeFailure(
@@ -67,13 +67,13 @@ export function writeFailure(
 }
 
 /**
- * Sets status and headers of the answer to a failure and logs what is not the caller's; the body is
- * left to others.
+ * Sets the status and headers of the answer to a failure, and logs the failure unless the caller
+ * caused it. Does not write the body.
  */
 export function prepareError(reply: FastifyReply, thrown: unknown): GatewayError {
   const { request } = reply
   const error = fromFramework(thrown, request) ?? toGatewayError(thrown)
-  // If a call is refused, it has a line of its own, which says why.
+  // A refused call has its own log line, which names the reason.
   if (error.status === 500 || (error.status > 500 && !isCallRoute(request.url)))
     request.log[error.status === 500 ? 'error' : 'info'](
       { requestId: request.id, code: error.code, err: error.cause },
@@ -83,17 +83,21 @@ export function prepareError(reply: FastifyReply, thrown: unknown): GatewayError
   if (retryAfter !== undefined) reply.header('retry-after', retryAfter)
   if (error.details.allow) reply.header('allow', error.details.allow.join(', '))
   if (error.status === 401) reply.header('www-authenticate', challenge(error.code))
-  // The client is still sending what we refuse to read, or where its next request begins is not
-  // sure: the connection cannot be used for another request.
+  // The connection must be closed: the client is still sending a body that we refuse to read, or it
+  // is uncertain where its next request begins.
   if (error.status === 413 || error.status === 408 || error.details.endsConnection) reply.header('connection', 'close')
-  // Fastify closes the connection behind every body that is refused. If the body was read to its
-  // end, the next request may be under way already, and would be carried out without an answer.
+  // Fastify closes the connection after every refused body. If the body was read to its end, the
+  // connection stays open, because the client may already have sent its next request, which would
+  // be carried out without an answer.
   else if (request.raw.complete) reply.removeHeader('connection')
   reply.status(error.status)
   return error
 }
 
-/** RFC 6750, 3: which scheme the route needs, and what was wrong with the token. */
+/**
+ * The challenge of a 401 (RFC 6750, 3): the scheme that the route needs, and what was wrong with
+ * the token.
+ */
 function challenge(code: ErrorCode): string {
   return code === 'AUTH_REQUIRED' || code === 'INVALID_CREDENTIALS'
     ? 'Bearer realm="agent-api-gateway"'
@@ -110,10 +114,10 @@ const FRAMEWORK_CODES: Record<string, ErrorCode> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
 }
 
-/** For a body that is missing, or of another type than the route takes. */
+/** Hint for a missing body, or a body of a wrong type. */
 const BODY_HINT = 'Send a JSON object as the body, with Content-Type: application/json'
 
-/** What Fastify itself refuses, in our codes; undefined for anything else. */
+/** Our error for a refusal by Fastify; undefined if Fastify did not throw it. */
 function fromFramework(thrown: unknown, request: FastifyRequest): GatewayError | undefined {
   if (!(thrown instanceof Error)) return undefined
   const { code, statusCode, validation, validationContext } = thrown as FastifyError & { validationContext?: string }
@@ -122,14 +126,14 @@ function fromFramework(thrown: unknown, request: FastifyRequest): GatewayError |
     const hint = `Send at most ${Math.floor((request.routeOptions.bodyLimit ?? 0) / 1_024)} KiB`
     return new GatewayError('PAYLOAD_TOO_LARGE', { hint, cause: thrown })
   }
-  // If the caller left before its body arrived, or before a stream that answers it began, that is
-  // no failure of ours, and nobody reads the answer.
+  // If the caller left before its body had arrived, or before a stream that answers it began, this
+  // is not a failure of the gateway, and nobody reads the answer.
   const isUploadBroken = code === 'ECONNRESET' && request.raw.destroyed && !request.raw.complete
   const isAnswerBroken = code === 'ERR_STREAM_PREMATURE_CLOSE' && callerSocket(request).destroyed
   if (isUploadBroken || isAnswerBroken) return new GatewayError('REQUEST_TIMEOUT', { cause: thrown })
   const known = typeof code === 'string' ? FRAMEWORK_CODES[code] : undefined
   if (known) return new GatewayError(known, { cause: thrown })
-  // Whatever else the framework blames on the request is not a failure of ours.
+  // All other errors of Fastify with a 4xx status are the caller's, not failures of the gateway.
   const isClientError = (statusCode ?? 500) < 500 && typeof code === 'string' && code.startsWith('FST_')
   return isClientError ? new GatewayError('VALIDATION_ERROR', { cause: thrown }) : undefined
 }
@@ -138,7 +142,7 @@ function validationError(violation: Violation = {}, context = 'body'): GatewayEr
   const name = violationPlace(violation)
   const subject = name === undefined ? `The ${context}` : `${context === 'body' ? 'Member' : 'Parameter'} ${name}`
   const isType = violation.keyword === 'type'
-  // Values of a query are strings; a value that is sent twice is a list.
+  // Values of a query are strings. If a value is sent twice, it becomes a list.
   const words = isType && context === 'querystring' ? 'must be given once' : violationWords(violation)
   return new GatewayError('VALIDATION_ERROR', {
     message: sentence(`${subject} ${words}`),

@@ -4,7 +4,9 @@ import { publicError } from './public-error.ts'
 
 export const PROBLEM_TYPE = 'application/problem+json'
 
-/** A failure as problem details (RFC 9457); the members after `instance` are ours. */
+/**
+ * A failure as problem details (RFC 9457). Members after `instance` are extensions of this gateway.
+ */
 export const ProblemDetails = Type.Object(
   {
     type: Type.String({ format: 'uri', description: 'The documentation of the code' }),
@@ -19,7 +21,7 @@ export const ProblemDetails = Type.Object(
   { $id: 'Problem' },
 )
 
-/** A failure in that form. */
+/** Writes a failure as problem details. */
 export function problemDetails(error: GatewayError, baseUrl: string, requestId: string): Static<typeof ProblemDetails> {
   const { code, message, hint, docs } = publicError(error, baseUrl)
   return {

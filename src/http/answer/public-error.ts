@@ -22,12 +22,12 @@ export function publicError(error: GatewayError, baseUrl: string): PublicError {
   }
 }
 
-/** When to come again for what an operator must change first, milliseconds. */
+/** Retry-After if an operator must change something first, milliseconds. */
 const OPERATOR_MS = 3_600_000
 
 /**
- * `Retry-After` in whole seconds, rounded up so that it is never too early (RFC 9110, 10.2.3). A
- * 503 always has one: an hour if only an operator can change it.
+ * `Retry-After` in whole seconds, rounded up so that it is never too early (RFC 9110, 10.2.3).
+ * Every 503 has this header; its value is an hour if only an operator can help.
  */
 export function retryAfterSeconds(error: GatewayError): number | undefined {
   const { status, retryable } = ERRORS[error.code]

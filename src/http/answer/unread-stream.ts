@@ -1,16 +1,16 @@
 import { Readable } from 'node:stream'
 
 /**
- * An empty stream, which answers HEAD in place of the stream that answers GET. Fastify would read
- * that stream to its end and send nothing of it, so that a client without a body to take could make
- * the node read a whole export. The stream is destroyed, and whoever waits for its end hears of it.
+ * An empty stream that answers HEAD in place of the stream that answers GET. Fastify would read the
+ * stream of a HEAD to its end without sending it, so a client could make the node read a whole
+ * export for nothing. The given stream is destroyed, so that code that waits for its end continues.
  */
 function unreadStream(stream: Readable): Readable {
   stream.destroy()
   return Readable.from([])
 }
 
-/** What answers a request instead of this payload: of a HEAD request no stream is read. */
+/** The payload to send: for a HEAD request, streams are not read. */
 export function payloadFor(method: string, payload: unknown): unknown {
   return method === 'HEAD' && payload instanceof Readable ? unreadStream(payload) : payload
 }

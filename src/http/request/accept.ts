@@ -1,9 +1,12 @@
-/** Ranges of a header that are read: a header has room for thousands, which would take 8 ms. */
+/**
+ * Ranges of a header that are read. A header has room for thousands, and reading them would take 8
+ * ms.
+ */
 const RANGES_MAX = 50
 
 /**
- * The quality that `Accept` gives a media range by name (RFC 9110, 12.5.1); undefined without the
- * name.
+ * The quality that `Accept` gives to a media range (RFC 9110, 12.5.1); undefined if it does not
+ * name the range.
  */
 function qualityOf(accept: string, range: string): number | undefined {
   for (const item of accept.split(',', RANGES_MAX)) {
@@ -16,17 +19,15 @@ function qualityOf(accept: string, range: string): number | undefined {
 }
 
 /**
- * Whether a request asks for a media type: its `Accept` names the type and does not rank it below
- * `other`. A wildcard asks for nothing.
+ * Whether a request prefers a media type: its `Accept` names the type, and not with a lower quality
+ * than `other`. Wildcards do not count.
  */
 export function asksFor(accept: string | undefined, type: string, other = 'application/json'): boolean {
   const quality = accept === undefined ? 0 : (qualityOf(accept, type) ?? 0)
   return quality > 0 && quality >= (qualityOf(accept ?? '', other) ?? 0)
 }
 
-/**
- * Whether `Accept` allows a media type; of the ranges that fit it, the most specific range decides.
- */
+/** Whether `Accept` allows a media type. The most specific matching range decides. */
 export function allows(accept: string | undefined, type: string): boolean {
   if (accept === undefined) return true
   const ranges = [type, `${type.split('/', 1)[0]}/*`, '*/*']

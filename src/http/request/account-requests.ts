@@ -2,23 +2,23 @@ import { GatewayError } from '../../errors.ts'
 import { TokenBuckets } from '../../throttles/token-buckets.ts'
 import { isMadeByTool } from './caller-socket.ts'
 
-/** Seconds of requests that may come at once. */
+/** Size of a bucket, as seconds of its rate: so many requests may come at once. */
 const BURST_SECONDS = 2
 
-/** Seconds of requests that work which is done already may use up ahead. */
+/** Most debt for work that is already done, as seconds of the rate. */
 const OWED_SECONDS = 10
 
 /**
- * Bounds the requests of an account that count for no limit of its plan, in this process. Every
- * request outside the proxy route is such a request: each costs work, whatever it asks for.
- * Requests of its sessions are counted apart from requests of its keys, teams and applications:
- * while a leaked key is used without end, its owner can still log in and revoke it.
+ * Limits the requests of an account that do not count against its plan, in this process. These are
+ * all requests outside the proxy route, because each costs work. Requests with a session are
+ * counted separately from requests with keys and access tokens, so that the owner can still log in
+ * and revoke a leaked key while it is being abused.
  */
 export class AccountRequests {
   readonly #buckets: TokenBuckets
   readonly #owedMax: number
 
-  /** 0: no bound. */
+  /** @param perSecond 0: no limit */
   constructor(perSecond: number) {
     this.#owedMax = perSecond * OWED_SECONDS
     this.#buckets = new TokenBuckets({ perSecond, burst: perSecond * BURST_SECONDS })
@@ -40,18 +40,19 @@ export class AccountRequests {
     this.#take(accountId, units)
   }
 
-  /** Work that a request turned out to be, when it is done: later requests wait for it. */
+  /** Charges work whose size is known only afterwards. Later requests wait until it is paid. */
   chargeWork(accountId: string, units: number): void {
     this.#buckets.charge(accountId, units, this.#owedMax)
   }
 
-  /** A call that was refused. The account's plan does not count it, but it costs work. */
+  /** Counts a refused call. It does not count against the account's plan, but it costs work. */
   countRefusedCall(accountId: string, units = 1): void {
     if (!isMadeByTool()) this.#buckets.charge(refusedCalls(accountId), units)
   }
 
   /**
-   * Before a call. Fails open for calls that are under way together.
+   * Checks before a call whether too many calls were refused. Fails open for calls that run at the
+   * same time.
    *
    * @throws GatewayError RATE_LIMIT_EXCEEDED
    */
@@ -62,14 +63,16 @@ export class AccountRequests {
   }
 
   #take(subject: string, units: number): void {
-    // A request that this process makes for one it has let in already.
+    // A tool makes the request inside this process, and the request of its client has been counted.
     if (isMadeByTool()) return
     const retryAfterMs = this.#buckets.take(subject, units)
     if (retryAfterMs > 0) throw tooMany('Too many requests of this account come at once.', retryAfterMs)
   }
 }
 
-/** They are counted apart. If an account polls without end, it can still make calls. */
+/**
+ * Refused calls have their own bucket. If an account polls without end, it can still make calls.
+ */
 function refusedCalls(accountId: string): string {
   return `refused:${accountId}`
 }

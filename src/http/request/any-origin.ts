@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
 /**
- * Lets pages of any origin read the answers of a scope's routes: they are public and know no
+ * Lets pages of any origin read the answers of a scope's routes. The routes are public and use no
  * credential.
  */
 export function openToAnyOrigin(app: FastifyInstance): void {
@@ -13,19 +13,19 @@ export function openToAnyOrigin(app: FastifyInstance): void {
 /** How long a browser may remember the answer to a preflight, seconds. */
 const PREFLIGHT_SECONDS = 3_600
 
-/** A route that pages of any origin call. */
+/** A route that pages of any origin may call. */
 export interface SharedRoute {
   method: 'GET' | 'POST'
   path: string
-  /** What a request without an account takes of its address. Default: 1. */
+  /** Units that a request without an account takes from the bucket of its address. Default: 1. */
   anonymousUnits?: number
   handler: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
 }
 
 /**
- * Registers routes that pages of any origin call, in a scope of their own: each answers preflights
- * (Fetch standard, 4.8), and pages may read all of its answers, refusals included. No cookie is
- * looked at there.
+ * Registers routes that pages of any origin may call, in a scope of their own. Each route answers
+ * preflights (Fetch standard, 4.8), and pages may read all of its answers, including refusals. The
+ * routes ignore cookies.
  */
 export function shareRoutes(app: FastifyInstance, routes: SharedRoute[]): void {
   const methodOf = new Map(routes.map(({ method, path }) => [path, method]))

@@ -2,10 +2,10 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { GatewayError } from '../../errors.ts'
 
 /**
- * The token of `Authorization: Bearer …` (RFC 6750, 2.1: one blank or more); undefined if there
- * is no such header.
+ * The token of `Authorization: Bearer …` (RFC 6750, 2.1; any number of blanks in between);
+ * undefined without this header.
  *
- * @throws GatewayError INVALID_TOKEN for another scheme or form
+ * @throws GatewayError INVALID_TOKEN if the header has another scheme or form
  */
 export function readBearer(headers: IncomingHttpHeaders): string | undefined {
   if (headers.authorization === undefined) return undefined

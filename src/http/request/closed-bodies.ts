@@ -3,16 +3,16 @@ import type { FastifyInstance } from 'fastify'
 type Schema = Record<string, unknown>
 
 /**
- * For bodies of which no member narrows what is made: forms and clients send further members, and
- * nothing is lost with them.
+ * For bodies that may have unknown members. Forms and some clients send such members, and ignoring
+ * them is harmless because no member of these bodies is a restriction.
  */
 export const OPEN_BODY = { additionalProperties: true }
 
 /**
- * Refuses members of a JSON body that the route does not know: a misspelled member must not be
- * dropped, because what it was to narrow would be wider than its sender thinks. The schema itself
- * says so, and with it the OpenAPI document. Objects that say `additionalProperties` themselves
- * keep it. To be called before a route is added.
+ * Refuses unknown members of JSON bodies. If a misspelt restriction were ignored, the result would
+ * allow more than its sender wanted. The rule is part of the schema, so the OpenAPI document shows
+ * it. An object that sets `additionalProperties` itself keeps its value. Call it before a route is
+ * added.
  */
 export function closeBodies(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {

@@ -2,20 +2,24 @@ import { parseCookie, stringifySetCookie } from 'cookie'
 
 export interface SessionCookie {
   name: string
-  /** Undefined ends the session. */
+  /** Undefined deletes the cookie. */
   value: string | undefined
   lifeSeconds: number
-  /** Sent over HTTPS alone. */
+  /** Whether browsers send it only over HTTPS. */
   isSecure: boolean
 }
 
-/** `Set-Cookie` of a log-in: no script reads the cookie, and no page of another site sends it. */
+/**
+ * `Set-Cookie` of a log-in. Scripts cannot read the cookie, and requests from pages of other sites
+ * do not carry it.
+ */
 export function writeSessionCookie(cookie: SessionCookie): string {
   return writeCookie({ ...cookie, path: '/', sameSite: 'strict' })
 }
 
 /**
- * `Set-Cookie` of what no script reads. Lax: it comes with a person whom another site sends here.
+ * `Set-Cookie` of a cookie that scripts cannot read. With Lax, browsers send it when another site
+ * leads the person here.
  */
 export function writeCookie({
   lifeSeconds,
@@ -27,7 +31,7 @@ export function writeCookie({
   return stringifySetCookie({ ...cookie, value: value ?? '', maxAge, httpOnly: true, secure: isSecure })
 }
 
-/** The value of a cookie in a `Cookie` header; undefined if it is not there. */
+/** The value of a cookie in a `Cookie` header; undefined if the header lacks it. */
 export function readCookie(header: string | undefined, name: string): string | undefined {
   return header === undefined ? undefined : parseCookie(header)[name]
 }

@@ -1,8 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 
-/**
- * Lets the routes of a scope take what a form of a page sends without a script: members with texts.
- */
+/** Lets the routes of a scope accept the body of an HTML form that is sent without a script. */
 export function takeForms(app: FastifyInstance): void {
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',

@@ -2,13 +2,15 @@ import { inOwnForm } from '../../accounts/uuid.ts'
 import { members } from '../../catalog/json.ts'
 import type { App } from './typed-app.ts'
 
-/** Members of bodies that are ids. A name or a password may look like an id and stays as it is. */
+/**
+ * Members of bodies that are ids. Other members stay unchanged, because a name or a password may
+ * look like an id.
+ */
 const IDS_OF_BODIES = ['teamId', 'memberId']
 
 /**
- * Takes the ids that a scope's requests carry in capitals too, as a reader of UUIDs must (RFC 9562,
- * 4): in the path, in the query and in the body. Routes meet ids in our own form alone, so that
- * they can compare them and write them down.
+ * Accepts ids in capitals in path, query and body, as a reader of UUIDs must (RFC 9562, 4).
+ * Handlers see ids only in our own form, so that they can compare and store them.
  */
 export function acceptIdsInAnyCase(scope: App): void {
   scope.addHook('onRequest', async ({ params, query }) => {

@@ -7,20 +7,20 @@ import { isWellFormed } from './well-formed.ts'
 const DEPTH_MAX = 32
 const MEMBERS_MAX = 10_000
 
-/** Names by which an object's prototype can be reached. */
+/** Names that lead to the prototype of an object. */
 const POISONED = new Set(['__proto__', 'constructor', 'prototype'])
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * Numbers that JavaScript writes in another way than their sender, by the object or the list that
+ * The original spelling of numbers that JavaScript writes differently, by the object or list that
  * holds them.
  */
 const spellings = new WeakMap<object, Map<string, string>>()
 
-/** A number of a body that a double cannot hold. */
+/** A number of a body cannot be represented as a double. */
 export class InexactNumber extends GatewayError {
-  /** The member that holds it, if the name may stand in a sentence. */
+  /** The member with the number, if its name may be part of a sentence. */
   readonly member: string | undefined
   readonly reason: string
 
@@ -38,15 +38,14 @@ export class InexactNumber extends GatewayError {
 const SHOWN_DIGITS_MAX = 40
 
 /**
- * Longest body whose numbers keep their spelling: to look at each costs half a microsecond. In a
- * longer body 1.10 is 1.1.
+ * Longest body for which the spelling of numbers is kept, because each number costs half a
+ * microsecond. In a longer body, 1.10 becomes 1.1.
  */
 const SPELLED_TEXT_MAX = 65_536
 
 /**
- * The JSON of a request's body, which must be sent as such: `application/json`, not compressed.
- * Parameters of the type have no effect (RFC 8259, 11): the bytes are checked as UTF-8 whatever a
- * charset says.
+ * The JSON of a request's body. The body must be `application/json` and not compressed. Parameters
+ * of the type have no effect (RFC 8259, 11): whatever the charset, the body must be UTF-8.
  *
  * @throws GatewayError UNSUPPORTED_MEDIA_TYPE, INVALID_ENCODING, INVALID_JSON or VALIDATION_ERROR
  */
@@ -60,11 +59,12 @@ export function readJsonBody(headers: IncomingHttpHeaders, bytes: Buffer): unkno
 }
 
 /**
- * Parses a request body strictly: UTF-8, each member once, bounded depth, no prototype names,
- * well-formed texts, and no number that a double cannot hold.
+ * Parses a request body strictly. It must be UTF-8 with well-formed texts and bounded depth; no
+ * member may appear twice or have a name that leads to the prototype; and doubles must be able to
+ * hold its numbers.
  *
- * @throws GatewayError INVALID_ENCODING, INVALID_JSON or VALIDATION_ERROR, of which InexactNumber
- *   is a kind
+ * @throws GatewayError INVALID_ENCODING, INVALID_JSON or VALIDATION_ERROR; InexactNumber is a
+ *   VALIDATION_ERROR
  */
 export function parseJsonBody(bytes: Buffer): unknown {
   const text = decode(bytes)
@@ -79,13 +79,14 @@ export function parseJsonBody(bytes: Buffer): unknown {
 }
 
 /**
- * A number as its sender wrote it, when JavaScript writes it in another way: `1.10`, which is 1.1.
+ * A number as its sender wrote it, if JavaScript writes it differently: `1.10`, which JavaScript
+ * writes as 1.1.
  */
 export function spelledNumber(holder: object, name: string | number): string | undefined {
   return spellings.get(holder)?.get(String(name))
 }
 
-/** Parses text that has passed all checks, and keeps the spelling of its numbers. */
+/** Parses a text that has passed all checks, and keeps the spelling of its numbers. */
 function parseWithSpellings(text: string): unknown {
   // biome-ignore lint/complexity/useMaxParams: the form of JSON.parse callbacks.
   return JSON.parse(text, function (this: object, name: string, value: unknown, context?: { source: string }) {
@@ -104,7 +105,7 @@ function decode(bytes: Buffer): string {
   }
 }
 
-/** Before parsing, so that depth never reaches a recursive function. */
+/** Runs before the parser, so that deep nesting never reaches a recursive function. */
 function checkDepth(text: string): void {
   let depth = 0
   for (let index = 0; index < text.length; index += 1) {
@@ -119,10 +120,10 @@ function checkDepth(text: string): void {
 }
 
 /**
- * Refuses what JSON.parse accepts and we do not: a member twice, a poisoned name, ill-formed text,
- * a number that a double cannot hold. The text is valid JSON.
+ * Refuses what JSON.parse accepts and we do not: a repeated member, a prototype name, ill-formed
+ * text, and a number that a double cannot hold. The text must be valid JSON.
  *
- * @returns whether JavaScript writes a number of the text in another way
+ * @returns whether JavaScript writes any number of the text differently
  */
 function checkMembers(text: string): boolean {
   const objects: (Set<string> | undefined)[] = []
@@ -143,8 +144,8 @@ function checkMembers(text: string): boolean {
     } else if (character === '"') {
       const end = endOfString(text, index)
       const inner = text.slice(index + 1, end)
-      // A body may have a hundred thousand short strings. Only a string with an escape is parsed
-      // once more.
+      // A body may have a hundred thousand short strings, so only strings with an escape are parsed
+      // again.
       const value: string = inner.includes('\\') ? JSON.parse(`"${inner}"`) : inner
       if (!isWellFormed(value)) throw new GatewayError('INVALID_ENCODING')
       if (isMember) {
@@ -175,7 +176,8 @@ function checkName(seen: Set<string> | undefined, name: string, count: number): 
 }
 
 /**
- * Index of the quotation mark that ends the string starting at `start`, or of the end of the text.
+ * Index of the quotation mark that ends the string that begins at `start`, or of the end of the
+ * text.
  */
 function endOfString(text: string, start: number): number {
   for (let index = start + 1; index < text.length; index += 1) {
@@ -186,7 +188,7 @@ function endOfString(text: string, start: number): number {
   return text.length
 }
 
-/** Index behind the number that starts at `start`. */
+/** Index after the number that begins at `start`. */
 function endOfNumber(text: string, start: number): number {
   let end = start + 1
   while (end < text.length && '0123456789.eE+-'.includes(text.charAt(end))) end += 1

@@ -2,9 +2,9 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import { asciiEmail } from '../../db/email-address.ts'
 
 /**
- * Values are taken as they were sent: none is turned into another type, and no member is dropped in
- * silence. What is wrong comes with its schema (verbose), so that a refusal can say which members
- * there are.
+ * Values are accepted as they were sent: they are not converted to another type, and no member is
+ * dropped silently. Errors include the schema (verbose), so that a refusal can name the known
+ * members.
  */
 const AJV_OPTIONS = {
   coerceTypes: false,
@@ -14,16 +14,19 @@ const AJV_OPTIONS = {
   verbose: true,
 } as const
 
-/** Compiles the schema of a route by Fastify's own compilers, checked against JSON Schema first. */
+/**
+ * Compiles the schema of a route with Fastify's own compilers, after checking it against JSON
+ * Schema.
+ */
 type CompileChecked = (compilers: Compilers) => unknown
 
 const schemas = new WeakMap<FastifyInstance, CompileChecked[]>()
 
 /**
- * Has the schema of a route compiled by its first request instead of at the start: compiling the
- * schemas of all routes is a sixth of the processor time in which a node starts. The compilers stay
- * Fastify's own, without the check that a schema is valid, because that check would compile the
- * schema of schemas first: {@link compileSchemas} makes it. Call it before a route is added.
+ * Compiles the schema of each route at its first request instead of at the start, because compiling
+ * all schemas is a sixth of the processor time that a node needs to start. The compilers are
+ * Fastify's own, but without the check that a schema is valid, which would first compile the schema
+ * of schemas. {@link compileSchemas} makes that check. Call this before a route is added.
  */
 export async function compileSchemasOnUse(app: FastifyInstance): Promise<void> {
   const { validatorCompiler, serializerCompiler } = await defaultCompilers({ validateSchema: false })
@@ -51,9 +54,9 @@ export async function compileSchemasOnUse(app: FastifyInstance): Promise<void> {
 }
 
 /**
- * Checks and compiles every schema of the routes now.
+ * Checks and compiles the schemas of all routes now.
  *
- * @throws what the first schema that cannot be compiled throws
+ * @throws the error of the first schema that cannot be compiled
  */
 export async function compileSchemas(app: FastifyInstance): Promise<void> {
   const compilers = await defaultCompilers({ validateSchema: true })
@@ -73,8 +76,7 @@ async function defaultCompilers(options: { validateSchema: boolean }) {
 }
 
 /**
- * An address is checked in the form in which it is stored. The pattern comes from the plugin of
- * formats, for ASCII.
+ * Checks an email address in the form in which it is stored, with the ASCII pattern of ajv-formats.
  */
 function takeInternationalDomains(ajv: {
   formats: Record<string, unknown>

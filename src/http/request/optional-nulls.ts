@@ -1,6 +1,6 @@
 import { isObject } from '../../catalog/json.ts'
 
-/** The part of a JSON schema that says which members an object may have. */
+/** The part of a JSON schema that lists the members of an object. */
 interface Shape {
   type?: unknown
   enum?: readonly unknown[]
@@ -11,10 +11,9 @@ interface Shape {
 }
 
 /**
- * Removes the optional members of a body that are null: clients with typed classes write null for
- * what their user left out, as they may for a parameter of a call. A null that the schema takes
- * stays, because it has a meaning of its own. The body is changed and not copied, because a copy
- * would lose how its numbers were written.
+ * Removes optional members of a body that are null, because clients with typed classes send null
+ * for members that their user left out. If the schema allows null, the null stays, because it has a
+ * meaning. The body is changed in place, because a copy would lose the spelling of its numbers.
  */
 export function removeOptionalNulls(schema: unknown, body: unknown): void {
   if (!isObject(schema)) return

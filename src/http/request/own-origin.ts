@@ -5,8 +5,8 @@ import { GatewayError } from '../../errors.ts'
 type Request = Pick<FastifyRequest, 'headers' | 'host'>
 
 /**
- * Refuses a request that a browser sends for a page of another origin, unless the operator named
- * it. Programs that are no browsers send no Origin.
+ * Refuses a request that a browser sends for a page of another origin, unless the operator allows
+ * the origin. Programs other than browsers send no Origin.
  *
  * @throws GatewayError FORBIDDEN
  */
@@ -20,9 +20,9 @@ export function requireOwnOrigin(request: Request, baseUrl: string, named: strin
 }
 
 /**
- * Whether a page of this origin is a page of the gateway: at its public address, or at the address
- * to which the request went if that is localhost or an IP address. A name is not enough, because
- * whoever owns a name can have it lead here after the page was loaded (DNS rebinding).
+ * Whether a page of this origin is a page of the gateway: it is at the public address, or at the
+ * address of the request if that is localhost or an IP address. Another name is not enough, because
+ * the owner of a name can point it here after the page was loaded (DNS rebinding).
  */
 export function isOwnOrigin(origin: string, request: Request, baseUrl: string): boolean {
   if (origin === new URL(baseUrl).origin) return true

@@ -5,12 +5,12 @@ import type { Listed, RowRange } from '../../db/row-range.ts'
 const ITEMS_MAX = 100
 
 /**
- * When the last item was made, microseconds since 1970, and its id; or the id alone, of an item
- * that is still there.
+ * When the last item was created, microseconds since 1970, and its id. Or the id alone, if the item
+ * still exists.
  */
 const CURSOR = '^(\\d{1,16}_)?[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$'
 
-/** Query of a listing that comes in pages. */
+/** Query of a listing with pages. */
 export const PageQuery = Type.Object({
   limit: Type.Optional(
     Type.String({ pattern: '^([1-9]\\d?|100)$', description: `Items of a page, at most ${ITEMS_MAX}` }),
@@ -24,9 +24,7 @@ export const PageQuery = Type.Object({
 })
 export type PageQuery = Static<typeof PageQuery>
 
-/**
- * The address of the next page of a listing with filters: the same filters, and where it begins.
- */
+/** The address of the next page: the same filters, with a new cursor. */
 export function nextPageOf(url: string, cursor: string): string {
   const [path = '', query = ''] = url.split('?', 2)
   const parameters = new URLSearchParams(query)
@@ -43,8 +41,8 @@ export function readPage({ limit, cursor }: PageQuery): RowRange {
 }
 
 /**
- * The rows of a page, of which one more than its limit was read; if there are more, the `Link`
- * header (RFC 8288) has the address of the next page.
+ * The rows of a page. One row more than the limit must have been read. If it exists, the `Link`
+ * header (RFC 8288) gets the address of the next page.
  */
 export function sendablePage<Row extends Listed<{ id: string }>>(
   request: FastifyRequest,

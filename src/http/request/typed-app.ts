@@ -8,10 +8,7 @@ import type {
 } from 'fastify'
 import Type from 'typebox'
 
-/**
- * A Fastify instance whose handlers have the types of their route's schemas: what comes in and what
- * may be sent.
- */
+/** A Fastify instance whose handlers get their types from the schemas of their route. */
 export type App = FastifyInstance<
   RawServerDefault,
   RawRequestDefaultExpression,

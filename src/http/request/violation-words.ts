@@ -1,19 +1,19 @@
 import { nearestName } from '../../catalog/nearest-name.ts'
 
-/** What a request's schema found wrong, as Ajv says it. */
+/** A violation of a request's schema, as Ajv reports it. */
 export interface Violation {
   instancePath?: string
   keyword?: string
   message?: string
   params?: Record<string, unknown>
-  /** What was checked, and by what: with Ajv's option `verbose` alone. */
+  /** The checked value and its schema; only with Ajv's option `verbose`. */
   data?: unknown
   parentSchema?: { properties?: Record<string, unknown>; description?: string }
 }
 
 /**
- * What must hold of the value, so that the caller can mend it without the schema. Of the request
- * only names are repeated.
+ * What the value must be, so that the caller can correct it without seeing the schema. It repeats
+ * only names of the request, never values.
  */
 export function violationWords(violation: Violation): string {
   const { keyword = '', message = 'is not valid', params = {} } = violation
@@ -52,7 +52,7 @@ export function violationWords(violation: Violation): string {
   }
 }
 
-/** The member that is wrong, as a path with dots; undefined if no member can be named. */
+/** The path of the wrong member, with dots; undefined if no member can be named. */
 export function violationPlace({ instancePath = '', keyword, params = {} }: Violation): string | undefined {
   const member = keyword === 'additionalProperties' ? params.additionalProperty : params.missingProperty
   const path = instancePath.slice(1).replaceAll('/', '.')
@@ -66,12 +66,15 @@ function typeWords(violation: Violation): string {
   return `must be ${types.map((type) => TYPES[type] ?? type).join(' or ')}${known.length === 0 ? '' : `; the members are ${known.join(', ')}`}`
 }
 
-/** Nobody who sends a request can read the pattern of its schema; the description is for people. */
+/**
+ * Callers cannot see the pattern of a schema, so the message shows the description, which is for
+ * people.
+ */
 function describedWords({ message = 'is not valid', parentSchema }: Violation): string {
   return parentSchema?.description === undefined ? message : `must be as described: ${parentSchema.description}`
 }
 
-/** What null means for a list that may not be empty, if its description ends with that. */
+/** What null means for a list that must not be empty, if the end of its description says so. */
 function nullWords({ parentSchema }: Violation): string {
   const [, meaning] = /; null: ([^;]+)$/.exec(parentSchema?.description ?? '') ?? []
   return meaning === undefined ? '' : `, or be null: ${meaning}`
@@ -84,12 +87,13 @@ function unknownWords(violation: Violation): string {
   const what = isName(given) ? 'is not known' : 'has a member that is not known'
   if (meant !== undefined) return `${what}; did you mean ${meant}?`
   if (known.length === 0) return what
-  // Of a call, whose parameters are often put beside the member that they belong in.
+  // For a call in a batch: people often put the endpoint's parameters beside the member
+  // `parameters`.
   const under = known.includes('parameters') ? '; those of the endpoint stand under parameters' : ''
   return `${what}; the members are ${known.join(', ')}${under}`
 }
 
-/** A member that is missing may be there under another name. */
+/** If a member is missing, it may be there under a misspelt name. */
 function misspeltWords(violation: Violation): string {
   const { data, params = {} } = violation
   const { missingProperty: missing } = params
@@ -104,12 +108,12 @@ function knownMembers({ parentSchema }: Violation): string[] {
   return Object.keys(parentSchema?.properties ?? {})
 }
 
-/** Ends in a full stop, unless it asks. */
+/** Ends the text with a full stop, unless it ends with a question mark. */
 export function sentence(words: string): string {
   return words.endsWith('?') ? words : `${words}.`
 }
 
-/** Whether a name of the caller's may stand in a sentence of ours. */
+/** Whether a name from the caller may be part of a sentence. */
 export function isName(name: unknown): name is string {
   return typeof name === 'string' && /^[\w.]{1,64}$/.test(name)
 }
@@ -118,10 +122,10 @@ function counted(count: unknown, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
-/** Names of a request that are compared with one of ours: a body can have very many. */
+/** Names of a request that are compared with known names. A body can have very many names. */
 const COMPARED_MAX = 50
 
-/** The types of JSON Schema, for whoever reads none. */
+/** Words for the types of JSON Schema. */
 const TYPES: Record<string, string> = {
   object: 'a JSON object',
   array: 'a list',
@@ -138,7 +142,7 @@ const FORMATS: Record<string, string> = {
   uuid: 'must be a UUID',
 }
 
-/** Of the patterns that request schemas have. */
+/** Words for the patterns of request schemas. */
 const PATTERNS: Record<string, string> = {
   '\\S': 'must not be blank',
   '^[\\x21-\\x7e]+$': 'must be of ASCII characters without blanks',
@@ -147,7 +151,7 @@ const PATTERNS: Record<string, string> = {
   '^[1-9]\\d{0,2}$': 'must be a whole number from 1 to 999',
 }
 
-/** Some of these words, separated by commas. */
+/** A pattern that allows a list of some words, separated by commas. */
 const LIST = /^\^\(([\w|]+)\)\(,\(\1\)\)\*\$$/
 
 function patternWords(pattern: string): string | undefined {

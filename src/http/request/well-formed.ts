@@ -2,19 +2,18 @@ import { GatewayError } from '../../errors.ts'
 import type { App } from './typed-app.ts'
 
 /**
- * Control characters that no parameter needs, lone surrogates, and the two code points that are
- * never characters.
+ * Characters that make a text ill-formed: NUL and the two code points that are never characters.
  */
 const ILL_FORMED = /[\0\ufffe\uffff]/
 
-/** Whether a text may be stored and sent on: well-formed Unicode without NUL. */
+/** Whether a text may be stored and forwarded: it is well-formed Unicode without NUL. */
 export function isWellFormed(text: string): boolean {
   return !ILL_FORMED.test(text) && text.isWellFormed()
 }
 
 /**
- * The routes of a scope refuse ill-formed text in their query. If NUL reached Postgres, its refusal
- * would be a failure of ours.
+ * Makes the routes of a scope refuse ill-formed text in their query. If a NUL reached Postgres, its
+ * error would be reported as a failure of the gateway.
  */
 export function refuseIllFormedQueries(scope: App): void {
   scope.addHook('preValidation', async ({ query }) => {

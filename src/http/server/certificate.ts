@@ -4,7 +4,7 @@ import { createSecureContext, Server as TlsServer } from 'node:tls'
 import { ConfigError } from '../../config.ts'
 import type { Log } from '../../log.ts'
 
-/** How often the files are looked at, milliseconds. */
+/** How often the files are checked, milliseconds. */
 const LOOK_EVERY_MS = 1_000
 
 export interface CertificateFiles {
@@ -18,9 +18,9 @@ export interface Certificate {
 }
 
 /**
- * The certificate and its key.
+ * Reads the certificate and its key.
  *
- * @throws ConfigError naming the variable whose file cannot be read or used
+ * @throws ConfigError that names the variable whose file cannot be read or used
  */
 export function readCertificate({ certFile, keyFile }: CertificateFiles): Certificate {
   const certificate = { cert: readText('TLS_CERT_FILE', certFile), key: readText('TLS_KEY_FILE', keyFile) }
@@ -30,11 +30,11 @@ export function readCertificate({ certFile, keyFile }: CertificateFiles): Certif
 }
 
 /**
- * Looks whether the files were replaced, and serves new connections with what they hold; open
- * connections are kept. Files that cannot be used are named in the log and the certificate in use
+ * Checks whether the files were replaced, and serves new connections with the new certificate; open
+ * connections stay. If the new files cannot be used, the log says so and the current certificate
  * stays.
  *
- * @returns how to stop
+ * @returns stops the checks
  */
 export function followCertificate(server: Server, files: CertificateFiles, log: Log): () => void {
   let seen = JSON.stringify(readCertificate(files))
@@ -49,8 +49,8 @@ export function followCertificate(server: Server, files: CertificateFiles, log: 
       log.info({ ...files }, 'certificate replaced')
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
-      // Two files cannot be replaced at the same moment. A failure counts only if it is still there
-      // at the next look.
+      // Two files cannot be replaced at the same moment, so a failure counts only if the next check
+      // finds it again.
       if (reason === refused) return
       if (refused === '') refused = `${PENDING}${reason}`
       else if (refused === `${PENDING}${reason}`) {
@@ -76,7 +76,7 @@ function readText(variable: string, file: string): string {
   }
 }
 
-/** What keeps a certificate from being used, naming the variable; undefined if nothing does. */
+/** Why a certificate cannot be used, naming the variable; undefined if it can. */
 function problemOf({ cert, key }: Certificate): string | undefined {
   if (!isUsable({ cert })) return 'TLS_CERT_FILE holds no certificate in PEM'
   if (!isUsable({ key })) return 'TLS_KEY_FILE holds no private key in PEM without a passphrase'
@@ -89,7 +89,7 @@ function isUsable(parts: Partial<Certificate>): boolean {
     createSecureContext(parts)
     return true
   } catch {
-    // The name of the file says more than the words of OpenSSL.
+    // The name of the file is more helpful than the message of OpenSSL.
     return false
   }
 }

@@ -1,15 +1,15 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /**
- * What pages of the origins that an operator names may call. Never a route of accounts, a form or a
- * page.
+ * Routes that pages of the origins that the operator allows may call. Never a route of accounts, a
+ * form or a page.
  */
 const CALLABLE = /^\/(v1\/(calls?|batch)|mcp)(\/|\?|$)/
 
 /** How long a browser may remember the answer to a preflight, seconds. */
 const PREFLIGHT_SECONDS = 3_600
 
-/** Marks a request as the portal's own: a page of another origin never sends it. */
+/** Marks a request of the portal itself. Pages of other origins never send this header. */
 const PORTAL_HEADER = 'x-portal-request'
 
 const EXPOSED = [
@@ -26,15 +26,15 @@ const EXPOSED = [
   ],
 ].join(', ')
 
-/** @returns whether the request is a preflight, which is to be answered without a credential */
+/** @returns whether the request is a preflight, which must be answered without a credential */
 export type AllowOrigin = (request: FastifyRequest, reply: FastifyReply) => boolean
 
 /**
- * Lets pages of the named origins read the answers to calls, refusals included (Fetch standard,
- * 3.2). They send a key or a token themselves: no answer allows credentials, so no cookie comes
- * with a request that a page can read.
+ * Lets pages of the allowed origins read the answers to calls, including refusals (Fetch standard,
+ * 3.2). The pages send a key or a token themselves. No answer allows credentials, so a page cannot
+ * read the answer to a request with a cookie.
  *
- * @returns undefined if the operator names no origin; then nothing is allowed
+ * @returns undefined if the operator allows no origin
  */
 export function allowOrigins(named: readonly string[]): AllowOrigin | undefined {
   const origins = new Set(named)

@@ -1,6 +1,6 @@
 /**
- * Requests of one client that are begun in one turn of the event loop: some tens of milliseconds of
- * work.
+ * Most requests of one client that begin in one turn of the event loop, some tens of milliseconds
+ * of work.
  */
 const REQUESTS_MAX = 128
 
@@ -10,17 +10,17 @@ interface Turn {
 }
 
 /**
- * Shares the turns of the event loop among clients. Node handles all that has arrived in one turn:
- * four thousand requests that one client sends at once would take a second in which nobody else is
- * served.
+ * Divides the turns of the event loop among clients. Node handles everything that has arrived in
+ * one turn. If one client sent four thousand requests at once, nobody else would be served for a
+ * second.
  */
 export class FairTurns {
   readonly #turns = new Map<object, Turn>()
   #isScheduled = false
 
   /**
-   * @returns whether a client may begin another request in this turn; if not, `resume` is called in
-   *   a later turn
+   * @returns whether a client may begin another request in this turn. If not, `resume` is called in
+   *   a later turn.
    */
   mayBegin(client: object, resume: () => void): boolean {
     const turn = this.#turns.get(client)
@@ -29,7 +29,7 @@ export class FairTurns {
     return false
   }
 
-  /** Counts requests that a client has begun. */
+  /** Counts requests that a client has begun in this turn. */
   begin(client: object, count: number): void {
     const turn = this.#turns.get(client)
     if (turn) turn.begun += count

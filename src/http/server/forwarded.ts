@@ -5,21 +5,21 @@ import ipaddr from 'ipaddr.js'
 import type { IsProxy } from './trusted-proxies.ts'
 
 /**
- * The address of clients that a trusted proxy does not name ("unknown", a made-up name, nothing
- * that is an address), and of a connection that has ended. It is the dummy address of RFC 7600,
- * 4.8, which no host has: all such clients count as one client of a public network.
+ * The address of clients that a trusted proxy does not name ("unknown", a made-up name, or not an
+ * address), and of connections that have ended. It is the dummy address of RFC 7600, 4.8, which no
+ * host has. All these clients count as one client of a public network.
  */
 export const UNNAMED_CLIENT = '192.0.0.8'
 
-/** What was read of a request: it stays when the connection has ended. */
+/** Caches the address of a request, so that it is still known after the connection has ended. */
 const CLIENT_ADDRESS = Symbol('client address')
 type Named = IncomingMessage & { [CLIENT_ADDRESS]?: string }
 
 /**
- * Gives every request the `ip` and `host` that its client used. Of trusted proxies
- * `X-Forwarded-For` and `X-Forwarded-Host` count, and `Forwarded` (RFC 7239) is not read. `ip` is
- * always an address in its shortest form: nothing that reads it meets a port, brackets, a zone or
- * an IPv4 address in the form of IPv6.
+ * Sets the `ip` and `host` that the client of a request used. `X-Forwarded-For` and
+ * `X-Forwarded-Host` of trusted proxies count; `Forwarded` (RFC 7239) is ignored. `ip` is always an
+ * address in its shortest form, without port, brackets or zone, and never an IPv4 address in the
+ * form of IPv6.
  */
 export function readForwarded(app: FastifyInstance, isProxy: IsProxy): void {
   app.decorateRequest('ip', {
@@ -33,7 +33,7 @@ export function readForwarded(app: FastifyInstance, isProxy: IsProxy): void {
     getter(this: FastifyRequest) {
       const { headers, socket } = this.raw
       const forwarded = headers['x-forwarded-host']
-      // The last value is the word of the proxy next to us.
+      // The last value is from the nearest proxy.
       if (forwarded && isProxy(socket.remoteAddress)) return String(forwarded).split(',').at(-1)?.trim() ?? ''
       return headers.host ?? ''
     },
@@ -41,8 +41,8 @@ export function readForwarded(app: FastifyInstance, isProxy: IsProxy): void {
 }
 
 /**
- * The address next to the last trusted proxy: what stands before it in the header, anybody can have
- * written.
+ * The address that the outermost trusted proxy saw. Everything before it in the header may be made
+ * up.
  */
 export function clientAddress(
   { headers, socket }: { headers: IncomingHttpHeaders; socket: { remoteAddress?: string | undefined } },
@@ -61,12 +61,12 @@ export function clientAddress(
 
 /**
  * The address in any notation that proxies write: with a port, in brackets or quotation marks, with
- * a zone, IPv4 in the form of IPv6. Undefined if it holds none.
+ * a zone, or IPv4 in the form of IPv6. Undefined if the text has no address.
  */
 export function plainAddress(written: string): string | undefined {
   const text = written.trim().replace(/^"(.*)"$/, '$1')
   if (isIP(text) === 4) return text
-  // A port may be a made-up name that begins with an underscore (RFC 7239, 6.2).
+  // A port may also be an obfuscated name that begins with an underscore (RFC 7239, 6.2).
   const withoutPort = text.replace(/:(\d{1,5}|_[\w.-]+)$/, '')
   for (const candidate of [text, withoutPort]) {
     const [address = ''] = candidate.replace(/^\[(.*)\]$/, '$1').split('%')

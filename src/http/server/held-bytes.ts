@@ -1,28 +1,31 @@
 import { getHeapStatistics } from 'node:v8'
 import { type HeldConnection, Holding, type HoldingLedger, type Owner } from './holding.ts'
 
-/** The share of the memory limit that all clients together may make the process hold. */
+/** The share of the memory limit that may be held for all clients together. */
 const PROCESS_SHARE = 1 / 4
 
-/** The share of the clients' bytes that an owner, a client address or an account, may use. */
+/** The share of that which may be held for one owner: a client address or an account. */
 const OWNER_SHARE = 1 / 8
 
-/** When a limit was reached, connections are closed until so much of the limit is left in use. */
+/**
+ * When a limit is reached, connections are closed until the held bytes are down to this share of
+ * it.
+ */
 const RELIEVED_SHARE = 3 / 4
 
-/** From this share of its own limit on, an owner starts nothing new. */
+/** Above this share of its own limit, an owner cannot start new requests. */
 const REFUSED_SHARE = 3 / 4
 
-/** From this share of the process' limit on, connections that take nothing are closed. */
+/** Above this share of the process' limit, connections that read nothing are closed. */
 const TIGHT_SHARE = 1 / 2
 
 /**
- * Sweeps, one a second, after which a connection that takes nothing is closed while bytes are
+ * Sweeps (one a second) after which a connection that reads nothing is closed, while memory is
  * short.
  */
 const IDLE_SWEEPS_MAX = 5
 
-/** A body that several answers may share; `payer` is the answer that it is counted with. */
+/** A body that several answers may share. It is counted with only one of them, the `payer`. */
 interface SharedBody {
   bytes: number
   holders: Set<Holding>
@@ -30,11 +33,11 @@ interface SharedBody {
 }
 
 /**
- * Counts the bytes that this process holds for clients: answers that were not read, bodies that
- * have not arrived, and what each connection and each request takes besides. Everything that is
- * held has at most two owners, the client's address and the account, of which each has a limit, as
- * the process has. At a limit the connection that holds most is closed, so that memory stays
- * bounded whatever clients do; a little before it, requests are refused.
+ * Counts the bytes that this process holds for clients: answers that were not read yet, bodies that
+ * have not arrived completely, and the overhead of each connection and request. The bytes have at
+ * most two owners, the client address and the account. Each owner has a limit, and so has the
+ * process. At a limit, the connection that holds the most bytes is closed, so that memory stays
+ * bounded whatever clients do. Shortly before a limit, new requests are refused.
  */
 export class HeldBytes implements HoldingLedger {
   readonly #bytesMax: number
@@ -46,7 +49,9 @@ export class HeldBytes implements HoldingLedger {
   #total = 0
   #closed = 0
 
-  /** `bytesMax`: for all clients together. Default: by the memory limit of the process. */
+  /**
+   * @param bytesMax limit for all clients together; default: a share of the process' memory limit
+   */
   constructor(bytesMax = heldBytesMax()) {
     this.#bytesMax = bytesMax
     this.#ownerBytesMax = Math.floor(bytesMax * OWNER_SHARE)
@@ -65,8 +70,8 @@ export class HeldBytes implements HoldingLedger {
   }
 
   /**
-   * Begins to hold bytes on a connection. They belong to its client, if the client is known
-   * already.
+   * Begins to count bytes that are held on a connection. They count for its client too, if the
+   * client is known.
    */
   hold(connection: HeldConnection, bytes: number, client?: Owner): Holding {
     const holding = new Holding(this, connection, client)
@@ -76,9 +81,9 @@ export class HeldBytes implements HoldingLedger {
   }
 
   /**
-   * Measures again what is counted by measuring. While bytes are short, closes connections that
-   * have taken nothing for some seconds. To be called once a second.
-   * @returns connections that were closed since the last time
+   * Updates the counts that are measured. While memory is short, also closes connections that have
+   * read nothing for some seconds. Call it once a second.
+   * @returns the number of connections that were closed since the last call
    */
   sweep(): number {
     for (const holding of this.#measured) holding.measure()
@@ -104,8 +109,8 @@ export class HeldBytes implements HoldingLedger {
   }
 
   /**
-   * Whether an owner may start nothing new. The largest of its answers does not count, because an
-   * answer of any size may come.
+   * Whether an owner may not start anything new. Its largest answer does not count, because a
+   * single answer may have any size.
    */
   isFull(owner: Owner): boolean {
     const bytesMax = this.#ownerBytesMax * REFUSED_SHARE
@@ -113,8 +118,8 @@ export class HeldBytes implements HoldingLedger {
   }
 
   /**
-   * Counts more or fewer bytes of a holding and its owners, and brings who is above a limit below
-   * it.
+   * Adds bytes (or removes, if negative) to the process and the owners. If a limit is exceeded,
+   * closes connections until it is not.
    */
   count(bytes: number, client: Owner | undefined, account: Owner | undefined): void {
     this.#total += bytes
@@ -126,7 +131,7 @@ export class HeldBytes implements HoldingLedger {
     if (this.#total > this.#bytesMax) this.#relieveProcess()
   }
 
-  /** Counts a body with the first answer that it is part of. */
+  /** Counts a shared body with the first answer that contains it. */
   share(body: Buffer, holding: Holding): void {
     const known = this.#bodies.get(body)
     if (known) known.holders.add(holding)
@@ -134,7 +139,9 @@ export class HeldBytes implements HoldingLedger {
     if (!known) holding.add(body.length)
   }
 
-  /** @internal The next answer pays for a body if the answer that paid for it is gone. */
+  /**
+   * @internal Lets another answer count a shared body when the answer that counted it has ended.
+   */
   unshare(body: Buffer, holding: Holding): void {
     const shared = this.#bodies.get(body)
     if (!shared?.holders.delete(holding)) return
@@ -156,7 +163,9 @@ export class HeldBytes implements HoldingLedger {
       this.#connections.set(connection, connection.isIdle() ? idle + 1 : 0)
   }
 
-  /** Closes connections that were idle for so many sweeps, until so many bytes are held. */
+  /**
+   * Closes connections that were idle for so many sweeps, until no more than `bytesMax` are held.
+   */
   #endIdle(sweeps: number, bytesMax: number): void {
     const idle = [...this.#connections].filter(([, count]) => count >= sweeps)
     for (const [connection] of idle.toSorted(([, a], [, b]) => b - a)) {
@@ -166,8 +175,8 @@ export class HeldBytes implements HoldingLedger {
   }
 
   /**
-   * The largest answer alone may exceed what its owner may hold: it could never be fetched
-   * otherwise.
+   * An owner's largest answer may exceed the limit if it is the only one, because otherwise nobody
+   * could ever fetch it.
    */
   #relieveOwner(owner: Owner): void {
     if (owner.bytes - largest(owner.holdings) <= this.#ownerBytesMax) return
@@ -175,8 +184,8 @@ export class HeldBytes implements HoldingLedger {
   }
 
   /**
-   * First connections that take nothing; then the client that holds most comes down to half of
-   * that, and so on.
+   * Closes connections that read nothing. If that is not enough, reduces the client that holds the
+   * most to half of its bytes, and repeats this.
    */
   #relieveProcess(): void {
     const bytesMax = this.#bytesMax * RELIEVED_SHARE
@@ -209,14 +218,14 @@ function largest(holdings: Set<Holding>): number {
   return bytes
 }
 
-/** What a process may hold for all clients together, bytes. */
+/** Most bytes that a process may hold for all clients together. */
 export function heldBytesMax(): number {
   return Math.floor(memoryLimit() * PROCESS_SHARE)
 }
 
 /**
- * The heap that V8 may take, or half of what the container may, in bytes: buffers are outside the
- * heap.
+ * The heap limit of V8, or half of the container's memory limit if that is less, in bytes. Buffers
+ * are outside of the heap.
  */
 function memoryLimit(): number {
   const container = process.constrainedMemory() || Number.POSITIVE_INFINITY

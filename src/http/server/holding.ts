@@ -4,20 +4,22 @@ import type { FastifyRequest } from 'fastify'
 import { GatewayError } from '../../errors.ts'
 import { subscriberOf } from '../../throttles/client-network.ts'
 
-/** Bodies from this size on are counted once, however many answers they are part of. */
+/** Bodies of at least this size are counted once, however many answers share them. */
 const SHARED_BYTES_MIN = 16 * 1024
 
 /** A connection for which bytes are held. */
 export interface HeldConnection {
-  /** Whether each answer is a copy of its own: TLS encrypts a body once for each connection. */
+  /**
+   * Whether each answer takes its own copy of a body: TLS encrypts the body for each connection.
+   */
   readonly copies: boolean
   /**
-   * Counts again what is counted by measuring.
+   * Updates the counts that are measured.
    *
-   * @returns whether bytes wait and the client took none since the last time
+   * @returns whether bytes wait and the client has read none since the last call
    */
   isIdle: () => boolean
-  /** Releases what is held for it, then closes it. */
+  /** Releases the bytes that are held for the connection, then closes it. */
   end: () => void
 }
 
@@ -29,7 +31,7 @@ export interface Owner {
   holdings: Set<Holding>
 }
 
-/** What a holding needs of the account that counts it. */
+/** The interface of `HeldBytes` that a holding needs. */
 export interface HoldingLedger {
   ownerOf: (kind: Owner['kind'], name: string) => Owner
   disown: (owner: Owner, holding: Holding) => void
@@ -40,7 +42,7 @@ export interface HoldingLedger {
   follow: (holding: Holding, isMeasured: boolean) => void
 }
 
-/** What is held for one request and its answer, or for a connection besides. */
+/** The bytes that are held for one request and its answer, or for a connection. */
 export class Holding {
   readonly connection: HeldConnection
   readonly #held: HoldingLedger
@@ -63,7 +65,8 @@ export class Holding {
   }
 
   /**
-   * Counts the bytes for this client or account too from now on. The first of each kind stays.
+   * Counts the bytes for this owner too from now on. If the holding already has an owner of this
+   * kind, that owner stays.
    */
   assign(kind: Owner['kind'], name: string): void {
     if (this.isReleased || (kind === 'client' ? this.#client : this.#account)) return
@@ -74,7 +77,7 @@ export class Holding {
     owner.bytes += this.bytes
   }
 
-  /** @throws GatewayError RATE_LIMIT_EXCEEDED if an owner may start nothing new */
+  /** @throws GatewayError RATE_LIMIT_EXCEEDED if an owner may not start anything new */
   check(): void {
     const isFull = (owner: Owner | undefined): boolean => owner !== undefined && this.#held.isFull(owner)
     if (!isFull(this.#client) && !isFull(this.#account)) return
@@ -95,7 +98,7 @@ export class Holding {
     if (bytes !== this.bytes) this.add(bytes - this.bytes)
   }
 
-  /** Holds the body of the answer, which may be part of other answers too. */
+  /** Counts the body of the answer, which other answers may share. */
   addBody(body: Buffer): void {
     if (this.isReleased) return
     if (body.length < SHARED_BYTES_MIN || this.connection.copies) {
@@ -106,7 +109,7 @@ export class Holding {
     this.#held.share(body, this)
   }
 
-  /** Holds as many bytes as this says now, and whenever `measure` is called or a sweep comes. */
+  /** Counts as many bytes as `measure` returns, now and at every later measurement. */
   follow(measure: () => number): void {
     if (this.isReleased || this.#measure) return
     this.#measure = measure
@@ -134,10 +137,10 @@ export class Holding {
 
 const HOLDING = Symbol('holding')
 
-/** A request as Node made it, with what is held for it. */
+/** A request of Node with its holding. */
 type Held = Pick<IncomingMessage, 'socket'> & { [HOLDING]?: Holding }
 
-/** What is held for a request; undefined for a request that this process makes for itself. */
+/** The holding of a request; undefined for a request that this process makes itself. */
 export function holdingOf(request: Held): Holding | undefined {
   return request[HOLDING]
 }
@@ -147,9 +150,9 @@ export function noteHolding(request: Held, holding: Holding): void {
 }
 
 /**
- * What is held for this request is its client's.
+ * Counts the holding of a request for its client.
  *
- * @throws GatewayError RATE_LIMIT_EXCEEDED if the client has too much
+ * @throws GatewayError RATE_LIMIT_EXCEEDED if too many bytes are held for the client
  */
 export function checkHeld(request: FastifyRequest): void {
   const holding = holdingOf(request.raw)
@@ -159,7 +162,7 @@ export function checkHeld(request: FastifyRequest): void {
 }
 
 /**
- * Counts the bytes that are held for a request for its account too.
+ * Counts the holding of a request for its account too.
  *
  * @throws GatewayError RATE_LIMIT_EXCEEDED
  */
@@ -170,8 +173,8 @@ export function countBytesForAccount({ raw }: { raw: Held }, accountId: string):
 }
 
 /**
- * Counts the body of an answer until it is written: a text, bytes, or a stream with what it has
- * buffered.
+ * Counts the body of an answer until it is written: the bytes of a text or buffer, or what a stream
+ * has buffered.
  */
 export function holdAnswer(request: Held, response: ServerResponse, payload: unknown): void {
   const holding = holdingOf(request)
@@ -181,7 +184,7 @@ export function holdAnswer(request: Held, response: ServerResponse, payload: unk
   else if (payload instanceof Readable) holding.follow(() => bufferedBytes(payload) + response.writableLength)
 }
 
-/** Bytes that wait on either side of a stream. */
+/** Bytes that a stream has buffered in both directions. */
 export function bufferedBytes(stream: Readable & { writableLength?: number }): number {
   return stream.readableLength + (stream.writableLength ?? 0)
 }

@@ -11,21 +11,22 @@ import { followCertificate } from './certificate.ts'
 import { trustProxies } from './trusted-proxies.ts'
 
 /**
- * How long a node that ends keeps serving, so that load balancers see `readyz` say 503 first.
+ * How long a closing node continues to serve, so that load balancers first see a 503 of `readyz`.
  * Milliseconds.
  */
 const DRAIN_MS = 1_500
 
-/** How long a request that is redirected may take to arrive, milliseconds. */
+/** Longest time for the head of a request that is redirected, milliseconds. */
 const REDIRECTED_MS_MAX = 5_000
 
-/** How long a connection may be open without a request once a node closes, milliseconds. */
+/** How long a closing node keeps a connection without a request open, milliseconds. */
 const UNUSED_MS_MAX = 500
 
 /**
- * Starts listening, and the plain listener that only redirects if a port is set for it.
+ * Starts listening. If a redirect port is set, it also starts the plain listener, which only
+ * redirects.
  *
- * @returns how to stop
+ * @returns stops listening
  */
 export async function listen(app: FastifyInstance, http: Config['http'], log: Log): Promise<() => Promise<void>> {
   const closeUnused = followUnused(app.server)
@@ -48,8 +49,8 @@ export async function listen(app: FastifyInstance, http: Config['http'], log: Lo
     )
   }
   log.info({ host, port, baseUrl: http.baseUrl }, 'listening')
-  // The supervisor that started this process with a channel gets the port, which may have been left
-  // to the system.
+  // If a supervisor started this process with a channel, it gets the port, because the system may
+  // have chosen it.
   process.send?.({ listening: port })
   return async () => {
     await delay(DRAIN_MS)
@@ -62,8 +63,8 @@ export async function listen(app: FastifyInstance, http: Config['http'], log: Lo
 }
 
 /**
- * Follows connections over which no request has come: browsers open them in advance. Node's server
- * takes them for connections that are at work, and stops to time them out when it closes.
+ * Tracks connections on which no request has arrived. Browsers open such connections in advance.
+ * Node's server counts them as busy, and when it closes, it no longer applies time-outs to them.
  *
  * @returns a function that closes these connections
  */
@@ -80,12 +81,12 @@ function followUnused(server: Server): () => void {
 }
 
 /**
- * Redirects requests over plain HTTP. Strangers reach this listener too, and its connections count
- * to the open files that the process may have, so each client has a limit here as well.
+ * Redirects requests over plain HTTP. Strangers can reach this listener too, and its connections
+ * use the process's open files, so each client has a limit here as well.
  */
 function listenAndRedirect(http: Config['http'], port: number): Promise<Server> {
   const { host, baseUrl, clients, trustProxy } = http
-  // The whole of a head: a body is not read.
+  // The head must arrive in time. Bodies are not read.
   const timeouts = { headersTimeout: REDIRECTED_MS_MAX, requestTimeout: REDIRECTED_MS_MAX }
   const server = createServer({ ...timeouts, connectionsCheckingInterval: 1_000 }, (request, response) => {
     const path = request.url?.startsWith('/') ? request.url : '/'
@@ -101,9 +102,9 @@ function listenAndRedirect(http: Config['http'], port: number): Promise<Server> 
 }
 
 /**
- * Finds out whether listeners can have these addresses, all at once, without keeping them.
+ * Checks whether all listeners can have these addresses, by opening and closing them all at once.
  *
- * @throws ConfigError naming the variable of an address that cannot be used
+ * @throws ConfigError that names the variable of an address that cannot be used
  */
 export async function checkAddresses(addresses: ListenerAddress[]): Promise<void> {
   const servers = addresses.map((address) => ({ address, server: createTcpServer() }))

@@ -3,30 +3,33 @@ import { GatewayError } from '../../errors.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Methods for `Allow`, if a route answers the others too, with a refusal of its own. */
+    /** Methods for `Allow`, if the route also answers other methods with its own refusal. */
     allow?: string[]
   }
 }
 
-/** Tells, for an address no route took, which methods a route at that address takes. */
+/** Returns the methods that routes at an address accept. */
 export type AllowedMethods = (url: string) => string[]
 
-/** A route as it was registered: `GET` and `/v1/teams/:id`. */
+/** A registered route: `GET` and `/v1/teams/:id`. */
 export interface RegisteredRoute {
   method: string
   url: string
-  /** As guards of inner scopes have left them, once the server is ready. */
+  /** The options, including changes by guards of inner scopes once the server is ready. */
   options: RouteOptions
 }
 
 const registered = new WeakMap<FastifyInstance, RegisteredRoute[]>()
 
-/** Every route of a server made with `collectMethods`, so that a check can cover all of them. */
+/**
+ * Every route of a server on which `collectMethods` was called, so that a test can check all of
+ * them.
+ */
 export function listRoutes(app: FastifyInstance): RegisteredRoute[] {
   return registered.get(app) ?? []
 }
 
-/** Listens to the routes being registered. Call it before the first route. */
+/** Collects routes as they are registered. Call it before the first route. */
 export function collectMethods(app: FastifyInstance): AllowedMethods {
   const routes: { pattern: RegExp; methods: string[] }[] = []
   const list: RegisteredRoute[] = []
@@ -50,7 +53,7 @@ export function collectMethods(app: FastifyInstance): AllowedMethods {
 }
 
 /**
- * Refuses a request that no route took.
+ * Refuses a request for which there is no route.
  *
  * @throws GatewayError METHOD_NOT_ALLOWED, or NOT_FOUND with these details
  */
@@ -63,7 +66,7 @@ export function refuseUnrouted(
   throw allow.length > 0 ? methodNotAllowed(allow) : new GatewayError('NOT_FOUND', details)
 }
 
-/** Names the methods in words too, because many clients show the body and no headers. */
+/** The message names the methods too, because many clients show only the body. */
 export function methodNotAllowed(allow: string[]): GatewayError {
   const words = new Intl.ListFormat('en', { type: 'disjunction' }).format(allow.filter((method) => method !== 'HEAD'))
   return new GatewayError('METHOD_NOT_ALLOWED', {

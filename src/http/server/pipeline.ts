@@ -10,31 +10,34 @@ import { RecentBytes } from './recent-bytes.ts'
 import type { IsProxy } from './trusted-proxies.ts'
 
 /**
- * Requests of one connection that may be unanswered at once; the connection is not read while there
- * are as many.
+ * Most unanswered requests of one connection. At this number, the connection is not read any
+ * further.
  */
 const UNANSWERED_MAX = 8
 
 /**
- * Each unanswered request may listen for the end of its connection; Node warns of more than ten
- * listeners as of a leak.
+ * Each unanswered request may listen for the end of its connection. Node warns of a leak above ten
+ * listeners.
  */
 const LISTENERS_MAX = 10 + 2 * UNANSWERED_MAX
 
-/** Bytes of the shortest request there is. */
+/** Length of the shortest possible request. */
 const REQUEST_BYTES_MIN = 18
 
 /**
- * What a connection, and a request that is not answered, take in Node and here besides the bytes
- * that came and go.
+ * Memory of a connection, and of an unanswered request, besides the bytes that were received and
+ * sent.
  */
 const CONNECTION_BYTES = 8 * 1_024
 const REQUEST_BYTES = 8 * 1_024
 
-/** Bytes that are parsed at once: what a body costs is looked at in between. */
+/** Bytes that are parsed at once. The cost of a body is checked in between. */
 const PARSED_BYTES_MAX = 8 * 1_024
 
-/** A client that takes fewer bytes than these between two sweeps, each a second, takes none. */
+/**
+ * A client that reads fewer bytes than this between two sweeps (one second) counts as reading
+ * nothing.
+ */
 const TAKEN_BYTES_MIN = 1_024
 
 const HEADER_END = Buffer.from('\r\n\r\n')
@@ -42,11 +45,11 @@ const HEADER_END = Buffer.from('\r\n\r\n')
 const gates = new WeakMap<Socket, PipelineGate>()
 
 /**
- * Bounds HTTP/1.1 pipelining. Node hands over every request of what it has read at once, 1 700 in
- * 64 KB, and each answer is made before the first answer is read. With this, a connection's
- * requests are parsed only as fast as their answers are taken, and what is held for each of them is
- * counted. The connections of a proxy are many clients': what is held for their requests is
- * assigned when the client is known.
+ * Limits HTTP/1.1 pipelining. Without it, Node parses all requests that it has read at once, 1 700
+ * in 64 KB, and all their answers are made before the first is read. Here a connection's requests
+ * are parsed only as fast as their answers are read, and the bytes of each request are counted. The
+ * connections of a proxy serve many clients, so the bytes of their requests are assigned when the
+ * client is known.
  */
 export function boundPipelining(server: Server | HttpsServer, held: HeldBytes, isProxy: IsProxy): void {
   const event = 'setSecureContext' in server ? 'secureConnection' : 'connection'
@@ -55,15 +58,15 @@ export function boundPipelining(server: Server | HttpsServer, held: HeldBytes, i
     if (!server.emit('clientError', Object.assign(new Error(code), { code }), socket)) socket.destroy()
   }
   server.on(event, (socket: Socket) => gates.set(socket, new PipelineGate(socket, { held, turns, isProxy, refuse })))
-  // Before the request is handled, which asks for what is held.
+  // This listener runs before the handler, which needs the holding.
   server.prependListener('request', (request, response) => gates.get(request.socket)?.count(request, response))
-  // If nobody listens, Node closes the connection without a word.
+  // Without a listener, Node closes the connection without an answer.
   server.on('connect', ({ socket }) => gates.get(socket)?.refuse('CONNECT'))
 }
 
 /**
  * The bytes of a connection since its last complete request head; undefined for a server without
- * the bound.
+ * this limit.
  */
 export function recentBytes(socket: Socket): RecentBytes | undefined {
   return gates.get(socket)?.recent
@@ -73,7 +76,7 @@ interface GateDeps {
   held: HeldBytes
   turns: FairTurns
   isProxy: IsProxy
-  /** Answers what is refused, and ends the connection. */
+  /** Answers a refused request, and closes the connection. */
   refuse: (socket: Socket, code: string) => void
 }
 
@@ -85,25 +88,25 @@ class PipelineGate implements HeldConnection {
   readonly #held: HeldBytes
   readonly #turns: FairTurns
   readonly #own: Holding
-  /**
-   * What is held for each request that is not answered, in the order of the requests, which is also
-   * the order of the answers.
-   */
+  /** The holdings of the unanswered requests. Requests and answers have the same order. */
   readonly #holdings: Holding[] = []
   #newest: IncomingMessage | undefined
-  /** What has arrived of a request's head that is not complete. */
+  /** Bytes that have arrived of an incomplete request head. */
   #headBytes = 0
   readonly #body = new BodyParts()
   #isRefused = false
   #takenBytes = 0
   #unparsed: Buffer | undefined
-  /** Requests whose head has arrived. */
+  /** Number of requests whose head has arrived. */
   #heads = 0
-  /** Paused here, and not by the parser for want of room in a body or on the socket. */
+  /**
+   * Whether this gate paused the socket. The parser may also pause it, when a body or the socket is
+   * full.
+   */
   #isPaused = false
-  /** Until its client's next turn. */
+  /** Whether the gate waits for its client's next turn. */
   #isWaiting = false
-  /** One listener for all answers of the connection spares a closure each. */
+  /** One listener for all answers of the connection, which saves a closure for each answer. */
   readonly #onAnswered = (): void => {
     this.#holdings.shift()?.release()
     if (!this.#isWaiting && this.#holdings.length < UNANSWERED_MAX) this.#resume()
@@ -146,7 +149,7 @@ class PipelineGate implements HeldConnection {
     return 'encrypted' in this.#socket
   }
 
-  /** Counts a request until its answer is written or its connection is gone. */
+  /** Counts a request until its answer is written or its connection is closed. */
   count(request: IncomingMessage, response: ServerResponse): void {
     const holding = this.#held.hold(this, REQUEST_BYTES, this.#own.client)
     this.#holdings.push(holding)
@@ -158,9 +161,9 @@ class PipelineGate implements HeldConnection {
   }
 
   /**
-   * Refuses what the connection sends from now on. After a CONNECT the parser belongs to another
-   * connection, and Node listens no longer to the socket. The socket is read and thrown away,
-   * because the reset that follows unread bytes would take the answer along.
+   * Refuses everything that the connection sends from now on. After a CONNECT, the parser is no
+   * longer attached to this socket, and Node does not listen to it. The gate reads and discards the
+   * data, because unread data would cause a reset, and the client would lose the answer.
    */
   refuse(code: string): void {
     this.#isRefused = true
@@ -188,14 +191,14 @@ class PipelineGate implements HeldConnection {
     this.#held.close(this)
   }
 
-  /** `unread`: bytes that Node has read from the connection and keeps. */
+  /** @param unread bytes that Node has read from the connection and not yet handed over */
   #countOwn(unread = 0): void {
     this.#own.set(CONNECTION_BYTES + this.#headBytes + (this.#unparsed?.length ?? 0) + unread)
   }
 
   /**
-   * Hands bytes to the parser. If they belong to the body of a request that was answered before,
-   * they are thrown away.
+   * Hands bytes to the parser. If they belong to the body of a request that was answered already,
+   * they are discarded.
    */
   #parseChunk(chunk: Buffer): void {
     const heads = this.#heads
@@ -212,7 +215,7 @@ class PipelineGate implements HeldConnection {
     if (this.#newest && isBody && this.#heads === heads) this.#checkBody(this.#newest, chunk.length)
   }
 
-  /** Fails closed: the rest of a body that costs too much is refused. */
+  /** Fails closed: if a body costs too much, the rest of it is refused. */
   #checkBody(request: IncomingMessage, bytes: number): void {
     this.recent.endBody(request.complete)
     if (this.#holdings.length === 0) this.#body.discard(request, bytes)
@@ -231,8 +234,8 @@ class PipelineGate implements HeldConnection {
   }
 
   /**
-   * Whether the client may begin a request now; the clients of a proxy are not known before the
-   * requests are.
+   * Whether the client may begin a request now. For a connection of a proxy the client is not known
+   * before its request.
    */
   #hasTurn(): boolean {
     const { client } = this.#own
@@ -253,15 +256,16 @@ class PipelineGate implements HeldConnection {
       const chunk = end < bytes.length ? bytes.subarray(0, end) : bytes
       this.#unparsed = end < bytes.length ? bytes.subarray(end) : undefined
       this.#parseChunk(chunk)
-      // Node paused it, because a body or the answers have no room. Node resumes the socket itself.
+      // Node has paused the socket because a body or the answers have no room. Node resumes it
+      // itself.
       if (this.#unparsed && this.#socket.isPaused()) return
     }
   }
 }
 
 /**
- * Bytes that the other side, or the kernel for it, has taken. Node has no public name for what
- * waits below a write.
+ * Bytes that the client, or its kernel, has accepted. Node has no public property for bytes that
+ * wait below a write.
  */
 function takenBytes(socket: Socket): number {
   const { _handle: handle } = socket as { _handle?: { bytesWritten?: number; writeQueueSize?: number } | null }
@@ -269,13 +273,16 @@ function takenBytes(socket: Socket): number {
 }
 
 /**
- * Whether Node itself has stopped reading a connection because its answers are not taken. It starts
- * again by itself; requests that its parser is given before then fail an assertion that nothing
- * catches, which ends the process. Node has no public name for this state.
+ * Whether Node itself has stopped reading a connection because its answers are not read. Node
+ * resumes by itself. If its parser got requests before that, an assertion would fail that nothing
+ * catches, and the process would end. Node has no public property for this state.
  */
 const isPausedByNode = (socket: Socket): boolean => (socket as { _paused?: boolean })._paused === true
 
-/** How many of these bytes hold no more than so many requests, whatever else is in them. */
+/**
+ * Length of a prefix of these bytes that holds at most so many requests, whatever the bytes
+ * contain.
+ */
 function endOfRequests(bytes: Buffer, count: number): number {
   let end = 0
   for (let found = 0; found < count; found += 1) {
@@ -283,7 +290,7 @@ function endOfRequests(bytes: Buffer, count: number): number {
     if (index < 0) return bytes.length
     end = index + HEADER_END.length
   }
-  // A body may be full of what looks like ends of headers; it is not cut smaller than requests
-  // could be.
+  // A body may be full of texts that look like the end of headers, so the prefix is never shorter
+  // than so many requests of minimal length.
   return Math.max(end, Math.min(bytes.length, count * REQUEST_BYTES_MIN))
 }

@@ -3,18 +3,18 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { IsProxy } from './trusted-proxies.ts'
 
 /**
- * A year (RFC 6797). Of this host alone: what other names of the domain serve is not ours to
- * decide.
+ * A year (RFC 6797). Only for this host, because we do not decide how other hosts of the domain are
+ * served.
  */
 const HSTS = 'max-age=31536000'
 
-/** @returns whether the request is answered */
+/** @returns whether the request was answered */
 export type Redirect = (request: FastifyRequest, reply: FastifyReply) => boolean
 
 /**
- * Sends a plain-HTTP request to the same address under the public `https:` one, before anything
- * else happens to it. The connection shows which scheme the client used, or `X-Forwarded-Proto` of
- * a trusted proxy does.
+ * Redirects a plain-HTTP request to the same path at the public `https:` address, before anything
+ * else happens. The scheme that the client used is the scheme of the connection, or
+ * `X-Forwarded-Proto` of a trusted proxy.
  *
  * @returns undefined if the public address is not `https:`
  */
@@ -28,16 +28,16 @@ interface RedirectOptions {
 }
 
 function redirect(request: FastifyRequest, reply: FastifyReply, { baseUrl, isProxy }: RedirectOptions): boolean {
-  // A call that this process makes for a request it has let in already: no connection, nothing to
-  // redirect.
+  // This process makes the call itself for a request that was accepted, so there is no connection
+  // to redirect.
   if (!(request.raw.socket instanceof Socket)) return false
   if (schemeOf(request, isProxy) === 'https') {
     reply.header('strict-transport-security', HSTS)
     return false
   }
-  // Machines beside this machine request it over plain HTTP.
+  // Monitoring on this machine or beside it uses plain HTTP.
   if (request.routeOptions.config?.isProbe) return false
-  // Only a path is taken over: an absolute-form target could name another host.
+  // Only the path is used, because an address in absolute form could name another host.
   const path = request.raw.url?.startsWith('/') ? request.raw.url : '/'
   reply
     .header('location', baseUrl + path)
@@ -47,13 +47,12 @@ function redirect(request: FastifyRequest, reply: FastifyReply, { baseUrl, isPro
 }
 
 /**
- * Not Fastify's answer alone: a request whose address cannot be decoded is one for which it trusts
- * no proxy.
+ * Fastify's own answer is not enough: if the address of a request cannot be decoded, Fastify trusts
+ * no proxy for it.
  */
 function schemeOf({ raw, protocol }: FastifyRequest, isProxy: IsProxy): string {
   const forwarded = raw.headers['x-forwarded-proto']
   if (!forwarded || !isProxy(raw.socket.remoteAddress)) return protocol
-  // The last value is the word of the proxy next to us. A scheme may have any letter case (RFC
-  // 3986, 3.1).
+  // The last value is from the nearest proxy. A scheme may have any letter case (RFC 3986, 3.1).
   return String(forwarded).split(',').at(-1)?.trim().toLowerCase() ?? ''
 }

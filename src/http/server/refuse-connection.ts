@@ -12,17 +12,17 @@ import { RecentBytes } from './recent-bytes.ts'
 interface NewestRequest {
   request: FastifyRequest
   reply: FastifyReply
-  /** The answer to the request before it, if it was not written when this request came. */
+  /** The answer to the previous request, if it was not written when this request arrived. */
   before: ServerResponse | undefined
 }
 
 /**
- * The newest request of each connection: what the HTTP parser refuses may be its rest, or what was
- * sent behind it.
+ * The newest request of each connection. Bytes that the HTTP parser refuses may be the rest of its
+ * body, or may follow it.
  */
 const newest = new WeakMap<Socket, NewestRequest>()
 
-/** Remembers a request whose head has arrived. */
+/** Records a request whose head has arrived. */
 export function noteRequest(request: FastifyRequest, reply: FastifyReply): void {
   const { socket } = request.raw
   const before = newest.get(socket)?.reply.raw
@@ -35,8 +35,8 @@ const CODES: Record<string, ErrorCode> = {
 }
 
 /**
- * What the parser of HTTP found wrong, for whoever wrote the request. Other codes are answered
- * without a reason.
+ * What the HTTP parser found wrong, in words for the author of the request. Other codes are
+ * answered without a reason.
  */
 const REASONS: Record<string, string> = {
   CONNECT: 'its method is for proxies alone',
@@ -55,7 +55,7 @@ const REASONS: Record<string, string> = {
   HPE_STRICT: 'a line does not end with CR and LF',
 }
 
-/** The refusal of bytes that the parser of HTTP does not take. */
+/** The refusal of bytes that the HTTP parser does not accept. */
 function parserRefusal(cause: ParseError, socket: Socket): GatewayError {
   const code = isLongAddress(cause, socket) ? 'URI_TOO_LONG' : CODES[cause.code ?? '']
   if (code) return new GatewayError(code)
@@ -84,13 +84,16 @@ function parserRefusal(cause: ParseError, socket: Socket): GatewayError {
   })
 }
 
-/** Lets requests with an expectation reach `checkHead`; otherwise Node answers with a bare 417. */
+/**
+ * Passes requests with an expectation to `checkHead`. Otherwise Node would answer 417 without a
+ * body.
+ */
 export function takeExpectations(server: Server): void {
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
 }
 
 /**
- * What the parser takes and HTTP forbids.
+ * Refuses heads that the parser accepts although HTTP forbids them.
  * @throws GatewayError VALIDATION_ERROR
  */
 export function checkHead(request: FastifyRequest): void {
@@ -99,9 +102,7 @@ export function checkHead(request: FastifyRequest): void {
   checkTransferCoding(request)
 }
 
-/**
- * @throws GatewayError VALIDATION_ERROR for an expectation that we do not know (RFC 9110, 10.1.1)
- */
+/** @throws GatewayError VALIDATION_ERROR for an unknown expectation (RFC 9110, 10.1.1) */
 function checkExpectation(expect: string | undefined): void {
   if (expect === undefined || /^100-continue$/i.test(expect.trim())) return
   throw new GatewayError('VALIDATION_ERROR', {
@@ -111,10 +112,10 @@ function checkExpectation(expect: string | undefined): void {
 }
 
 /**
- * The parser takes a list that ends in chunked, and nobody undoes the codings before it. The
- * connection closes, because where the next request begins is not sure.
+ * The parser accepts a list of codings that ends with chunked, but nothing decodes the codings
+ * before it. The connection closes, because it is uncertain where the next request begins.
  *
- * @throws GatewayError VALIDATION_ERROR for any other coding than chunked (RFC 9112, 6.1)
+ * @throws GatewayError VALIDATION_ERROR for any coding but chunked (RFC 9112, 6.1)
  */
 function checkTransferCoding({ headers }: FastifyRequest): void {
   const coding = headers['transfer-encoding']
@@ -126,27 +127,29 @@ function checkTransferCoding({ headers }: FastifyRequest): void {
 }
 
 /**
- * How long what still comes is read and thrown away behind a refusal, milliseconds: a reset would
- * take the answer along.
+ * How long further data is read and discarded after a refusal, milliseconds. A reset would discard
+ * the answer too.
  */
 const LINGER_MS = 2_000
 
 const refused = new WeakSet<Socket>()
 
 /**
- * Answers bytes that are no HTTP request we take, then closes. There may be no request to answer,
- * only a socket. The requests before these bytes get their answers first: a client that counts the
- * characters of its body and not the bytes has sent a good request, and then the rest of its body.
+ * Answers bytes that are not an acceptable HTTP request, then closes. There may be no request
+ * object, only a socket. Earlier requests get their answers first: for example, if a client counts
+ * the characters of its body instead of the bytes, its request is good, and the rest of its body
+ * looks like another request.
  */
 export function refuseConnection(cause: Error & ParseError, socket: Socket, baseUrl: string): void {
-  // What comes behind the bytes that were refused is refused by the parser too.
+  // The parser also refuses everything that follows the refused bytes.
   if (refused.has(socket)) return
   refused.add(socket)
   const last = newest.get(socket)
   const isArriving = last !== undefined && !last.request.raw.complete
   const earlier = isArriving ? last.before : last?.reply.raw
   const isAwaited = earlier !== undefined && !earlier.writableFinished && !earlier.destroyed
-  // A caller that has ended its side has left, as it has behind a complete request.
+  // If a caller has ended its side in the middle of a request or after a complete request, it has
+  // left.
   const hasLeft = cause.code === 'ECONNRESET' || (isAwaited && cause.code === 'HPE_INVALID_EOF_STATE')
   if (hasLeft) return void socket.destroy()
   const refuse = (): void => writeRefusal(cause, socket, { baseUrl, arriving: isArriving ? last : undefined })
@@ -160,10 +163,10 @@ function writeRefusal(
   { baseUrl, arriving }: { baseUrl: string; arriving: NewestRequest | undefined },
 ): void {
   const answer = arriving?.reply.raw
-  // In the middle of an answer, ours would be taken for its rest.
+  // In the middle of another answer, our answer would be read as a part of it.
   if (!socket.writable || (answer?.headersSent && !answer.writableEnded)) return void socket.destroy()
   setTimeout(() => socket.destroy(), LINGER_MS).unref()
-  // The request was answered before its rest was refused.
+  // The request had already been answered when its rest was refused.
   if (answer?.writableEnded) return void socket.end()
   const error = parserRefusal(cause, socket)
   const url = arriving?.request.url ?? addressOf(cause, socket)
@@ -179,27 +182,27 @@ function writeRefusal(
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
 }
 
-/** If an address is at least this long, it is refused for its length, whatever else is wrong. */
+/** An address of at least this length is refused for its length, whatever else is wrong. */
 export const URL_LENGTH_MAX = 8 * 1024
 
 interface ParseError {
   code?: string
-  /** The parser's own words. */
+  /** The parser's own message. */
   reason?: string
   rawPacket?: unknown
 }
 
 /**
- * Node bounds request line and header fields together; which of the two is too long shows in what
- * has arrived.
+ * Node limits the request line and the header fields together. The bytes that have arrived show
+ * which of the two is too long.
  */
 function isLongAddress(cause: ParseError, socket: Socket): boolean {
   return cause.code === 'HPE_HEADER_OVERFLOW' && addressOf(cause, socket).length > URL_LENGTH_MAX
 }
 
 /**
- * The address in the bytes that could not be parsed, if they hold the first line; it chooses the
- * answer's shape.
+ * The address in the bytes that could not be parsed, if they contain the request line. It decides
+ * the form of the answer.
  */
 function addressOf({ rawPacket }: ParseError, socket: Socket): string {
   const known = recentBytes(socket)
@@ -210,8 +213,8 @@ function addressOf({ rawPacket }: ParseError, socket: Socket): string {
 }
 
 /**
- * Exactly one `Host` (RFC 9112, 3.2). If there were two, a proxy before us and we could each
- * believe a different host.
+ * Requires exactly one `Host` header (RFC 9112, 3.2). With two, a proxy before us and the gateway
+ * could each use another host.
  *
  * @throws GatewayError VALIDATION_ERROR
  */

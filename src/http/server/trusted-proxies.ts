@@ -1,8 +1,8 @@
 import { BlockList, isIPv6 } from 'node:net'
 
 /**
- * Whether an address belongs to a proxy whose forwarded headers count. Without an address, on a
- * pipe, it does not.
+ * Whether an address belongs to a proxy whose forwarded headers count. False without an address,
+ * for example on a pipe.
  */
 export type IsProxy = (address: string | undefined) => boolean
 
@@ -13,7 +13,7 @@ export const NAMED_RANGES: Record<string, string[]> = {
   uniquelocal: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
 }
 
-/** The check for `TRUST_PROXY`. A node makes one, so that all that ask it agree. */
+/** Makes the check from `TRUST_PROXY`. A node makes it once, so that all its users agree. */
 export function trustProxies(items: string[]): IsProxy {
   const list = new BlockList()
   for (const range of items.flatMap((item) => NAMED_RANGES[item] ?? [item])) {

@@ -6,5 +6,5 @@ if not now then
   local time = redis.call('TIME')
   now = time[1] * 1000 + time[2] / 1000
 end
--- A time as a sorted set's score: Lua's own tostring() would round it to 14 digits.
+-- Formats a time as the score of a sorted set. Lua's tostring() would round it to 14 digits.
 local function score(value) return string.format('%.3f', value) end
