@@ -133,6 +133,7 @@ export const responses: Record<string, JsonSchema> = {
     description: 'The call goes on; its result will be at the address in Location',
     headers: {
       Location: { description: 'Where the result will be', schema: { type: 'string' } },
+      'Retry-After': { description: 'Seconds until the result may be there', schema: { type: 'integer', minimum: 1 } },
       'X-Call-Id': { $ref: '#/components/headers/CallId' },
       'X-Request-Id': { $ref: '#/components/headers/RequestId' },
     },

@@ -142,5 +142,6 @@ function answerAccepted(reply: FastifyReply, { job, queueing }: Admitted, waited
   return reply
     .status(202)
     .header('location', location)
+    .header('retry-after', '1')
     .send({ status: 'pending', id: job.id, location, etaMs: Math.max(0, Math.round(queueing.etaMs - waitedMs)) })
 }

@@ -60,6 +60,7 @@ describe('an asynchronous call', () => {
       assert.equal(taken.status, 202, taken.text)
       assert.equal(taken.headers.get('preference-applied'), 'respond-async')
       assert.equal(taken.headers.get('location'), `/v1/calls/${taken.headers.get('x-call-id')}`)
+      assert.equal(taken.headers.get('retry-after'), '1')
       assert.ok(taken.headers.get('ratelimit'))
       ids.push(String(taken.headers.get('x-call-id')))
     }
