@@ -19,6 +19,7 @@ import { startRedis } from '../../src/local/embedded/redis.ts'
 import { findRedisProgram } from '../../src/local/embedded/redis-program.ts'
 import { isRefused } from '../../src/local/embedded/refusal.ts'
 import { runCommand } from '../../src/local/embedded/run-command.ts'
+import { spawnServer } from '../../src/local/embedded/server-process.ts'
 import { SPARING_FLAGS } from '../support/node-flags.ts'
 
 const EMBEDDED = new URL('../../src/local/embedded/', import.meta.url)
@@ -455,3 +456,17 @@ async function serverFile(): Promise<string> {
   assert.ok(program, 'these tests need a Redis on the PATH')
   return which(program.command)
 }
+
+test('servers that run at once have one listener of the end of this process, which leaves with the last of them', async (t) => {
+  const dataDir = await makeDataDir(t)
+  const before = process.listenerCount('exit')
+  const servers = await Promise.all(
+    ['first', 'second', 'third'].map((name) =>
+      spawnServer({ command: 'sleep', commandArgs: ['60'], logFile: path.join(dataDir, name) }),
+    ),
+  )
+  const during = process.listenerCount('exit')
+  for (const server of servers) server.kill('SIGTERM')
+  await Promise.all(servers.map(({ ended }) => ended))
+  assert.deepEqual([during - before, process.listenerCount('exit') - before], [1, 0])
+})

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isRunning } from './process-identity.ts'
@@ -29,6 +29,13 @@ export type ServerProcess = {
   lastLog(): string
 }
 
+/** The servers that run, and how each of them ends if this process ends before it. */
+const running = new Map<ChildProcess, NodeJS.Signals>()
+
+function endRunning(): void {
+  for (const [child, signal] of running) child.kill(signal)
+}
+
 /**
  * Starts a server in a session of its own, so that Ctrl-C does not reach it before the service has
  * finished with it. Its log is a file, not a pipe: it goes on when we are killed. When this process
@@ -49,8 +56,8 @@ export async function spawnServer({
   child.stdin?.end(input ?? '')
   let failure = ''
   const lastLog = () => lastLines(failure + readFileSync(logFile, 'utf8'))
-  const onExit = () => void child.kill(exitSignal)
-  process.once('exit', onExit)
+  if (running.size === 0) process.once('exit', endRunning)
+  running.set(child, exitSignal)
   const ended = new Promise<void>((resolve) => {
     child.once('exit', () => resolve())
     child.once('error', (error) => {
@@ -58,7 +65,10 @@ export async function spawnServer({
       resolve()
     })
   })
-  ended.then(() => process.removeListener('exit', onExit))
+  ended.then(() => {
+    running.delete(child)
+    if (running.size === 0) process.removeListener('exit', endRunning)
+  })
   if (child.pid === undefined) {
     await ended
     throw new Error(`${command} could not be started: ${failure.trim()}`)
